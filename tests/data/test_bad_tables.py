@@ -1,0 +1,148 @@
+import os
+
+import pytest
+
+from twinedge.data import csvfile, read_table, textlines
+
+# content, arguments, what the message must say
+BAD = {
+    "empty": ("", {}, ["is empty"]),
+    "blank": ("\n \n\n", {}, ["is empty"]),
+    "only a byte order mark": ("\ufeff", {}, ["is empty"]),
+    "header only": ("a,b,y\n", {}, ["a header and no rows"]),
+    "one row": ("a,y\n1,2\n", {}, ["1 row", "at least 10"]),
+    "text column": (
+        "a,site,y\n1,2,3\n4,Oslo,6\n",
+        {},
+        ["row 3", "column 'site'", "'Oslo'", "not a number", "--drop site"],
+    ),
+    "two text columns": (
+        "a,the site,who,y\n1,Oslo,me,3\n4,Rio,you,6\n",
+        {},
+        ["row 2", "--drop 'the site' --drop who"],
+    ),
+    "text column without a header": ("1,A,3\n2,B,4\n", {}, ["row 1", "'x1'", "'A'", "--drop x1"]),
+    "text target": ("a,y\n1,low\n2,high\n", {}, ["row 2", "column 'y'", "'low'"]),
+    "constant column": ("a,b,y\n1,7,1\n2,7,3\n", {}, ["'b'", "7 in every row", "--drop b"]),
+    "two constant columns": ("a,b,c,y\n1,7,8,1\n2,7,8,3\n", {}, ["--drop b --drop c"]),
+    "constant target": ("a,y\n1,7\n2,7\n", {}, ["target", "'y'", "7 in every row"]),
+    "missing value": ("a,b,y\n1,2,3\n4,,6\n", {}, ["row 3", "'b'", "missing", "--impute median"]),
+    "missing target": ("a,b,y\n1,2,3\n4,5,NA\n", {}, ["row 3", "'y'", "missing"]),
+    "missing target, imputing": (
+        "a,b,y\n1,2,3\n4,5,\n",
+        {"impute": "median"},
+        ["row 3", "'y'", "missing"],
+    ),
+    "column without values": ("a,b,y\n1,,3\n4,,6\n", {"impute": "median"}, ["'b'", "no value"]),
+    "infinity": ("a,b,y\n1,2,3\n4,-inf,6\n", {}, ["row 3", "'b'", "'-inf'", "finite"]),
+    "infinity, imputing": ("a,y\n1,2\ninf,6\n", {"impute": "median"}, ["row 3", "'a'", "finite"]),
+    "too large for a double": ("a,y\n1,2\n1e999,6\n", {}, ["row 3", "'1e999'", "finite"]),
+    "same name twice": ("a,a,y\n1,2,3\n4,5,6\n", {}, ["2 columns are called 'a'"]),
+    "no name": (",a,y\n0,1,2\n1,3,4\n", {}, ["column 1 has no name", "pandas"]),
+    "short row": ("a,b,y\n1,2,3\n4,5\n", {}, ["row 3", "2 cells", "has 3"]),
+    "long row": ("a,b,y\n1,2,3\n\n4,5,6,7\n", {}, ["row 4", "4 cells", "has 3"]),
+    "row of one": ("a,b,y\n1\n", {}, ["row 2", "1 cell,"]),
+    "open quote": ('a,b,y\n1,2,3\n4,"5,6\n7,8,9\n', {}, ["row 4", "quote"]),
+    "text after a quote": ('a,y\n1,2\n"3"x,4\n', {}, ["row 3", "quote"]),
+    "huge cell": ("a,y\n1,2\n3," + "9" * 200_000 + "\n", {}, ["row 3", "field limit"]),
+    "thousands": ('a,y\n"1,234",2\n3,4\n', {}, ["row 2", "'1,234'", "not a number"]),
+    "both decimal marks": ("a;y\n1,5;2\n3.5;4\n", {}, ["row 3", "'3.5'", "decimal mark"]),
+    "underscore": ("a,y\n1_000,2\n3,4\n", {}, ["row 2", "'1_000'"]),
+    "foreign digits": ("a,y\n\u0661,2\n3,4\n", {}, ["row 2", "not a number"]),
+    "unknown target": ("alpha,b,y\n1,2,3\n", {"target": "alpa"}, ["'alpa'", "mean 'alpha'", "'b'"]),
+    "target past the end": ("a,b\n1,2\n3,4\n", {"target": 2}, ["position 2", "0 to 1", "-1 to -2"]),
+    "target before the start": ("a,b\n1,2\n3,4\n", {"target": "-3"}, ["position -3"]),
+    "huge position": ("a,b\n1,2\n3,4\n", {"target": "9" * 5000}, ["no column '999"]),
+    "unknown drop": ("a,b,y\n1,2,3\n", {"drop": ["c"]}, ["'c'", "to drop", "'a', 'b', 'y'"]),
+    "target dropped": ("a,b,y\n1,2,3\n", {"drop": ["y"]}, ["'y'", "target", "cannot be dropped"]),
+    "no feature": ("y\n1\n2\n", {}, ["no feature", "at least one"]),
+    "all features dropped": ("a,y\n1,2\n3,4\n", {"drop": ["a"]}, ["no feature", "at least one"]),
+    "unknown imputation": ("a,y\n1,2\n3,4\n", {"impute": "mean"}, ["'mean'", "'median'"]),
+    "zero bytes": (b"a,y\n1,2\n3,\x004\n", {}, ["row 3", "not a text file", "UTF-8"]),
+    "UTF-16": ("a,y\n1,2\n".encode("utf-16"), {}, ["not UTF-8 text"]),
+    "UTF-16 without a mark": ("a,y\n1,2\n".encode("utf-16-le"), {}, ["not a text file"]),
+    "Latin-1": ("a,\u00b0C\n1,2\n".encode("latin-1"), {}, ["row 1", "not UTF-8 text"]),
+    "Latin-1 far down": (
+        b"a,y\n" + b"1,2\n" * 9000 + b"\xb0,2\n",
+        {},
+        ["row 9002", "not UTF-8 text"],
+    ),
+    "line feed in a name": ('"a\nb",y\nx,2\nz,4\n', {}, ["'a\\nb'", "row 3"]),
+}
+
+
+@pytest.mark.parametrize(("content", "arguments", "parts"), BAD.values(), ids=BAD)
+def test_bad_input_is_refused_in_one_line(content, arguments, parts, write, complaint):
+    path = write(content)
+    message = complaint(read_table, path, **{"target": -1, **arguments})
+    for part in parts:
+        assert part in message
+    if "imputation" not in message and "impute:" not in message:
+        assert message.startswith(f"{path}: ")
+
+
+def test_missing_targets_are_not_said_to_be_imputable(write, complaint):
+    assert "--impute" not in complaint(read_table, write("a,y\n1,2\n3,\n"), target="y")
+
+
+def test_the_row_of_the_first_culprit_is_found_blocks_later(write, complaint, monkeypatch):
+    monkeypatch.setattr(csvfile, "_CELLS_PER_BLOCK", 10)
+    path = write("a,y\n" + "1,2\n" * 50 + "\n" + "3,oops\n" + "4,worse\n")
+    assert "row 53, column 'y': 'oops'" in complaint(read_table, path, target="y")
+
+
+def test_a_missing_file_is_refused(tmp_path, complaint):
+    message = complaint(read_table, tmp_path / "no.csv", target=-1)
+    assert "no.csv: no such file" in message
+
+
+def test_a_folder_is_refused(tmp_path, complaint):
+    assert "is a folder" in complaint(read_table, tmp_path, target=-1)
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "a\0b"])
+def test_an_impossible_path_is_refused(name, tmp_path, complaint):
+    assert "cannot be read" in complaint(read_table, tmp_path / name, target=-1)
+
+
+def test_a_path_with_a_line_feed_stays_on_one_line(tmp_path, complaint):
+    assert "two\\nlines" in complaint(read_table, tmp_path / "two\nlines", target=-1)
+
+
+def test_a_file_that_may_not_be_read_is_refused(write, complaint, monkeypatch):
+    path = write("a,y\n1,2\n")
+    path.chmod(0)
+    if os.access(path, os.R_OK):  # root reads everything: let the system call say no
+        monkeypatch.setattr("pathlib.Path.open", _denied)
+    assert "cannot be read: Permission denied" in complaint(read_table, path, target=-1)
+
+
+def _denied(*args, **kwargs):
+    raise PermissionError(13, "Permission denied")
+
+
+def test_a_million_columns_are_refused_or_read_without_a_traceback(write, complaint):
+    wide = ",".join(["1"] * 1_000_000)
+    message = complaint(read_table, write(f"{wide}\n{wide}\n"), target=-1)
+    assert "in every row" in message
+    assert len(message) < 2000
+
+
+def test_many_columns_are_listed_in_part(write, complaint):
+    names = [f"c{k}" for k in range(5000)]
+    path = write(",".join(names) + "\n" + ",".join(["1"] * 5000) + "\n")
+    message = complaint(read_table, path, target="nosuch")
+    assert "and 4988 more" in message
+    assert len(message) < 2000
+
+
+def test_a_line_without_end_is_refused_before_it_fills_the_memory(write, complaint, monkeypatch):
+    monkeypatch.setattr(textlines, "LONGEST_LINE", 100)
+    path = write("a,y\n1,2\n" + "3" * 200)
+    message = complaint(read_table, path, target=-1)
+    assert "row 3: longer than 100 characters" in message
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="no /dev/zero")  # noqa: PTH110
+def test_an_endless_device_is_refused(complaint):
+    assert "not a text file" in complaint(read_table, "/dev/zero", target=-1)

@@ -1,0 +1,266 @@
+import io
+import sys
+import zipfile
+from types import SimpleNamespace
+from urllib.error import URLError
+
+import numpy as np
+import pytest
+
+from twinedge.data import fetch as fetching
+from twinedge.data.catalogue import CATALOGUE
+from twinedge.data.fetch import fetch, parse_bc, parse_ee, parse_openml
+from twinedge.data.xlsx import first_sheet
+
+OPENML = ("bh", "cs", "wn", "yh")
+RAD_LABELS = ["1", "2", "3", "5", "4", "8", "6", "7", "24"]  # out of order: a code is not its value
+
+
+def bunch(name, values):
+    """What scikit-learn makes of an OpenML set: categories as codes, labels beside them."""
+    entry = CATALOGUE[name]
+    data = values.copy()
+    categories = {}
+    if name == "bh":
+        categories = {"CHAS": ["0", "1"], "RAD": RAD_LABELS}
+        for column, labels in ((3, ["0", "1"]), (8, RAD_LABELS)):
+            codes = {float(label): code for code, label in enumerate(labels)}
+            data[:, column] = [codes[value] for value in values[:, column]]
+    names = [*entry.feature_names, entry.target_name]
+    return SimpleNamespace(data=data, feature_names=names, categories=categories)
+
+
+def zipped(members):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return stream.getvalue()
+
+
+def bc_zip(values, delimiter=","):
+    """UCI 510: 14 columns, the first three text, one of them with brackets and signs."""
+    entry = CATALOGUE["bc"]
+    lines = [["CAS", "SMILES", "Set", *entry.feature_names, "Class", "logBCF"]]
+    for k, row in enumerate(values.tolist()):
+        x = [f"{value:g}" for value in row[:-1]]
+        lines.append([f"{k}-02-7", "O=[N+](c1ccc(cc1)O)[O-]", "Train", *x, "1", f"{row[-1]:g}"])
+    text = "\r\n".join(delimiter.join(line) for line in lines) + "\r\n"
+    return zipped({entry.member: text})
+
+
+def workbook(values, *, trailing=3, header=None, inline=False):
+    """ENB2012_data.xlsx: shared strings, X1..X8, Y1, Y2, then empty cells and empty rows."""
+    header = header or [*(f"X{k}" for k in range(1, 9)), "Y1", "Y2"]
+    ns = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+    letters = "ABCDEFGHIJKL"
+    rows = []
+    if inline:
+        first = "".join(
+            f'<c r="{letters[k]}1" t="inlineStr"><is><t>{h}</t></is></c>'
+            for k, h in enumerate(header)
+        )
+    else:
+        first = "".join(f'<c r="{letters[k]}1" t="s"><v>{k}</v></c>' for k in range(len(header)))
+    rows.append(f'<row r="1">{first}</row>')
+    for r, row in enumerate(values.tolist(), start=2):
+        cells = "".join(f'<c r="{letters[k]}{r}"><v>{v:.17g}</v></c>' for k, v in enumerate(row))
+        rows.append(f'<row r="{r}">{cells}<c r="K{r}" s="1"/></row>')
+    rows += [f'<row r="{len(values) + 2 + k}"><c r="A9" s="1"/></row>' for k in range(trailing)]
+    sheet = (
+        f'<?xml version="1.0"?><worksheet {ns}><sheetData>{"".join(rows)}</sheetData></worksheet>'
+    )
+    strings = "".join(f"<si><t>{h}</t></si>" for h in header)
+    parts = {"xl/worksheets/sheet1.xml": sheet}
+    if not inline:
+        parts["xl/sharedStrings.xml"] = f'<?xml version="1.0"?><sst {ns}>{strings}</sst>'
+    return zipped(parts)
+
+
+@pytest.fixture
+def ee_both(true_folder, true_values):
+    """The eight features, heating load, cooling load."""
+    heating = np.loadtxt(true_folder / "ee_heating.csv", delimiter=",", skiprows=1)
+    return np.column_stack([heating, true_values("ee")[:, -1]])
+
+
+@pytest.mark.parametrize("name", OPENML)
+def test_an_openml_set_becomes_our_table(name, true_values, monkeypatch, nowhere):
+    monkeypatch.setattr(fetching, "download_openml", lambda _: bunch(name, true_values(name)))
+    values, address = fetch(CATALOGUE[name])
+    np.testing.assert_array_equal(values, true_values(name))
+    assert address == f"https://www.openml.org/d/{CATALOGUE[name].openml_id}"
+
+
+def test_openml_columns_in_another_order_and_spelling_are_put_right(true_values):
+    raw = bunch("wn", true_values("wn"))
+    order = np.random.RandomState(0).permutation(12)
+    raw.data = raw.data[:, order]
+    raw.feature_names = [raw.feature_names[k].replace("_", ".").title() for k in order]
+    np.testing.assert_array_equal(parse_openml(raw, CATALOGUE["wn"]), true_values("wn"))
+
+
+def test_openml_columns_with_other_names_go_by_position(true_values):
+    raw = bunch("yh", true_values("yh"))
+    raw.feature_names = [f"V{k}" for k in range(1, 8)]
+    np.testing.assert_array_equal(parse_openml(raw, CATALOGUE["yh"]), true_values("yh"))
+
+
+def test_openml_columns_with_other_names_in_another_order_are_refused(
+    true_values, monkeypatch, nowhere, complaint
+):
+    raw = bunch("yh", true_values("yh"))
+    raw.feature_names = [f"V{k}" for k in range(1, 8)]
+    raw.data = raw.data[:, ::-1]
+    monkeypatch.setattr(fetching, "download_openml", lambda _: raw)
+    assert "mean" in complaint(fetch, CATALOGUE["yh"])
+
+
+@pytest.mark.parametrize("delimiter", [",", "\t", ";"])
+def test_bc_is_taken_out_of_ucis_zip(delimiter, true_values):
+    values = parse_bc(bc_zip(true_values("bc"), delimiter), CATALOGUE["bc"])
+    np.testing.assert_array_equal(values, true_values("bc"))
+
+
+@pytest.mark.parametrize("inline", [False, True])
+def test_ee_is_the_cooling_load_of_ucis_workbook(inline, ee_both, true_values):
+    data = zipped({"ENB2012_data.xlsx": workbook(ee_both, inline=inline)})
+    np.testing.assert_array_equal(parse_ee(data, CATALOGUE["ee"]), true_values("ee"))
+
+
+@pytest.mark.parametrize("name", ["bc", "ee"])
+def test_a_uci_set_is_fetched_from_its_address(name, ee_both, true_values, monkeypatch, nowhere):
+    sent = {
+        "bc": bc_zip(true_values("bc")),
+        "ee": zipped({"ENB2012_data.xlsx": workbook(ee_both)}),
+    }
+    asked = []
+    monkeypatch.setattr(
+        fetching, "download_bytes", lambda address: asked.append(address) or sent[name]
+    )
+    values, address = fetch(CATALOGUE[name])
+    np.testing.assert_array_equal(values, true_values(name))
+    assert asked == [address] == [CATALOGUE[name].address]
+
+
+def _small_workbook(**parts):
+    content = {"xl/worksheets/sheet1.xml": "<worksheet/>", **parts}
+    return zipped({"ENB2012_data.xlsx": zipped(content)})
+
+
+BROKEN = {
+    "not a zip": ("bc", b"<html>moved</html>", "not a zip file"),
+    "no file in the zip": ("bc", zipped({"other.csv": "a,b\n"}), "no Grisoni"),
+    "empty file": ("bc", zipped({CATALOGUE["bc"].member: ""}), "empty"),
+    "other columns": ("bc", zipped({CATALOGUE["bc"].member: "a,b\n1,2\n"}), "no column 'nHM'"),
+    "open quote": ("bc", zipped({CATALOGUE["bc"].member: 'a,b\n"1,2\n'}), "not Bio Concentration"),
+    "cut off": ("bc", bc_zip(np.ones((50, 10)))[:-40], "not a zip file"),
+    "too few rows": ("bc", bc_zip(np.ones((5, 10))), "has 5 rows"),
+    "zip bomb": ("bc", zipped({CATALOGUE["bc"].member: b"0" * (2**25 + 1)}), "unpacks to"),
+    "workbook is no zip": ("ee", zipped({"ENB2012_data.xlsx": b"PK"}), "not a zip file"),
+    "no sheet": ("ee", zipped({"ENB2012_data.xlsx": zipped({"a": "b"})}), "no xl/worksheets"),
+    "empty sheet": ("ee", _small_workbook(), "empty"),
+    "broken sheet": (
+        "ee",
+        _small_workbook(**{"xl/worksheets/sheet1.xml": "<worksheet>"}),
+        "damaged",
+    ),
+    "entities": (
+        "ee",
+        _small_workbook(**{"xl/worksheets/sheet1.xml": '<!DOCTYPE a [<!ENTITY b "c">]><a/>'}),
+        "entities",
+    ),
+    "no cooling load": (
+        "ee",
+        zipped({"ENB2012_data.xlsx": workbook(np.ones((3, 2)), header=["X1", "Y1"])}),
+        "no column 'X2'",
+    ),
+    "a hole": (
+        "ee",
+        zipped({"ENB2012_data.xlsx": workbook(np.ones((3, 9)))}),
+        "not Energy Efficiency",
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "sent", "reason"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_download_is_refused_in_one_line(
+    name, sent, reason, monkeypatch, nowhere, complaint
+):
+    monkeypatch.setattr(fetching, "download_bytes", lambda _: sent)
+    message = complaint(fetch, CATALOGUE[name])
+    assert message.startswith(CATALOGUE[name].address)
+    assert reason in message
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        ({"feature_names": ["a"]}, "1 names for"),
+        ({"categories": {"CHAS": ["0"]}}, "codes without a label"),
+        ({"categories": {"CHAS": ["no", "yes"]}}, "could not convert"),
+        ({"data": np.ones((506, 14))}, "mean"),
+    ],
+)
+def test_a_broken_openml_set_is_refused(
+    damage, reason, true_values, monkeypatch, nowhere, complaint
+):
+    raw = bunch("bh", true_values("bh"))
+    vars(raw).update(damage)
+    if "data" in damage:
+        raw.categories = {}
+    monkeypatch.setattr(fetching, "download_openml", lambda _: raw)
+    assert reason in complaint(fetch, CATALOGUE["bh"])
+
+
+@pytest.mark.parametrize(
+    "error",
+    [URLError("Name or service\nnot known"), TimeoutError(), ConnectionResetError(), KeyError("x")],
+    ids=repr,
+)
+@pytest.mark.parametrize("name", ["bh", "ee"])
+def test_without_a_network_the_message_says_where_to_put_the_file(
+    name, error, monkeypatch, nowhere, complaint
+):
+    def fail(_):
+        raise error
+
+    monkeypatch.setattr(fetching, "download_openml", fail)
+    monkeypatch.setattr(fetching, "download_bytes", fail)
+    message = complaint(fetch, CATALOGUE[name])
+    assert "cannot be reached" in message
+    assert f"{name}.csv" in message
+    assert CATALOGUE[name].header in message
+    assert str(nowhere) in message
+    assert "TWINEDGE_DATA" in message
+
+
+def test_without_scikit_learn_the_message_says_how_to_install_it(monkeypatch, nowhere, complaint):
+    monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
+    message = complaint(fetch, CATALOGUE["bh"])
+    assert "pip install 'twinedge[train]'" in message
+    assert "bh.csv" in message
+
+
+@pytest.mark.parametrize("name", ["tf", "rcl", "wsb"])
+def test_a_generated_set_is_not_fetched(name, complaint):
+    assert "generated" in complaint(fetch, CATALOGUE[name])
+
+
+def test_a_cell_that_points_to_no_string_is_refused():
+    data = zipped(
+        {
+            "xl/worksheets/sheet1.xml": '<w xmlns="http://schemas.openxmlformats.org/spreadsheetml/'
+            '2006/main"><row><c r="A1" t="s"><v>7</v></c></row></w>'
+        }
+    )
+    with pytest.raises(ValueError, match="points to no string"):
+        first_sheet(data)
+
+
+def test_bytes_are_downloaded_with_a_limit(monkeypatch):
+    answers = iter([b"small", b"0" * (2**25 + 1)])
+    monkeypatch.setattr("urllib.request.urlopen", lambda *_, **__: io.BytesIO(next(answers)))
+    assert fetching.download_bytes("https://example.org/a.zip") == b"small"
+    with pytest.raises(OSError, match="more than"):
+        fetching.download_bytes("https://example.org/a.zip")

@@ -1,0 +1,127 @@
+import numpy as np
+import pytest
+
+from twinedge.data import read_features
+
+NAMES = ("a", "b", "c")
+
+
+def test_columns_are_picked_by_name_in_the_models_order(write):
+    path = write("id,c,a,y,b\nk1,3,1,9,2\nk2,6,4,8,5\n")
+    table = read_features(path, NAMES)
+    np.testing.assert_array_equal(table.X, [[1, 2, 3], [4, 5, 6]])
+    assert table.feature_names == NAMES
+    assert table.y is None
+    assert table.target_name is None
+    assert table.dropped == ("id", "y")
+    with_target = read_features(path, NAMES, target="y")
+    np.testing.assert_array_equal(with_target.X, table.X)
+    np.testing.assert_array_equal(with_target.y, [9, 8])
+    assert with_target.target_name == "y"
+    assert with_target.dropped == ("id",)
+
+
+def test_one_row_and_constant_columns_can_be_predicted(write):
+    np.testing.assert_array_equal(read_features(write("a,b,c\n1,1,1\n"), NAMES).X, [[1, 1, 1]])
+
+
+def test_without_a_header_columns_go_by_position(write):
+    table = read_features(write("1,2,3\n4,5,6\n"), NAMES)
+    np.testing.assert_array_equal(table.X, [[1, 2, 3], [4, 5, 6]])
+    assert table.feature_names == NAMES
+    table = read_features(write("1,2,3,4\n5,6,7,8\n"), NAMES, target="y")
+    np.testing.assert_array_equal(table.X, [[1, 2, 3], [5, 6, 7]])
+    np.testing.assert_array_equal(table.y, [4, 8])
+
+
+@pytest.mark.parametrize(
+    ("features", "target", "text", "X", "y"),
+    [
+        # trained with the target last; the training file again, with and without its target
+        (("x0", "x1"), "x2", "1,2,3\n", [[1, 2]], [3]),
+        (("x0", "x1"), None, "1,2,3\n", [[1, 2]], None),
+        (("x0", "x1"), None, "1,2\n", [[1, 2]], None),
+        # trained with the target first
+        (("x1", "x2"), "x0", "1,2,3\n", [[2, 3]], [1]),
+        (("x1", "x2"), None, "1,2,3\n", [[2, 3]], None),
+        (("x1", "x2"), None, "2,3\n", [[2, 3]], None),
+        # trained with column x1 dropped
+        (("x0", "x2"), "x3", "1,2,3,4\n", [[1, 3]], [4]),
+        (("x0", "x2"), None, "1,2,3,4\n", [[1, 3]], None),
+        (("x0", "x2"), None, "1,3\n", [[1, 3]], None),
+    ],
+)
+def test_the_layout_of_a_headerless_training_file_is_recognised(
+    features, target, text, X, y, write
+):
+    table = read_features(write(text), features, target=target)
+    np.testing.assert_array_equal(table.X, X)
+    if y is None:
+        assert table.y is None
+    else:
+        np.testing.assert_array_equal(table.y, y)
+
+
+def test_a_header_of_numbers_is_recognised_by_the_models_names(write):
+    table = read_features(write("410,400\n1,2\n3,4\n"), ("400", "410"))
+    np.testing.assert_array_equal(table.X, [[2, 1], [4, 3]])
+
+
+def test_holes_are_filled_with_the_models_values(write):
+    path = write("a,b,c,y\n1,,3,1\nNA,5,?,2\n")
+    table = read_features(path, NAMES, target="y", impute_values=np.array([10.0, 20.0, 30.0]))
+    np.testing.assert_array_equal(table.X, [[1, 20, 3], [10, 5, 30]])
+    assert table.imputed == 3
+
+
+BAD = {
+    "a feature missing": (
+        "a,c\n1,3\n",
+        {},
+        ["2 of the 3 feature columns", "missing 'b'", "file has 'a', 'c'"],
+    ),
+    "other names": ("p,q,r\n1,2,3\n", {}, ["0 of the 3", "missing 'a', 'b', 'c'"]),
+    "names in other letters": ("A,b,c\n1,2,3\n", {}, ["missing 'a'"]),
+    "too few columns, no header": ("1,2\n3,4\n", {}, ["2 columns and no header", "3 features"]),
+    "too many columns, no header": ("1,2,3,4\n", {}, ["4 columns and no header", "'a', 'b', 'c'"]),
+    "no target, no header": ("1,2,3\n", {"target": "y"}, ["3 columns", "target 'y' last"]),
+    "target missing": ("a,b,c,z\n1,2,3,4\n", {"target": "y"}, ["no column 'y' for the target"]),
+    "feature twice": ("a,b,c,b\n1,2,3,4\n", {}, ["2 columns are called 'b'"]),
+    "hole": ("a,b,c\n1,2,3\n4,,6\n", {}, ["row 3", "'b'", "missing"]),
+    "hole in the target": (
+        "a,b,c,y\n1,2,3,\n",
+        {"target": "y", "impute_values": np.zeros(3)},
+        ["row 2", "'y'", "missing"],
+    ),
+    "hole without a value to fill it": (
+        "a,b,c\n1,,3\n",
+        {"impute_values": np.array([1, np.nan, 3])},
+        ["row 2", "'b'", "missing"],
+    ),
+    "wrong number of values": (
+        "a,b,c\n1,2,3\n",
+        {"impute_values": np.zeros(2)},
+        ["impute_values", "(2,)", "3 features"],
+    ),
+    "text": ("a,b,c\n1,x,3\n", {}, ["row 2", "'b'", "'x'"]),
+    "infinity": (
+        "a,b,c\n1,inf,3\n",
+        {"impute_values": np.zeros(3)},
+        ["row 2", "'b'", "finite"],
+    ),
+    "empty": ("", {}, ["is empty"]),
+    "header only": ("a,b,c\n", {}, ["no rows"]),
+    "ragged": ("a,b,c\n1,2,3\n4,5\n", {}, ["row 3", "2 cells"]),
+}
+
+
+@pytest.mark.parametrize(("content", "arguments", "parts"), BAD.values(), ids=BAD)
+def test_a_file_that_does_not_fit_the_model_is_refused(content, arguments, parts, write, complaint):
+    message = complaint(read_features, write(content), NAMES, **arguments)
+    for part in parts:
+        assert part in message
+
+
+def test_a_column_of_words_that_the_model_does_not_need_is_no_matter(write):
+    table = read_features(write("a,b,c,,a note\n1,2,3,,hello\n"), NAMES)
+    np.testing.assert_array_equal(table.X, [[1, 2, 3]])

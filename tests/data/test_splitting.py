@@ -1,0 +1,101 @@
+import numpy as np
+import pytest
+
+from twinedge.data import load, names, split_rows, splits
+from twinedge.data.catalogue import CATALOGUE
+
+
+def recipe(n, i):
+    """The paper's lines, as its code has them."""
+    state = np.random.get_state()
+    np.random.seed(i)
+    p = np.random.permutation(n)
+    np.random.set_state(state)
+    n_val, n_test = int(0.1 * n), int(0.2 * n)
+    n_train = n - n_val - n_test
+    return p[:n_train], p[n_train : n_train + n_val], p[n_train + n_val :]
+
+
+@pytest.mark.parametrize("name", names())
+def test_the_25_splits_are_partitions(name):
+    n = CATALOGUE[name].rows
+    seen = set()
+    for i in range(25):
+        split = splits(name, i)
+        assert sorted(np.concatenate(split)) == list(range(n))
+        assert len(split.val) == n // 10
+        assert len(split.test) == n // 5
+        seen.add(tuple(split.train))
+    assert len(seen) == 25
+
+
+@pytest.mark.parametrize("name", [name for name in names() if name != "bh"])
+@pytest.mark.parametrize("i", [0, 7, 24])
+def test_splits_are_the_papers(name, i):
+    expected = recipe(CATALOGUE[name].rows, i)
+    for part, of_paper in zip(splits(name, i), expected, strict=True):
+        np.testing.assert_array_equal(part, of_paper)
+
+
+def test_splits_of_yh_are_frozen():
+    split = splits("yh", 0)
+    assert split.train[:5].tolist() == [63, 247, 293, 124, 188]
+    assert split.test[-3:].tolist() == [117, 47, 172]
+
+
+@pytest.mark.parametrize("i", [0, 13, 24])
+def test_splits_of_bh_pick_the_papers_points_from_our_rows(i, true_values):
+    rows = true_values("bh")
+    idx = np.arange(506)
+    np.random.RandomState(113).shuffle(idx)
+    papers_copy = rows[idx]
+    data = load("bh")
+    ours = np.column_stack([data.X, data.y])
+    for part, p in zip(splits("bh", i), recipe(506, i), strict=True):
+        np.testing.assert_array_equal(ours[part], papers_copy[p])
+        assert not np.array_equal(part, p)
+
+
+def test_the_first_rows_of_keras_boston_housing_come_first(true_values):
+    # Known from Keras: the first target of its training data is 15.2, then 42.3 and 50.
+    idx = np.arange(506)
+    np.random.RandomState(113).shuffle(idx)
+    assert true_values("bh")[idx[:3], -1].tolist() == [15.2, 42.3, 50.0]
+
+
+def test_splitting_leaves_the_global_random_state_alone():
+    before = np.random.get_state()[1].copy()
+    splits("bh", 3)
+    np.testing.assert_array_equal(np.random.get_state()[1], before)
+
+
+@pytest.mark.parametrize("i", [-1, 25])
+def test_only_splits_0_to_24_exist(i, complaint):
+    message = complaint(splits, "bh", i)
+    assert str(i) in message
+    assert "0 to 24" in message
+
+
+def test_splits_of_an_unknown_set_are_refused(complaint):
+    assert "the sets are" in complaint(splits, "nosuch", 0)
+
+
+@pytest.mark.parametrize("n", [10, 11, 99, 1000])
+def test_any_table_is_split_70_10_20(n):
+    split = split_rows(n, seed=5)
+    for part, expected in zip(split, recipe(n, 5), strict=True):
+        np.testing.assert_array_equal(part, expected)
+        assert part.dtype == np.int64
+    assert min(map(len, split)) >= 1
+
+
+@pytest.mark.parametrize("n", [0, 1, 9])
+def test_a_table_too_short_to_split_is_refused(n, complaint):
+    message = complaint(split_rows, n, 0)
+    assert f"{n} row" in message
+    assert "at least 10" in message
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32])
+def test_a_seed_out_of_range_is_refused(seed, complaint):
+    assert "4294967295" in complaint(split_rows, 100, seed)

@@ -1,0 +1,146 @@
+import dataclasses
+import os
+import threading
+
+import numpy as np
+import pytest
+
+from twinedge.data import csvfile, read_table
+
+PLAIN = "a,b,y\n1,2,3\n4,5,6.5\n7,9,9\n"
+
+
+def test_a_plain_table_is_read(write):
+    path = write(PLAIN)
+    table = read_table(path, target="y")
+    np.testing.assert_array_equal(table.X, [[1, 2], [4, 5], [7, 9]])
+    np.testing.assert_array_equal(table.y, [3, 6.5, 9])
+    assert table.X.dtype == table.y.dtype == np.float64
+    assert table.feature_names == ("a", "b")
+    assert table.target_name == "y"
+    assert table.path == path
+    assert (table.duplicates, table.imputed, table.dropped) == (0, 0, ())
+    assert table.fill_values is None
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        table.y = None
+
+
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [("a", "a"), (0, "a"), (1, "b"), (-1, "y"), (-3, "a"), ("-1", "y"), ("1", "b")],
+)
+def test_the_target_is_given_by_name_or_position(target, name, write):
+    table = read_table(write(PLAIN), target=target)
+    assert table.target_name == name
+    assert table.feature_names == tuple(n for n in "aby" if n != name)
+
+
+def test_a_name_goes_before_a_position(write):
+    assert read_table(write("x,0,z\n1,2,3\n2,3,5\n"), target="0").target_name == "0"
+
+
+def test_without_a_target_constant_columns_and_single_rows_pass(write):
+    table = read_table(write("a,b\n1,2\n"), target=None)
+    assert table.y is None
+    assert table.target_name is None
+    np.testing.assert_array_equal(table.X, [[1, 2]])
+
+
+VARIATIONS = {
+    "semicolon": "a;b;y\n1;2;3\n4;5;6.5\n7;9;9\n",
+    "decimal comma": "a;b;y\n1;2;3\n4;5;6,5\n7;9;9,0\n",
+    "decimal comma, tab": "a\tb\ty\n1\t2\t3\n4\t5\t6,5\n7\t9\t9\n",
+    "tab": "a\tb\ty\n1\t2\t3\n4\t5\t6.5\n7\t9\t9\n",
+    "bar": "a|b|y\n1|2|3\n4|5|6.5\n7|9|9\n",
+    "blanks": " a b   y\n 1 2   3\n4 5 6.5\n7 9 9\n",
+    "byte order mark": "\ufeff" + PLAIN,
+    "CRLF": PLAIN.replace("\n", "\r\n"),
+    "CR": PLAIN.replace("\n", "\r"),
+    "no last line end": PLAIN.rstrip("\n"),
+    "blank lines": "\n\na,b,y\n\n1,2,3\n   \n4,5,6.5\n7,9,9\n\n\n",
+    "quotes": '"a","b","y"\n"1","2","3"\n4,5,"6.5"\n7,9,9\n',
+    "spaces": "a, b , y\n1, 2, 3\n 4 ,5 ,6.5\n7,9, 9 \n",
+    "exponents": "a,b,y\n1e0,+2,3\n4E0,.5e1,65e-1\n7.,9,9\n",
+}
+
+
+@pytest.mark.parametrize("text", VARIATIONS.values(), ids=VARIATIONS)
+def test_the_same_table_written_otherwise_is_the_same(text, write):
+    table = read_table(write(text), target="y")
+    np.testing.assert_array_equal(table.X, [[1, 2], [4, 5], [7, 9]])
+    np.testing.assert_array_equal(table.y, [3, 6.5, 9])
+    assert table.feature_names == ("a", "b")
+
+
+def test_columns_without_a_header_are_called_by_position(write):
+    table = read_table(write("1,2,3\n4,5,6\n"), target=-1)
+    assert (table.feature_names, table.target_name) == (("x0", "x1"), "x2")
+    np.testing.assert_array_equal(table.X, [[1, 2], [4, 5]])
+
+
+def test_a_name_may_span_lines_and_hold_the_delimiter(write):
+    table = read_table(write('"a\n(m, s)",y\n1,2\n3,4\n'), target="y")
+    assert table.feature_names == ("a\n(m, s)",)
+
+
+def test_named_columns_are_dropped_whatever_they_hold(write):
+    path = write("site,a,flag,y\nOslo,1,7,2\nRio,3,7,4\n_\u00e9,5,7,7\n")
+    table = read_table(path, target="y", drop=["flag", "site"])
+    np.testing.assert_array_equal(table.X, [[1], [3], [5]])
+    assert table.feature_names == ("a",)
+    assert table.dropped == ("site", "flag")
+
+
+@pytest.mark.parametrize("hole", ["", "NA", "N/A", "NaN", "null", "None", "?", "#N/A", " "])
+def test_holes_in_features_are_filled_with_the_median_on_request(hole, write):
+    path = write(f"a,b,y\n1,10,1\n{hole},20,2\n4,{hole},3\n9,60,4\n", "h.csv")
+    table = read_table(path, target="y", impute="median")
+    np.testing.assert_array_equal(table.X, [[1, 10], [4, 20], [4, 20], [9, 60]])
+    np.testing.assert_array_equal(table.fill_values, [4, 20])
+    assert table.imputed == 2
+
+
+def test_the_median_of_huge_values_is_finite(write):
+    table = read_table(write("a,y\n1e308,1\n1.5e308,2\n,3\n"), target="y", impute="median")
+    assert table.X[2, 0] == 1.25e308
+
+
+def test_a_hole_in_the_first_row_without_a_header_is_a_hole(write):
+    table = read_table(write("1,,3\n4,5,6\n7,8,10\n"), target=-1, impute="median")
+    np.testing.assert_array_equal(table.X, [[1, 6.5], [4, 5], [7, 8]])
+
+
+def test_duplicates_are_counted_over_features_and_target(write):
+    assert read_table(write("a,y\n1,2\n1,2\n1,3\n1.0,2\n4,2\n"), target="y").duplicates == 2
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 7])
+def test_a_table_in_several_blocks_is_the_table_in_one(rows, write, monkeypatch):
+    values = np.random.RandomState(0).normal(size=(7, 3))
+    text = "a,b,y\n" + "".join(",".join(map(repr, row)) + "\n" for row in values.tolist())
+    monkeypatch.setattr(csvfile, "_CELLS_PER_BLOCK", 3 * rows)
+    table = read_table(write(text), target="y")
+    np.testing.assert_array_equal(np.column_stack([table.X, table.y]), values)
+
+
+def test_integers_first_and_decimal_commas_blocks_later_are_understood(write, monkeypatch):
+    monkeypatch.setattr(csvfile, "_CELLS_PER_BLOCK", 2)
+    table = read_table(write("a;y\n1;2\n3;4\n5,5;6,5\n7,5;8\n"), target="y")
+    np.testing.assert_array_equal(table.X[:, 0], [1, 3, 5.5, 7.5])
+    np.testing.assert_array_equal(table.y, [2, 4, 6.5, 8])
+
+
+def test_a_pipe_is_read_like_a_file(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    feeder = threading.Thread(target=path.write_text, args=(PLAIN,))
+    feeder.start()
+    table = read_table(path, target="y")
+    feeder.join()
+    np.testing.assert_array_equal(table.y, [3, 6.5, 9])
+
+
+def test_the_true_files_are_read_to_the_bit(true_folder, true_values):
+    for name in ("bc", "bh", "cs", "ee", "rcl", "wn", "wsb", "yh"):
+        table = read_table(true_folder / f"{name}.csv", target=-1)
+        np.testing.assert_array_equal(np.column_stack([table.X, table.y]), true_values(name))

@@ -1,0 +1,36 @@
+"""Twin neural network regression, from a table to a device.
+
+Public names are resolved on first use, so that ``import twinedge`` loads nothing heavy: training
+pulls in TensorFlow, running a model does not.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from twinedge import data as data
+    from twinedge.errors import InputError as InputError
+    from twinedge.learn import AnnRegressor as AnnRegressor
+    from twinedge.learn import EnsembleRegressor as EnsembleRegressor
+    from twinedge.learn import TwinRegressor as TwinRegressor
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "AnnRegressor": "twinedge.learn",
+    "EnsembleRegressor": "twinedge.learn",
+    "InputError": "twinedge.errors",
+    "TwinRegressor": "twinedge.learn",
+}
+
+__all__ = ["AnnRegressor", "EnsembleRegressor", "InputError", "TwinRegressor", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'twinedge' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

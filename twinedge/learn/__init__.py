@@ -1,0 +1,7 @@
+"""Everything that fits a model: twins, ordinary networks, and ensembles of either."""
+
+from twinedge.learn.ann import AnnRegressor
+from twinedge.learn.ensemble import EnsembleRegressor
+from twinedge.learn.twin import TwinRegressor
+
+__all__ = ["AnnRegressor", "EnsembleRegressor", "TwinRegressor"]

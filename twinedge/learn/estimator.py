@@ -1,0 +1,146 @@
+"""What the network regressors share: checking data, holding out validation rows, fitting."""
+
+from dataclasses import replace
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_array, validate_data
+
+from twinedge.learn.checkpoint import Checkpoint
+from twinedge.learn.network import ACTIVATIONS, Architecture, FloatArray
+from twinedge.learn.parameters import (
+    is_auto,
+    nonnegative_number,
+    one_of,
+    positive_integer,
+    widths,
+)
+from twinedge.learn.progress import progress_bar
+from twinedge.learn.scaling import Scaling
+from twinedge.learn.selection import PLANS, SETTINGS, Candidate, Choice, Plan, choose
+from twinedge.learn.tasks import PairTask, PointTask
+from twinedge.learn.trainer import Setting
+
+Validation = tuple[Any, Any] | None
+
+
+class NetworkRegressor(RegressorMixin, BaseEstimator):
+    """Base of the regressors with networks inside; see ``TwinRegressor`` for the parameters."""
+
+    hidden: Any
+    activation: str
+    learning_rate: Any
+    weight_decay: Any
+    effort: str
+    steps: Any
+    validation_fraction: float
+    random_state: Any
+    verbose: bool
+
+    architecture_: Architecture
+    weights_: FloatArray
+    scaling_: Scaling
+    n_features_in_: int
+
+    def _prepare(
+        self, X: Any, y: Any, validation: Validation, seed: int
+    ) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
+        """Check the data and split it into training and validation rows, both raw."""
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
+        y = y.astype(np.float64)
+        if validation is not None:
+            X_val, y_val = validation
+            X_val = validate_data(self, X_val, dtype=np.float64, reset=False)
+            y_val = check_array(y_val, ensure_2d=False, dtype=np.float64)
+            if len(X_val) != len(y_val):
+                raise ValueError(f"validation has {len(X_val)} points and {len(y_val)} targets")
+            return (X, y), (X_val, y_val)
+        fraction = nonnegative_number("validation_fraction", self.validation_fraction)
+        if fraction >= 1:
+            raise ValueError(f"validation_fraction={fraction} leaves nothing to train on")
+        # Held-out rows of a tiny table would leave nothing to learn from.
+        held = round(fraction * len(y)) if len(y) >= 16 else 0
+        order = np.random.default_rng([seed, 0]).permutation(len(y))
+        return (X[order[held:]], y[order[held:]]), (X[order[:held]], y[order[:held]])
+
+    def _scale(
+        self, train: tuple[FloatArray, FloatArray], validation: tuple[FloatArray, FloatArray]
+    ) -> dict[str, Any]:
+        """Fit the scaling and lay the scaled rows out as a ``Task`` wants them."""
+        self.scaling_ = Scaling.of(*train)
+        return {
+            "x": self.scaling_.features(np.concatenate([train[0], validation[0]])),
+            "y": self.scaling_.target(np.concatenate([train[1], validation[1]])),
+            "train": len(train[1]),
+            "scale": self.scaling_.y_scale,
+            "hidden": widths("hidden", self.hidden),
+        }
+
+    def _seed(self) -> int:
+        if isinstance(self.random_state, Integral):
+            return int(self.random_state) % (2**31 - 1)
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _candidates(self) -> list[Candidate]:
+        """Combine what the user fixed with everything left to choose."""
+        activation = one_of("activation", self.activation, ("auto", *ACTIVATIONS))
+        activations = list(ACTIVATIONS) if activation == "auto" else [activation]
+        rate, decay = self.learning_rate, self.weight_decay
+        settings: tuple[Setting, ...] = SETTINGS
+        if not is_auto(rate):
+            rate = nonnegative_number("learning_rate", rate)
+            settings = tuple(replace(one, learning_rate=rate) for one in settings)
+        if not is_auto(decay):
+            decay = nonnegative_number("weight_decay", decay)
+            settings = tuple(replace(one, weight_decay=decay) for one in settings)
+        return [Candidate(a, setting) for a in activations for setting in dict.fromkeys(settings)]
+
+    def _plan(self) -> Plan:
+        plan = PLANS[one_of("effort", self.effort, tuple(PLANS))]
+        if is_auto(self.steps):
+            return plan
+        steps = positive_integer("steps", self.steps)
+        share = steps / plan.steps
+        rounds = tuple((max(1, round(length * share)), keep) for length, keep in plan.rounds)
+        return Plan(rounds, steps)
+
+    def _choose(
+        self,
+        task: PairTask | PointTask,
+        *,
+        networks: int,
+        seed: int,
+        checkpoint: Path | None,
+        resume: bool,
+    ) -> Choice:
+        """Train, and keep what a person may ask about how it went."""
+        owner = {
+            "data": task.fingerprint(),
+            "settings": {key: repr(value) for key, value in self.get_params().items()},
+            "seed": seed,
+        }
+        with progress_bar(self.verbose) as progress:
+            choice = choose(
+                task,
+                self._candidates(),
+                self._plan(),
+                networks=networks,
+                seed=seed,
+                progress=progress,
+                checkpoint=Checkpoint(checkpoint, owner, resume),
+            )
+        self.activation_ = choice.candidate.activation
+        self.learning_rate_ = choice.candidate.setting.learning_rate
+        self.weight_decay_ = choice.candidate.setting.weight_decay
+        self.steps_ = choice.steps
+        self.trials_ = choice.trials
+        self.interrupted_ = choice.interrupted
+        return choice
+
+    def rmse(self, X: Any, y: Any) -> float:
+        """Root mean square error of the prediction, in units of the target."""
+        return float(np.sqrt(np.mean(np.square(self.predict(X) - y))))

@@ -1,0 +1,61 @@
+"""The trained twins as one Keras model, in the units of the table, and back.
+
+The model takes two points and gives a difference for each twin. Scaling is part of it, so that it
+can be opened and used by anyone who has Keras.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from twinedge.errors import InputError
+from twinedge.learn.backend import tf
+from twinedge.learn.network import ACTIVATIONS, Architecture, FloatArray
+from twinedge.learn.scaling import Scaling
+
+layers = tf.keras.layers
+
+
+def to_keras(architecture: Architecture, weights: FloatArray, scaling: Scaling) -> Any:
+    """Build the model: inputs ``first`` and ``second`` ``(n, f)``, output ``(n, twins)``."""
+    features = architecture.inputs // 2
+    inputs = [layers.Input((features,), name=name) for name in ("first", "second")]
+    scale = layers.Normalization(
+        mean=scaling.x_mean, variance=np.square(scaling.x_scale), name="scale"
+    )
+    pair = layers.Concatenate(name="pair")([scale(point) for point in inputs])
+    outputs = []
+    for twin, network in enumerate(weights):
+        x, dense = pair, []
+        for depth, (_, width) in enumerate(architecture.layers):
+            last = depth == len(architecture.hidden)
+            activation = None if last else architecture.activation
+            dense.append(layers.Dense(width, activation, name=f"twin{twin}_layer{depth}"))
+            x = dense[-1](x)
+        for layer, (kernel, bias) in zip(dense, architecture.parts(network), strict=True):
+            layer.set_weights([kernel, bias])
+        outputs.append(x)
+    stacked = layers.Concatenate(name="twins")(outputs) if len(outputs) > 1 else outputs[0]
+    return tf.keras.Model(inputs, layers.Rescaling(scaling.y_scale, name="unscale")(stacked))
+
+
+def from_keras(model: Any) -> tuple[Architecture, FloatArray]:
+    """Take the networks out of a model that ``to_keras`` built."""
+    dense = {one.name: one for one in model.layers if isinstance(one, layers.Dense)}
+    twins = 1 + max((int(name[4:].partition("_")[0]) for name in dense), default=-1)
+    depth = len(dense) // max(twins, 1)
+    try:
+        stacks = [[dense[f"twin{t}_layer{d}"] for d in range(depth)] for t in range(twins)]
+        first = stacks[0]
+    except (KeyError, IndexError) as error:
+        raise InputError("twin.keras holds no twins of twinedge") from error
+    activation = first[0].activation.__name__
+    if activation not in ACTIVATIONS:
+        raise InputError(f"twin.keras has an activation that twinedge does not know: {activation}")
+    hidden = tuple(int(layer.units) for layer in first[:-1])
+    architecture = Architecture(int(first[0].kernel.shape[0]), hidden, activation)
+    weights = np.zeros((twins, architecture.size), np.float32)
+    for network, stack in zip(weights, stacks, strict=True):
+        for (kernel, bias), layer in zip(architecture.parts(network), stack, strict=True):
+            kernel[...], bias[...] = layer.get_weights()
+    return architecture, weights

@@ -1,0 +1,43 @@
+"""Checking constructor parameters: each check returns the plain value or raises InputError."""
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from twinedge.errors import InputError
+
+
+def positive_integer(name: str, value: Any) -> int:
+    """Return a whole number of at least 1."""
+    if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1:
+        return int(value)
+    raise InputError(f"{name}={value!r} is not a positive whole number")
+
+
+def nonnegative_number(name: str, value: Any) -> float:
+    """Return a finite number of at least 0."""
+    if isinstance(value, Real) and np.isfinite(float(value)) and float(value) >= 0:
+        return float(value)
+    raise InputError(f"{name}={value!r} is not a number of at least 0")
+
+
+def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
+    """Return one of these words."""
+    if isinstance(value, str) and value in allowed:
+        return value
+    words = ", ".join(map(repr, allowed))
+    raise InputError(f"{name}={value!r} is not one of {words}")
+
+
+def is_auto(value: Any) -> bool:
+    """Whether a parameter is left to be chosen."""
+    return isinstance(value, str) and value == "auto"
+
+
+def widths(name: str, value: Any) -> tuple[int, ...]:
+    """Return the widths of hidden layers, one at least."""
+    layers = value if isinstance(value, tuple | list) else (value,)
+    if not layers:
+        raise InputError(f"{name}={value!r} names no layer")
+    return tuple(positive_integer(name, width) for width in layers)

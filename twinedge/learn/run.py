@@ -1,0 +1,195 @@
+"""The run folder: a trained model with everything needed to predict, judge and export it.
+
+    run.json      what was trained, on what, with which scores; checksums of the other files
+    twin.keras    the networks, in the units of the table
+    points.npz    training, validation and test points, scaling, and values for missing cells
+
+A run is written beside its place and moved there whole.
+"""
+
+import json
+import os
+import shutil
+import zipfile
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from twinedge import __version__
+from twinedge.errors import InputError
+from twinedge.learn.backend import tf
+from twinedge.learn.keras_model import from_keras, to_keras
+from twinedge.learn.network import FloatArray
+from twinedge.learn.scaling import Scaling
+from twinedge.learn.twin import TwinRegressor
+
+FORMAT, VERSION = "twinedge run", 1
+_CHOSEN = ("activation", "learning_rate", "weight_decay", "steps", "trials", "interrupted")
+_SCALING = ("x_mean", "x_scale", "y_mean", "y_scale")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A trained model and where it comes from.
+
+    Parameters
+    ----------
+    model : TwinRegressor
+        Fitted; its anchors are the training points.
+    feature_names : tuple of str
+        Columns of the features.
+    target_name : str
+        Column of the target.
+    validation, test : (X, y)
+        Points the model was chosen on, and points it never saw; either may be empty.
+    source : dict
+        Data set or file, and split.
+    scores : dict
+        ``rmse_val``, ``rmse_test``, ``seconds`` and the like.
+    fill_values : array of shape (f,), optional
+        What stands in for a missing feature.
+    """
+
+    model: TwinRegressor
+    feature_names: tuple[str, ...]
+    target_name: str
+    validation: tuple[FloatArray, FloatArray]
+    test: tuple[FloatArray, FloatArray]
+    source: dict[str, Any] = field(default_factory=dict)
+    scores: dict[str, Any] = field(default_factory=dict)
+    fill_values: FloatArray | None = None
+
+    def save(self, folder: Path) -> None:
+        """Write the run, in place of one that is there."""
+        check_writable(folder)
+        beside = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
+        old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
+        try:
+            self._write(beside)
+            if folder.exists():
+                folder.rename(old)
+            beside.rename(folder)
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+            shutil.rmtree(old, ignore_errors=True)
+
+    def _write(self, folder: Path) -> None:
+        model = self.model
+        folder.mkdir(parents=True)
+        keras = to_keras(model.architecture_, model.weights_, model.scaling_)
+        keras.save(folder / "twin.keras")
+        points = {
+            "X_train": model.anchor_X_,
+            "y_train": model.anchor_y_,
+            "X_val": self.validation[0],
+            "y_val": self.validation[1],
+            "X_test": self.test[0],
+            "y_test": self.test[1],
+            **{name: getattr(model.scaling_, name) for name in _SCALING},
+        }
+        if self.fill_values is not None:
+            points["fill_values"] = self.fill_values
+        np.savez_compressed(folder / "points.npz", **points)
+        record = {
+            "format": FORMAT,
+            "version": VERSION,
+            "twinedge": __version__,
+            "feature_names": self.feature_names,
+            "target_name": self.target_name,
+            "source": self.source,
+            "scores": self.scores,
+            "parameters": model.get_params(),
+            "chosen": {name: getattr(model, f"{name}_") for name in _CHOSEN},
+            "sha256": {name: _digest(folder / name) for name in ("twin.keras", "points.npz")},
+        }
+        (folder / "run.json").write_text(json.dumps(record, indent=1, default=_plain) + "\n")
+
+
+def load_run(folder: Path) -> Run:
+    """Read a run folder; one that is damaged or not ours is refused in one line."""
+    record = _read_record(folder)
+    for name, digest in record["sha256"].items():
+        path = folder / name
+        if not path.is_file():
+            raise InputError(f"{folder} is not whole: {name} is missing; train it again")
+        if _digest(path) != digest:
+            raise InputError(f"{path} is damaged (its checksum differs); train the run again")
+    try:
+        with np.load(folder / "points.npz", allow_pickle=False) as file:
+            points = {name: file[name] for name in file.files}
+        architecture, weights = from_keras(
+            tf.keras.models.load_model(folder / "twin.keras", compile=False)
+        )
+        model = TwinRegressor(**record["parameters"])
+        for name in _CHOSEN:
+            setattr(model, f"{name}_", record["chosen"][name])
+        model.architecture_, model.weights_ = architecture, weights
+        model.scaling_ = Scaling(
+            points["x_mean"], points["x_scale"], float(points["y_mean"]), float(points["y_scale"])
+        )
+        model.anchor_X_, model.anchor_y_ = points["X_train"], points["y_train"]
+        model.n_features_in_ = model.anchor_X_.shape[1]
+        model.validation_rmse_ = record["scores"].get("rmse_val")
+        return Run(
+            model,
+            tuple(record["feature_names"]),
+            record["target_name"],
+            (points["X_val"], points["y_val"]),
+            (points["X_test"], points["y_test"]),
+            record["source"],
+            record["scores"],
+            points.get("fill_values"),
+        )
+    except (KeyError, TypeError, AttributeError, ValueError, OSError, zipfile.BadZipFile) as error:
+        raise InputError(f"{folder} is not a run of twinedge {__version__}: {error}") from error
+
+
+def check_writable(folder: Path) -> None:
+    """Refuse a place a run cannot be put, before hours are spent on it."""
+    if folder.exists():
+        if not folder.is_dir():
+            raise InputError(f"{folder} is a file: name a folder for the run")
+        if any(folder.iterdir()) and not (folder / "run.json").is_file():
+            raise InputError(f"{folder} holds something that is not a run: name another folder")
+    parent = folder.absolute().parent
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot create {parent}: {error.strerror}") from error
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise InputError(f"cannot write to {parent}: permission denied")
+
+
+def _read_record(folder: Path) -> dict[str, Any]:
+    path = folder / "run.json"
+    if not folder.exists():
+        raise InputError(f"{folder} does not exist: train one with 'twinedge train'")
+    if not path.is_file():
+        raise InputError(f"{folder} is not a run folder: it has no run.json")
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} is damaged (not JSON); train the run again") from error
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        raise InputError(f"{path} was not written by twinedge")
+    if record.get("version") != VERSION:
+        raise InputError(
+            f"{path} has version {record.get('version')}, this twinedge reads {VERSION}"
+        )
+    if not isinstance(record.get("sha256"), dict):
+        raise InputError(f"{path} is damaged (no checksums); train the run again")
+    return record
+
+
+def _digest(path: Path) -> str:
+    return sha256(path.read_bytes()).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """Numpy scalars and arrays as JSON takes them."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} cannot be stored in a run")

@@ -1,0 +1,148 @@
+"""What an estimator asks the trainer to learn: the rows, who sees which, and how it is scored."""
+
+from dataclasses import dataclass
+from hashlib import sha256
+
+import numpy as np
+import numpy.typing as npt
+
+from twinedge.learn.examples import Examples
+from twinedge.learn.neighbours import nearest
+from twinedge.learn.network import Architecture, FloatArray
+from twinedge.learn.pairwise import differences
+from twinedge.learn.training import Job
+
+Rows = npt.NDArray[np.intp]
+
+FOLDS = 5  # one fifth of the training rows is held out in an early round
+_LOOK_POINTS, _LOOK_ANCHORS = 512, 64  # as many as tell networks apart; all would take longer
+# than the training between two looks
+
+
+@dataclass(frozen=True)
+class Task:
+    """A scaled table, training rows first, and the networks to fit to it.
+
+    Parameters
+    ----------
+    x : array of shape (n, f)
+        Scaled features.
+    y : array of shape (n,)
+        Scaled target.
+    train : int
+        The first ``train`` rows are for training, the rest for validation; where there is no
+        rest, the training rows serve for both.
+    scale : float
+        Units of the target in one scaled unit.
+    hidden : tuple of int
+        Widths of the hidden layers.
+    foldable : bool
+        Whether early rounds may hold out training rows.
+    batch : int
+        Examples per step.
+    """
+
+    x: FloatArray
+    y: FloatArray
+    train: int
+    scale: float
+    hidden: tuple[int, ...]
+    foldable: bool = True
+    batch: int = 64
+
+    def fingerprint(self) -> str:
+        """Tell whether two trainings are of the same data."""
+        return sha256(
+            self.x.tobytes() + self.y.tobytes() + bytes(str(self.train), "ascii")
+        ).hexdigest()
+
+    def rows(self, job: Job) -> Rows:
+        """Training rows of a network, in its own order."""
+        rng = np.random.default_rng([job.seed, 1])
+        return rng.permutation(np.setdiff1d(np.arange(self.train), self._held_out(job)))
+
+    def validation(self, job: Job) -> Rows:
+        """Rows a network is scored on."""
+        rest = np.arange(self.train, len(self.y))
+        rows = np.concatenate([rest, self._held_out(job)])
+        if not len(rows):
+            return np.arange(self.train)[:_LOOK_POINTS]
+        return rows[:_LOOK_POINTS]
+
+    def _held_out(self, job: Job) -> Rows:
+        if job.fold is None or not self.foldable or self.train < 2 * FOLDS:
+            return np.arange(0)
+        order = np.random.default_rng(0).permutation(self.train)
+        size = self.train // FOLDS
+        start = job.fold % FOLDS * size
+        return order[start : start + size]
+
+    def _rows_of_all(self, jobs: list[Job]) -> npt.NDArray[np.int32]:
+        return np.stack([self.rows(job) for job in jobs]).astype(np.int32)
+
+    def _rmse(self, predicted: FloatArray, rows: Rows) -> FloatArray:
+        error = predicted - self.y[rows]
+        rmse: FloatArray = np.sqrt(np.mean(np.square(error, dtype=np.float64), axis=-1))
+        return rmse * self.scale
+
+
+@dataclass(frozen=True)
+class PointTask(Task):
+    """An ordinary network: x in, y out."""
+
+    def architecture(self, activation: str) -> Architecture:
+        """One point goes in."""
+        return Architecture(self.x.shape[1], self.hidden, activation)
+
+    def examples(self, jobs: list[Job]) -> Examples:
+        """Single points."""
+        return Examples.points(self.x, self.y, self._rows_of_all(jobs))
+
+    def score(self, architecture: Architecture, stack: FloatArray, jobs: list[Job]) -> FloatArray:
+        """RMSE of the plain prediction."""
+        rows = np.stack([self.validation(job) for job in jobs])
+        return self._rmse(architecture.forward(stack, self.x[rows]).numpy(), rows)
+
+
+@dataclass(frozen=True)
+class PairTask(Task):
+    """A twin: two points in, the difference of their targets out.
+
+    Parameters
+    ----------
+    partners : array of shape (train, m), optional
+        Rows each training row is paired with; any other by default.
+    neighbors : int, optional
+        Score with this many nearest training rows as anchors instead of a random few.
+    """
+
+    partners: npt.NDArray[np.int32] | None = None
+    neighbors: int | None = None
+
+    def architecture(self, activation: str) -> Architecture:
+        """Two points go in."""
+        return Architecture(2 * self.x.shape[1], self.hidden, activation)
+
+    def examples(self, jobs: list[Job]) -> Examples:
+        """Pairs drawn on the fly."""
+        return Examples.pairs(self.x, self.y, self._rows_of_all(jobs), self.partners)
+
+    def score(self, architecture: Architecture, stack: FloatArray, jobs: list[Job]) -> FloatArray:
+        """RMSE of the ensemble mean, with anchors among the rows a network was trained on."""
+        rows = np.stack([self.validation(job) for job in jobs])
+        anchors = np.stack([self.rows(job) for job in jobs])
+        if self.neighbors is None:
+            chosen = None
+            anchors = anchors[:, :_LOOK_ANCHORS]
+            values = self.y[anchors][:, None]
+        else:
+            chosen = np.stack(
+                [
+                    nearest(self.x[mine], self.x[queries], self.neighbors)
+                    for mine, queries in zip(anchors, rows, strict=True)
+                ]
+            )
+            values = np.stack([self.y[mine][c] for mine, c in zip(anchors, chosen, strict=True)])
+        blocks = differences(architecture, stack, self.x[rows], self.x[anchors], chosen)
+        estimates = np.concatenate(list(blocks), axis=1) + values
+        return self._rmse(estimates.mean(axis=2), rows)

@@ -1,0 +1,227 @@
+"""Training several networks to their end: on all cores, watched, and ready to be stopped.
+
+Networks of one activation and length train as one stack, the stacks in threads of their own.
+Every so often each network's averaged weights are scored on validation data and the best are kept,
+so that a training that is stopped, or that overfits late, ends with the best weights it had.
+"""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from itertools import groupby
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from twinedge.learn.backend import CORES
+from twinedge.learn.checkpoint import INTERVAL, Arrays, Checkpoint
+from twinedge.learn.examples import Examples
+from twinedge.learn.network import Architecture, FloatArray
+from twinedge.learn.progress import Progress
+from twinedge.learn.trainer import CHUNK, Setting, Stack, State
+
+_LOOKS = 20  # validations over one training
+# The end of the schedule is where a network is best; on a small validation set an earlier look is
+# often better by luck. Only a clear gain is overfitting worth going back for.
+_WORTH_GOING_BACK = 0.95
+
+
+@dataclass(frozen=True)
+class Job:
+    """One network to train.
+
+    Parameters
+    ----------
+    activation : str
+        Activation of its hidden layers.
+    setting : Setting
+        Learning rate and weight decay.
+    steps : int
+        Length of the training.
+    seed : int
+        Decides the initial weights and the order of the rows.
+    fold : int or None
+        Part of the training rows kept for validation; None trains on all of them.
+    """
+
+    activation: str
+    setting: Setting
+    steps: int
+    seed: int
+    fold: int | None = None
+
+
+class Task(Protocol):
+    """What is to be learnt, as an estimator sees it."""
+
+    @property
+    def batch(self) -> int:
+        """Examples per step."""
+
+    def architecture(self, activation: str) -> Architecture:
+        """Shape of the networks."""
+
+    def examples(self, jobs: list[Job]) -> Examples:
+        """Training data of a stack of these networks."""
+
+    def score(self, architecture: Architecture, stack: FloatArray, jobs: list[Job]) -> FloatArray:
+        """Return the validation RMSE ``(c,)`` of a stack's networks, in units of the target."""
+
+
+class Trained(NamedTuple):
+    """One network: its best weights ``(size,)`` and their validation RMSE."""
+
+    job: Job
+    weights: FloatArray
+    score: float
+
+
+class Interrupted(Exception):  # noqa: N818 - no error: what was reached is in ``results``
+    """The user stopped the training."""
+
+    def __init__(self, results: list[Trained]) -> None:
+        super().__init__("the training was interrupted")
+        self.results = results
+
+
+def train(
+    task: Task,
+    jobs: list[Job],
+    *,
+    stage: str,
+    seed: int,
+    progress: Progress,
+    checkpoint: Checkpoint,
+) -> list[Trained]:
+    """Train all networks; returns them in the order of ``jobs``.
+
+    Raises
+    ------
+    Interrupted
+        On Ctrl-C, with the best weights of each network so far.
+    """
+    meter = _Meter(progress)
+    groups = _stacks(jobs)
+    runs = [_Run(task, [jobs[i] for i in group], seed, meter) for group in groups]
+    for run, saved in zip(runs, checkpoint.load(stage) or [], strict=False):
+        run.restore(saved)
+    progress.stage(stage, sum(run.remaining for run in runs))
+    stop = threading.Event()
+    with ThreadPoolExecutor(CORES) as pool:
+        futures = [pool.submit(run.to_the_end, stop) for run in runs]
+        try:
+            while wait(futures, timeout=INTERVAL).not_done:
+                checkpoint.save(stage, [run.snapshot() for run in runs])
+        except KeyboardInterrupt:
+            stop.set()
+    for future in futures:
+        future.result()
+    checkpoint.save(stage, [run.snapshot() for run in runs])
+    results: list[Trained] = [None] * len(jobs)  # type: ignore[list-item]
+    for group, run in zip(groups, runs, strict=True):
+        for i, trained in zip(group, run.results(), strict=True):
+            results[i] = trained
+    if stop.is_set():
+        raise Interrupted(results)
+    return results
+
+
+def _stacks(jobs: list[Job]) -> list[list[int]]:
+    """Group alike networks into stacks, few enough of each to keep every core busy."""
+
+    def alike(i: int) -> tuple[int, str, float, bool]:
+        job = jobs[i]
+        return -job.steps, job.activation, job.setting.learning_rate, job.fold is not None
+
+    share = -(-len(jobs) // CORES)
+    stacks = []
+    for _, group in groupby(sorted(range(len(jobs)), key=alike), key=alike):
+        members = list(group)
+        stacks += [members[k : k + share] for k in range(0, len(members), share)]
+    return stacks
+
+
+class _Meter:
+    """Hands the reports of several threads to one progress display."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._lock = threading.Lock()
+        self._best = np.inf
+
+    def report(self, steps: int, loss: float, score: float) -> None:
+        with self._lock:
+            self._best = min(self._best, score)
+            self._progress.advance(steps, loss, self._best)
+
+
+class _Watch(NamedTuple):
+    """Where a stack stands; replaced as a whole, so that a snapshot is consistent."""
+
+    state: State
+    latest: FloatArray
+    best: FloatArray
+    best_weights: FloatArray
+
+
+class _Run:
+    """One stack on its way, with the best weights of each of its networks."""
+
+    def __init__(self, task: Task, jobs: list[Job], seed: int, meter: _Meter) -> None:
+        self._task, self._jobs, self._meter = task, jobs, meter
+        self._architecture = task.architecture(jobs[0].activation)
+        self._stack = Stack(
+            self._architecture,
+            task.examples(jobs),
+            learning_rate=jobs[0].setting.learning_rate,
+            weight_decays=[job.setting.weight_decay for job in jobs],
+            steps=jobs[0].steps,
+            batch=task.batch,
+            seeds=[job.seed for job in jobs],
+            seed=seed,
+        )
+        unknown = np.full(len(jobs), np.inf)
+        self._watch = _Watch(self._stack.state, unknown, unknown, self._stack.average())
+
+    @property
+    def remaining(self) -> int:
+        return (self._stack.steps - self._stack.step) * len(self._jobs)
+
+    def to_the_end(self, stop: threading.Event) -> None:
+        look_every = max(CHUNK, self._stack.steps // _LOOKS // CHUNK * CHUNK)
+        while not self._stack.finished and not stop.is_set():
+            before = self._stack.step
+            loss = self._stack.advance()
+            due = self._stack.step % look_every == 0 or self._stack.finished or stop.is_set()
+            self._note(due)
+            steps = (self._stack.step - before) * len(self._jobs)
+            self._meter.report(steps, float(np.mean(loss)), float(np.min(self._watch.best)))
+        if not np.isfinite(self._watch.best).all():  # stopped before the first look
+            self._note(due=True)
+
+    def _note(self, due: bool) -> None:
+        state = self._stack.state
+        if not due:
+            self._watch = self._watch._replace(state=state)
+            return
+        now = self._task.score(self._architecture, state.average, self._jobs)
+        better = now < self._watch.best
+        best = np.where(better, now, self._watch.best)
+        weights = np.where(better[:, None], state.average, self._watch.best_weights)
+        self._watch = _Watch(state, now, best, weights)
+
+    def results(self) -> list[Trained]:
+        state, latest, best, best_weights = self._watch
+        earlier = best < _WORTH_GOING_BACK * latest
+        scores = np.where(earlier, best, latest)
+        weights = np.where(earlier[:, None], best_weights, state.average)
+        return list(map(Trained, self._jobs, weights, map(float, scores)))
+
+    def snapshot(self) -> Arrays:
+        state, *rest = self._watch
+        return {**state._asdict(), **dict(zip(_Watch._fields[1:], rest, strict=True))}
+
+    def restore(self, saved: Arrays) -> None:
+        arrays = {key: saved[key] for key in State._fields[:-1]}
+        self._stack.state = State(**arrays, step=int(saved["step"]))
+        self._watch = _Watch(self._stack.state, *(saved[key] for key in _Watch._fields[1:]))
