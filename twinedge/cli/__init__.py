@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from twinedge import __version__
 from twinedge.cli import data, evaluate, predict, train
 from twinedge.errors import InputError
 
@@ -31,9 +32,20 @@ app.add_typer(data.app, name="data")
 _UsageError, _ClickException = typer.BadParameter.__mro__[1:3]
 
 
-@app.callback(invoke_without_command=False)
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(__version__)
+        raise typer.Exit
+
+
+@app.callback()
 def options(
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
 ) -> None:
     """Twin neural network regression for small devices: an ensemble in the memory of one."""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from twinedge.cli.options import Json, Quiet, Seed
-from twinedge.cli.output import note, print_json
+from twinedge.cli.output import note, print_json, print_record
 from twinedge.errors import InputError
 
 if TYPE_CHECKING:
