@@ -28,9 +28,12 @@ CPPCHECK  := cppcheck --quiet --error-exitcode=1 --std=c99 --inline-suppr \
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/demo.stamp ## Train a small twin and predict with it
+demo: $(VENV)/demo.stamp ## Train the built-in test function and predict with it
+	@echo '$$ twinedge train --dataset tf --effort quick -o runs/demo'
 	@$(BIN)/twinedge train --dataset tf --effort quick -o runs/demo
-	@$(BIN)/twinedge predict runs/demo --dataset tf
+	@printf 'x1,x2\n0.5,0.5\n-0.2,0.9\n' > runs/new.csv
+	@echo; echo '$$ twinedge predict runs/demo runs/new.csv'
+	@$(BIN)/twinedge predict runs/demo runs/new.csv
 
 test: lint ## Lint, then run the quick tests (ARGS="-k anchors" picks some)
 	@$(PYTEST) -m 'not slow' $(ARGS)

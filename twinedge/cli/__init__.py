@@ -4,42 +4,44 @@ Every command is a small file of its own, and what is heavy is imported inside i
 --help`` answers at once.
 """
 
-import os
 import sys
+import warnings
 from typing import Annotated
 
 import typer
 
 from twinedge import __version__
 from twinedge.cli import data, evaluate, predict, train
+from twinedge.cli.output import print_text
 from twinedge.errors import InputError
 
 app = typer.Typer(
     name="twinedge",
-    help="Twin neural network regression for small devices: an ensemble in the memory of one.",
-    epilog="Start with: twinedge train DATA.csv --target COLUMN",
-    no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-app.command(name="train")(train.train)
-app.command(name="predict")(predict.predict)
-app.command(name="evaluate")(evaluate.evaluate)
+app.command("train", epilog=train.EXAMPLES)(train.train)
+app.command("predict", epilog=predict.EXAMPLES)(predict.predict)
+app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
 app.add_typer(data.app, name="data")
 
 # Typer's errors, whichever copy of click this version of it brings.
-_UsageError, _ClickException = typer.BadParameter.__mro__[1:3]
+_ClickException = typer.BadParameter.__mro__[2]
+_TRAINING_NEEDS = ("tensorflow", "keras", "sklearn")
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(__version__)
+        print_text(__version__)
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(
+    invoke_without_command=True, epilog="Start with: twinedge train DATA.csv --target COLUMN"
+)
 def options(
+    context: typer.Context,
     version: Annotated[
         bool,
         typer.Option(
@@ -48,26 +50,37 @@ def options(
     ] = False,
 ) -> None:
     """Twin neural network regression for small devices: an ensemble in the memory of one."""
+    if context.invoked_subcommand is None:
+        print_text(context.get_help())
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; bad input is one line on standard error and exit code 2."""
+    with warnings.catch_warnings():
+        if not sys.warnoptions:  # a library's remark to programmers is none to a person
+            warnings.simplefilter("ignore")
+        sys.exit(_run(arguments))
+
+
+def _run(arguments: list[str] | None) -> int:
     try:
-        code = app(args=arguments, prog_name="twinedge", standalone_mode=False) or 0
+        return app(args=arguments, prog_name="twinedge", standalone_mode=False) or 0
     except InputError as error:
-        code = _refuse(str(error))
+        return _refuse(str(error))
     except _ClickException as error:  # type: ignore[misc]
         context = getattr(error, "ctx", None)
         command = context.command_path if context else "twinedge"
-        code = _refuse(f"{error.format_message()} (see {command} --help)")
+        return _refuse(f"{error.format_message().rstrip('.')} (see {command} --help)")
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in _TRAINING_NEEDS:
+            raise
+        return _refuse(f"{error.name} is not installed: pip install 'twinedge[train]'")
     except (KeyboardInterrupt, typer.Abort):
-        code = 130
-    except BrokenPipeError:  # the reader of our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
+        return 130
+    except MemoryError:
+        return _refuse("not enough memory: try a smaller table or a smaller --hidden")
     except OSError as error:
-        code = _refuse(f"{error.filename or 'system'}: {error.strerror or error}")
-    sys.exit(code)
+        return _refuse(f"{error.filename or 'system'}: {error.strerror or error}")
 
 
 def _refuse(message: str) -> int:

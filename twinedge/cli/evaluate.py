@@ -1,16 +1,20 @@
 """``twinedge evaluate``: how good a run is on a table with known targets."""
 
-import numpy as np
+import math
 
-from twinedge.cli.options import Json, Quiet, RunFolder, Table
-from twinedge.cli.output import note, print_json, print_record
+from twinedge.cli.options import Json, Quiet, RunFolder, Table, examples
+from twinedge.cli.output import note_filled, print_json, print_record
+
+EXAMPLES = examples("evaluate runs/latest measured.csv", "evaluate runs/latest measured.csv --json")
 
 
 def evaluate(run: RunFolder, table: Table, as_json: Json = False, quiet: Quiet = False) -> None:
     """Compare predictions with the targets in a table.
 
-    Example: twinedge evaluate runs/latest measured.csv
+    Errors and spread are in units of the target; r2 is the part of its variance explained.
     """
+    import numpy as np
+
     from twinedge.data import read_features
     from twinedge.learn.run import load_run
 
@@ -22,21 +26,21 @@ def evaluate(run: RunFolder, table: Table, as_json: Json = False, quiet: Quiet =
         impute_values=trained.fill_values,
     )
     assert points.y is not None
-    if points.imputed:
-        note(f"{table}: {points.imputed} missing values filled in", quiet=quiet)
+    note_filled(table, points.imputed, quiet=quiet)
     mean, spread = trained.model.predict(points.X, return_std=True)
     error = mean - points.y
-    variance = float(np.mean(np.square(points.y - points.y.mean())))
-    mse = float(np.mean(np.square(error)))
+    mse, variance = float(np.mean(np.square(error))), float(points.y.var())
     result = {
+        "run": str(run),
+        "target": trained.target_name,
         "rows": len(error),
-        "rmse": mse**0.5,
-        "mae": float(np.mean(np.abs(error))),
+        "rmse": math.sqrt(mse),
+        "mae": float(np.abs(error).mean()),
         "largest_error": float(np.abs(error).max()),
         "r2": 1 - mse / variance if variance > 0 else None,
         "mean_spread": float(spread.mean()),
     }
     if as_json:
         print_json(result)
-        return
-    print_record(result)
+    else:
+        print_record(result)

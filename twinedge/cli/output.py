@@ -1,40 +1,113 @@
-"""How results leave a command: a readable table, or one JSON object and nothing else."""
+"""How results leave a command: a readable table, CSV, or one JSON object and nothing else.
 
+Whatever is printed is plain text, whole at any width of the terminal. A reader that closes the
+pipe early (``| head``) has seen enough, which is no error.
+"""
+
+import csv
+import io
 import json
+import os
 import sys
 from collections.abc import Iterable, Sequence
+from math import isfinite
+from pathlib import Path
 from typing import Any
+
+import typer
+
+from twinedge.errors import InputError
 
 
 def print_json(result: dict[str, Any]) -> None:
-    """Print one JSON object on one line."""
-    print(json.dumps(result, allow_nan=False))
+    """Print one JSON object on one line; a number that is not finite becomes null."""
+    _write(json.dumps(_finite(result), allow_nan=False) + "\n")
 
 
-def print_table(rows: Iterable[Sequence[str]], header: Sequence[str] | None = None) -> None:
-    """Print rows in aligned columns; the first column to the left, numbers to the right."""
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
+def print_csv(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print comma-separated rows."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    _write(text.getvalue())
 
-    table = Table(box=SIMPLE_HEAD if header else None, show_header=header is not None)
-    lines = [tuple(map(str, row)) for row in rows]
-    for column, title in enumerate(header or [""] * (len(lines[0]) if lines else 0)):
-        words = [line[column] for line in lines]
-        numbers = all(word.replace(".", "").replace("-", "").isdigit() for word in words)
-        table.add_column(title, justify="right" if numbers and column else "left")
-    for line in lines:
-        table.add_row(*line)
-    Console(highlight=False, soft_wrap=True).print(table)
+
+def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print rows in aligned columns, columns of numbers to the right."""
+    columns = [
+        _aligned([title, *words], right=all(map(_is_number, words)))
+        for title, *words in zip(header, *rows, strict=True)
+    ]
+    _write("".join("  ".join(line).rstrip() + "\n" for line in zip(*columns, strict=True)))
 
 
 def print_record(result: dict[str, Any]) -> None:
-    """Print what a JSON object would hold as two columns for a person."""
-    shown = {k: f"{v:.5g}" if isinstance(v, float) else str(v) for k, v in result.items()}
-    print_table([(key.replace("_", " "), value) for key, value in shown.items()])
+    """Print for a person what a JSON object would hold, one value to a line."""
+    names = _aligned([key.replace("_", " ") for key in result])
+    values = map(_shown, result.values())
+    _write("".join(f"{name}  {word}\n" for name, word in zip(names, values, strict=True)))
+
+
+def print_text(*lines: str) -> None:
+    """Print lines as they are."""
+    _write("".join(f"{line}\n" for line in lines))
 
 
 def note(message: str, *, quiet: bool = False) -> None:
     """Say something beside the result, on standard error."""
     if not quiet:
         print(message, file=sys.stderr)
+
+
+def note_filled(table: Path, count: int, *, quiet: bool = False) -> None:
+    """Say how many missing values of a table were filled in, if any."""
+    if count:
+        from twinedge.data.wording import place, plural
+
+        note(f"{place(table)}: filled in {plural(count, 'missing value')}", quiet=quiet)
+
+
+def _write(text: str) -> None:
+    try:
+        print(text, end="", flush=True)
+    except OSError as error:
+        # What is still in the buffer has nowhere to go; Python would try again when it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            raise typer.Exit from None
+        raise InputError(f"cannot write to standard output: {error.strerror}") from error
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"standard output in {error.encoding} cannot show {error.object[error.start]!a}: "
+            "set PYTHONIOENCODING=utf-8"
+        ) from error
+
+
+def _aligned(words: Sequence[str], *, right: bool = False) -> list[str]:
+    width = max(map(len, words))
+    return [word.rjust(width) if right else word.ljust(width) for word in words]
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.5g}" if isinstance(value, float) else str(value)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not isfinite(value) else value

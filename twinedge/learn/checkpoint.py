@@ -7,7 +7,6 @@ a stop at any moment leaves the last whole state.
 
 import json
 import shutil
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -30,21 +29,22 @@ class Checkpoint:
     owner : dict
         Data and settings of the training, in JSON types; a checkpoint of another owner is refused.
     resume : bool
-        Go on from what the folder holds; otherwise it is emptied.
+        Go on from what the folder holds; otherwise a checkpoint there is thrown away.
     """
 
     def __init__(
         self, folder: Path | None, owner: dict[str, Any] | None = None, resume: bool = False
     ) -> None:
-        self._folder = folder
-        if folder is None:
+        self._folder = None if folder is None else Path(folder)
+        if self._folder is None:
+            if resume:
+                raise InputError("resume=True needs the checkpoint folder to go on from")
             return
-        label = folder / "owner.json"
+        label = self._folder / "owner.json"
         if resume:
-            _check_owner(label, owner)
+            _check_owner(label, owner or {})
             return
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
+        _clear(self._folder, label)
         label.write_text(json.dumps(owner))
 
     def save(self, stage: str, stacks: list[Arrays]) -> None:
@@ -57,20 +57,23 @@ class Checkpoint:
             np.savez(file, **named)
         beside.replace(self._folder / f"{stage}.npz")
 
-    def load(self, stage: str) -> list[Arrays] | None:
-        """Arrays of each stack of a round, or None if it was not begun."""
+    def load(self, stage: str, fresh: list[Arrays]) -> list[Arrays]:
+        """Arrays of each stack of a round; the ``fresh`` ones if it was not begun."""
         path = None if self._folder is None else self._folder / f"{stage}.npz"
         if path is None or not path.exists():
-            return None
-        stacks: dict[int, Arrays] = {}
+            return fresh
         try:
             with np.load(path, allow_pickle=False) as file:
-                for name in file.files:
-                    number, key = name.split("/")
-                    stacks.setdefault(int(number), {})[key] = file[name]
-        except (OSError, ValueError, zipfile.BadZipFile) as error:
-            raise InputError(f"{path} is damaged: train again without --resume") from error
-        return [stacks[i] for i in sorted(stacks)]
+                saved = [
+                    {key: file[f"{i}/{key}"] for key in stack} for i, stack in enumerate(fresh)
+                ]
+            if _shapes(saved) != _shapes(fresh):
+                raise ValueError("the stacks are others")
+        except Exception as error:  # the readers of zip and npy raise a dozen kinds
+            raise InputError(
+                f"{path} is damaged or from a machine with other cores: train without --resume"
+            ) from error
+        return saved
 
 
 def discard(folder: Path) -> None:
@@ -78,17 +81,31 @@ def discard(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _check_owner(label: Path, owner: dict[str, Any] | None) -> None:
+def _shapes(stacks: list[Arrays]) -> list[dict[str, tuple[int, ...]]]:
+    return [{key: np.shape(array) for key, array in stack.items()} for stack in stacks]
+
+
+def _clear(folder: Path, label: Path) -> None:
+    """Make the folder, or empty it; what is no checkpoint is left alone."""
+    try:
+        if folder.exists() and any(folder.iterdir()):
+            if not label.is_file():
+                raise InputError(f"{folder} holds something that is not a checkpoint")
+            shutil.rmtree(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot write to {folder}: {error.strerror}") from error
+
+
+def _check_owner(label: Path, owner: dict[str, Any]) -> None:
     try:
         found = json.loads(label.read_text())
-    except (OSError, ValueError) as error:
+        differing = sorted(key for key in {*found, *owner} if found.get(key) != owner.get(key))
+    except (OSError, ValueError, AttributeError, TypeError) as error:
         raise InputError(
             f"{label.parent} holds no training to resume: train without --resume"
         ) from error
-    if found != json.loads(json.dumps(owner)):
-        differing = sorted(
-            key for key in {*found, *(owner or {})} if found.get(key) != (owner or {}).get(key)
-        )
+    if differing:
         raise InputError(
             f"{label.parent} was begun with another {', '.join(differing)}: "
             "resume with the same, or train without --resume"

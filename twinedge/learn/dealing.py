@@ -36,9 +36,12 @@ def deal(anchors: Any, count: int, twins: int) -> npt.NDArray[np.intp]:
         number = positive_integer("anchors", anchors)
         if number > count:
             raise InputError(f"anchors={number} is more than the {count} training points")
-        rows = np.random.default_rng(0).permutation(count)[:number]
+        rows: npt.NDArray[Any] = np.random.default_rng(0).permutation(count)[:number]
     else:
-        rows = np.asarray(anchors)
+        try:
+            rows = np.asarray(anchors)
+        except ValueError:  # lists of different lengths
+            rows = np.empty((0, 0))
         if rows.ndim != 1 or not len(rows) or not np.issubdtype(rows.dtype, np.integer):
             raise InputError("anchors must be a list of row numbers that is not empty")
         if rows.min() < 0 or rows.max() >= count:

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, validate_data
 
+from twinedge.errors import InputError
 from twinedge.learn.checkpoint import Checkpoint
 from twinedge.learn.network import ACTIVATIONS, Architecture, FloatArray
 from twinedge.learn.parameters import (
@@ -26,6 +27,10 @@ from twinedge.learn.tasks import PairTask, PointTask
 from twinedge.learn.trainer import Setting
 
 Validation = tuple[Any, Any] | None
+
+# Parameters that leave a training as it is, so that it can be resumed with others; a
+# ``random_state`` acts through the seed drawn from it.
+_NOT_OF_THE_TRAINING = ("anchors", "random_state", "verbose")
 
 
 class NetworkRegressor(RegressorMixin, BaseEstimator):
@@ -57,13 +62,13 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
             X_val = validate_data(self, X_val, dtype=np.float64, reset=False)
             y_val = check_array(y_val, ensure_2d=False, dtype=np.float64)
             if len(X_val) != len(y_val):
-                raise ValueError(f"validation has {len(X_val)} points and {len(y_val)} targets")
+                raise InputError(f"validation has {len(X_val)} points and {len(y_val)} targets")
             return (X, y), (X_val, y_val)
         fraction = nonnegative_number("validation_fraction", self.validation_fraction)
-        if fraction >= 1:
-            raise ValueError(f"validation_fraction={fraction} leaves nothing to train on")
         # Held-out rows of a tiny table would leave nothing to learn from.
         held = round(fraction * len(y)) if len(y) >= 16 else 0
+        if fraction >= 1 or len(y) - held < 2:
+            raise InputError(f"validation_fraction={fraction} leaves nothing to train on")
         order = np.random.default_rng([seed, 0]).permutation(len(y))
         return (X[order[held:]], y[order[held:]]), (X[order[:held]], y[order[:held]])
 
@@ -83,7 +88,10 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
     def _seed(self) -> int:
         if isinstance(self.random_state, Integral):
             return int(self.random_state) % (2**31 - 1)
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
+        try:
+            return int(check_random_state(self.random_state).randint(2**31 - 1))
+        except ValueError as error:
+            raise InputError(f"random_state={self.random_state!r} is not a seed") from error
 
     def _candidates(self) -> list[Candidate]:
         """Combine what the user fixed with everything left to choose."""
@@ -104,9 +112,9 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
         if is_auto(self.steps):
             return plan
         steps = positive_integer("steps", self.steps)
-        share = steps / plan.steps
+        share = steps / plan.lengths[0]
         rounds = tuple((max(1, round(length * share)), keep) for length, keep in plan.rounds)
-        return Plan(rounds, steps)
+        return Plan(rounds, (steps,))
 
     def _choose(
         self,
@@ -118,11 +126,12 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
         resume: bool,
     ) -> Choice:
         """Train, and keep what a person may ask about how it went."""
-        owner = {
-            "data": task.fingerprint(),
-            "settings": {key: repr(value) for key, value in self.get_params().items()},
-            "seed": seed,
+        settings = {
+            key: repr(value)
+            for key, value in self.get_params().items()
+            if key not in _NOT_OF_THE_TRAINING
         }
+        owner = {"data": task.fingerprint(), "seed": seed, **settings}
         with progress_bar(self.verbose) as progress:
             choice = choose(
                 task,

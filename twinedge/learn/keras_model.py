@@ -20,10 +20,10 @@ def to_keras(architecture: Architecture, weights: FloatArray, scaling: Scaling) 
     """Build the model: inputs ``first`` and ``second`` ``(n, f)``, output ``(n, twins)``."""
     features = architecture.inputs // 2
     inputs = [layers.Input((features,), name=name) for name in ("first", "second")]
-    scale = layers.Normalization(
-        mean=scaling.x_mean, variance=np.square(scaling.x_scale), name="scale"
-    )
-    pair = layers.Concatenate(name="pair")([scale(point) for point in inputs])
+    # Not Normalization: it takes a spread below 1e-7, of a capacity in farads say, for zero.
+    centre = layers.Rescaling(1.0, offset=-scaling.x_mean, name="centre")
+    scale = layers.Rescaling(1 / scaling.x_scale, name="scale")
+    pair = layers.Concatenate(name="pair")([scale(centre(point)) for point in inputs])
     outputs = []
     for twin, network in enumerate(weights):
         x, dense = pair, []
@@ -42,14 +42,14 @@ def to_keras(architecture: Architecture, weights: FloatArray, scaling: Scaling) 
 def from_keras(model: Any) -> tuple[Architecture, FloatArray]:
     """Take the networks out of a model that ``to_keras`` built."""
     dense = {one.name: one for one in model.layers if isinstance(one, layers.Dense)}
-    twins = 1 + max((int(name[4:].partition("_")[0]) for name in dense), default=-1)
-    depth = len(dense) // max(twins, 1)
     try:
+        twins = 1 + max(int(name[4:].partition("_")[0]) for name in dense)
+        depth = len(dense) // twins
         stacks = [[dense[f"twin{t}_layer{d}"] for d in range(depth)] for t in range(twins)]
         first = stacks[0]
-    except (KeyError, IndexError) as error:
+        activation = first[0].activation.__name__
+    except (KeyError, IndexError, ValueError) as error:
         raise InputError("twin.keras holds no twins of twinedge") from error
-    activation = first[0].activation.__name__
     if activation not in ACTIVATIONS:
         raise InputError(f"twin.keras has an activation that twinedge does not know: {activation}")
     hidden = tuple(int(layer.units) for layer in first[:-1])

@@ -15,9 +15,16 @@ def positive_integer(name: str, value: Any) -> int:
     raise InputError(f"{name}={value!r} is not a positive whole number")
 
 
+def row_number(name: str, value: Any, count: int) -> int:
+    """Return a whole number of at least 0 and below ``count``."""
+    if isinstance(value, Integral) and not isinstance(value, bool) and 0 <= int(value) < count:
+        return int(value)
+    raise InputError(f"{name}={value!r} is not a whole number from 0 to {count - 1}")
+
+
 def nonnegative_number(name: str, value: Any) -> float:
     """Return a finite number of at least 0."""
-    if isinstance(value, Real) and np.isfinite(float(value)) and float(value) >= 0:
+    if isinstance(value, Real) and not isinstance(value, bool) and 0 <= float(value) < np.inf:
         return float(value)
     raise InputError(f"{name}={value!r} is not a number of at least 0")
 

@@ -10,9 +10,9 @@ A run is written beside its place and moved there whole.
 import json
 import os
 import shutil
-import zipfile
 from dataclasses import dataclass, field
 from hashlib import sha256
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from twinedge.learn.scaling import Scaling
 from twinedge.learn.twin import TwinRegressor
 
 FORMAT, VERSION = "twinedge run", 1
+_FILES = ("twin.keras", "points.npz")
 _CHOSEN = ("activation", "learning_rate", "weight_decay", "steps", "trials", "interrupted")
 _SCALING = ("x_mean", "x_scale", "y_mean", "y_scale")
 
@@ -65,14 +66,17 @@ class Run:
     def save(self, folder: Path) -> None:
         """Write the run, in place of one that is there."""
         check_writable(folder)
-        beside = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
-        old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
+        folder = folder.resolve()
+        beside, old = _beside(folder, "partial"), _beside(folder, "old")
         try:
             self._write(beside)
             if folder.exists():
+                shutil.rmtree(old, ignore_errors=True)
                 folder.rename(old)
             beside.rename(folder)
         finally:
+            if old.exists() and not folder.exists():
+                old.rename(folder)
             shutil.rmtree(beside, ignore_errors=True)
             shutil.rmtree(old, ignore_errors=True)
 
@@ -101,9 +105,9 @@ class Run:
             "target_name": self.target_name,
             "source": self.source,
             "scores": self.scores,
-            "parameters": model.get_params(),
+            "parameters": {**model.get_params(), "random_state": _seed(model.random_state)},
             "chosen": {name: getattr(model, f"{name}_") for name in _CHOSEN},
-            "sha256": {name: _digest(folder / name) for name in ("twin.keras", "points.npz")},
+            "sha256": {name: _digest(folder / name) for name in _FILES},
         }
         (folder / "run.json").write_text(json.dumps(record, indent=1, default=_plain) + "\n")
 
@@ -111,11 +115,11 @@ class Run:
 def load_run(folder: Path) -> Run:
     """Read a run folder; one that is damaged or not ours is refused in one line."""
     record = _read_record(folder)
-    for name, digest in record["sha256"].items():
+    for name in _FILES:
         path = folder / name
         if not path.is_file():
             raise InputError(f"{folder} is not whole: {name} is missing; train it again")
-        if _digest(path) != digest:
+        if _digest(path) != record["sha256"].get(name):
             raise InputError(f"{path} is damaged (its checksum differs); train the run again")
     try:
         with np.load(folder / "points.npz", allow_pickle=False) as file:
@@ -143,24 +147,33 @@ def load_run(folder: Path) -> Run:
             record["scores"],
             points.get("fill_values"),
         )
-    except (KeyError, TypeError, AttributeError, ValueError, OSError, zipfile.BadZipFile) as error:
-        raise InputError(f"{folder} is not a run of twinedge {__version__}: {error}") from error
+    except Exception as error:  # the readers of zip, npy and Keras raise a dozen kinds
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise InputError(f"{folder} is not a run of twinedge {__version__} ({reason})") from error
 
 
 def check_writable(folder: Path) -> None:
     """Refuse a place a run cannot be put, before hours are spent on it."""
-    if folder.exists():
-        if not folder.is_dir():
-            raise InputError(f"{folder} is a file: name a folder for the run")
-        if any(folder.iterdir()) and not (folder / "run.json").is_file():
-            raise InputError(f"{folder} holds something that is not a run: name another folder")
-    parent = folder.absolute().parent
+    if folder.name in ("", ".."):
+        raise InputError(f"{folder} has no name of its own: name a folder for the run")
+    beside = _beside(folder.resolve(), "partial")
     try:
-        parent.mkdir(parents=True, exist_ok=True)
+        if folder.exists():
+            if not folder.is_dir():
+                raise InputError(f"{folder} is a file: name a folder for the run")
+            if any(folder.iterdir()) and not (folder / "run.json").is_file():
+                raise InputError(f"{folder} holds something that is not a run: name another folder")
+        beside.parent.mkdir(parents=True, exist_ok=True)
+        # Permissions do not tell: try, and clear away what a process that was killed left.
+        shutil.rmtree(beside, ignore_errors=True)
+        beside.mkdir()
+        beside.rmdir()
     except OSError as error:
-        raise InputError(f"cannot create {parent}: {error.strerror}") from error
-    if not os.access(parent, os.W_OK | os.X_OK):
-        raise InputError(f"cannot write to {parent}: permission denied")
+        raise InputError(f"cannot write to {beside.parent}: {error.strerror}") from error
+
+
+def _beside(folder: Path, purpose: str) -> Path:
+    return folder.with_name(f".{folder.name}.{os.getpid()}.{purpose}")
 
 
 def _read_record(folder: Path) -> dict[str, Any]:
@@ -171,7 +184,7 @@ def _read_record(folder: Path) -> dict[str, Any]:
         raise InputError(f"{folder} is not a run folder: it has no run.json")
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path} is damaged (not JSON); train the run again") from error
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise InputError(f"{path} was not written by twinedge")
@@ -186,6 +199,11 @@ def _read_record(folder: Path) -> dict[str, Any]:
 
 def _digest(path: Path) -> str:
     return sha256(path.read_bytes()).hexdigest()
+
+
+def _seed(random_state: Any) -> int | None:
+    """Return a seed as it is; a generator has moved on and is not kept."""
+    return int(random_state) if isinstance(random_state, Integral) else None
 
 
 def _plain(value: Any) -> Any:

@@ -52,9 +52,8 @@ class Task:
 
     def fingerprint(self) -> str:
         """Tell whether two trainings are of the same data."""
-        return sha256(
-            self.x.tobytes() + self.y.tobytes() + bytes(str(self.train), "ascii")
-        ).hexdigest()
+        rest = f"{self.train} {self.scale!r}".encode()
+        return sha256(self.x.tobytes() + self.y.tobytes() + rest).hexdigest()
 
     def rows(self, job: Job) -> Rows:
         """Training rows of a network, in its own order."""

@@ -69,11 +69,12 @@ class Task(Protocol):
 
 
 class Trained(NamedTuple):
-    """One network: its best weights ``(size,)`` and their validation RMSE."""
+    """One network: its best weights ``(size,)``, their validation RMSE, and that of the last."""
 
     job: Job
     weights: FloatArray
     score: float
+    last_score: float
 
 
 class Interrupted(Exception):  # noqa: N818 - no error: what was reached is in ``results``
@@ -103,7 +104,8 @@ def train(
     meter = _Meter(progress)
     groups = _stacks(jobs)
     runs = [_Run(task, [jobs[i] for i in group], seed, meter) for group in groups]
-    for run, saved in zip(runs, checkpoint.load(stage) or [], strict=False):
+    fresh = [run.snapshot() for run in runs]
+    for run, saved in zip(runs, checkpoint.load(stage, fresh), strict=True):
         run.restore(saved)
     progress.stage(stage, sum(run.remaining for run in runs))
     stop = threading.Event()
@@ -114,9 +116,15 @@ def train(
                 checkpoint.save(stage, [run.snapshot() for run in runs])
         except KeyboardInterrupt:
             stop.set()
+        except BaseException:  # a full disk, say: the threads would go on for hours
+            stop.set()
+            raise
     for future in futures:
         future.result()
     checkpoint.save(stage, [run.snapshot() for run in runs])
+    if stop.is_set():
+        for run in runs:  # after the save: a training that goes on knows nothing of this look
+            run.look()
     results: list[Trained] = [None] * len(jobs)  # type: ignore[list-item]
     for group, run in zip(groups, runs, strict=True):
         for i, trained in zip(group, run.results(), strict=True):
@@ -192,11 +200,13 @@ class _Run:
         while not self._stack.finished and not stop.is_set():
             before = self._stack.step
             loss = self._stack.advance()
-            due = self._stack.step % look_every == 0 or self._stack.finished or stop.is_set()
-            self._note(due)
+            self._note(self._stack.step % look_every == 0 or self._stack.finished)
             steps = (self._stack.step - before) * len(self._jobs)
             self._meter.report(steps, float(np.mean(loss)), float(np.min(self._watch.best)))
-        if not np.isfinite(self._watch.best).all():  # stopped before the first look
+
+    def look(self) -> None:
+        """Score the weights where the training was stopped."""
+        if not self._stack.finished:
             self._note(due=True)
 
     def _note(self, due: bool) -> None:
@@ -215,7 +225,7 @@ class _Run:
         earlier = best < _WORTH_GOING_BACK * latest
         scores = np.where(earlier, best, latest)
         weights = np.where(earlier[:, None], best_weights, state.average)
-        return list(map(Trained, self._jobs, weights, map(float, scores)))
+        return list(map(Trained, self._jobs, weights, map(float, scores), map(float, latest)))
 
     def snapshot(self) -> Arrays:
         state, *rest = self._watch

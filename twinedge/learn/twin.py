@@ -14,7 +14,7 @@ from twinedge.learn.estimator import NetworkRegressor, Validation
 from twinedge.learn.neighbours import nearest, nearest_others, random_others
 from twinedge.learn.network import Architecture, FloatArray
 from twinedge.learn.pairwise import differences
-from twinedge.learn.parameters import one_of, positive_integer
+from twinedge.learn.parameters import one_of, positive_integer, row_number
 from twinedge.learn.tasks import PairTask
 
 Anchors = Literal["all"] | int | npt.ArrayLike
@@ -42,7 +42,7 @@ class TwinRegressor(NetworkRegressor):
     neighbors : int, default=32
         How many neighbours ``pairs="neighbors"`` takes, in training and prediction.
     anchors : "all", int or array of int, default="all"
-        Training points that predict: all, so many at random, or these.
+        Training points that predict: all, so many at random, or these rows of ``anchor_X_``.
     learning_rate, weight_decay : "auto" or float, default="auto"
         Setting of AdamW; "auto" chooses on validation data.
     effort : {"quick", "normal", "thorough"}, default="normal"
@@ -141,6 +141,7 @@ class TwinRegressor(NetworkRegressor):
         """
         twins, seed = positive_integer("twins", self.twins), self._seed()
         train, held = self._prepare(X, y, validation, seed)
+        deal(self.anchors, len(train[1]), twins)  # refused now, not after the training
         table = self._scale(train, held)
         partners, neighbors = self._partners(table["x"][: len(train[1])], seed)
         task = PairTask(**table, foldable=partners is None, partners=partners, neighbors=neighbors)
@@ -209,6 +210,7 @@ class TwinRegressor(NetworkRegressor):
         pairs of anchors (a, b), ``(n,)`` in units of the target.
         """
         x = self._scaled(self._check(X))
+        loops = positive_integer("loops", loops)
         rng = np.random.default_rng(0)
         count = len(self.anchor_y_)
         pairs = np.stack([rng.choice(count, 2, replace=False) for _ in range(loops)])
@@ -237,6 +239,8 @@ class TwinRegressor(NetworkRegressor):
             Fitted; its prediction is F(x, x_j) + y_j.
         """
         check_is_fitted(self)
+        j = row_number("j", j, len(self.anchor_y_))
+        twin = row_number("twin", twin, len(self.weights_))
         features = self.n_features_in_
         ordinary = Architecture(features, self.architecture_.hidden, self.activation_)
         network = np.empty((1, ordinary.size), np.float32)
@@ -297,9 +301,9 @@ class TwinRegressor(NetworkRegressor):
         self, x: FloatArray, seed: int
     ) -> tuple[npt.NDArray[np.int32] | None, int | None]:
         """Partners of each training row, and the neighbours to score with."""
+        neighbors = positive_integer("neighbors", self.neighbors)
         if isinstance(self.pairs, str):
             if one_of("pairs", self.pairs, ("all", "neighbors")) == "all":
                 return None, None
-            neighbors = positive_integer("neighbors", self.neighbors)
             return nearest_others(x, neighbors), neighbors
         return random_others(len(x), positive_integer("pairs", self.pairs), seed), None

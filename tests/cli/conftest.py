@@ -1,0 +1,105 @@
+"""The command line as a person meets it: arguments in; exit code, stdout and stderr out."""
+
+import json
+from contextlib import redirect_stdout
+from io import StringIO
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from twinedge.cli import main
+
+
+class Answer(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self):
+        assert self.out.count("\n") == 1
+        return json.loads(self.out)
+
+    @property
+    def predictions(self):
+        """Header, and the numbers below it."""
+        header, *rows = self.out.splitlines()
+        return header, np.array([[float(word) for word in row.split(",")] for row in rows])
+
+
+@pytest.fixture
+def cli(capsys, tmp_path, monkeypatch):
+    """Run a command in this process, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as stop:
+            main([str(one) for one in arguments])
+        return Answer(stop.value.code, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def refused(cli, tmp_path):
+    """Run a command that must fail with one line that says all of these words, and no trace."""
+
+    def run(*arguments, says):
+        before = _contents(tmp_path)
+        answer = cli(*arguments)
+        assert (answer.code, answer.out) == (2, "")
+        assert answer.err.startswith("twinedge: ")
+        assert answer.err.endswith("\n")
+        assert answer.err.count("\n") == 1
+        for word in says:
+            assert word in answer.err
+        assert _contents(tmp_path) == before
+
+    return run
+
+
+def _contents(folder):
+    return {
+        path.relative_to(folder): path.read_bytes() if path.is_file() else None
+        for path in folder.rglob("*")
+    }
+
+
+@pytest.fixture(scope="session")
+def tiny():
+    """Options of a training that takes half a second."""
+    options = "--hidden 8 --steps 300 --activation relu --learning-rate 0.01 --weight-decay 0.03"
+    return (*options.split(), "--quiet")
+
+
+@pytest.fixture(scope="session")
+def loud(tiny):
+    """The same with remarks."""
+    return tuple(word for word in tiny if word != "--quiet")
+
+
+@pytest.fixture(scope="session")
+def curve_csv(curve, tmp_path_factory):
+    """The curve as a file: angle, offset, idle, level."""
+    path = tmp_path_factory.mktemp("tables") / "curve.csv"
+    np.savetxt(
+        path,
+        np.column_stack(curve),
+        fmt="%.17g",
+        delimiter=",",
+        header="angle,offset,idle,level",
+        comments="",
+    )
+    return path
+
+
+@pytest.fixture(scope="session")
+def trained(curve_csv, tiny, tmp_path_factory):
+    """A run that ``twinedge train`` wrote, and the JSON it printed."""
+    folder = tmp_path_factory.mktemp("trained") / "run"
+    arguments = ["train", curve_csv, "--target", "level", "-o", folder, "--json", *tiny]
+    with redirect_stdout(StringIO()) as out, pytest.raises(SystemExit) as stop:
+        main([str(one) for one in arguments])
+    assert stop.value.code == 0
+    return folder, json.loads(out.getvalue())

@@ -1,0 +1,94 @@
+"""Arguments that cannot be used: refused before any work is done."""
+
+import pytest
+
+NUMBER = "expected a number of at least 0"
+AT_LEAST_1 = "expected a whole number of at least 1"
+BAD = [
+    ("--hidden 0", ["'--hidden'", "'0'", "like 128,128"]),
+    ("--hidden a", ["'--hidden'", "'a'", "like 128,128"]),
+    ("--hidden 8,", ["'--hidden'", "'8,'"]),
+    ("--activation tanh", ["'--activation'", "'tanh'", "auto, relu or silu"]),
+    ("--effort lazy", ["'--effort'", "'lazy'", "quick, normal or thorough"]),
+    ("--steps 0", ["'--steps'", "'0'", AT_LEAST_1, "or 'auto'"]),
+    ("--steps 1.5", ["'--steps'", "'1.5'", AT_LEAST_1]),
+    ("--twins 0", ["'--twins'", "'0'", AT_LEAST_1]),
+    ("--pairs x", ["'--pairs'", "'x'", AT_LEAST_1, "'all' or 'neighbors'"]),
+    ("--pairs 0", ["'--pairs'", "'0'"]),
+    ("--neighbors 0", ["'--neighbors'", "'0'", AT_LEAST_1]),
+    ("--split -1", ["'--split'", "'-1'", "at least 0"]),
+    ("--split one", ["'--split'", "'one'"]),
+    ("--seed -1", ["'--seed'", "'-1'", "at least 0"]),
+    ("--learning-rate x", ["'--learning-rate'", "'x'", NUMBER, "or 'auto'"]),
+    ("--learning-rate -1", ["'--learning-rate'", "'-1'", NUMBER]),
+    ("--learning-rate nan", ["'--learning-rate'", "'nan'", NUMBER]),
+    ("--weight-decay inf", ["'--weight-decay'", "'inf'", NUMBER]),
+    ("--impute mean", ["'--impute'", "'mean'", "expected median"]),
+]
+
+
+@pytest.mark.parametrize(("options", "says"), BAD, ids=[options for options, _ in BAD])
+def test_bad_values_for_train(refused, curve_csv, options, says):
+    hint = "see twinedge train --help"
+    refused("train", curve_csv, "--target", "level", *options.split(), says=[*says, hint])
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ("--anchors 0", ["'--anchors'", "'0'", AT_LEAST_1, "or 'all'"]),
+        ("--anchors many", ["'--anchors'", "'many'", AT_LEAST_1]),
+        ("--anchors 81", ["81", "more than the 80 training points"]),
+        ("--neighbors 0", ["'--neighbors'", "'0'", AT_LEAST_1]),
+    ],
+)
+def test_bad_values_for_predict(refused, tiny_run, curve_csv, options, says):
+    refused("predict", tiny_run, curve_csv, *options.split(), says=says)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ("train", ["DATA.csv", "--dataset"]),
+        ("train t.csv --dataset cs", ["t.csv", "--dataset cs", "not both"]),
+        ("train t.csv", ["--target is missing", "name or position"]),
+        ("train --dataset css", ["'css'", "did you mean 'cs'?"]),
+        ("train --dataset tf --split 25", ["split 25", "0 to 24"]),
+        ("train --dataset tf --split 99", ["split 99", "0 to 24"]),
+        ("train --dataset tf --target y", ["--target", "DATA.csv"]),
+        ("train --dataset tf --drop x1", ["--drop", "DATA.csv"]),
+        ("train --dataset tf --impute median", ["--impute", "DATA.csv"]),
+        ("train a.csv b.csv", ["unexpected extra argument", "b.csv", "twinedge train --help"]),
+        ("train --targt y", ["--targt", "--target", "twinedge train --help"]),
+        ("train t.csv --target", ["--target", "requires an argument"]),
+        ("trian", ["'trian'", "twinedge --help"]),
+        ("data lst", ["'lst'", "twinedge data --help"]),
+        ("data show", ["Missing argument 'NAME'", "twinedge data show --help"]),
+        ("predict", ["Missing argument 'RUN'", "twinedge predict --help"]),
+        ("evaluate run", ["Missing argument 'DATA.csv'", "twinedge evaluate --help"]),
+        ("--bogus", ["--bogus", "twinedge --help"]),
+    ],
+)
+def test_commands_that_make_no_sense(refused, arguments, says):
+    refused(*arguments.split(), says=says)
+
+
+def test_a_training_that_diverges_is_not_kept(refused, curve_csv, tiny):
+    refused(
+        *("train", curve_csv, "--target", "level", "-o", "run", *tiny, "--learning-rate", "1e9"),
+        says=["diverged", "--learning-rate"],
+    )
+
+
+def test_the_words_are_those_the_estimator_knows():
+    from twinedge.cli.train import train
+    from twinedge.learn.network import ACTIVATIONS
+    from twinedge.learn.selection import PLANS
+
+    shown = {
+        name: note.__metadata__[0].metavar
+        for name, note in train.__annotations__.items()
+        if hasattr(note, "__metadata__")
+    }
+    assert shown["activation"] == "|".join(["auto", *ACTIVATIONS])
+    assert shown["effort"] == "|".join(PLANS)

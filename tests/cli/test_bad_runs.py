@@ -1,0 +1,65 @@
+"""Run folders that are damaged or no run at all."""
+
+import json
+import shutil
+
+import pytest
+
+
+@pytest.fixture
+def run(tiny_run, tmp_path):
+    """A run of one's own, to damage."""
+    shutil.copytree(tiny_run, tmp_path / "run")
+    return tmp_path / "run"
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate"])
+def test_no_such_run(refused, curve_csv, command):
+    refused(command, "run", curve_csv, says=["run does not exist", "twinedge train"])
+
+
+def test_a_folder_that_is_no_run(refused, curve_csv, tmp_path):
+    (tmp_path / "photos").mkdir()
+    refused("predict", "photos", curve_csv, says=["photos is not a run", "run.json"])
+
+
+def test_a_file_that_is_no_run(refused, curve_csv):
+    refused("predict", curve_csv, curve_csv, says=["curve.csv is not a run"])
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "damaged"),
+        (b"{", "damaged"),
+        (b"\xff\xfe", "damaged"),
+        (b"[]", "not written by twinedge"),
+        (b'{"format": "twinedge run", "version": 99}', "version 99"),
+        (b'{"format": "twinedge run", "version": 1}', "damaged"),
+    ],
+)
+def test_a_damaged_record(refused, run, curve_csv, content, says):
+    (run / "run.json").write_bytes(content)
+    refused("predict", run, curve_csv, says=["run.json", says])
+
+
+@pytest.mark.parametrize("key", ["feature_names", "parameters", "chosen", "scores", "source"])
+def test_a_record_with_a_hole(refused, run, curve_csv, key):
+    record = json.loads((run / "run.json").read_text())
+    del record[key]
+    (run / "run.json").write_text(json.dumps(record))
+    refused("predict", run, curve_csv, says=[str(run), key])
+
+
+@pytest.mark.parametrize("name", ["twin.keras", "points.npz"])
+def test_truncated_files(refused, run, curve_csv, name):
+    whole = (run / name).read_bytes()
+    for length in (0, len(whole) // 2, len(whole) - 1):
+        (run / name).write_bytes(whole[:length])
+        refused("predict", run, curve_csv, says=[name, "damaged", "train"])
+
+
+@pytest.mark.parametrize("name", ["twin.keras", "points.npz"])
+def test_missing_files(refused, run, curve_csv, name):
+    (run / name).unlink()
+    refused("evaluate", run, curve_csv, says=[name, "missing"])

@@ -1,0 +1,56 @@
+"""Files as spreadsheets of all countries write them, from training to prediction."""
+
+import numpy as np
+import pytest
+
+
+def _semicolons(text):
+    return text.replace(",", ";").replace(".", ",").encode()
+
+
+def _windows(text):
+    return b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode()
+
+
+def _tabs(text):
+    return text.replace(",", "\t").encode()
+
+
+@pytest.mark.parametrize("write", [_semicolons, _windows, _tabs])
+def test_the_dialect_of_a_file_changes_nothing(cli, trained, curve_csv, tiny, tmp_path, write):
+    folder, report = trained
+    (tmp_path / "theirs.csv").write_bytes(write(curve_csv.read_text()))
+    answer = cli("train", "theirs.csv", "--target", "level", "-o", "run", "--json", *tiny)
+    assert answer.json["rmse_test"] == report["rmse_test"]
+    assert cli("predict", "run", "theirs.csv") == cli("predict", folder, curve_csv)
+    theirs, ours = (
+        cli("evaluate", *arguments, "--json").json
+        for arguments in (("run", "theirs.csv"), (folder, curve_csv))
+    )
+    assert {**theirs, "run": ""} == {**ours, "run": ""}
+
+
+def test_missing_values_are_filled_with_the_medians_of_training(cli, curve_csv, loud, tmp_path):
+    header, *rows = (line.split(",") for line in curve_csv.read_text().splitlines())
+    rows[3][1] = ""
+    rows[7][1] = "NA"
+    (tmp_path / "holes.csv").write_text("\n".join(map(",".join, [header, *rows])))
+    answer = cli(
+        *("train", "holes.csv", "--target", "level", "--impute", "median", "-o", "run"),
+        *("--json", *loud),
+    )
+    assert answer.code == 0
+    assert answer.err == "holes.csv: filled in 2 missing values\n"
+
+    median = np.median([float(row[1]) for k, row in enumerate(rows) if k not in (3, 7)])
+    (tmp_path / "hole.csv").write_text("angle,offset,idle\n0.5,,-20\n")
+    (tmp_path / "filled.csv").write_text(f"angle,offset,idle\n0.5,{median:.17g},-20\n")
+    hole, filled = cli("predict", "run", "hole.csv"), cli("predict", "run", "filled.csv")
+    assert hole.out == filled.out
+    assert hole.err == "hole.csv: filled in 1 missing value\n"
+    assert cli("predict", "run", "hole.csv", "--quiet").err == ""
+
+
+def test_without_impute_missing_values_are_refused_in_prediction_too(refused, trained, tmp_path):
+    (tmp_path / "hole.csv").write_text("angle,offset,idle\n0.5,,-20\n")
+    refused("predict", trained[0], "hole.csv", says=["hole.csv: row 2, column 'offset'", "missing"])

@@ -1,0 +1,149 @@
+"""Ctrl-C: the best weights are kept, and --resume ends where an undisturbed training does."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from twinedge import TwinRegressor
+from twinedge.data import folders
+from twinedge.learn import selection, training
+from twinedge.learn.run import load_run
+
+# The command line, leaving a mark once the first steps of the training are done.
+MARKED = """
+import sys
+from pathlib import Path
+from twinedge.cli import main
+from twinedge.learn.trainer import Stack
+
+advance = Stack.advance
+
+def marked(stack):
+    loss = advance(stack)
+    Path("begun").touch()
+    return loss
+
+Stack.advance = marked
+main(sys.argv[1:])
+"""
+
+
+def _interrupted(arguments, folder):
+    """Start a training, interrupt it on its way; exit code, stdout and stderr."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", MARKED, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+    )
+    deadline = time.monotonic() + 120
+    while not (folder / "begun").exists():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    return process.returncode, out, err
+
+
+def test_an_interrupted_training_can_be_used_and_resumed(cli, curve_csv, loud, tmp_path):
+    command = ("train", curve_csv, "--target", "level", "--json", *loud, "--steps", 20_000)
+    code, out, err = _interrupted((*command, "-o", "run"), tmp_path)
+    assert code == 130
+    assert err == "Stopped early; the best weights are in run. --resume goes on.\n"
+    report = json.loads(out)
+    assert report["interrupted"] is True
+
+    assert load_run(tmp_path / "run").model.interrupted_ is True
+    assert cli("evaluate", "run", curve_csv).code == 0
+
+    resumed = cli(*command, "-o", "run", "--resume")
+    whole = cli(*command, "-o", "whole")
+    assert (resumed.code, resumed.err) == (0, "")
+    assert resumed.json["interrupted"] is False
+    assert resumed.json["rmse_val"] == whole.json["rmse_val"] != report["rmse_val"]
+    assert resumed.json["rmse_test"] == whole.json["rmse_test"]
+    assert cli("predict", "run", curve_csv) == cli("predict", "whole", curve_csv)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["begun", "run", "whole"]
+
+
+def _ctrl_c(*arguments, **options):
+    raise KeyboardInterrupt
+
+
+def test_stopped_before_the_first_step(cli, curve_csv, loud, tmp_path, monkeypatch):
+    monkeypatch.setattr(training, "_Run", _ctrl_c)
+    answer = cli("train", curve_csv, "--target", "level", "-o", "run", *loud)
+    assert (answer.code, answer.out) == (130, "")
+    assert answer.err == "Stopped before there was a network to keep.\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_of_the_user_outlives_a_stop(cli, curve_csv, tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr(TwinRegressor, "fit", _ctrl_c)
+    (tmp_path / "run.checkpoint").mkdir()
+    (tmp_path / "run.checkpoint" / "cat.jpg").write_text("meow")
+    assert cli("train", curve_csv, "--target", "level", "-o", "run", *tiny).code == 130
+    assert (tmp_path / "run.checkpoint" / "cat.jpg").exists()
+
+
+def test_stopped_between_two_rounds(cli, curve_csv, loud, tmp_path, monkeypatch):
+    command = ("train", curve_csv, "--target", "level", *loud, "--weight-decay", "auto")
+    train = selection.train
+
+    def stopped(*arguments, stage, **options):
+        return _ctrl_c() if stage == "final round" else train(*arguments, stage=stage, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(selection, "train", stopped)
+        answer = cli(*command, "-o", "run")
+    assert (answer.code, answer.out) == (130, "")
+    assert answer.err == "Stopped between two rounds of training. --resume goes on.\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["run.checkpoint"]
+    resumed = cli(*command, "-o", "run", "--resume", "--json").json
+    whole = cli(*command, "-o", "whole", "--json").json
+    assert resumed["rmse_test"] == whole["rmse_test"]
+
+
+@pytest.fixture
+def stopped(cli, curve_csv, tiny, monkeypatch):
+    """The command of a training that was interrupted at once."""
+    command = ("train", curve_csv, "--target", "level", "-o", "run", *tiny)
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "wait", _ctrl_c)
+        answer = cli(*command)
+    assert (answer.code, answer.err) == (130, "")
+    assert "interrupted    yes\n" in answer.out
+    return command
+
+
+def test_resume_refuses_another_training(refused, stopped):
+    for option, word in (("--seed", "seed"), ("--split", "data"), ("--twins", "twins")):
+        refused(*stopped, "--resume", option, 2, says=["run.checkpoint", f"another {word}"])
+
+
+def test_resume_refuses_a_damaged_checkpoint(refused, stopped, tmp_path):
+    for state in (tmp_path / "run.checkpoint").glob("*.npz"):
+        state.write_bytes(state.read_bytes()[:100])
+    refused(*stopped, "--resume", says=["run.checkpoint", "damaged", "without --resume"])
+
+
+def test_resume_may_be_louder_or_quieter(cli, stopped):
+    answer = cli(*(word for word in stopped if word != "--quiet"), "--resume")
+    assert (answer.code, answer.err) == (0, "")
+
+
+def test_training_again_without_resume_starts_over(cli, stopped, tmp_path):
+    assert cli(*stopped).code == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_ctrl_c_anywhere_else_is_exit_130(cli, monkeypatch):
+    monkeypatch.setattr(folders, "find_file", _ctrl_c)
+    answer = cli("data", "list")
+    assert (answer.code, answer.out) == (130, "")

@@ -1,0 +1,79 @@
+"""Where a run cannot be written: said before the training, not after it."""
+
+import os
+import shutil
+
+import pytest
+
+from twinedge import TwinRegressor
+
+
+@pytest.fixture
+def no_training(monkeypatch):
+    def fit(*arguments, **options):
+        raise AssertionError("the training was begun")
+
+    monkeypatch.setattr(TwinRegressor, "fit", fit)
+
+
+@pytest.fixture
+def refuse_output(refused, curve_csv, no_training):
+    def refuse(output, says):
+        refused("train", curve_csv, "--target", "level", "-o", output, says=says)
+
+    return refuse
+
+
+def test_the_output_is_a_file(refuse_output, tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    refuse_output("notes.txt", ["notes.txt is a file"])
+
+
+def test_the_output_is_under_a_file(refuse_output, tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    refuse_output("notes.txt/run", ["cannot", "notes.txt"])
+
+
+def test_the_output_holds_something_else(refuse_output, tmp_path):
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "cat.jpg").write_text("meow")
+    refuse_output("photos", ["photos holds something that is not a run"])
+
+
+@pytest.mark.parametrize("output", [".", "..", "/"])
+def test_the_output_has_no_name(refuse_output, output):
+    refuse_output(output, [f"{output} ", "name a folder"])
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
+def test_the_output_may_not_be_written(refuse_output, tmp_path):
+    (tmp_path / "locked").mkdir(mode=0o500)
+    refuse_output("locked/run", ["locked", "ermission denied"])
+
+
+def test_what_the_system_forbids(refuse_output):
+    refuse_output("/proc/run", ["/proc"])
+
+
+def test_a_folder_where_the_checkpoint_goes_is_left_alone(refused, curve_csv, tiny, tmp_path):
+    (tmp_path / "run.checkpoint").mkdir()
+    (tmp_path / "run.checkpoint" / "cat.jpg").write_text("meow")
+    refused(
+        *("train", curve_csv, "--target", "level", "-o", "run", *tiny),
+        says=["run.checkpoint holds something that is not a checkpoint"],
+    )
+
+
+def test_nothing_to_resume(refused, curve_csv, tiny):
+    refused(
+        *("train", curve_csv, "--target", "level", "-o", "run", "--resume", *tiny),
+        says=["run.checkpoint", "no training to resume", "without --resume"],
+    )
+
+
+def test_a_finished_training_leaves_nothing_to_resume(refused, trained, curve_csv, tiny, tmp_path):
+    shutil.copytree(trained[0], tmp_path / "run")
+    refused(
+        *("train", curve_csv, "--target", "level", "-o", "run", "--resume", *tiny),
+        says=["no training to resume"],
+    )

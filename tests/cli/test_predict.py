@@ -1,0 +1,69 @@
+import numpy as np
+import pytest
+
+from twinedge.learn.run import load_run
+
+
+def test_predictions_are_those_of_the_python_api(cli, tiny_run, curve_csv, curve):
+    answer = cli("predict", tiny_run, curve_csv)
+    mean, spread = load_run(tiny_run).model.predict(curve[0], return_std=True)
+    header, numbers = answer.predictions
+    assert (answer.code, answer.err, header) == (0, "", "level,spread")
+    np.testing.assert_allclose(numbers, np.column_stack([mean, spread]), rtol=1e-6)
+
+
+def test_json_has_every_digit(cli, tiny_run, curve_csv, curve):
+    report = cli("predict", tiny_run, curve_csv, "--json").json
+    mean, spread = load_run(tiny_run).model.predict(curve[0], return_std=True)
+    assert report == {
+        "run": str(tiny_run),
+        "target": "level",
+        "rows": 120,
+        "prediction": mean.tolist(),
+        "spread": spread.tolist(),
+    }
+
+
+@pytest.mark.parametrize(
+    "options", [{"anchors": 8}, {"neighbors": 3}, {"anchors": 8, "neighbors": 3}]
+)
+def test_fewer_anchors(cli, tiny_run, curve_csv, curve, options):
+    words = [word for name, value in options.items() for word in (f"--{name}", value)]
+    report = cli("predict", tiny_run, curve_csv, "--json", *words).json
+    expected = load_run(tiny_run).model.predict(curve[0], **options)
+    assert report["prediction"] == expected.tolist()
+
+
+def test_columns_are_found_by_name_and_others_ignored(cli, tiny_run, curve_csv, tmp_path):
+    rows = [line.split(",") for line in curve_csv.read_text().splitlines()]
+    mixed = [",".join([idle, "?", offset, angle]) for angle, offset, idle, _ in rows]
+    mixed[0] = "idle,site,offset,angle"
+    (tmp_path / "mixed.csv").write_text("\n".join(mixed))
+    assert cli("predict", tiny_run, "mixed.csv") == cli("predict", tiny_run, curve_csv)
+
+
+def test_a_file_without_header_is_taken_by_position(cli, tiny_run, curve, curve_csv, tmp_path):
+    np.savetxt(tmp_path / "bare.csv", curve[0], fmt="%.17g", delimiter=",")
+    assert cli("predict", tiny_run, "bare.csv") == cli("predict", tiny_run, curve_csv)
+
+
+def test_one_row_is_enough(cli, tiny_run, tmp_path):
+    (tmp_path / "one.csv").write_text("angle,offset,idle\n0.5,2,-20\n")
+    _, numbers = cli("predict", tiny_run, "one.csv").predictions
+    assert numbers.shape == (1, 2)
+
+
+def test_a_target_with_a_comma_in_its_name_is_quoted(cli, tiny, tmp_path, curve):
+    rows = "\n".join(f"{a:.6g};{b:.6g}" for a, b in zip(curve[0][:, 0], curve[1], strict=True))
+    (tmp_path / "t.csv").write_text(f"x;level, mm\n{rows}\n")
+    cli("train", "t.csv", "--target", "level, mm", "-o", "run", *tiny)
+    assert cli("predict", "run", "t.csv").out.startswith('"level, mm",spread\n')
+
+
+def test_what_no_network_can_answer_is_null(cli, tiny_run, tmp_path):
+    (tmp_path / "far.csv").write_text("angle,offset,idle\n1e300,2,-20\n0.5,2,-20\n")
+    answer = cli("predict", tiny_run, "far.csv", "--json")
+    assert (answer.code, answer.err) == (0, "")
+    far, near = answer.json["prediction"]
+    assert far is None
+    assert near is not None

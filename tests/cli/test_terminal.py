@@ -1,0 +1,99 @@
+"""What only a process of its own shows: streams, pipes and what is loaded."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import twinedge
+
+FULL = Path("/dev/full")  # a disk with no room left
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Run in an environment where nothing hushes TensorFlow beforehand."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("TF_")}
+
+    def run(*arguments, python=("-m", "twinedge"), **options):
+        return subprocess.run(
+            [sys.executable, *python, *map(str, arguments)],
+            **{"stdout": subprocess.PIPE, **options},
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=120,
+            cwd=tmp_path,
+            env=environment,
+        )
+
+    return run
+
+
+@pytest.fixture
+def closed_pipe():
+    """The end of a pipe that nobody reads."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    yield writer
+    os.close(writer)
+
+
+def test_version(run):
+    done = run("--version")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{twinedge.__version__}\n", "")
+
+
+def test_training_says_its_result_and_nothing_else(run, curve_csv, trained, loud):
+    done = run("train", curve_csv, "--target", "level", "-o", "run", "--json", *loud)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["rmse_test"] == trained[1]["rmse_test"]
+
+
+def test_bad_input_is_one_line(run):
+    done = run("train", "none.csv", "--target", "y")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "twinedge: none.csv: no such file; give the path of a CSV file\n"
+
+
+def test_a_reader_may_leave_early(run, tiny_run, curve_csv, tmp_path):
+    header, *rows = curve_csv.read_text().splitlines()
+    (tmp_path / "long.csv").write_text("\n".join([header, *rows * 50]))
+    command = f"{sys.executable} -m twinedge predict {tiny_run} long.csv --anchors 4 | head -1"
+    done = run("-o", "pipefail", "-c", command, python=(), executable="bash")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "level,spread\n", "")
+
+
+@pytest.mark.parametrize("arguments", ["", "data list", "data list --json", "--version"])
+def test_a_reader_may_be_gone_already(run, closed_pipe, arguments):
+    done = run(*arguments.split(), stdout=closed_pipe)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="no /dev/full")
+def test_a_full_disk_is_one_line(run):
+    with FULL.open("w") as full:
+        done = run("data", "list", stdout=full)
+    assert done.returncode == 2
+    assert done.stderr == "twinedge: cannot write to standard output: No space left on device\n"
+
+
+def test_without_tensorflow_the_line_says_how_to_get_it(run, tiny_run, curve_csv):
+    code = "import sys; sys.modules['tensorflow'] = None; from twinedge.cli import main;"
+    done = run("-c", f"{code} main(sys.argv[1:])", "predict", tiny_run, curve_csv, python=())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == ("twinedge: tensorflow is not installed: pip install 'twinedge[train]'\n")
+
+
+def test_help_loads_nothing_heavy(run):
+    code = """if True:
+        import sys
+        from twinedge.cli import main
+        try:
+            main(["train", "--help"])
+        except SystemExit:
+            print(sorted({"numpy", "tensorflow", "sklearn", "rich"} & set(sys.modules)))
+    """
+    assert run("-c", code, python=()).stdout.splitlines()[-1] == "[]"

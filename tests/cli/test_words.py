@@ -1,0 +1,28 @@
+import pytest
+import typer
+
+from twinedge.cli.words import number, one_of, whole, widths
+
+
+def test_words_become_values():
+    assert whole(1)("12") == 12
+    assert whole(1, "auto")("auto") == "auto"
+    assert number("auto")("1e-3") == 0.001
+    assert number()("0") == 0
+    assert one_of("a", "b")("b") == "b"
+    assert widths("64,32") == (64, 32)
+    assert widths("8") == (8,)
+
+
+@pytest.mark.parametrize(
+    ("parser", "word"),
+    [
+        *((whole(1), word) for word in ("0", "-1", "1.0", "", "auto", "1e3")),
+        *((number(), word) for word in ("-0.1", "nan", "inf", "", "auto", "1,5")),
+        *((one_of("a", "b"), word) for word in ("c", "", "A")),
+        *((widths, word) for word in ("", "0", "8,", ",8", "8,-1", "8;8", "8,x")),
+    ],
+)
+def test_wrong_words_are_quoted(parser, word):
+    with pytest.raises(typer.BadParameter, match="expected"):
+        parser(word)

@@ -1,0 +1,70 @@
+"""What ``twinedge train`` learns from: a file or one of the paper's sets, and its split."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from twinedge.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from twinedge.data import Split
+
+    Points = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+
+class Source(NamedTuple):
+    """A table with its split, and what a person should know about it."""
+
+    name: str
+    X: "NDArray[np.float64]"
+    y: "NDArray[np.float64]"
+    feature_names: tuple[str, ...]
+    target_name: str
+    rows: "Split"
+    fill_values: "NDArray[np.float64] | None" = None
+    remarks: tuple[str, ...] = ()
+
+    def part(self, rows: "NDArray[np.int64]") -> "Points":
+        """Features and targets of some rows."""
+        return self.X[rows], self.y[rows]
+
+
+def from_catalogue(name: str, split: int) -> Source:
+    """Take one of the paper's data sets with one of its 25 splits."""
+    from twinedge import data
+
+    rows = data.splits(name, split)
+    known = data.load(name)
+    return Source(known.name, known.X, known.y, known.feature_names, known.target_name, rows)
+
+
+def from_file(path: Path, target: str, drop: list[str], impute: str | None, split: int) -> Source:
+    """Read a table and split it by the paper's recipe."""
+    from twinedge import data
+    from twinedge.data.wording import place, plural
+
+    table = data.read_table(path, target=target, drop=drop, impute=impute)
+    assert table.y is not None
+    assert table.target_name is not None
+    try:
+        rows = data.split_rows(len(table.y), split)
+    except InputError as error:
+        raise InputError(f"{place(path)}: {error}") from error
+    remarks = []
+    if table.imputed:
+        remarks.append(f"{place(path)}: filled in {plural(table.imputed, 'missing value')}")
+    if table.duplicates:
+        repeats = plural(table.duplicates, "row") + " like an earlier one"
+        remarks.append(f"{place(path)}: {repeats}; the test error may look better than it is")
+    return Source(
+        path.name,
+        table.X,
+        table.y,
+        table.feature_names,
+        table.target_name,
+        rows,
+        table.fill_values,
+        tuple(remarks),
+    )
