@@ -111,10 +111,7 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
         plan = PLANS[one_of("effort", self.effort, tuple(PLANS))]
         if is_auto(self.steps):
             return plan
-        steps = positive_integer("steps", self.steps)
-        share = steps / plan.lengths[0]
-        rounds = tuple((max(1, round(length * share)), keep) for length, keep in plan.rounds)
-        return Plan(rounds, (steps,))
+        return plan.ending_at(positive_integer("steps", self.steps))
 
     def _choose(
         self,

@@ -4,6 +4,9 @@ The model takes two points and gives a difference for each twin. Scaling is part
 can be opened and used by anyone who has Keras.
 """
 
+import json
+import zipfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,7 +39,23 @@ def to_keras(architecture: Architecture, weights: FloatArray, scaling: Scaling) 
             layer.set_weights([kernel, bias])
         outputs.append(x)
     stacked = layers.Concatenate(name="twins")(outputs) if len(outputs) > 1 else outputs[0]
-    return tf.keras.Model(inputs, layers.Rescaling(scaling.y_scale, name="unscale")(stacked))
+    outputs = layers.Rescaling(scaling.y_scale, name="unscale")(stacked)
+    return tf.keras.Model(inputs, outputs, name="twin")
+
+
+def save_keras(model: Any, path: Path) -> None:
+    """Save a model so that the same model gives the same bytes.
+
+    A Keras file is a zip archive with the time of saving in several places; all are set back.
+    """
+    model.save(path)
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in sorted(archive.namelist())}
+    metadata = json.loads(members["metadata.json"])
+    members["metadata.json"] = json.dumps({**metadata, "date_saved": ""}).encode()
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
 
 
 def from_keras(model: Any) -> tuple[Architecture, FloatArray]:

@@ -21,7 +21,7 @@ import numpy as np
 from twinedge import __version__
 from twinedge.errors import InputError
 from twinedge.learn.backend import tf
-from twinedge.learn.keras_model import from_keras, to_keras
+from twinedge.learn.keras_model import from_keras, save_keras, to_keras
 from twinedge.learn.network import FloatArray
 from twinedge.learn.scaling import Scaling
 from twinedge.learn.twin import TwinRegressor
@@ -84,7 +84,7 @@ class Run:
         model = self.model
         folder.mkdir(parents=True)
         keras = to_keras(model.architecture_, model.weights_, model.scaling_)
-        keras.save(folder / "twin.keras")
+        save_keras(keras, folder / "twin.keras")
         points = {
             "X_train": model.anchor_X_,
             "y_train": model.anchor_y_,

@@ -6,6 +6,8 @@ import numpy as np
 
 from twinedge.learn.network import FloatArray
 
+_FARTHEST = 1e9  # standard deviations; squares and sums of these still fit into float32
+
 
 @dataclass(frozen=True)
 class Scaling:
@@ -27,8 +29,9 @@ class Scaling:
 
     def features(self, x: FloatArray) -> FloatArray:
         """Scaled features, in float32 as the networks take them."""
-        scaled: FloatArray = ((x - self.x_mean) / self.x_scale).astype(np.float32)
-        return scaled
+        scaled = (x - self.x_mean) / self.x_scale
+        # Far outside the training data an answer means nothing, but it should be a number.
+        return np.clip(scaled, -_FARTHEST, _FARTHEST).astype(np.float32)
 
     def target(self, y: FloatArray) -> FloatArray:
         """Scaled target, in float32."""

@@ -215,6 +215,7 @@ class _Run:
             self._watch = self._watch._replace(state=state)
             return
         now = self._task.score(self._architecture, state.average, self._jobs)
+        now = np.where(np.isfinite(now), now, np.inf)  # a network that diverged is the worst
         better = now < self._watch.best
         best = np.where(better, now, self._watch.best)
         weights = np.where(better[:, None], state.average, self._watch.best_weights)
