@@ -1,0 +1,131 @@
+"""From a fitted model to the integers of a pack."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from twinedge.errors import InputError
+from twinedge.learn.twin import TwinRegressor
+from twinedge.pack.check import LARGEST, TARGET, check_contents
+from twinedge.pack.contents import Array, Pack
+from twinedge.pack.writer import shape_of
+from twinedge.runtime.reference import quantise as quantise_points
+from twinedge_export.curve import silu_curve
+from twinedge_export.rounding import round_network
+
+WEIGHTS: dict[str, Any] = {"int8": np.int8, "int16": np.int16}
+UNITS = 65536  # units of an estimate in one standard deviation of the target
+_CALIBRATION_PAIRS = 4096
+
+
+def quantise(
+    model: TwinRegressor,
+    rows: Sequence[Array] | Array,
+    *,
+    weights: str = "int8",
+    neighbors: int | None = None,
+    metadata: dict[str, Any] | None = None,
+) -> Pack:
+    """Make the pack of a fitted model.
+
+    Parameters
+    ----------
+    model : TwinRegressor
+        Fitted.
+    rows : array of shape (twins, k), or one array of int for each twin
+        Training rows that become the anchors of each twin.
+    weights : {"int8", "int16"}
+        Type of the kernels of the hidden layers.
+    neighbors : int, optional
+        How many nearest anchors of each twin predict, 0 for all. By default as many as the model
+        was trained on, if it was trained on neighbours, else all.
+    metadata : dict, optional
+        Stored in the pack.
+
+    Raises
+    ------
+    InputError
+        Where a pack cannot hold the model.
+    """
+    if weights not in WEIGHTS:
+        raise InputError(f"weights={weights!r} is not one of {', '.join(WEIGHTS)}")
+    counts, chosen = _anchors(model, rows)
+    scaling, architecture = model.scaling_, model.architecture_
+    scaled = scaling.features(model.anchor_X_)
+    pairs = _calibration_pairs(scaled)
+    x_unit = max(4.0, 1.25 * float(np.abs(scaled).max())) / LARGEST
+    with np.errstate(over="ignore", under="ignore"):  # what float32 cannot hold is refused below
+        pack = Pack(
+            activation=architecture.activation,
+            x_offset=scaling.x_mean.astype(np.float32),
+            x_gain=(1 / (scaling.x_scale * x_unit)).astype(np.float32),
+            y_offset=np.float32(scaling.y_mean),
+            y_gain=np.float32(scaling.y_scale / UNITS),
+            twins=tuple(
+                round_network(
+                    architecture, network, pairs, x_unit, y_unit=1 / UNITS, dtype=WEIGHTS[weights]
+                )
+                for network in model.weights_
+            ),
+            anchors=np.zeros((len(chosen), model.n_features_in_), np.int16),
+            targets=np.zeros(len(chosen), np.int32),
+            counts=counts,
+            curve=silu_curve() if architecture.activation == "silu" else None,
+            neighbors=_neighbors(model, neighbors),
+            trained_on_neighbors=_trained_on_neighbors(model),
+            ids=chosen.astype(np.uint32),
+            metadata=metadata or {},
+        )
+    shape_of(pack)
+    check_contents(pack)
+    return replace(
+        pack,
+        anchors=quantise_points(pack, model.anchor_X_[chosen]),
+        targets=_targets(pack, model.anchor_y_[chosen]),
+    )
+
+
+def _anchors(model: TwinRegressor, rows: Sequence[Array] | Array) -> tuple[Array, Array]:
+    """How many anchors each twin has, and all their rows, twin by twin."""
+    twins, count = len(model.weights_), len(model.anchor_y_)
+    lists = [np.asarray(mine) for mine in rows]
+    if len(lists) != twins:
+        raise InputError(f"anchors for {len(lists)} twins, but the model has {twins}")
+    for mine in lists:
+        if mine.ndim != 1 or not len(mine) or not np.issubdtype(mine.dtype, np.integer):
+            raise InputError("each twin needs a list of row numbers that is not empty")
+        if mine.min() < 0 or mine.max() >= count:
+            raise InputError(f"anchors must be rows 0 to {count - 1} of the training points")
+    return np.array([len(mine) for mine in lists], np.uint16), np.concatenate(lists)
+
+
+def _trained_on_neighbors(model: TwinRegressor) -> bool:
+    return bool(model.pairs == "neighbors")
+
+
+def _neighbors(model: TwinRegressor, neighbors: int | None) -> int:
+    if neighbors is None:
+        return int(model.neighbors) if _trained_on_neighbors(model) else 0
+    if not neighbors and _trained_on_neighbors(model):
+        raise InputError("a model trained on neighbours cannot predict with all anchors")
+    return int(neighbors)
+
+
+def _calibration_pairs(scaled: Array) -> Array:
+    """Random ordered pairs ``(n, 2 f)`` of training points."""
+    rng = np.random.default_rng(0)
+    pick = rng.integers(len(scaled), size=(_CALIBRATION_PAIRS, 2))
+    return scaled[pick].reshape(_CALIBRATION_PAIRS, -1).astype(np.float64)
+
+
+def _targets(pack: Pack, y: Array) -> Array:
+    """Targets in units of an estimate, int32, from the offset and gain as the pack rounds them."""
+    units = np.rint((y - float(pack.y_offset)) / float(pack.y_gain))
+    if np.abs(units).max() >= TARGET:
+        raise InputError(
+            "the target varies too little for its size: take its mean off before training"
+        )
+    targets: Array = units.astype(np.int32)
+    return targets

@@ -1,0 +1,150 @@
+"""One float network as integers.
+
+Kernels are rounded per output, as finely as their type and the accumulator allow; activations get
+the power of two that holds what they reach on training pairs. A multiplier is chosen first and the
+step of its kernel taken from it, so multipliers add no error: with 16-bit activations, what a pack
+loses it loses to the rounding of kernels.
+"""
+
+from math import floor, log2
+from typing import Any
+
+import numpy as np
+
+from twinedge.errors import InputError
+from twinedge.learn.network import Architecture
+from twinedge.pack.check import ACCUMULATOR, LARGEST, OUTPUT
+from twinedge.pack.contents import Array, Layer, Twin
+from twinedge.pack.layout import FRACTIONS, MAX_SHIFT
+
+_HEADROOM = 1.1  # what activations may reach beyond the training pairs before they are limited
+
+
+def round_network(
+    architecture: Architecture,
+    network: Array,
+    pairs: Array,
+    x_unit: float,
+    *,
+    y_unit: float,
+    dtype: Any,
+) -> Twin:
+    """Round a network.
+
+    Parameters
+    ----------
+    architecture : Architecture
+        Shape of the network.
+    network : array of shape (size,)
+        Its weights.
+    pairs : array of shape (n, 2 f)
+        Scaled pairs of points, to see what activations reach.
+    x_unit, y_unit : float
+        Scaled size of the unit of a quantised feature, and of an estimate.
+    dtype : {int8, int16}
+        Type of the kernels.
+
+    Raises
+    ------
+    InputError
+        Where weights or activations are beyond what a pack can hold.
+    """
+    if not np.isfinite(network).all():
+        raise InputError("the network has weights that are not finite: its training diverged")
+    *hidden, (last, _) = architecture.parts(network.astype(np.float64))
+    layers = []
+    h, unit = pairs, x_unit
+    for kernel, bias in hidden:
+        z = h @ kernel + bias
+        layers.append(round_layer(kernel.T, bias, unit, float(np.abs(z).max()), dtype))
+        h = np.maximum(z, 0) if architecture.activation == "relu" else z * _sigmoid(z)
+        unit = 2.0 ** -layers[-1].fraction
+    # A difference is taken in both orders and halved, so the output's bias cancels.
+    output, multiplier, shift = round_output(last[:, 0], unit / (2 * y_unit))
+    return Twin(tuple(layers), output, multiplier, shift)
+
+
+def round_layer(kernel: Array, bias: Array, unit: float, reach: float, dtype: Any) -> Layer:
+    """Round a hidden layer.
+
+    Parameters
+    ----------
+    kernel : array of shape (outputs, inputs)
+        Weights.
+    bias : array of shape (outputs,)
+        In the units of the float network.
+    unit : float
+        What an integer input of 1 stands for.
+    reach : float
+        Largest magnitude of what goes into the activation.
+    dtype : {int8, int16}
+        Type of the kernel.
+    """
+    load = np.abs(kernel).sum(axis=1) + np.abs(bias) / (unit * LARGEST)
+    finest = _finest(kernel, load, ACCUMULATOR, np.iinfo(dtype).max)
+    fraction = _fraction(_HEADROOM * reach, float(finest.max()) * unit)
+    steps, multiplier, shift = _steps(finest, unit * 2.0**fraction)
+    return Layer(
+        np.rint(kernel / steps[:, None]).astype(dtype),
+        np.rint(bias / (steps * unit)).astype(np.int32),
+        multiplier,
+        shift,
+        fraction,
+    )
+
+
+def round_output(weights: Array, unit: float) -> tuple[Array, int, int]:
+    """Round the output's weights ``(inputs,)``; an input of 1 stands for ``unit`` estimate units.
+
+    Returns the weights, int16 ``(inputs,)``, the multiplier and the shift.
+    """
+    row = weights[None]
+    finest = _finest(row, np.abs(row).sum(axis=1), OUTPUT, LARGEST)
+    steps, multiplier, shift = _steps(finest, unit)
+    return np.rint(weights / steps[0]).astype(np.int16), int(multiplier[0]), shift
+
+
+def _finest(kernel: Array, load: Array, limit: int, most: int) -> Array:
+    """Smallest step ``(outputs,)`` that neither the type of a kernel nor its sums forbid.
+
+    ``load`` is the sum of magnitudes ``(outputs,)``. Rounding adds half a step to each at most.
+    """
+    room = (limit - 1) / LARGEST - (kernel.shape[1] + 1) / 2
+    finest: Array = np.maximum(np.abs(kernel).max(axis=1) / most, load / room)
+    return finest
+
+
+def _fraction(reach: float, unit: float) -> int:
+    """Fraction bits that hold ``reach``, but need no multiplier beyond a half."""
+    bits = floor(log2(LARGEST / max(reach, 1e-9)))
+    if bits < FRACTIONS[0]:
+        raise InputError(
+            f"activations reach {reach:.3g}, and a pack holds {LARGEST >> FRACTIONS[0]}: the "
+            "network's weights are too large"
+        )
+    return max(FRACTIONS[0], min(bits, FRACTIONS[-1], _exponent(unit)))
+
+
+def _steps(finest: Array, scale: float) -> tuple[Array, Array, int]:
+    """Enlarge steps ``(outputs,)`` until their multipliers are whole numbers.
+
+    Returns steps, multipliers, int16, and the shift with which they make ``step * scale``.
+    """
+    shift = min(_exponent(float(finest.max()) * scale), MAX_SHIFT)
+    if shift < 0:
+        raise InputError("an output is too large for its inputs: the network's weights are")
+    factor = scale * 2.0 ** (16 + shift)
+    multiplier = np.ceil(finest * factor).clip(1, LARGEST)
+    return multiplier / factor, multiplier.astype(np.int16), shift
+
+
+def _exponent(factor: float) -> int:
+    """Largest power of two by which a factor can be raised before its multiplier is too large."""
+    return floor(log2(LARGEST / 65536 / max(factor, 1e-30)))
+
+
+def _sigmoid(z: Array) -> Array:
+    # Written so that no exponential overflows.
+    small = np.exp(-np.abs(z))
+    sigmoid: Array = np.where(z >= 0, 1.0, small) / (1 + small)
+    return sigmoid

@@ -1,0 +1,94 @@
+"""Fixtures for the tests of twinedge.anchors."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from twinedge.errors import InputError
+
+
+class Oracle:
+    """A model whose estimates are written down, ``(v, twins, n)``.
+
+    The only feature of a point to predict is its number, 0 to v - 1.
+    """
+
+    pairs = "all"
+
+    def __init__(self, estimates: np.ndarray, X: np.ndarray, y: np.ndarray) -> None:
+        self.written = estimates
+        self.anchor_X_, self.anchor_y_ = X, y
+        self.weights_ = np.zeros((estimates.shape[1], 1))
+        self.largest = 0
+
+    def estimates(self, X: Any, *, anchors: Any) -> np.ndarray:
+        twins = len(self.weights_)
+        shares = np.asarray(anchors).reshape(-1, twins).T
+        found = self.written[np.asarray(X)[:, 0].astype(int)]
+        columns = [found[:, twin, share] for twin, share in enumerate(shares)]
+        self.largest = max(self.largest, len(X) * shares.size)
+        return np.concatenate(columns, axis=1)
+
+    def predict(self, X: Any, *, anchors: Any) -> np.ndarray:
+        if isinstance(anchors, str):
+            return self.written[np.asarray(X)[:, 0].astype(int)].mean(axis=(1, 2))
+        return self.estimates(X, anchors=anchors).mean(axis=1)
+
+
+@pytest.fixture(scope="session")
+def oracle() -> Callable[..., tuple[Oracle, tuple[np.ndarray, np.ndarray]]]:
+    """Return a maker of models and their validation data.
+
+    Anchors differ in a bias of their own (``bias`` deviations), and in noise that is new for each
+    estimate, so that only the bias can be learned from validation data.
+    """
+
+    def make(
+        v: int = 40, n: int = 60, twins: int = 1, *, bias: float = 1.0, noise: float = 1.0, seed=0
+    ) -> Any:
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(n, 1)), rng.normal(size=n)
+        target = rng.normal(size=v)
+        estimates = (
+            target[:, None, None]
+            + bias * rng.normal(size=(1, twins, n))
+            + noise * rng.normal(size=(v, twins, n))
+        )
+        return Oracle(estimates, X, y), (np.arange(v, dtype=float)[:, None], target)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def four_twins(curve):
+    """Four small networks, trained side by side."""
+    from twinedge import TwinRegressor
+
+    X, y = curve
+    model = TwinRegressor(
+        twins=4,
+        hidden=(6,),
+        activation="relu",
+        learning_rate=0.01,
+        weight_decay=0.003,
+        steps=500,
+        random_state=1,
+    )
+    return model.fit(X[:60], y[:60], (X[80:100], y[80:100]))
+
+
+@pytest.fixture(scope="session")
+def complaint() -> Callable[..., str]:
+    """Return a caller that expects an InputError of one line and returns its message."""
+
+    def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
+        with pytest.raises(InputError) as caught:
+            function(*args, **kwargs)
+        message = str(caught.value)
+        assert message
+        assert len(message.splitlines()) == 1
+        return message
+
+    return call

@@ -1,0 +1,111 @@
+import numpy as np
+import pytest
+
+from twinedge.anchors import METHODS, curve, select
+
+X = np.arange(20.0).reshape(10, 2)
+Y = np.arange(10.0)
+
+
+@pytest.mark.parametrize(
+    ("k", "twins", "words"),
+    [
+        (11, 1, "11 is more than the 10 training points"),
+        (0, 1, "0 is not a positive whole number"),
+        (-3, 1, "-3 is not"),
+        (2.0, 1, "2.0 is not"),
+        (True, 1, "True is not"),
+        ("8", 1, "'8' is not"),
+        (5, 2, "evenly to 2 twins; 4 can"),
+        (1, 4, "evenly to 4 twins; 4 can"),
+        (4, 0, "twins=0"),
+        (4, 1.5, "twins=1.5"),
+    ],
+)
+def test_numbers_that_cannot_be_chosen_are_refused(complaint, k, twins, words):
+    assert words in complaint(select, X, Y, k, "random", twins=twins)
+
+
+@pytest.mark.parametrize("method", ["kmeans", "", "Random", None, ["xy"]])
+def test_an_unknown_method_is_answered_with_those_there_are(complaint, method):
+    message = complaint(select, X, Y, 2, method)
+    for name in ("auto", *METHODS):
+        assert name in message
+
+
+@pytest.mark.parametrize("seed", [-1, 0.5, None])
+def test_a_seed_is_a_whole_number(complaint, seed):
+    assert "seed" in complaint(select, X, Y, 2, "random", seed=seed)
+
+
+@pytest.mark.parametrize("method", ["auto", "greedy"])
+def test_what_is_judged_by_a_model_needs_one(complaint, oracle, method):
+    model, validation = oracle()
+    given = model.anchor_X_, model.anchor_y_, 2, method
+    for options in ({}, {"model": model}, {"validation": validation}):
+        message = complaint(select, *given, **options)
+        assert "needs" in message.replace("need ", "needs ")
+        assert "a fitted model and validation data" in message
+        assert "medoids" in message
+
+
+@pytest.mark.parametrize(
+    ("points", "targets", "words"),
+    [
+        (X, Y[:9], "10 points and y has 9"),
+        (X[:, 0], Y, "X has shape (10,)"),
+        (X[:0], Y[:0], "not empty"),
+        (X, Y[:, None], "y has shape (10, 1)"),
+        (np.where(X == 6, np.nan, X), Y, "X: row 3"),
+        (X, np.where(Y == 4, np.inf, Y), "y: row 4"),
+        ([["a"]], [1.0], "X must be a table of numbers"),
+        ([[1.0], [1.0, 2.0]], [1.0, 2.0], "X must be a table of numbers"),
+    ],
+)
+def test_tables_that_are_none_are_refused(complaint, points, targets, words):
+    assert words in complaint(select, points, targets, 1, "medoids")
+
+
+@pytest.mark.parametrize(
+    ("validation", "words"),
+    [
+        (5, "pair (X, y)"),
+        ((np.zeros((3, 1)), np.zeros(2)), "3 points and 2 targets"),
+        ((np.zeros((3, 2)), np.zeros(3)), "2 features; the model has 1"),
+        ((np.zeros((0, 1)), np.zeros(0)), "not empty"),
+        ((np.full((3, 1), np.nan), np.zeros(3)), "validation X: row 0"),
+    ],
+)
+def test_validation_data_that_do_not_fit_are_refused(complaint, oracle, validation, words):
+    model, _ = oracle()
+    given = model.anchor_X_, model.anchor_y_
+    assert words in complaint(select, *given, 2, model=model, validation=validation)
+    assert words in complaint(curve, *given, model, validation)
+
+
+def test_rows_of_another_table_are_refused(complaint, oracle):
+    model, validation = oracle()
+    for other in (model.anchor_X_[::-1], model.anchor_X_[:50]):
+        targets = model.anchor_y_[: len(other)]
+        message = complaint(select, other, targets, 2, model=model, validation=validation)
+        assert "anchor_X_" in message
+
+
+def test_a_model_of_other_twins_is_refused(complaint, oracle):
+    model, validation = oracle(twins=2)
+    given = model.anchor_X_, model.anchor_y_, 2
+    message = complaint(select, *given, model=model, validation=validation)
+    assert "twins=1, but the model has 2" in message
+
+
+def test_a_model_that_is_not_fitted_is_refused(complaint):
+    from twinedge import TwinRegressor
+
+    assert "not fitted" in complaint(select, X, Y, 2, model=TwinRegressor(), validation=(X, Y))
+
+
+def test_greedy_refuses_a_model_of_neighbours(complaint, oracle):
+    model, validation = oracle()
+    model.pairs = "neighbors"
+    given = model.anchor_X_, model.anchor_y_, 2, "greedy"
+    assert "use medoids" in complaint(select, *given, model=model, validation=validation)

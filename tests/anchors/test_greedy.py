@@ -1,0 +1,148 @@
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from threadpoolctl import threadpool_limits
+
+from twinedge.anchors import greedy as subject
+from twinedge.anchors import rmse, select
+from twinedge.anchors.greedy import forward
+
+
+def exhaustive(residuals, k):
+    """The same choice, made by trying every candidate in double precision."""
+    twins, count, _ = residuals.shape
+    chosen, total = [], 0.0
+    for place in range(k):
+        errors = {
+            row: np.square(total + residuals[place % twins, row].astype(float)).sum()
+            for row in range(count)
+            if row not in chosen
+        }
+        chosen.append(min(errors, key=errors.get))
+        total = total + residuals[place % twins, chosen[-1]].astype(float)
+    return chosen
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 3), st.integers(1, 12), st.integers(1, 9), st.integers(0, 10**6))
+def test_each_step_takes_what_lowers_the_error_most(twins, count, points, seed):
+    residuals = np.random.default_rng(seed).normal(size=(twins, count, points)).astype(np.float32)
+    assert forward(residuals, count).tolist() == exhaustive(residuals, count)
+
+
+def test_a_shorter_choice_is_the_start_of_a_longer_one():
+    residuals = np.random.default_rng(0).normal(size=(2, 30, 10)).astype(np.float32)
+    np.testing.assert_array_equal(forward(residuals, 8), forward(residuals, 20)[:8])
+
+
+def choice(model, validation, k, method="greedy", **options):
+    twins = len(model.weights_)
+    return select(
+        model.anchor_X_,
+        model.anchor_y_,
+        k,
+        method,
+        model=model,
+        validation=validation,
+        twins=twins,
+        **options,
+    )
+
+
+@pytest.mark.parametrize("twins", [1, 2, 4])
+def test_the_error_on_its_own_data_falls_and_stays_below_that_of_random_rows(oracle, twins):
+    model, validation = oracle(twins=twins)
+    counts = [twins * i for i in (1, 2, 4, 8)]
+    errors = [rmse(model, validation, choice(model, validation, k)) for k in counts]
+    assert all(later <= 1.02 * earlier for earlier, later in pairwise(errors))
+    for k, error in zip(counts, errors, strict=True):
+        for seed in range(5):
+            drawn = choice(model, validation, k, "random", seed=seed)
+            assert error <= rmse(model, validation, drawn)
+
+
+def test_a_trained_twin_gains_on_its_validation_data(tiny_twin, curve):
+    X, y = curve
+    validation = X[80:100], y[80:100]
+    for k in (1, 4, 16):
+        mine = rmse(tiny_twin, validation, choice(tiny_twin, validation, k))
+        for seed in range(3):
+            drawn = choice(tiny_twin, validation, k, "random", seed=seed)
+            assert mine <= rmse(tiny_twin, validation, drawn)
+
+
+def test_twins_take_their_own_best_rows(oracle):
+    model, validation = oracle(twins=2, n=20)
+    model.written += 100.0
+    model.written[:, 0, 3] -= 100.0
+    model.written[:, 1, 7] -= 100.0
+    assert choice(model, validation, 2).tolist() == [3, 7]
+
+
+def test_many_rows_are_thinned_to_points_that_stand_for_them(oracle, monkeypatch):
+    monkeypatch.setattr(subject, "MOST_CANDIDATES", 20)
+    model, validation = oracle(n=90)
+    rows = choice(model, validation, 6)
+    assert len(set(rows.tolist())) == 6
+    assert model.largest <= 20 * len(validation[1])
+    np.testing.assert_array_equal(choice(model, validation, 6), rows)
+    assert len(set(choice(model, validation, 40).tolist())) == 40  # more than that, if asked
+
+
+def test_many_validation_points_are_thinned_to_what_memory_holds(oracle, monkeypatch):
+    monkeypatch.setattr(subject, "_TABLE", 60 * 30)
+    model, validation = oracle(v=200)
+    rows = choice(model, validation, 6)
+    assert model.largest == 60 * 30
+    np.testing.assert_array_equal(choice(model, validation, 6), rows)
+
+
+def test_targets_of_any_size_are_told_apart(oracle):
+    for unit in (1e-25, 1e25):
+        model, validation = oracle()
+        plain = choice(model, validation, 5)
+        model.written *= unit
+        model.anchor_y_ = model.anchor_y_ * unit
+        np.testing.assert_array_equal(
+            choice(model, (validation[0], validation[1] * unit), 5), plain
+        )
+
+
+def test_a_large_offset_of_the_target_costs_no_accuracy(oracle):
+    model, validation = oracle()
+    plain = choice(model, validation, 5)
+    model.written += 1e7
+    model.anchor_y_ = model.anchor_y_ + 1e7
+    np.testing.assert_array_equal(choice(model, (validation[0], validation[1] + 1e7), 5), plain)
+
+
+def test_the_number_of_threads_does_not_matter(oracle):
+    model, validation = oracle(v=300, n=500, twins=2)
+    found = []
+    for threads in (1, 2, 4):
+        with threadpool_limits(threads):
+            found.append(choice(model, validation, 20))
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
+
+
+def test_errors_are_scored_on_points_that_had_no_part_in_the_choice(oracle):
+    # Nothing can be learned of pure noise: honest errors of k anchors are those of any k.
+    honest, own = [], []
+    for seed in range(10):
+        model, (_, y) = oracle(v=40, n=200, bias=0, seed=seed)
+        residuals = (model.written[:, 0] - y[:, None]).T[None].astype(np.float32)
+        table = subject.Candidates(np.arange(200), np.ascontiguousarray(residuals), 1.0)
+        honest.append(table.held_out_errors([4], 0).mean())
+        own.append(np.square(residuals[0, table.choose(4)].mean(axis=0)).mean())
+    assert 0.2 < np.mean(honest) < 0.32  # 1 / k
+    assert np.mean(own) < 0.12
+
+
+def test_held_out_errors_are_in_units_of_the_target():
+    residuals = np.full((1, 3, 20), 0.5, np.float32)
+    table = subject.Candidates(np.arange(3), residuals, 10.0)
+    np.testing.assert_allclose(table.held_out_errors([1, 2], 0), np.full((2, 20), 25.0))

@@ -1,0 +1,52 @@
+"""Fixtures for the tests of twinedge_export."""
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture(scope="session")
+def untrained():
+    """Make a model with random weights: ``untrained(X, y, hidden, activation, ...)``."""
+    from twinedge import TwinRegressor
+    from twinedge.learn.network import Architecture
+    from twinedge.learn.scaling import Scaling
+
+    def make(X, y, hidden=(8,), activation="relu", *, twins=1, seed=0, **parameters):
+        model = TwinRegressor(twins=twins, hidden=hidden, activation=activation, **parameters)
+        model.n_features_in_ = X.shape[1]
+        model.activation_ = activation
+        model.scaling_ = Scaling.of(X, y)
+        model.architecture_ = Architecture(2 * X.shape[1], hidden, activation)
+        model.weights_ = model.architecture_.initial([seed + twin for twin in range(twins)])
+        rng = np.random.default_rng(seed)
+        for network in model.weights_:
+            for _, bias in model.architecture_.parts(network):
+                bias[...] = rng.normal(0, 0.1, bias.shape)
+        model.anchor_X_, model.anchor_y_ = X, y
+        return model
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def deviation():
+    """Return the rms difference of a pack from its model, in standard deviations of the target."""
+    from twinedge.pack import read_pack, write_pack
+    from twinedge.runtime.reference import evaluate
+    from twinedge_export import quantise
+
+    def measure(model, X, anchors=8, **settings):
+        twins, count = len(model.weights_), len(model.anchor_y_)
+        rows = np.random.default_rng(0).permutation(count)[: anchors * twins].reshape(-1, twins).T
+        pack = read_pack(write_pack(quantise(model, rows, **settings)))
+        neighbors = pack.neighbors or None
+        expected, spread = model.predict(
+            X, return_std=True, anchors=rows.T.reshape(-1), neighbors=neighbors
+        )
+        found = evaluate(pack, X)
+        unit = model.anchor_y_.std()
+        off = np.sqrt(np.mean(np.square(found.mean.astype(np.float64) - expected))) / unit
+        off_spread = np.sqrt(np.mean(np.square(found.spread.astype(np.float64) - spread))) / unit
+        return max(off, off_spread)
+
+    return measure

@@ -1,0 +1,227 @@
+"""A pack predicts what its model predicts, whatever the model and its units."""
+
+import warnings
+from copy import copy
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from twinedge import TwinRegressor
+from twinedge.errors import InputError
+from twinedge.pack import read_pack, write_pack
+from twinedge.runtime.reference import evaluate
+from twinedge_export import quantise
+
+# RMS difference from the float model in standard deviations of the target. Ten times less is usual.
+ALLOWED = {"int8": 0.03, "int16": 0.001}
+
+
+@pytest.fixture(autouse=True)
+def _no_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def fitted(curve, **settings):
+    X, y = curve
+    common = {"learning_rate": 0.01, "weight_decay": 0.003, "steps": 300, "random_state": 0}
+    model = TwinRegressor(**(common | settings))
+    return model.fit(X[:80], y[:80], (X[80:100], y[80:100]))
+
+
+@pytest.fixture(scope="module")
+def trained(curve):
+    """Twins of each activation with one to three layers, alone and four together."""
+    with warnings.catch_warnings():
+        return {
+            (activation, hidden, twins): fitted(
+                curve, twins=twins, hidden=hidden, activation=activation
+            )
+            for activation in ("relu", "silu")
+            for hidden, twins in (((8,), 4), ((6, 5), 1), ((5, 4, 3), 4))
+        }
+
+
+@pytest.mark.parametrize("weights", ALLOWED)
+def test_trained_twins(trained, tiny_twin, deviation, curve, weights):
+    X = curve[0][80:]
+    for model in (*trained.values(), tiny_twin):
+        assert deviation(model, X, weights=weights) < ALLOWED[weights]
+
+
+@pytest.mark.parametrize("weights", ALLOWED)
+@pytest.mark.parametrize("activation", ["relu", "silu"])
+@pytest.mark.parametrize("hidden", [(1,), (1, 1, 1), (7,), (128, 128)], ids=str)
+def test_random_networks_of_every_shape(untrained, deviation, curve, weights, activation, hidden):
+    X, y = curve
+    model = untrained(X[:80], y[:80], hidden, activation, twins=2)
+    assert deviation(model, X[80:], weights=weights) < ALLOWED[weights]
+
+
+@pytest.mark.parametrize("activation", ["relu", "silu"])
+def test_one_feature_and_one_neuron(untrained, deviation, curve, activation):
+    X, y = curve
+    model = untrained(X[:80, :1], y[:80], (1,), activation)
+    assert deviation(model, X[80:, :1], weights="int8") < ALLOWED["int8"]
+    assert deviation(model, X[80:, :1], weights="int8", anchors=1) < ALLOWED["int8"]
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e9])
+@pytest.mark.parametrize("weights", ALLOWED)
+def test_targets_and_features_in_any_unit(untrained, deviation, curve, unit, weights):
+    X, y = curve[0] / unit, curve[1] * unit
+    model = untrained(X[:80], y[:80], (9, 4), "silu")
+    assert deviation(model, X[80:], weights=weights) < ALLOWED[weights]
+
+
+def test_a_constant_column_changes_nothing(untrained, deviation, curve):
+    X, y = curve
+    X = np.column_stack([X, np.full(len(X), 1e6)])
+    model = untrained(X[:80], y[:80], (9, 4), "silu")
+    assert deviation(model, X[80:], weights="int16") < ALLOWED["int16"]
+
+
+def test_a_constant_target_is_predicted(untrained, curve):
+    X, y = curve[0], np.full(len(curve[1]), 7.0)
+    model = untrained(X[:80], y[:80], (4,))
+    model.weights_[...] = 0
+    found = evaluate(quantise(model, [np.arange(5)]), X[80:])
+    np.testing.assert_array_equal(found.mean, np.float32(7))
+    np.testing.assert_array_equal(found.spread, 0)
+
+
+@pytest.mark.parametrize("bias", [0.0, 0.7, -3.0])
+@pytest.mark.parametrize("size", [0.0, 1e-30, 1e-7])
+@pytest.mark.parametrize("depth", [0, 1])
+def test_a_dead_unit_costs_the_others_nothing(untrained, deviation, curve, bias, size, depth):
+    X, y = curve
+    model = untrained(X[:80], y[:80], (6, 5), "silu")
+    kernel, biases = model.architecture_.parts(model.weights_[0])[depth]
+    kernel[:, 2], biases[2] = size, bias
+    assert deviation(model, X[80:], weights="int16") < ALLOWED["int16"]
+
+
+def test_units_of_very_different_size(untrained, deviation, curve):
+    X, y = curve
+    model = untrained(X[:80], y[:80], (6, 5), "silu")
+    kernel, biases = model.architecture_.parts(model.weights_[0])[0]
+    kernel *= 10.0 ** np.arange(-4, 2)
+    biases *= 10.0 ** np.arange(-4, 2)
+    assert deviation(model, X[80:], weights="int16") < ALLOWED["int16"]
+
+
+def test_a_heavy_bias_takes_no_room_from_others(untrained, deviation, curve):
+    X, y = curve
+    model = untrained(X[:80], y[:80], (6,), "relu")
+    model.architecture_.parts(model.weights_[0])[0][1][:] = [100, -100, 0, 50, 1, 0]
+    assert deviation(model, X[80:], weights="int8") < ALLOWED["int8"]
+
+
+@pytest.mark.parametrize("twins", [1, 3])
+def test_neighbours(untrained, deviation, curve, twins):
+    X, y = curve
+    model = untrained(X[:80], y[:80], (8,), "silu", twins=twins, pairs="neighbors", neighbors=4)
+    assert deviation(model, X[80:], anchors=20, weights="int16") < ALLOWED["int16"]
+    pack = quantise(model, np.tile(np.arange(10), (twins, 1)))
+    assert pack.neighbors == 4
+    assert pack.trained_on_neighbors
+    assert read_pack(write_pack(pack)).members == 4 * twins
+    assert quantise(model, np.tile(np.arange(10), (twins, 1)), neighbors=2).neighbors == 2
+    with pytest.raises(InputError, match="all anchors"):
+        quantise(model, np.tile(np.arange(10), (twins, 1)), neighbors=0)
+
+
+def test_twins_may_have_different_numbers_of_anchors(untrained, curve):
+    X, y = curve
+    model = untrained(X[:80], y[:80], (8,), "silu", twins=2)
+    rows = [np.arange(7), np.array([50, 3])]
+    pack = quantise(model, rows, weights="int16", metadata={"target": "level"})
+    expected = np.concatenate(
+        [
+            replace_twins(model, twin).estimates(X[80:], anchors=mine)
+            for twin, mine in enumerate(rows)
+        ],
+        axis=1,
+    )
+    found = evaluate(pack, X[80:])
+    np.testing.assert_allclose(found.mean, expected.mean(axis=1), atol=0.001 * y.std())
+    np.testing.assert_allclose(found.spread, expected.std(axis=1), atol=0.001 * y.std())
+    assert pack.counts.tolist() == [7, 2]
+    assert pack.ids.tolist() == [*range(7), 50, 3]
+    assert pack.metadata == {"target": "level"}
+
+
+def replace_twins(model, twin):
+    """Return a model of one of the twins alone."""
+    alone = copy(model)
+    alone.weights_ = model.weights_[twin : twin + 1]
+    return alone
+
+
+@pytest.mark.parametrize("activation", ["relu", "silu"])
+def test_the_pack_of_the_design_fits_its_budget(untrained, activation):
+    rng = np.random.default_rng(0)
+    model = untrained(rng.normal(size=(100, 8)), rng.normal(size=100), (128, 128), activation)
+    assert len(write_pack(quantise(model, [np.arange(32)]), metadata=False)) <= 21_600
+
+
+def test_the_same_model_gives_the_same_bytes(untrained, curve):
+    X, y = curve
+    model = untrained(X[:80], y[:80], (9, 4), "silu")
+    one, other = (write_pack(quantise(model, [np.arange(9)])) for _ in range(2))
+    assert one == other
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([[0, 1], [2]], "2 twins"),
+        ([[]], "not empty"),
+        ([[0.5]], "row numbers"),
+        ([[-1]], "rows 0 to 79"),
+        ([[80]], "rows 0 to 79"),
+        (np.zeros((1, 4097), int), "4097 anchors"),
+    ],
+    ids=["twins", "empty", "fraction", "negative", "beyond", "many"],
+)
+def test_impossible_anchors_are_refused(untrained, curve, rows, words):
+    X, y = curve
+    with pytest.raises(InputError, match=words):
+        quantise(untrained(X[:80], y[:80]), rows)
+
+
+def test_impossible_settings_and_shapes_are_refused(untrained, curve):
+    X, y = curve
+    with pytest.raises(InputError, match="int4"):
+        quantise(untrained(X, y), [[0]], weights="int4")
+    with pytest.raises(InputError, match="4 hidden layers"):
+        quantise(untrained(X, y, (2, 2, 2, 2)), [[0]])
+    with pytest.raises(InputError, match="1025 neurons"):
+        quantise(untrained(X, y, (1025,)), [[0]])
+    with pytest.raises(InputError, match="neighbours"):
+        quantise(untrained(X, y), [[0]], neighbors=5000)
+
+
+def test_what_a_pack_cannot_hold_is_refused(untrained, curve):
+    X, y = curve
+    model = untrained(X, y)
+    model.weights_ = model.weights_ * 1e4
+    with pytest.raises(InputError, match="activations reach"):
+        quantise(model, [[0]])
+    model = untrained(X, y)
+    model.architecture_.parts(model.weights_[0])[-1][0][:] = 1e9
+    with pytest.raises(InputError, match="too large"):
+        quantise(model, [[0]])
+    model = untrained(X, y)
+    model.weights_[0, 3] = np.nan
+    with pytest.raises(InputError, match="not finite"):
+        quantise(model, [[0]])
+    model = untrained(1e-44 * X, y)
+    with pytest.raises(InputError, match="not finite"):
+        quantise(model, [[0]])
+    model = untrained(X, y)
+    model.scaling_ = replace(model.scaling_, y_mean=1e9 + 3, y_scale=1e-9)
+    with pytest.raises(InputError, match="varies too little"):
+        quantise(model, [[0]])

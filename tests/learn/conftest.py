@@ -1,0 +1,98 @@
+"""Fixtures for the tests of twinedge.learn."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+from twinedge.errors import InputError
+
+# A busy machine is not a failure; nor is a fixture that a property damages a copy of.
+settings.register_profile(
+    "learn",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("learn")
+
+
+@pytest.fixture
+def tiny() -> dict[str, Any]:
+    """Parameters of a network that trains in a blink, with nothing left to choose."""
+    return {
+        "hidden": (8,),
+        "activation": "silu",
+        "learning_rate": 0.01,
+        "weight_decay": 0.003,
+        "steps": 300,
+        "random_state": 0,
+    }
+
+
+@pytest.fixture(scope="session")
+def four_twins(curve):
+    """Four small networks, trained side by side."""
+    from twinedge import TwinRegressor
+
+    X, y = curve
+    model = TwinRegressor(
+        twins=4,
+        hidden=(6, 5),
+        activation="relu",
+        learning_rate=0.01,
+        weight_decay=0.003,
+        steps=500,
+        random_state=1,
+    )
+    return model.fit(X[:60], y[:60], (X[80:100], y[80:100]))
+
+
+@pytest.fixture
+def complaint() -> Callable[..., str]:
+    """Return a caller that expects an InputError of one line and returns its message."""
+
+    def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
+        with pytest.raises(InputError) as caught:
+            function(*args, **kwargs)
+        message = str(caught.value)
+        assert message
+        assert len(message.splitlines()) == 1
+        return message
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def perceptron() -> Callable[..., np.ndarray]:
+    """Return a plain network in double precision that shares no code with the package."""
+
+    def evaluate(architecture: Any, network: np.ndarray, x: np.ndarray) -> np.ndarray:
+        widths = [architecture.inputs, *architecture.hidden, 1]
+        flat, h = network.astype(np.float64), np.asarray(x, np.float64)
+        for depth, (rows, columns) in enumerate(pairwise(widths)):
+            kernel, flat = flat[: rows * columns].reshape(rows, columns), flat[rows * columns :]
+            bias, flat = flat[:columns], flat[columns:]
+            h = h @ kernel + bias
+            if depth < len(architecture.hidden):
+                h = h * (h > 0) if architecture.activation == "relu" else h / (1 + np.exp(-h))
+        assert not len(flat)
+        return h[..., 0]
+
+    return evaluate
+
+
+@pytest.fixture(scope="session")
+def difference(perceptron) -> Callable[..., float]:
+    """Return F(p, q) of one of a model's twins, in units of the target."""
+
+    def evaluate(model: Any, twin: int, p: np.ndarray, q: np.ndarray) -> float:
+        shift, scale = model.scaling_.x_mean, model.scaling_.x_scale
+        pair = np.concatenate([(p - shift) / scale, (q - shift) / scale])
+        return float(perceptron(model.architecture_, model.weights_[twin], pair)) * (
+            model.scaling_.y_scale
+        )
+
+    return evaluate

@@ -1,0 +1,197 @@
+"""A training stopped by a real signal, from a process of its own."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from twinedge import AnnRegressor, TwinRegressor
+
+SETTINGS = {
+    "hidden": (8,),
+    "activation": "silu",
+    "learning_rate": 0.01,
+    "weight_decay": 0.003,
+    "steps": 5_000,
+    "random_state": 3,
+}
+
+# Saves all the time, and waits in the middle of the training until the signal was sent.
+CHILD = """
+import sys, time
+from pathlib import Path
+import numpy as np
+from twinedge import TwinRegressor
+from twinedge.learn import trainer, training
+
+folder = Path(sys.argv[1])
+advance = trainer.Stack.advance
+
+def slowly(self):
+    time.sleep(0.2)
+    while self.step >= 1000 and not (folder / "signal sent").exists():
+        time.sleep(0.05)
+    return advance(self)
+
+trainer.Stack.advance = slowly
+training.INTERVAL = 0.05
+X, y = (np.load(folder / f"{name}.npy") for name in ("X", "y"))
+model = TwinRegressor(**%r)
+model.fit(X, y, checkpoint=folder / "checkpoint")
+assert model.interrupted_
+np.savez(folder / "result.npz", rmse=model.rmse(X, y))
+"""
+
+
+@pytest.fixture(scope="module")
+def stopped(curve, tmp_path_factory):
+    """Folders of trainings that a signal has stopped, and the exit code of each."""
+    X, y = curve
+    begun = {}
+    for name in ("SIGINT", "SIGKILL"):
+        folder = tmp_path_factory.mktemp(name)
+        np.save(folder / "X.npy", X)
+        np.save(folder / "y.npy", y)
+        command = [sys.executable, "-c", CHILD % SETTINGS, folder]
+        begun[name] = folder, subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    for name, (folder, process) in begun.items():
+        saved = folder / "checkpoint" / "final round.npz"
+        deadline = time.monotonic() + 300
+        while not (saved.exists() and np.load(saved)["0/step"] > 0):
+            assert process.poll() is None, process.communicate()[1]
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        os.kill(process.pid, getattr(signal, name))
+        (folder / "signal sent").touch()
+    ended = {}
+    for name, (folder, process) in begun.items():
+        _, errors = process.communicate(timeout=300)
+        ended[name] = folder, process.returncode, errors
+    return ended
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(curve):
+    return TwinRegressor(**SETTINGS).fit(*curve)
+
+
+def test_ctrl_c_leaves_a_model_that_predicts(stopped, curve):
+    folder, code, errors = stopped["SIGINT"]
+    assert (code, errors) == (0, "")
+    with np.load(folder / "result.npz") as result:
+        assert result["rmse"] < 0.5 * np.std(curve[1])
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGKILL"])
+def test_a_stopped_training_resumed_ends_with_the_bits_of_one_never_stopped(
+    stopped, uninterrupted, curve, name
+):
+    folder, code, _ = stopped[name]
+    assert code == (0 if name == "SIGINT" else -signal.SIGKILL)
+    with np.load(folder / "checkpoint" / "final round.npz") as saved:
+        assert 0 < saved["0/step"] < 5_000
+    model = TwinRegressor(**SETTINGS)
+    model.fit(*curve, checkpoint=folder / "checkpoint", resume=True)
+    assert not model.interrupted_
+    np.testing.assert_array_equal(model.weights_, uninterrupted.weights_)
+    np.testing.assert_array_equal(model.predict(curve[0]), uninterrupted.predict(curve[0]))
+
+
+@pytest.fixture
+def finished(curve, tiny, tmp_path):
+    """The checkpoint of a short training."""
+    TwinRegressor(**tiny).fit(*curve, checkpoint=tmp_path / "c")
+    return tmp_path / "c"
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"steps": 400}, "another steps"),
+        ({"learning_rate": 0.02}, "another learning_rate"),
+        ({"random_state": 1}, "another data, seed"),
+        ({"hidden": (9,), "twins": 2}, "another hidden, twins"),
+        ({"pairs": "neighbors"}, "another pairs"),
+    ],
+)
+def test_resuming_with_other_settings_is_refused_by_name(
+    complaint, curve, tiny, finished, changed, named
+):
+    model = TwinRegressor(**{**tiny, **changed})
+    assert named in complaint(model.fit, *curve, checkpoint=finished, resume=True)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda X, y: (X + np.eye(120, 3), y),
+        lambda X, y: (X[:-1], y[:-1]),
+        lambda X, y: (X, y**2),
+        lambda X, y: (X, 2 * y),  # the same network, but errors in other units
+    ],
+)
+def test_resuming_with_other_data_is_refused(complaint, curve, tiny, finished, change):
+    message = complaint(
+        TwinRegressor(**tiny).fit, *change(*curve), checkpoint=finished, resume=True
+    )
+    assert "another data" in message
+
+
+def test_resuming_another_kind_of_model_is_refused(complaint, curve, tiny, finished):
+    model = AnnRegressor(**tiny)
+    assert "another" in complaint(model.fit, *curve, checkpoint=finished, resume=True)
+
+
+def test_what_the_training_does_not_depend_on_may_change(curve, tiny, finished):
+    seed = np.random.RandomState(4)
+    folder = finished.with_name("generator")
+    before = TwinRegressor(**{**tiny, "random_state": seed}).fit(*curve, checkpoint=folder)
+    again = {**tiny, "random_state": np.random.RandomState(4), "anchors": 5, "verbose": True}
+    after = TwinRegressor(**again).fit(*curve, checkpoint=folder, resume=True)
+    np.testing.assert_array_equal(after.weights_, before.weights_)
+
+
+@pytest.mark.parametrize("damage", [lambda whole: b"", lambda whole: whole[: len(whole) // 2]])
+def test_a_damaged_checkpoint_is_refused(complaint, curve, tiny, finished, damage):
+    path = finished / "final round.npz"
+    path.write_bytes(damage(path.read_bytes()))
+    message = complaint(TwinRegressor(**tiny).fit, *curve, checkpoint=finished, resume=True)
+    assert "damaged" in message
+
+
+@pytest.mark.parametrize("kind", [TwinRegressor, AnnRegressor])
+@pytest.mark.parametrize("stage", ["round 1", "final round"])
+def test_a_race_stopped_in_any_round_and_resumed_chooses_and_learns_the_same(
+    curve, tmp_path, monkeypatch, kind, stage
+):
+    from twinedge.learn import training
+
+    parameters = {"hidden": (6,), "effort": "quick", "steps": 2000, "random_state": 0}
+    whole = kind(**parameters).fit(*curve)
+
+    def pressed(futures, timeout):
+        if (tmp_path / "c" / f"{stage}.begun").exists():
+            raise KeyboardInterrupt
+        return wait(futures)
+
+    wait, load = training.wait, training.Checkpoint.load
+
+    def noted(self, name, fresh):
+        (tmp_path / "c" / f"{name}.begun").touch()
+        return load(self, name, fresh)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "wait", pressed)
+        patch.setattr(training.Checkpoint, "load", noted)
+        stopped = kind(**parameters).fit(*curve, checkpoint=tmp_path / "c")
+    assert stopped.interrupted_
+    assert stopped.trials_[-1]["stage"] == stage
+    assert np.isfinite(stopped.predict(curve[0])).all()
+    resumed = kind(**parameters).fit(*curve, checkpoint=tmp_path / "c", resume=True)
+    assert resumed.trials_ == whole.trials_
+    assert not resumed.interrupted_
+    np.testing.assert_array_equal(resumed.weights_, whole.weights_)

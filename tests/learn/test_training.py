@@ -1,0 +1,275 @@
+import threading
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+from twinedge.learn import trainer, training
+from twinedge.learn.checkpoint import Checkpoint
+from twinedge.learn.progress import Silent
+from twinedge.learn.tasks import PairTask
+from twinedge.learn.trainer import Setting
+from twinedge.learn.training import Interrupted, Job, _stacks, train
+
+STAGE = "final round"
+CHUNK = 50  # and the validations every 100 of 2000 steps
+LOOK = 100
+
+
+@pytest.fixture(autouse=True)
+def _short_chunks(monkeypatch):
+    for module in (trainer, training):
+        monkeypatch.setattr(module, "CHUNK", CHUNK)
+
+
+@dataclass(frozen=True)
+class Scripted(PairTask):
+    """Validation errors as a test wants them: one for each look, 1 after the last."""
+
+    script: list = field(default_factory=list)
+    seen: list = field(default_factory=list)
+
+    def score(self, architecture, stack, jobs):
+        self.seen.append(stack.copy())
+        return np.full(len(jobs), self.script[len(self.seen) - 1 : len(self.seen)] or 1.0, float)
+
+
+def task(kind=PairTask, **more):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(50, 2)).astype(np.float32)
+    return kind(x, x[:, 0] + x[:, 1], 40, 1.0, (4,), **more)
+
+
+def job(steps=2000, activation="silu", rate=0.01, decay=0.01, seed=0, fold=None):
+    return Job(activation, Setting(rate, decay), steps, seed, fold)
+
+
+class Counter(Silent):
+    """Counts the steps reported."""
+
+    def __init__(self):
+        self.planned = self.steps = 0
+
+    def stage(self, title, steps):
+        self.planned += steps
+
+    def advance(self, steps, loss, score):
+        self.steps += steps
+
+
+def run(mine, jobs, progress=None, checkpoint=None):
+    return train(
+        mine,
+        jobs,
+        stage=STAGE,
+        seed=5,
+        progress=progress or Silent(),
+        checkpoint=checkpoint or Checkpoint(None),
+    )
+
+
+@pytest.fixture
+def interrupt(monkeypatch):
+    """Make Ctrl-C arrive in the main thread while a chunk is on its way, after so many chunks."""
+    advance, wait = trainer.Stack.advance, training.wait
+
+    def arrange(chunks):
+        reached, stopped = threading.Event(), threading.Event()
+        done = []
+
+        def counted(self):
+            done.append(self)
+            if len(done) == chunks:
+                reached.set()
+                stopped.wait(300)
+            return advance(self)
+
+        def pressed(futures, timeout):
+            assert reached.wait(300)
+            threading.Timer(0.1, stopped.set).start()
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(trainer.Stack, "advance", counted)
+        monkeypatch.setattr(training, "wait", pressed)
+
+    def undo():
+        monkeypatch.setattr(trainer.Stack, "advance", advance)
+        monkeypatch.setattr(training, "wait", wait)
+
+    arrange.undo = undo
+    return arrange
+
+
+def test_networks_come_back_in_the_order_of_their_jobs_with_their_own_error():
+    mine = task()
+    jobs = [
+        job(200, seed=3),
+        job(400, "relu", seed=4),
+        job(200, "relu", rate=0.003),
+        job(400, seed=5),
+        job(200, decay=0.3),
+    ]
+    results = run(mine, jobs)
+    assert [one.job for one in results] == jobs
+    for one in results:
+        architecture = mine.architecture(one.job.activation)
+        (score,) = mine.score(architecture, one.weights[None], [one.job])
+        assert one.score == pytest.approx(score, rel=1e-4)
+
+
+@pytest.mark.parametrize("cores", [1, 2, 3, 8])
+def test_every_job_is_in_one_stack_of_networks_alike_and_no_stack_is_longer_than_a_cores_share(
+    monkeypatch, cores
+):
+    monkeypatch.setattr(training, "CORES", cores)
+    jobs = [
+        job(steps, activation, rate, decay)
+        for decay in (0.1, 0.2, 0.3)
+        for activation in ("relu", "silu")
+        for rate in (0.01, 0.003)
+        for steps in (100, 200)
+    ]
+    stacks = _stacks(jobs)
+    assert sorted(i for stack in stacks for i in stack) == list(range(len(jobs)))
+    assert max(map(len, stacks)) <= -(-len(jobs) // cores)
+    for stack in stacks:
+        alike = {(jobs[i].steps, jobs[i].activation, jobs[i].setting.learning_rate) for i in stack}
+        assert len(alike) == 1
+    lengths = [jobs[stack[0]].steps for stack in stacks]
+    assert lengths == sorted(lengths, reverse=True)  # the longest begin first
+
+
+def test_the_end_of_the_schedule_is_kept_where_an_earlier_look_was_hardly_better():
+    mine = task(Scripted, script=[1.0] * 5 + [0.96])
+    (one,) = run(mine, [job()])
+    np.testing.assert_array_equal(one.weights, mine.seen[-1][0])
+    assert (one.score, one.last_score) == (1.0, 1.0)
+    assert len(mine.seen) == 2000 // LOOK
+
+
+def test_the_weights_of_an_earlier_look_come_back_where_it_was_clearly_better():
+    mine = task(Scripted, script=[1.0] * 5 + [0.9] + [0.95] * 3)
+    (one,) = run(mine, [job()])
+    np.testing.assert_array_equal(one.weights, mine.seen[5][0])
+    assert (one.score, one.last_score) == (0.9, 1.0)
+
+
+def test_a_network_that_diverged_is_the_worst_not_the_best():
+    mine = task(Scripted, script=[1.0, 0.5, np.nan, 0.8] + [np.nan] * 16)
+    (one,) = run(mine, [job()])
+    np.testing.assert_array_equal(one.weights, mine.seen[1][0])
+    assert (one.score, one.last_score) == (0.5, np.inf)
+
+
+def test_all_steps_are_reported():
+    counter = Counter()
+    run(task(), [job(120), job(330, "relu")], counter)
+    assert counter.steps == counter.planned == 450
+
+
+def test_ctrl_c_ends_with_the_best_weights_so_far(interrupt):
+    mine = task()
+    interrupt(7)
+    with pytest.raises(Interrupted) as caught:
+        run(mine, [job(100_000)])
+    (one,) = caught.value.results
+    (untrained,) = mine.score(mine.architecture("silu"), np.zeros_like(one.weights)[None], [job()])
+    (score,) = mine.score(mine.architecture("silu"), one.weights[None], [job()])
+    assert one.score == score < untrained
+
+
+def test_ctrl_c_before_anything_was_learnt_still_gives_weights(interrupt):
+    interrupt(1)
+    with pytest.raises(Interrupted) as caught:
+        run(task(), [job(100_000, seed=seed) for seed in range(4)])
+    assert all(np.isfinite(one.weights).all() for one in caught.value.results)
+    assert all(np.isfinite(one.score) for one in caught.value.results)
+
+
+def test_a_training_resumed_ends_with_the_bits_of_one_never_stopped(interrupt, tmp_path):
+    jobs = [job(1000), job(1000, "relu", decay=0.1), job(600, seed=2)]
+    whole = run(task(), jobs)
+    interrupt(9)
+    with pytest.raises(Interrupted):
+        run(task(), jobs, checkpoint=Checkpoint(tmp_path / "c", {}))
+    interrupt.undo()
+    counter = Counter()
+    resumed = run(task(), jobs, counter, Checkpoint(tmp_path / "c", {}, resume=True))
+    assert 0 < counter.steps < 2600 - 8 * CHUNK
+    for mine, theirs in zip(resumed, whole, strict=True):
+        np.testing.assert_array_equal(mine.weights, theirs.weights)
+        assert (mine.score, mine.last_score) == (theirs.score, theirs.last_score)
+
+
+def test_the_look_taken_at_ctrl_c_is_unknown_to_the_training_that_goes_on(interrupt, tmp_path):
+    # Stopped at step 350, between two looks, and by luck far better there than ever after.
+    lucky = task(Scripted, script=[1.0] * 3 + [0.1])
+    interrupt(7)
+    with pytest.raises(Interrupted) as caught:
+        run(lucky, [job()], checkpoint=Checkpoint(tmp_path / "c", {}))
+    assert caught.value.results[0].score == 0.1
+    interrupt.undo()
+    (resumed,) = run(
+        task(Scripted), [job()], checkpoint=Checkpoint(tmp_path / "c", {}, resume=True)
+    )
+    (whole,) = run(task(Scripted), [job()])
+    np.testing.assert_array_equal(resumed.weights, whole.weights)
+    assert resumed.score == whole.score == 1.0
+
+
+def test_a_finished_round_is_not_trained_again(tmp_path):
+    (before,) = run(task(), [job(500)], checkpoint=Checkpoint(tmp_path / "c", {}))
+    counter = Counter()
+    (after,) = run(task(), [job(500)], counter, Checkpoint(tmp_path / "c", {}, resume=True))
+    assert counter.steps == 0
+    np.testing.assert_array_equal(after.weights, before.weights)
+    assert after.score == before.score
+
+
+def test_a_checkpoint_from_a_machine_with_other_cores_is_refused(complaint, monkeypatch, tmp_path):
+    jobs = [job(100, seed=seed) for seed in range(4)]
+    monkeypatch.setattr(training, "CORES", 2)
+    run(task(), jobs, checkpoint=Checkpoint(tmp_path / "c", {}))
+    for cores in (1, 4):
+        monkeypatch.setattr(training, "CORES", cores)
+        again = Checkpoint(tmp_path / "c", {}, resume=True)
+        assert "cores" in complaint(run, task(), jobs, checkpoint=again)
+
+
+def test_a_checkpoint_that_cannot_be_written_stops_the_training_at_once(monkeypatch):
+    class FullDisk(Checkpoint):
+        def save(self, stage, stacks):
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(training, "INTERVAL", 0.01)
+    counter = Counter()
+    with pytest.raises(OSError, match="No space"):
+        run(task(), [job(200_000)], counter, FullDisk(None))
+    assert counter.steps < 100_000
+
+
+def test_an_error_in_a_thread_reaches_the_caller():
+    class Broken(PairTask):
+        def score(self, architecture, stack, jobs):
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run(task(Broken), [job(100)])
+
+
+def test_saves_while_the_threads_go_on_are_whole_states(monkeypatch, tmp_path):
+    monkeypatch.setattr(training, "INTERVAL", 0.02)
+    whole = run(task(), [job(4000), job(4000, "relu")])
+    states = []
+
+    class Kept(Checkpoint):
+        def save(self, stage, stacks):
+            states.append(stacks)
+
+    run(task(), [job(4000), job(4000, "relu")], checkpoint=Kept(None))
+    middle = states[len(states) // 2]
+    Checkpoint(tmp_path / "c", {}).save(STAGE, middle)
+    again = Checkpoint(tmp_path / "c", {}, resume=True)
+    resumed = run(task(), [job(4000), job(4000, "relu")], checkpoint=again)
+    for mine, theirs in zip(resumed, whole, strict=True):
+        np.testing.assert_array_equal(mine.weights, theirs.weights)

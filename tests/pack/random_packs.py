@@ -1,0 +1,120 @@
+"""Packs with random numbers, for the tests of reader, writer and evaluator."""
+
+import struct
+import zlib
+
+import numpy as np
+
+from twinedge.pack import Layer, Pack, Twin
+
+INPUT = 32767
+ROOM = {"layer": 2**31 - 1, "output": 2**30 - 1}  # what 32767 times all magnitudes may reach
+
+
+def random_pack(rng, **given):
+    """Draw a pack; ``given`` fixes fields of ``random_shape``."""
+    shape = random_shape(rng) | given
+    features, hidden, silu = shape["features"], shape["hidden"], shape["activation"] == "silu"
+    total = sum(shape["counts"])
+    limit = 2 ** int(rng.integers(1, 31)) - 1
+    curve = rng.integers(0, 16384, 193) if rng.random() < 0.3 else silu_like()
+    return Pack(
+        activation=shape["activation"],
+        x_offset=rng.normal(0, 10, features).astype(np.float32),
+        x_gain=(10 ** rng.uniform(1, 5, features)).astype(np.float32),
+        y_offset=np.float32(rng.normal(0, 100)),
+        y_gain=np.float32(10 ** rng.uniform(-9, 3)),
+        twins=tuple(
+            random_twin(rng, features, hidden, shape["dtype"], shape["weights"])
+            for _ in shape["counts"]
+        ),
+        anchors=rng.integers(-INPUT, INPUT + 1, (total, features)).astype(np.int16),
+        targets=rng.integers(-limit, limit + 1, total).astype(np.int32),
+        counts=np.array(shape["counts"], np.uint16),
+        curve=curve.astype(np.int16) if silu else None,
+        neighbors=shape["neighbors"],
+        trained_on_neighbors=bool(shape["neighbors"] and rng.random() < 0.5),
+        ids=rng.integers(0, 2**32, total).astype(np.uint32),
+        metadata={"names": ["größe", "\ud800"], "rmse": 0.25},
+    )
+
+
+def random_shape(rng):
+    """Draw what a pack looks like: small ones often, large ones too."""
+    size = lambda most: round(2 ** rng.uniform(0, np.log2(most)))  # noqa: E731
+    twins = int(rng.integers(1, 5))
+    return {
+        "features": size(64),
+        "hidden": tuple(size(64) for _ in range(rng.integers(1, 4))),
+        "activation": str(rng.choice(["relu", "silu"])),
+        "dtype": [np.int8, np.int16][rng.integers(2)],
+        "counts": [size(10) for _ in range(twins)],
+        "neighbors": int(rng.choice([0, 0, 1, 2, 5, 4096])),
+        "weights": str(rng.choice(["normal", "normal", "any", "lowest", "highest"])),
+    }
+
+
+def random_twin(rng, features, hidden, dtype, weights):
+    layers, inputs = [], 2 * features
+    for width in hidden:
+        pairs = [fitting(rng, inputs, dtype, weights, "layer") for _ in range(width)]
+        kernel, bias = (np.array(part) for part in zip(*pairs, strict=True))
+        typical = np.abs(kernel.astype(float)).sum() / width * INPUT / 8 + 1
+        multiplier, shift = scale(rng, weights, 8192 / typical)
+        layers.append(
+            Layer(
+                kernel.astype(dtype),
+                bias.astype(np.int32),
+                np.where(rng.random(width) < 0.1, 0, multiplier).astype(np.int16),
+                shift,
+                int(rng.integers(5, 16)),
+            )
+        )
+        inputs = width
+    output, _ = fitting(rng, inputs, np.int16, weights, "output")
+    multiplier, shift = scale(rng, weights, 0.001)
+    return Twin(tuple(layers), output.astype(np.int16), multiplier, shift)
+
+
+def fitting(rng, inputs, dtype, weights, place):
+    """Draw weights of one output and its bias that just pass the check on overflow."""
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    most = ROOM[place] // INPUT
+    if weights in ("lowest", "highest"):
+        row = np.full(inputs, low if weights == "lowest" else high)
+        left = np.maximum(most - np.abs(np.cumsum(row) - row), 0)
+        row = np.sign(row) * np.minimum(np.abs(row), left)
+    else:
+        row = rng.integers(low, high + 1, inputs)
+        if weights == "normal":
+            row = np.trunc(row * rng.uniform(0, 1))
+        row = np.trunc(row * min(1, most / max(np.abs(row).sum(), 1))).astype(np.int64)
+    left = ROOM[place] - INPUT * int(np.abs(row).sum())
+    if weights in ("lowest", "highest"):
+        return row, left if weights == "highest" else -left
+    return row, int(rng.integers(-left, left + 1) * rng.choice([0, 0.01, 1]))
+
+
+def scale(rng, weights, factor):
+    """Draw a multiplier and a shift, mostly near a factor that brings numbers into range."""
+    if weights in ("lowest", "highest") or rng.random() < 0.1:
+        return 32767, int(rng.choice([0, 0, 1, 8, 14, 15, 30]))
+    if weights == "any":
+        return int(rng.integers(0, 32768)), int(rng.integers(0, 31) * rng.choice([0.5, 1]))
+    shift = int(np.clip(np.floor(np.log2(0.5 / factor)), 0, 30))
+    return int(np.clip(factor * 2.0 ** (16 + shift), 1, 32767)), shift
+
+
+def silu_like():
+    a = np.concatenate([np.arange(128) / 32, 4 + np.arange(65) / 8])
+    return np.rint(32768 * a / (1 + np.exp(a)))
+
+
+def repair(data):
+    """Put both checksums right; returns the bytes."""
+    data = bytearray(data)
+    behind = min(48 + 12 * int.from_bytes(data[6:8], "little"), len(data))
+    data[16:20] = struct.pack("<I", zlib.crc32(data[behind:]))
+    data[12:16] = bytes(4)
+    data[12:16] = struct.pack("<I", zlib.crc32(data[:behind]))
+    return bytes(data)

@@ -1,0 +1,154 @@
+"""No damage goes unnoticed, and nothing that a file may hold upsets reader or evaluator."""
+
+import struct
+import time
+import tracemalloc
+import warnings
+
+import numpy as np
+import pytest
+
+from twinedge.pack import PackError, Reason, read_pack, write_pack
+from twinedge.runtime.reference import evaluate
+
+
+def refused(data):
+    with pytest.raises(PackError) as caught:
+        read_pack(data)
+    return caught.value.reason
+
+
+def test_every_flipped_bit_is_noticed(data):
+    damaged = bytearray(data)
+    for bit in range(8 * len(data)):
+        damaged[bit // 8] ^= 1 << bit % 8
+        refused(bytes(damaged))
+        damaged[bit // 8] ^= 1 << bit % 8
+    assert bytes(damaged) == data
+
+
+def test_every_truncation_is_noticed(data):
+    for length in range(len(data)):
+        assert refused(data[:length]) is Reason.TRUNCATED
+
+
+@pytest.mark.parametrize("more", [b"\0", b"\1", bytes(16), b"TWIN" * 100])
+def test_bytes_behind_the_end_are_noticed(data, more):
+    assert refused(data + more) is Reason.LENGTH
+
+
+def mutate(rng, data):
+    """Change a pack at random where it hurts: contents, fields, table, length, order."""
+    data = bytearray(data)
+    behind = 48 + 12 * data[6]
+    for _ in range(rng.integers(1, 3)):
+        what = rng.choice(
+            ["nudge", "nudge", "nudge", "nudge", "word", "header", "table", "cut", "turn"]
+        )
+        if what == "nudge":
+            data[rng.integers(behind, len(data))] ^= 1 << rng.integers(8)
+        elif what == "word":
+            at = 4 * int(rng.integers(12, len(data) // 4))
+            struct.pack_into("<I", data, at, int(rng.choice(WORDS)))
+        elif what == "header":
+            data[rng.integers(20, 48)] = rng.choice([0, 1, 2, 3, 5, 255])
+        elif what == "table":
+            at = min(48 + 4 * int(rng.integers(3 * data[6])), len(data) - 4)
+            value = struct.unpack_from("<I", data, at)[0] + int(rng.choice(STEPS))
+            struct.pack_into("<I", data, at, value % 2**32)
+        elif what == "cut":
+            data = data[: max(64, len(data) - 16 * int(rng.integers(1, 5)))]
+        else:
+            one, other = sorted(int(at) for at in rng.integers(48, len(data), 2))
+            data[one:other] = data[one:other][::-1]
+    data[8:12] = struct.pack("<I", len(data))
+    return data
+
+
+# Ends of ranges, infinity, numbers that are none; steps of offsets, lengths and flags.
+WORDS = [
+    0,
+    1,
+    2**32 - 1,
+    2**31 - 1,
+    2**31,
+    0x7F7FFFFF,
+    0x7F800000,
+    0x7FC00000,
+    0x7F800001,
+    0x80008000,
+]
+STEPS = [-32, -16, -4, -2, 1, 2, 16, 2**16, 2**31]
+
+
+def survive_mutations(packs, count, seed):
+    """Return how many mutated packs were refused, and how many evaluated."""
+    rng = np.random.default_rng(seed)
+    refusals = 0
+    for number in range(count):
+        if number % 50 == 0:
+            pack = packs.random_pack(
+                rng,
+                features=int(rng.integers(1, 4)),
+                hidden=tuple(int(n) for n in rng.integers(1, 6, rng.integers(1, 4))),
+                counts=[2, 1],
+            )
+            data = write_pack(pack)
+        damaged = packs.repair(mutate(rng, data))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            try:
+                changed = read_pack(damaged)
+            except PackError:
+                refusals += 1
+                continue
+            x = rng.normal(0, 100, (2, changed.features))
+            x[0, 0] = rng.choice([np.inf, -np.inf, 1e300, 0])
+            found = evaluate(changed, x)
+        assert not np.isnan(found.mean).any()
+        assert not np.isnan(found.spread).any()
+        assert write_pack(read_pack(write_pack(changed))) == write_pack(changed)
+    return refusals, count - refusals
+
+
+def test_mutations_with_good_checksums_are_refused_or_harmless(packs):
+    refusals, evaluated = survive_mutations(packs, 6000, 0)
+    assert min(refusals, evaluated) > 1000
+
+
+@pytest.mark.slow
+def test_many_mutations_with_good_checksums_are_refused_or_harmless(packs):
+    survive_mutations(packs, 60_000, 1)
+
+
+def test_random_bytes_behind_a_good_header_are_refused(packs):
+    rng = np.random.default_rng(2)
+    for length in range(48, 2048, 16):
+        head = struct.pack("<4sHHIII", b"TWIN", 1, int(rng.integers(1, 33)), length, 0, 0)
+        refused(packs.repair(head + rng.bytes(length - 20)))
+
+
+def test_a_long_hostile_file_costs_little_time_and_memory(packs, small):
+    # Eight megabytes between the sections, and as much metadata as brackets can nest.
+    data = write_pack(small)
+    gap = packs.repair(with_length(data + bytes(1 << 23)))
+    start = time.process_time()
+    tracemalloc.start()
+    read_pack(gap)
+    dirty = bytearray(gap)
+    dirty[-1] = 1
+    assert refused(packs.repair(dirty)) is Reason.PADDING
+    at = 48 + 12 * 5
+    offset = struct.unpack_from("<I", data, at + 4)[0]
+    nested = bytearray(gap)
+    nested[offset:] = b"[" * (len(nested) - offset)
+    struct.pack_into("<I", nested, at + 8, len(nested) - offset)
+    assert refused(packs.repair(nested)) is Reason.VALUE
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert time.process_time() - start < 5
+    assert peak < 10 * len(gap)
+
+
+def with_length(data):
+    return data[:8] + struct.pack("<I", len(data)) + data[12:]

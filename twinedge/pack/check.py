@@ -1,0 +1,91 @@
+"""Checks on the numbers in a pack, behind its layout: also the proof that no sum can overflow."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from twinedge.pack.contents import Array, Pack, Twin
+from twinedge.pack.errors import PackError, Reason
+from twinedge.pack.layout import FRACTIONS, MAX_SHIFT
+
+LARGEST = 32767  # magnitude of a quantised feature or activation, and of a multiplier
+ACCUMULATOR, OUTPUT, TARGET, CURVE = 2**31, 2**30, 2**30, 2**14  # each the first beyond its range
+
+
+def check_contents(pack: Pack) -> None:
+    """Refuse a pack with a number FORMAT.md does not allow, in the order of its section 8."""
+    check_scaling(
+        np.append(pack.x_offset, pack.y_offset),
+        np.append(pack.x_gain, pack.y_gain),
+    )
+    for number, twin in enumerate(pack.twins):
+        check_head(twin.shifts, twin.fractions, twin.multiplier, number)
+        check_weights(twin, number)
+    if pack.curve is not None:
+        check_curve(pack.curve)
+    check_anchors(pack.counts, pack.anchors, pack.targets)
+
+
+def check_scaling(offsets: Array, gains: Array) -> None:
+    """Refuse offsets and gains that are not finite, and gains that are not positive."""
+    if not (np.isfinite(gains).all() and np.isfinite(offsets).all() and (gains > 0).all()):
+        raise PackError(Reason.VALUE, "an offset or gain is not finite, or a gain not positive")
+
+
+def check_head(
+    shifts: Iterable[int], fractions: Iterable[int], multiplier: int, number: int
+) -> None:
+    """Refuse shifts, fraction bits and an output multiplier outside their ranges."""
+    if not (
+        all(0 <= shift <= MAX_SHIFT for shift in shifts)
+        and all(fraction in FRACTIONS for fraction in fractions)
+        and 0 <= multiplier <= LARGEST
+    ):
+        raise PackError(Reason.VALUE, f"the head of twin {number} has an impossible value")
+
+
+def check_weights(twin: Twin, number: int) -> None:
+    """Refuse negative multipliers; prove from the weights that no accumulator can overflow."""
+    if any((layer.multiplier < 0).any() for layer in twin.layers):
+        raise PackError(Reason.VALUE, f"twin {number} has a negative multiplier")
+    for depth, layer in enumerate(twin.layers):
+        reach = _magnitudes(layer.kernel) * LARGEST + np.abs(layer.bias, dtype=np.int64)
+        worst = int(reach.argmax())
+        if reach[worst] >= ACCUMULATOR:
+            raise PackError(
+                Reason.OVERFLOW,
+                f"a sum in layer {depth + 1} of twin {number} could overflow (output {worst} "
+                f"reaches {int(reach[worst])}, the limit is {ACCUMULATOR})",
+            )
+    output = int(_magnitudes(twin.output)) * LARGEST
+    if output >= OUTPUT:
+        raise PackError(
+            Reason.OVERFLOW,
+            f"the output of twin {number} could overflow (it reaches {output}, the limit is "
+            f"{OUTPUT})",
+        )
+
+
+def check_curve(curve: Array) -> None:
+    """Refuse entries of the activation's table outside their range."""
+    if curve.min() < 0 or curve.max() >= CURVE:
+        raise PackError(Reason.VALUE, "the table of the activation has an impossible value")
+
+
+def check_anchors(counts: Array, anchors: Array, targets: Array) -> None:
+    """Refuse numbers of anchors that do not add up, and anchors outside their range."""
+    if counts.min() < 1 or counts.sum(dtype=np.int64) != len(targets):
+        raise PackError(Reason.VALUE, "the twins' anchors do not add up")
+    if _largest(anchors) > LARGEST or _largest(targets) >= TARGET:
+        raise PackError(Reason.VALUE, "an anchor lies outside what can be stored")
+
+
+def _magnitudes(weights: Array) -> Array:
+    """Sum of magnitudes along the last axis; in 64 bits, as the magnitude of -128 is no int8."""
+    total: Array = np.abs(weights, dtype=np.int32).sum(axis=-1, dtype=np.int64)
+    return total
+
+
+def _largest(values: Array) -> int:
+    """Largest magnitude."""
+    return max(-int(values.min()), int(values.max()))

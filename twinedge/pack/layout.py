@@ -1,0 +1,136 @@
+"""Where every byte of a pack is: the tables of FORMAT.md in code, for reader and writer alike."""
+
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
+from math import prod
+from typing import Any
+
+import numpy as np
+
+MAGIC, VERSION = b"TWIN", 1
+HEADER = struct.Struct("<4sHHIIIHBB3HBBHHHH8s")
+ENTRY = struct.Struct("<HHII")
+TWIN_HEAD = struct.Struct("<3B3BBBh6s")
+HEADER_CRC_AT = 12
+ALIGNMENT = 16
+CURVE_FINE, CURVE_LENGTH = 128, 193  # entries 1/32 apart up to 4, then 1/8 apart up to 12
+ACTIVATIONS = ("relu", "silu")
+KERNEL_TYPES = (np.dtype("<i1"), np.dtype("<i2"))
+MAX_SECTIONS, MAX_LAYERS, MAX_WIDTH, MAX_TWINS, MAX_ANCHORS = 32, 3, 1024, 256, 4096
+MAX_SHIFT, FRACTIONS = 30, range(5, 16)
+REQUIRED, TRAINED_ON_NEIGHBORS = 1, 1  # flags of a section, of the header
+
+
+class Kind(IntEnum):
+    """Section kinds that this version knows."""
+
+    SCALING = 1
+    TWINS = 2
+    CURVE = 3
+    ANCHORS = 4
+    IDS = 5
+    METADATA = 6
+
+    @property
+    def required(self) -> bool:
+        """Whether a reader that does not know this kind must refuse the file."""
+        return self <= Kind.ANCHORS
+
+
+MEANINGS = {
+    Kind.SCALING: "offset and gain of each feature and of the target",
+    Kind.TWINS: "the networks: kernels, biases, multipliers",
+    Kind.CURVE: "table of the silu activation",
+    Kind.ANCHORS: "anchors: how many each twin has, features, targets",
+    Kind.IDS: "training row of each anchor",
+    Kind.METADATA: "names, units, scores (JSON)",
+}
+
+
+def align(size: int, to: int = ALIGNMENT) -> int:
+    """Round up to a multiple of ``to``."""
+    return -(-size // to) * to
+
+
+@dataclass(frozen=True)
+class Part:
+    """An array in a record: its name, element type, stored shape, and the shape in use."""
+
+    name: str
+    dtype: np.dtype[Any]
+    stored: tuple[int, ...]
+    used: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes, padded to a multiple of 4."""
+        return align(prod(self.stored) * self.dtype.itemsize, 4)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the header says of the sizes of everything behind it."""
+
+    features: int
+    hidden: tuple[int, ...]
+    kernel: np.dtype[Any]
+    twins: int
+    anchors: int
+
+    def fault(self) -> str | None:
+        """Say what a pack of this shape has too much or too little of; None where it can be."""
+        limits = (
+            ("features", self.features, 1, MAX_WIDTH),
+            ("hidden layers", len(self.hidden), 1, MAX_LAYERS),
+            *(("neurons in a layer", width, 1, MAX_WIDTH) for width in self.hidden),
+            ("twins", self.twins, 1, MAX_TWINS),
+            ("anchors", self.anchors, self.twins, MAX_ANCHORS),
+        )
+        for what, number, least, most in limits:
+            if not least <= number <= most:
+                return f"{number} {what}: a pack of {self.twins} twins has {least} to {most}"
+        return None
+
+    def twin_parts(self) -> list[Part]:
+        """Arrays of one twin's record, behind its head."""
+        parts = []
+        inputs = self.features
+        for depth, width in enumerate(self.hidden):
+            stored, used = (width, align(inputs, 4)), (width, inputs)
+            parts += [
+                *(Part(f"{half}{depth}", self.kernel, stored, used) for half in kernels(depth)),
+                Part(f"bias{depth}", np.dtype("<i4"), (width,), (width,)),
+                Part(f"multiplier{depth}", np.dtype("<i2"), (width,), (width,)),
+            ]
+            inputs = width
+        return [*parts, Part("output", np.dtype("<i2"), (align(inputs, 4),), (inputs,))]
+
+    def anchor_parts(self) -> list[Part]:
+        """Arrays of the anchors section."""
+        stored, used = (self.anchors, align(self.features, 4)), (self.anchors, self.features)
+        return [
+            Part("counts", np.dtype("<u2"), (self.twins,), (self.twins,)),
+            Part("anchors", np.dtype("<i2"), stored, used),
+            Part("targets", np.dtype("<i4"), (self.anchors,), (self.anchors,)),
+        ]
+
+    @property
+    def twin_size(self) -> int:
+        """Bytes of one twin's record."""
+        return align(TWIN_HEAD.size + sum(part.size for part in self.twin_parts()))
+
+    def length(self, kind: Kind) -> int | None:
+        """Length of a section, or None where its content decides."""
+        return {
+            Kind.SCALING: 8 * self.features + 8,
+            Kind.TWINS: self.twins * self.twin_size,
+            Kind.CURVE: 2 * CURVE_LENGTH,
+            Kind.ANCHORS: sum(part.size for part in self.anchor_parts()),
+            Kind.IDS: 4 * self.anchors,
+        }.get(kind)
+
+
+def kernels(depth: int) -> tuple[str, ...]:
+    """Names of a layer's kernels: the first has one for each point of a pair."""
+    return ("W",) if depth else ("A", "B")

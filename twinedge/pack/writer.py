@@ -1,0 +1,170 @@
+"""Writing a pack."""
+
+import json
+import zlib
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from twinedge.errors import InputError
+from twinedge.pack.check import check_contents, check_head
+from twinedge.pack.contents import Array, Pack, Twin
+from twinedge.pack.errors import PackError, Reason
+from twinedge.pack.layout import (
+    ACTIVATIONS,
+    CURVE_LENGTH,
+    ENTRY,
+    HEADER,
+    HEADER_CRC_AT,
+    KERNEL_TYPES,
+    MAGIC,
+    MAX_ANCHORS,
+    MAX_LAYERS,
+    REQUIRED,
+    TRAINED_ON_NEIGHBORS,
+    TWIN_HEAD,
+    VERSION,
+    Kind,
+    Part,
+    Shape,
+    align,
+    kernels,
+)
+
+
+def write_pack(pack: Pack, *, metadata: bool = True) -> bytes:
+    """Lay a pack out as bytes that every reader accepts.
+
+    Parameters
+    ----------
+    pack : Pack
+        What to write.
+    metadata : bool
+        Keep the metadata and ids, which a device does not need.
+
+    Raises
+    ------
+    PackError
+        Where a reader would refuse it.
+    InputError
+        Where the metadata cannot be stored.
+    """
+    shape = shape_of(pack)
+    sections = {
+        Kind.SCALING: _scaling(pack, shape),
+        Kind.TWINS: b"".join(_twin(twin, number, shape) for number, twin in enumerate(pack.twins)),
+    }
+    if pack.curve is not None:
+        part = Part("curve", np.dtype("<i2"), (CURVE_LENGTH,), (CURVE_LENGTH,))
+        sections[Kind.CURVE] = _bytes(part, pack.curve)[: 2 * CURVE_LENGTH]
+    arrays = {"counts": pack.counts, "anchors": pack.anchors, "targets": pack.targets}
+    sections[Kind.ANCHORS] = b"".join(_bytes(p, arrays[p.name]) for p in shape.anchor_parts())
+    check_contents(pack)
+    if metadata and pack.ids is not None:
+        count = (shape.anchors,)
+        sections[Kind.IDS] = _bytes(Part("ids", np.dtype("<u4"), count, count), pack.ids)
+    if metadata and pack.metadata:
+        sections[Kind.METADATA] = _json(pack.metadata)
+    return _assemble(pack, shape, sections)
+
+
+def shape_of(pack: Pack) -> Shape:
+    """Shape of a pack, if its header can say it."""
+    if not pack.twins or not pack.twins[0].layers:
+        raise PackError(Reason.HEADER, "a pack has a twin, and a twin a hidden layer")
+    kernel = pack.twins[0].layers[0].kernel.dtype.newbyteorder("<")
+    shape = Shape(pack.features, pack.hidden, kernel, len(pack.twins), len(pack.targets))
+    fault = shape.fault()
+    if fault:
+        raise PackError(Reason.HEADER, fault)
+    if kernel not in KERNEL_TYPES or pack.activation not in ACTIVATIONS:
+        raise PackError(Reason.HEADER, f"no pack has {kernel} kernels and {pack.activation}")
+    if not 0 <= pack.neighbors <= MAX_ANCHORS or (pack.trained_on_neighbors and not pack.neighbors):
+        raise PackError(Reason.HEADER, f"{pack.neighbors} neighbours cannot predict")
+    if (pack.curve is not None) != (pack.activation == "silu"):
+        raise PackError(Reason.SECTION, "silu needs its table, and nothing else has one")
+    return shape
+
+
+def _assemble(pack: Pack, shape: Shape, sections: dict[Kind, bytes]) -> bytes:
+    start = HEADER.size + ENTRY.size * len(sections)
+    table, body = b"", bytes(align(start) - start)
+    for kind, content in sections.items():
+        flags = REQUIRED if kind.required else 0
+        table += ENTRY.pack(kind, flags, start + len(body), len(content))
+        body += content + bytes(align(len(content)) - len(content))
+    header = HEADER.pack(
+        MAGIC,
+        VERSION,
+        len(sections),
+        start + len(body),
+        0,
+        zlib.crc32(body),
+        shape.features,
+        len(shape.hidden),
+        ACTIVATIONS.index(pack.activation),
+        *_filled(shape.hidden),
+        KERNEL_TYPES.index(shape.kernel),
+        0,
+        shape.twins,
+        shape.anchors,
+        pack.neighbors,
+        TRAINED_ON_NEIGHBORS if pack.trained_on_neighbors else 0,
+        bytes(8),
+    )
+    crc = zlib.crc32(header + table).to_bytes(4, "little")
+    return header[:HEADER_CRC_AT] + crc + header[HEADER_CRC_AT + 4 :] + table + body
+
+
+def _scaling(pack: Pack, shape: Shape) -> bytes:
+    length = (shape.features + 1,)
+    columns = {
+        "offsets": np.append(pack.x_offset, pack.y_offset),
+        "gains": np.append(pack.x_gain, pack.y_gain),
+    }
+    stored = [_bytes(Part(n, np.dtype("<f4"), length, length), v) for n, v in columns.items()]
+    return np.frombuffer(b"".join(stored), "<f4").reshape(2, -1).T.tobytes()
+
+
+def _twin(twin: Twin, number: int, shape: Shape) -> bytes:
+    if len(twin.layers) != len(shape.hidden):
+        raise PackError(Reason.VALUE, "the twins of a pack have one shape")
+    check_head(twin.shifts, twin.fractions, twin.multiplier, number)
+    *shifts, shift = twin.shifts
+    head = TWIN_HEAD.pack(
+        *_filled(shifts), *_filled(twin.fractions), shift, 0, twin.multiplier, bytes(6)
+    )
+    arrays: dict[str, Array] = {"output": twin.output}
+    for depth, layer in enumerate(twin.layers):
+        halves = [layer.kernel] if depth else np.split(layer.kernel, [shape.features], axis=1)
+        for name, half in zip(kernels(depth), halves, strict=True):
+            arrays[f"{name}{depth}"] = half
+        arrays[f"bias{depth}"], arrays[f"multiplier{depth}"] = layer.bias, layer.multiplier
+    body = b"".join(_bytes(part, arrays[part.name]) for part in shape.twin_parts())
+    return (head + body).ljust(shape.twin_size, b"\0")
+
+
+def _filled(numbers: Iterable[int]) -> tuple[int, ...]:
+    """One number for each layer, 0 for those that are not there."""
+    return (*numbers, 0, 0)[:MAX_LAYERS]
+
+
+def _bytes(part: Part, array: Array) -> bytes:
+    """Store an array, padded as its part says; never round, cut or wrap a number on the way."""
+    if array.shape != part.used or array.dtype != part.dtype.newbyteorder("="):
+        raise PackError(
+            Reason.VALUE,
+            f"{part.name} has shape {array.shape} and type {array.dtype}, not {part.used} and "
+            f"{part.dtype.newbyteorder('=')}",
+        )
+    stored = np.zeros(part.stored, part.dtype)
+    stored[tuple(slice(n) for n in part.used)] = array
+    return stored.tobytes().ljust(part.size, b"\0")
+
+
+def _json(metadata: dict[str, Any]) -> bytes:
+    try:
+        return json.dumps(metadata, sort_keys=True, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"the metadata cannot be stored as JSON: {error}") from error

@@ -1,0 +1,1 @@
+"""Evaluating a pack: the integer arithmetic of FORMAT.md."""
