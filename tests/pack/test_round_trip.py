@@ -109,7 +109,9 @@ def test_a_pack_too_large_is_not_written(packs):
 
 
 @pytest.mark.parametrize(
-    "metadata", [{"a": float("nan")}, {"a": object()}, {1: 0, "a": 0}], ids=str
+    "metadata",
+    [{"a": float("nan")}, {"a": object()}, {1: 0, "a": 0}],
+    ids=["nan", "object", "keys of two kinds"],
 )
 def test_metadata_that_is_no_json_is_not_written(small, metadata):
     with pytest.raises(InputError, match="metadata"):
