@@ -2,10 +2,13 @@
 
 import os
 import shutil
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
-from twinedge import TwinRegressor
+from twinedge import InputError, TwinRegressor
+from twinedge.learn.run import check_writable
 
 
 @pytest.fixture
@@ -45,10 +48,19 @@ def test_the_output_has_no_name(refuse_output, output):
     refuse_output(output, [f"{output} ", "name a folder"])
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
-def test_the_output_may_not_be_written(refuse_output, tmp_path):
-    (tmp_path / "locked").mkdir(mode=0o500)
-    refuse_output("locked/run", ["locked", "ermission denied"])
+def test_the_output_may_not_be_written():
+    with TemporaryDirectory() as name:
+        locked = Path(name) / "locked"
+        locked.mkdir(mode=0o500)
+        Path(name).chmod(0o755)
+        user = os.geteuid()
+        if user == 0:  # nothing is forbidden to root
+            os.seteuid(65534)
+        try:
+            with pytest.raises(InputError, match="locked: Permission denied"):
+                check_writable(locked / "run")
+        finally:
+            os.seteuid(user)
 
 
 def test_what_the_system_forbids(refuse_output):

@@ -24,7 +24,7 @@ if _OURS_TO_CONFIGURE:
     logging.getLogger("tensorflow").setLevel(logging.ERROR)
     try:
         tf.config.threading.set_intra_op_parallelism_threads(1)
-        tf.config.threading.set_inter_op_parallelism_threads(int(os.environ.get("INTER", CORES)))
+        tf.config.threading.set_inter_op_parallelism_threads(CORES)
     except RuntimeError:  # already initialised by someone who loaded it another way
         pass
 

@@ -12,7 +12,7 @@ from twinedge.learn.estimator import Validation
 from twinedge.learn.network import FloatArray
 from twinedge.learn.parameters import positive_integer
 
-_CHOSEN = ("activation", "learning_rate", "weight_decay")
+_CHOSEN = ("activation", "learning_rate", "weight_decay", "steps")
 
 
 class EnsembleRegressor(RegressorMixin, BaseEstimator):
