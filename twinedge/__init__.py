@@ -7,14 +7,14 @@ pulls in TensorFlow, running a model does not.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from twinedge.version import __version__
+
 if TYPE_CHECKING:
     from twinedge import data as data
     from twinedge.errors import InputError as InputError
     from twinedge.learn import AnnRegressor as AnnRegressor
     from twinedge.learn import EnsembleRegressor as EnsembleRegressor
     from twinedge.learn import TwinRegressor as TwinRegressor
-
-__version__ = "0.1.0"
 
 _HOMES = {
     "AnnRegressor": "twinedge.learn",

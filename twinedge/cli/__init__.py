@@ -10,10 +10,10 @@ from typing import Annotated
 
 import typer
 
-from twinedge import __version__
 from twinedge.cli import data, evaluate, predict, train
 from twinedge.cli.output import print_text
 from twinedge.errors import InputError
+from twinedge.version import __version__
 
 app = typer.Typer(
     name="twinedge",

@@ -4,6 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+from rich import progress as rich
+from rich.console import Console
+
 
 class Progress(Protocol):
     """Receives what a training reports; called from one thread at a time."""
@@ -28,10 +31,7 @@ class Silent:
 class Bar:
     """A bar on standard error with loss, validation score and time left."""
 
-    def __init__(self, bar: "object") -> None:
-        from rich.progress import Progress as RichProgress
-
-        assert isinstance(bar, RichProgress)
+    def __init__(self, bar: rich.Progress) -> None:
         self._bar = bar
         self._task = bar.add_task("", total=None, state="")
 
@@ -51,15 +51,11 @@ def progress_bar(shown: bool) -> Iterator[Progress]:
     if not shown:
         yield Silent()
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as RichProgress
-
     columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[state]}"),
-        TimeRemainingColumn(),
+        rich.TextColumn("{task.description}"),
+        rich.BarColumn(),
+        rich.TextColumn("{task.fields[state]}"),
+        rich.TimeRemainingColumn(),
     )
-    with RichProgress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with rich.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         yield Bar(bar)

@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from twinedge import __version__
 from twinedge.errors import InputError
 from twinedge.learn.backend import tf
 from twinedge.learn.keras_model import from_keras, save_keras, to_keras
 from twinedge.learn.network import FloatArray
 from twinedge.learn.scaling import Scaling
 from twinedge.learn.twin import TwinRegressor
+from twinedge.version import __version__
 
 FORMAT, VERSION = "twinedge run", 1
 _FILES = ("twin.keras", "points.npz")
