@@ -1,7 +1,9 @@
 """Models small enough to train in a second, trained once for all tests."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,6 +37,24 @@ def tiny_twin(curve):
 
 
 @pytest.fixture(scope="session")
+def four_twins(curve):
+    """Four small networks, trained side by side."""
+    from twinedge import TwinRegressor
+
+    X, y = curve
+    model = TwinRegressor(
+        twins=4,
+        hidden=(6, 5),
+        activation="relu",
+        learning_rate=0.01,
+        weight_decay=0.003,
+        steps=500,
+        random_state=1,
+    )
+    return model.fit(X[:60], y[:60], (X[80:100], y[80:100]))
+
+
+@pytest.fixture(scope="session")
 def tiny_run(tiny_twin, curve, tmp_path_factory) -> Path:
     """The same as a run folder; copy it before damaging it."""
     from twinedge.learn.run import Run
@@ -51,3 +71,19 @@ def tiny_run(tiny_twin, curve, tmp_path_factory) -> Path:
         {"rmse_val": tiny_twin.validation_rmse_},
     ).save(folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def complaint() -> Callable[..., str]:
+    """Return a caller that expects an InputError of one line and returns its message."""
+    from twinedge import InputError
+
+    def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
+        with pytest.raises(InputError) as caught:
+            function(*args, **kwargs)
+        message = str(caught.value)
+        assert message
+        assert len(message.splitlines()) == 1
+        return message
+
+    return call

@@ -6,8 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from twinedge.errors import InputError
-
 
 class Oracle:
     """A model whose estimates are written down, ``(v, twins, n)``.
@@ -59,36 +57,3 @@ def oracle() -> Callable[..., tuple[Oracle, tuple[np.ndarray, np.ndarray]]]:
         return Oracle(estimates, X, y), (np.arange(v, dtype=float)[:, None], target)
 
     return make
-
-
-@pytest.fixture(scope="session")
-def four_twins(curve):
-    """Four small networks, trained side by side."""
-    from twinedge import TwinRegressor
-
-    X, y = curve
-    model = TwinRegressor(
-        twins=4,
-        hidden=(6,),
-        activation="relu",
-        learning_rate=0.01,
-        weight_decay=0.003,
-        steps=500,
-        random_state=1,
-    )
-    return model.fit(X[:60], y[:60], (X[80:100], y[80:100]))
-
-
-@pytest.fixture(scope="session")
-def complaint() -> Callable[..., str]:
-    """Return a caller that expects an InputError of one line and returns its message."""
-
-    def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
-        with pytest.raises(InputError) as caught:
-            function(*args, **kwargs)
-        message = str(caught.value)
-        assert message
-        assert len(message.splitlines()) == 1
-        return message
-
-    return call

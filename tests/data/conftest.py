@@ -3,12 +3,9 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-
-from twinedge.errors import InputError
 
 FILES = ("bc", "bh", "cs", "ee", "rcl", "wn", "wsb", "yh")
 
@@ -38,21 +35,6 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("TWINEDGE_DATA", raising=False)
     monkeypatch.setenv("TWINEDGE_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
-
-
-@pytest.fixture
-def complaint() -> Callable[..., str]:
-    """Return a caller that expects an InputError of one line and returns its message."""
-
-    def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
-        with pytest.raises(InputError) as caught:
-            function(*args, **kwargs)
-        message = str(caught.value)
-        assert message
-        assert len(message.splitlines()) == 1
-        return message
-
-    return call
 
 
 @pytest.fixture

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from twinedge.errors import InputError
-
 # A busy machine is not a failure; nor is a fixture that a property damages a copy of.
 settings.register_profile(
     "learn",
@@ -30,39 +28,6 @@ def tiny() -> dict[str, Any]:
         "steps": 300,
         "random_state": 0,
     }
-
-
-@pytest.fixture(scope="session")
-def four_twins(curve):
-    """Four small networks, trained side by side."""
-    from twinedge import TwinRegressor
-
-    X, y = curve
-    model = TwinRegressor(
-        twins=4,
-        hidden=(6, 5),
-        activation="relu",
-        learning_rate=0.01,
-        weight_decay=0.003,
-        steps=500,
-        random_state=1,
-    )
-    return model.fit(X[:60], y[:60], (X[80:100], y[80:100]))
-
-
-@pytest.fixture
-def complaint() -> Callable[..., str]:
-    """Return a caller that expects an InputError of one line and returns its message."""
-
-    def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
-        with pytest.raises(InputError) as caught:
-            function(*args, **kwargs)
-        message = str(caught.value)
-        assert message
-        assert len(message.splitlines()) == 1
-        return message
-
-    return call
 
 
 @pytest.fixture(scope="session")
