@@ -13,7 +13,7 @@ from twinedge.anchors.pool import FloatArray, Pool, Rows, squared_distances
 
 Pick = Callable[[FloatArray, FloatArray, int, np.random.Generator], Rows]
 
-_WEIGHT_OF_TARGET = 2.0  # in clusters of (x, y): what RECIPES.md found best on noisy sets
+_WEIGHT_OF_TARGET = 2.0  # in clusters of (x, y): best on noisy sets
 
 
 def deal_out(pick: Pick, pool: Pool, k: int, seed: int) -> Rows:
