@@ -25,9 +25,9 @@ from machine import describe
 
 from twinedge import data
 
-# After twinedge, which sets TensorFlow's threads. That is no handicap for Keras: eight interleaved
-# measurements of 25 epochs in processes of their own gave 0.28 s an epoch (median) with these
-# threads and 0.28 s with TensorFlow's defaults, on two cores that were shared at the time.
+# After twinedge, which sets TensorFlow's threads. With --epoch-per-call Keras was as fast with
+# these threads as with TensorFlow's own, in processes of their own on two busy cores; step by step
+# it has not been compared.
 from twinedge.learn.backend import tf
 from twinedge.learn.examples import Examples
 from twinedge.learn.network import Architecture

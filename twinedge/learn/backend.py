@@ -2,8 +2,7 @@
 
 A matrix of 128 by 128 is too small to share among cores; what scales is several networks side by
 side. So where the program has not imported TensorFlow itself, each operation gets one thread and
-independent operations run in parallel (1.5 to 3 times faster here); a program that imported it
-first keeps its own settings.
+independent operations run in parallel; a program that imported it first keeps its own settings.
 """
 
 import logging
