@@ -17,9 +17,10 @@ PACKAGE = Path(twinedge.__file__).parent
 ALLOWED = {
     "errors": set(),
     "version": set(),
+    "placing": {"errors"},
     "data": {"errors"},
     "anchors": {"data", "errors"},
-    "learn": {"data", "errors", "version"},
+    "learn": {"data", "errors", "placing", "version"},
     "pack": {"errors"},
     "runtime": {"errors", "pack"},
     "budget": {"errors", "pack"},

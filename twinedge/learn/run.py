@@ -8,8 +8,6 @@ A run is written beside its place and moved there whole.
 """
 
 import json
-import os
-import shutil
 from dataclasses import dataclass, field
 from hashlib import sha256
 from numbers import Integral
@@ -24,6 +22,7 @@ from twinedge.learn.keras_model import from_keras, save_keras, to_keras
 from twinedge.learn.network import FloatArray
 from twinedge.learn.scaling import Scaling
 from twinedge.learn.twin import TwinRegressor
+from twinedge.placing import check_place, place_folder
 from twinedge.version import __version__
 
 FORMAT, VERSION = "twinedge run", 1
@@ -66,23 +65,10 @@ class Run:
     def save(self, folder: Path) -> None:
         """Write the run, in place of one that is there."""
         check_writable(folder)
-        folder = folder.resolve()
-        beside, old = _beside(folder, "partial"), _beside(folder, "old")
-        try:
-            self._write(beside)
-            if folder.exists():
-                shutil.rmtree(old, ignore_errors=True)
-                folder.rename(old)
-            beside.rename(folder)
-        finally:
-            if old.exists() and not folder.exists():
-                old.rename(folder)
-            shutil.rmtree(beside, ignore_errors=True)
-            shutil.rmtree(old, ignore_errors=True)
+        place_folder(folder, self._write)
 
     def _write(self, folder: Path) -> None:
         model = self.model
-        folder.mkdir(parents=True)
         keras = to_keras(model.architecture_, model.weights_, model.scaling_)
         save_keras(keras, folder / "twin.keras")
         points = {
@@ -154,26 +140,7 @@ def load_run(folder: Path) -> Run:
 
 def check_writable(folder: Path) -> None:
     """Refuse a place a run cannot be put, before hours are spent on it."""
-    if folder.name in ("", ".."):
-        raise InputError(f"{folder} has no name of its own: name a folder for the run")
-    beside = _beside(folder.resolve(), "partial")
-    try:
-        if folder.exists():
-            if not folder.is_dir():
-                raise InputError(f"{folder} is a file: name a folder for the run")
-            if any(folder.iterdir()) and not (folder / "run.json").is_file():
-                raise InputError(f"{folder} holds something that is not a run: name another folder")
-        beside.parent.mkdir(parents=True, exist_ok=True)
-        # Permissions do not tell: try, and clear away what a process that was killed left.
-        shutil.rmtree(beside, ignore_errors=True)
-        beside.mkdir()
-        beside.rmdir()
-    except OSError as error:
-        raise InputError(f"cannot write to {beside.parent}: {error.strerror}") from error
-
-
-def _beside(folder: Path, purpose: str) -> Path:
-    return folder.with_name(f".{folder.name}.{os.getpid()}.{purpose}")
+    check_place(folder, "run", "run.json")
 
 
 def _read_record(folder: Path) -> dict[str, Any]:

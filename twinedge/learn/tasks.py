@@ -48,7 +48,7 @@ class Task:
     scale: float
     hidden: tuple[int, ...]
     foldable: bool = True
-    batch: int = 64
+    batch: int = 128
 
     def fingerprint(self) -> str:
         """Tell whether two trainings are of the same data."""
