@@ -1,6 +1,7 @@
 """Where every byte of a pack is: the tables of FORMAT.md in code, for reader and writer alike."""
 
 import struct
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import IntEnum
 from math import prod
@@ -129,6 +130,19 @@ class Shape:
             Kind.ANCHORS: sum(part.size for part in self.anchor_parts()),
             Kind.IDS: 4 * self.anchors,
         }.get(kind)
+
+    def device_sections(self, activation: str) -> dict[Kind, int]:
+        """Lengths of the sections that a device needs, without ids and metadata, in file order."""
+        kinds = [kind for kind in Kind if kind.required]
+        if activation != "silu":
+            kinds.remove(Kind.CURVE)
+        return {kind: length for kind in kinds if (length := self.length(kind)) is not None}
+
+
+def file_size(lengths: Collection[int]) -> int:
+    """Bytes of a pack whose sections have these lengths: header, table, alignment and all."""
+    table = align(HEADER.size + ENTRY.size * len(lengths))
+    return table + sum(align(length) for length in lengths)
 
 
 def kernels(depth: int) -> tuple[str, ...]:
