@@ -1,21 +1,17 @@
 """``twinedge train``: fit a twin to a table."""
 
-import math
 import sys
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from twinedge.cli.fitting import fit_run
 from twinedge.cli.options import Json, Quiet, Seed, choice, examples, value
 from twinedge.cli.output import note, print_json, print_record
 from twinedge.cli.source import Source, from_catalogue, from_file
 from twinedge.cli.words import number, whole, widths
 from twinedge.errors import InputError
-
-if TYPE_CHECKING:
-    from twinedge.learn.twin import TwinRegressor
 
 EXAMPLES = examples(
     "train data.csv --target strength",
@@ -89,13 +85,8 @@ def train(
     Ctrl-C stops early and keeps the best weights; the same command with --resume goes on.
     """
     source = _read(table, target, drop or [], impute, dataset, split)
-    from twinedge.learn.checkpoint import discard
-    from twinedge.learn.run import Run, check_writable
     from twinedge.learn.twin import TwinRegressor
 
-    check_writable(output)
-    for remark in source.remarks:
-        note(remark, quiet=quiet)
     model = TwinRegressor(
         twins=twins,
         hidden=hidden,
@@ -109,40 +100,7 @@ def train(
         random_state=seed,
         verbose=sys.stderr.isatty() and not quiet,
     )
-    checkpoint = output.with_name(f"{output.name}.checkpoint")
-    start = time.perf_counter()
-    _fit(model, source, checkpoint, resume, quiet)
-    validation, test = source.part(source.rows.val), source.part(source.rows.test)
-    scores = {
-        "rmse_val": model.validation_rmse_,
-        "rmse_test": model.rmse(*test),
-        "seconds": round(time.perf_counter() - start, 2),
-    }
-    where = {"dataset": source.name, "split": split, "rows": len(source.y)}
-    Run(
-        model,
-        source.feature_names,
-        source.target_name,
-        validation,
-        test,
-        source=where,
-        scores=scores,
-        fill_values=source.fill_values,
-    ).save(output)
-    if not model.interrupted_:
-        discard(checkpoint)
-    result = {
-        **where,
-        "features": len(source.feature_names),
-        "twins": len(model.weights_),
-        "activation": model.activation_,
-        "learning_rate": model.learning_rate_,
-        "weight_decay": model.weight_decay_,
-        **scores,
-        "steps": model.steps_,
-        "interrupted": model.interrupted_,
-        "run": str(output),
-    }
+    result = fit_run(model, source, output, split=split, resume=resume, quiet=quiet)
     if as_json:
         print_json(result)
     else:
@@ -171,25 +129,3 @@ def _read(
     if target is None:
         raise InputError("--target is missing: the column to predict, by name or position")
     return from_file(path, target, drop, impute, split)
-
-
-def _fit(
-    model: "TwinRegressor", source: Source, checkpoint: Path, resume: bool, quiet: bool
-) -> None:
-    from twinedge.learn.checkpoint import discard
-
-    validation = source.part(source.rows.val)
-    ours = not checkpoint.exists()
-    try:
-        model.fit(*source.part(source.rows.train), validation, checkpoint=checkpoint, resume=resume)
-    except KeyboardInterrupt:  # before the first round, or between two
-        if any(checkpoint.glob("*.npz")):
-            note("Stopped between two rounds of training. --resume goes on.", quiet=quiet)
-        else:
-            if ours:
-                discard(checkpoint)
-            note("Stopped before there was a network to keep.", quiet=quiet)
-        raise typer.Exit(130) from None
-    if not math.isfinite(model.validation_rmse_):
-        discard(checkpoint)
-        raise InputError("the training diverged: try a smaller --learning-rate")

@@ -59,6 +59,19 @@ def widths(word: str) -> tuple[int, ...]:
     raise typer.BadParameter(f"{word!r}; expected widths of at least 1 like 128,128")
 
 
+def some_of(*allowed: str) -> Parser:
+    """Take some of a few words, with commas between them."""
+
+    def parse(word: str) -> tuple[str, ...]:
+        words = tuple(dict.fromkeys(word.split(",")))
+        wrong = [one for one in words if one not in allowed]
+        if wrong:
+            raise typer.BadParameter(f"{wrong[0]!r}; expected some of {', '.join(allowed)}")
+        return words
+
+    return parse
+
+
 def _converted(kind: type[_Number], word: str) -> _Number | None:
     try:
         return kind(word)

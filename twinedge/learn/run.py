@@ -122,6 +122,7 @@ def load_run(folder: Path) -> Run:
         )
         model.anchor_X_, model.anchor_y_ = points["X_train"], points["y_train"]
         model.n_features_in_ = model.anchor_X_.shape[1]
+        model.validation_ = points["X_val"], points["y_val"]
         model.validation_rmse_ = record["scores"].get("rmse_val")
         return Run(
             model,

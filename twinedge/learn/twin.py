@@ -2,25 +2,24 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from twinedge.learn.anchored import AnchoredRegressor, Anchors, Chosen
 from twinedge.learn.ann import AnnRegressor
 from twinedge.learn.dealing import deal
 from twinedge.learn.estimator import NetworkRegressor, Validation
-from twinedge.learn.neighbours import nearest, nearest_others, random_others
+from twinedge.learn.neighbours import nearest_others, random_others
 from twinedge.learn.network import Architecture, FloatArray
 from twinedge.learn.pairwise import differences
 from twinedge.learn.parameters import one_of, positive_integer, row_number
 from twinedge.learn.tasks import PairTask
 
-Anchors = Literal["all"] | int | npt.ArrayLike
 
-
-class TwinRegressor(NetworkRegressor):
+class TwinRegressor(AnchoredRegressor, NetworkRegressor):
     """Predict differences of targets, and from them the target itself.
 
     A twin network F is trained on pairs of points, F(x_i, x_j) = y_i - y_j. Each training point
@@ -64,8 +63,10 @@ class TwinRegressor(NetworkRegressor):
         Training points, in their own units.
     scaling_ : Scaling
         Shift and scale of features and target.
+    validation_ : (X, y)
+        Points the settings were chosen on (the training points where nothing was held out).
     validation_rmse_ : float
-        Error on the validation data (on the training data where nothing was held out).
+        Error on them.
     trials_ : list of dict
         Every network that was trained on the way, with its validation error.
 
@@ -80,9 +81,6 @@ class TwinRegressor(NetworkRegressor):
     >>> bool(abs(y[0] - np.sin(1.5)) < 0.05)
     True
     """
-
-    anchor_X_: FloatArray
-    anchor_y_: FloatArray
 
     def __init__(
         self,
@@ -149,77 +147,9 @@ class TwinRegressor(NetworkRegressor):
         self.architecture_ = task.architecture(self.activation_)
         self.weights_ = choice.weights
         self.anchor_X_, self.anchor_y_ = train
-        self.validation_rmse_ = self.rmse(*(held if len(held[1]) else train))
+        self.validation_ = held if len(held[1]) else train
+        self.validation_rmse_ = self.rmse(*self.validation_)
         return self
-
-    def predict(
-        self,
-        X: npt.ArrayLike,
-        return_std: bool = False,
-        *,
-        anchors: Anchors | None = None,
-        neighbors: int | None = None,
-        symmetric: bool = True,
-    ) -> Any:
-        """Mean of the estimates of all anchors (equation 2 of the paper).
-
-        Parameters
-        ----------
-        X : array of shape (n, features)
-            Points to predict.
-        return_std : bool
-            Give the standard deviation of the estimates too.
-        anchors : "all", int or array of int, optional
-            Anchors to use instead of those set in the constructor: rows of ``anchor_X_``.
-        neighbors : int, optional
-            Use only so many anchors nearest to each point. A model trained on neighbours always
-            does, by default with the number it was trained on.
-        symmetric : bool
-            Average F(x, a) and -F(a, x).
-
-        Returns
-        -------
-        mean : array of shape (n,)
-            In units of the target.
-        std : array of shape (n,)
-            Only if ``return_std``.
-        """
-        means, stds = [], []
-        for block in self._estimates(X, anchors, neighbors, symmetric):
-            means.append(block.mean(axis=1))
-            stds.append(block.std(axis=1))
-        if return_std:
-            return np.concatenate(means), np.concatenate(stds)
-        return np.concatenate(means)
-
-    def estimates(
-        self,
-        X: npt.ArrayLike,
-        *,
-        anchors: Anchors | None = None,
-        neighbors: int | None = None,
-        symmetric: bool = True,
-    ) -> FloatArray:
-        """Each ensemble member's estimate, ``(n, members)``; parameters as in ``predict``."""
-        return np.concatenate(list(self._estimates(X, anchors, neighbors, symmetric)))
-
-    def loop_violation(self, X: npt.ArrayLike, *, loops: int = 32) -> FloatArray:
-        """How far predictions around closed loops are from zero: a second uncertainty.
-
-        For each point the root mean square of F(x, a) + F(a, b) + F(b, x) over ``loops`` random
-        pairs of anchors (a, b), ``(n,)`` in units of the target.
-        """
-        x = self._scaled(self._check(X))
-        loops = positive_integer("loops", loops)
-        rng = np.random.default_rng(0)
-        count = len(self.anchor_y_)
-        pairs = np.stack([rng.choice(count, 2, replace=False) for _ in range(loops)])
-        a, b = self._scaled(self.anchor_X_[pairs[:, 0]]), self._scaled(self.anchor_X_[pairs[:, 1]])
-        leave, back = self._ordered(x, a), self._ordered(b, x).transpose(0, 2, 1)
-        across = np.diagonal(self._ordered(a, b), axis1=1, axis2=2)[:, None]
-        residual = (leave + across + back).astype(np.float64)
-        rms: FloatArray = np.sqrt(np.mean(np.square(residual), axis=(0, 2)))
-        return rms * self.scaling_.y_scale
 
     def single_anchor(self, j: int, *, twin: int = 0) -> AnnRegressor:
         """Turn a twin into the ordinary network it is for one anchor (equation 3 of the paper).
@@ -248,54 +178,30 @@ class TwinRegressor(NetworkRegressor):
         mine = ordinary.parts(network[0])
         for (kernel, bias), (own_kernel, own_bias) in zip(theirs, mine, strict=True):
             own_kernel[...], own_bias[...] = kernel[: len(own_kernel)], bias
-        anchor = self._scaled(self.anchor_X_[j : j + 1])[0, 0]
+        anchor = self.scaling_.features(self.anchor_X_[j])
         mine[0][1][...] += anchor @ theirs[0][0][features:]
         mine[-1][1][...] += self.scaling_.target(self.anchor_y_[j])
         return AnnRegressor.from_network(ordinary, network, self.scaling_)
 
-    def _check(self, X: npt.ArrayLike) -> FloatArray:
-        check_is_fitted(self)
-        checked: FloatArray = validate_data(self, X, dtype=np.float64, reset=False)
-        return checked
+    @property
+    def _twins(self) -> int:
+        return len(self.weights_)
 
-    def _scaled(self, x: FloatArray) -> FloatArray:
-        """Scaled points ``(twins, n, f)``, the same for every twin."""
-        scaled = self.scaling_.features(x)
-        return np.broadcast_to(scaled, (len(self.weights_), *scaled.shape))
-
-    def _ordered(self, x: FloatArray, anchors: FloatArray) -> FloatArray:
-        """F(x, anchor) in this order, ``(twins, n, k)``, scaled."""
-        blocks = differences(self.architecture_, self.weights_, x, anchors, symmetric=False)
-        return np.concatenate(list(blocks), axis=1)
-
-    def _estimates(
-        self, X: npt.ArrayLike, anchors: Anchors | None, neighbors: int | None, symmetric: bool
+    def _across(
+        self, x: FloatArray, anchors: FloatArray, chosen: Chosen | None = None, *, symmetric: bool
     ) -> Iterator[FloatArray]:
-        """Blocks ``(rows, members)`` of estimates, in units of the target."""
-        x = self._scaled(self._check(X))
-        rows = deal(
-            self.anchors if anchors is None else anchors, len(self.anchor_y_), len(self.weights_)
+        scaled = self.scaling_.features(x)
+        every = np.broadcast_to(scaled, (len(self.weights_), *scaled.shape))
+        blocks = differences(
+            self.architecture_,
+            self.weights_,
+            every,
+            self.scaling_.features(anchors),
+            chosen,
+            symmetric=symmetric,
         )
-        points = self.scaling_.features(self.anchor_X_)[rows]
-        targets = self.anchor_y_[rows]
-        if neighbors is None and self.pairs == "neighbors":
-            neighbors = self.neighbors
-        chosen = None
-        if neighbors is not None:
-            neighbors = positive_integer("neighbors", neighbors)
-            chosen = np.stack([nearest(mine, x[0], neighbors) for mine in points])
-        start = 0
-        for block in differences(
-            self.architecture_, self.weights_, x, points, chosen, symmetric=symmetric
-        ):
-            stop = start + block.shape[1]
-            if chosen is None:
-                offset = targets[:, None]
-            else:
-                offset = np.stack([t[c[start:stop]] for t, c in zip(targets, chosen, strict=True)])
-            start = stop
-            estimates = block * self.scaling_.y_scale + offset
-            yield estimates.transpose(1, 0, 2).reshape(block.shape[1], -1)
+        for block in blocks:
+            yield block * self.scaling_.y_scale
 
     def _partners(
         self, x: FloatArray, seed: int

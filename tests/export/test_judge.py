@@ -1,0 +1,98 @@
+import numpy as np
+import pytest
+
+from twinedge_export.job import Job, Level
+from twinedge_export.judge import Judge
+
+ROWS = np.arange(0, 80, 10)
+
+
+@pytest.fixture(scope="module")
+def points(curve):
+    X, y = curve
+    return (X[80:100], y[80:100]), (X[100:], y[100:])
+
+
+@pytest.fixture(scope="module")
+def judge(tiny_twin, points):
+    return Judge.of(tiny_twin, ROWS, 0, *points)
+
+
+def test_the_float_model_itself_costs_nothing(judge, tiny_twin):
+    score = judge.score(lambda x: tiny_twin.predict(x, anchors=ROWS))
+    assert score.cost == 0
+    assert score.largest_deviation == 0
+    assert score.ratio_to_float == pytest.approx(judge.same_rmse_val / judge.float_rmse_val)
+
+
+def test_all_anchors_are_the_yardstick_of_the_ratio(judge, tiny_twin, points):
+    score = judge.score(tiny_twin.predict)
+    assert score.ratio_to_float == 1
+    assert score.rmse_val == pytest.approx(tiny_twin.rmse(*points[0]))
+    assert score.rmse_test == judge.float_rmse_test == pytest.approx(tiny_twin.rmse(*points[1]))
+
+
+def test_an_offset_shows_as_deviation_and_cost(judge, tiny_twin):
+    score = judge.score(lambda x: tiny_twin.predict(x, anchors=ROWS) + 100)
+    assert score.largest_deviation == pytest.approx(100)
+    assert score.cost > 1
+
+
+def test_without_test_points_there_is_no_test_error(tiny_twin, points):
+    judge = Judge.of(tiny_twin, ROWS, 0, points[0], None)
+    assert judge.float_rmse_test is None
+    assert judge.score(tiny_twin.predict).rmse_test is None
+
+
+def test_neighbours_predict_where_they_will_on_the_device(tiny_twin, points):
+    judge = Judge.of(tiny_twin, ROWS, 3, *points)
+    np.testing.assert_array_equal(
+        judge.same, tiny_twin.predict(points[0][0], anchors=ROWS, neighbors=3)
+    )
+
+
+def test_a_file_that_predicts_no_numbers_is_refused(judge, complaint):
+    assert "not a number" in complaint(judge.score, lambda x: np.full(len(x), np.nan))
+    assert "not a number" in complaint(judge.score, lambda x: np.zeros(3))
+
+
+def test_no_validation_points_are_refused(tiny_twin, points, complaint):
+    (X, y), test = points
+    assert "validation" in complaint(Judge.of, tiny_twin, ROWS, 0, (X[:0], y[:0]), test)
+
+
+@pytest.fixture
+def job(tiny_twin, judge, tmp_path):
+    said = []
+    return Job(tiny_twin, (ROWS,), 0, judge, 0.02, tmp_path, {}, said.append)
+
+
+def offset_by(tiny_twin):
+    """A runtime for files that hold the number to add to the prediction."""
+
+    def load(path):
+        number = float(path.read_text())
+        return lambda x: tiny_twin.predict(x, anchors=ROWS) + number
+
+    return load
+
+
+def test_the_first_level_within_the_tolerance_is_written(job, tiny_twin):
+    levels = [
+        Level("coarse", lambda: b"9"),
+        Level("fine", lambda: b"0"),
+        Level("finer", lambda: 1 / 0),
+    ]
+    file = job.climb("kind", "model.txt", levels, offset_by(tiny_twin))
+    assert (file.kind, file.made, file.bytes) == ("kind", "fine", 1)
+    assert file.path.read_bytes() == b"0"
+    assert file.score.cost == 0
+
+
+def test_a_file_beyond_the_tolerance_is_named_and_taken_away(job, tiny_twin, complaint):
+    levels = [Level("coarse", lambda: b"9"), Level("less so", lambda: b"8")]
+    message = complaint(job.climb, "kind", "model.txt", levels, offset_by(tiny_twin))
+    assert message.startswith("model.txt: ")
+    for word in ("coarse", "less so", "--tolerance 0.02"):
+        assert word in message
+    assert not list(job.folder.iterdir())

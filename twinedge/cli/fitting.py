@@ -1,0 +1,89 @@
+"""Training into a run folder, for the commands that do."""
+
+import math
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from twinedge.cli.output import note
+from twinedge.cli.source import Source
+from twinedge.errors import InputError
+
+if TYPE_CHECKING:
+    from twinedge.learn.twin import TwinRegressor
+
+
+def fit_run(
+    model: "TwinRegressor",
+    source: Source,
+    output: Path,
+    *,
+    split: int,
+    resume: bool = False,
+    quiet: bool = False,
+) -> dict[str, Any]:
+    """Fit a model to a table, write its run folder, and return what ``train`` prints."""
+    from twinedge.learn.checkpoint import discard
+    from twinedge.learn.run import Run, check_writable
+
+    check_writable(output)
+    for remark in source.remarks:
+        note(remark, quiet=quiet)
+    checkpoint = output.with_name(f"{output.name}.checkpoint")
+    start = time.perf_counter()
+    _fit(model, source, checkpoint, resume, quiet)
+    validation, test = source.part(source.rows.val), source.part(source.rows.test)
+    scores = {
+        "rmse_val": model.validation_rmse_,
+        "rmse_test": model.rmse(*test),
+        "seconds": round(time.perf_counter() - start, 2),
+    }
+    where = {"dataset": source.name, "split": split, "rows": len(source.y)}
+    Run(
+        model,
+        source.feature_names,
+        source.target_name,
+        validation,
+        test,
+        source=where,
+        scores=scores,
+        fill_values=source.fill_values,
+    ).save(output)
+    if not model.interrupted_:
+        discard(checkpoint)
+    return {
+        **where,
+        "features": len(source.feature_names),
+        "twins": len(model.weights_),
+        "activation": model.activation_,
+        "learning_rate": model.learning_rate_,
+        "weight_decay": model.weight_decay_,
+        **scores,
+        "steps": model.steps_,
+        "interrupted": model.interrupted_,
+        "run": str(output),
+    }
+
+
+def _fit(
+    model: "TwinRegressor", source: Source, checkpoint: Path, resume: bool, quiet: bool
+) -> None:
+    from twinedge.learn.checkpoint import discard
+
+    validation = source.part(source.rows.val)
+    ours = not checkpoint.exists()
+    try:
+        model.fit(*source.part(source.rows.train), validation, checkpoint=checkpoint, resume=resume)
+    except KeyboardInterrupt:  # before the first round, or between two
+        if any(checkpoint.glob("*.npz")):
+            note("Stopped between two rounds of training. --resume goes on.", quiet=quiet)
+        else:
+            if ours:
+                discard(checkpoint)
+            note("Stopped before there was a network to keep.", quiet=quiet)
+        raise typer.Exit(130) from None
+    if not math.isfinite(model.validation_rmse_):
+        discard(checkpoint)
+        raise InputError("the training diverged: try a smaller --learning-rate")
