@@ -1,0 +1,15 @@
+/* The kernel for every machine with a C compiler, and the judge of all others. */
+
+#include "../twin_kernel.h"
+
+#define PAIRS       (TWIN_BLOCK < 4 ? TWIN_BLOCK : 4)
+#define PLACE(i, c) ((i) * (2 * PAIRS) + (c))
+
+#include "plain.h"
+
+const twin_kernel twin_kernel_portable = {
+    PAIRS,       1,
+    8,           TWIN_PARTIAL ? 8 : 0,
+    2 * COLUMNS, TWIN_PARTIAL ? plain_query : 0,
+    plain_first, plain_further,
+};

@@ -1,0 +1,50 @@
+/* The building blocks of FORMAT.md, section 6. */
+
+#ifndef TWIN_ARITH_H
+#define TWIN_ARITH_H
+
+#include "twin_read.h"
+
+/* All compilers we know shift signed numbers arithmetically; C leaves it to them. */
+typedef char twin_shifts_are_arithmetic[(-3 >> 1) == -2 ? 1 : -1];
+
+#define TWIN_LARGEST 32767
+
+/* floor(a * m / 65536) for 0 <= m <= 32767. Two products of 32 bits where one of 64 is a call. */
+static inline int32_t twin_mulw(int32_t a, int32_t m) {
+#if defined(__AVR__) || defined(__ARM_ARCH_6M__) || defined(__ARM_ARCH_8M_BASE__)
+    return (a >> 16) * m + (int32_t)((((uint32_t)a & 65535u) * (uint32_t)m) >> 16);
+#else
+    return (int32_t)(((int64_t)a * m) >> 16);
+#endif
+}
+
+/* a / 2^n, rounded half up. Half of 1 << n is 0 for n = 0, as it should be. */
+static inline int32_t twin_rsh(int32_t a, uint8_t n) {
+    return (a + (int32_t)(((uint32_t)1 << n) >> 1)) >> n;
+}
+
+static inline int32_t twin_sat(int32_t a) {
+    return a > TWIN_LARGEST ? TWIN_LARGEST : a < -TWIN_LARGEST ? -TWIN_LARGEST : a;
+}
+
+/* By how much silu lies below relu at a distance a from zero, with b fraction bits. */
+static inline int32_t twin_bump(twin_flash curve, int32_t a, uint8_t b) {
+    uint8_t width = (uint8_t)(b - 5);
+    int32_t k, low, step;
+    if (a >= (int32_t)4 << b) {
+        a -= (int32_t)4 << b;
+        width = (uint8_t)(b - 3);
+        k = 128 + (a >> width);
+        if (k >= 192)
+            return 0;
+    } else {
+        k = a >> width;
+    }
+    low = twin_i16(curve + 2 * k);
+    step = twin_i16(curve + 2 * k + 2) - low;
+    a &= ((int32_t)1 << width) - 1;
+    return twin_rsh(low + ((step * a) >> width), (uint8_t)(15 - b));
+}
+
+#endif

@@ -1,0 +1,71 @@
+/* The interface between the core and the kernels: adding an instruction set is adding a file in
+ * kernels/ that defines one twin_kernel.
+ *
+ * The core walks over twins and anchors; a kernel evaluates the layers for a block of pairs. Both
+ * orders of each pair, (query, anchor) and (anchor, query), are columns of that block. How the
+ * activations of a block are stored, and how many pairs it has, is the kernel's own choice.
+ *
+ * For each block the core calls first, then further for each other layer. All but the last store
+ * activations in `out`; in the last `out` is NULL, and each output o adds
+ * fold[o] * (h(query, anchor)[o] - h(anchor, query)[o]) to the pair's entry of `difference`
+ * instead: the sum stays within 32 bits in any order (FORMAT.md, section 7). */
+
+#ifndef TWIN_KERNEL_H
+#define TWIN_KERNEL_H
+
+#include "twin.h"
+
+/* One hidden layer of one twin. */
+typedef struct twin_layer {
+    twin_flash weights;    /* rows of `row` bytes, i8 or i16, zero beyond `inputs` */
+    twin_flash mirror;     /* first layer: `weights` is A, and this is B; otherwise unused */
+    twin_flash bias;       /* i32 of each output */
+    twin_flash multiplier; /* i16 of each output */
+    twin_flash curve;      /* i16[193], for silu */
+    twin_flash fold;       /* i16[outputs]: the output's weights, in the last layer */
+    uint16_t inputs;
+    uint16_t outputs;
+    uint16_t row;
+    uint8_t shift;
+    uint8_t fraction;
+    uint8_t wide; /* 1 for i16 weights */
+    uint8_t silu; /* 0 for relu */
+} twin_layer;
+
+/* The pairs of a block. Of `anchor` all `pairs` entries of the kernel are valid: those beyond
+ * `count` repeat the first, so that a kernel may always work on whole blocks. */
+typedef struct twin_pairs {
+    const int16_t *query;          /* features in RAM, zeros up to a multiple of 4 */
+    const void *partial;           /* what twin_kernel.query left there */
+    twin_flash anchor[TWIN_BLOCK]; /* features of each anchor: i16, zeros up to a multiple of 4 */
+    uint8_t count;
+} twin_pairs;
+
+typedef struct twin_kernel {
+    uint8_t pairs;         /* in a block, 1 .. TWIN_BLOCK */
+    uint8_t unit;          /* widths of blocks are rounded up to a multiple of this power of two */
+    uint8_t align;         /* of blocks and partial sums: a power of two, at least 8 */
+    uint8_t partial_bytes; /* for each output of the first layer; may be 0 */
+    uint16_t block_bytes;  /* for each activation: all columns of the block */
+
+    /* Once for each query and twin: the query's share in the first layer, for instance A q + bias
+     * and B q + bias. NULL where partial_bytes is 0. */
+    void (*query)(const twin_layer *layer, const int16_t *query, void *partial);
+
+    /* First layer of a block. */
+    void (*first)(const twin_layer *layer, const twin_pairs *pairs, void *out, int32_t *difference);
+
+    /* A further layer of a block, from the activations `in`. */
+    void (*further)(const twin_layer *layer, const void *in, void *out, int32_t *difference);
+} twin_kernel;
+
+/* One to a file. */
+extern const twin_kernel twin_kernel_portable;
+
+/* Which one a model takes: on devices at compile time, so that no other is linked. Where the choice
+ * is made at run time, TWIN_KERNEL is a call. */
+#ifndef TWIN_KERNEL
+#define TWIN_KERNEL (&twin_kernel_portable)
+#endif
+
+#endif

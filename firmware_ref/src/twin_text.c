@@ -1,0 +1,45 @@
+/* A line of text for each status. */
+
+#include "twin.h"
+
+#if TWIN_TEXT
+
+const char *twin_text(twin_status status) {
+    switch (status) {
+    case TWIN_OK:
+        return "all is well";
+    case TWIN_ERROR_TRUNCATED:
+        return "the end of the pack is missing";
+    case TWIN_ERROR_LENGTH:
+        return "the pack is longer than its header says";
+    case TWIN_ERROR_MAGIC:
+        return "not a .twin pack";
+    case TWIN_ERROR_VERSION:
+        return "a pack of another version";
+    case TWIN_ERROR_HEADER_CRC:
+        return "the pack is damaged: checksum of the header";
+    case TWIN_ERROR_BODY_CRC:
+        return "the pack is damaged: checksum of the content";
+    case TWIN_ERROR_HEADER:
+        return "the header describes no network that could be";
+    case TWIN_ERROR_SECTION:
+        return "a section of the pack is missing or not as it must be";
+    case TWIN_ERROR_PADDING:
+        return "bytes of the pack that must be zero are not";
+    case TWIN_ERROR_VALUE:
+        return "a number in the pack is out of its range";
+    case TWIN_ERROR_OVERFLOW:
+        return "a sum in the network could overflow";
+    case TWIN_ERROR_ALIGNMENT:
+        return "a pack must start at a multiple of 4";
+    case TWIN_ERROR_UNSUPPORTED:
+        return "the pack needs what twin_config.h leaves out";
+    case TWIN_ERROR_SCRATCH:
+        return "less scratch than twin_scratch_size says";
+    case TWIN_ERROR_QUERY:
+        return "a feature of the query is not a number";
+    }
+    return "unknown status";
+}
+
+#endif

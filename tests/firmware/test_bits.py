@@ -1,0 +1,43 @@
+"""The C runtime gives the bits of the reference evaluator, on every pack and query."""
+
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from twinedge.pack import write_pack
+from twinedge.runtime import reference
+
+NAMES = list(runpy.run_path(str(Path(__file__).parent / "cases.py"))["SHAPES"])
+QUERIES = 1000
+
+
+def assert_same_bits(opened, pack, x):
+    assert opened.status == "ok"
+    expected = reference.evaluate(pack, x)
+    mean, spread, members = opened.predict(x)
+    np.testing.assert_array_equal(members, expected.members)
+    for found, right in ((mean, expected.mean), (spread, expected.spread)):
+        np.testing.assert_array_equal(
+            found.astype(np.float32).view(np.uint32), right.view(np.uint32)
+        )
+    raw_mean, root, count, members = opened.predict_raw(reference.quantise(pack, x))
+    np.testing.assert_array_equal(members, expected.members)
+    np.testing.assert_array_equal(raw_mean, expected.raw_mean)
+    np.testing.assert_array_equal(root, expected.raw_spread)
+    assert set(count) == {pack.members}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_all_kinds_of_packs(open_pack, packs, cases, name):
+    pack = cases.draw(packs, name)
+    assert_same_bits(open_pack(write_pack(pack)), pack, cases.queries(pack, QUERIES))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_packs(open_pack, packs, cases, seed):
+    rng = np.random.default_rng([12, seed])
+    for number in range(20):
+        pack = packs.random_pack(rng)
+        assert_same_bits(open_pack(write_pack(pack)), pack, cases.queries(pack, 20, number))
