@@ -1,0 +1,213 @@
+"""What every twinned regressor shares: estimates from anchors, and how far they can be trusted."""
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from twinedge.errors import InputError
+from twinedge.learn.dealing import deal
+from twinedge.learn.neighbours import nearest
+from twinedge.learn.network import FloatArray
+from twinedge.learn.parameters import positive_integer
+from twinedge.learn.scaling import Scaling
+
+Anchors = Literal["all"] | int | npt.ArrayLike
+Chosen = npt.NDArray[np.intp]
+
+_PAIRS = 1 << 16  # listed pairs evaluated at a time
+
+
+class AnchoredRegressor(RegressorMixin, BaseEstimator):
+    """Base of the regressors that predict F(x, anchor) + y_anchor, whatever F is made of.
+
+    A subclass says how many twins it has (``_twins``) and evaluates them (``_across``).
+    """
+
+    pairs: Any
+    neighbors: Any
+    anchors: Any
+
+    anchor_X_: FloatArray
+    anchor_y_: FloatArray
+    scaling_: Scaling
+    n_features_in_: int
+
+    def predict(
+        self,
+        X: npt.ArrayLike,
+        return_std: bool = False,
+        *,
+        anchors: Anchors | None = None,
+        neighbors: int | None = None,
+        symmetric: bool = True,
+    ) -> Any:
+        """Mean of the estimates of all anchors (equation 2 of the paper).
+
+        Parameters
+        ----------
+        X : array of shape (n, features)
+            Points to predict.
+        return_std : bool
+            Give the standard deviation of the estimates too.
+        anchors : "all", int or array of int, optional
+            Anchors to use instead of those set in the constructor: rows of ``anchor_X_``.
+        neighbors : int, optional
+            Use only so many anchors nearest to each point. A model trained on neighbours always
+            does, by default with the number it was trained on.
+        symmetric : bool
+            Average F(x, a) and -F(a, x).
+
+        Returns
+        -------
+        mean : array of shape (n,)
+            In units of the target.
+        std : array of shape (n,)
+            Only if ``return_std``.
+        """
+        means, stds = [], []
+        for block in self._estimates(X, anchors, neighbors, symmetric):
+            means.append(block.mean(axis=1))
+            stds.append(block.std(axis=1))
+        if return_std:
+            return np.concatenate(means), np.concatenate(stds)
+        return np.concatenate(means)
+
+    def estimates(
+        self,
+        X: npt.ArrayLike,
+        *,
+        anchors: Anchors | None = None,
+        neighbors: int | None = None,
+        symmetric: bool = True,
+    ) -> FloatArray:
+        """Each ensemble member's estimate, ``(n, members)``; parameters as in ``predict``.
+
+        The estimates of the first twin come first.
+        """
+        return np.concatenate(list(self._estimates(X, anchors, neighbors, symmetric)))
+
+    def differences(self, first: npt.ArrayLike, second: npt.ArrayLike) -> FloatArray:
+        """F(first, second), row by row and in this order: the mean over the twins.
+
+        Parameters
+        ----------
+        first, second : array of shape (n, features)
+            Points of each pair.
+
+        Returns
+        -------
+        array of shape (n,)
+            In units of the target.
+        """
+        x, z = self._check(first), self._check(second)
+        if len(x) != len(z):
+            raise InputError(f"{len(x)} first and {len(z)} second points do not make pairs")
+        mean: FloatArray = self._paired(x, z).mean(axis=0)
+        return mean
+
+    def asymmetry(self, X: npt.ArrayLike, *, anchors: Anchors | None = None) -> FloatArray:
+        """How far F(x, a) + F(a, x) is from zero: an uncertainty of a twin.
+
+        For each point the root mean square over the anchors, ``(n,)`` in units of the target.
+        """
+        mirrored = self._estimates(X, anchors, None, symmetric=True)
+        plain = self._estimates(X, anchors, None, symmetric=False)
+        # The mirrored estimate is off the plain one by half of the sum in question.
+        sums = [2 * (one - both) for one, both in zip(plain, mirrored, strict=True)]
+        return np.concatenate([np.sqrt(np.mean(np.square(block), axis=1)) for block in sums])
+
+    def loop_violation(self, X: npt.ArrayLike, *, loops: int = 32) -> FloatArray:
+        """How far predictions around closed loops are from zero: an uncertainty of a twin.
+
+        For each point the root mean square of F(x, a) + F(a, b) + F(b, x) over ``loops`` random
+        pairs of anchors (a, b), ``(n,)`` in units of the target.
+        """
+        x = self._check(X)
+        loops = positive_integer("loops", loops)
+        rng = np.random.default_rng(0)
+        count = len(self.anchor_y_)
+        pairs = np.stack([rng.choice(count, 2, replace=False) for _ in range(loops)])
+        a, b = self.anchor_X_[pairs[:, 0]], self.anchor_X_[pairs[:, 1]]
+        leave, back = self._ordered(x, a), self._ordered(b, x).transpose(0, 2, 1)
+        residual = (leave + self._paired(a, b)[:, None] + back).astype(np.float64)
+        rms: FloatArray = np.sqrt(np.mean(np.square(residual), axis=(0, 2)))
+        return rms
+
+    @property
+    def _twins(self) -> int:
+        """Number of functions F."""
+        raise NotImplementedError
+
+    def _across(
+        self, x: FloatArray, anchors: FloatArray, chosen: Chosen | None = None, *, symmetric: bool
+    ) -> Iterator[FloatArray]:
+        """Blocks of differences y(x) - y(anchor), in units of the target.
+
+        Parameters
+        ----------
+        x : array of shape (n, f)
+            Points, in their own units.
+        anchors : array of shape (twins, k, f)
+            Anchors of each twin.
+        chosen : array of shape (twins, n, m), optional
+            Which of them each point is compared with; all by default.
+        symmetric : bool
+            Average F(x, a) and -F(a, x).
+
+        Yields
+        ------
+        array of shape (twins, rows, k or m)
+            For the next rows of ``x``.
+        """
+        raise NotImplementedError
+
+    def _check(self, X: npt.ArrayLike) -> FloatArray:
+        check_is_fitted(self)
+        checked: FloatArray = validate_data(self, X, dtype=np.float64, reset=False)
+        return checked
+
+    def _ordered(self, first: FloatArray, second: FloatArray) -> FloatArray:
+        """F(first, second) of every two points, ``(twins, n, k)``."""
+        every = np.broadcast_to(second, (self._twins, *second.shape))
+        return np.concatenate(list(self._across(first, every, symmetric=False)), axis=1)
+
+    def _paired(self, first: FloatArray, second: FloatArray) -> FloatArray:
+        """F(first, second) row by row, ``(twins, n)``."""
+        found = []
+        for start in range(0, len(first), _PAIRS):
+            x, z = first[start : start + _PAIRS], second[start : start + _PAIRS]
+            every = np.broadcast_to(z, (self._twins, *z.shape))
+            own = np.broadcast_to(np.arange(len(x))[:, None], (self._twins, len(x), 1))
+            found += [block[..., 0] for block in self._across(x, every, own, symmetric=False)]
+        return np.concatenate(found, axis=1)
+
+    def _estimates(
+        self, X: npt.ArrayLike, anchors: Anchors | None, neighbors: int | None, symmetric: bool
+    ) -> Iterator[FloatArray]:
+        """Blocks ``(rows, members)`` of estimates, in units of the target."""
+        x = self._check(X)
+        rows = deal(self.anchors if anchors is None else anchors, len(self.anchor_y_), self._twins)
+        points, targets = self.anchor_X_[rows], self.anchor_y_[rows][:, None]
+        chosen = self._nearest(x, points, neighbors)
+        start = 0
+        for block in self._across(x, points, chosen, symmetric=symmetric):
+            part = slice(start, start + block.shape[1])
+            start = part.stop
+            offset = targets
+            if chosen is not None:
+                offset = np.take_along_axis(targets, chosen[:, part], axis=2)
+            yield (block + offset).transpose(1, 0, 2).reshape(block.shape[1], -1)
+
+    def _nearest(self, x: FloatArray, points: FloatArray, neighbors: Any) -> Chosen | None:
+        """Which anchors of each twin a point is compared with; None for all of them."""
+        if neighbors is None and self.pairs == "neighbors":
+            neighbors = self.neighbors
+        if neighbors is None:
+            return None
+        count = positive_integer("neighbors", neighbors)
+        scaled = self.scaling_.features(x)
+        return np.stack([nearest(mine, scaled, count) for mine in self.scaling_.features(points)])
