@@ -1,0 +1,235 @@
+"""Packs from nothing but integers: the same bytes on every machine, for the golden vectors.
+
+Written from FORMAT.md alone, without numpy and without the package's writer, so that large packs
+need not be kept: their recipe and digest are enough. A pack that was given away is never changed;
+another recipe gets another name.
+"""
+
+import json
+import struct
+import zlib
+from decimal import ROUND_HALF_EVEN, Decimal, localcontext
+from hashlib import sha256
+from math import isqrt
+from typing import NamedTuple
+
+INPUT = 32767
+LAYER_ROOM, OUTPUT_ROOM = 2**31 - 1, 2**30 - 1  # what 32767 times all magnitudes may reach
+TYPICAL = 8192  # magnitude of an input or activation that the scales are laid out for
+
+
+class Recipe(NamedTuple):
+    """What a pack is made from, beside the numbers that its name draws.
+
+    ``weights`` is "usual", or "extreme" for weights and sums as large as FORMAT.md allows;
+    ``targets`` the largest magnitude of a target; ``grid`` the distance of neighbouring features
+    of anchors (a coarse one makes equal distances); ``y_exponent`` that of the target's gain;
+    ``extras`` adds ids, metadata and a section that no reader knows. What is ``stored`` lies beside
+    this file as well.
+    """
+
+    name: str
+    features: int
+    hidden: tuple[int, ...]
+    counts: tuple[int, ...]
+    activation: str = "relu"
+    kernel: str = "i8"
+    neighbors: int = 0
+    trained_on_neighbors: bool = False
+    weights: str = "usual"
+    targets: int = 200_000
+    grid: int = 1
+    y_exponent: int = -15
+    extras: bool = False
+    stored: bool = False
+
+
+RECIPES = (
+    Recipe("one-of-everything", 1, (1,), (1,), stored=True),
+    Recipe("odd-silu", 3, (7, 5), (5,), "silu", extras=True, stored=True),
+    Recipe("four-uneven", 2, (3, 5, 1), (1, 4, 3, 1), "silu", "i16", stored=True),
+    Recipe("ties", 2, (6,), (14, 9), neighbors=3, grid=16000, stored=True),
+    Recipe("flagship", 8, (128, 128), (32,)),
+    Recipe("eight-anchors", 8, (128, 128), (8,), "silu"),
+    Recipe("four-twins", 8, (64, 64), (8, 8, 8, 8), "silu"),
+    Recipe("four-twins-i16", 7, (33, 31), (3, 3, 3, 3), "relu", "i16"),
+    Recipe("widest", 5, (256, 256), (4,), "silu"),
+    Recipe("wide-odd-i16", 9, (255, 129), (3,), "relu", "i16"),
+    Recipe("narrow-wide-narrow", 11, (1, 256, 1), (10,), "silu", "i16"),
+    Recipe("three-layers", 6, (64, 31, 100), (8,)),
+    Recipe("many-features", 64, (33,), (16,), "silu", "i16"),
+    Recipe("many-features-wide", 64, (256,), (2,)),
+    Recipe("many-anchors", 13, (17, 9), (128,)),
+    Recipe("near-four", 4, (12, 10), (17, 1, 12, 10), "silu", "i8", 5, True),
+    Recipe("extreme-weights", 33, (64, 30), (2, 3), "silu", weights="extreme"),
+    Recipe("extreme-weights-i16", 31, (9, 7), (3,), "silu", "i16", weights="extreme"),
+    Recipe("far-targets", 1, (2,), (64,), "silu", targets=1_500_000),
+    Recipe("infinite", 2, (4,), (3,), targets=2**30 - 1, y_exponent=120),
+)
+
+
+class Draw:
+    """Random integers: SplitMix64, started from a name."""
+
+    def __init__(self, name):
+        self.state = int.from_bytes(sha256(name.encode()).digest()[:8], "little")
+
+    def below(self, count):
+        """One of 0 .. count - 1."""
+        self.state = (self.state + 0x9E3779B97F4A7C15) % 2**64
+        z = self.state
+        z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+        z = (z ^ z >> 27) * 0x94D049BB133111EB % 2**64
+        return ((z ^ z >> 31) >> 32) * count >> 32
+
+    def within(self, reach):
+        """One of -reach .. reach."""
+        return self.below(2 * reach + 1) - reach
+
+
+def build(recipe):
+    """Return the bytes of a pack."""
+    draw = Draw(recipe.name)
+    silu = recipe.activation == "silu"
+    sections = [
+        (1, 1, _scaling(recipe, draw)),
+        (2, 1, b"".join(_twin(recipe, draw) for _ in recipe.counts)),
+        *([(3, 1, struct.pack("<193h", *silu_table()))] if silu else []),
+        (4, 1, _anchors(recipe, draw)),
+    ]
+    if recipe.extras:
+        rows = [draw.below(2**32) for _ in range(sum(recipe.counts))]
+        sections += [
+            (5, 0, struct.pack(f"<{len(rows)}I", *rows)),
+            (40000, 0, b"nobody knows this"),
+            (6, 0, json.dumps({"name": recipe.name}, sort_keys=True).encode()),
+        ]
+    return _file(recipe, sections)
+
+
+def silu_table():
+    """Entries of the curve, ``a / (1 + exp(a))`` in units of 2^-15, in decimal arithmetic.
+
+    That is correctly rounded everywhere, which the exponential of a C library is not.
+    """
+    with localcontext() as context:
+        context.prec = 40
+        places = [Decimal(k) / 32 for k in range(128)] + [4 + Decimal(k) / 8 for k in range(65)]
+        values = [32768 * a / (1 + a.exp()) for a in places]
+        return [int(value.to_integral_value(ROUND_HALF_EVEN)) for value in values]
+
+
+def _scaling(recipe, draw):
+    entries = []
+    for place in range(recipe.features + 1):
+        offset = struct.pack("<f", draw.within(1000) / 8)
+        exponent = recipe.y_exponent if place == recipe.features else 6 + draw.below(7)
+        entries.append(offset + struct.pack("<I", 127 + exponent << 23 | draw.below(2**23)))
+    return b"".join(entries)
+
+
+def _twin(recipe, draw):
+    layers, shifts, inputs = [], [], 2 * recipe.features
+    for depth, width in enumerate(recipe.hidden):
+        rows, biases = _rows(recipe, draw, inputs, width)
+        shift, multipliers = _scales(recipe, draw, rows, 2 * TYPICAL)
+        shifts.append(shift)
+        halves = [rows]
+        if depth == 0:
+            half = recipe.features
+            halves = [[row[:half] for row in rows], [row[half:] for row in rows]]
+        code = {"i8": "b", "i16": "h"}[recipe.kernel]
+        layers += [_padded(code, row) for kernel in halves for row in kernel]
+        layers.append(struct.pack(f"<{width}i", *biases))
+        layers.append(_to(4, struct.pack(f"<{width}h", *multipliers)))
+        inputs = width
+    (output, _), shift, multiplier = _output(recipe, draw, inputs)
+    # All fraction bits occur, those that a trained network would have most often.
+    bits = [draw.below(11) + 5 if draw.below(3) == 0 else draw.below(4) + 9 for _ in shifts]
+    absent = [0] * (3 - len(shifts))
+    head = struct.pack("<8Bh6x", *shifts, *absent, *bits, *absent, shift, 0, multiplier)
+    return _to(16, head + b"".join(layers) + _padded("h", output))
+
+
+def _rows(recipe, draw, inputs, width):
+    """Weights of each output of a layer, and its bias."""
+    most = 127 if recipe.kernel == "i8" else INPUT
+    drawn = [_row(recipe, draw, inputs, most, LAYER_ROOM) for _ in range(width)]
+    return [row for row, _ in drawn], [bias for _, bias in drawn]
+
+
+def _row(recipe, draw, inputs, most, room):
+    """Weights of one output within ``most``, and a bias: as much as FORMAT.md allows or less."""
+    left = room // INPUT
+    if recipe.weights == "usual":
+        reach = max(1, min(most, left // inputs) * (1 + draw.below(8)) // 8)
+        row = [draw.within(reach) for _ in range(inputs)]
+        bias = draw.within(isqrt(sum(w * w for w in row)) * TYPICAL)
+        free = room - INPUT * sum(map(abs, row))
+        return row, max(-free, min(free, bias))
+    row, places = [0] * inputs, list(range(inputs))
+    while places and left:  # where the room ends before the row does, other weights stay zero
+        sign = draw.below(2)  # 1 for a negative weight: those reach one further
+        weight = min(left, most + sign)
+        left -= weight
+        row[places.pop(draw.below(len(places)))] = -weight if sign else weight
+    free = room - INPUT * sum(map(abs, row))
+    return row, free * (draw.below(3) - 1)
+
+
+def _scales(recipe, draw, rows, goal):
+    """Shift and multipliers that bring typical sums of these rows near ``goal``."""
+    if recipe.weights != "usual":
+        return 15 if len(rows) > 1 else 0, [INPUT] * len(rows)  # the largest sums just saturate
+    sums = [isqrt(sum(w * w for w in row)) * TYPICAL + 1 for row in rows]
+    shift = 0
+    while shift < 30 and goal << 17 + shift <= INPUT * min(sums):
+        shift += 1
+    # Now and then an output that is switched off.
+    live = [min(INPUT, (goal << 16 + shift) // one) for one in sums]
+    return shift, [0 if len(rows) > 1 and draw.below(16) == 0 else m for m in live]
+
+
+def _output(recipe, draw, inputs):
+    row = _row(recipe, draw, inputs, INPUT, OUTPUT_ROOM)
+    shift, (multiplier,) = _scales(recipe, draw, row[:1], 50_000)
+    return row, shift, multiplier
+
+
+def _anchors(recipe, draw):
+    total = sum(recipe.counts)
+    reach = INPUT // recipe.grid
+    points = [
+        [recipe.grid * draw.within(reach) for _ in range(recipe.features)] for _ in range(total)
+    ]
+    targets = [draw.within(recipe.targets) for _ in range(total)]
+    counts = _to(4, struct.pack(f"<{len(recipe.counts)}H", *recipe.counts))
+    rows = b"".join(_padded("h", point) for point in points)
+    return counts + rows + struct.pack(f"<{total}i", *targets)
+
+
+def _file(recipe, sections):
+    start = 48 + 12 * len(sections)
+    table, body = b"", bytes(-start % 16)
+    for kind, flags, content in sections:
+        table += struct.pack("<HHII", kind, flags, start + len(body), len(content))
+        body += _to(16, content)
+    widths = (*recipe.hidden, 0, 0)[:3]
+    fields = struct.pack(
+        "<HBB3HBxHHHH8x",
+        *(recipe.features, len(recipe.hidden), recipe.activation == "silu", *widths),
+        *(recipe.kernel == "i16", len(recipe.counts), sum(recipe.counts)),
+        *(recipe.neighbors, recipe.trained_on_neighbors),
+    )
+    start = struct.pack("<4sHHI", b"TWIN", 1, len(sections), start + len(body))
+    rest = struct.pack("<I", zlib.crc32(body)) + fields + table
+    return start + struct.pack("<I", zlib.crc32(start + bytes(4) + rest)) + rest + body
+
+
+def _padded(code, row):
+    """Store a row of a matrix: numbers with zeros behind, four at a time."""
+    return struct.pack(f"<{len(row)}{code}", *row) + bytes(-len(row) % 4 * struct.calcsize(code))
+
+
+def _to(size, content):
+    return content + bytes(-len(content) % size)

@@ -1,0 +1,174 @@
+"""The bits of the evaluators are fixed: by two of them, on packs of every kind."""
+
+import json
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from twinedge.pack import read_pack, write_pack
+from twinedge.runtime import reference
+
+HERE = Path(__file__).parent
+VECTORS = runpy.run_path(str(HERE / "vectors.py"))
+RECIPES = {recipe.name: recipe for recipe in VECTORS["PACKS"]["RECIPES"]}
+CASES = {case.name: case for case in VECTORS["load"]()}
+every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+
+
+def agrees(case):
+    """Whether the reference evaluator still gives the bits of a case."""
+    found = reference.evaluate(read_pack(case.pack), case.queries)
+    return (
+        np.array_equal(found.mean.view(np.uint32), case.mean)
+        and np.array_equal(found.spread.view(np.uint32), case.spread)
+        and np.array_equal(found.raw_mean, case.raw_mean)
+        and np.array_equal(found.raw_spread, case.raw_spread)
+        and VECTORS["digest"](found.members) == case.members_sha256
+    )
+
+
+@every_case
+def test_the_reference_evaluator_gives_the_golden_bits(case):
+    assert agrees(case)
+
+
+def plain_answers(plain, case, rows):
+    """What the plain evaluator says of some queries: means, spreads, M, s, members."""
+    judge = plain(case.pack)
+    answers = [judge.evaluate(case.queries[row].astype(np.float64).tolist()) for row in rows]
+    mean, spread, raw_mean, raw_spread, members = zip(*answers, strict=True)
+    bits = [[int.from_bytes(bytes.fromhex(w), "little") for w in words] for words in (mean, spread)]
+    return *bits, list(raw_mean), list(raw_spread), members
+
+
+@every_case
+def test_the_plain_evaluator_gives_the_golden_bits(plain, case):
+    # It takes a microsecond for ten products: of a large pack, some of the queries.
+    products = read_pack(case.pack).members * len(case.pack)
+    rows = range(0, len(case.queries), 1 + products // 100_000)
+    *numbers, _ = plain_answers(plain, case, rows)
+    kept = case.mean, case.spread, case.raw_mean, case.raw_spread
+    assert numbers == [part[rows].tolist() for part in kept]
+
+
+@pytest.mark.slow
+@every_case
+def test_the_plain_evaluator_gives_the_golden_bits_of_all_queries(plain, case):
+    *numbers, members = plain_answers(plain, case, range(len(case.queries)))
+    assert numbers == [part.tolist() for part in case[3:7]]
+    assert VECTORS["digest"](members) == case.members_sha256
+
+
+@every_case
+def test_a_recipe_is_what_its_pack_says(case):
+    recipe, pack = RECIPES[case.name], read_pack(case.pack)
+    assert (pack.features, pack.hidden) == (recipe.features, recipe.hidden)
+    assert (pack.activation, pack.weight_bits) == (recipe.activation, int(recipe.kernel[1:]))
+    assert tuple(pack.counts.tolist()) == recipe.counts
+    assert pack.neighbors == recipe.neighbors
+    assert pack.trained_on_neighbors == recipe.trained_on_neighbors
+    if not recipe.extras:  # a section that nobody knows is not kept
+        assert write_pack(pack) == case.pack  # as long as version 1 is what is written
+
+
+def test_what_is_stored_is_what_its_recipe_builds():
+    stored = [recipe for recipe in RECIPES.values() if recipe.stored]
+    assert sorted(VECTORS["stored"](one).name for one in stored) == sorted(
+        path.name for path in HERE.glob("*.twin")
+    )
+    assert len(stored) >= 4
+    for recipe in stored:
+        assert VECTORS["stored"](recipe).read_bytes() == VECTORS["PACKS"]["build"](recipe)
+
+
+def test_the_cases_are_of_every_kind():
+    recipes = RECIPES.values()
+    assert CASES.keys() == RECIPES.keys()
+    assert len(CASES) >= 12
+    assert {1, 64} <= {one.features for one in recipes}
+    assert {1, 32, 128} <= {sum(one.counts) for one in recipes}
+    widths = {width for one in recipes for width in one.hidden}
+    assert {1, 128, 256} <= widths
+    assert {width % 4 for width in widths} == {0, 1, 2, 3}
+    kinds = {(len(one.hidden), one.activation, one.kernel) for one in recipes}
+    assert {depth for depth, *_ in kinds} == {1, 2, 3}
+    assert {kind[1:] for kind in kinds} == {(a, k) for a in ("relu", "silu") for k in ("i8", "i16")}
+    assert {1, 4} <= {len(one.counts) for one in recipes}
+    assert any(one.neighbors for one in recipes)
+
+
+@every_case
+def test_the_queries_have_the_extremes_among_them(case):
+    whole_rows = case.queries[(case.queries == case.queries[:, :1]).all(axis=1), 0]
+    smallest = np.finfo(np.float32).smallest_subnormal
+    largest = np.finfo(np.float32).max
+    for extreme in (0.0, np.inf, -np.inf, largest, -largest, smallest, -smallest):
+        assert np.float32(extreme) in whole_rows
+    assert np.signbit(whole_rows[whole_rows == 0]).any()
+    assert not np.isnan(case.queries).any()
+
+
+def test_the_answers_tell_queries_apart():
+    # Of the 19, several saturate alike.
+    for case in CASES.values():
+        assert len(set(case.raw_mean.tolist())) > 7, case.name
+        spreads = len(set(case.raw_spread.tolist()))
+        assert spreads > 5 or case.name in ("one-of-everything", "infinite"), case.name
+    assert np.isinf(CASES["infinite"].mean.view(np.float32)).any()
+    assert np.isinf(CASES["infinite"].spread.view(np.float32)).all()
+
+
+NEAREST, BUMP = reference.nearest, reference._bump
+
+
+def the_later_of_equals(q, anchors, count):
+    return np.sort(len(anchors) - 1 - NEAREST(q, anchors[::-1], count), axis=1)
+
+
+SLIPS = {
+    "shifts do not round": ("_rsh", lambda a, n: a >> n),
+    "products round up": ("_mulw", lambda a, m: (a.astype(np.int64) * m + 65535) >> 16),
+    "activations saturate at -32768": ("LARGEST", 32768),
+    "the last entry of the curve is used": ("CURVE_LENGTH", 194),
+    "the curve is one off": ("_bump", lambda *curve: BUMP(*curve) + 1),
+    "of equally near anchors the later predicts": ("nearest", the_later_of_equals),
+    "no limit on the spread": ("_SPREAD", 2**21),
+}
+
+
+@pytest.mark.parametrize(("name", "wrong"), SLIPS.values(), ids=SLIPS)
+def test_a_slip_in_the_arithmetic_is_noticed(monkeypatch, name, wrong):
+    monkeypatch.setattr(reference, name, wrong)
+    with np.errstate(all="ignore"):
+        assert not all(_survives(case) for case in CASES.values())
+
+
+def _survives(case):
+    try:
+        return agrees(case)
+    except (IndexError, OverflowError):
+        return False
+
+
+def test_the_vectors_are_small():
+    kept = [VECTORS["FILE"], *HERE.glob("*.twin")]
+    assert sum(path.stat().st_size for path in kept) < 200_000
+
+
+def test_vectors_that_exist_are_not_overwritten():
+    main = runpy.run_path(str(HERE / "make.py"))["main"]
+    before = VECTORS["FILE"].read_bytes()
+    assert "--force" in main([])
+    assert VECTORS["FILE"].read_bytes() == before
+
+
+def test_a_pack_that_its_bits_were_not_kept_for_is_noticed(tmp_path, monkeypatch):
+    kept = json.loads(VECTORS["FILE"].read_text())
+    kept["cases"][0]["pack_sha256"] = "0" * 64
+    (tmp_path / "vectors.json").write_text(json.dumps(kept))
+    load = VECTORS["load"]
+    monkeypatch.setitem(load.__globals__, "FILE", tmp_path / "vectors.json")
+    with pytest.raises(AssertionError, match="not the pack"):
+        load()

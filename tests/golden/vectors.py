@@ -1,0 +1,73 @@
+"""The golden vectors: packs, queries, and the bits that every evaluator must give.
+
+Other tests get them with ``runpy.run_path(".../tests/golden/vectors.py")["load"]()``.
+"""
+
+import json
+import runpy
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+HERE = Path(__file__).parent
+PACKS = runpy.run_path(str(HERE / "packs.py"))
+FILE = HERE / "vectors.json"
+
+
+class Golden(NamedTuple):
+    """A pack and what it must say of ``n`` queries.
+
+    ``queries`` is float32 ``(n, f)``; ``mean`` and ``spread`` are the bits of float32, uint32
+    ``(n,)``; ``raw_mean`` int32 and ``raw_spread`` uint32 ``(n,)`` are the integers behind them
+    (``M`` and ``s`` of FORMAT.md). ``members_sha256`` is of all estimates, i32 little-endian, query
+    by query.
+    """
+
+    name: str
+    pack: bytes
+    queries: np.ndarray
+    mean: np.ndarray
+    spread: np.ndarray
+    raw_mean: np.ndarray
+    raw_spread: np.ndarray
+    members_sha256: str
+
+
+def load():
+    """Return all cases, in the order of ``packs.py``."""
+    kept = json.loads(FILE.read_text())["cases"]
+    recipes = {recipe.name: recipe for recipe in PACKS["RECIPES"]}
+    return [_case(recipes[one["name"]], one) for one in kept]
+
+
+def digest(members):
+    """SHA-256 of estimates ``(n, m)``."""
+    return sha256(np.asarray(members, "<i4").tobytes()).hexdigest()
+
+
+def stored(recipe):
+    """Return where a pack is kept whole."""
+    return HERE / f"{recipe.name}.twin"
+
+
+def _case(recipe, kept):
+    data = stored(recipe).read_bytes() if recipe.stored else PACKS["build"](recipe)
+    if sha256(data).hexdigest() != kept["pack_sha256"]:
+        raise AssertionError(f"{recipe.name}: this is not the pack that its bits were kept for")
+    queries = np.stack([np.frombuffer(bytes.fromhex(row), "<f4") for row in kept["queries"]])
+    return Golden(
+        recipe.name,
+        data,
+        queries.astype(np.float32),
+        _bits(kept["mean"]),
+        _bits(kept["spread"]),
+        np.array(kept["raw_mean"], np.int32),
+        np.array(kept["raw_spread"], np.uint32),
+        kept["members_sha256"],
+    )
+
+
+def _bits(words):
+    return np.array([int(word, 16) for word in words], np.uint32)
