@@ -1,0 +1,65 @@
+"""Fixtures for the tests of twinedge.budget."""
+
+import copy
+import runpy
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+# No real core: round numbers, so that a test can be checked by hand.
+CORE = {
+    "port": "made up",
+    "compiler": "none",
+    "flags": "",
+    "text_bytes": 4000,
+    "rodata_bytes": 100,
+    "data_bytes": 20,
+    "bss_bytes": 30,
+    "context_bytes": 50,
+    "stack_bytes": 200,
+    "scratch": {"one": 16, "first": 8},
+    "references": [
+        {
+            "features": 8,
+            "hidden": [128, 128],
+            "counts": [32],
+            "neighbors": 0,
+            "activation": "relu",
+            "weights": "int8",
+            "scratch_bytes": 1040,
+            "instructions": 2_000_000,
+        },
+        {
+            "features": 2,
+            "hidden": [6, 5],
+            "counts": [1, 1],
+            "neighbors": 0,
+            "activation": "relu",
+            "weights": "int8",
+            "scratch_bytes": 80,
+            "instructions": 1000,
+        },
+    ],
+}
+
+
+@pytest.fixture
+def core():
+    """An entry of a firmware file, to change at will."""
+    return copy.deepcopy(CORE)
+
+
+@pytest.fixture
+def firmware(core):
+    """Measurements of one core that is none."""
+    from twinedge.budget.firmware import runtime_of
+
+    return {"avr5": runtime_of(core)}
+
+
+@pytest.fixture(scope="session")
+def packs():
+    """Return what ``random_packs.py`` defines."""
+    path = Path(__file__).parents[1] / "pack" / "random_packs.py"
+    return SimpleNamespace(**runpy.run_path(str(path)))

@@ -1,0 +1,130 @@
+"""Fits, fits with fewer anchors, does not fit and why, or nobody has measured it."""
+
+from dataclasses import replace
+
+import pytest
+
+from twinedge.budget import Model, board_named, judge, twin_bytes
+from twinedge.budget.latency import instructions, milliseconds
+
+UNO = board_named("uno")
+
+
+def test_a_model_that_fits(firmware):
+    model = Model.of(8, (64, 64))
+    found = judge(model, UNO, firmware)
+    assert (found.verdict, found.words, found.anchors) == ("fits", "fits", 32)
+    assert found.flash_bytes == 4120 + twin_bytes(model)
+    assert found.ram_bytes == firmware["avr5"].ram_bytes(model)
+    assert found.milliseconds is not None
+    # A network takes 5520 bytes, and 32256 - 4120 are left for header, scaling and networks.
+    assert found.ann_members == (32256 - 4120 - 160) // 5520 == 5
+
+
+def test_flash_that_is_full_to_the_last_byte(firmware):
+    model = Model.of(8, (128, 128))
+    needed = 4120 + twin_bytes(model)
+    board = replace(UNO, flash=needed + UNO.reserved_flash)
+    assert judge(model, board, firmware).verdict == "fits"
+    assert judge(model, replace(board, flash=board.flash - 1), firmware).anchors == 31
+
+
+def test_fewer_anchors_are_as_many_as_fit(firmware):
+    found = judge(Model.of(8, (128, 128), 1000), UNO, firmware)
+    assert found.verdict == "fits with fewer anchors"
+    assert found.words == f"fits with {found.anchors} anchors"
+    assert judge(Model.of(8, (128, 128), found.anchors), UNO, firmware).verdict == "fits"
+    more = judge(Model.of(8, (128, 128), found.anchors + 1), UNO, firmware)
+    assert more.anchors == found.anchors
+    assert found.flash_bytes <= UNO.free_flash
+
+
+def test_twins_keep_equal_shares(firmware):
+    found = judge(Model.of(8, (64, 64), 1000, twins=4), UNO, firmware)
+    assert found.verdict == "fits with fewer anchors"
+    assert found.anchors % 4 == 0
+
+
+def test_more_anchors_than_a_pack_holds_are_too_many(firmware):
+    board = board_named("mega2560")
+    found = judge(Model.of(1, (4,), 5000), board, {"avr6": firmware["avr5"]})
+    assert found.words == "fits with 4096 anchors"
+
+
+def test_flash_too_small(firmware):
+    found = judge(Model.of(8, (256, 256)), UNO, firmware)
+    assert found.verdict == "does not fit"
+    assert "of 32256 bytes even with one anchor" in found.why
+    assert found.words.startswith("does not fit: flash ")
+    assert found.ann_members == 0
+    alone = judge(Model.of(8, (256, 256), 1), UNO, firmware)
+    assert alone.why.endswith("of 32256 bytes")
+    several = judge(Model.of(8, (128, 128), 32, twins=2), UNO, firmware)
+    assert several.why.endswith("even with one anchor for each twin")
+
+
+def test_ram_too_small(core):
+    from twinedge.budget.firmware import runtime_of
+
+    core["stack_bytes"] = 2000
+    found = judge(Model.of(8, (64, 64)), UNO, {"avr5": runtime_of(core)})
+    assert found.words == "does not fit: RAM 2660 of 2048 bytes even with one anchor"
+
+
+def test_what_no_pack_holds_does_not_fit(firmware):
+    found = judge(Model.of(2000), UNO, firmware)
+    assert found.words == "does not fit: 2000 features: a pack of 1 twins has 1 to 1024"
+    found = judge(Model.of(8, weights="float32"), UNO, firmware)
+    assert found.words == "does not fit: a pack has no float32 weights"
+
+
+def test_a_core_that_nobody_measured():
+    found = judge(Model.of(8), UNO, {})
+    assert found.words == "not measured: the runtime on avr5"
+    assert (found.flash_bytes, found.ram_bytes, found.milliseconds) == (None, None, None)
+    assert judge(Model.of(8), board_named("pi5"), {}).verdict == "not measured"
+    # What is certain without a measurement: the pack alone is larger than the flash.
+    found = judge(Model.of(8, (256, 256)), UNO, {})
+    assert found.verdict == "does not fit"
+    assert found.why.startswith("the pack alone takes ")
+
+
+def test_cores_of_the_same_instructions_are_measured_together(firmware):
+    runtime = firmware["avr5"]
+    assert judge(Model.of(8), board_named("pico"), {"cortex-m0": runtime}).verdict == "fits"
+    assert judge(Model.of(8), board_named("pico"), {"cortex-m4": runtime}).verdict == "not measured"
+
+
+def test_a_linux_board_holds_everything_in_ram(firmware):
+    runtime, board = firmware["avr5"], board_named("pi-zero-2w")
+    found = judge(Model.of(8), board, {"aarch64": runtime})
+    assert found.verdict == "fits"
+    assert found.ann_members is None
+    small = replace(board, ram=found.flash_bytes + found.ram_bytes)
+    assert judge(Model.of(8), small, {"aarch64": runtime}).verdict == "fits"
+    small = replace(small, ram=small.ram - 16)
+    assert judge(Model.of(8), small, {"aarch64": runtime}).verdict == "fits with fewer anchors"
+
+
+def test_instructions_of_a_measured_model_are_those_measured(firmware):
+    assert instructions(Model.of(8), firmware["avr5"]) == (2e6, 2e6)
+
+
+def test_instructions_of_another_model_are_a_range(firmware):
+    # 1.78 instructions per multiply-add in the large reference, 7.58 in the small one.
+    large, small = 2e6 / 1_124_352, 1000 / Model.of(2, (6, 5), 2, twins=2).multiply_adds
+    model = Model.of(4, (32, 32), 8)
+    assert instructions(model, firmware["avr5"]) == pytest.approx(
+        (large * model.multiply_adds, small * model.multiply_adds)
+    )
+
+
+def test_there_is_no_estimate_without_a_like_reference(firmware):
+    model = Model.of(8, activation="silu")
+    assert instructions(model, firmware["avr5"]) is None
+    assert milliseconds(model, UNO, firmware["avr5"]) is None
+
+
+def test_time_at_the_clock_of_the_board(firmware):
+    # Two million instructions, one to two cycles each, at 16 MHz.
+    assert milliseconds(Model.of(8), UNO, firmware["avr5"]) == pytest.approx((125.0, 250.0))

@@ -1,0 +1,31 @@
+"""How many numbers a model is (the paper's "Miniaturizing accurate networks")."""
+
+from itertools import pairwise
+
+
+def network_params(inputs: int, hidden: tuple[int, ...]) -> int:
+    """Weights and biases of a network with one output."""
+    widths = (inputs, *hidden, 1)
+    return sum(rows * columns + columns for rows, columns in pairwise(widths))
+
+
+def ann_params(features: int, hidden: tuple[int, ...], members: int) -> int:
+    """Parameters of an ensemble of ordinary networks.
+
+    Examples
+    --------
+    >>> ann_params(8, (128, 128), 32)
+    569376
+    """
+    return members * network_params(features, hidden)
+
+
+def twin_params(features: int, hidden: tuple[int, ...], anchors: int, twins: int = 1) -> int:
+    """Parameters of twins and all their anchors; an anchor is its features and its target.
+
+    Examples
+    --------
+    >>> twin_params(8, (128, 128), 32)
+    19105
+    """
+    return twins * network_params(2 * features, hidden) + anchors * (features + 1)

@@ -1,0 +1,213 @@
+"""What the C runtime takes on each core, from ``firmware.json``.
+
+The file is written from measurements by a command and never by hand; a core that is not in it has
+not been measured. ``docs/budget.md`` describes every field.
+"""
+
+import json
+import os
+from dataclasses import dataclass
+from importlib.resources import files
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from twinedge.budget.model import Model
+from twinedge.errors import InputError
+from twinedge.pack.layout import align
+
+FORMAT, VERSION = "twinedge firmware", 1
+SIZES = ("text_bytes", "rodata_bytes", "data_bytes", "bss_bytes", "context_bytes", "stack_bytes")
+WORDS = ("port", "compiler", "flags")
+_QUERY = 4  # bytes of a feature as the caller holds it, a float32
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A model that was measured: scratch in bytes, instructions of one query."""
+
+    model: Model
+    scratch_bytes: int
+    instructions: int
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """Measured sizes of the runtime on one core, all in bytes.
+
+    Parameters
+    ----------
+    port, compiler, flags : str
+        How it was built.
+    text_bytes, rodata_bytes, data_bytes, bss_bytes : int
+        Sections of a linked image without the pack, and without what the caller owns: context,
+        scratch and query. ``data_bytes`` lie in flash and in RAM.
+    context_bytes : int
+        What an open pack takes.
+    stack_bytes : int
+        High-water mark of a prediction.
+    scratch : tuple of (str, int)
+        Bytes of scratch for each unit of a quantity of the model (see ``quantities``).
+    references : tuple of Reference
+        Models that were measured.
+    """
+
+    port: str
+    compiler: str
+    flags: str
+    text_bytes: int
+    rodata_bytes: int
+    data_bytes: int
+    bss_bytes: int
+    context_bytes: int
+    stack_bytes: int
+    scratch: tuple[tuple[str, int], ...]
+    references: tuple[Reference, ...]
+
+    @property
+    def flash_bytes(self) -> int:
+        """Flash of an image without its pack."""
+        return self.text_bytes + self.rodata_bytes + self.data_bytes
+
+    def scratch_bytes(self, model: Model) -> int:
+        """Scratch of one prediction."""
+        amounts = quantities(model)
+        return sum(size * amounts[name] for name, size in self.scratch)
+
+    def ram_bytes(self, model: Model) -> int:
+        """RAM of an image that holds one query: static, context, scratch, query and stack."""
+        static = self.data_bytes + self.bss_bytes + self.context_bytes
+        return static + self.scratch_bytes(model) + _QUERY * model.features + self.stack_bytes
+
+
+def quantities(model: Model) -> dict[str, int]:
+    """Measure what scratch can depend on; widths and features as padded, to a multiple of 4."""
+    widths = [align(width, 4) for width in model.hidden]
+    return {
+        "one": 1,
+        "feature": align(model.features, 4),
+        "first": widths[0],
+        "inner": max(widths[:-1], default=0),
+        "widest": max(widths),
+        "neighbor": max(model.evaluated) if model.neighbors else 0,
+        "anchor": model.anchors,
+        "member": model.members,
+        "twin": model.twins,
+    }
+
+
+def read_firmware(path: Path | None = None) -> dict[str, Runtime]:
+    """Read measured sizes by core, by default those that come with the package.
+
+    Raises
+    ------
+    InputError
+        Where the file is not one of ours, or contradicts itself.
+    """
+    place = path or files("twinedge.budget").joinpath("firmware.json")
+    try:
+        record = json.loads(place.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"{place} is not JSON: write it with 'twinedge firmware measure'"
+        ) from error
+    except OSError as error:
+        raise InputError(f"cannot read {place}: {error.strerror}") from error
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        raise InputError(f"{place} holds no sizes of firmware: it lacks the format {FORMAT!r}")
+    if record.get("version") != VERSION:
+        raise InputError(f"{place} has version {record.get('version')}; this reads {VERSION}")
+    cores = record.get("cores")
+    if not isinstance(cores, dict):
+        raise InputError(f"{place}: 'cores' is not an object")
+    try:
+        return {core: runtime_of(row) for core, row in cores.items()}
+    except InputError as error:
+        raise InputError(f"{place}: {error}") from error
+
+
+def runtime_of(row: Any) -> Runtime:
+    """Check the entry of a core.
+
+    Raises
+    ------
+    InputError
+        Where a field is missing, unknown or of the wrong kind, or where the rule for the scratch
+        does not give what was measured.
+    """
+    _fields("a core", row, (*WORDS, *SIZES, "scratch", "references"))
+    for name in WORDS:
+        if not isinstance(row[name], str):
+            raise InputError(f"{name} {row[name]!r} is not text")
+    for name in SIZES:
+        _whole(name, row[name])
+    known = quantities(Model.of(1, (1,), 1))
+    if not isinstance(row["scratch"], dict) or not set(row["scratch"]) <= set(known):
+        raise InputError(f"scratch must give bytes for some of {', '.join(known)}")
+    if not isinstance(row["references"], list):
+        raise InputError("references is not a list")
+    runtime = Runtime(
+        **{name: row[name] for name in (*WORDS, *SIZES)},
+        scratch=tuple((name, _whole(name, size)) for name, size in row["scratch"].items()),
+        references=tuple(map(_reference, row["references"])),
+    )
+    for one in runtime.references:
+        found = runtime.scratch_bytes(one.model)
+        if found != one.scratch_bytes:
+            raise InputError(
+                f"the rule for the scratch gives {found} bytes for {one.model.hidden} with "
+                f"{one.model.features} features, but {one.scratch_bytes} were measured"
+            )
+    return runtime
+
+
+def write_firmware(cores: dict[str, dict[str, Any]], path: Path) -> None:
+    """Write measured entries, checked, by core; beside first, then in place."""
+    for row in cores.values():
+        runtime_of(row)
+    record = {"format": FORMAT, "version": VERSION, "cores": dict(sorted(cores.items()))}
+    beside = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        beside.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+_MODEL = ("features", "hidden", "counts", "neighbors", "activation", "weights")
+
+
+def _reference(row: Any) -> Reference:
+    _fields("a reference", row, (*_MODEL, "scratch_bytes", "instructions"))
+    lists = (row["hidden"], row["counts"])
+    if not all(isinstance(one, list) for one in lists):
+        raise InputError("hidden and counts of a reference are lists of whole numbers")
+    for number in (row["features"], row["neighbors"], *chain(*lists)):
+        _whole("a reference", number)
+    model = Model(
+        row["features"],
+        tuple(row["hidden"]),
+        tuple(row["counts"]),
+        row["neighbors"],
+        row["activation"],
+        row["weights"],
+    )
+    instructions = _whole("instructions", row["instructions"])
+    return Reference(model, _whole("scratch_bytes", row["scratch_bytes"]), instructions)
+
+
+def _fields(what: str, row: Any, names: tuple[str, ...]) -> None:
+    if not isinstance(row, dict):
+        raise InputError(f"{what} is not an object")
+    for name in names:
+        if name not in row:
+            raise InputError(f"{what} has no {name}")
+    for name in row:
+        if name not in names:
+            raise InputError(f"{what} has {name}, which means nothing")
+
+
+def _whole(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise InputError(f"{name}: {value!r} is not a whole number of at least 0")
+    return value
