@@ -18,7 +18,7 @@ CORE = {
     "bss_bytes": 30,
     "context_bytes": 50,
     "stack_bytes": 200,
-    "scratch": {"one": 16, "first": 8},
+    "scratch": {"align": 8, "unit": 4, "partial_bytes": 8, "block_bytes": 0},
     "references": [
         {
             "features": 8,
@@ -27,7 +27,7 @@ CORE = {
             "neighbors": 0,
             "activation": "relu",
             "weights": "int8",
-            "scratch_bytes": 1040,
+            "scratch_bytes": 1047,
             "instructions": 2_000_000,
         },
         {
@@ -37,7 +37,7 @@ CORE = {
             "neighbors": 0,
             "activation": "relu",
             "weights": "int8",
-            "scratch_bytes": 80,
+            "scratch_bytes": 63,
             "instructions": 1000,
         },
     ],

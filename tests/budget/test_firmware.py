@@ -1,11 +1,12 @@
 """Measured sizes: read, checked, and never made up."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from twinedge.budget import Model, read_firmware, write_firmware
-from twinedge.budget.firmware import quantities, runtime_of
+from twinedge.budget.firmware import Scratch, runtime_of
 
 
 def test_what_ships_is_sound():
@@ -26,25 +27,19 @@ def test_sums_by_hand(core):
     runtime = runtime_of(core)
     model = Model.of(8)
     assert runtime.flash_bytes == 4000 + 100 + 20
-    assert runtime.scratch_bytes(model) == 16 + 8 * 128
-    assert runtime.ram_bytes(model) == 20 + 30 + 50 + 1040 + 4 * 8 + 200
+    assert runtime.scratch.bytes(model) == 8 * 128 + 2 * 8 + 7
+    assert runtime.ram_bytes(model) == 20 + 30 + 50 + 1047 + 4 * 8 + 200
 
 
-def test_what_scratch_can_depend_on():
-    model = Model(5, (6, 9, 30), (10, 2), neighbors=4)
-    assert quantities(model) == {
-        "one": 1,
-        "feature": 8,
-        "first": 8,
-        "inner": 12,
-        "widest": 32,
-        "neighbor": 4,
-        "anchor": 12,
-        "member": 6,
-        "twin": 2,
-    }
-    assert quantities(Model.of(1, (3,), 2))["inner"] == 0
-    assert quantities(Model.of(1, (3,), 2))["neighbor"] == 0
+def test_scratch_by_hand():
+    scratch = Scratch(align=8, unit=4, partial_bytes=8, block_bytes=6)
+    # Partial sums, a block for each layer but the last, the query, and what alignment may cost.
+    model = Model(5, (6, 9, 30), (10, 2))
+    assert scratch.bytes(model) == 48 + 48 + 72 + 16 + 7
+    assert scratch.bytes(Model.of(5, (6,), 12)) == 48 + 16 + 7
+    # Neighbours are listed where a twin has more anchors than that.
+    assert scratch.bytes(replace(model, neighbors=9)) == scratch.bytes(model) + 72
+    assert scratch.bytes(replace(model, neighbors=10)) == scratch.bytes(model)
 
 
 def put(*keys):
@@ -66,10 +61,12 @@ BAD = [
     (put("data_bytes"), None, "data_bytes: None"),
     (put("compiler"), 12, "compiler 12"),
     (put("colour"), "red", "a core has colour"),
-    (put("scratch"), [16], "scratch must give bytes for some of one, feature"),
-    (put("scratch"), {"moon": 1}, "scratch must give bytes"),
-    (put("scratch"), {"one": "16"}, "one: '16'"),
-    (put("scratch", "first"), 9, "1168 bytes for (128, 128) with 8 features, but 1040"),
+    (put("scratch"), [16], "scratch is not an object"),
+    (put("scratch"), {"align": 8}, "scratch has no unit"),
+    (put("scratch", "moon"), 1, "scratch has moon"),
+    (put("scratch", "unit"), "4", "unit: '4'"),
+    (put("scratch", "align"), 0, "at least 1"),
+    (put("scratch", "partial_bytes"), 9, "1175 bytes for (128, 128) with 8 features, but 1047"),
     (put("references"), {}, "references is not a list"),
     (put("references", 0), 5, "a reference is not an object"),
     (put("references", 0, "hidden"), 128, "lists of whole numbers"),

@@ -68,7 +68,7 @@ def test_ram_too_small(core):
 
     core["stack_bytes"] = 2000
     found = judge(Model.of(8, (64, 64)), UNO, {"avr5": runtime_of(core)})
-    assert found.words == "does not fit: RAM 2660 of 2048 bytes even with one anchor"
+    assert found.words == "does not fit: RAM 2667 of 2048 bytes even with one anchor"
 
 
 def test_what_no_pack_holds_does_not_fit(firmware):

@@ -6,7 +6,7 @@ not been measured. ``docs/budget.md`` describes every field.
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib.resources import files
 from itertools import chain
 from pathlib import Path
@@ -20,6 +20,25 @@ FORMAT, VERSION = "twinedge firmware", 1
 SIZES = ("text_bytes", "rodata_bytes", "data_bytes", "bss_bytes", "context_bytes", "stack_bytes")
 WORDS = ("port", "compiler", "flags")
 _QUERY = 4  # bytes of a feature as the caller holds it, a float32
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """What a kernel asks of the scratch: the fields of ``twin_kernel`` by the same names."""
+
+    align: int
+    unit: int
+    partial_bytes: int
+    block_bytes: int
+
+    def bytes(self, model: Model) -> int:
+        """Scratch of one prediction, as ``twin_scratch_size`` of the C runtime computes it."""
+        parts = [self.partial_bytes * model.hidden[0]]
+        parts += [self.block_bytes * align(width, self.unit) for width in model.hidden[:-1]]
+        if 0 < model.neighbors < max(model.counts):
+            parts.append(8 * model.neighbors)
+        aligned = sum(align(part, self.align) for part in parts)
+        return aligned + 2 * align(model.features, 4) + self.align - 1
 
 
 @dataclass(frozen=True)
@@ -46,8 +65,8 @@ class Runtime:
         What an open pack takes.
     stack_bytes : int
         High-water mark of a prediction.
-    scratch : tuple of (str, int)
-        Bytes of scratch for each unit of a quantity of the model (see ``quantities``).
+    scratch : Scratch
+        What its kernel asks of the scratch.
     references : tuple of Reference
         Models that were measured.
     """
@@ -61,7 +80,7 @@ class Runtime:
     bss_bytes: int
     context_bytes: int
     stack_bytes: int
-    scratch: tuple[tuple[str, int], ...]
+    scratch: Scratch
     references: tuple[Reference, ...]
 
     @property
@@ -69,31 +88,14 @@ class Runtime:
         """Flash of an image without its pack."""
         return self.text_bytes + self.rodata_bytes + self.data_bytes
 
-    def scratch_bytes(self, model: Model) -> int:
-        """Scratch of one prediction."""
-        amounts = quantities(model)
-        return sum(size * amounts[name] for name, size in self.scratch)
-
     def ram_bytes(self, model: Model) -> int:
         """RAM of an image that holds one query: static, context, scratch, query and stack."""
         static = self.data_bytes + self.bss_bytes + self.context_bytes
-        return static + self.scratch_bytes(model) + _QUERY * model.features + self.stack_bytes
+        return static + self.scratch.bytes(model) + _QUERY * model.features + self.stack_bytes
 
 
-def quantities(model: Model) -> dict[str, int]:
-    """Measure what scratch can depend on; widths and features as padded, to a multiple of 4."""
-    widths = [align(width, 4) for width in model.hidden]
-    return {
-        "one": 1,
-        "feature": align(model.features, 4),
-        "first": widths[0],
-        "inner": max(widths[:-1], default=0),
-        "widest": max(widths),
-        "neighbor": max(model.evaluated) if model.neighbors else 0,
-        "anchor": model.anchors,
-        "member": model.members,
-        "twin": model.twins,
-    }
+_SCRATCH = tuple(field.name for field in fields(Scratch))
+_MODEL = tuple(field.name for field in fields(Model))
 
 
 def read_firmware(path: Path | None = None) -> dict[str, Runtime]:
@@ -141,18 +143,21 @@ def runtime_of(row: Any) -> Runtime:
             raise InputError(f"{name} {row[name]!r} is not text")
     for name in SIZES:
         _whole(name, row[name])
-    known = quantities(Model.of(1, (1,), 1))
-    if not isinstance(row["scratch"], dict) or not set(row["scratch"]) <= set(known):
-        raise InputError(f"scratch must give bytes for some of {', '.join(known)}")
+    scratch = row["scratch"]
+    _fields("scratch", scratch, _SCRATCH)
+    for name in _SCRATCH:
+        _whole(name, scratch[name])
+    if not scratch["align"] or not scratch["unit"]:
+        raise InputError("align and unit of the scratch are at least 1")
     if not isinstance(row["references"], list):
         raise InputError("references is not a list")
     runtime = Runtime(
         **{name: row[name] for name in (*WORDS, *SIZES)},
-        scratch=tuple((name, _whole(name, size)) for name, size in row["scratch"].items()),
+        scratch=Scratch(**scratch),
         references=tuple(map(_reference, row["references"])),
     )
     for one in runtime.references:
-        found = runtime.scratch_bytes(one.model)
+        found = runtime.scratch.bytes(one.model)
         if found != one.scratch_bytes:
             raise InputError(
                 f"the rule for the scratch gives {found} bytes for {one.model.hidden} with "
@@ -172,9 +177,6 @@ def write_firmware(cores: dict[str, dict[str, Any]], path: Path) -> None:
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
-
-
-_MODEL = ("features", "hidden", "counts", "neighbors", "activation", "weights")
 
 
 def _reference(row: Any) -> Reference:
