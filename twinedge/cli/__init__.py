@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from twinedge.cli import data, evaluate, predict, train
+from twinedge.cli import data, evaluate, inspect, predict, train
 from twinedge.cli.output import print_text
 from twinedge.errors import InputError
 from twinedge.version import __version__
@@ -24,6 +24,7 @@ app = typer.Typer(
 app.command("train", epilog=train.EXAMPLES)(train.train)
 app.command("predict", epilog=predict.EXAMPLES)(predict.predict)
 app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
+app.command("inspect", epilog=inspect.EXAMPLES)(inspect.inspect)
 app.add_typer(data.app, name="data")
 
 # Typer's errors, whichever copy of click this version of it brings.

@@ -1,0 +1,208 @@
+"""``twinedge inspect``: a pack as a person meets it."""
+
+import re
+import runpy
+import struct
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from twinedge.pack import read_pack, write_pack
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+
+@pytest.fixture(scope="session")
+def golden():
+    """Packs of the golden vectors, by name."""
+    cases = runpy.run_path(str(GOLDEN / "vectors.py"))["load"]()
+    return {case.name: case.pack for case in cases}
+
+
+@pytest.fixture
+def pack_file(golden, tmp_path):
+    """Put a pack into a file: ``pack_file(name, data=...)``."""
+
+    def write(name="odd-silu", data=None, **changes):
+        data = golden[name] if data is None else data
+        if changes:
+            data = write_pack(replace(read_pack(data), **changes))
+        (tmp_path / "model.twin").write_bytes(data)
+        return data
+
+    return write
+
+
+def test_a_person_sees_where_each_byte_goes(cli, pack_file):
+    data = pack_file("flagship")
+    answer = cli("inspect", "model.twin")
+    assert (answer.code, answer.err) == (0, "")
+    record, sections, ranges, parts, uses = answer.out.split("\n\n")
+    assert record.splitlines()[:2] == ["file          model.twin", f"bytes         {len(data)}"]
+    assert "hidden        128, 128\n" in record
+    assert "predict with  all anchors\n" in record
+    assert record.count("right") == 2
+    assert [line.split()[0] for line in sections.splitlines()] == [
+        *("section", "scaling", "twins", "anchors")
+    ]
+    assert len(ranges.splitlines()) == 1 + 8 + 1
+    places = [re.search(r" (\d+) +(\d+) +\d+  ", line) for line in parts.splitlines()[1:]]
+    end = 0
+    for place in places:
+        assert int(place[1]) == end
+        end += int(place[2])
+    assert end == len(data)
+    assert uses.splitlines()[-1].split() == ["all", str(len(data)), "100.0"]
+
+
+def test_the_bytes_of_the_flagship(cli, pack_file):
+    # 8 features, 128-128, int8, 32 anchors, no metadata: what the design promises to fit 21,600.
+    pack_file("flagship")
+    report = cli("inspect", "model.twin", "--json").json
+    assert report["uses"] == {
+        "header": 48,
+        "table": 36,
+        "scaling": 72,
+        "twin heads": 16,
+        "kernels": 2 * 8 * 128 + 128 * 128,
+        "biases": 2 * 4 * 128,
+        "multipliers": 2 * 2 * 128,
+        "output weights": 2 * 128,
+        "anchor counts": 2,
+        "anchor features": 2 * 8 * 32,
+        "anchor targets": 4 * 32,
+        "padding": 34,
+    }
+    assert sum(report["uses"].values()) == report["bytes"] <= 21_600
+
+
+def test_json_has_everything(cli, pack_file):
+    data = pack_file()
+    report = cli("inspect", "model.twin", "--json").json
+    stored = [f"{crc:08x}" for crc in struct.unpack_from("<II", data, 12)]
+    assert [one["stored"] for one in report["checksums"].values()] == stored
+    assert [one["computed"] for one in report["checksums"].values()] == stored
+    assert all(one["fits"] is True for one in report["checksums"].values())
+    assert (report["file"], report["bytes"], report["length"]) == ("model.twin", len(data), 944)
+    assert (report["sound"], report["refused"], report["version"]) == (True, None, 1)
+    assert (report["features"], report["hidden"]) == (3, [7, 5])
+    assert (report["activation"], report["kernel"], report["twins"]) == ("silu", "int8", 1)
+    assert (report["anchors"], report["anchors_of_each_twin"], report["members"]) == (5, [5], 5)
+    assert (report["neighbors"], report["trained_on_neighbors"]) == (0, False)
+    assert [one["name"] for one in report["sections"]] == [
+        *("scaling", "twins", "curve", "anchors", "ids", "kind 40000", "metadata")
+    ]
+    assert sum(one["size"] for one in report["parts"]) == len(data)
+    assert [one["name"] for one in report["ranges"]] == ["x1", "x2", "x3", "target"]
+    assert report["metadata"] == {"name": "odd-silu"}
+
+
+def test_a_device_can_look_into_a_pack(pack_file, tmp_path):
+    pack_file()
+    code = """if True:
+        import sys
+        from twinedge.cli import main
+        try:
+            main(["inspect", "model.twin", "--json"])
+        except SystemExit:
+            print(sorted({"tensorflow", "keras", "sklearn", "scipy", "rich"} & set(sys.modules)))
+    """
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_neighbours_and_uneven_twins_are_told(cli, pack_file):
+    pack_file("near-four")
+    record = cli("inspect", "model.twin").out.partition("\n\n")[0]
+    assert "anchors       40 (of each twin: 17, 1, 12, 10)\n" in record
+    expected = "predict with  the 5 nearest anchors of each twin; trained on neighbours\n"
+    assert expected in record
+
+
+def test_names_and_metadata_are_shown_on_one_line_each(cli, pack_file):
+    names = ["größe", "\x1b[2J", "two\nlines"]
+    pack_file(metadata={"feature_names": names, "target_name": "\ud800", "rmse_val": 0.25})
+    answer = cli("inspect", "model.twin")
+    assert answer.code == 0
+    assert "größe" in answer.out
+    assert "\x1b" not in answer.out
+    for word in ('"\\u001b[2J"', '"two\\nlines"', '"\\ud800"', "rmse val       0.25\n"):
+        assert word in answer.out
+    assert cli("inspect", "model.twin", "--json").json["metadata"]["feature_names"] == names
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)], ids=["text", "json"])
+@pytest.mark.parametrize("length", [48 + 12 * 7, 700, 943])
+def test_a_truncated_file_shows_its_header_and_is_refused(cli, pack_file, golden, more, length):
+    pack_file(data=golden["odd-silu"][:length])
+    answer = cli("inspect", "model.twin", *more)
+    assert answer.code == 2
+    assert answer.err == f"twinedge: model.twin: {length} bytes of 944: the end is missing\n"
+    if more:
+        report = answer.json
+        assert report["refused"] == {
+            "reason": "truncated",
+            "message": f"{length} bytes of 944: the end is missing",
+        }
+        assert (report["sound"], report["length"], report["hidden"]) == (False, 944, [7, 5])
+        assert report["checksums"]["header"]["fits"] is True
+        assert not report.keys() & {"parts", "uses", "ranges", "metadata"}
+    else:
+        assert "bytes it should have  944\n" in answer.out
+        assert "hidden                7, 5\n" in answer.out
+        assert answer.out.count("right") == 1
+        assert "anchors        784" in answer.out
+
+
+def test_a_damaged_body_shows_both_checksums(cli, pack_file, golden):
+    data = bytearray(golden["odd-silu"])
+    data[200] ^= 1
+    pack_file(data=data)
+    answer = cli("inspect", "model.twin")
+    assert answer.code == 2
+    assert answer.err.startswith("twinedge: model.twin: damaged: the checksum of the content")
+    assert "body crc      0991dff7 stored, " in answer.out
+    assert answer.out.count("wrong") == 1
+    assert "section" in answer.out
+
+
+def test_of_a_damaged_header_nothing_is_shown_but_its_checksums(cli, pack_file, golden):
+    data = bytearray(golden["odd-silu"])
+    data[20] ^= 1  # features
+    pack_file(data=data)
+    answer = cli("inspect", "model.twin")
+    assert answer.code == 2
+    assert "checksum of the header" in answer.err
+    names = [line.split("  ")[0] for line in answer.out.splitlines()]
+    assert names == ["file", "bytes", "header crc", "body crc"]
+    report = cli("inspect", "model.twin", "--json").json
+    assert "features" not in report
+    assert report["sections"] == []
+
+
+def test_another_version_is_named(cli, pack_file, golden):
+    pack_file(data=golden["odd-silu"][:4] + b"\2\0" + golden["odd-silu"][6:])
+    answer = cli("inspect", "model.twin")
+    assert answer.code == 2
+    assert answer.err == "twinedge: model.twin: version 2; this twinedge reads 1\n"
+    assert [line.split()[:2] for line in answer.out.splitlines()][2:] == [["version", "2"]]
+
+
+def test_a_table_that_is_not_there_has_no_checksum(cli, pack_file, golden):
+    pack_file(data=golden["odd-silu"][:60])
+    answer = cli("inspect", "model.twin")
+    assert answer.code == 2
+    assert answer.out.count("the bytes it is of are not there\n") == 2
+
+
+def test_what_is_no_pack_is_refused(refused, tmp_path):
+    refused("inspect", "none.twin", says=["none.twin cannot be read", "No such file", ".twin file"])
+    refused("inspect", ".", says=[". cannot be read", "directory", "name a .twin file"])
+    refused("inspect", says=["Missing argument 'FILE.twin'", "twinedge inspect --help"])
+    for content in (b"", b"TWIN", b"x,y\n1,2\n" * 20):
+        (tmp_path / "table.csv").write_bytes(content)
+        refused("inspect", "table.csv", says=["table.csv: "])

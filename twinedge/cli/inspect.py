@@ -1,0 +1,157 @@
+"""``twinedge inspect``: what is inside a pack, byte by byte."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from twinedge.cli.options import Json, examples
+from twinedge.cli.output import print_json, print_record, print_table, print_text
+from twinedge.errors import InputError
+
+if TYPE_CHECKING:
+    from twinedge.pack.describe import Checksum, Description
+
+EXAMPLES = examples("inspect out/model.twin", "inspect out/model.twin --json")
+
+
+def inspect(
+    file: Annotated[Path, typer.Argument(metavar="FILE.twin", help="Pack written by export.")],
+    as_json: Json = False,
+) -> None:
+    """Show what a .twin file holds and where each byte of it goes.
+
+    Sizes and offsets are in bytes; ranges in the units of the table the model was trained on. A
+    damaged file is refused, after as much as its checksums vouch for.
+    """
+    from twinedge.data.wording import place
+    from twinedge.pack.describe import describe
+
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        why = error.strerror
+        raise InputError(f"{place(file)} cannot be read: {why}; name a .twin file") from error
+    found = describe(data)
+    if as_json:
+        print_json(_as_json(str(file), found))
+    elif found.stated or found.checksums:
+        _print(place(file), found)
+    if found.fault is not None:
+        raise InputError(f"{place(file)}: {found.fault}") from found.fault
+
+
+def _as_json(file: str, found: "Description") -> dict[str, Any]:
+    from twinedge.pack.bytemap import meaning_of, name_of, uses
+
+    fault, pack = found.fault, found.pack
+    result: dict[str, Any] = {
+        "file": file,
+        "bytes": found.length,
+        "sound": fault is None,
+        "refused": fault and {"reason": fault.reason.value, "message": str(fault)},
+        "checksums": {
+            name: {
+                "stored": f"{one.stored:08x}",
+                "computed": None if one.computed is None else f"{one.computed:08x}",
+                "fits": one.fits,
+            }
+            for name, one in found.checksums.items()
+        },
+        **found.stated,
+        "sections": [
+            {
+                "kind": one.kind,
+                "name": name_of(one.kind),
+                "offset": one.offset,
+                "size": one.length,
+                "meaning": meaning_of(one),
+            }
+            for one in found.sections
+        ],
+    }
+    if pack is not None:
+        result |= {
+            "anchors_of_each_twin": pack.counts.tolist(),
+            "members": pack.members,
+            "ranges": [one._asdict() for one in found.ranges],
+            "parts": [one._asdict() for one in found.pieces],
+            "uses": uses(found.pieces),
+            "metadata": pack.metadata,
+        }
+    return result
+
+
+def _print(file: str, found: "Description") -> None:
+    from twinedge.pack.bytemap import meaning_of, name_of, uses
+
+    print_record({"file": file, "bytes": found.length, **_summary(found)})
+    if found.sections:
+        print_text("")
+        print_table(
+            ("section", "offset", "size", "meaning"),
+            [
+                (name_of(one.kind), str(one.offset), str(one.length), meaning_of(one))
+                for one in found.sections
+            ],
+        )
+    if found.pack is None:
+        return
+    print_text("")
+    print_table(
+        ("feature or target", "offset", "gain", "least", "most", "anchors from", "to"),
+        [(_safe(one.name), *(f"{value:.6g}" for value in one[1:])) for one in found.ranges],
+    )
+    print_text("")
+    print_table(
+        ("section", "part", "offset", "size", "padding", "holds"),
+        [
+            (one.section, one.part, str(one.offset), str(one.size), str(one.padding), one.holds)
+            for one in found.pieces
+        ],
+    )
+    totals = uses(found.pieces)
+    print_text("")
+    print_table(
+        ("use", "bytes", "%"),
+        [
+            (use, str(size), f"{100 * size / found.length:.1f}")
+            for use, size in (totals | {"all": found.length}).items()
+        ],
+    )
+    if found.pack.metadata:
+        print_text("")
+        print_record({_safe(key): _safe(value) for key, value in found.pack.metadata.items()})
+
+
+def _summary(found: "Description") -> dict[str, Any]:
+    """Say what the header says, as a person would ask for it."""
+    stated = dict(found.stated)
+    summary: dict[str, Any] = {}
+    if stated.pop("length", found.length) != found.length:
+        summary["bytes it should have"] = found.stated["length"]
+    if "hidden" in stated:
+        near, trained = stated.pop("neighbors"), stated.pop("trained_on_neighbors")
+        who = f"the {near} nearest anchors of each twin" if near else "all anchors"
+        stated["predict with"] = who + "; trained on neighbours" * trained
+        stated["hidden"] = ", ".join(map(str, stated["hidden"]))
+    if found.pack is not None and len(found.pack.counts) > 1:
+        counts = ", ".join(map(str, found.pack.counts.tolist()))
+        stated["anchors"] = f"{stated['anchors']} (of each twin: {counts})"
+    summary |= stated
+    return summary | {f"{name} crc": _verdict(one) for name, one in found.checksums.items()}
+
+
+def _verdict(one: "Checksum") -> str:
+    if one.computed is None:
+        return f"{one.stored:08x} stored; the bytes it is of are not there"
+    verdict = "right" if one.fits else "wrong"
+    return f"{one.stored:08x} stored, {one.computed:08x} computed: {verdict}"
+
+
+def _safe(value: Any) -> str:
+    """Show what a file says on one line, whatever it holds."""
+    if isinstance(value, str) and value.isprintable():
+        return value
+    return json.dumps(value)
