@@ -72,6 +72,7 @@ typedef struct twin_model {
     twin_flash anchors;
     twin_flash targets;
     uint32_t twin_size;    /* bytes of one twin in the pack */
+    uint16_t anchor_size;  /* bytes of the features of one anchor in the pack */
     uint16_t features;     /* numbers in a query */
     uint16_t hidden[3];    /* widths of the hidden layers */
     uint16_t twin_count;   /* networks */
@@ -98,25 +99,25 @@ typedef struct twin_raw {
     uint16_t count; /* estimates so far */
 } twin_raw;
 
-/* A prediction in progress: twin_begin fills it, twin_step carries it on. None of your business
- * inside. It points to model and scratch. */
+/* A prediction in progress: twin_begin fills it, twin_step carries it on. It points to model and
+ * scratch. What is inside is the library's business. */
 typedef struct twin_run {
     const twin_model *model;
-    int16_t *query;
-    void *partial;
-    void *block[2];
-    uint64_t *nearest;
-    int32_t *members;
-    uint64_t squares;
+    int16_t *query;    /* the quantised query */
+    void *partial;     /* its share in the first layer */
+    void *block[2];    /* activations of the layers but the last */
+    uint64_t *nearest; /* numbers of the anchors that predict, where not all do */
+    int32_t *members;  /* the caller's, or NULL */
+    int64_t sum;       /* of the estimates */
     int64_t deviations;
-    int64_t sum;
-    int32_t reference;
-    uint16_t count;
-    uint16_t twin;
-    uint16_t anchor;
-    uint16_t position;
-    uint16_t chosen;
-    uint16_t owned;
+    uint64_t squares;
+    int32_t reference; /* the first estimate, from which deviations count */
+    unsigned count;    /* estimates so far */
+    unsigned twin;     /* twins begun */
+    unsigned before;   /* anchors of the twins before this one */
+    unsigned owned;    /* anchors of this twin */
+    unsigned chosen;   /* those of them that predict */
+    unsigned position; /* those of them that did */
 } twin_run;
 
 /* Check a pack of `size` bytes and fill `model`. Nothing of the pack is used before all of it was

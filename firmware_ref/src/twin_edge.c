@@ -8,8 +8,6 @@
 
 #if TWIN_FLOAT
 
-#include <string.h>
-
 #ifdef __FAST_MATH__
 #error "-ffast-math changes the bits of predictions"
 #endif
@@ -17,7 +15,7 @@
 static float twin_f32(twin_flash at) {
     uint32_t bits = twin_u32(at);
     float value;
-    memcpy(&value, &bits, sizeof value);
+    TWIN_COPY(&value, &bits, sizeof value);
     return value;
 }
 
@@ -27,28 +25,28 @@ static float twin_rounded(float value) {
 }
 
 /* To the nearest integer, halves away from zero, limited to what a feature can be. */
-static int16_t twin_quantise(float t) {
-    int32_t whole;
-    float rest;
+static int32_t twin_quantise(float t) {
+    int32_t twice;
     if (t >= TWIN_LARGEST)
         return TWIN_LARGEST;
     if (t <= -TWIN_LARGEST)
         return -TWIN_LARGEST;
-    whole = (int32_t)t;
-    rest = t - (float)whole; /* exact */
-    return (int16_t)(rest >= 0.5f ? whole + 1 : rest <= -0.5f ? whole - 1 : whole);
+    twice = (int32_t)(t + t); /* the sum is exact, and so is what decides: halves are whole now */
+    return (twice + (twice < 0 ? -1 : 1)) / 2;
 }
 
 twin_status twin_begin(twin_run *run, const twin_model *model, void *scratch, uint32_t size,
                        const float *x, int32_t *members) {
     twin_status status = twin_start(run, model, scratch, size, members);
-    uint16_t i;
+    twin_flash scaling = model->scaling;
+    unsigned i;
     for (i = 0; i < model->features && !status; i++) {
-        twin_flash scaling = model->scaling + 8 * (uint32_t)i;
-        if (x[i] != x[i])
+        float t = twin_rounded(x[i] - twin_f32(scaling));
+        t = twin_rounded(t * twin_f32(scaling + 4));
+        if (t != t) /* only where x is: the pack's numbers are finite */
             return TWIN_ERROR_QUERY;
-        run->query[i] = twin_quantise(
-            twin_rounded(twin_rounded(x[i] - twin_f32(scaling)) * twin_f32(scaling + 4)));
+        run->query[i] = (int16_t)twin_quantise(t);
+        scaling += 8;
     }
     return status;
 }
@@ -64,8 +62,7 @@ void twin_read(const twin_run *run, twin_prediction *out) {
     twin_raw raw;
     twin_read_raw(run, &raw);
     out->mean = twin_target(model, raw.mean);
-    out->spread =
-        raw.count ? twin_rounded(twin_rounded((float)raw.root) * gain) / (float)raw.count : 0;
+    out->spread = twin_rounded((float)raw.root * gain) / (float)(raw.count ? raw.count : 1);
 }
 
 twin_status twin_predict(const twin_model *model, void *scratch, uint32_t size, const float *x,

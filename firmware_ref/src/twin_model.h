@@ -12,14 +12,15 @@ uint32_t twin_crc(twin_flash at, uint32_t size, uint32_t zero);
 /* Faults 12 to 19 of FORMAT.md, section 8: the numbers in the sections. */
 twin_status twin_check(const twin_model *model);
 
-/* Whether all bytes from `at` up to `end` are zero. */
-int twin_is_zero(twin_flash at, twin_flash end);
+/* Sum of the magnitudes of the i8, or where `wide` i16, from `at` up to `end`; of what should be
+ * zero it is zero. */
+uint32_t twin_sum(twin_flash at, twin_flash end, unsigned wide);
 
 /* Describe hidden layer `depth` of the twin at `record`; returns what lies behind it: the next
  * layer, or the output's weights. `at` is its place: behind the head, or behind the layer before.
  */
 twin_flash twin_layer_at(twin_layer *layer, const twin_model *model, twin_flash record,
-                         twin_flash at, uint8_t depth);
+                         twin_flash at, unsigned depth);
 
 /* Bytes in the head of a twin, in front of its first layer, and where things are in it. */
 #define TWIN_HEAD            16
@@ -32,15 +33,19 @@ static inline uint32_t twin_row(const twin_model *model, uint16_t n) {
     return twin_align(n, 4) << model->wide;
 }
 
-/* Put the numbers of the `count` of `owned` anchors at `anchors` that are nearest to the query into
- * `found`, in ascending order. */
+/* How many of a twin's anchors predict. */
+static inline unsigned twin_choose(const twin_model *model, unsigned owned) {
+    return model->neighbours && model->neighbours < owned ? model->neighbours : owned;
+}
+
+/* Put the numbers of the `chosen` of `owned` anchors at `anchors` that are nearest to the query
+ * into `found`, in ascending order. */
 #if TWIN_NEIGHBOURS
-void twin_nearest(const twin_model *model, const int16_t *query, twin_flash anchors, uint16_t owned,
-                  uint16_t count, uint64_t *found);
+void twin_nearest(const twin_model *model, const int16_t *query, twin_flash anchors, unsigned owned,
+                  unsigned chosen, uint64_t *found);
 #endif
 
-/* Lay out the scratch and start at the first twin; the query is in run->query already once this was
- * called with a scratch that is large enough. */
+/* Lay out the scratch and start in front of the first twin. The query goes to run->query. */
 twin_status twin_start(twin_run *run, const twin_model *model, void *scratch, uint32_t size,
                        int32_t *members);
 

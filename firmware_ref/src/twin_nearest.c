@@ -10,7 +10,7 @@ enum { NUMBER_BITS = 12 };
 
 static uint64_t twin_distance(const twin_model *model, const int16_t *query, twin_flash anchor) {
     uint64_t sum = 0;
-    uint16_t i;
+    unsigned i;
     for (i = 0; i < model->features; i++) {
         int32_t step = (int32_t)query[i] - twin_i16(anchor);
         uint32_t size = step < 0 ? 0 - (uint32_t)step : (uint32_t)step;
@@ -21,10 +21,10 @@ static uint64_t twin_distance(const twin_model *model, const int16_t *query, twi
 }
 
 /* Let the key at `at` sink in a heap of `count` keys with the largest on top. */
-static void twin_sink(uint64_t *heap, uint16_t count, uint16_t at) {
+static void twin_sink(uint64_t *heap, unsigned count, unsigned at) {
     uint64_t key = heap[at];
-    uint16_t below;
-    while ((below = (uint16_t)(2 * at + 1)) < count) {
+    unsigned below;
+    while ((below = 2 * at + 1) < count) {
         if (below + 1 < count && heap[below + 1] > heap[below])
             below++;
         if (heap[below] <= key)
@@ -35,31 +35,31 @@ static void twin_sink(uint64_t *heap, uint16_t count, uint16_t at) {
     heap[at] = key;
 }
 
-static void twin_heap(uint64_t *heap, uint16_t count) {
-    uint16_t at;
-    for (at = (uint16_t)(count / 2); at-- > 0;)
+static void twin_heap(uint64_t *heap, unsigned count) {
+    unsigned at;
+    for (at = count / 2; at-- > 0;)
         twin_sink(heap, count, at);
 }
 
-void twin_nearest(const twin_model *model, const int16_t *query, twin_flash anchors, uint16_t owned,
-                  uint16_t count, uint64_t *found) {
-    uint16_t i;
+void twin_nearest(const twin_model *model, const int16_t *query, twin_flash anchors, unsigned owned,
+                  unsigned chosen, uint64_t *found) {
+    unsigned i;
     for (i = 0; i < owned; i++) {
         uint64_t key = twin_distance(model, query, anchors) << NUMBER_BITS | i;
-        anchors += 2 * twin_align(model->features, 4);
-        if (i < count) {
+        anchors += model->anchor_size;
+        if (i < chosen) {
             found[i] = key;
-            if (i + 1 == count)
-                twin_heap(found, count);
+            if (i + 1 == chosen)
+                twin_heap(found, chosen);
         } else if (key < found[0]) {
             found[0] = key;
-            twin_sink(found, count, 0);
+            twin_sink(found, chosen, 0);
         }
     }
-    for (i = 0; i < count; i++)
+    for (i = 0; i < chosen; i++)
         found[i] &= ((uint64_t)1 << NUMBER_BITS) - 1;
-    twin_heap(found, count);
-    for (i = count; i-- > 1;) {
+    twin_heap(found, chosen);
+    for (i = chosen; i-- > 1;) {
         uint64_t largest = found[0];
         found[0] = found[i];
         found[i] = largest;

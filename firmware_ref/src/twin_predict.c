@@ -4,66 +4,55 @@
 #include "twin_model.h"
 
 /* Estimates further apart than this count as this far. */
-#define FAR_APART ((int64_t)1048575)
+#define FAR_APART ((int32_t)1048575)
 
-/* How many of a twin's anchors predict. */
-static uint16_t twin_choose(const twin_model *model, uint16_t owned) {
-    return model->neighbours && model->neighbours < owned ? model->neighbours : owned;
-}
-
-enum { NEAREST, PARTIAL, BLOCKS, QUERY = BLOCKS + 2, END, PLACES };
-
-/* Where everything in the scratch begins. */
-static void twin_lay_out(const twin_model *model, uint32_t *place) {
+/* Lay out the scratch from `start` on, an address; returns its size. */
+static uint32_t twin_lay_out(twin_run *run, const twin_model *model, uintptr_t start) {
     const twin_kernel *kernel = model->kernel;
-    uint32_t bytes[END] = {0};
-    uint16_t i;
+    uint32_t at = 0, align = kernel->align;
+    unsigned i;
+#if TWIN_NEIGHBOURS
     for (i = 0; i < model->twin_count; i++) {
-        uint16_t owned = twin_u16(model->counts + 2 * i), chosen = twin_choose(model, owned);
+        unsigned owned = twin_u16(model->counts + 2 * i), chosen = twin_choose(model, owned);
         if (chosen < owned)
-            bytes[NEAREST] = 8 * (uint32_t)chosen;
+            at = twin_align(8 * (uint32_t)chosen, align);
     }
-    bytes[PARTIAL] = (uint32_t)kernel->partial_bytes * model->hidden[0];
-    for (i = 0; i + 1 < model->layers; i++)
-        bytes[BLOCKS + i] = kernel->block_bytes * twin_align(model->hidden[i], kernel->unit);
-    bytes[QUERY] = 2 * twin_align(model->features, 4);
-    place[0] = 0;
-    for (i = 0; i < END; i++)
-        place[i + 1] = place[i] + twin_align(bytes[i], kernel->align);
+#endif
+    run->nearest = (uint64_t *)start;
+    run->partial = (void *)(start + at);
+    at += twin_align((uint32_t)kernel->partial_bytes * model->hidden[0], align);
+    for (i = 0; i + 1 < model->layers; i++) {
+        run->block[i] = (void *)(start + at);
+        at += twin_align(kernel->block_bytes * twin_align(model->hidden[i], kernel->unit), align);
+    }
+    run->query = (int16_t *)(start + at);
+    return at + model->anchor_size;
 }
 
 uint32_t twin_scratch_size(const twin_model *model) {
-    uint32_t place[PLACES];
-    twin_lay_out(model, place);
-    return place[END] + model->kernel->align - 1u; /* whatever its start is aligned to */
+    twin_run nobodys;
+    return twin_lay_out(&nobodys, model, 0) + model->kernel->align - 1u;
 }
 
 twin_status twin_start(twin_run *run, const twin_model *model, void *scratch, uint32_t size,
                        int32_t *members) {
-    uint8_t *start = (uint8_t *)scratch;
-    uint32_t place[PLACES], align = model->kernel->align;
-    uint16_t i;
+    uintptr_t spare = (0 - (uintptr_t)scratch) & (model->kernel->align - 1u);
+    unsigned i;
     if (size < twin_scratch_size(model))
         return TWIN_ERROR_SCRATCH;
-    twin_lay_out(model, place);
-    start += (0 - (uintptr_t)start) & (align - 1);
+    twin_lay_out(run, model, (uintptr_t)scratch + spare);
     run->model = model;
-    run->nearest = (uint64_t *)(void *)(start + place[NEAREST]);
-    run->partial = start + place[PARTIAL];
-    run->block[0] = start + place[BLOCKS];
-    run->block[1] = start + place[BLOCKS + 1];
-    run->query = (int16_t *)(void *)(start + place[QUERY]);
     run->members = members;
-    run->squares = 0;
-    run->deviations = 0;
     run->sum = 0;
+    run->deviations = 0;
+    run->squares = 0;
     run->reference = 0;
     run->count = 0;
-    run->twin = UINT16_MAX; /* so that the first step begins twin 0 */
-    run->anchor = 0;
-    run->position = 0;
-    run->chosen = 0;
+    run->twin = 0;
+    run->before = 0;
     run->owned = 0;
+    run->chosen = 0;
+    run->position = 0;
     for (i = model->features; i % 4; i++)
         run->query[i] = 0;
     return TWIN_OK;
@@ -72,7 +61,7 @@ twin_status twin_start(twin_run *run, const twin_model *model, void *scratch, ui
 twin_status twin_begin_raw(twin_run *run, const twin_model *model, void *scratch, uint32_t size,
                            const int16_t *query, int32_t *members) {
     twin_status status = twin_start(run, model, scratch, size, members);
-    uint16_t i;
+    unsigned i;
     for (i = 0; i < model->features && !status; i++) {
         if (query[i] == INT16_MIN)
             return TWIN_ERROR_QUERY;
@@ -81,100 +70,101 @@ twin_status twin_begin_raw(twin_run *run, const twin_model *model, void *scratch
     return status;
 }
 
-static twin_flash twin_record(const twin_run *run) {
-    return run->model->twins + run->twin * run->model->twin_size;
-}
-
-static void twin_next_twin(twin_run *run) {
-    const twin_model *model = run->model;
-    run->twin++;
-    run->anchor = (uint16_t)(run->anchor + run->owned);
-    run->owned = twin_u16(model->counts + 2 * (uint32_t)run->twin);
-    run->chosen = twin_choose(model, run->owned);
-    run->position = 0;
-#if TWIN_NEIGHBOURS
-    if (run->chosen < run->owned)
-        twin_nearest(model, run->query,
-                     model->anchors + run->anchor * 2 * twin_align(model->features, 4), run->owned,
-                     run->chosen, run->nearest);
-#endif
-    if (model->kernel->partial_bytes) {
-        twin_flash record = twin_record(run);
-        twin_layer layer;
-        twin_layer_at(&layer, model, record, record + TWIN_HEAD, 0);
-        model->kernel->query(&layer, run->query, run->partial);
-    }
+/* Features of anchor `number`. */
+static twin_flash twin_features(const twin_model *model, uint32_t number) {
+    return model->anchors + number * model->anchor_size;
 }
 
 /* Number of the anchor that predicts at this position. */
-static uint32_t twin_anchor_at(const twin_run *run, uint16_t position) {
+static uint32_t twin_number(const twin_run *run, unsigned position) {
 #if TWIN_NEIGHBOURS
     if (run->chosen < run->owned)
-        return run->anchor + (uint32_t)run->nearest[position];
+        return run->before + (uint32_t)run->nearest[position];
 #endif
-    return (uint32_t)run->anchor + position;
+    return (uint32_t)run->before + position;
+}
+
+static void twin_next_twin(twin_run *run, twin_layer *layer) {
+    const twin_model *model = run->model;
+    twin_flash record = model->twins + run->twin * model->twin_size;
+    run->before += run->owned;
+    run->owned = twin_u16(model->counts + 2 * run->twin);
+    run->chosen = twin_choose(model, run->owned);
+    run->position = 0;
+    run->twin++;
+#if TWIN_NEIGHBOURS
+    if (run->chosen < run->owned)
+        twin_nearest(model, run->query, twin_features(model, run->before), run->owned, run->chosen,
+                     run->nearest);
+#endif
+    twin_layer_at(layer, model, record, record + TWIN_HEAD, 0);
+    if (model->kernel->partial_bytes)
+        model->kernel->query(layer, run->query, run->partial);
 }
 
 static void twin_take(twin_run *run, int32_t estimate) {
-    int64_t d;
+    int64_t apart;
+    int32_t d;
     if (!run->count)
         run->reference = estimate;
     if (run->members)
         run->members[run->count] = estimate;
     run->count++;
     run->sum += estimate;
-    d = (int64_t)estimate - run->reference;
-    d = d > FAR_APART ? FAR_APART : d < -FAR_APART ? -FAR_APART : d;
+    apart = (int64_t)estimate - run->reference;
+    d = apart > FAR_APART ? FAR_APART : apart < -FAR_APART ? -FAR_APART : (int32_t)apart;
     run->deviations += d;
-    run->squares += (uint64_t)(d * d);
+    run->squares += (uint64_t)((int64_t)d * d);
 }
 
 /* The next `count` anchors of this twin, at most a block of them. */
-static void twin_evaluate(twin_run *run, uint8_t count) {
+static void twin_evaluate(twin_run *run, unsigned count, twin_layer *layer) {
     const twin_model *model = run->model;
     const twin_kernel *kernel = model->kernel;
-    twin_flash record = twin_record(run), at = record + TWIN_HEAD;
-    uint32_t number[TWIN_BLOCK], row = 2 * twin_align(model->features, 4);
-    int32_t difference[TWIN_BLOCK], multiplier = twin_i16(record + TWIN_HEAD_MULTIPLIER);
-    uint8_t shift = twin_u8(record + TWIN_HEAD_SHIFT), i, depth;
+    twin_flash record = model->twins + (run->twin - 1) * model->twin_size, at = record + TWIN_HEAD;
+    int32_t difference[TWIN_BLOCK];
+    unsigned i, depth;
     twin_pairs pairs;
     pairs.query = run->query;
     pairs.partial = run->partial;
-    pairs.count = count;
+    pairs.count = (uint8_t)count;
     for (i = 0; i < kernel->pairs; i++) {
-        number[i] = twin_anchor_at(run, (uint16_t)(run->position + (i < count ? i : 0)));
-        pairs.anchor[i] = model->anchors + number[i] * row;
+        unsigned position = run->position + (i < count ? i : 0);
+        pairs.anchor[i] = twin_features(model, twin_number(run, position));
         difference[i] = 0;
     }
     for (depth = 0; depth < model->layers; depth++) {
         void *out = depth + 1 < model->layers ? run->block[depth] : 0;
-        twin_layer layer;
-        at = twin_layer_at(&layer, model, record, at, depth);
+        at = twin_layer_at(layer, model, record, at, depth);
         if (depth)
-            kernel->further(&layer, run->block[depth - 1], out, difference);
+            kernel->further(layer, run->block[depth - 1], out, difference);
         else
-            kernel->first(&layer, &pairs, out, difference);
+            kernel->first(layer, &pairs, out, difference);
     }
-    for (i = 0; i < count; i++)
-        twin_take(run, twin_rsh(twin_mulw(difference[i], multiplier), shift) +
-                           twin_i32(model->targets + 4 * number[i]));
-    run->position = (uint16_t)(run->position + count);
+    for (i = 0; i < count; i++) {
+        int32_t sum = twin_mulw(difference[i], twin_i16(record + TWIN_HEAD_MULTIPLIER));
+        twin_take(run, twin_rsh(sum, twin_u8(record + TWIN_HEAD_SHIFT)) +
+                           twin_i32(model->targets + 4 * twin_number(run, run->position)));
+        run->position++;
+    }
 }
 
 uint16_t twin_step(twin_run *run, uint16_t anchors) {
-    uint16_t total = run->model->members;
-    while (anchors && run->count < total) {
-        uint16_t most = run->model->kernel->pairs;
+    unsigned left = run->model->members - run->count;
+    unsigned stop = anchors < left ? left - anchors : 0; /* where so many are left */
+    twin_layer layer;
+    while (left > stop) {
+        unsigned most = run->model->kernel->pairs;
         if (run->position == run->chosen)
-            twin_next_twin(run);
-        if (most > anchors)
-            most = anchors;
+            twin_next_twin(run, &layer);
+        if (most > left - stop)
+            most = left - stop;
         if (most > run->chosen - run->position)
-            most = (uint16_t)(run->chosen - run->position);
-        twin_evaluate(run, (uint8_t)most);
-        anchors = (uint16_t)(anchors - most);
+            most = run->chosen - run->position;
+        twin_evaluate(run, most, &layer);
+        left -= most;
     }
-    return (uint16_t)(total - run->count);
+    return (uint16_t)left;
 }
 
 /* a / n rounded down, for a below 2^48 and n below 2^14, in digits of 16 bits: a 64-bit division is
@@ -189,26 +179,24 @@ static uint32_t twin_divide(uint64_t a, uint32_t n) {
 
 /* The largest s with s * s <= a, bit by bit. */
 static uint32_t twin_root(uint64_t a) {
-    uint64_t bit = (uint64_t)1 << 62, root = 0;
-    for (; bit; bit >>= 2) {
-        uint64_t next = root + bit;
-        root >>= 1;
-        if (a >= next) {
-            a -= next;
-            root += bit;
-        }
-    }
-    return (uint32_t)root;
+    uint32_t root = 0, bit;
+    for (bit = (uint32_t)1 << 31; bit; bit >>= 1)
+        if ((uint64_t)(root | bit) * (root | bit) <= a)
+            root |= bit;
+    return root;
 }
 
 void twin_read_raw(const twin_run *run, twin_raw *out) {
-    uint32_t n = run->count;
-    uint64_t size = run->sum < 0 ? 0 - (uint64_t)run->sum : (uint64_t)run->sum;
-    uint64_t off = run->deviations < 0 ? 0 - (uint64_t)run->deviations : (uint64_t)run->deviations;
-    int32_t mean = n ? (int32_t)twin_divide(2 * size + n, 2 * n) : 0;
-    out->mean = run->sum < 0 ? -mean : mean;
-    out->root = twin_root(n * run->squares - off * off);
-    out->count = run->count;
+    uint32_t n = run->count, mean;
+    uint64_t sum = (uint64_t)run->sum;
+    /* Below 2^32, so the low half of the magnitude is all of it. */
+    uint32_t off = (uint32_t)(run->deviations < 0 ? -run->deviations : run->deviations);
+    if (run->sum < 0)
+        sum = 0 - sum;
+    mean = n ? twin_divide(2 * sum + n, 2 * n) : 0;
+    out->mean = (int32_t)(run->sum < 0 ? 0 - mean : mean);
+    out->root = twin_root(n * run->squares - (uint64_t)off * off);
+    out->count = (uint16_t)n;
 }
 
 twin_status twin_predict_raw(const twin_model *model, void *scratch, uint32_t size,

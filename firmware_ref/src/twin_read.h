@@ -8,6 +8,13 @@
 
 #include "twin.h"
 
+#if defined(__GNUC__)
+#define TWIN_COPY __builtin_memcpy
+#else
+#include <string.h>
+#define TWIN_COPY memcpy
+#endif
+
 #if TWIN_FLASH
 #include <avr/pgmspace.h>
 #endif
@@ -39,12 +46,12 @@ static inline uint8_t twin_u8(twin_flash at) {
 #if defined(__GNUC__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 static inline uint16_t twin_u16(twin_flash at) {
     uint16_t value;
-    __builtin_memcpy(&value, __builtin_assume_aligned(at, 2), sizeof value);
+    TWIN_COPY(&value, __builtin_assume_aligned(at, 2), sizeof value);
     return value;
 }
 static inline uint32_t twin_u32(twin_flash at) {
     uint32_t value;
-    __builtin_memcpy(&value, __builtin_assume_aligned(at, 4), sizeof value);
+    TWIN_COPY(&value, __builtin_assume_aligned(at, 4), sizeof value);
     return value;
 }
 #else

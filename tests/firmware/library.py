@@ -10,7 +10,7 @@ from twinedge.pack import Reason
 
 FIRMWARE = Path(__file__).parents[2] / "firmware_ref"
 SOURCES = sorted((FIRMWARE / "src").rglob("*.c"))
-WARNINGS = "-pedantic -Wall -Wextra -Wconversion -Wshadow -Werror".split()
+WARNINGS = ["-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
 
 MISTAKES = ("alignment", "unsupported", "scratch", "query")
 STATUSES = ("ok", *(reason.value for reason in Reason), *MISTAKES)  # number n stands for status -n
@@ -33,6 +33,7 @@ class Model(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in ("kernel", "scaling", "twins", "curve")),
         *((name, ctypes.c_void_p) for name in ("counts", "anchors", "targets")),
         ("twin_size", ctypes.c_uint32),
+        ("anchor_size", ctypes.c_uint16),
         ("features", ctypes.c_uint16),
         ("hidden", ctypes.c_uint16 * 3),
         *((name, ctypes.c_uint16) for name in ("twin_count", "anchor_count", "neighbours")),

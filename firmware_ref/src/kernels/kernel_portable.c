@@ -8,8 +8,12 @@
 #include "plain.h"
 
 const twin_kernel twin_kernel_portable = {
-    PAIRS,       1,
-    8,           TWIN_PARTIAL ? 8 : 0,
-    2 * COLUMNS, TWIN_PARTIAL ? plain_query : 0,
-    plain_first, plain_further,
+    PAIRS,                          /* pairs */
+    4,                              /* unit */
+    8,                              /* align */
+    TWIN_PARTIAL ? 8 : 0,           /* partial_bytes */
+    2 * COLUMNS,                    /* block_bytes */
+    TWIN_PARTIAL ? plain_query : 0, /* query */
+    plain_first,                    /* first */
+    plain_further,                  /* further */
 };

@@ -4,7 +4,8 @@
  *     PAIRS          pairs in a block
  *     PLACE(i, c)    where activation i of column c is, in int16 from the start of the block
  *
- * Column 2 j is (query, anchor j), column 2 j + 1 (anchor j, query). Functions are static. */
+ * Column 2 j is (query, anchor j), column 2 j + 1 (anchor j, query). A block has a multiple of four
+ * activations; those beyond the width are zero. Functions are static. */
 
 #ifndef TWIN_KERNELS_PLAIN_H
 #define TWIN_KERNELS_PLAIN_H
@@ -14,17 +15,25 @@
 
 #define COLUMNS (2 * PAIRS)
 
-/* Weight number i of a row. */
-static inline int32_t plain_weight(const twin_layer *layer, twin_flash row, uint32_t i) {
-#if TWIN_INT16
-    if (layer->wide)
-        return twin_i16(row + 2 * i);
+/* A loop over columns whose sums are to stay in registers, and a function that is to be compiled
+ * for each width of weights by itself. */
+#if defined(__clang__)
+#define EACH_COLUMN _Pragma("unroll") for (c = 0; c < COLUMNS; c++)
+#define INLINE      static inline __attribute__((always_inline))
+#elif defined(__GNUC__)
+#define EACH_COLUMN _Pragma("GCC unroll 16") for (c = 0; c < COLUMNS; c++)
+#define INLINE      static inline __attribute__((always_inline))
+#else
+#define EACH_COLUMN for (c = 0; c < COLUMNS; c++)
+#define INLINE      static inline
 #endif
-    (void)layer;
-    return twin_i8(row + i);
+
+/* Weight number i of a row. */
+static inline int32_t plain_weight(twin_flash row, uint32_t i, unsigned wide) {
+    return wide ? twin_i16(row + 2 * i) : twin_i8(row + i);
 }
 
-/* Activation of output o from its sum. */
+/* Activation of an output from its sum. */
 static inline int32_t plain_activate(const twin_layer *layer, int32_t sum, int32_t multiplier) {
     int32_t z = twin_sat(twin_rsh(twin_mulw(sum, multiplier), layer->shift));
     int32_t h = z > 0 ? z : 0;
@@ -39,7 +48,7 @@ static inline int32_t plain_activate(const twin_layer *layer, int32_t sum, int32
 static inline void plain_finish(const twin_layer *layer, uint32_t o, const int32_t *sum,
                                 int16_t *out, int32_t *difference) {
     int32_t multiplier = twin_i16(layer->multiplier + 2 * o), h[COLUMNS];
-    uint8_t c;
+    unsigned c;
     for (c = 0; c < COLUMNS; c++)
         h[c] = plain_activate(layer, sum[c], multiplier);
     if (out) {
@@ -52,12 +61,21 @@ static inline void plain_finish(const twin_layer *layer, uint32_t o, const int32
     }
 }
 
+/* Zeros up to a multiple of four, where there is a layer to read them. */
+static inline void plain_pad(const twin_layer *layer, int16_t *out) {
+    uint32_t o;
+    unsigned c;
+    for (o = layer->outputs; out && o % 4; o++)
+        for (c = 0; c < COLUMNS; c++)
+            out[PLACE(o, c)] = 0;
+}
+
 /* A q, or B q. */
 static inline int32_t plain_of_query(const twin_layer *layer, twin_flash row, const int16_t *q) {
     int32_t sum = 0;
-    uint16_t i;
+    uint32_t i;
     for (i = 0; i < layer->inputs; i++)
-        sum += plain_weight(layer, row, i) * q[i];
+        sum += plain_weight(row, i, layer->wide) * q[i];
     return sum;
 }
 
@@ -78,8 +96,8 @@ static inline void plain_of_anchor(const twin_layer *layer, twin_flash a, twin_f
     uint32_t i;
     for (i = 0; i < layer->inputs; i++) {
         int32_t feature = twin_i16(anchor + 2 * i);
-        sum[0] += plain_weight(layer, b, i) * feature;
-        sum[1] += plain_weight(layer, a, i) * feature;
+        sum[0] += plain_weight(b, i, layer->wide) * feature;
+        sum[1] += plain_weight(a, i, layer->wide) * feature;
     }
 }
 
@@ -89,7 +107,7 @@ static inline void plain_first(const twin_layer *layer, const twin_pairs *pairs,
     uint32_t o;
     for (o = 0; o < layer->outputs; o++) {
         int32_t sum[COLUMNS], of_query[2];
-        uint8_t c;
+        unsigned c;
 #if TWIN_PARTIAL
         of_query[0] = ((const int32_t *)pairs->partial)[2 * o];
         of_query[1] = ((const int32_t *)pairs->partial)[2 * o + 1];
@@ -98,34 +116,51 @@ static inline void plain_first(const twin_layer *layer, const twin_pairs *pairs,
         of_query[0] = bias + plain_of_query(layer, a, pairs->query);
         of_query[1] = bias + plain_of_query(layer, b, pairs->query);
 #endif
-        for (c = 0; c < COLUMNS; c++)
-            sum[c] = of_query[c & 1];
-        for (c = 0; c < PAIRS; c++)
+        for (c = 0; c < PAIRS; c++) {
+            sum[2 * c] = of_query[0];
+            sum[2 * c + 1] = of_query[1];
             plain_of_anchor(layer, a, b, pairs->anchor[c], sum + 2 * c);
+        }
         plain_finish(layer, o, sum, (int16_t *)out, difference);
         a += layer->row;
         b += layer->row;
     }
+    plain_pad(layer, (int16_t *)out);
+}
+
+/* Sums of one output of a further layer. */
+INLINE void plain_sums(const twin_layer *layer, twin_flash row, int32_t bias, const int16_t *h,
+                       int32_t *sums, unsigned wide) {
+    int32_t sum[COLUMNS];
+    uint32_t i, inputs = layer->inputs;
+    unsigned c;
+    EACH_COLUMN sum[c] = bias;
+    for (i = 0; i < inputs; i += 4) {
+        int32_t w0 = plain_weight(row, i, wide), w1 = plain_weight(row, i + 1, wide);
+        int32_t w2 = plain_weight(row, i + 2, wide), w3 = plain_weight(row, i + 3, wide);
+        EACH_COLUMN sum[c] += w0 * h[PLACE(i, c)];
+        EACH_COLUMN sum[c] += w1 * h[PLACE(i + 1, c)];
+        EACH_COLUMN sum[c] += w2 * h[PLACE(i + 2, c)];
+        EACH_COLUMN sum[c] += w3 * h[PLACE(i + 3, c)];
+    }
+    EACH_COLUMN sums[c] = sum[c];
 }
 
 static inline void plain_further(const twin_layer *layer, const void *in, void *out,
                                  int32_t *difference) {
     const int16_t *h = (const int16_t *)in;
     twin_flash row = layer->weights;
-    uint32_t o, i;
+    uint32_t o;
     for (o = 0; o < layer->outputs; o++) {
         int32_t sum[COLUMNS], bias = twin_i32(layer->bias + 4 * o);
-        uint8_t c;
-        for (c = 0; c < COLUMNS; c++)
-            sum[c] = bias;
-        for (i = 0; i < layer->inputs; i++) {
-            int32_t weight = plain_weight(layer, row, i);
-            for (c = 0; c < COLUMNS; c++)
-                sum[c] += weight * h[PLACE(i, c)];
-        }
+        if (TWIN_INT16 && layer->wide)
+            plain_sums(layer, row, bias, h, sum, 1);
+        else
+            plain_sums(layer, row, bias, h, sum, 0);
         plain_finish(layer, o, sum, (int16_t *)out, difference);
         row += layer->row;
     }
+    plain_pad(layer, (int16_t *)out);
 }
 
 #endif
