@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from twinedge.errors import InputError as InputError
     from twinedge.learn import AnnRegressor as AnnRegressor
     from twinedge.learn import EnsembleRegressor as EnsembleRegressor
+    from twinedge.learn import TwinnedRegressor as TwinnedRegressor
     from twinedge.learn import TwinRegressor as TwinRegressor
 
 _HOMES = {
@@ -21,9 +22,17 @@ _HOMES = {
     "EnsembleRegressor": "twinedge.learn",
     "InputError": "twinedge.errors",
     "TwinRegressor": "twinedge.learn",
+    "TwinnedRegressor": "twinedge.learn",
 }
 
-__all__ = ["AnnRegressor", "EnsembleRegressor", "InputError", "TwinRegressor", "__version__"]
+__all__ = [
+    "AnnRegressor",
+    "EnsembleRegressor",
+    "InputError",
+    "TwinRegressor",
+    "TwinnedRegressor",
+    "__version__",
+]
 
 
 def __getattr__(name: str) -> Any:

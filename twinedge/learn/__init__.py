@@ -2,6 +2,7 @@
 
 from twinedge.learn.ann import AnnRegressor
 from twinedge.learn.ensemble import EnsembleRegressor
+from twinedge.learn.forest import TwinnedRegressor
 from twinedge.learn.twin import TwinRegressor
 
-__all__ = ["AnnRegressor", "EnsembleRegressor", "TwinRegressor"]
+__all__ = ["AnnRegressor", "EnsembleRegressor", "TwinRegressor", "TwinnedRegressor"]

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from twinedge.learn.estimator import NetworkRegressor, Validation
 from twinedge.learn.network import Architecture, FloatArray
+from twinedge.learn.parameters import seed_of
 from twinedge.learn.scaling import Scaling
 from twinedge.learn.tasks import PointTask
 
@@ -74,7 +75,7 @@ class AnnRegressor(NetworkRegressor):
         resume: bool = False,
     ) -> "AnnRegressor":
         """Train on these points; parameters as in ``TwinRegressor.fit``."""
-        seed = self._seed()
+        seed = seed_of(self.random_state)
         train, held = self._prepare(X, y, validation, seed)
         task = PointTask(**self._scale(train, held))
         choice = self._choose(task, networks=1, seed=seed, checkpoint=checkpoint, resume=resume)

@@ -12,8 +12,6 @@ from twinedge.learn.estimator import Validation
 from twinedge.learn.network import FloatArray
 from twinedge.learn.parameters import positive_integer
 
-_CHOSEN = ("activation", "learning_rate", "weight_decay", "steps")
-
 
 class EnsembleRegressor(RegressorMixin, BaseEstimator):
     """Mean of ``n`` models that differ in their random numbers alone.
@@ -22,7 +20,7 @@ class EnsembleRegressor(RegressorMixin, BaseEstimator):
 
     Parameters
     ----------
-    base : TwinRegressor or AnnRegressor
+    base : TwinRegressor, AnnRegressor or TwinnedRegressor
         The model to train ``n`` times.
     n : int, default=32
         Members.
@@ -41,19 +39,20 @@ class EnsembleRegressor(RegressorMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(
-        self, X: npt.ArrayLike, y: npt.ArrayLike, validation: Validation = None
+        self, X: npt.ArrayLike, y: npt.ArrayLike, validation: Validation = None, **options: Any
     ) -> "EnsembleRegressor":
-        """Train every member on the same points; parameters as in ``TwinRegressor.fit``."""
+        """Train every member on the same points; parameters are those of the base's ``fit``."""
         count = positive_integer("n", self.n)
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=count)
         self.members_: list[Any] = []
-        chosen: dict[str, Any] = {}
+        if validation is not None:
+            options["validation"] = validation
+        settled = self.base
         for seed in seeds:
-            member = clone(self.base).set_params(random_state=int(seed), **chosen)
-            member.fit(X, y, validation)
+            member = clone(settled).set_params(random_state=int(seed)).fit(X, y, **options)
             self.members_.append(member)
-            chosen = {name: getattr(member, f"{name}_") for name in _CHOSEN}
-            if member.interrupted_:
+            settled = member.settled()
+            if getattr(member, "interrupted_", False):
                 break
         self.n_features_in_ = member.n_features_in_
         return self

@@ -1,13 +1,11 @@
 """What the network regressors share: checking data, holding out validation rows, fitting."""
 
 from dataclasses import replace
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils import check_random_state
+from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_array, validate_data
 
 from twinedge.errors import InputError
@@ -31,6 +29,7 @@ Validation = tuple[Any, Any] | None
 # Parameters that leave a training as it is, so that it can be resumed with others; a
 # ``random_state`` acts through the seed drawn from it.
 _NOT_OF_THE_TRAINING = ("anchors", "random_state", "verbose")
+_CHOSEN = ("activation", "learning_rate", "weight_decay", "steps")
 
 
 class NetworkRegressor(RegressorMixin, BaseEstimator):
@@ -85,14 +84,6 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
             "hidden": widths("hidden", self.hidden),
         }
 
-    def _seed(self) -> int:
-        if isinstance(self.random_state, Integral):
-            return int(self.random_state) % (2**31 - 1)
-        try:
-            return int(check_random_state(self.random_state).randint(2**31 - 1))
-        except ValueError as error:
-            raise InputError(f"random_state={self.random_state!r} is not a seed") from error
-
     def _candidates(self) -> list[Candidate]:
         """Combine what the user fixed with everything left to choose."""
         activation = one_of("activation", self.activation, ("auto", *ACTIVATIONS))
@@ -146,6 +137,11 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
         self.trials_ = choice.trials
         self.interrupted_ = choice.interrupted
         return choice
+
+    def settled(self) -> Any:
+        """Return an unfitted copy with what was chosen in place of "auto"."""
+        chosen = {name: getattr(self, f"{name}_") for name in _CHOSEN}
+        return clone(self).set_params(**chosen)
 
     def rmse(self, X: Any, y: Any) -> float:
         """Root mean square error of the prediction, in units of the target."""

@@ -1,10 +1,13 @@
 """Nearest neighbours in scaled features, and the pairs a twin is trained on."""
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 from sklearn.neighbors import NearestNeighbors
 
 from twinedge.learn.network import FloatArray
+from twinedge.learn.parameters import one_of, positive_integer
 
 
 def nearest(points: FloatArray, queries: FloatArray, count: int) -> npt.NDArray[np.intp]:
@@ -31,3 +34,27 @@ def random_others(rows: int, count: int, seed: int) -> npt.NDArray[np.int32]:
         others = rng.choice(rows - 1, count, replace=False)
         partners[row] = others + (others >= row)
     return partners
+
+
+def partners_of(
+    x: FloatArray, pairs: Any, neighbors: Any, seed: int
+) -> npt.NDArray[np.int32] | None:
+    """Rows each point is paired with in training, ``(n, m)``; None for every row.
+
+    Parameters
+    ----------
+    x : array of shape (n, f)
+        Scaled training points.
+    pairs : "all", "neighbors" or int
+        Any two points; a point and its nearest; or a point and so many others at random.
+    neighbors : int
+        How many are nearest.
+    seed : int
+        Draws the others.
+    """
+    neighbors = positive_integer("neighbors", neighbors)
+    if not isinstance(pairs, str):
+        return random_others(len(x), positive_integer("pairs", pairs), seed)
+    if one_of("pairs", pairs, ("all", "neighbors")) == "all":
+        return None
+    return nearest_others(x, neighbors)

@@ -4,6 +4,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from twinedge.errors import InputError
 
@@ -35,6 +36,16 @@ def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
         return value
     words = ", ".join(map(repr, allowed))
     raise InputError(f"{name}={value!r} is not one of {words}")
+
+
+def seed_of(random_state: Any) -> int:
+    """Return a seed: the number given, or one drawn from the generator given."""
+    if isinstance(random_state, Integral):
+        return int(random_state) % (2**31 - 1)
+    try:
+        return int(check_random_state(random_state).randint(2**31 - 1))
+    except ValueError as error:
+        raise InputError(f"random_state={random_state!r} is not a seed") from error
 
 
 def is_auto(value: Any) -> bool:

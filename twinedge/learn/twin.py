@@ -12,10 +12,10 @@ from twinedge.learn.anchored import AnchoredRegressor, Anchors, Chosen
 from twinedge.learn.ann import AnnRegressor
 from twinedge.learn.dealing import deal
 from twinedge.learn.estimator import NetworkRegressor, Validation
-from twinedge.learn.neighbours import nearest_others, random_others
+from twinedge.learn.neighbours import partners_of
 from twinedge.learn.network import Architecture, FloatArray
 from twinedge.learn.pairwise import differences
-from twinedge.learn.parameters import one_of, positive_integer, row_number
+from twinedge.learn.parameters import positive_integer, row_number, seed_of
 from twinedge.learn.tasks import PairTask
 
 
@@ -137,11 +137,12 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         resume : bool
             Go on from what that folder holds.
         """
-        twins, seed = positive_integer("twins", self.twins), self._seed()
+        twins, seed = positive_integer("twins", self.twins), seed_of(self.random_state)
         train, held = self._prepare(X, y, validation, seed)
         deal(self.anchors, len(train[1]), twins)  # refused now, not after the training
         table = self._scale(train, held)
-        partners, neighbors = self._partners(table["x"][: len(train[1])], seed)
+        partners = partners_of(table["x"][: len(train[1])], self.pairs, self.neighbors, seed)
+        neighbors = self.neighbors if self.pairs == "neighbors" else None
         task = PairTask(**table, foldable=partners is None, partners=partners, neighbors=neighbors)
         choice = self._choose(task, networks=twins, seed=seed, checkpoint=checkpoint, resume=resume)
         self.architecture_ = task.architecture(self.activation_)
@@ -202,14 +203,3 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         )
         for block in blocks:
             yield block * self.scaling_.y_scale
-
-    def _partners(
-        self, x: FloatArray, seed: int
-    ) -> tuple[npt.NDArray[np.int32] | None, int | None]:
-        """Partners of each training row, and the neighbours to score with."""
-        neighbors = positive_integer("neighbors", self.neighbors)
-        if isinstance(self.pairs, str):
-            if one_of("pairs", self.pairs, ("all", "neighbors")) == "all":
-                return None, None
-            return nearest_others(x, neighbors), neighbors
-        return random_others(len(x), positive_integer("pairs", self.pairs), seed), None

@@ -1,0 +1,210 @@
+"""Twinned regression with any scikit-learn regressor: twinned random forests above all."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone, is_regressor
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.utils.validation import validate_data
+
+from twinedge.errors import InputError
+from twinedge.learn.anchored import AnchoredRegressor, Anchors, Chosen
+from twinedge.learn.dealing import deal
+from twinedge.learn.extra_pairs import ExtraPairs
+from twinedge.learn.neighbours import partners_of
+from twinedge.learn.network import FloatArray
+from twinedge.learn.parameters import one_of, seed_of
+from twinedge.learn.scaling import Scaling
+
+FOLDS = 5
+# Hyperparameters of the forests: as the paper's text lists them, and as its code has them.
+GRIDS: dict[str, dict[str, list[Any]]] = {
+    "text": {
+        "max_depth": [4, 8, 16, 32, 64],
+        "max_features": [0.33, 0.667, 1.0],
+        "min_samples_leaf": [1, 2, 5],
+        "min_samples_split": [2, 4, 8],
+        "n_estimators": [100, 300, 600],
+    },
+    "published": {
+        "max_depth": [8, 16, 32],
+        "max_features": [0.33, 0.667, 1.0],
+        "min_samples_leaf": [1, 2],
+        "min_samples_split": [2, 3, 4],
+        "n_estimators": [100],
+    },
+}
+
+_BLOCK = 1 << 22  # values of pairs alive at a time in a prediction: 32 MB
+
+
+def pair_features(first: FloatArray, second: FloatArray) -> FloatArray:
+    """Features ``(n, 3 f)`` of pairs: (x_i, x_j, x_i - x_j).
+
+    A tree cuts along one feature at a time and would need many cuts to learn what a difference is.
+    """
+    return np.concatenate([first, second, first - second], axis=-1)
+
+
+class TwinnedRegressor(AnchoredRegressor):
+    """Predict differences of targets with any regressor, and from them the target itself.
+
+    The base regressor learns F(x_i, x_j) = y_i - y_j from the features (x_i, x_j, x_i - x_j). As
+    with a twin network, every training point then is an anchor, and F(x, anchor) + y_anchor an
+    estimate.
+
+    Parameters
+    ----------
+    base : scikit-learn regressor, default=None
+        What learns the differences; None is ``RandomForestRegressor()``. It sees features in their
+        own units: put a scaler before it in a pipeline if it needs one.
+    pairs : "all", "neighbors" or int, default="all"
+        What to train on: all n^2 ordered pairs; a point with its nearest; or a point with so many
+        others at random, the latter two in both orders. Training takes memory for all of them.
+    neighbors : int, default=32
+        How many neighbours ``pairs="neighbors"`` takes, in training and prediction.
+    anchors : "all", int or array of int, default="all"
+        Training points that predict: all, so many at random, or these rows of ``anchor_X_``.
+    search : None, "published", "text" or dict, default=None
+        Hyperparameters of the base to choose by five-fold cross-validation on the pairs: the grid
+        of the paper's code, that of its text (405 forests of up to 600 trees), or a grid as
+        ``GridSearchCV`` takes it.
+    random_state : int, RandomState or None, default=None
+        Seed of the pairs, and of the base if it takes one. None leaves the base as it is.
+    n_jobs : int, default=None
+        Processes of the search.
+
+    Attributes
+    ----------
+    estimator_ : regressor
+        The fitted base.
+    search_ : GridSearchCV or None
+        The search, if there was one.
+    anchor_X_, anchor_y_ : array of shape (n, features), (n,)
+        Training points, in their own units.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twinedge import TwinnedRegressor
+    >>> X = np.linspace(0, 1, 40)[:, None]
+    >>> model = TwinnedRegressor(random_state=0).fit(X, np.sin(3 * X[:, 0]))
+    >>> y, std = model.predict([[0.5]], return_std=True)
+    >>> bool(abs(y[0] - np.sin(1.5)) < 0.05)
+    True
+    """
+
+    def __init__(
+        self,
+        base: Any = None,
+        *,
+        pairs: str | int = "all",
+        neighbors: int = 32,
+        anchors: Anchors = "all",
+        search: str | Mapping[str, Any] | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.base = base
+        self.pairs = pairs
+        self.neighbors = neighbors
+        self.anchors = anchors
+        self.search = search
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any, *, extra: ExtraPairs | None = None) -> "TwinnedRegressor":
+        """Train the base on pairs of these points.
+
+        Parameters
+        ----------
+        X : array of shape (n, features)
+            Training points; all of them may become anchors.
+        y : array of shape (n,)
+            Their targets.
+        extra : ExtraPairs, optional
+            Pairs to train on besides.
+        """
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
+        y = y.astype(np.float64)
+        deal(self.anchors, len(y), 1)  # refused now, not after the training
+        self.scaling_ = Scaling.of(X, y)
+        seed = seed_of(self.random_state)
+        first, second = self._pairs(self.scaling_.features(X), seed)
+        features, differences = pair_features(X[first], X[second]), y[first] - y[second]
+        if extra is not None:
+            extra = extra.checked(X.shape[1])
+            more = pair_features(extra.first, extra.second)
+            features = np.concatenate([features, more])
+            differences = np.concatenate([differences, extra.differences])
+        self._train(self._base(seed), features, differences)
+        self.anchor_X_, self.anchor_y_ = X, y
+        return self
+
+    def settled(self) -> "TwinnedRegressor":
+        """Return an unfitted copy with what was chosen in place of a search."""
+        copy: TwinnedRegressor = clone(self).set_params(base=clone(self.estimator_), search=None)
+        return copy
+
+    def _train(self, base: Any, features: FloatArray, differences: FloatArray) -> None:
+        grid, self.search_ = self.search, None
+        if grid is None:
+            self.estimator_ = base.fit(features, differences)
+            return
+        if not isinstance(grid, Mapping):
+            grid = GRIDS[one_of("search", grid, tuple(GRIDS))]
+        for name in grid:
+            if name not in base.get_params():
+                raise InputError(f"search: {type(base).__name__} has no parameter {name!r}")
+        # The pairs of a point lie one behind the other, so that a fold holds out points.
+        self.search_ = GridSearchCV(base, grid, cv=KFold(FOLDS), n_jobs=self.n_jobs)
+        self.estimator_ = self.search_.fit(features, differences).best_estimator_
+
+    @property
+    def _twins(self) -> int:
+        return 1
+
+    def _across(
+        self, x: FloatArray, anchors: FloatArray, chosen: Chosen | None = None, *, symmetric: bool
+    ) -> Iterator[FloatArray]:
+        (points,) = anchors
+        members = len(points) if chosen is None else chosen.shape[2]
+        rows = max(1, _BLOCK // (3 * members * x.shape[1]))
+        for start in range(0, len(x), rows):
+            mine = x[start : start + rows, None]
+            theirs = points[None] if chosen is None else points[chosen[0, start : start + rows]]
+            mine, theirs = np.broadcast_arrays(mine, theirs)
+            there = self._evaluate(mine, theirs)
+            yield ((there - self._evaluate(theirs, mine)) / 2 if symmetric else there)[None]
+
+    def _evaluate(self, first: FloatArray, second: FloatArray) -> FloatArray:
+        """F of pairs ``(rows, k, f)``."""
+        features = pair_features(first, second)
+        found: FloatArray = self.estimator_.predict(features.reshape(-1, features.shape[-1]))
+        return found.reshape(features.shape[:-1])
+
+    def _pairs(self, x: FloatArray, seed: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """First and second row of every training pair, those of a point one behind the other."""
+        rows = np.arange(len(x))
+        partners = partners_of(x, self.pairs, self.neighbors, seed)
+        if partners is None:
+            return np.repeat(rows, len(x)), np.tile(rows, len(x))
+        own = np.broadcast_to(rows[:, None], partners.shape)
+        return np.hstack([own, partners]).ravel(), np.hstack([partners, own]).ravel()
+
+    def _base(self, seed: int) -> Any:
+        """Return a copy of the base with this seed wherever it takes one."""
+        try:
+            suits = self.base is None or is_regressor(self.base)
+        except (AttributeError, TypeError):  # no estimator at all, or a class of them
+            suits = False
+        if not suits:
+            raise InputError(f"base={self.base!r} is not a scikit-learn regressor")
+        base = RandomForestRegressor() if self.base is None else clone(self.base)
+        if self.random_state is None:
+            return base
+        names = [name for name in base.get_params() if name.split("__")[-1] == "random_state"]
+        return base.set_params(**dict.fromkeys(names, seed))
