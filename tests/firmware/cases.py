@@ -27,8 +27,12 @@ SHAPES = {
     "lowest-weights-int16": ((12, (6, 5), "silu", np.int16), [2, 1], 0, "lowest"),
     "highest-weights-int16": ((12, (6, 5), "relu", np.int16), [2, 1], 0, "highest"),
     "wide-first-layer": ((16, (200,), "silu", np.int8), [3], 0, "normal"),
+    "some-of-everything": ((2, (3, 5), "silu", np.int8), [2, 1], 2, "normal"),
     "long-rows": ((2, (301, 3), "relu", np.int8), [3], 0, "normal"),
 }
+
+
+LARGE = ("relu-128-128-of-32", "silu-64-64-four-twins-of-8")  # those that take their time
 
 
 def draw(packs, name):

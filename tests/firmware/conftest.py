@@ -1,6 +1,5 @@
 """Fixtures for the tests of firmware_ref."""
 
-import ctypes
 import runpy
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,32 +9,49 @@ import pytest
 HERE = Path(__file__).parent
 
 
+def load(path):
+    return SimpleNamespace(**runpy.run_path(str(path)))
+
+
 @pytest.fixture(scope="session")
 def packs():
     """Return what ``random_packs.py`` defines."""
-    return SimpleNamespace(**runpy.run_path(str(HERE.parent / "pack" / "random_packs.py")))
+    return load(HERE.parent / "pack" / "random_packs.py")
 
 
 @pytest.fixture(scope="session")
 def native():
     """Return what ``library.py`` defines."""
-    return SimpleNamespace(**runpy.run_path(str(HERE / "library.py")))
+    return load(HERE / "library.py")
 
 
 @pytest.fixture(scope="session")
 def cases():
     """Return what ``cases.py`` defines."""
-    return SimpleNamespace(**runpy.run_path(str(HERE / "cases.py")))
+    return load(HERE / "cases.py")
+
+
+@pytest.fixture(scope="session")
+def replay(cases, packs, native, tmp_path_factory):
+    """Packs and queries for replay.c and what it should say of them."""
+    return load(HERE / "replay.py").Replay(cases, packs, native, tmp_path_factory.mktemp("replay"))
 
 
 @pytest.fixture(scope="session")
 def library(native, tmp_path_factory):
     """The runtime, compiled for this machine."""
     path = tmp_path_factory.mktemp("library") / "libtwin.so"
-    return ctypes.CDLL(str(native.compile_c(path, "-O2", "-fPIC", "-shared")))
+    options = ("-O2", "-fPIC", "-shared", *native.EXTRA_OPTIONS)
+    return native.load(native.compile_c(path, *options))
 
 
 @pytest.fixture(scope="session")
 def open_pack(native, library):
     """Open bytes with the C runtime: ``open_pack(data)``."""
     return lambda data, **options: native.Native(library, data, **options)
+
+
+@pytest.fixture(scope="session")
+def small(packs, cases):
+    """A pack with some of everything, in less than a kilobyte."""
+    return cases.draw(packs, "some-of-everything")

@@ -1,6 +1,8 @@
 """The C runtime as a shared library, driven by ctypes."""
 
 import ctypes
+import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -10,19 +12,32 @@ from twinedge.pack import Reason
 
 FIRMWARE = Path(__file__).parents[2] / "firmware_ref"
 SOURCES = sorted((FIRMWARE / "src").rglob("*.c"))
+HEADERS = sorted([*(FIRMWARE / "include").glob("*.h"), *(FIRMWARE / "src").rglob("*.h")])
+INCLUDES = [f"-I{FIRMWARE / 'include'}", f"-I{FIRMWARE / 'src'}"]
 WARNINGS = ["-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
 
 MISTAKES = ("alignment", "unsupported", "scratch", "query")
 STATUSES = ("ok", *(reason.value for reason in Reason), *MISTAKES)  # number n stands for status -n
 
+# Options for a library that watches its memory or counts its branches: test_sanitizers.py and
+# firmware_ref/test/coverage.py run these tests again with such ones.
+EXTRA_OPTIONS = os.environ.get("TWIN_TEST_OPTIONS", "").split()
+CANARY = 0 if EXTRA_OPTIONS else 16  # a sanitizer sees more where memory ends with the scratch
+
+
+def run(*command, **options):
+    """Run a tool that must be there and succeed; returns what it wrote."""
+    assert shutil.which(command[0]), f"{command[0]} is not installed"
+    done = subprocess.run(
+        [str(part) for part in command], capture_output=True, text=True, check=False, **options
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
 
 def compile_c(output, *options, compiler="gcc", sources=SOURCES):
     """Compile the runtime, with warnings as errors."""
-    command = [compiler, "-std=c99", *WARNINGS, f"-I{FIRMWARE / 'include'}", *options]
-    done = subprocess.run(
-        [*command, *map(str, sources), "-o", str(output)], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
+    run(compiler, "-std=c99", *WARNINGS, *INCLUDES, *options, *sources, "-o", output)
     return output
 
 
@@ -55,7 +70,7 @@ class Raw(ctypes.Structure):
 
 
 class Run(ctypes.Structure):
-    """``twin_run``: nobody's business inside."""
+    """``twin_run``, with room to spare."""
 
     _fields_ = (("inside", ctypes.c_uint64 * 32),)
 
@@ -64,57 +79,102 @@ def address(array):
     return ctypes.c_void_p(None if array is None else array.ctypes.data)
 
 
-def aligned(data, start=0, to=64):
-    """Copy bytes to an address that is ``start`` beyond a multiple of ``to``."""
-    room = np.zeros(len(data) + 2 * to, np.uint8)
-    offset = -room.ctypes.data % to + start
-    place = room[offset : offset + len(data)]
-    place[:] = np.frombuffer(data, np.uint8)
-    return place
+def load(path):
+    """Load the library and say what its functions take and return."""
+    library = ctypes.CDLL(str(path))
+    model, pointer, size = ctypes.POINTER(Model), ctypes.c_void_p, ctypes.c_uint32
+    signatures = {
+        "twin_open": (ctypes.c_int, model, pointer, size),
+        "twin_set_neighbours": (None, model, ctypes.c_uint16),
+        "twin_scratch_size": (size, model),
+        "twin_predict": (ctypes.c_int, model, pointer, size, pointer, pointer, pointer),
+        "twin_predict_raw": (ctypes.c_int, model, pointer, size, pointer, pointer, pointer),
+        "twin_begin": (ctypes.c_int, pointer, model, pointer, size, pointer, pointer),
+        "twin_begin_raw": (ctypes.c_int, pointer, model, pointer, size, pointer, pointer),
+        "twin_step": (ctypes.c_uint16, pointer, ctypes.c_uint16),
+        "twin_read": (None, pointer, pointer),
+        "twin_read_raw": (None, pointer, pointer),
+        "twin_target": (ctypes.c_float, model, ctypes.c_int32),
+        "twin_text": (ctypes.c_char_p, ctypes.c_int),
+    }
+    for name, (result, *arguments) in signatures.items():
+        function = getattr(library, name, None)  # twin_config.h may have left it out
+        if function is not None:
+            function.restype, function.argtypes = result, arguments
+    return library
 
 
 class Native:
-    """A pack, opened by the C runtime; what it says of queries is as in the reference."""
+    """A pack, opened by the C runtime.
+
+    Its memory begins ``start`` bytes behind a multiple of 16 and ends where the pack does.
+    """
 
     def __init__(self, library, data, start=0):
         self.library = library
-        self.pack = aligned(data, start)
+        self.pack = np.frombuffer(bytes(start) + bytes(data), np.uint8).copy()
+        assert self.pack.ctypes.data % 16 == 0
         self.model = Model()
-        status = library.twin_open(
-            ctypes.byref(self.model), address(self.pack), ctypes.c_uint32(len(data))
-        )
-        self.status = STATUSES[-status]
-        if status == 0:
+        place = ctypes.c_void_p(self.pack.ctypes.data + start)
+        self.status = STATUSES[-library.twin_open(self.model, place, len(data))]
+        if self.status == "ok":
             self.fit_scratch()
 
-    def fit_scratch(self, spare=0):
-        """Give as much scratch as the library asks for, of odd alignment, then a canary."""
-        self.size = self.library.twin_scratch_size(ctypes.byref(self.model)) + spare
-        self.scratch = aligned(bytes([0xA5]) * (self.size + 16), start=3)
+    def fit_scratch(self):
+        """Give as much scratch as the library asks for, at an odd address, then a canary."""
+        self.size = self.library.twin_scratch_size(self.model)
+        self._block = np.full(3 + self.size + CANARY, 0xA5, np.uint8)
+        self.scratch = self._block[3:]
 
-    def predict(self, x):
-        """Return float mean and spread, and members, of queries ``(n, f)``."""
-        return self._each(np.float32, x, Prediction, self.library.twin_predict)
+    def set_neighbours(self, count):
+        self.library.twin_set_neighbours(self.model, count)
+        self.fit_scratch()
 
-    def predict_raw(self, q):
-        """Return integer mean, root and count, and members, of quantised queries ``(n, f)``."""
-        return self._each(np.int16, q, Raw, self.library.twin_predict_raw)
-
-    def _each(self, dtype, queries, kind, function):
-        with np.errstate(over="ignore"):
-            queries = np.ascontiguousarray(queries, dtype)
+    def call(self, name, queries, out):
+        """Call a function that predicts on each query ``(n, f)``; returns fields and members."""
+        function = getattr(self.library, name)
         members = np.zeros((len(queries), self.model.members), np.int32)
-        found, out = [], kind()
+        found = []
         for query, estimates in zip(queries, members, strict=True):
             status = function(
-                ctypes.byref(self.model),
+                self.model,
                 address(self.scratch),
-                ctypes.c_uint32(self.size),
+                self.size,
                 address(query),
                 ctypes.byref(out),
                 address(estimates),
             )
             assert status == 0, STATUSES[-status]
-            found.append([getattr(out, name) for name, _ in kind._fields_])
+            found.append([getattr(out, field) for field, _ in out._fields_])
         assert (self.scratch[self.size :] == 0xA5).all()
         return (*np.array(found).T, members)
+
+    def predict(self, x):
+        """Return float mean and spread, and members, of queries ``(n, f)``, float32."""
+        mean, spread, members = self.call("twin_predict", x, Prediction())
+        return mean.astype(np.float32), spread.astype(np.float32), members
+
+    def predict_raw(self, q):
+        """Return integer mean, root and count, and members, of quantised queries ``(n, f)``."""
+        return self.call("twin_predict_raw", np.ascontiguousarray(q, np.int16), Raw())
+
+    def steps(self, function, query, sizes, members=None):
+        """Predict in pieces; yield what is left and the run, before the first and after each."""
+        state = Run()
+        begin = getattr(self.library, function)
+        arguments = address(self.scratch), self.size, address(query), address(members)
+        status = begin(ctypes.byref(state), self.model, *arguments)
+        assert status == 0, STATUSES[-status]
+        yield self.model.members, state
+        for size in sizes:
+            yield self.library.twin_step(ctypes.byref(state), size), state
+
+    def read(self, state):
+        out = Prediction()
+        self.library.twin_read(ctypes.byref(state), ctypes.byref(out))
+        return np.float32(out.mean), np.float32(out.spread)
+
+    def read_raw(self, state):
+        out = Raw()
+        self.library.twin_read_raw(ctypes.byref(state), ctypes.byref(out))
+        return out.mean, out.root, out.count

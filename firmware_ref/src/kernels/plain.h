@@ -15,17 +15,21 @@
 
 #define COLUMNS (2 * PAIRS)
 
-/* A loop over columns whose sums are to stay in registers, and a function that is to be compiled
- * for each width of weights by itself. */
-#if defined(__clang__)
-#define EACH_COLUMN _Pragma("unroll") for (c = 0; c < COLUMNS; c++)
-#define INLINE      static inline __attribute__((always_inline))
-#elif defined(__GNUC__)
-#define EACH_COLUMN _Pragma("GCC unroll 16") for (c = 0; c < COLUMNS; c++)
-#define INLINE      static inline __attribute__((always_inline))
-#else
+/* A loop over columns. With few columns their sums are to stay in registers; with more, compilers
+ * make vectors of them, which they do not once the loop is unrolled. */
+#if TWIN_BLOCK > 2 || !defined(__GNUC__)
 #define EACH_COLUMN for (c = 0; c < COLUMNS; c++)
-#define INLINE      static inline
+#elif defined(__clang__)
+#define EACH_COLUMN _Pragma("unroll") for (c = 0; c < COLUMNS; c++)
+#else
+#define EACH_COLUMN _Pragma("GCC unroll 4") for (c = 0; c < COLUMNS; c++)
+#endif
+
+/* A function that is to be compiled for each width of weights by itself. */
+#if defined(__GNUC__)
+#define INLINE static inline __attribute__((always_inline))
+#else
+#define INLINE static inline
 #endif
 
 /* Weight number i of a row. */

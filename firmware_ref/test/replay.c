@@ -1,0 +1,95 @@
+/* Evaluate packs and queries from a file and write the bits of all results to another, for machines
+ * that Python cannot load the library on.
+ *
+ * In, as u32: number of cases; then each case: bytes of the pack, number of queries, the pack, and
+ * the queries as f32. Out, as u32: each case's status and, if that is 0, for each query the bits of
+ * mean and spread, then raw mean, root and count, then the members. Everything has a block of
+ * memory of its own that is just large enough, so that a sanitizer sees each step outside. */
+
+#include "twin.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *room(size_t size) {
+    void *block = malloc(size ? size : 1);
+    if (!block)
+        exit(3);
+    return block;
+}
+
+static void take(FILE *file, void *to, size_t size) {
+    if (fread(to, 1, size, file) != size)
+        exit(4);
+}
+
+static void give(FILE *file, const void *from, size_t size) {
+    if (fwrite(from, 1, size, file) != size)
+        exit(5);
+}
+
+static uint32_t take_number(FILE *file) {
+    uint32_t number;
+    take(file, &number, sizeof number);
+    return number;
+}
+
+static void answer(FILE *out, const twin_model *model, void *scratch, const float *x) {
+    uint32_t size = twin_scratch_size(model), bits[5];
+    size_t bytes = sizeof(int32_t) * model->members;
+    int32_t *members = (int32_t *)room(bytes);
+    twin_prediction prediction;
+    twin_raw raw;
+    twin_run run;
+    if (twin_predict(model, scratch, size, x, &prediction, members))
+        exit(6);
+    if (twin_begin(&run, model, scratch, size, x, NULL))
+        exit(6);
+    while (twin_step(&run, 5)) /* in pieces: the same again */
+        ;
+    twin_read_raw(&run, &raw);
+    memcpy(bits, &prediction, 8);
+    bits[2] = (uint32_t)raw.mean;
+    bits[3] = raw.root;
+    bits[4] = raw.count;
+    give(out, bits, sizeof bits);
+    give(out, members, bytes);
+    free(members);
+}
+
+static void replay(FILE *in, FILE *out) {
+    uint32_t size = take_number(in), queries = take_number(in);
+    void *pack = room(size);
+    twin_model model;
+    int32_t status;
+    take(in, pack, size);
+    status = twin_open(&model, pack, size);
+    give(out, &status, sizeof status);
+    if (!status) {
+        size_t bytes = sizeof(float) * model.features;
+        float *x = (float *)room(bytes);
+        void *scratch = room(twin_scratch_size(&model));
+        for (; queries; queries--) {
+            take(in, x, bytes);
+            answer(out, &model, scratch, x);
+        }
+        free(scratch);
+        free(x);
+    }
+    free(pack);
+}
+
+int main(int count, char **names) {
+    FILE *in, *out;
+    uint32_t cases;
+    if (count != 3 || !(in = fopen(names[1], "rb")))
+        return 2;
+    if (!(out = fopen(names[2], "wb"))) {
+        fclose(in);
+        return 2;
+    }
+    for (cases = take_number(in); cases; cases--)
+        replay(in, out);
+    fclose(in);
+    return fclose(out) ? 5 : 0;
+}

@@ -1,0 +1,71 @@
+/* Eight threads share one model, each with a scratch of its own; all predictions are those that one
+ * thread makes alone. Takes a pack; prints how many predictions were made. */
+
+#include "twin.h"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { THREADS = 8, QUERIES = 50, ROUNDS = 250 }; /* 100,000 predictions in all */
+
+typedef struct job {
+    const twin_model *model;
+    const float *queries;
+    const twin_prediction *expected;
+    unsigned wrong;
+} job;
+
+static void *work(void *argument) {
+    job *mine = (job *)argument;
+    uint32_t size = twin_scratch_size(mine->model);
+    void *scratch = malloc(size);
+    unsigned i;
+    for (i = 0; i < QUERIES * ROUNDS; i++) {
+        const float *x = mine->queries + (i % QUERIES) * mine->model->features;
+        twin_prediction found;
+        if (!scratch || twin_predict(mine->model, scratch, size, x, &found, NULL) ||
+            memcmp(&found, &mine->expected[i % QUERIES], sizeof found))
+            mine->wrong++;
+    }
+    free(scratch);
+    return NULL;
+}
+
+int main(int count, char **names) {
+    static uint32_t pack[1 << 14], scratch[1 << 12];
+    static float queries[QUERIES * 64];
+    static twin_prediction expected[QUERIES];
+    pthread_t thread[THREADS];
+    job jobs[THREADS];
+    twin_model model;
+    unsigned i, wrong = 0;
+    size_t size;
+    FILE *file = count == 2 ? fopen(names[1], "rb") : NULL;
+    if (!file)
+        return 2;
+    size = fread(pack, 1, sizeof pack, file);
+    fclose(file);
+    if (twin_open(&model, pack, (uint32_t)size) || model.features > 64)
+        return 2;
+    for (i = 0; i < QUERIES * 64; i++)
+        queries[i] = (float)(i % 97) - 48.0f;
+    for (i = 0; i < QUERIES; i++)
+        if (twin_predict(&model, scratch, sizeof scratch, queries + i * model.features,
+                         &expected[i], NULL))
+            return 2;
+    for (i = 0; i < THREADS; i++) {
+        jobs[i].model = &model;
+        jobs[i].queries = queries;
+        jobs[i].expected = expected;
+        jobs[i].wrong = 0;
+        if (pthread_create(&thread[i], NULL, work, &jobs[i]))
+            return 2;
+    }
+    for (i = 0; i < THREADS; i++) {
+        pthread_join(thread[i], NULL);
+        wrong += jobs[i].wrong;
+    }
+    printf("%d predictions, %u wrong\n", THREADS * QUERIES * ROUNDS, wrong);
+    return wrong ? 1 : 0;
+}

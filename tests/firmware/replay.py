@@ -1,0 +1,52 @@
+"""A file of packs and queries for firmware_ref/test/replay.c, and the answers it should write."""
+
+import struct
+
+import numpy as np
+
+from twinedge.pack import write_pack
+from twinedge.runtime import reference
+
+QUERIES = 1000
+FEW = 100  # of the packs that take their time
+
+
+class Replay:
+    def __init__(self, cases, packs, native, folder):
+        self.native, self.folder = native, folder
+        self.questions, self.answers = folder / "questions", b""
+        parts = [struct.pack("<I", len(cases.SHAPES))]
+        for name in cases.SHAPES:
+            pack = cases.draw(packs, name)
+            x = cases.queries(pack, FEW if name in cases.LARGE else QUERIES)
+            data = write_pack(pack)
+            parts += [struct.pack("<II", len(data), len(x)), data, x.astype("<f4").tobytes()]
+            self.answers += answers(pack, x)
+        self.questions.write_bytes(b"".join(parts))
+
+    def build(self, *options, compiler="gcc"):
+        """Compile replay.c; returns the program."""
+        sources = [*self.native.SOURCES, self.native.FIRMWARE / "test" / "replay.c"]
+        program = self.folder / "-".join(["replay", compiler, *options]).replace("/", "_")
+        return self.native.compile_c(program, *options, compiler=compiler, sources=sources)
+
+    def mismatches(self, program, *emulator):
+        """Run it; returns how many of the answers are wrong, and how many there are."""
+        found = self.folder / "answers"
+        self.native.run(*emulator, program, self.questions, found)
+        found, right = (np.frombuffer(data, "<u4") for data in (found.read_bytes(), self.answers))
+        assert len(found) == len(right)
+        return int((found != right).sum()), len(right)
+
+
+def answers(pack, x):
+    """Return the words replay.c writes for this pack."""
+    expected = reference.evaluate(pack, x)
+    words = np.empty((len(x), 5 + pack.members), "<u4")
+    words[:, 0] = expected.mean.view(np.uint32)
+    words[:, 1] = expected.spread.view(np.uint32)
+    words[:, 2] = expected.raw_mean.view(np.uint32)
+    words[:, 3] = expected.raw_spread
+    words[:, 4] = pack.members
+    words[:, 5:] = expected.members.view(np.uint32)
+    return struct.pack("<i", 0) + words.tobytes()

@@ -1,0 +1,160 @@
+"""What a caller may do: steps, neighbours of his own, members or none; and what he may not."""
+
+import ctypes
+import dataclasses
+
+import numpy as np
+import pytest
+
+from twinedge.pack import write_pack
+from twinedge.runtime import reference
+
+NAMES = ("silu-64-64-four-twins-of-8", "odd-widths", "neighbours-of-four-twins", "one-neighbour")
+
+
+@pytest.mark.parametrize("function", ["twin_begin", "twin_begin_raw"])
+@pytest.mark.parametrize("size", [1, 3, 4, 7, 65535])
+@pytest.mark.parametrize("name", NAMES)
+def test_steps_of_any_size_come_to_the_same(open_pack, packs, cases, name, size, function):
+    pack = cases.draw(packs, name)
+    opened = open_pack(write_pack(pack))
+    x = cases.queries(pack, 30)[7]
+    query = reference.quantise(pack, x[None])[0] if function == "twin_begin_raw" else x
+    expected = reference.evaluate(pack, x[None])
+    members = np.zeros(pack.members, np.int32)
+    steps = opened.steps(function, query, [size] * (pack.members // size + 2), members)
+    done = 0
+    for left, state in steps:
+        assert left == pack.members - done
+        mean, spread = opened.read(state)
+        raw = opened.read_raw(state)
+        if done:
+            so_far = reference.combine(pack, expected.members[:, :done])
+            assert raw == (so_far.raw_mean[0], so_far.raw_spread[0], done)
+            assert mean.tobytes() == so_far.mean[0].tobytes()
+            assert spread.tobytes() == so_far.spread[0].tobytes()
+        else:
+            assert raw == (0, 0, 0)
+            assert (mean, spread) == (pack.y_offset, 0)
+        done = min(done + size, pack.members)
+    assert left == 0
+    assert members.tolist() == expected.members[0].tolist()
+
+
+def test_a_step_of_none_does_nothing(open_pack, small):
+    opened = open_pack(write_pack(small))
+    for left, state in opened.steps("twin_begin", np.zeros(2, np.float32), [0, 0]):
+        assert left == small.members
+        assert opened.read_raw(state) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 6, 29, 30, 4096, 65535])
+@pytest.mark.parametrize("name", ["neighbours-of-four-twins", "odd-widths"])
+def test_neighbours_by_the_caller(open_pack, packs, cases, name, count):
+    pack = cases.draw(packs, name)
+    opened = open_pack(write_pack(pack))
+    opened.set_neighbours(count)
+    # Which is what a pack that says so itself would give.
+    other = dataclasses.replace(pack, neighbors=min(count, 4096), trained_on_neighbors=False)
+    x = cases.queries(pack, 50)
+    mean, spread, members = opened.predict(x)
+    expected = reference.evaluate(other, x)
+    assert opened.model.members == other.members
+    np.testing.assert_array_equal(members, expected.members)
+    np.testing.assert_array_equal(mean, expected.mean)
+    np.testing.assert_array_equal(spread, expected.spread)
+
+
+def test_of_equally_near_anchors_the_earlier_predicts(open_pack, packs):
+    rng = np.random.default_rng(4)
+    pack = packs.random_pack(rng, features=2, hidden=(3,), counts=[40, 9], neighbors=4)
+    pack.anchors[:] = rng.integers(-2, 3, pack.anchors.shape)
+    q = rng.integers(-2, 3, (200, 2)).astype(np.int16)
+    *_, members = open_pack(write_pack(pack)).predict_raw(q)
+    assert members.tolist() == reference.evaluate_raw(pack, q).members.tolist()
+
+
+def test_members_are_optional(open_pack, native, small):
+    opened = open_pack(write_pack(small))
+    x, out = np.zeros((1, 2), np.float32), native.Prediction()
+    status = opened.library.twin_predict(
+        opened.model, opened.scratch.ctypes.data, opened.size, x.ctypes.data, ctypes.byref(out), 0
+    )
+    assert status == 0
+    assert (out.mean, out.spread) == tuple(part[0] for part in opened.predict(x)[:2])
+
+
+def test_a_member_in_units_of_the_target(open_pack, small):
+    opened = open_pack(write_pack(small))
+    for estimate in (0, 1, -1, 16777217, 2**31 - 1, -(2**31) + 1):
+        expected = np.float32(estimate) * small.y_gain + small.y_offset
+        assert np.float32(opened.library.twin_target(opened.model, estimate)) == expected
+
+
+def status_of(opened, native, name, query, size):
+    status = getattr(opened.library, name)(
+        opened.model,
+        opened.scratch.ctypes.data,
+        size,
+        query.ctypes.data,
+        ctypes.byref(native.Raw()),
+        0,
+    )
+    return native.STATUSES[-status]
+
+
+@pytest.mark.parametrize("less", [1, 7, 10**9])
+@pytest.mark.parametrize(
+    ("name", "dtype"), [("twin_predict", np.float32), ("twin_predict_raw", np.int16)], ids=str
+)
+def test_too_little_scratch_is_noticed_before_it_is_touched(
+    open_pack, native, small, name, dtype, less
+):
+    opened = open_pack(write_pack(small))
+    size = max(opened.size - less, 0)
+    assert status_of(opened, native, name, np.zeros(2, dtype), size) == "scratch"
+    assert (opened.scratch == 0xA5).all()
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_query_that_is_not_a_number_is_refused(open_pack, native, small, place):
+    opened = open_pack(write_pack(small))
+    for name, wrong in (
+        ("twin_predict", np.array([np.nan], np.float32)),
+        ("twin_predict", -np.array([np.nan], np.float32)),
+        ("twin_predict_raw", np.array([-32768], np.int16)),
+    ):
+        query = np.zeros(2, wrong.dtype)
+        query[place] = wrong[0]
+        assert status_of(opened, native, name, query, opened.size) == "query"
+
+
+def test_model_says_what_the_pack_is(open_pack, packs, cases):
+    for name, (
+        (features, hidden, activation, dtype),
+        counts,
+        neighbours,
+        _,
+    ) in cases.SHAPES.items():
+        model = open_pack(write_pack(cases.draw(packs, name))).model
+        assert model.features == features
+        assert tuple(model.hidden[: model.layers]) == hidden
+        assert (model.silu, model.wide) == (activation == "silu", dtype is np.int16)
+        assert (model.twin_count, model.anchor_count) == (len(counts), sum(counts))
+        assert model.neighbours == neighbours
+        assert model.members == sum(min(count, neighbours or count) for count in counts)
+
+
+def test_the_default_block_of_128_neurons_fits_a_small_device(native, packs, cases, tmp_path):
+    options = ("-O2", "-fPIC", "-shared", "-DTWIN_BLOCK=2")
+    library = native.load(native.compile_c(tmp_path / "lib.so", *options))
+    opened = native.Native(library, write_pack(cases.draw(packs, "relu-128-128-of-32")))
+    # Partial sums 8 bytes a neuron, two pairs of activations 8, the query; and 7 to align them.
+    assert opened.size == 128 * 8 + 128 * 8 + 16 + 7
+
+
+def test_every_status_has_a_line_of_its_own(library, native):
+    lines = [library.twin_text(-number).decode() for number in range(len(native.STATUSES))]
+    assert len(set(lines)) == len(lines)
+    assert all(line and "\n" not in line for line in lines)
+    assert library.twin_text(-99).decode() == library.twin_text(1).decode() not in lines

@@ -1,0 +1,196 @@
+"""The C runtime refuses what the Python reader refuses, with the same code, and nothing else."""
+
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from twinedge.pack import PackError, read_pack, write_pack
+from twinedge.runtime import reference
+
+PACK_TESTS = Path(__file__).parents[1] / "pack"
+reasons = runpy.run_path(str(PACK_TESTS / "test_reasons.py"))
+mutate = runpy.run_path(str(PACK_TESTS / "test_damage.py"))["mutate"]
+HEADER_FAULTS = reasons["test_header_fields"].pytestmark[0].args[1]
+
+
+def expected(data):
+    """Return the code of the Python reader; the C runtime does not look at metadata."""
+    try:
+        read_pack(bytes(data))
+    except PackError as error:
+        return "ok" if "metadata" in str(error) else error.reason.value
+    return "ok"
+
+
+@pytest.fixture(scope="module")
+def data(packs):
+    """The pack that the faults of tests/pack are made for."""
+    conftest = runpy.run_path(str(PACK_TESTS / "conftest.py"))
+    return write_pack(conftest["small"].__wrapped__(packs))
+
+
+@pytest.fixture(scope="module")
+def same(open_pack):
+    """Assert that both refuse the same; return the code."""
+
+    def compare(data):
+        code = open_pack(data).status
+        assert code == expected(data)
+        return code
+
+    return compare
+
+
+def test_every_flipped_bit_is_refused_alike(data, same):
+    damaged = bytearray(data)
+    for bit in range(8 * len(data)):
+        damaged[bit // 8] ^= 1 << bit % 8
+        assert same(damaged) != "ok"
+        damaged[bit // 8] ^= 1 << bit % 8
+    assert same(damaged) == "ok"
+
+
+def test_every_truncation_is_refused_alike(data, same):
+    for length in range(len(data)):
+        assert same(data[:length]) == "truncated"
+
+
+@pytest.mark.parametrize("more", [b"\0", bytes(16), b"TWIN" * 100], ids=["1", "16", "400"])
+def test_bytes_behind_the_end_are_refused_alike(data, same, more):
+    assert same(data + more) == "length"
+
+
+@pytest.mark.parametrize("size", [40, 8])
+def test_a_stated_length_that_cannot_be(data, same, size):
+    put = reasons["put"]
+    assert same(put(data, "I", 8, size)) == "length"
+    cut = data[:-8]
+    assert same(put(cut, "I", 8, len(cut))) == "length"
+
+
+@pytest.mark.parametrize("count", [0, 33, 65535])
+def test_numbers_of_sections(packs, data, same, count):
+    assert same(packs.repair(reasons["put"](data, "H", 6, count))) == "header"
+
+
+def test_a_table_that_leaves_the_file(packs, data, same):
+    put = reasons["put"]
+    assert same(packs.repair(put(put(data[:64], "I", 8, 64), "H", 6, 2))) == "header"
+
+
+@pytest.mark.parametrize(("code", "at", "values"), HEADER_FAULTS, ids=str)
+def test_header_fields(packs, data, same, code, at, values):
+    assert same(packs.repair(reasons["put"](data, code, at, *values))) == "header"
+
+
+@pytest.mark.parametrize(
+    "fault", reasons["ENTRY_FAULTS"].values(), ids=list(reasons["ENTRY_FAULTS"])
+)
+def test_section_entries(packs, data, same, fault):
+    assert same(packs.repair(fault(data))) == "section"
+
+
+@pytest.mark.parametrize("kind", [0, 7, 31, 32, 32767, 32768, 65535])
+def test_an_unknown_optional_section_is_skipped(packs, data, same, kind):
+    assert same(packs.repair(reasons["put"](data, "HH", reasons["METADATA"], kind, 0))) == "ok"
+
+
+@pytest.mark.parametrize(
+    ("code", "place", "values"),
+    [fault[1:] for fault in reasons["CONTENT_FAULTS"].values()],
+    ids=list(reasons["CONTENT_FAULTS"]),
+)
+def test_contents(packs, data, same, code, place, values):
+    values = values if isinstance(values, tuple) else (values,)
+    same(packs.repair(reasons["put"](data, code, place(data), *values)))
+
+
+def test_the_last_sum_that_fits_passes(packs, data, same):
+    put, offset_of = reasons["put"], reasons["offset_of"]
+    kernel = read_pack(data).twins[0].layers[0].kernel[0].astype(int)
+    most = 2**31 - 1 - 32767 * int(np.abs(kernel).sum())
+    at = offset_of(data, 2) + reasons["BIAS"]
+    for bias, code in (
+        (most, "ok"),
+        (-most, "ok"),
+        (most + 1, "overflow"),
+        (-most - 1, "overflow"),
+    ):
+        assert same(packs.repair(put(data, "i", at, bias))) == code
+    at = offset_of(data, 2) + reasons["OUTPUT"]
+    assert same(packs.repair(put(data, "5h", at, -32768, 1, 0, 0, 0))) == "ok"
+    assert same(packs.repair(put(data, "5h", at, -32768, 1, 1, 0, 0))) == "overflow"
+
+
+@pytest.mark.parametrize(("total", "code"), [(65538, "ok"), (65539, "overflow")])
+def test_the_last_weights_that_fit_pass(packs, same, total, code):
+    pack = packs.random_pack(
+        np.random.default_rng(1), features=2, hidden=(1,), dtype=np.int16, counts=[1], neighbors=0
+    )
+    layer = pack.twins[0].layers[0]
+    layer.kernel[:], layer.bias[:] = [[32767, -32768, 1, 2]], 0  # 65538, so a bias of 1 passes
+    data = bytearray(write_pack(pack))
+    at = reasons["offset_of"](bytes(data), 2) + 16 + 8 + 2
+    assert data[at : at + 2] == b"\2\0"
+    data[at] += total - 65538
+    assert same(packs.repair(data)) == code
+
+
+def test_mutations_with_good_checksums_are_refused_alike_or_evaluate_alike(packs, open_pack):
+    rng = np.random.default_rng(3)
+    seen = set()
+    for number in range(4000):
+        if number % 50 == 0:
+            pack = packs.random_pack(
+                rng,
+                features=int(rng.integers(1, 4)),
+                hidden=tuple(int(n) for n in rng.integers(1, 6, rng.integers(1, 4))),
+                counts=[2, 1],
+            )
+            data = write_pack(pack)
+        damaged = packs.repair(mutate(rng, data))
+        opened = open_pack(damaged)
+        assert opened.status == expected(damaged)
+        seen.add(opened.status)
+        if opened.status == "ok" and number % 10 == 0:
+            changed = read_without_metadata(packs, damaged)
+            q = rng.integers(-32767, 32768, (2, changed.features)).astype(np.int16)
+            right = reference.evaluate_raw(changed, q)
+            mean, root, _, members = opened.predict_raw(q)
+            assert members.tolist() == right.members.tolist()
+            assert mean.tolist() == right.raw_mean.tolist()
+            assert root.tolist() == right.raw_spread.tolist()
+    assert seen >= {"ok", "header", "section", "padding", "value", "overflow"}
+
+
+def read_without_metadata(packs, data):
+    """Read a pack whose metadata may be damaged: as a section of no known kind."""
+    data = bytearray(data)
+    for at in range(48, 48 + 12 * data[6], 12):
+        if data[at : at + 2] == b"\6\0":
+            data[at : at + 2] = b"\0\xc0"
+    return read_pack(packs.repair(data))
+
+
+def test_random_bytes_behind_a_good_header(packs, same):
+    rng = np.random.default_rng(2)
+    for length in range(48, 1024, 16):
+        data = bytearray(rng.bytes(length))
+        data[:12] = (
+            b"TWIN\1\0" + bytes([int(rng.integers(1, 33)), 0]) + length.to_bytes(4, "little")
+        )
+        assert same(packs.repair(data)) != "ok"
+
+
+@pytest.mark.parametrize("start", [1, 2, 3])
+def test_a_pack_at_an_odd_address_is_refused(data, open_pack, start):
+    assert open_pack(data, start=start).status == "alignment"
+
+
+@pytest.mark.parametrize("start", [4, 8, 12])
+def test_a_multiple_of_four_is_enough(data, open_pack, start):
+    q = np.ones((1, 2), np.int16)
+    shifted = open_pack(data, start=start)
+    assert shifted.predict_raw(q)[-1].tolist() == open_pack(data).predict_raw(q)[-1].tolist()
