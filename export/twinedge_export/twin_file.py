@@ -1,6 +1,5 @@
 """The ``.twin`` file of an export: plain rounding, and fine-tuning where that costs too much."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -44,22 +43,19 @@ def twin_file(job: Job, *, weights: str, qat: bool | None, seed: int) -> tuple[F
             )
         )
 
-    def levels() -> Iterator[Level]:
-        plain, tuned = weights, f"{weights}, fine-tuned"
-        if not qat:
-            yield Level(plain, lambda: pack_of(plain, job.model))
-        if qat is not False:
-            from twinedge_export.finetune import fine_tune
+    def tuned() -> TwinRegressor:
+        from twinedge_export.finetune import fine_tune
 
-            yield Level(
-                tuned,
-                lambda: pack_of(
-                    tuned, fine_tune(job.model, *job.judge.validation, weights=weights, seed=seed)
-                ),
-            )
+        return fine_tune(job.model, *job.judge.validation, weights=weights, seed=seed)
 
+    levels = []
+    if not qat:
+        levels.append(Level(weights, lambda: pack_of(weights, job.model)))
+    if qat is not False:
+        made = f"{weights}, fine-tuned"
+        levels.append(Level(made, lambda: pack_of(made, tuned())))
     try:
-        file = job.climb("twin", NAME, list(levels()), load)
+        file = job.climb("twin", NAME, levels, load)
     except InputError as error:
         if weights == "int16" or "--tolerance" not in str(error):
             raise

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from twinedge.cli import data, evaluate, inspect, predict, train
+from twinedge.cli import anchors, budget, data, evaluate, export, inspect, predict, train
 from twinedge.cli.output import print_text
 from twinedge.errors import InputError
 from twinedge.version import __version__
@@ -22,9 +22,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("train", epilog=train.EXAMPLES)(train.train)
+app.command("export", epilog=export.EXAMPLES)(export.export)
 app.command("predict", epilog=predict.EXAMPLES)(predict.predict)
 app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
+app.command("anchors", epilog=anchors.EXAMPLES)(anchors.anchors)
 app.command("inspect", epilog=inspect.EXAMPLES)(inspect.inspect)
+app.add_typer(budget.app, name="budget")
 app.add_typer(data.app, name="data")
 
 # Typer's errors, whichever copy of click this version of it brings.

@@ -1,0 +1,272 @@
+"""From a trained model to a folder of files that devices run, each checked on the way."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from twinedge.anchors import check_rows, choose, curve, rmse, rows_from_file, smallest_within
+from twinedge.budget import Model, ann_bytes
+from twinedge.errors import InputError
+from twinedge.learn.run import Run, load_run
+from twinedge.learn.twin import TwinRegressor
+from twinedge.pack.contents import Array
+from twinedge.placing import check_place, place_folder
+from twinedge.version import __version__
+from twinedge_export.c_project import c_project
+from twinedge_export.job import File, Job
+from twinedge_export.judge import Judge
+from twinedge_export.twin_file import twin_file
+
+FORMATS = ("twin", "tflite", "onnx", "c")
+RECORD = "export.json"
+
+
+@dataclass(frozen=True)
+class Export:
+    """What was written.
+
+    Parameters
+    ----------
+    folder : path
+        Where.
+    files : tuple of File
+        Each with its size and its scores.
+    rows : array of shape (k,)
+        Training rows that became anchors; twin ``t`` of ``twins`` owns ``rows[t::twins]``.
+    select, method : str
+        How anchors were to be chosen, and which way that came to.
+    judge : Judge
+        Scores of the float model.
+    ann_ensemble_bytes : int
+        What as many ordinary networks as there are anchors would take, stored like a pack.
+    """
+
+    folder: Path
+    files: tuple[File, ...]
+    rows: Array
+    select: str
+    method: str
+    judge: Judge
+    ann_ensemble_bytes: int
+
+    def record(self) -> dict[str, Any]:
+        """Everything a program may want to know, as JSON takes it."""
+        judge = self.judge
+        return {
+            "anchors": len(self.rows),
+            "select": self.select,
+            "method": self.method,
+            "float_rmse_val": judge.float_rmse_val,
+            "float_rmse_test": judge.float_rmse_test,
+            "float_rmse_val_same_anchors": judge.same_rmse_val,
+            "files": {
+                file.kind: {
+                    "path": str(self.folder / file.path.name),
+                    "bytes": file.bytes,
+                    "made": file.made,
+                    **file.score._asdict(),
+                }
+                for file in self.files
+            },
+            "ann_ensemble_bytes": self.ann_ensemble_bytes,
+        }
+
+
+def export(
+    model: TwinRegressor | Run | str | Path,
+    folder: str | Path = "out",
+    *,
+    anchors: int | str | Sequence[int] = 32,
+    select: str = "auto",
+    formats: Sequence[str] = FORMATS,
+    weights: str = "int8",
+    qat: bool | None = None,
+    float_io: bool = False,
+    neighbors: int | None = None,
+    tolerance: float = 0.02,
+    seed: int = 0,
+    say: Callable[[str], None] = lambda message: None,
+) -> Export:
+    """Write the files of a model, in place of an export that is there.
+
+    Parameters
+    ----------
+    model : TwinRegressor, Run or path
+        A fitted model, a run, or the folder of one.
+    folder : path
+        Where to.
+    anchors : int, "auto", "all" or sequence of int
+        How many training points travel, of all twins together; the fewest within 1 % of all; or
+        which rows of ``anchor_X_``.
+    select : str
+        How to choose them: a name in ``twinedge.anchors.METHODS``, "auto", or a file of row
+        numbers, whose anchors are taken whatever ``anchors`` says.
+    formats : sequence of {"twin", "tflite", "onnx", "c"}
+        What to write; the ``.twin`` always is, for it holds the anchors of the others.
+    weights : {"int8", "int16"}
+        Kernels of the pack.
+    qat : bool, optional
+        Whether to fine-tune the networks to the rounding of their weights. By default where
+        rounding costs more than the tolerance.
+    float_io : bool
+        TFLite files that take and give floats, not integers.
+    neighbors : int, optional
+        How many nearest anchors of each twin predict, 0 for all; by default as it was trained.
+    tolerance : float
+        By which part a file's validation error may exceed that of the float model with the same
+        anchors.
+    seed : int
+        Of the choice of anchors and the fine-tuning.
+    say : function
+        Called with a line on what is being done.
+
+    Raises
+    ------
+    InputError
+        Where a file would cost more than the tolerance; what was there stays as it was.
+    """
+    run = _as_run(model)
+    wanted = _formats(formats)
+    if not tolerance >= 0:
+        raise InputError(f"tolerance={tolerance!r} is not a number of at least 0")
+    folder = Path(folder)
+    check_place(folder, "export", RECORD)
+    twin = run.model
+    twins = len(twin.weights_)
+    if not len(run.validation[1]):
+        raise InputError("the run has no validation points, and an export is checked on them")
+    rows, method = _rows(run, anchors, select, seed, say)
+    nearest = _neighbors(twin, neighbors, len(rows) // twins)
+    judge = Judge.of(twin, rows, nearest, run.validation, run.test)
+    done: list[Export] = []
+
+    def write(beside: Path) -> None:
+        job = Job(
+            twin,
+            tuple(rows[t::twins] for t in range(twins)),
+            nearest,
+            judge,
+            tolerance,
+            beside,
+            _metadata(run, method),
+            say,
+        )
+        first, job = twin_file(job, weights=weights, qat=qat, seed=seed)
+        files = [first]
+        if "tflite" in wanted:
+            from twinedge_export.converted import tflite_files
+
+            files += tflite_files(job, float_io=float_io)
+        if "onnx" in wanted:
+            from twinedge_export.converted import onnx_files
+
+            files += onnx_files(job, original=twin)
+        if "c" in wanted:
+            files.append(c_project(job, first))
+        ordinary = Model.of(
+            twin.n_features_in_,
+            twin.architecture_.hidden,
+            len(rows),
+            twins=twins,
+            activation=twin.activation_,
+            weights=weights,
+        )
+        done.append(Export(folder, tuple(files), rows, select, method, judge, ann_bytes(ordinary)))
+        (beside / RECORD).write_text(json.dumps(done[0].record(), indent=1) + "\n")
+
+    place_folder(folder, write)
+    return done[0]
+
+
+def _as_run(model: Any) -> Run:
+    if isinstance(model, Run):
+        return model
+    if isinstance(model, TwinRegressor):
+        if not hasattr(model, "weights_"):
+            raise InputError("the model is not fitted")
+        names = getattr(model, "feature_names_in_", None)
+        if names is None:
+            names = [f"x{i}" for i in range(1, model.n_features_in_ + 1)]
+        nothing = model.validation_[0][:0], model.validation_[1][:0]
+        return Run(model, tuple(map(str, names)), "y", model.validation_, nothing)
+    if isinstance(model, str | Path):
+        return load_run(Path(model))
+    raise InputError(f"a {type(model).__name__} cannot be exported, a fitted TwinRegressor can")
+
+
+def _formats(formats: Sequence[str]) -> tuple[str, ...]:
+    unknown = [name for name in formats if name not in FORMATS]
+    if unknown or isinstance(formats, str):
+        name = formats if isinstance(formats, str) else unknown[0]
+        raise InputError(f"{name!r} is no list of formats; there are {', '.join(FORMATS)}")
+    return tuple(formats)
+
+
+def _rows(
+    run: Run, anchors: Any, select: str, seed: int, say: Callable[[str], None]
+) -> tuple[Array, str]:
+    """Choose the anchors; returns their rows ``(k,)`` and the way they were chosen."""
+    model = run.model
+    X, y, twins = model.anchor_X_, model.anchor_y_, len(model.weights_)
+    if Path(select).is_file():
+        return check_rows(rows_from_file(select), len(y), twins), select
+    if isinstance(anchors, str):
+        if anchors == "all":
+            # A pack deals its anchors out evenly: the last few may be left over.
+            return np.arange(len(y) - len(y) % twins), "all"
+        if anchors != "auto":
+            raise InputError(f"anchors={anchors!r} is not a number, 'auto', 'all' or rows")
+        say("Looking for the fewest anchors within 1 % of all")
+        points = curve(
+            X,
+            y,
+            model,
+            run.validation,
+            methods=None if select == "auto" else [select],
+            twins=twins,
+            seed=seed,
+        )
+        best = smallest_within(points, rmse(model, run.validation))
+        if best is None:
+            best = min(points, key=lambda point: point.rmse_val)
+        anchors, select = best.k, best.method
+    elif not np.isscalar(anchors):
+        return check_rows(anchors, len(y), twins), "rows"
+    say(f"Choosing {anchors} anchors")
+    choice = choose(
+        X, y, anchors, select, model=model, validation=run.validation, twins=twins, seed=seed
+    )
+    return choice.rows, choice.method
+
+
+def _neighbors(model: TwinRegressor, neighbors: int | None, anchors: int) -> int:
+    """How many nearest anchors of each twin predict, 0 for all ``anchors`` it has."""
+    near = bool(model.pairs == "neighbors")
+    if neighbors is None:
+        neighbors = int(model.neighbors) if near else 0
+    if near and (not neighbors or neighbors >= anchors):
+        raise InputError(
+            f"the model was trained on near pairs only, and all {anchors} anchors of a twin would "
+            "predict, far ones too: export more --anchors, or predict with fewer --neighbors"
+        )
+    return neighbors
+
+
+def _metadata(run: Run, method: str) -> dict[str, Any]:
+    """Names, ranges and scores that travel with the files."""
+    X = run.model.anchor_X_
+    return {
+        "made_by": f"twinedge {__version__}",
+        "features": [
+            {"name": name, "min": float(low), "max": float(high)}
+            for name, low, high in zip(run.feature_names, X.min(axis=0), X.max(axis=0), strict=True)
+        ],
+        "target": run.target_name,
+        "trained_on": run.source,
+        "scores": {key: run.scores[key] for key in ("rmse_val", "rmse_test") if key in run.scores},
+        "select": method,
+    }

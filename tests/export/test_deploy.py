@@ -1,0 +1,174 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from twinedge.learn.run import load_run
+from twinedge.pack import read_pack
+from twinedge.runtime.reference import evaluate
+from twinedge_export import export
+
+SMALL = {"formats": ("twin",), "weights": "int16", "select": "xy"}
+
+
+def files(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.*")}
+
+
+@pytest.fixture(scope="module")
+def run(tiny_run):
+    return load_run(tiny_run)
+
+
+@pytest.fixture(scope="module")
+def done(run, tmp_path_factory):
+    return export(run, tmp_path_factory.mktemp("export") / "out", anchors=8, **SMALL)
+
+
+def test_the_pack_predicts_like_the_model_with_the_same_anchors(done, run):
+    pack = read_pack((done.folder / "model.twin").read_bytes())
+    X = run.test[0]
+    expected = run.model.predict(X, anchors=done.rows)
+    np.testing.assert_allclose(evaluate(pack, X).mean, expected, atol=0.01)
+    np.testing.assert_array_equal(pack.ids, done.rows)
+
+
+def test_the_record_beside_the_files_says_what_was_returned(done):
+    record = json.loads((done.folder / "export.json").read_text())
+    assert record == json.loads(json.dumps(done.record()))
+    assert record["anchors"] == 8
+    assert record["method"] == "xy"
+    twin = record["files"]["twin"]
+    assert twin["bytes"] == (done.folder / "model.twin").stat().st_size
+    assert twin["rmse_val"] == pytest.approx(
+        twin["ratio_to_float"] * record["float_rmse_val"], rel=1e-9
+    )
+    assert record["ann_ensemble_bytes"] > 0
+
+
+def test_names_and_ranges_travel_with_the_pack(done, run):
+    metadata = read_pack((done.folder / "model.twin").read_bytes()).metadata
+    assert [one["name"] for one in metadata["features"]] == list(run.feature_names)
+    X = run.model.anchor_X_
+    assert [one["min"] for one in metadata["features"]] == X.min(axis=0).tolist()
+    assert metadata["target"] == "level"
+
+
+def test_the_same_seed_gives_the_same_bytes(done, run, tmp_path):
+    again = export(run, tmp_path / "again", anchors=8, **SMALL)
+    assert (again.folder / "model.twin").read_bytes() == (done.folder / "model.twin").read_bytes()
+
+
+def test_a_run_folder_will_do_and_so_will_a_fitted_model(done, tiny_run, tiny_twin, tmp_path):
+    from_folder = export(str(tiny_run), tmp_path / "a", anchors=8, **SMALL)
+    np.testing.assert_array_equal(from_folder.rows, done.rows)
+    from_model = export(tiny_twin, tmp_path / "b", anchors=8, **SMALL)
+    np.testing.assert_array_equal(from_model.rows, done.rows)
+    assert from_model.judge.float_rmse_test is None
+
+
+def test_four_twins_share_the_anchors(four_twins, tmp_path):
+    done = export(four_twins, tmp_path / "out", anchors=8, **SMALL)
+    pack = read_pack((tmp_path / "out" / "model.twin").read_bytes())
+    assert pack.counts.tolist() == [2, 2, 2, 2]
+    np.testing.assert_array_equal(pack.ids, done.rows.reshape(2, 4).T.ravel())
+
+
+def test_rows_may_be_named(run, tmp_path):
+    done = export(run, tmp_path / "out", anchors=[3, 1, 4, 15], **SMALL)
+    assert done.rows.tolist() == [3, 1, 4, 15]
+    listed = tmp_path / "rows.txt"
+    listed.write_text("2\n7\n18 # and no more\n")
+    done = export(run, tmp_path / "out", anchors=8, **{**SMALL, "select": str(listed)})
+    assert done.rows.tolist() == [2, 7, 18]
+
+
+def test_all_anchors_are_those_of_the_float_model(run, tmp_path):
+    done = export(run, tmp_path / "out", anchors="all", **SMALL)
+    assert len(done.rows) == len(run.model.anchor_y_)
+    assert done.judge.same_rmse_val == done.judge.float_rmse_val
+
+
+def test_auto_takes_the_fewest_anchors_within_a_percent(run, tmp_path):
+    done = export(run, tmp_path / "out", anchors="auto", **SMALL)
+    assert len(done.rows) < len(run.model.anchor_y_)
+    fewer = export(run, tmp_path / "fewer", anchors=len(done.rows) // 2, **SMALL)
+    assert done.judge.same_rmse_val <= 1.01 * done.judge.float_rmse_val
+    assert fewer.judge.same_rmse_val > 1.01 * done.judge.float_rmse_val
+
+
+def test_an_export_beyond_the_tolerance_leaves_the_old_one_in_place(run, tmp_path, complaint):
+    folder = tmp_path / "out"
+    export(run, folder, anchors=8, **SMALL)
+    before = files(folder)
+    rows = [3, 1, 4, 15]
+    # Targets that the float model hits exactly: whatever rounding changes is too much.
+    X = run.validation[0]
+    exact = replace(run, validation=(X, run.model.predict(X, anchors=rows)))
+    settings = {**SMALL, "weights": "int8", "qat": False}
+    message = complaint(export, exact, folder, anchors=rows, **settings)
+    for word in ("model.twin", "--tolerance 0.02", "--weights int16"):
+        assert word in message
+    assert files(folder) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "word"),
+    [
+        ({"anchors": 0}, "positive"),
+        ({"anchors": 81}, "80 training points"),
+        ({"anchors": "few"}, "'few'"),
+        ({"anchors": [1, 1]}, "more than once"),
+        ({"anchors": [80]}, "row 80"),
+        ({"select": "colour"}, "'colour'"),
+        ({"formats": ["elf"]}, "'elf'"),
+        ({"formats": "twin"}, "'twin'"),
+        ({"tolerance": -1}, "tolerance"),
+        ({"tolerance": float("nan")}, "tolerance"),
+        ({"weights": "int4"}, "int4"),
+    ],
+    ids=str,
+)
+def test_wrong_settings_are_refused_and_nothing_is_written(
+    run, tmp_path, complaint, settings, word
+):
+    assert word in complaint(export, run, tmp_path / "out", **{**SMALL, **settings})
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_no_model_is_refused(tmp_path, complaint):
+    from twinedge import TwinRegressor
+
+    assert "not fitted" in complaint(export, TwinRegressor(), tmp_path / "out")
+    assert "dict" in complaint(export, {}, tmp_path / "out")
+    assert "does not exist" in complaint(export, tmp_path / "nowhere", tmp_path / "out")
+
+
+def test_a_folder_of_other_things_is_left_alone(run, tmp_path, complaint):
+    (tmp_path / "letter.txt").write_text("dear")
+    assert "not an export" in complaint(export, run, tmp_path, **SMALL)
+
+
+def test_a_model_trained_on_neighbours_predicts_with_neighbours(curve, tmp_path, complaint):
+    from twinedge import TwinRegressor
+
+    X, y = curve
+    model = TwinRegressor(
+        hidden=(8,),
+        activation="relu",
+        learning_rate=0.01,
+        weight_decay=0.003,
+        pairs="neighbors",
+        neighbors=6,
+        steps=300,
+        random_state=0,
+    ).fit(X[:80], y[:80], (X[80:], y[80:]))
+    done = export(model, tmp_path / "out", anchors=40, **SMALL)
+    pack = read_pack((done.folder / "model.twin").read_bytes())
+    assert pack.neighbors == 6
+    assert pack.trained_on_neighbors
+    for settings in ({"anchors": 6}, {"anchors": 40, "neighbors": 0}):
+        message = complaint(export, model, tmp_path / "out", **{**SMALL, **settings})
+        assert "near pairs only" in message

@@ -1,0 +1,182 @@
+"""``twinedge export``: the files that devices run."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from twinedge.cli.options import Json, Quiet, Seed, choice, examples, value
+from twinedge.cli.output import note, print_json, print_table, print_text
+from twinedge.cli.words import number, some_of, whole
+from twinedge.errors import InputError
+
+if TYPE_CHECKING:
+    from twinedge_export.deploy import Export
+
+EXAMPLES = examples(
+    "export --anchors 32",
+    "export runs/sensor --anchors 8 --select xy -o firmware/model",
+    "export runs/sensor --anchors auto --formats twin,c --json",
+)
+_RUNS = Path("runs")
+
+
+def export(
+    run: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[RUN]",
+            show_default=False,
+            help="Run folder; without one the latest in runs/.",
+        ),
+    ] = None,
+    anchors: Annotated[
+        Any,
+        value(
+            "Training points that travel, of all twins together; auto: the fewest within 1 % of "
+            "all.",
+            "N|auto|all",
+            whole(1, "auto", "all"),
+        ),
+    ] = 32,
+    select: Annotated[
+        str,
+        typer.Option(
+            metavar="METHOD|FILE",
+            help="How to choose them: auto, xy, medoids, farthest, stratified, greedy, random; or "
+            "a file of row numbers.",
+        ),
+    ] = "auto",
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="Folder to write.")
+    ] = Path("out"),
+    formats: Annotated[
+        Any,
+        value(
+            "What to write beside the .twin, which always is.",
+            "twin,tflite,onnx,c",
+            some_of("twin", "tflite", "onnx", "c"),
+        ),
+    ] = "twin,tflite,onnx,c",
+    weights: Annotated[str, choice("Weights of the .twin.", "int8", "int16")] = "int8",
+    qat: Annotated[
+        bool | None,
+        typer.Option(
+            "--qat/--no-qat",
+            show_default=False,
+            help="Fine-tune to the rounding of the weights; by default where rounding costs more "
+            "than the tolerance.",
+        ),
+    ] = None,
+    float_io: Annotated[
+        bool, typer.Option("--float-io", help="TFLite files that take and give floats.")
+    ] = False,
+    neighbors: Annotated[
+        Any, value("Predict with so many nearest anchors of each twin only.", "N", whole(0))
+    ] = None,
+    tolerance: Annotated[
+        Any, value("By which part rounding may raise the validation error.", "NUMBER", number())
+    ] = 0.02,
+    seed: Seed = 0,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write a run as .twin, TFLite, ONNX and C, each checked against the float model.
+
+    A file that costs more than the tolerance fails the export and leaves what was there in place.
+    Without a run, the built-in test function is trained first.
+    """
+    from twinedge.placing import check_place
+
+    check_place(output, "export", "export.json")
+    if run is None:
+        run = _latest() or _train_test_function(_RUNS / "latest", quiet=quiet)
+        note(f"Exporting {run}", quiet=quiet)
+    from twinedge_export.deploy import export as write
+
+    with _saying(quiet) as say:
+        result = write(
+            run,
+            output,
+            anchors=anchors,
+            select=select,
+            formats=formats,
+            weights=weights,
+            qat=qat,
+            float_io=float_io,
+            neighbors=neighbors,
+            tolerance=tolerance,
+            seed=seed,
+            say=say,
+        )
+    if as_json:
+        print_json({"run": str(run), **result.record()})
+    else:
+        _print_summary(result)
+
+
+def _latest() -> Path | None:
+    """Run folder in runs/ that was written last, if any."""
+    try:
+        found = [path.parent for path in _RUNS.glob("*/run.json")]
+    except OSError as error:
+        raise InputError(f"{_RUNS}: {error.strerror}") from error
+    return max(found, key=lambda folder: (folder / "run.json").stat().st_mtime, default=None)
+
+
+def _train_test_function(output: Path, *, quiet: bool) -> Path:
+    from twinedge.cli.fitting import fit_run
+    from twinedge.cli.source import from_catalogue
+    from twinedge.learn.twin import TwinRegressor
+
+    note(f"No run in {_RUNS}/ yet: training the built-in test function first", quiet=quiet)
+    verbose = sys.stderr.isatty() and not quiet
+    model = TwinRegressor(effort="quick", random_state=0, verbose=verbose)
+    fit_run(model, from_catalogue("tf", 0), output, split=0, quiet=quiet)
+    if model.interrupted_:
+        raise typer.Exit(130)
+    return output
+
+
+@contextmanager
+def _saying(quiet: bool) -> Iterator[Callable[[str], None]]:
+    """Show what is being done on a line of its own that goes away again."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda message: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("Exporting") as status:
+        yield lambda message: status.update(message)
+
+
+def _print_summary(result: "Export") -> None:
+    judge = result.judge
+    print_table(
+        ("file", "bytes", "numbers", "RMSE", "to float", "largest deviation"),
+        [
+            [
+                str(result.folder / file.path.name),
+                str(file.bytes),
+                file.made,
+                f"{file.score.rmse_val:.5g}",
+                f"{file.score.ratio_to_float:.3f}",
+                f"{file.score.largest_deviation:.2g}",
+            ]
+            for file in result.files
+        ],
+    )
+    pack = result.files[0].bytes
+    print_text(
+        "",
+        f"{len(result.rows)} anchors ({result.method}). RMSE on the validation points; the float "
+        f"model has {judge.float_rmse_val:.5g} with all",
+        f"anchors, which is what 'to float' divides by, and {judge.same_rmse_val:.5g} with these. "
+        "Deviations are from the latter.",
+        f"An ensemble of {len(result.rows)} ordinary networks would take "
+        f"{result.ann_ensemble_bytes:,} bytes, {result.ann_ensemble_bytes / pack:.1f} times the "
+        ".twin.",
+    )
