@@ -2,7 +2,7 @@
 
 import pytest
 
-COMMANDS = ["train", "predict", "evaluate", "inspect", "data", "data list", "data show"]
+COMMANDS = ["train", "predict", "evaluate", "anchors", "inspect", "data", "data list", "data show"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

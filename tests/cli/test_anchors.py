@@ -1,0 +1,183 @@
+"""``twinedge anchors``: how many anchors are enough, as a person meets it."""
+
+import shutil
+import sys
+from dataclasses import replace
+
+import pytest
+
+from twinedge.anchors import METHODS, rmse, select
+from twinedge.learn.run import load_run
+
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+
+
+def test_errors_are_those_of_the_python_api(cli, tiny_run):
+    report = cli("anchors", tiny_run, "--counts", "8,2", "--methods", "xy,random", "--json").json
+    run = load_run(tiny_run)
+    model, everything = run.model, rmse(run.model, run.validation)
+    assert [(one["method"], one["k"]) for one in report["points"]] == [
+        *(("xy", 2), ("xy", 8), ("random", 2), ("random", 8))
+    ]
+    for one in report["points"]:
+        rows = select(model.anchor_X_, model.anchor_y_, one["k"], one["method"])
+        error = rmse(model, run.validation, rows)
+        assert one["rmse_val"] == pytest.approx(error, rel=1e-4)
+        assert one["ratio_to_all"] == pytest.approx(error / everything, rel=1e-4)
+    about = {key: value for key, value in report.items() if "smallest" not in key}
+    assert about == {
+        "run": str(tiny_run),
+        "target": "level",
+        "twins": 1,
+        "training_points": 80,
+        "validation_points": 20,
+        "seed": 0,
+        "rmse_all": everything,
+        "plot": None,
+        "tolerance": 0.01,
+        "points": report["points"],
+    }
+
+
+def test_the_smallest_number_within_a_percent_is_named(cli, tiny_run):
+    report = cli("anchors", tiny_run, "--json").json
+    bound = 1.01 * report["rmse_all"]
+    good = [p for p in report["points"] if p["rmse_val"] <= bound and p["method"] != "random"]
+    fewest = min(point["k"] for point in good)
+    best = min((p for p in good if p["k"] == fewest), key=lambda point: point["rmse_val"])
+    assert report["smallest"] == best
+    assert report["smallest_of_each"].keys() == METHODS.keys()
+    answer = cli("anchors", tiny_run)
+    verdict = f"The smallest number within 1 % of all 80 is {best['k']}, chosen by {best['method']}"
+    assert answer.out.splitlines()[-1] == f"{verdict}."
+
+
+def test_a_person_reads_a_table_and_a_plot(cli, tiny_run):
+    answer = cli("anchors", tiny_run, "--counts", "1,4,16")
+    assert (answer.code, answer.err) == (0, "")
+    record, table, plot, _ = answer.out.split("\n\n")
+    assert record.splitlines()[-1].split() == ["plot", "-"]
+    header, *rows, enough = table.splitlines()
+    assert header.split()[0] == "anchors"
+    assert set(header.split()[1:]) == METHODS.keys()
+    assert [row.split()[0] for row in rows] == ["1", "4", "16"]
+    assert all(len(row.split()) == 7 for row in rows)
+    assert enough.startswith("Enough for 1 %: ")
+    assert " all\n" in plot
+    assert plot.splitlines()[-2].split() == ["anchors", "1", "4", "16"]
+
+
+def test_the_same_seed_prints_the_same(cli, tiny_run):
+    command = ("anchors", tiny_run, "--methods", "random,medoids", "--json", "--seed")
+    assert cli(*command, 1) == cli(*command, 1)
+    assert cli(*command, 1).json["points"] != cli(*command, 2).json["points"]
+
+
+def test_several_twins_share_the_anchors(cli, four_twins, tiny_run, tmp_path):
+    run = load_run(tiny_run)
+    replace(run, model=four_twins).save(tmp_path / "four")
+    report = cli("anchors", "four", "--methods", "xy", "--json").json
+    assert [point["k"] for point in report["points"]] == [4, 8, 16, 32]
+    assert report["twins"] == 4
+
+
+def test_none_of_few_may_be_enough(cli, tiny_run):
+    options = ("--methods", "farthest", "--counts", "2")
+    report = cli("anchors", tiny_run, *options, "--json").json
+    assert (report["smallest"], report["smallest_of_each"]) == (None, {"farthest": None})
+    answer = cli("anchors", tiny_run, *options)
+    assert "Enough for 1 %: none of these.\n" in answer.out
+    expected = "None of these is within 1 % of all 80: try more with --counts."
+    assert answer.out.splitlines()[-1] == expected
+
+
+@pytest.mark.parametrize("ending", ["svg", "png"])
+def test_a_plot_is_written_whole(cli, tiny_run, tmp_path, ending):
+    command = ("anchors", tiny_run, "--methods", "xy", "--plot", f"plot.{ending}")
+    report = cli(*command, "--json").json
+    assert report["plot"] == f"plot.{ending}"
+    first = (tmp_path / f"plot.{ending}").read_bytes()
+    assert f"plot               plot.{ending}\n" in cli(*command).out
+    assert (tmp_path / f"plot.{ending}").read_bytes() == first
+    assert [path.name for path in tmp_path.iterdir()] == [f"plot.{ending}"]
+
+
+def test_progress_is_for_a_terminal_and_not_for_the_result(cli, tiny_run, monkeypatch):
+    monkeypatch.setattr("twinedge.cli.anchors.sys", Terminal())
+    monkeypatch.setenv("FORCE_COLOR", "1")  # so that rich takes it for one, too
+    monkeypatch.setenv("TERM", "xterm")
+    plain = cli("anchors", tiny_run, "--methods", "xy", "--json", "--quiet")
+    shown = cli("anchors", tiny_run, "--methods", "xy", "--json")
+    assert plain.err == ""
+    assert "xy" in shown.err
+    assert shown.json == plain.json
+
+
+class Terminal:
+    """A ``sys`` whose standard error is a terminal."""
+
+    @property
+    def stderr(self):
+        return self
+
+    def isatty(self):
+        return True
+
+
+BAD = {
+    "--counts 0": ["'--counts'", "'0'", "at least 1"],
+    "--counts 2,x": ["'--counts'", "'x'", "at least 1"],
+    "--counts 2,": ["'--counts'", "''"],
+    "--counts 81": ["81 is more than the 80 training points"],
+    "--methods xyz": ["'--methods'", "'xyz'", "xy, medoids"],
+    "--methods auto": ["'--methods'", "'auto'"],
+    "--plot plot.pdf": ["plot.pdf", ".svg or .png"],
+    "--plot plot": ["plot", ".svg or .png"],
+    "--plot none/plot.svg": ["none/plot.svg", "none is none"],
+    "--seed x": ["'--seed'", "'x'"],
+}
+
+
+@pytest.mark.parametrize(("options", "says"), BAD.items(), ids=BAD)
+def test_bad_values(refused, tiny_run, options, says):
+    refused("anchors", tiny_run, *options.split(), says=says)
+
+
+def test_a_run_that_is_not_there(refused, tmp_path):
+    refused("anchors", "none", says=["none does not exist", "twinedge train"])
+    refused("anchors", says=["Missing argument 'RUN'"])
+
+
+def test_a_damaged_run(refused, tiny_run, tmp_path):
+    shutil.copytree(tiny_run, tmp_path / "run")
+    (tmp_path / "run" / "points.npz").write_bytes(b"")
+    refused("anchors", "run", says=["points.npz", "damaged"])
+
+
+def test_a_run_without_validation_points(refused, tiny_run, tmp_path):
+    run = load_run(tiny_run)
+    X, y = run.validation
+    replace(run, validation=(X[:0], y[:0])).save(tmp_path / "run")
+    refused("anchors", "run", says=["no validation points"])
+
+
+def test_a_model_of_neighbours_is_measured_without_greedy(cli, refused, tiny_run, tmp_path):
+    run = load_run(tiny_run)
+    run.model.set_params(pairs="neighbors", neighbors=4)
+    run.save(tmp_path / "near")
+    report = cli("anchors", "near", "--counts", "2,16", "--json").json
+    assert {point["method"] for point in report["points"]} == METHODS.keys() - {"greedy"}
+    refused("anchors", "near", "--methods", "greedy", says=["greedy", "trained on neighbors"])
+
+
+def test_without_matplotlib_the_line_says_how_to_get_it(cli, refused, tiny_run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    says = ["matplotlib", "pip install 'twinedge[report]'"]
+    refused("anchors", tiny_run, "--plot", "plot.svg", says=says)
+    assert cli("anchors", tiny_run, "--methods", "xy", "--counts", "2").code == 0
+
+
+def test_the_words_are_those_that_select_knows():
+    from twinedge.cli.anchors import METHODS as WORDS
+
+    assert set(WORDS) == METHODS.keys()

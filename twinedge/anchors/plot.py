@@ -1,0 +1,143 @@
+"""Pictures of the validation error against the number of anchors: in plain text, and as a file."""
+
+import logging
+import math
+import os
+from pathlib import Path
+
+from twinedge.anchors.measure import Measurement
+from twinedge.errors import InputError
+
+ENDINGS = (".svg", ".png")
+
+_HEIGHT = 14  # lines of a plot in text
+
+
+def text_plot(found: Measurement) -> list[str]:
+    """Draw with letters, a column for each number of anchors and each method.
+
+    Errors grow upwards on a logarithmic scale, the few largest of them all on the first line; the
+    dashes are the error of all anchors.
+    """
+    values = {(point.method, point.k): point.rmse_val for point in found.points}
+    scale = _Scale(list(values.values()), found.rmse_all)
+    level = scale.line(found.rmse_all)
+    letters = {method: method[0] for method in found.methods}
+    width = max(len(letters), len(str(found.counts[-1]))) + 1
+    lines = []
+    for number in range(scale.lines):
+        blank = "-" if number == level else " "
+        cells = (
+            "".join(
+                letter
+                if (method, k) in values and scale.line(values[method, k]) == number
+                else blank
+                for method, letter in letters.items()
+            ).ljust(width, blank)
+            for k in found.counts
+        )
+        mark = " all" if number == level else ""
+        lines.append(f"{scale.label(number):>10} |{blank}{''.join(cells)}{mark}".rstrip())
+    axis = "".join(str(k).ljust(width) for k in found.counts)
+    legend = "  ".join(f"{letter} {method}" for method, letter in letters.items())
+    return [f"{'RMSE':>10}", *lines, f"{'anchors':>10}   {axis}".rstrip(), f"{'':>10}   {legend}"]
+
+
+class _Scale:
+    """From errors to lines, the largest on the first; a few that stand out are put there, too."""
+
+    def __init__(self, values: list[float], level: float) -> None:
+        ascending = sorted(values)
+        self._most = max(level, ascending[math.ceil(0.9 * len(values)) - 1])
+        # A perfect fit has no logarithm, and nobody asks how much better than 1/1000 it is.
+        self._least = max(min(level, ascending[0]), self._most / 1000)
+        self._span = math.log(self._most / self._least) if self._most > 0 else 0.0
+        self.lines = _HEIGHT if self._span > 0 else 1
+        self._beyond = ascending[-1] > self._most
+
+    def line(self, value: float) -> int:
+        if self.lines == 1:
+            return 0
+        height = math.log(min(max(value, self._least), self._most) / self._least) / self._span
+        return round((1 - height) * (self.lines - 1))
+
+    def label(self, line: int) -> str:
+        """Error in the middle of a line."""
+        part = 1 - line / max(self.lines - 1, 1)
+        value = f"{self._least * math.exp(self._span * part):.4g}"
+        return f">{value}" if line == 0 and self._beyond else value
+
+
+def check_drawing(path: Path) -> None:
+    """Refuse a picture that could not be drawn or not be written, before the work is done.
+
+    Raises
+    ------
+    InputError
+        Where there is no matplotlib, or no such folder.
+    """
+    if path.suffix.lower() not in ENDINGS:
+        raise InputError(f"{path}: a plot is written as {' or '.join(ENDINGS)}")
+    if path.is_dir() or not path.parent.is_dir():
+        raise InputError(f"{path} cannot be written: it is a folder, or {path.parent} is none")
+    try:
+        import matplotlib  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise InputError(
+            "a plot needs matplotlib, which is not installed: pip install 'twinedge[report]'"
+        ) from error
+
+
+def draw(found: Measurement, path: Path, *, title: str, target: str) -> None:
+    """Write the plot as a file; the same measurement gives the same bytes on one machine.
+
+    Parameters
+    ----------
+    found : Measurement
+        What to draw.
+    path : path
+        Where to; its ending says which format.
+    title, target : str
+        What was measured, and the name of the target.
+    """
+    check_drawing(path)
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it tells about its font cache
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    axes = figure.subplots()
+    for method in found.methods:
+        k, error = zip(
+            *((p.k, p.rmse_val) for p in found.points if p.method == method), strict=True
+        )
+        axes.plot(k, error, marker="o", markersize=4, linewidth=1.5, label=method)
+    bound = (1 + found.tolerance) * found.rmse_all
+    axes.axhline(found.rmse_all, color="black", linewidth=1, label=f"all {found.training_points}")
+    axes.axhspan(found.rmse_all, bound, color="black", alpha=0.1, linewidth=0)
+    best = found.smallest()
+    if best is not None:
+        axes.plot(best.k, best.rmse_val, "o", markersize=11, fillstyle="none", color="black")
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(found.counts, labels=map(str, found.counts))
+    axes.minorticks_off()
+    axes.set_xlabel("anchors")
+    axes.set_ylabel(f"validation RMSE of {_plain(target)}")
+    axes.set_title(_plain(title))
+    axes.legend(frameon=False, fontsize="small")
+    ending = path.suffix.lower()[1:]
+    metadata = {"Date": None} if ending == "svg" else {"Software": None}
+    beside = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with matplotlib.rc_context({"svg.hashsalt": "twinedge", "svg.fonttype": "none"}):
+            figure.savefig(beside, format=ending, dpi=150, metadata=metadata)
+        beside.replace(path)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}") from error
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _plain(text: str) -> str:
+    """Keep dollars dollars, as matplotlib reads formulas between them, and every path writable."""
+    return text.encode(errors="replace").decode().replace("$", r"\$")

@@ -1,0 +1,148 @@
+"""``twinedge anchors``: how many anchors are enough."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from twinedge.cli.options import Json, Quiet, RunFolder, Seed, examples, value
+from twinedge.cli.output import print_json, print_record, print_table, print_text
+from twinedge.cli.words import some_of, whole
+
+if TYPE_CHECKING:
+    from twinedge.anchors.counts import Point
+    from twinedge.anchors.measure import Measurement
+
+METHODS = ("xy", "medoids", "stratified", "farthest", "greedy", "random")
+EXAMPLES = examples(
+    "anchors runs/latest",
+    "anchors runs/latest --methods xy,random --counts 4,8,16,32",
+    "anchors runs/latest --plot anchors.svg --json",
+)
+
+
+def _counts(word: str) -> tuple[int, ...]:
+    return tuple(whole(1)(part) for part in word.split(","))
+
+
+def anchors(
+    run: RunFolder,
+    methods: Annotated[
+        Any,
+        value(
+            "How to choose them: some of " + ", ".join(METHODS) + ".",
+            "NAME,NAME",
+            some_of(*METHODS),
+        ),
+    ] = None,
+    counts: Annotated[
+        Any,
+        value("Numbers of anchors, of all twins together; by default 1,2,4,...", "N,N", _counts),
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.svg|FILE.png", help="Write the plot to a file."),
+    ] = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Show how the validation error falls with the number of anchors.
+
+    Names the smallest number whose error is within 1 % of that of all training points; random
+    points are there to compare with and not named. Errors are in units of the target.
+    """
+    from twinedge.anchors.measure import measure
+    from twinedge.anchors.plot import check_drawing, draw, text_plot
+    from twinedge.learn.run import load_run
+
+    if plot is not None:
+        check_drawing(plot)
+    trained = load_run(run)
+    with _bar(quiet) as progress:
+        found = measure(
+            trained.model,
+            trained.validation,
+            counts=counts,
+            methods=methods,
+            seed=seed,
+            progress=progress,
+        )
+    if plot is not None:
+        draw(found, plot, title=str(run), target=trained.target_name)
+    about = {
+        "run": str(run),
+        "target": trained.target_name,
+        "twins": len(trained.model.weights_),
+        "training_points": found.training_points,
+        "validation_points": found.validation_points,
+        "seed": seed,
+        "rmse_all": found.rmse_all,
+        "plot": plot and str(plot),
+    }
+    if as_json:
+        print_json({**about, **_result(found)})
+        return
+    print_record(about)
+    print_text("")
+    _print_errors(found)
+    print_text("", *text_plot(found), "", _verdict(found))
+
+
+def _result(found: "Measurement") -> dict[str, Any]:
+    return {
+        "tolerance": found.tolerance,
+        "smallest": _point(found.smallest(), found),
+        "smallest_of_each": {name: _point(found.smallest(name), found) for name in found.methods},
+        "points": [_point(point, found) for point in found.points],
+    }
+
+
+def _point(point: "Point | None", found: "Measurement") -> dict[str, Any] | None:
+    if point is None:
+        return None
+    ratio = point.rmse_val / found.rmse_all if found.rmse_all else None
+    return {**point._asdict(), "ratio_to_all": ratio}
+
+
+def _print_errors(found: "Measurement") -> None:
+    """Print a row for each number of anchors and a column for each method."""
+    errors = {(point.method, point.k): f"{point.rmse_val:.5g}" for point in found.points}
+    rows = [[str(k), *(errors.get((m, k), "-") for m in found.methods)] for k in found.counts]
+    print_table(("anchors", *found.methods), rows)
+    enough = [found.smallest(method) for method in found.methods]
+    words = [f"{m} {p.k}" for m, p in zip(found.methods, enough, strict=True) if p is not None]
+    within = f"{100 * found.tolerance:g} %"
+    print_text(f"Enough for {within}: {', '.join(words) or 'none of these'}.")
+
+
+def _verdict(found: "Measurement") -> str:
+    best, within = found.smallest(), f"{100 * found.tolerance:g} % of all {found.training_points}"
+    if best is None:
+        return f"None of these is within {within}: try more with --counts."
+    return f"The smallest number within {within} is {best.k}, chosen by {best.method}."
+
+
+@contextmanager
+def _bar(quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
+    """Show on standard error which method is being measured."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda method, done, total: None
+        return
+    from rich import progress as rich
+    from rich.console import Console
+
+    columns = (
+        rich.TextColumn("{task.description}"),
+        rich.BarColumn(),
+        rich.MofNCompleteColumn(),
+        rich.TimeElapsedColumn(),
+    )
+    with rich.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda method, done, total: bar.update(
+            task, description=method, completed=done, total=total
+        )
