@@ -124,15 +124,15 @@ def test_neighbours_and_uneven_twins_are_told(cli, pack_file):
 
 
 def test_names_and_metadata_are_shown_on_one_line_each(cli, pack_file):
-    names = ["größe", "\x1b[2J", "two\nlines"]
-    pack_file(metadata={"feature_names": names, "target_name": "\ud800", "rmse_val": 0.25})
+    features = [{"name": name} for name in ("größe", "\x1b[2J", "two\nlines")]
+    pack_file(metadata={"features": features, "target": "\ud800", "rmse_val": 0.25})
     answer = cli("inspect", "model.twin")
     assert answer.code == 0
     assert "größe" in answer.out
     assert "\x1b" not in answer.out
-    for word in ('"\\u001b[2J"', '"two\\nlines"', '"\\ud800"', "rmse val       0.25\n"):
+    for word in ('"\\u001b[2J"', '"two\\nlines"', '"\\ud800"', "rmse val  0.25\n"):
         assert word in answer.out
-    assert cli("inspect", "model.twin", "--json").json["metadata"]["feature_names"] == names
+    assert cli("inspect", "model.twin", "--json").json["metadata"]["features"] == features
 
 
 @pytest.mark.parametrize("more", [(), ("--json",)], ids=["text", "json"])

@@ -125,7 +125,7 @@ def test_ranges_are_in_the_units_of_the_user(small):
         y_gain=np.float32(0.25),
         anchors=np.array([[-100, 4], [200, 4], [0, 4]], np.int16),
         targets=np.array([8, -4, 0], np.int32),
-        metadata={"feature_names": ["angle", "load"], "target_name": "level"},
+        metadata={"features": [{"name": "angle"}, {"name": "load"}], "target": "level"},
     )
     first, second, target = describe(write_pack(pack)).ranges
     assert first == ("angle", 10, 100, 10 - 327.67, 10 + 327.67, 9, 12)
@@ -136,11 +136,18 @@ def test_ranges_are_in_the_units_of_the_user(small):
 
 @pytest.mark.parametrize(
     "metadata",
-    [{}, {"feature_names": ["one"]}, {"feature_names": [1, 2]}, {"feature_names": "ab"}],
-    ids=["none", "too few", "no text", "no list"],
+    [
+        {},
+        {"features": [{"name": "one"}]},
+        {"features": [{"name": "one"}, {"name": 2}]},
+        {"features": [{"name": "one"}, {"title": "two"}]},
+        {"features": ["one", "two"]},
+        {"features": 2},
+    ],
+    ids=["none", "too few", "no text", "no name", "no objects", "no list"],
 )
 def test_names_that_the_metadata_lacks_are_made_up(small, metadata):
-    found = describe(write_pack(replace(small, metadata={**metadata, "target_name": 1})))
+    found = describe(write_pack(replace(small, metadata={**metadata, "target": 1})))
     assert [one.name for one in found.ranges] == ["x1", "x2", "target"]
 
 

@@ -169,12 +169,10 @@ def _range(name: str, offset: Any, gain: Any, held: Array, unit: float, reach: i
 
 
 def _names(pack: Pack) -> list[str]:
-    """Names of the features and of the target, from the metadata where it has them."""
-    features, target = pack.metadata.get("feature_names"), pack.metadata.get("target_name")
-    if not (
-        isinstance(features, list)
-        and len(features) == pack.features
-        and all(isinstance(name, str) for name in features)
-    ):
-        features = [f"x{number}" for number in range(1, pack.features + 1)]
-    return [*features, target if isinstance(target, str) else "target"]
+    """Names of the features and of the target, where the metadata is as the exporter writes it."""
+    listed, target = pack.metadata.get("features"), pack.metadata.get("target")
+    entries = listed if isinstance(listed, list) and len(listed) == pack.features else []
+    names: list[Any] = [entry.get("name") for entry in entries if isinstance(entry, dict)]
+    if len(names) != pack.features or not all(isinstance(name, str) for name in names):
+        names = [f"x{number}" for number in range(1, pack.features + 1)]
+    return [*names, target if isinstance(target, str) else "target"]
