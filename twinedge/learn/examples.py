@@ -29,13 +29,17 @@ class Points:
     def draw(self, count: Any, batch: int, seed: Any, *data: Any) -> Any:
         """Draw positions in ``rows`` for ``count`` batches."""
         _, _, rows = data
-        return _whole_numbers((count, batch), seed, tf.shape(rows)[1])
+        return whole_numbers((count, batch), seed, tf.shape(rows)[1])
 
     def batch(self, k: Any, draws: Any, *data: Any) -> tuple[Any, Any]:
         """Return inputs ``(c, batch, f)`` and targets ``(c, batch)`` of step ``k``."""
         x, y, rows = data
         points = tf.gather(rows, draws[k], axis=1)
         return tf.gather(x, points), tf.gather(y, points)
+
+    def loss(self, outputs: Any, targets: Any) -> Any:
+        """Return what each network minimises, ``(c,)``: the mean square error."""
+        return tf.reduce_mean(tf.square(outputs - targets), axis=1)
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class Pairs(Points):
     def draw(self, count: Any, batch: int, seed: Any, *data: Any) -> Any:
         """Draw positions in ``rows`` of both points, for ``count`` batches."""
         _, _, rows = data
-        return _whole_numbers((count, batch, 2), seed, tf.shape(rows)[1])
+        return whole_numbers((count, batch, 2), seed, tf.shape(rows)[1])
 
     def batch(self, k: Any, draws: Any, *data: Any) -> tuple[Any, Any]:
         """Return inputs ``(c, batch, 2 f)`` and differences ``(c, batch)`` of step ``k``."""
@@ -70,7 +74,7 @@ class ListedPairs(Pairs):
         """Draw position in ``rows``, position in the list of partners, and order."""
         _, _, rows, partners = data
         limits = tf.stack([tf.shape(rows)[1], tf.shape(partners)[1], 2])
-        return _whole_numbers((count, batch, 3), seed, tf.int32.max) % limits
+        return whole_numbers((count, batch, 3), seed, tf.int32.max) % limits
 
     def batch(self, k: Any, draws: Any, *data: Any) -> tuple[Any, Any]:
         """Return inputs ``(c, batch, 2 f)`` and differences ``(c, batch)`` of step ``k``."""
@@ -113,5 +117,6 @@ class Examples:
         return cls(ListedPairs(x.shape[1]), (x, y, rows, partners))
 
 
-def _whole_numbers(shape: Any, seed: Any, limit: Any) -> Any:
+def whole_numbers(shape: Any, seed: Any, limit: Any) -> Any:
+    """Draw whole numbers from 0 to below a limit."""
     return tf.random.stateless_uniform(shape, seed, 0, limit, tf.int32)

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from twinedge.errors import InputError
 from twinedge.learn.network import FloatArray
+from twinedge.learn.scaling import Scaling
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,11 @@ class ExtraPairs:
     def second(self) -> FloatArray:
         """Second points ``(m, f)``."""
         return self.points[self.rows[:, 1]]
+
+    def scaled(self, scaling: Scaling) -> "ExtraPairs":
+        """Return the same in the units networks are trained in."""
+        differences = (self.differences / scaling.y_scale).astype(np.float32)
+        return ExtraPairs(scaling.features(self.points), self.rows, differences)
 
     def checked(self, features: int) -> "ExtraPairs":
         """Return the same with plain arrays; what does not fit together is refused."""

@@ -157,8 +157,7 @@ def _compiled(architecture: Architecture, kind: Points, batch: int) -> Callable[
             values = weights.read_value()
             with tf.GradientTape() as tape:
                 tape.watch(values)
-                error = architecture.forward(values, x) - y
-                losses = tf.reduce_mean(tf.square(error), axis=1)
+                losses = kind.loss(architecture.forward(values, x), y)
             gradient = tape.gradient(losses, values)
             done = start + k + 1
             t = tf.cast(done, tf.float32)

@@ -6,16 +6,19 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from twinedge.errors import InputError
 from twinedge.learn.anchored import AnchoredRegressor, Anchors, Chosen
 from twinedge.learn.ann import AnnRegressor
 from twinedge.learn.dealing import deal
 from twinedge.learn.estimator import NetworkRegressor, Validation
+from twinedge.learn.extra_pairs import ExtraPairs
 from twinedge.learn.neighbours import partners_of
 from twinedge.learn.network import Architecture, FloatArray
 from twinedge.learn.pairwise import differences
-from twinedge.learn.parameters import positive_integer, row_number, seed_of
+from twinedge.learn.parameters import nonnegative_number, positive_integer, row_number, seed_of
+from twinedge.learn.semi_supervised import SemiSupervisedTask
 from twinedge.learn.tasks import PairTask
 
 
@@ -42,6 +45,9 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         How many neighbours ``pairs="neighbors"`` takes, in training and prediction.
     anchors : "all", int or array of int, default="all"
         Training points that predict: all, so many at random, or these rows of ``anchor_X_``.
+    loop_weight : float, default=0.0
+        Weight of loop consistency on the unlabelled points given to ``fit``: besides the error of
+        differences, the mean square of F(a, b) + F(b, c) + F(c, a) is made small, divided by 9.
     learning_rate, weight_decay : "auto" or float, default="auto"
         Setting of AdamW; "auto" chooses on validation data.
     effort : {"quick", "normal", "thorough"}, default="normal"
@@ -91,6 +97,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         pairs: str | int = "all",
         neighbors: int = 32,
         anchors: Anchors = "all",
+        loop_weight: float = 0.0,
         learning_rate: float | str = "auto",
         weight_decay: float | str = "auto",
         effort: str = "normal",
@@ -105,6 +112,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         self.pairs = pairs
         self.neighbors = neighbors
         self.anchors = anchors
+        self.loop_weight = loop_weight
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.effort = effort
@@ -119,6 +127,8 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         y: npt.ArrayLike,
         validation: Validation = None,
         *,
+        unlabelled: npt.ArrayLike | None = None,
+        extra: ExtraPairs | None = None,
         checkpoint: Path | None = None,
         resume: bool = False,
     ) -> "TwinRegressor":
@@ -132,6 +142,11 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
             Their targets.
         validation : (X, y), optional
             Points to choose settings on; by default a part of ``X`` is held out.
+        unlabelled : array of shape (u, features), optional
+            Points without targets: loops go through at least one of them. They have no part in
+            a training with ``loop_weight=0``.
+        extra : ExtraPairs, optional
+            Pairs to train on besides, each as likely to be drawn as one of the training points.
         checkpoint : path, optional
             Folder to keep the state of the training in.
         resume : bool
@@ -144,6 +159,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         partners = partners_of(table["x"][: len(train[1])], self.pairs, self.neighbors, seed)
         neighbors = self.neighbors if self.pairs == "neighbors" else None
         task = PairTask(**table, foldable=partners is None, partners=partners, neighbors=neighbors)
+        task = self._beside(task, unlabelled, extra)
         choice = self._choose(task, networks=twins, seed=seed, checkpoint=checkpoint, resume=resume)
         self.architecture_ = task.architecture(self.activation_)
         self.weights_ = choice.weights
@@ -203,3 +219,23 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         )
         for block in blocks:
             yield block * self.scaling_.y_scale
+
+    def _beside(
+        self, task: PairTask, unlabelled: npt.ArrayLike | None, extra: ExtraPairs | None
+    ) -> PairTask:
+        """Add what is to be learnt besides the pairs of the training points."""
+        weight = nonnegative_number("loop_weight", self.loop_weight)
+        points = None
+        if unlabelled is not None:
+            points = validate_data(self, unlabelled, dtype=np.float64, reset=False)
+            points = self.scaling_.features(points) if weight else None
+        if points is not None and self.pairs == "neighbors":
+            raise InputError(
+                "loop_weight: loops join far points, of which a model trained on neighbors knows "
+                "nothing; use pairs='all'"
+            )
+        if extra is not None:
+            extra = extra.checked(self.n_features_in_).scaled(self.scaling_)
+        if points is None and not extra:
+            return task
+        return SemiSupervisedTask.of(task, points, weight, extra)
