@@ -1,6 +1,26 @@
-"""Turning a fitted model into files for a device. For workstations: it imports TensorFlow."""
+"""Turning a fitted model into files for a device, and these into firmware. For workstations.
 
-from twinedge_export.deploy import FORMATS, Export, export
-from twinedge_export.quantise import quantise
+Names are resolved on first use: exporting pulls in TensorFlow, building firmware does not.
+"""
 
-__all__ = ["FORMATS", "Export", "export", "quantise"]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from twinedge_export.deploy import FORMATS as FORMATS
+    from twinedge_export.deploy import Export as Export
+    from twinedge_export.deploy import export as export
+
+_HOMES = {
+    "FORMATS": "twinedge_export.deploy",
+    "Export": "twinedge_export.deploy",
+    "export": "twinedge_export.deploy",
+}
+
+__all__ = ["FORMATS", "Export", "export"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'twinedge_export' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

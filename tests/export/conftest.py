@@ -33,7 +33,7 @@ def deviation():
     """Return the rms difference of a pack from its model, in standard deviations of the target."""
     from twinedge.pack import read_pack, write_pack
     from twinedge.runtime.reference import evaluate
-    from twinedge_export import quantise
+    from twinedge_export.quantise import quantise
 
     def measure(model, X, anchors=8, **settings):
         twins, count = len(model.weights_), len(model.anchor_y_)

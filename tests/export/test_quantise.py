@@ -11,7 +11,7 @@ from twinedge import TwinRegressor
 from twinedge.errors import InputError
 from twinedge.pack import read_pack, write_pack
 from twinedge.runtime.reference import evaluate
-from twinedge_export import quantise
+from twinedge_export.quantise import quantise
 
 # RMS difference from the float model in standard deviations of the target. Ten times less is usual.
 ALLOWED = {"int8": 0.03, "int16": 0.001}

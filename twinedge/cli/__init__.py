@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from twinedge.cli import anchors, budget, data, evaluate, export, inspect, predict, train
+from twinedge.cli import anchors, budget, data, evaluate, export, firmware, inspect, predict, train
 from twinedge.cli.output import print_text
 from twinedge.errors import InputError
 from twinedge.version import __version__
@@ -29,6 +29,7 @@ app.command("anchors", epilog=anchors.EXAMPLES)(anchors.anchors)
 app.command("inspect", epilog=inspect.EXAMPLES)(inspect.inspect)
 app.add_typer(budget.app, name="budget")
 app.add_typer(data.app, name="data")
+app.add_typer(firmware.app, name="firmware")
 
 # Typer's errors, whichever copy of click this version of it brings.
 _ClickException = typer.BadParameter.__mro__[2]

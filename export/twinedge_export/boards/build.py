@@ -1,0 +1,129 @@
+"""From a pack to an image: compile the runtime for a board, link the pack and queries with it."""
+
+import re
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+
+from twinedge.errors import InputError
+from twinedge.pack.contents import Array, Pack
+from twinedge_export.boards.board import Board
+from twinedge_export.boards.link_map import Sizes, sizes_of
+from twinedge_export.firmware import firmware_folder
+
+WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
+_TROUBLE = re.compile(r"overflowed by \d+ bytes|will not fit|error:.*|undefined reference.*")
+
+
+@dataclass(frozen=True)
+class Image:
+    """A program with its pack and queries.
+
+    Parameters
+    ----------
+    path : Path
+        ELF file.
+    sizes : Sizes
+        Of the runtime in it.
+    pack_bytes : int
+    flags : tuple of str
+        What it was compiled with.
+    """
+
+    path: Path
+    sizes: Sizes
+    pack_bytes: int
+    flags: tuple[str, ...]
+
+
+def left_out(pack: Pack) -> tuple[str, ...]:
+    """Return flags that leave out of the runtime what this pack does not need."""
+    needless = {
+        "SILU": pack.activation != "silu",
+        "INT16": pack.weight_bits == 8,
+        "NEIGHBOURS": not pack.neighbors,
+    }
+    return tuple(f"-DTWIN_{what}=0" for what, is_so in needless.items() if is_so)
+
+
+@dataclass
+class Workshop:
+    """Builds images for one board in a folder; what was compiled is used again.
+
+    Parameters
+    ----------
+    board : Board
+    folder : Path
+        May be empty, or one that a workshop with the same board and flags has left.
+    flags : tuple of str
+        Further flags, as from ``left_out``.
+    """
+
+    board: Board
+    folder: Path
+    flags: tuple[str, ...] = ()
+    _objects: list[Path] = field(default_factory=list)
+
+    def image(self, content: bytes, queries: Array) -> Image:
+        """Build an image.
+
+        Parameters
+        ----------
+        content : bytes
+            A sound pack.
+        queries : array of shape (n, f), float32
+            What the harness is to evaluate.
+
+        Raises
+        ------
+        InputError
+            Where a tool is missing, or the image does not fit the board.
+        """
+        if not self._objects:
+            self._compile()
+        (self.folder / "pack.twin").write_bytes(content)
+        (self.folder / "queries.bin").write_bytes(queries.astype("<f4").tobytes())
+        harness = self.board.folder.parent / "harness"
+        self._gcc("-c", str(harness / "image.S"))
+        image, link_map = self.folder / "image.elf", self.folder / "image.map"
+        link = self.board.command(self.board.link)
+        self._gcc(
+            *(path.name for path in self._objects),
+            *("image.o", *link, "-Wl,--gc-sections", f"-Wl,-Map={link_map.name}"),
+            *("-o", image.name),
+        )
+        sizes = sizes_of(
+            link_map.read_text(encoding="utf-8", errors="replace"),
+            {"image.o", *(f"{source.stem}.o" for source in self._harness())},
+            libraries=not self.board.hosted,
+        )
+        return Image(image, sizes, len(content), (*self.board.flags, *self.flags))
+
+    def _harness(self) -> list[Path]:
+        mine = [self.board.folder / source for source in self.board.sources]
+        return [self.board.folder.parent / "harness" / "main.c", *mine]
+
+    def _compile(self) -> None:
+        self.board.check_tools()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        runtime = sorted((firmware_folder() / "src").rglob("*.c"))
+        # The harness must not be turned into calls of the library: they would count.
+        plain = "-fno-tree-loop-distribute-patterns"
+        self._gcc("-c", *WARNINGS, *map(str, runtime))
+        self._gcc("-c", *WARNINGS, plain, *map(str, self._harness()))
+        sources = (*runtime, *self._harness())
+        self._objects = [self.folder / f"{PurePath(one).stem}.o" for one in sources]
+
+    def _gcc(self, *words: str) -> None:
+        root = firmware_folder()
+        command = [
+            *(self.board.compiler, "-std=c99", *self.board.command(self.board.flags)),
+            *self.flags,
+            *("-ffunction-sections", "-fdata-sections"),
+            *(f"-I{root / 'include'}", f"-I{root / 'ports' / 'harness'}", *words),
+        ]
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True)
+        if done.returncode:
+            trouble = _TROUBLE.search(done.stderr)
+            why = trouble[0] if trouble else done.stderr.strip()[-200:]
+            raise InputError(f"{self.board.name}: {self.board.compiler}: {why}")

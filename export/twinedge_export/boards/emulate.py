@@ -1,0 +1,71 @@
+"""Running an image, and reading what its harness says."""
+
+import subprocess
+from typing import NamedTuple
+
+import numpy as np
+
+from twinedge.errors import InputError
+from twinedge.pack.contents import Array
+from twinedge_export.boards.board import Board
+from twinedge_export.boards.build import Image
+
+_WORDS = {"open": 3, "scratch": 2, "empty": 1, "query": 4, "done": 0}  # and how many numbers
+
+
+class Answers(NamedTuple):
+    """What a harness said: sizes and marks in bytes, then one entry to a query.
+
+    ``mean`` and ``spread`` are bits of float32, ``members`` hashes of the estimates (0 where they
+    were not kept), all uint32 ``(n,)``; ``instructions`` are float64 ``(n,)``.
+    """
+
+    context: int
+    scratch: int
+    stack_open: int
+    stack_predict: int
+    mean: Array
+    spread: Array
+    members: Array
+    instructions: Array
+
+
+def run_image(board: Board, image: Image, seconds: float) -> Answers:
+    """Run an image on the board's emulator.
+
+    Raises
+    ------
+    InputError
+        Where it does not come to an end in so many seconds, or to a good one.
+    """
+    command = board.command(board.run, image=image.path)
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=seconds,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise InputError(f"{board.name}: no end after {seconds:.0f} s of emulation") from error
+    lines = done.stdout.decode("utf-8", "replace").splitlines()
+    said = [(word, numbers) for word, *numbers in map(str.split, lines) if word in _WORDS]
+    if done.returncode or not said or said[-1][0] != "done":
+        last = lines[-1] if lines else "silence"
+        raise InputError(f"{board.name}: {command[0]} ended with {done.returncode} after: {last}")
+    return _read(said, board.counts_per_instruction)
+
+
+def _read(said: list[tuple[str, list[str]]], counts_per_instruction: float) -> Answers:
+    of: dict[str, list[list[int]]] = {word: [] for word in _WORDS}
+    for word, digits in said:
+        numbers = [int(one, 16) for one in digits]
+        assert len(numbers) == _WORDS[word], "main.c and this file do not fit together"
+        of[word].append(numbers)
+    ((_, context, stack_open),) = of["open"]
+    ((scratch, stack_predict),) = of["scratch"]
+    ((empty,),) = of["empty"]
+    mean, spread, members, counts = np.array(of["query"], np.uint32).reshape(-1, 4).T
+    instructions = (counts.astype(np.float64) - empty) / (counts_per_instruction or np.nan)
+    return Answers(context, scratch, stack_open, stack_predict, mean, spread, members, instructions)

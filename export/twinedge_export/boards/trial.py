@@ -1,0 +1,117 @@
+"""A pack on a board: what it answers, against the reference, and what it costs."""
+
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from twinedge.pack import read_pack
+from twinedge.pack.contents import Array, Pack
+from twinedge.runtime import reference
+from twinedge_export.boards.board import Board
+from twinedge_export.boards.build import Image, Workshop
+from twinedge_export.boards.emulate import Answers, run_image
+
+_SECONDS = 60  # that an emulator may take at least
+_MACS_PER_SECOND = 1e6  # that a slow one does on a busy machine
+
+
+class Trial(NamedTuple):
+    """What came of running queries on a board."""
+
+    board: Board
+    image: Image
+    answers: Answers
+    macs_per_query: int
+    features: int
+    mismatches: Array  # numbers of the queries that got other bits than from the reference
+
+    @property
+    def instructions_per_query(self) -> int | None:
+        """Mean over the queries; None where the board counts none."""
+        mean = self.answers.instructions.mean()
+        return None if np.isnan(mean) else round(float(mean))
+
+    @property
+    def stack_bytes(self) -> int:
+        """High-water mark of opening and predicting."""
+        return max(self.answers.stack_open, self.answers.stack_predict)
+
+    @property
+    def ram_bytes(self) -> int:
+        """All RAM that predicting takes: static, context, scratch, the query, stack."""
+        sizes, answers = self.image.sizes, self.answers
+        owned = answers.context + answers.scratch + 4 * self.features
+        return sizes.data + sizes.bss + owned + self.stack_bytes
+
+    def record(self) -> dict[str, Any]:
+        """Lay it out for JSON."""
+        sizes, answers = self.image.sizes, self.answers
+        return {
+            "board": self.board.name,
+            "core": self.board.core,
+            "queries": len(answers.mean),
+            "bit_exact": not len(self.mismatches),
+            "instructions_per_query": self.instructions_per_query,
+            "macs_per_query": self.macs_per_query,
+            "text_bytes": sizes.text,
+            "rodata_bytes": sizes.rodata,
+            "data_bytes": sizes.data,
+            "bss_bytes": sizes.bss,
+            "pack_bytes": self.image.pack_bytes,
+            "ram_bytes": self.ram_bytes,
+            "context_bytes": answers.context,
+            "scratch_bytes": answers.scratch,
+            "stack_bytes": self.stack_bytes,
+        }
+
+
+def try_pack(workshop: Workshop, content: bytes, queries: Array) -> Trial:
+    """Build a pack into an image, run it, and compare every answer with the reference.
+
+    Parameters
+    ----------
+    workshop : Workshop
+    content : bytes
+        The pack.
+    queries : array of shape (n, f), float32
+        In the user's units, none of them NaN.
+
+    Raises
+    ------
+    InputError
+        Where the pack is not sound, does not fit, or a tool is missing.
+    """
+    pack = read_pack(content)
+    image = workshop.image(content, queries)
+    macs = multiply_adds(pack)
+    seconds = _SECONDS + (len(queries) + 1) * macs / _MACS_PER_SECOND
+    answers = run_image(workshop.board, image, seconds)
+    wrong = _wrong(reference.evaluate(pack, queries), answers)
+    return Trial(workshop.board, image, answers, macs, pack.features, wrong)
+
+
+def multiply_adds(pack: Pack) -> int:
+    """Multiply-adds of a query between hidden layers, both orders of each pair.
+
+    With one hidden layer those of that layer, as there are none between layers.
+    """
+    widths = pack.hidden if len(pack.hidden) > 1 else (pack.features, *pack.hidden)
+    return 2 * pack.members * sum(inputs * outputs for inputs, outputs in pairwise(widths))
+
+
+def _wrong(expected: reference.Estimates, answers: Answers) -> Array:
+    same = (answers.mean == expected.mean.view(np.uint32)) & (
+        answers.spread == expected.spread.view(np.uint32)
+    )
+    kept = answers.members != 0
+    same &= ~kept | (answers.members == hashes(expected.members))
+    return np.flatnonzero(~same)
+
+
+def hashes(members: Array) -> Array:
+    """Hash of each row of estimates, int32 ``(n, m)``, as the harness takes it: FNV-1a."""
+    value = np.full(len(members), 2166136261, np.uint32)
+    for column in members.view(np.uint32).T:
+        value = (value ^ column) * np.uint32(16777619)
+    return value
