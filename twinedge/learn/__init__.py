@@ -3,6 +3,13 @@
 from twinedge.learn.ann import AnnRegressor
 from twinedge.learn.ensemble import EnsembleRegressor
 from twinedge.learn.forest import TwinnedRegressor
+from twinedge.learn.loops import LoopRegressor
 from twinedge.learn.twin import TwinRegressor
 
-__all__ = ["AnnRegressor", "EnsembleRegressor", "TwinRegressor", "TwinnedRegressor"]
+__all__ = [
+    "AnnRegressor",
+    "EnsembleRegressor",
+    "LoopRegressor",
+    "TwinRegressor",
+    "TwinnedRegressor",
+]
