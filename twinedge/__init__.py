@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from twinedge.errors import InputError as InputError
     from twinedge.learn import AnnRegressor as AnnRegressor
     from twinedge.learn import EnsembleRegressor as EnsembleRegressor
+    from twinedge.learn import ExtraPairs as ExtraPairs
     from twinedge.learn import LoopRegressor as LoopRegressor
     from twinedge.learn import TwinnedRegressor as TwinnedRegressor
     from twinedge.learn import TwinRegressor as TwinRegressor
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "AnnRegressor": "twinedge.learn",
     "EnsembleRegressor": "twinedge.learn",
+    "ExtraPairs": "twinedge.learn",
     "InputError": "twinedge.errors",
     "LoopRegressor": "twinedge.learn",
     "TwinRegressor": "twinedge.learn",
@@ -30,6 +32,7 @@ _HOMES = {
 __all__ = [
     "AnnRegressor",
     "EnsembleRegressor",
+    "ExtraPairs",
     "InputError",
     "LoopRegressor",
     "TwinRegressor",

@@ -109,6 +109,23 @@ class AnchoredRegressor(RegressorMixin, BaseEstimator):
         mean: FloatArray = self._paired(x, z).mean(axis=0)
         return mean
 
+    def crossed(self, first: npt.ArrayLike, second: npt.ArrayLike) -> FloatArray:
+        """F of every first with every second point, in this order, by each twin.
+
+        Parameters
+        ----------
+        first, second : array of shape (n, features), (k, features)
+            Points to pair.
+
+        Returns
+        -------
+        array of shape (twins, n, k)
+            In units of the target.
+        """
+        x, z = self._check(first), self._check(second)
+        every = np.broadcast_to(z, (self._twins, *z.shape))
+        return np.concatenate(list(self._across(x, every, symmetric=False)), axis=1)
+
     def asymmetry(self, X: npt.ArrayLike, *, anchors: Anchors | None = None) -> FloatArray:
         """How far F(x, a) + F(a, x) is from zero: an uncertainty of a twin.
 
@@ -132,7 +149,7 @@ class AnchoredRegressor(RegressorMixin, BaseEstimator):
         count = len(self.anchor_y_)
         pairs = np.stack([rng.choice(count, 2, replace=False) for _ in range(loops)])
         a, b = self.anchor_X_[pairs[:, 0]], self.anchor_X_[pairs[:, 1]]
-        leave, back = self._ordered(x, a), self._ordered(b, x).transpose(0, 2, 1)
+        leave, back = self.crossed(x, a), self.crossed(b, x).transpose(0, 2, 1)
         residual = (leave + self._paired(a, b)[:, None] + back).astype(np.float64)
         rms: FloatArray = np.sqrt(np.mean(np.square(residual), axis=(0, 2)))
         return rms
@@ -169,11 +186,6 @@ class AnchoredRegressor(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         checked: FloatArray = validate_data(self, X, dtype=np.float64, reset=False)
         return checked
-
-    def _ordered(self, first: FloatArray, second: FloatArray) -> FloatArray:
-        """F(first, second) of every two points, ``(twins, n, k)``."""
-        every = np.broadcast_to(second, (self._twins, *second.shape))
-        return np.concatenate(list(self._across(first, every, symmetric=False)), axis=1)
 
     def _paired(self, first: FloatArray, second: FloatArray) -> FloatArray:
         """F(first, second) row by row, ``(twins, n)``."""

@@ -1,0 +1,218 @@
+"""How sure a twin is of a prediction, how well that ranks the errors, and weighing anchors by it.
+
+Three uncertainties come with a twin at no further training: the *spread* of the anchors' estimates,
+the *loop violation* F(x, a) + F(a, b) + F(b, x), and the *asymmetry* F(x, a) + F(a, x). True
+differences have none of the last two. All anchors take part here, whatever the model is set to.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from twinedge.errors import InputError
+from twinedge.learn.anchored import AnchoredRegressor
+from twinedge.learn.network import FloatArray
+from twinedge.learn.parameters import nonnegative_number, one_of
+
+MEASURES = ("spread", "loop_violation", "asymmetry")
+
+_LOOPS = 32  # anchors b that loops x, a, b are closed with
+_LEAST = 0.01  # an anchor's uncertainty counts for at least so much of the mean over the anchors
+
+
+def uncertainty(model: AnchoredRegressor, X: npt.ArrayLike, by: str = "spread") -> FloatArray:
+    """Return one of the ``MEASURES`` for each point, ``(n,)`` in units of the target."""
+    return _of_points(model, by)(X)
+
+
+def anchor_uncertainty(
+    model: AnchoredRegressor, X: npt.ArrayLike, by: str = "asymmetry"
+) -> FloatArray:
+    """How unsure each anchor's estimate of each point is.
+
+    Parameters
+    ----------
+    model : AnchoredRegressor
+        Fitted, and not on neighbours.
+    X : array of shape (n, features)
+        Points.
+    by : {"spread", "loop_violation", "asymmetry"}
+        The absolute asymmetry of the pair; the root mean square violation of loops that begin with
+        it; or, the same for every point, the spread of what the anchors estimate for the anchor.
+
+    Returns
+    -------
+    array of shape (n, members)
+        In units of the target; in the order of ``model.estimates(X, anchors="all")``.
+    """
+    _of_points(model, by)
+    if model.pairs == "neighbors":
+        raise InputError("a model trained on neighbors has other anchors for each point")
+    if by == "asymmetry":
+        plain = model.estimates(X, anchors="all", symmetric=False)
+        sums: FloatArray = 2 * (plain - model.estimates(X, anchors="all"))
+        return np.abs(sums)
+    anchors = model.anchor_X_
+    if by == "spread":
+        _, std = model.predict(anchors, return_std=True, anchors="all")
+        leave = model.crossed(X, anchors[:1])
+        return np.broadcast_to(np.tile(std, len(leave)), (leave.shape[1], len(leave) * len(std)))
+    b = anchors[np.random.default_rng(0).permutation(len(anchors))[:_LOOPS]]
+    leave, across, back = (
+        one.astype(np.float64)
+        for one in (model.crossed(X, anchors), model.crossed(anchors, b), model.crossed(b, X))
+    )
+    back = back.transpose(0, 2, 1)
+    # The mean over b of (leave_xa + across_ab + back_xb)^2 without an array of x by a by b.
+    square = (
+        np.square(leave)
+        + 2 * leave * (across.mean(axis=2)[:, None] + back.mean(axis=2)[:, :, None])
+        + np.square(across).mean(axis=2)[:, None]
+        + np.square(back).mean(axis=2)[:, :, None]
+        + 2 * back @ across.transpose(0, 2, 1) / len(b)
+    )
+    twins, points, count = square.shape
+    rms: FloatArray = np.sqrt(np.maximum(square, 0))
+    return rms.transpose(1, 0, 2).reshape(points, twins * count)
+
+
+def weighted_prediction(
+    model: AnchoredRegressor, X: npt.ArrayLike, by: str = "asymmetry", *, power: float = 2.0
+) -> FloatArray:
+    """Mean of the anchors' estimates, those that are surer weighing more.
+
+    The paper found no consistent gain in this. A power of 2 weighs by the inverse of the variance,
+    one of 0 gives the plain mean.
+
+    Parameters
+    ----------
+    model : AnchoredRegressor
+        Fitted, and not on neighbours.
+    X : array of shape (n, features)
+        Points to predict.
+    by : {"spread", "loop_violation", "asymmetry"}
+        As in ``anchor_uncertainty``.
+    power : float
+        The weight is uncertainty^-power.
+
+    Returns
+    -------
+    array of shape (n,)
+        In units of the target.
+    """
+    power = nonnegative_number("power", power)
+    unsure = anchor_uncertainty(model, X, by)
+    mean = unsure.mean(axis=1, keepdims=True)
+    share = np.divide(unsure, mean, out=np.ones_like(unsure), where=mean > 0)
+    share = np.maximum(share, _LEAST)
+    weights = (share / share.min(axis=1, keepdims=True)) ** -power
+    averages: FloatArray = np.average(model.estimates(X, anchors="all"), axis=1, weights=weights)
+    return averages
+
+
+def rank_correlation(uncertainty: FloatArray, error: FloatArray) -> float:
+    """Spearman's correlation of uncertainty and absolute error: 1 ranks them perfectly.
+
+    0 where one of the two never varies.
+    """
+    from scipy.stats import rankdata
+
+    unsure, wrong = _checked(uncertainty, error)
+    ranks = np.stack([rankdata(unsure), rankdata(np.abs(wrong))])
+    if not (ranks.std(axis=1) > 0).all():
+        return 0.0
+    return float(np.corrcoef(ranks)[0, 1])
+
+
+def sparsification(uncertainty: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Error of what is left when the most uncertain points are set aside.
+
+    Parameters
+    ----------
+    uncertainty, error : array of shape (n,)
+        Of the predictions.
+
+    Returns
+    -------
+    removed : array of shape (n,)
+        Part of the points set aside: 0, 1/n, ..., (n - 1)/n.
+    rmse : array of shape (n,)
+        Root mean square error of the others; points of equal uncertainty go in no order.
+    """
+    unsure, wrong = _checked(uncertainty, error)
+    _, group, size = np.unique(unsure, return_inverse=True, return_counts=True)
+    square = (np.bincount(group, np.square(wrong)) / size)[group]
+    kept = np.arange(1, len(unsure) + 1)
+    rmse = np.sqrt(np.cumsum(square[np.argsort(unsure)]) / kept)
+    return 1 - kept[::-1] / len(unsure), rmse[::-1]
+
+
+def sparsification_area(uncertainty: FloatArray, error: FloatArray) -> float:
+    """Area under the sparsification curve, the error of all points being 1.
+
+    An uncertainty that ranks nothing has 1; the least possible is that of the absolute error.
+    """
+    _, rmse = sparsification(uncertainty, error)
+    return float(np.mean(rmse / rmse[0])) if rmse[0] > 0 else 1.0
+
+
+def judge(model: AnchoredRegressor, X: npt.ArrayLike, y: FloatArray) -> dict[str, Any]:
+    """Tell what each uncertainty is worth on points with known targets.
+
+    Parameters
+    ----------
+    model : AnchoredRegressor
+        Fitted, and not on neighbours.
+    X : array of shape (n, features)
+        Points it was not trained on.
+    y : array of shape (n,)
+        Their targets.
+
+    Returns
+    -------
+    dict
+        ``rmse`` of the plain mean; ``least_area``, the area under the sparsification curve of the
+        error itself; and for each of the ``MEASURES`` its rank ``correlation`` with the absolute
+        error, its ``area`` and the ``weighted_rmse`` of anchors weighted by it.
+    """
+    error = model.predict(X, anchors="all") - np.asarray(y)
+
+    def rmse(wrong: FloatArray) -> float:
+        return float(np.sqrt(np.mean(np.square(wrong))))
+
+    found: dict[str, Any] = {
+        "rmse": rmse(error),
+        "least_area": sparsification_area(np.abs(error), error),
+    }
+    for by in MEASURES:
+        unsure = uncertainty(model, X, by)
+        found[by] = {
+            "correlation": rank_correlation(unsure, error),
+            "area": sparsification_area(unsure, error),
+            "weighted_rmse": rmse(weighted_prediction(model, X, by) - y),
+        }
+    return found
+
+
+def _of_points(model: AnchoredRegressor, by: str) -> Callable[[npt.ArrayLike], FloatArray]:
+    if not isinstance(model, AnchoredRegressor):
+        raise InputError(f"{type(model).__name__} is not a TwinRegressor or a TwinnedRegressor")
+    measures: dict[str, Callable[[npt.ArrayLike], FloatArray]] = {
+        "spread": lambda X: model.predict(X, return_std=True, anchors="all")[1],
+        "loop_violation": model.loop_violation,
+        "asymmetry": lambda X: model.asymmetry(X, anchors="all"),
+    }
+    return measures[one_of("by", by, MEASURES)]
+
+
+def _checked(uncertainty: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
+    unsure, wrong = np.asarray(uncertainty, np.float64), np.asarray(error, np.float64)
+    if unsure.ndim != 1 or unsure.shape != wrong.shape or not len(unsure):
+        raise InputError(
+            f"{unsure.shape} uncertainties and {wrong.shape} errors: one of each point"
+        )
+    if not (np.isfinite(unsure).all() and np.isfinite(wrong).all()):
+        raise InputError("uncertainty and error must be finite numbers")
+    return unsure, wrong
