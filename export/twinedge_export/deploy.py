@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from twinedge.anchors import check_rows, choose, curve, rmse, rows_from_file, smallest_within
+from twinedge.anchors import check_rows, choose, rows_from_file
+from twinedge.anchors.measure import measure
 from twinedge.budget import Model, ann_bytes
 from twinedge.errors import InputError
 from twinedge.learn.run import Run, load_run
@@ -221,18 +222,13 @@ def _rows(
         if anchors != "auto":
             raise InputError(f"anchors={anchors!r} is not a number, 'auto', 'all' or rows")
         say("Looking for the fewest anchors within 1 % of all")
-        points = curve(
-            X,
-            y,
+        found = measure(
             model,
             run.validation,
             methods=None if select == "auto" else [select],
-            twins=twins,
             seed=seed,
         )
-        best = smallest_within(points, rmse(model, run.validation))
-        if best is None:
-            best = min(points, key=lambda point: point.rmse_val)
+        best = found.smallest() or min(found.points, key=lambda point: point.rmse_val)
         anchors, select = best.k, best.method
     elif not np.isscalar(anchors):
         return check_rows(anchors, len(y), twins), "rows"

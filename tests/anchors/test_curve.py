@@ -89,6 +89,12 @@ def test_the_fewest_anchors_within_the_tolerance_are_found():
     assert smallest_within([], 1.0) is None
 
 
+def test_a_lucky_number_with_worse_ones_above_it_is_not_enough():
+    points = [Point("xy", 1, 0.9), Point("xy", 2, 1.5), Point("xy", 4, 1.0), Point("xy", 8, 1.0)]
+    assert smallest_within(points, 1.0) == Point("xy", 4, 1.0)
+    assert smallest_within([*points, Point("xy", 16, 1.5)], 1.0) is None
+
+
 def test_rmse_is_that_of_all_anchors_by_default(tiny_twin, curve):
     X, y = curve
     error = tiny_twin.predict(X[80:], anchors="all") - y[80:]

@@ -2,7 +2,17 @@
 
 import pytest
 
-COMMANDS = ["train", "predict", "evaluate", "anchors", "inspect", "data", "data list", "data show"]
+COMMANDS = [
+    "train",
+    "export",
+    "predict",
+    "evaluate",
+    "anchors",
+    "inspect",
+    "data",
+    "data list",
+    "data show",
+]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -105,7 +105,10 @@ def curve(
 def smallest_within(
     points: Iterable[Point], rmse_all: float, tolerance: float = 0.01
 ) -> Point | None:
-    """Return the fewest anchors whose error is that of all anchors or hardly more.
+    """Return the fewest anchors from which on the error is that of all anchors or hardly more.
+
+    A number that does well by luck, with larger ones of the same method above the line, does not
+    count.
 
     Parameters
     ----------
@@ -121,8 +124,14 @@ def smallest_within(
     Point or None
         Of those with the fewest anchors the one with the least error; None where none is so good.
     """
-    good = [point for point in points if point.rmse_val <= (1 + tolerance) * rmse_all]
-    return min(good, key=lambda point: (point.k, point.rmse_val), default=None)
+    good: dict[str, Point] = {}
+    lost = set()
+    for point in sorted(points, key=lambda point: -point.k):
+        if point.rmse_val > (1 + tolerance) * rmse_all:
+            lost.add(point.method)
+        elif point.method not in lost:
+            good[point.method] = point
+    return min(good.values(), key=lambda point: (point.k, point.rmse_val), default=None)
 
 
 def rmse(model: Model, validation: Validation, anchors: Any = "all") -> float:

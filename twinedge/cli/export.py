@@ -84,9 +84,9 @@ def export(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write a run as .twin, TFLite, ONNX and C, each checked against the float model.
+    """Write a run as files for devices, each checked.
 
-    A file that costs more than the tolerance fails the export and leaves what was there in place.
+    There are a .twin pack, TFLite, ONNX and a C project, compared with the float model. A file that costs more than the tolerance fails the export and leaves what was there in place.
     Without a run, the built-in test function is trained first.
     """
     from twinedge.placing import check_place
