@@ -86,8 +86,9 @@ def export(
 ) -> None:
     """Write a run as files for devices, each checked.
 
-    There are a .twin pack, TFLite, ONNX and a C project, compared with the float model. A file that costs more than the tolerance fails the export and leaves what was there in place.
-    Without a run, the built-in test function is trained first.
+    A .twin pack, TFLite, ONNX and a C project are compared with the float model. One that costs
+    more than the tolerance fails the export and leaves what was there in place. Without a run, the
+    built-in test function is trained first.
     """
     from twinedge.placing import check_place
 
