@@ -75,3 +75,9 @@ def test_counting_needs_numpy_and_nothing_heavier():
     loaded = {name.partition(".")[0] for name in json.loads(done.stdout)}
     assert "numpy" in loaded
     assert not loaded & {"tensorflow", "keras", "sklearn", "scipy", "twinedge_export"}
+
+
+def test_a_file_is_judged_with_everything_in_it(firmware):
+    found = summarise(Model.of(8), [board_named("uno")], firmware, file_bytes=21_572)
+    assert (found["file_bytes"], found["twin_bytes"]) == (21_572, 21_072)
+    assert found["boards"][0]["flash_bytes"] == 4120 + 21_572

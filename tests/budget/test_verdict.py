@@ -80,7 +80,7 @@ def test_what_no_pack_holds_does_not_fit(firmware):
 
 def test_a_core_that_nobody_measured():
     found = judge(Model.of(8), UNO, {})
-    assert found.words == "not measured: the runtime on avr5"
+    assert found.words == "not measured: nobody has run it on avr5"
     assert (found.flash_bytes, found.ram_bytes, found.milliseconds) == (None, None, None)
     assert judge(Model.of(8), board_named("pi5"), {}).verdict == "not measured"
     # What is certain without a measurement: the pack alone is larger than the flash.
@@ -128,3 +128,15 @@ def test_there_is_no_estimate_without_a_like_reference(firmware):
 def test_time_at_the_clock_of_the_board(firmware):
     # Two million instructions, one to two cycles each, at 16 MHz.
     assert milliseconds(Model.of(8), UNO, firmware["avr5"]) == pytest.approx((125.0, 250.0))
+
+
+def test_metadata_takes_flash_too(firmware):
+    model = Model.of(8, (64, 64))
+    lean = judge(model, UNO, firmware)
+    found = judge(model, UNO, firmware, extra=1000)
+    assert found.flash_bytes == lean.flash_bytes + 1000
+    room = UNO.free_flash - lean.flash_bytes
+    assert judge(model, UNO, firmware, extra=room).verdict == "fits"
+    assert judge(model, UNO, firmware, extra=room + 1).verdict == "fits with fewer anchors"
+    assert judge(model, UNO, firmware, extra=UNO.free_flash).verdict == "does not fit"
+    assert judge(model, UNO, {}, extra=UNO.free_flash).verdict == "does not fit"

@@ -25,6 +25,7 @@ def summarise(
     firmware: dict[str, Runtime],
     *,
     flash: int | None = None,
+    file_bytes: int | None = None,
 ) -> dict[str, Any]:
     """Count a model and judge boards.
 
@@ -38,6 +39,8 @@ def summarise(
         Measured cores.
     flash : int, optional
         Bytes for which to find the largest models.
+    file_bytes : int, optional
+        Length of the ``.twin`` that is to be stored, where it has more than a device needs.
 
     Returns
     -------
@@ -48,6 +51,7 @@ def summarise(
     stored = {name: replace(model, weights=name) for name in WEIGHTS}
     # Too many anchors are no reason not to look for how many there could be.
     possible = _possible(twin_bytes, model.with_anchors(model.twins)) is not None
+    extra = 0 if file_bytes is None or twin is None else file_bytes - twin
     result: dict[str, Any] = {
         "features": model.features,
         "hidden": list(model.hidden),
@@ -61,6 +65,7 @@ def summarise(
         "twin_params": model.twin_params,
         "ann_bytes": ann,
         "twin_bytes": twin,
+        "file_bytes": file_bytes,
         "ratio": None if twin is None or ann is None else ann / twin,
         "bytes": {
             name: {"twin": _possible(twin_bytes, one), "ann": _possible(ann_bytes, one)}
@@ -73,7 +78,7 @@ def summarise(
             "bytes": smaller_in_bytes(model) if possible else None,
         },
         "cores_measured": sorted(firmware),
-        "boards": [_board(judge(model, board, firmware)) for board in boards],
+        "boards": [_board(judge(model, board, firmware, extra=extra)) for board in boards],
     }
     if flash is not None:
         result["in_flash"] = {

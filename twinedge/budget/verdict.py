@@ -51,65 +51,88 @@ class Verdict:
         return f"{self.verdict}: {self.why}" if self.why else self.verdict
 
 
-def judge(model: Model, board: Board, firmware: dict[str, Runtime]) -> Verdict:
-    """Decide whether runtime and pack fit a board; ``firmware`` holds the measured cores."""
+def judge(model: Model, board: Board, firmware: dict[str, Runtime], *, extra: int = 0) -> Verdict:
+    """Decide whether runtime and pack fit a board.
+
+    Parameters
+    ----------
+    model : Model
+        What the pack holds.
+    board : Board
+        Where it shall run.
+    firmware : dict of str to Runtime
+        Measured cores.
+    extra : int
+        Bytes of the pack that a device could do without: ids and metadata.
+    """
     least = model.with_anchors(model.twins)
     fault = pack_fault(least)
     if fault:
         return Verdict(board, NOT, fault)
     runtime = firmware.get(board.core.same_as)
     if runtime is None:
-        return _unmeasured(least, board)
-    excess = _excess(model, board, runtime)
-    if excess is None:
-        return _fitting(model, board, runtime, FITS)
+        return _unmeasured(least, board, extra)
+    image = _Image(board, runtime, extra)
+    if image.excess(model) is None:
+        return image.verdict(model, FITS)
 
     def fits(share: int) -> bool:
-        return _excess(model.with_anchors(share * model.twins), board, runtime) is None
+        return image.excess(model.with_anchors(share * model.twins)) is None
 
     share = largest(fits, (model.anchors - 1) // model.twins)
     if share:
-        return _fitting(model.with_anchors(share * model.twins), board, runtime, FEWER)
-    why = _excess(least, board, runtime) or excess
+        return image.verdict(model.with_anchors(share * model.twins), FEWER)
+    why = f"{image.excess(least)}"
     if least.anchors < model.anchors:
         why += " even with one anchor" + (" for each twin" if model.twins > 1 else "")
-    return Verdict(board, NOT, why, ann_members=_networks(model, board, runtime))
+    return Verdict(board, NOT, why, ann_members=image.networks(model))
 
 
-def _unmeasured(least: Model, board: Board) -> Verdict:
+def _unmeasured(least: Model, board: Board, extra: int) -> Verdict:
     """Without the size of the runtime only one thing is certain: a pack that is too large."""
-    size, flash = twin_bytes(least), board.free_flash
+    size, flash = twin_bytes(least) + extra, board.free_flash
     if flash is not None and size > flash:
         return Verdict(board, NOT, f"the pack alone takes {size} of {flash} bytes of flash")
-    return Verdict(board, UNKNOWN, f"the runtime on {board.core.name}")
+    return Verdict(board, UNKNOWN, f"nobody has run it on {board.core.same_as}")
 
 
-def _fitting(model: Model, board: Board, runtime: Runtime, verdict: str) -> Verdict:
-    return Verdict(
-        board,
-        verdict,
-        anchors=model.anchors,
-        flash_bytes=runtime.flash_bytes + twin_bytes(model),
-        ram_bytes=runtime.ram_bytes(model),
-        milliseconds=milliseconds(model, board, runtime),
-        ann_members=_networks(model, board, runtime),
-    )
+@dataclass(frozen=True)
+class _Image:
+    """Runtime and pack on a board."""
 
+    board: Board
+    runtime: Runtime
+    extra: int
 
-def _networks(model: Model, board: Board, runtime: Runtime) -> int | None:
-    if board.free_flash is None:
-        return None
-    return most_networks(model, max(0, board.free_flash - runtime.flash_bytes))
+    def flash_bytes(self, model: Model) -> int:
+        return self.runtime.flash_bytes + twin_bytes(model) + self.extra
 
+    def excess(self, model: Model) -> str | None:
+        """Say what is too small; None where nothing is."""
+        fault = pack_fault(model)
+        if fault:
+            return fault
+        flash, ram = self.flash_bytes(model), self.runtime.ram_bytes(model)
+        if self.board.free_flash is None:
+            ram += flash  # a Linux board reads program and pack from a card
+        elif flash > self.board.free_flash:
+            return f"flash {flash} of {self.board.free_flash} bytes"
+        return f"RAM {ram} of {self.board.free_ram} bytes" if ram > self.board.free_ram else None
 
-def _excess(model: Model, board: Board, runtime: Runtime) -> str | None:
-    """Say what is too small; None where nothing is."""
-    fault = pack_fault(model)
-    if fault:
-        return fault
-    flash, ram = runtime.flash_bytes + twin_bytes(model), runtime.ram_bytes(model)
-    if board.free_flash is None:
-        ram += flash  # a Linux board reads program and pack from a card
-    elif flash > board.free_flash:
-        return f"flash {flash} of {board.free_flash} bytes"
-    return f"RAM {ram} of {board.free_ram} bytes" if ram > board.free_ram else None
+    def verdict(self, model: Model, verdict: str) -> Verdict:
+        """Say what a model takes that fits."""
+        return Verdict(
+            self.board,
+            verdict,
+            anchors=model.anchors,
+            flash_bytes=self.flash_bytes(model),
+            ram_bytes=self.runtime.ram_bytes(model),
+            milliseconds=milliseconds(model, self.board, self.runtime),
+            ann_members=self.networks(model),
+        )
+
+    def networks(self, model: Model) -> int | None:
+        """Count the ordinary networks that would fit into the flash."""
+        if self.board.free_flash is None:
+            return None
+        return most_networks(model, max(0, self.board.free_flash - self.runtime.flash_bytes))

@@ -1,0 +1,250 @@
+"""The most accurate model that fits a board, by validation data.
+
+Networks of several widths are trained briefly, as many twins of each as the board holds, and
+rounded as a pack does. What they are worth with fewer twins, other numbers of anchors and wider
+weights needs no further training: each such model that fits is scored.
+"""
+
+from collections.abc import Callable, Iterable
+from copy import copy
+from dataclasses import dataclass, replace
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from twinedge.anchors import select
+from twinedge.budget import Board, Model, Runtime, Verdict, judge
+from twinedge.errors import InputError
+from twinedge.learn.twin import TwinRegressor
+from twinedge.pack.contents import Array
+from twinedge.pack.layout import MAX_ANCHORS
+from twinedge.runtime.reference import evaluate
+from twinedge_export.deploy import export
+from twinedge_export.job import File
+from twinedge_export.quantise import WEIGHTS, quantise
+
+WIDTHS = (128, 96, 64, 48, 32, 24, 16, 8)  # of both hidden layers
+TWINS = (8, 4, 2, 1)
+FEWEST_ANCHORS = 8  # with fewer the spread says little
+SAME = 1.01  # errors that a validation set of usual size does not tell apart
+
+Points = tuple[Array, Array]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A model that fits, and how good it is after a brief training.
+
+    Parameters
+    ----------
+    model : Model
+        Its shape.
+    flash_bytes, ram_bytes : int
+        What it takes on the board, with room for either activation.
+    rmse_val : float
+        Validation error of its pack, in units of the target.
+    """
+
+    model: Model
+    flash_bytes: int
+    ram_bytes: int
+    rmse_val: float
+
+
+@dataclass(frozen=True)
+class Search:
+    """Everything that was tried."""
+
+    trials: tuple[Trial, ...]
+
+    @property
+    def best(self) -> Trial:
+        """The most accurate; of those within 1 % of it, which may be luck, one with most anchors.
+
+        More anchors are no worse on average, and tell more of the spread.
+        """
+        least = min(one.rmse_val for one in self.trials)
+        near = [one for one in self.trials if one.rmse_val <= SAME * least]
+        return min(near, key=lambda one: (-one.model.anchors, one.rmse_val, one.flash_bytes))
+
+    def frontier(self) -> list[Trial]:
+        """Trials that none smaller equals, from the smallest to the most accurate."""
+        best, kept = inf, []
+        for one in sorted(self.trials, key=lambda one: (one.flash_bytes, one.rmse_val)):
+            if one.rmse_val < best:
+                best = one.rmse_val
+                kept.append(one)
+        return kept
+
+
+def search(
+    train: Points,
+    validation: Points,
+    board: Board,
+    firmware: dict[str, Runtime],
+    *,
+    anchors: int = 32,
+    tries: int = 6,
+    seed: int = 0,
+    say: Callable[[str], None] = lambda message: None,
+    **settings: Any,
+) -> Search:
+    """Train networks of several widths and score every model of them that fits a board.
+
+    Parameters
+    ----------
+    train, validation : (X, y)
+        Points to train on, and points to choose by.
+    board : Board
+        Where the model shall run.
+    firmware : dict of str to Runtime
+        Measured cores; the board's must be among them.
+    anchors : int
+        Most anchors to try; more of them cost more time than they bring.
+    tries : int
+        How many widths to train, from the widest that fits.
+    seed : int
+        Of training and anchors.
+    say : function
+        Called with a line on what is being done.
+    **settings
+        Of ``TwinRegressor``; by default its quick effort.
+
+    Raises
+    ------
+    InputError
+        Where the runtime has not been measured on the board's core, or nothing fits.
+    """
+    shapes = fitting(train[0].shape[1], min(anchors, len(train[1])), board, firmware)
+    trials: list[Trial] = []
+    for width in list(shapes)[:tries]:
+        most = max(one.twins for one, _ in shapes[width])
+        say(f"Training width {width}, twins {most}")
+        given = {"effort": "quick", "random_state": seed, **settings}
+        model = TwinRegressor(twins=most, hidden=(width, width), **given)
+        model.fit(*train, validation)
+        if model.interrupted_:
+            raise KeyboardInterrupt
+        say(f"Scoring width {width}")
+        trials += _score(model, shapes[width], validation, seed)
+    if not trials:
+        raise InputError(f"no network that fits {board.name} could be rounded: see 'export --qat'")
+    return Search(tuple(trials))
+
+
+def write_winner(run: Path, folder: Path, winner: Model, seed: int) -> File:
+    """Export a trained run as the pack that the search found; returns the file and its scores.
+
+    Rounding may cost more here than in the brief training, but there is no better model to turn to.
+    """
+    settings: dict[str, Any] = {
+        "anchors": winner.anchors,
+        "weights": winner.weights,
+        "formats": ("twin",),
+        "seed": seed,
+    }
+    try:
+        return export(run, folder, **settings).files[0]
+    except InputError:
+        return export(run, folder, **settings, tolerance=inf).files[0]
+
+
+def fitting(
+    features: int, anchors: int, board: Board, firmware: dict[str, Runtime]
+) -> dict[int, list[tuple[Model, Verdict]]]:
+    """List the models with at most so many anchors that fit a board, by width, the widest first.
+
+    The table of silu is counted for all: which activation is better, training will tell.
+    """
+    check_measured(board, firmware)
+    shapes: dict[int, list[tuple[Model, Verdict]]] = {}
+    for width in WIDTHS:
+        found = [(one, judge(one, board, firmware)) for one in _models(features, anchors, width)]
+        fit = [(one, verdict) for one, verdict in found if verdict.verdict == "fits"]
+        if fit:
+            shapes[width] = fit
+    if not shapes:
+        least = Model.of(features, (WIDTHS[-1],) * 2, 1, activation="silu")
+        why = judge(least, board, firmware).words
+        raise InputError(f"{board.name}: no model of {features} features fits ({why})")
+    return shapes
+
+
+def check_measured(board: Board, firmware: dict[str, Runtime]) -> None:
+    """Refuse a board on whose core nobody has run the runtime: what is left for a pack?"""
+    if board.core.same_as not in firmware:
+        raise InputError(
+            f"{board.name}: the size of the runtime on {board.core.same_as} has not been measured; "
+            "'twinedge firmware measure' does"
+        )
+
+
+def _models(features: int, most: int, width: int) -> Iterable[Model]:
+    for twins in TWINS:
+        anchors = most - most % twins
+        while anchors >= max(twins, min(FEWEST_ANCHORS, most)):
+            for weights in WEIGHTS:
+                yield Model.of(
+                    features,
+                    (width, width),
+                    anchors,
+                    twins=twins,
+                    activation="silu",
+                    weights=weights,
+                )
+            anchors = anchors // 2 - anchors // 2 % twins
+
+
+def _score(
+    model: TwinRegressor, shapes: list[tuple[Model, Verdict]], validation: Points, seed: int
+) -> list[Trial]:
+    """Score every shape that is a part of a trained model.
+
+    A twin's estimate from an anchor is the same in every pack that holds the two: each is computed
+    once, and a pack predicts the mean of its own.
+    """
+    X, y = model.anchor_X_, model.anchor_y_
+    # A choice that looks at the validation points would flatter itself here.
+    rows = {
+        key: select(X, y, key[1], "xy", twins=key[0], seed=seed)
+        for key in dict.fromkeys((shape.twins, shape.anchors) for shape, _ in shapes)
+    }
+    union = np.unique(np.concatenate(list(rows.values())))
+    estimates = {
+        (weights, twin): _estimates(model, twin, union, weights, validation[0])
+        for weights in dict.fromkeys(shape.weights for shape, _ in shapes)
+        for twin in range(max(twins for twins, _ in rows))
+    }
+    trials = []
+    for shape, verdict in shapes:
+        chosen = np.searchsorted(union, rows[shape.twins, shape.anchors])
+        parts = [
+            found[:, chosen[twin :: shape.twins]]
+            for twin in range(shape.twins)
+            if (found := estimates[shape.weights, twin]) is not None
+        ]
+        if len(parts) < shape.twins or verdict.flash_bytes is None or verdict.ram_bytes is None:
+            continue
+        error = np.concatenate(parts, axis=1).mean(axis=1) - validation[1]
+        rmse = float(np.sqrt(np.mean(np.square(error))))
+        shape = replace(shape, activation=model.activation_)
+        trials.append(Trial(shape, verdict.flash_bytes, verdict.ram_bytes, rmse))
+    return trials
+
+
+def _estimates(
+    model: TwinRegressor, twin: int, rows: Array, weights: str, points: Array
+) -> Array | None:
+    """Estimates ``(n, len(rows))`` of one rounded twin; None where no pack can hold its weights."""
+    alone = copy(model)
+    alone.weights_ = model.weights_[twin : twin + 1]
+    blocks = np.split(rows, range(MAX_ANCHORS, len(rows), MAX_ANCHORS))
+    try:
+        packs = [quantise(alone, [block], weights=weights) for block in blocks]
+    except InputError:
+        return None
+    members = np.concatenate([evaluate(pack, points).members for pack in packs], axis=1)
+    found: Array = members * float(packs[0].y_gain) + float(packs[0].y_offset)
+    return found

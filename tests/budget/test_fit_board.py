@@ -1,0 +1,129 @@
+"""The search for a model that fits a board."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from twinedge.anchors import select
+from twinedge.budget import Model, board_named, judge
+from twinedge.runtime.reference import evaluate
+from twinedge_export import fit_board
+from twinedge_export.fit_board import Search, Trial, fitting, search
+from twinedge_export.quantise import quantise
+
+UNO = board_named("uno")
+TINY = {"steps": 60, "activation": "relu", "learning_rate": 0.01, "weight_decay": 0.03}
+
+
+@pytest.fixture
+def points(curve):
+    X, y = curve
+    return (X[:80], y[:80]), (X[80:100], y[80:100])
+
+
+def test_everything_listed_fits_and_nothing_else(firmware):
+    shapes = fitting(8, 32, UNO, firmware)
+    assert list(shapes) == sorted(shapes, reverse=True)
+    listed = {model for models in shapes.values() for model, _ in models}
+    every = {model for width in fit_board.WIDTHS for model in fit_board._models(8, 32, width)}
+    assert listed == {model for model in every if judge(model, UNO, firmware).verdict == "fits"}
+    assert listed < every
+    assert {model.anchors for model in listed} == {8, 16, 32}
+    assert {model.twins for model in listed} == {1, 2, 4, 8}
+    assert {model.weights for model in listed} == {"int8", "int16"}
+    assert all(len(set(model.counts)) == 1 for model in listed)
+
+
+@pytest.mark.parametrize("most", [1, 3, 7, 12, 100])
+def test_any_number_of_anchors_can_be_the_most(firmware, most):
+    models = [model for models in fitting(2, most, UNO, firmware).values() for model, _ in models]
+    assert max(model.anchors for model in models) == most
+    assert all(model.anchors % model.twins == 0 for model in models)
+
+
+def test_a_board_that_nobody_measured_is_refused(complaint, points, firmware):
+    message = complaint(search, *points, board_named("pico"), firmware)
+    assert "pico: the size of the runtime on cortex-m0 has not been measured" in message
+    assert "'twinedge firmware measure'" in message
+
+
+def test_a_board_too_small_for_anything_is_refused(complaint, points, firmware):
+    board = replace(UNO, flash=5000)
+    message = complaint(search, *points, board, firmware)
+    assert "uno: no model of 3 features fits (does not fit: flash " in message
+
+
+def test_scores_are_those_of_real_packs(four_twins, curve, firmware):
+    X, y = curve[0][100:], curve[1][100:]
+    shapes = [
+        Model.of(3, (6, 5), anchors, twins=twins, activation="silu", weights=weights)
+        for twins, anchors, weights in [
+            (4, 16, "int8"),
+            (4, 8, "int16"),
+            (2, 16, "int8"),
+            (1, 8, "int8"),
+        ]
+    ]
+    judged = [(shape, judge(shape, UNO, firmware)) for shape in shapes]
+    trials = fit_board._score(four_twins, judged, (X, y), seed=3)
+    assert [one.model for one in trials] == [replace(one, activation="relu") for one in shapes]
+    for trial in trials:
+        twins = trial.model.twins
+        part = fit_board.copy(four_twins)
+        part.weights_ = four_twins.weights_[:twins]
+        rows = select(
+            part.anchor_X_, part.anchor_y_, trial.model.anchors, "xy", twins=twins, seed=3
+        )
+        pack = quantise(part, rows.reshape(-1, twins).T, weights=trial.model.weights)
+        error = evaluate(pack, X).mean - y
+        assert trial.rmse_val == pytest.approx(np.sqrt(np.mean(error**2)), rel=1e-3)
+        assert trial.flash_bytes <= UNO.free_flash
+
+
+def test_more_rows_than_a_pack_holds_are_scored_in_pieces(four_twins, curve, monkeypatch):
+    rows = np.arange(50)
+    whole = fit_board._estimates(four_twins, 1, rows, "int8", curve[0][:7])
+    monkeypatch.setattr(fit_board, "MAX_ANCHORS", 16)
+    pieces = fit_board._estimates(four_twins, 1, rows, "int8", curve[0][:7])
+    assert whole.shape == (7, 50)
+    np.testing.assert_array_equal(pieces, whole)
+
+
+def test_a_network_that_no_pack_holds_is_left_out(four_twins, curve, firmware):
+    broken = fit_board.copy(four_twins)
+    broken.weights_ = four_twins.weights_ * np.array([1, 1e6, 1, 1], np.float32)[:, None]
+    shapes = [Model.of(3, (6, 5), 8, twins=twins) for twins in (1, 2, 4)]
+    judged = [(shape, judge(shape, UNO, firmware)) for shape in shapes]
+    trials = fit_board._score(broken, judged, (curve[0][:9], curve[1][:9]), seed=0)
+    assert [one.model.twins for one in trials] == [1]
+
+
+def test_a_search_is_the_same_with_the_same_seed(points, firmware, monkeypatch):
+    monkeypatch.setattr(fit_board, "WIDTHS", (8, 4, 2))
+    monkeypatch.setattr(fit_board, "TWINS", (2, 1))
+    said = []
+    one = search(*points, UNO, firmware, anchors=8, tries=2, say=said.append, **TINY)
+    assert one == search(*points, UNO, firmware, anchors=8, tries=2, **TINY)
+    assert {trial.model.hidden for trial in one.trials} == {(8, 8), (4, 4)}
+    assert said == [
+        *("Training width 8, twins 2", "Scoring width 8"),
+        *("Training width 4, twins 2", "Scoring width 4"),
+    ]
+
+
+def trial(rmse, flash, anchors=8):
+    return Trial(Model.of(3, (8, 8), anchors), flash, 100, rmse)
+
+
+def test_the_best_has_most_anchors_among_those_as_good():
+    trials = (trial(1.0, 900, 8), trial(1.005, 800, 32), trial(1.009, 700, 32), trial(1.2, 10, 64))
+    assert Search(trials).best == trials[1]
+    assert Search(trials[:1]).best == trials[0]
+
+
+def test_the_frontier_holds_what_nothing_smaller_equals():
+    trials = (trial(3.0, 10), trial(3.0, 20), trial(2.0, 30), trial(2.5, 40), trial(1.0, 50))
+    trials += (trial(2.0, 10),)
+    assert Search(trials).frontier() == [trials[5], trials[4]]
+    assert Search(trials[:5]).frontier() == [trials[0], trials[2], trials[4]]

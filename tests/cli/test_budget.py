@@ -1,0 +1,218 @@
+"""``twinedge budget``: plain numbers, runs, packs, boards, and the search for a board."""
+
+import json
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from twinedge.budget import all_boards, write_firmware
+from twinedge.pack import write_pack
+
+COMMANDS = ["budget", "budget show", "budget boards", "budget fit"]
+
+
+def words(line):
+    return line.split()
+
+
+@pytest.fixture(scope="module")
+def firmware(tmp_path_factory):
+    """A file of measurements of a core that is none."""
+    core = runpy.run_path(str(Path(__file__).parents[1] / "budget" / "conftest.py"))["CORE"]
+    path = tmp_path_factory.mktemp("firmware") / "firmware.json"
+    write_firmware({"avr5": core}, path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def pack_file(tiny_twin, tmp_path_factory):
+    """The tiny twin as a pack, with metadata."""
+    from twinedge_export.quantise import quantise
+
+    path = tmp_path_factory.mktemp("packs") / "tiny.twin"
+    path.write_bytes(write_pack(quantise(tiny_twin, [range(6)], metadata={"target": "level"})))
+    return path
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_examples_and_fits_a_terminal(cli, command):
+    answer = cli(*command.split(), "--help")
+    assert (answer.code, answer.err) == (0, "")
+    _, shown = answer.out.split("  Examples:\n")
+    assert all(line.startswith("    twinedge budget ") for line in shown.splitlines())
+    assert max(map(len, answer.out.splitlines())) <= 80
+
+
+def test_the_example_of_the_paper(cli):
+    answer = cli(*words("budget --features 8 --hidden 128,128 --members 32 --json"))
+    assert (answer.code, answer.err) == (0, "")
+    found = answer.json
+    assert (found["features"], found["hidden"], found["members"]) == (8, [128, 128], 32)
+    assert (found["ann_params"], found["twin_params"]) == (569_376, 19_105)
+    assert (found["ann_bytes"], found["twin_bytes"]) == (615_072, 21_072)
+    assert found["ratio"] == pytest.approx(29.19, abs=0.01)
+    assert [one["board"] for one in found["boards"]] == list(all_boards())
+
+
+def test_show_may_be_left_out(cli):
+    numbers = words("--features 8 --members 4 --twins 2 --activation silu --bits 16 --json")
+    found = cli("budget", *numbers)
+    assert found == cli("budget", "show", *numbers)
+    assert found.json["twins"] == 2
+    assert found.json["weights"] == "int16"
+    assert found.json["sections"]["curve"] == 386
+
+
+@pytest.mark.parametrize(("bits", "size"), [("float16", 2), ("32", 4)])
+def test_floats_are_counted_bare(cli, bits, size):
+    found = cli("budget", "--features", "8", "--bits", bits, "--json").json
+    assert found["twin_bytes"] == size * found["twin_params"]
+
+
+def test_the_table_for_a_person(cli, firmware):
+    command = words("budget --features 8 --flash 32256 --board uno --board pico --firmware")
+    answer = cli(*command, firmware)
+    assert answer.code == 0
+    lines = answer.out.splitlines()
+    assert "32 ordinary networks        569376  615072  1172128  1138752  2277504" in lines
+    assert "1 twin with 32 anchors       19105   21072    39504    38210    76420" in lines
+    assert "The pack: header 96, scaling 72, twins 20240, anchors 644, padding 20." in lines
+    assert any(
+        "32256 bytes hold: ordinary networks 1, anchors 591, features 40." in x for x in lines
+    )
+    uno, pico = lines[-2:]
+    assert words(uno) == words("uno avr5 25192 32256 1379 2048 125-250 fits")
+    assert pico.endswith("not measured")
+    assert "ms, estimated" in lines[-3]
+
+
+def test_without_measurements_the_table_says_so(cli, tmp_path):
+    path = tmp_path / "none.json"
+    write_firmware({}, path)
+    answer = cli("budget", "--features", "8", "--firmware", path)
+    assert "The runtime has not been measured on any core: boards wait for that." in answer.out
+    assert answer.out.count("not measured\n") == len(all_boards())
+
+
+def test_why_a_board_is_too_small(cli, firmware):
+    command = words("budget --features 8 --board uno --firmware")
+    answer = cli(*command, firmware, "--members", "1000")
+    assert "fits with " in answer.out.splitlines()[-1]
+    answer = cli(*command, firmware, "--hidden", "256,256")
+    assert "does not fit: flash " in answer.out.splitlines()[-1]
+
+
+def test_a_run(cli, tiny_run):
+    found = cli("budget", tiny_run, "--json").json
+    assert (found["features"], found["hidden"], found["members"]) == (3, [8], 32)
+    assert found["activation"] == "silu"
+    found = cli("budget", tiny_run, "--members", "8", "--bits", "16", "--json").json
+    assert (found["members"], found["weights"]) == (8, "int16")
+
+
+def test_a_pack(cli, pack_file, firmware):
+    found = cli("budget", pack_file, "--json", "--firmware", firmware, "--board", "uno").json
+    assert found["file_bytes"] == pack_file.stat().st_size
+    assert (found["features"], found["hidden"], found["members"]) == (3, [8], 6)
+    assert found["twin_bytes"] < found["file_bytes"]
+    assert found["boards"][0]["flash_bytes"] == 4120 + found["file_bytes"]
+    more = found["file_bytes"] - found["twin_bytes"]
+    assert f"The file has {more} bytes more, ids and metadata" in cli("budget", pack_file).out
+
+
+def test_boards(cli):
+    boards = cli("budget", "boards", "--json").json["boards"]
+    assert len(boards) >= 24
+    uno = boards[0]
+    assert (uno["board"], uno["free_flash_bytes"], uno["ram_bytes"]) == ("uno", 32_256, 2_048)
+    table = cli("budget", "boards").out.splitlines()
+    assert len(table) == len(boards) + 1
+    assert all(one["source"] in line for one, line in zip(boards, table[1:], strict=True))
+
+
+BAD = [
+    ("", ["nothing to count", "RUN", "FILE.twin", "--features"]),
+    ("none.twin", ["none.twin does not exist", "run folder or a .twin"]),
+    ("--features 0", ["'--features'", "at least 1"]),
+    ("--features 8 --bits 4", ["'--bits'", "8, 16, float16 or 32"]),
+    ("--features 8 --members 3 --twins 4", ["3 anchors for 4 twins"]),
+    ("--features 8 --twins 257 --members 300", ["257 twins", "1 to 256"]),
+    ("--features 8 --board unoo", ["'unoo'", "did you mean 'uno'?"]),
+    ("--features 8 --firmware none.json", ["none.json", "No such file"]),
+    ("--features 8 --hidden 8,", ["'--hidden'", "like 128,128"]),
+    ("--feature 8", ["--feature", "twinedge budget show --help"]),
+    ("fit --dataset tf", ["Missing option '--board'"]),
+    ("fit --board moon --dataset tf", ["no board is called 'moon'"]),
+    ("fit --board esp8266 --dataset tf", ["esp8266", "xtensa-lx106", "has not been measured"]),
+]
+
+
+@pytest.mark.parametrize(("line", "says"), BAD, ids=[line or "nothing" for line, _ in BAD])
+def test_what_makes_no_sense_is_refused(refused, line, says):
+    refused("budget", *words(line), says=says)
+
+
+def test_what_a_model_says_itself_cannot_be_changed(refused, tiny_run, pack_file):
+    refused("budget", tiny_run, "--hidden", "8", says=["--hidden", "leave the option out"])
+    refused("budget", pack_file, "--members", "8", says=["--members", "leave the option out"])
+
+
+def test_a_damaged_pack_is_refused(refused, pack_file, tmp_path):
+    (tmp_path / "bad.twin").write_bytes(pack_file.read_bytes()[:-16])
+    refused("budget", tmp_path / "bad.twin", says=["bad.twin", "the end is missing"])
+
+
+def test_counting_loads_nothing_heavy():
+    code = (
+        "import json, runpy, sys\n"
+        "sys.argv = ['twinedge', 'budget', '--features', '8', '--json']\n"
+        "try: runpy.run_module('twinedge', run_name='__main__')\n"
+        "except SystemExit as stop: assert not stop.code\n"
+        "print(json.dumps(sorted(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = {name.partition(".")[0] for name in json.loads(done.stdout.splitlines()[-1])}
+    assert not loaded & {"tensorflow", "keras", "sklearn", "scipy", "twinedge_export"}
+
+
+def test_the_search_writes_a_pack_that_fits(cli, curve_csv, firmware, monkeypatch):
+    from twinedge_export import fit_board
+
+    monkeypatch.setattr(fit_board, "WIDTHS", (8,))
+    monkeypatch.setattr(fit_board, "TWINS", (2, 1))
+    settings = words("--board uno --steps 100 --anchors 8 --effort quick --quiet --json --firmware")
+    answer = cli("budget", "fit", curve_csv, "--target", "level", *settings, firmware)
+    assert (answer.code, answer.err) == (0, "")
+    found = answer.json
+    assert found["verdict"] == "fits"
+    assert found["frontier"][-1]["rmse_val"] == min(one["rmse_val"] for one in found["frontier"])
+    assert len(found["frontier"]) <= found["tried"]
+    assert found["rmse_val"] > 0
+    counted = cli("budget", found["file"], "--board", "uno", "--firmware", firmware, "--json").json
+    assert counted["hidden"] == found["hidden"]
+    assert (counted["twins"], counted["anchors"]) == (found["twins"], found["anchors"])
+    assert counted["weights"] == found["weights"]
+    lean = counted["file_bytes"] - counted["twin_bytes"]
+    assert counted["boards"][0]["flash_bytes"] - lean == found["flash_bytes"]
+    assert found["run"] == "runs/uno"
+    assert cli("evaluate", found["run"], curve_csv).code == 0
+
+
+def test_the_frontier_for_a_person(capsys):
+    from twinedge.budget import Model
+    from twinedge.cli.budget_fit import _print_frontier
+    from twinedge_export.fit_board import Search, Trial
+
+    small = Trial(Model.of(3, (8, 8), 8), 5000, 400, 2.0)
+    large = Trial(Model.of(3, (16, 16), 32, twins=4, weights="int16"), 9000, 500, 1.25)
+    _print_frontier(Search((large, small)))
+    assert capsys.readouterr().out.splitlines() == [
+        "Tried 2 models; none smaller is as good as one of these:",
+        "",
+        "twins  hidden  anchors  weights  activation  flash  RAM  RMSE",
+        "    1  8-8           8  int8     relu         5000  400     2",
+        "    4  16-16        32  int16    relu         9000  500  1.25",
+    ]

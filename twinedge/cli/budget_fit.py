@@ -1,0 +1,174 @@
+"""``twinedge budget fit``: the most accurate model that fits a board."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from twinedge.cli.options import Json, Quiet, Seed, choice, examples, value
+from twinedge.cli.output import note, print_json, print_record, print_table, print_text
+from twinedge.cli.words import whole
+
+if TYPE_CHECKING:
+    from twinedge_export.fit_board import Search, Trial
+
+EXAMPLES = examples(
+    "budget fit --board uno --dataset cs",
+    "budget fit data.csv --target strength --board pico -o model",
+)
+
+
+def fit(
+    board: Annotated[str, typer.Option(metavar="NAME", help="As 'budget boards' lists it.")],
+    table: Annotated[
+        Path | None, typer.Argument(metavar="DATA.csv", help="Table with one row per point.")
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column to predict, by name or position."),
+    ] = None,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Column to leave out; may be repeated."),
+    ] = None,
+    impute: Annotated[str | None, choice("Fill missing features in.", "median")] = None,
+    dataset: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="One of the paper's sets instead of a file, e.g. cs."),
+    ] = None,
+    split: Annotated[int, value("Which random split.", "N", whole(0))] = 0,
+    anchors: Annotated[int, value("Most anchors to try.", "N", whole(1))] = 32,
+    tries: Annotated[int, value("Widths to try, from the widest that fits.", "N", whole(1))] = 6,
+    effort: Annotated[
+        str, choice("How long to train the winner.", "quick", "normal", "thorough")
+    ] = "normal",
+    steps: Annotated[
+        Any, value("Steps of each training; auto goes by effort.", "auto|N", whole(1, "auto"))
+    ] = "auto",
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="Folder of the pack.")
+    ] = Path("out"),
+    run: Annotated[
+        Path | None,
+        typer.Option(metavar="RUN", help="Run folder of the winner; by default runs/BOARD."),
+    ] = None,
+    firmware: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Measured sizes of the runtime, if not those shipped."),
+    ] = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Search for the most accurate model that fits a board, train it and write its pack.
+
+    Twins, width, anchors and bits are chosen on the validation rows, with brief trainings; the
+    winner is then trained in full. RMSE is in units of the target, sizes in bytes.
+    """
+    from twinedge.budget import board_named, judge, read_firmware
+    from twinedge.budget.source import from_pack
+    from twinedge.cli.fitting import fit_run
+    from twinedge.cli.train import _read as read_source
+    from twinedge.learn.run import check_writable
+    from twinedge.learn.twin import TwinRegressor
+    from twinedge_export.fit_board import check_measured, fitting, search, write_winner
+
+    place, measured = board_named(board), read_firmware(firmware)
+    check_measured(place, measured)
+    source = read_source(table, target, drop or [], impute, dataset, split)
+    train, validation = source.part(source.rows.train), source.part(source.rows.val)
+    most = min(anchors, len(train[1]))
+    fitting(train[0].shape[1], most, place, measured)  # refused now, not after training
+    run = run or Path("runs") / board
+    check_writable(run)
+    verbose = sys.stderr.isatty() and not quiet
+    found = search(
+        train,
+        validation,
+        place,
+        measured,
+        anchors=anchors,
+        tries=tries,
+        seed=seed,
+        say=lambda message: note(message, quiet=quiet),
+        steps=steps,
+        verbose=verbose,
+    )
+    best = found.best.model
+    note(f"Training the winner: {_shape(found.best)}", quiet=quiet)
+    model = TwinRegressor(
+        twins=best.twins,
+        hidden=best.hidden,
+        effort=effort,
+        steps=steps,
+        random_state=seed,
+        verbose=verbose,
+    )
+    trained = fit_run(model, source, run, split=split, quiet=quiet)
+    file = write_winner(run, output, best, seed)
+    path = output / file.path.name
+    verdict = judge(from_pack(path)[0], place, measured)
+    result = {
+        "board": board,
+        "twins": best.twins,
+        "hidden": list(best.hidden),
+        "anchors": best.anchors,
+        "weights": best.weights,
+        "activation": trained["activation"],
+        "rmse_val": file.score.rmse_val,
+        "rmse_test": file.score.rmse_test,
+        "verdict": verdict.words,
+        "flash_bytes": verdict.flash_bytes,
+        "ram_bytes": verdict.ram_bytes,
+        "milliseconds_estimated": verdict.milliseconds and list(verdict.milliseconds),
+        "file": str(path),
+        "run": str(run),
+    }
+    if as_json:
+        frontier = [_record(one) for one in found.frontier()]
+        print_json({**result, "tried": len(found.trials), "frontier": frontier})
+        return
+    _print_frontier(found)
+    print_text("")
+    print_record(
+        result
+        | {
+            "hidden": "-".join(map(str, best.hidden)),
+            "milliseconds_estimated": verdict.milliseconds
+            and "-".join(f"{ms:.3g}" for ms in verdict.milliseconds),
+        }
+    )
+
+
+def _record(one: "Trial") -> dict[str, Any]:
+    return {
+        "twins": one.model.twins,
+        "hidden": list(one.model.hidden),
+        "anchors": one.model.anchors,
+        "weights": one.model.weights,
+        "activation": one.model.activation,
+        "flash_bytes": one.flash_bytes,
+        "ram_bytes": one.ram_bytes,
+        "rmse_val": one.rmse_val,
+    }
+
+
+def _shape(one: "Trial") -> str:
+    model = one.model
+    hidden = "-".join(map(str, model.hidden))
+    return f"twins {model.twins}, {hidden}, anchors {model.anchors}, {model.weights}"
+
+
+def _print_frontier(found: "Search") -> None:
+    print_text(f"Tried {len(found.trials)} models; none smaller is as good as one of these:", "")
+    print_table(
+        ("twins", "hidden", "anchors", "weights", "activation", "flash", "RAM", "RMSE"),
+        [[*(_text(one) for one in _record(trial).values())] for trial in found.frontier()],
+    )
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return "-".join(map(str, value))
+    return f"{value:.5g}" if isinstance(value, float) else str(value)
