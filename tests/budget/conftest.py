@@ -8,38 +8,44 @@ from types import SimpleNamespace
 import pytest
 
 # No real core: round numbers, so that a test can be checked by hand.
+REFERENCES = [
+    {
+        "features": 8,
+        "hidden": [128, 128],
+        "counts": [32],
+        "neighbors": 0,
+        "scratch_bytes": 1047,
+        "instructions": 2_000_000,
+    },
+    {
+        "features": 2,
+        "hidden": [6, 5],
+        "counts": [1, 1],
+        "neighbors": 0,
+        "scratch_bytes": 63,
+        "instructions": 1000,
+    },
+]
 CORE = {
     "port": "made up",
     "compiler": "none",
     "flags": "",
-    "text_bytes": 4000,
-    "rodata_bytes": 100,
-    "data_bytes": 20,
-    "bss_bytes": 30,
-    "context_bytes": 50,
-    "stack_bytes": 200,
-    "scratch": {"align": 8, "unit": 4, "partial_bytes": 8, "block_bytes": 0},
-    "references": [
+    "builds": [
         {
-            "features": 8,
-            "hidden": [128, 128],
-            "counts": [32],
-            "neighbors": 0,
-            "activation": "relu",
-            "weights": "int8",
-            "scratch_bytes": 1047,
-            "instructions": 2_000_000,
-        },
-        {
-            "features": 2,
-            "hidden": [6, 5],
-            "counts": [1, 1],
-            "neighbors": 0,
-            "activation": "relu",
-            "weights": "int8",
-            "scratch_bytes": 63,
-            "instructions": 1000,
-        },
+            "activation": activation,
+            "weights": weights,
+            "neighbors": False,
+            "text_bytes": 4000 + 300 * (activation == "silu") + 200 * (weights == "int16"),
+            "rodata_bytes": 100,
+            "data_bytes": 20,
+            "bss_bytes": 30,
+            "context_bytes": 50,
+            "stack_bytes": 200,
+            "scratch": {"align": 8, "unit": 4, "partial_bytes": 8, "block_bytes": 0},
+            "references": REFERENCES if (activation, weights) == ("relu", "int8") else [],
+        }
+        for activation in ("relu", "silu")
+        for weights in ("int8", "int16")
     ],
 }
 

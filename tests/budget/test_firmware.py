@@ -11,8 +11,8 @@ from twinedge.budget.firmware import Scratch, runtime_of
 
 def test_what_ships_is_sound():
     for runtime in read_firmware().values():
-        assert runtime.text_bytes > 0
-        assert runtime.references
+        assert runtime.builds
+        assert all(build.text_bytes > 0 for build in runtime.builds.values())
 
 
 def test_what_is_written_is_read(core, tmp_path):
@@ -24,11 +24,18 @@ def test_what_is_written_is_read(core, tmp_path):
 
 
 def test_sums_by_hand(core):
-    runtime = runtime_of(core)
     model = Model.of(8)
-    assert runtime.flash_bytes == 4000 + 100 + 20
-    assert runtime.scratch.bytes(model) == 8 * 128 + 2 * 8 + 7
-    assert runtime.ram_bytes(model) == 20 + 30 + 50 + 1047 + 4 * 8 + 200
+    build = runtime_of(core).build(model)
+    assert build.flash_bytes == 4000 + 100 + 20
+    assert build.scratch.bytes(model) == 8 * 128 + 2 * 8 + 7
+    assert build.ram_bytes(model) == 20 + 30 + 50 + 1047 + 4 * 8 + 200
+
+
+def test_a_build_is_for_packs_of_its_kind(core):
+    runtime = runtime_of(core)
+    assert runtime.build(Model.of(8, activation="silu", weights="int16")).text_bytes == 4500
+    assert runtime.build(Model.of(8, neighbors=4)) is None
+    assert runtime.build(Model.of(8, weights="float32")) is None
 
 
 def test_scratch_by_hand():
@@ -54,28 +61,36 @@ def put(*keys):
     return change
 
 
+FIRST = ("builds", 0)
 BAD = [
-    (put("text_bytes"), -1, "text_bytes: -1"),
-    (put("stack_bytes"), 1.5, "stack_bytes: 1.5"),
-    (put("bss_bytes"), True, "bss_bytes: True"),
-    (put("data_bytes"), None, "data_bytes: None"),
     (put("compiler"), 12, "compiler 12"),
     (put("colour"), "red", "a core has colour"),
-    (put("scratch"), [16], "scratch is not an object"),
-    (put("scratch"), {"align": 8}, "scratch has no unit"),
-    (put("scratch", "moon"), 1, "scratch has moon"),
-    (put("scratch", "unit"), "4", "unit: '4'"),
-    (put("scratch", "align"), 0, "at least 1"),
-    (put("scratch", "partial_bytes"), 9, "1175 bytes for (128, 128) with 8 features, but 1047"),
-    (put("references"), {}, "references is not a list"),
-    (put("references", 0), 5, "a reference is not an object"),
-    (put("references", 0, "hidden"), 128, "lists of whole numbers"),
-    (put("references", 0, "hidden"), ["a"], "'a' is not a whole number"),
-    (put("references", 0, "hidden"), [], "0 hidden layers"),
-    (put("references", 0, "activation"), "tanh", "relu or silu"),
-    (put("references", 0, "weights"), "int4", "int4"),
-    (put("references", 0, "instructions"), -5, "instructions: -5"),
-    (put("references", 0, "seconds"), 1, "a reference has seconds"),
+    (put("builds"), {}, "builds: {} is not a list"),
+    (put(*FIRST), 5, "a build is not an object"),
+    (put(*FIRST, "colour"), "red", "a build has colour"),
+    (put(*FIRST, "activation"), "tanh", "relu or silu"),
+    (put(*FIRST, "weights"), "int4", "int4"),
+    (put(*FIRST, "neighbors"), 1, "neighbors of a build: 1"),
+    (put("builds", 1, "weights"), "int8", "two builds for relu and int8"),
+    (put(*FIRST, "neighbors"), True, "0 neighbors belongs to another build"),
+    (put(*FIRST, "text_bytes"), -1, "text_bytes: -1"),
+    (put(*FIRST, "stack_bytes"), 1.5, "stack_bytes: 1.5"),
+    (put(*FIRST, "bss_bytes"), True, "bss_bytes: True"),
+    (put(*FIRST, "data_bytes"), None, "data_bytes: None"),
+    (put(*FIRST, "scratch"), [16], "scratch is not an object"),
+    (put(*FIRST, "scratch"), {"align": 8}, "scratch has no unit"),
+    (put(*FIRST, "scratch", "moon"), 1, "scratch has moon"),
+    (put(*FIRST, "scratch", "unit"), "4", "unit: '4'"),
+    (put(*FIRST, "scratch", "align"), 0, "at least 1"),
+    (put(*FIRST, "scratch", "partial_bytes"), 9, "gives 1175 bytes for (128, 128) with 8 features"),
+    (put(*FIRST, "references"), {}, "references: {} is not a list"),
+    (put(*FIRST, "references", 0), 5, "a reference is not an object"),
+    (put(*FIRST, "references", 0, "hidden"), 128, "hidden: 128 is not a list"),
+    (put(*FIRST, "references", 0, "hidden"), ["a"], "'a' is not a whole number"),
+    (put(*FIRST, "references", 0, "hidden"), [], "0 hidden layers"),
+    (put(*FIRST, "references", 0, "neighbors"), 4, "4 neighbors belongs to another build"),
+    (put(*FIRST, "references", 0, "instructions"), -5, "instructions: -5"),
+    (put(*FIRST, "references", 0, "seconds"), 1, "a reference has seconds"),
 ]
 
 
@@ -91,10 +106,16 @@ def test_a_bad_entry_is_neither_read_nor_written(complaint, core, tmp_path, chan
     assert str(path) in message
 
 
-@pytest.mark.parametrize("name", ["port", "text_bytes", "context_bytes", "scratch", "references"])
+@pytest.mark.parametrize("name", ["port", "flags", "builds"])
 def test_a_field_that_is_missing_is_named(complaint, core, name):
     del core[name]
     assert f"a core has no {name}" in complaint(runtime_of, core)
+
+
+@pytest.mark.parametrize("name", ["activation", "text_bytes", "stack_bytes", "scratch"])
+def test_a_field_that_a_build_lacks_is_named(complaint, core, name):
+    del core["builds"][0][name]
+    assert f"a build has no {name}" in complaint(runtime_of, core)
 
 
 FILES = [

@@ -15,7 +15,7 @@ def test_a_model_that_fits(firmware):
     found = judge(model, UNO, firmware)
     assert (found.verdict, found.words, found.anchors) == ("fits", "fits", 32)
     assert found.flash_bytes == 4120 + twin_bytes(model)
-    assert found.ram_bytes == firmware["avr5"].ram_bytes(model)
+    assert found.ram_bytes == firmware["avr5"].build(model).ram_bytes(model)
     assert found.milliseconds is not None
     # A network takes 5520 bytes, and 32256 - 4120 are left for header, scaling and networks.
     assert found.ann_members == (32256 - 4120 - 160) // 5520 == 5
@@ -66,7 +66,7 @@ def test_flash_too_small(firmware):
 def test_ram_too_small(core):
     from twinedge.budget.firmware import runtime_of
 
-    core["stack_bytes"] = 2000
+    core["builds"][0]["stack_bytes"] = 2000
     found = judge(Model.of(8, (64, 64)), UNO, {"avr5": runtime_of(core)})
     assert found.words == "does not fit: RAM 2667 of 2048 bytes even with one anchor"
 
@@ -106,28 +106,39 @@ def test_a_linux_board_holds_everything_in_ram(firmware):
     assert judge(Model.of(8), small, {"aarch64": runtime}).verdict == "fits with fewer anchors"
 
 
-def test_instructions_of_a_measured_model_are_those_measured(firmware):
-    assert instructions(Model.of(8), firmware["avr5"]) == (2e6, 2e6)
+def test_a_build_that_nobody_measured(firmware):
+    found = judge(Model.of(8, (64, 64), neighbors=4), UNO, firmware)
+    assert found.verdict == "not measured"
 
 
-def test_instructions_of_another_model_are_a_range(firmware):
+@pytest.fixture
+def build(firmware):
+    return firmware["avr5"].build(Model.of(8))
+
+
+def test_instructions_of_a_measured_model_are_those_measured(build):
+    assert instructions(Model.of(8), build) == (2e6, 2e6)
+
+
+def test_instructions_of_another_model_are_a_range(build):
     # 1.78 instructions per multiply-add in the large reference, 7.58 in the small one.
     large, small = 2e6 / 1_124_352, 1000 / Model.of(2, (6, 5), 2, twins=2).multiply_adds
     model = Model.of(4, (32, 32), 8)
-    assert instructions(model, firmware["avr5"]) == pytest.approx(
+    assert instructions(model, build) == pytest.approx(
         (large * model.multiply_adds, small * model.multiply_adds)
     )
 
 
-def test_there_is_no_estimate_without_a_like_reference(firmware):
+def test_there_is_no_estimate_without_a_reference(firmware):
     model = Model.of(8, activation="silu")
-    assert instructions(model, firmware["avr5"]) is None
-    assert milliseconds(model, UNO, firmware["avr5"]) is None
+    build = firmware["avr5"].build(model)
+    assert instructions(model, build) is None
+    assert milliseconds(model, UNO, build) is None
 
 
-def test_time_at_the_clock_of_the_board(firmware):
+def test_time_at_the_clock_of_the_board(build):
     # Two million instructions, one to two cycles each, at 16 MHz.
-    assert milliseconds(Model.of(8), UNO, firmware["avr5"]) == pytest.approx((125.0, 250.0))
+    assert milliseconds(Model.of(8), UNO, build) == pytest.approx((125.0, 250.0))
 
 
 def test_metadata_takes_flash_too(firmware):

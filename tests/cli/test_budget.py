@@ -118,7 +118,7 @@ def test_a_pack(cli, pack_file, firmware):
     assert found["file_bytes"] == pack_file.stat().st_size
     assert (found["features"], found["hidden"], found["members"]) == (3, [8], 6)
     assert found["twin_bytes"] < found["file_bytes"]
-    assert found["boards"][0]["flash_bytes"] == 4120 + found["file_bytes"]
+    assert found["boards"][0]["flash_bytes"] == 4420 + found["file_bytes"]
     more = found["file_bytes"] - found["twin_bytes"]
     assert f"The file has {more} bytes more, ids and metadata" in cli("budget", pack_file).out
 

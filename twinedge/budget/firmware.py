@@ -17,8 +17,6 @@ from twinedge.errors import InputError
 from twinedge.pack.layout import align
 
 FORMAT, VERSION = "twinedge firmware", 1
-SIZES = ("text_bytes", "rodata_bytes", "data_bytes", "bss_bytes", "context_bytes", "stack_bytes")
-WORDS = ("port", "compiler", "flags")
 _QUERY = 4  # bytes of a feature as the caller holds it, a float32
 
 
@@ -51,29 +49,24 @@ class Reference:
 
 
 @dataclass(frozen=True)
-class Runtime:
-    """Measured sizes of the runtime on one core, all in bytes.
+class Build:
+    """The runtime with what packs of one kind need, all sizes in bytes.
 
     Parameters
     ----------
-    port, compiler, flags : str
-        How it was built.
     text_bytes, rodata_bytes, data_bytes, bss_bytes : int
         Sections of a linked image without the pack, and without what the caller owns: context,
         scratch and query. ``data_bytes`` lie in flash and in RAM.
     context_bytes : int
         What an open pack takes.
     stack_bytes : int
-        High-water mark of a prediction.
+        High-water mark of opening and predicting.
     scratch : Scratch
         What its kernel asks of the scratch.
     references : tuple of Reference
         Models that were measured.
     """
 
-    port: str
-    compiler: str
-    flags: str
     text_bytes: int
     rodata_bytes: int
     data_bytes: int
@@ -94,8 +87,33 @@ class Runtime:
         return static + self.scratch.bytes(model) + _QUERY * model.features + self.stack_bytes
 
 
+@dataclass(frozen=True)
+class Runtime:
+    """The runtime on one core.
+
+    Parameters
+    ----------
+    port, compiler, flags : str
+        How it was built.
+    builds : dict of (str, str, bool) to Build
+        By activation, weights, and whether neighbours predict: a build leaves out what a pack does
+        not need.
+    """
+
+    port: str
+    compiler: str
+    flags: str
+    builds: dict[tuple[str, str, bool], Build]
+
+    def build(self, model: Model) -> Build | None:
+        """Return the build for a model; None where it was not measured."""
+        return self.builds.get(_kind(model))
+
+
+_SIZES = ("text_bytes", "rodata_bytes", "data_bytes", "bss_bytes", "context_bytes", "stack_bytes")
 _SCRATCH = tuple(field.name for field in fields(Scratch))
-_MODEL = tuple(field.name for field in fields(Model))
+_KIND = ("activation", "weights", "neighbors")
+_SHAPE = ("features", "hidden", "counts", "neighbors")
 
 
 def read_firmware(path: Path | None = None) -> dict[str, Runtime]:
@@ -128,44 +146,6 @@ def read_firmware(path: Path | None = None) -> dict[str, Runtime]:
         raise InputError(f"{place}: {error}") from error
 
 
-def runtime_of(row: Any) -> Runtime:
-    """Check the entry of a core.
-
-    Raises
-    ------
-    InputError
-        Where a field is missing, unknown or of the wrong kind, or where the rule for the scratch
-        does not give what was measured.
-    """
-    _fields("a core", row, (*WORDS, *SIZES, "scratch", "references"))
-    for name in WORDS:
-        if not isinstance(row[name], str):
-            raise InputError(f"{name} {row[name]!r} is not text")
-    for name in SIZES:
-        _whole(name, row[name])
-    scratch = row["scratch"]
-    _fields("scratch", scratch, _SCRATCH)
-    for name in _SCRATCH:
-        _whole(name, scratch[name])
-    if not scratch["align"] or not scratch["unit"]:
-        raise InputError("align and unit of the scratch are at least 1")
-    if not isinstance(row["references"], list):
-        raise InputError("references is not a list")
-    runtime = Runtime(
-        **{name: row[name] for name in (*WORDS, *SIZES)},
-        scratch=Scratch(**scratch),
-        references=tuple(map(_reference, row["references"])),
-    )
-    for one in runtime.references:
-        found = runtime.scratch.bytes(one.model)
-        if found != one.scratch_bytes:
-            raise InputError(
-                f"the rule for the scratch gives {found} bytes for {one.model.hidden} with "
-                f"{one.model.features} features, but {one.scratch_bytes} were measured"
-            )
-    return runtime
-
-
 def write_firmware(cores: dict[str, dict[str, Any]], path: Path) -> None:
     """Write measured entries, checked, by core; beside first, then in place."""
     for row in cores.values():
@@ -179,23 +159,66 @@ def write_firmware(cores: dict[str, dict[str, Any]], path: Path) -> None:
         beside.unlink(missing_ok=True)
 
 
-def _reference(row: Any) -> Reference:
-    _fields("a reference", row, (*_MODEL, "scratch_bytes", "instructions"))
-    lists = (row["hidden"], row["counts"])
-    if not all(isinstance(one, list) for one in lists):
-        raise InputError("hidden and counts of a reference are lists of whole numbers")
+def runtime_of(row: Any) -> Runtime:
+    """Check the entry of a core.
+
+    Raises
+    ------
+    InputError
+        Where a field is missing, unknown or of the wrong kind, or where the rule for the scratch
+        does not give what was measured.
+    """
+    words = ("port", "compiler", "flags")
+    _fields("a core", row, (*words, "builds"))
+    for name in words:
+        if not isinstance(row[name], str):
+            raise InputError(f"{name} {row[name]!r} is not text")
+    builds: dict[tuple[str, str, bool], Build] = {}
+    for one in _listed("builds", row["builds"]):
+        _fields("a build", one, (*_KIND, *_SIZES, "scratch", "references"))
+        if not isinstance(one["neighbors"], bool):
+            raise InputError(f"neighbors of a build: {one['neighbors']!r} is not true or false")
+        # The smallest model of this kind checks its words.
+        kind = _kind(Model(1, (1,), (2,), int(one["neighbors"]), one["activation"], one["weights"]))
+        if kind in builds:
+            raise InputError(f"two builds for {one['activation']} and {one['weights']}")
+        builds[kind] = _build(one, kind)
+    return Runtime(**{name: row[name] for name in words}, builds=builds)
+
+
+def _build(row: Any, kind: tuple[str, str, bool]) -> Build:
+    _fields("scratch", row["scratch"], _SCRATCH)
+    sizes = {name: _whole(name, row[name]) for name in _SIZES}
+    scratch = Scratch(**{name: _whole(name, row["scratch"][name]) for name in _SCRATCH})
+    if not scratch.align or not scratch.unit:
+        raise InputError("align and unit of the scratch are at least 1")
+    rows = _listed("references", row["references"])
+    references = tuple(_reference(one, kind) for one in rows)
+    for one in references:
+        found = scratch.bytes(one.model)
+        if found != one.scratch_bytes:
+            raise InputError(
+                f"the rule for the scratch gives {found} bytes for {one.model.hidden} with "
+                f"{one.model.features} features, but {one.scratch_bytes} were measured"
+            )
+    return Build(**sizes, scratch=scratch, references=references)
+
+
+def _reference(row: Any, kind: tuple[str, str, bool]) -> Reference:
+    _fields("a reference", row, (*_SHAPE, "scratch_bytes", "instructions"))
+    lists = [_listed(name, row[name]) for name in ("hidden", "counts")]
     for number in (row["features"], row["neighbors"], *chain(*lists)):
         _whole("a reference", number)
-    model = Model(
-        row["features"],
-        tuple(row["hidden"]),
-        tuple(row["counts"]),
-        row["neighbors"],
-        row["activation"],
-        row["weights"],
-    )
-    instructions = _whole("instructions", row["instructions"])
-    return Reference(model, _whole("scratch_bytes", row["scratch_bytes"]), instructions)
+    hidden, counts = map(tuple, lists)
+    model = Model(row["features"], hidden, counts, row["neighbors"], *kind[:2])
+    if _kind(model) != kind:
+        raise InputError(f"a reference with {model.neighbors} neighbors belongs to another build")
+    scratch = _whole("scratch_bytes", row["scratch_bytes"])
+    return Reference(model, scratch, _whole("instructions", row["instructions"]))
+
+
+def _kind(model: Model) -> tuple[str, str, bool]:
+    return model.activation, model.weights, model.neighbors > 0
 
 
 def _fields(what: str, row: Any, names: tuple[str, ...]) -> None:
@@ -207,6 +230,12 @@ def _fields(what: str, row: Any, names: tuple[str, ...]) -> None:
     for name in row:
         if name not in names:
             raise InputError(f"{what} has {name}, which means nothing")
+
+
+def _listed(name: str, value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise InputError(f"{name}: {value!r} is not a list")
+    return value
 
 
 def _whole(name: str, value: Any) -> int:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from twinedge.budget.boards import Board
-from twinedge.budget.firmware import Runtime
+from twinedge.budget.firmware import Build, Runtime
 from twinedge.budget.latency import milliseconds
 from twinedge.budget.limits import largest, most_networks
 from twinedge.budget.model import Model
@@ -70,9 +70,10 @@ def judge(model: Model, board: Board, firmware: dict[str, Runtime], *, extra: in
     if fault:
         return Verdict(board, NOT, fault)
     runtime = firmware.get(board.core.same_as)
-    if runtime is None:
+    build = None if runtime is None else runtime.build(model)
+    if build is None:
         return _unmeasured(least, board, extra)
-    image = _Image(board, runtime, extra)
+    image = _Image(board, build, extra)
     if image.excess(model) is None:
         return image.verdict(model, FITS)
 
@@ -101,18 +102,18 @@ class _Image:
     """Runtime and pack on a board."""
 
     board: Board
-    runtime: Runtime
+    build: Build
     extra: int
 
     def flash_bytes(self, model: Model) -> int:
-        return self.runtime.flash_bytes + twin_bytes(model) + self.extra
+        return self.build.flash_bytes + twin_bytes(model) + self.extra
 
     def excess(self, model: Model) -> str | None:
         """Say what is too small; None where nothing is."""
         fault = pack_fault(model)
         if fault:
             return fault
-        flash, ram = self.flash_bytes(model), self.runtime.ram_bytes(model)
+        flash, ram = self.flash_bytes(model), self.build.ram_bytes(model)
         if self.board.free_flash is None:
             ram += flash  # a Linux board reads program and pack from a card
         elif flash > self.board.free_flash:
@@ -126,8 +127,8 @@ class _Image:
             verdict,
             anchors=model.anchors,
             flash_bytes=self.flash_bytes(model),
-            ram_bytes=self.runtime.ram_bytes(model),
-            milliseconds=milliseconds(model, self.board, self.runtime),
+            ram_bytes=self.build.ram_bytes(model),
+            milliseconds=milliseconds(model, self.board, self.build),
             ann_members=self.networks(model),
         )
 
@@ -135,4 +136,4 @@ class _Image:
         """Count the ordinary networks that would fit into the flash."""
         if self.board.free_flash is None:
             return None
-        return most_networks(model, max(0, self.board.free_flash - self.runtime.flash_bytes))
+        return most_networks(model, max(0, self.board.free_flash - self.build.flash_bytes))
