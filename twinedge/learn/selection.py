@@ -71,9 +71,9 @@ class Plan:
 
 
 PLANS = {
-    "quick": Plan(rounds=((1_000, 1),), lengths=(5_000, 1_500)),
-    "normal": Plan(rounds=((1_500, 2), (3_000, 1)), duel=20_000, lengths=(20_000, 7_000, 2_000)),
-    "thorough": Plan(rounds=((3_000, 3), (6_000, 1)), duel=40_000, lengths=(40_000, 14_000, 4_000)),
+    "quick": Plan(rounds=((1_000, 1),), lengths=(8_000, 2_000)),
+    "normal": Plan(rounds=((2_000, 2), (4_000, 1)), duel=20_000, lengths=(20_000, 10_000, 3_000)),
+    "thorough": Plan(rounds=((4_000, 3), (8_000, 1)), duel=40_000, lengths=(40_000, 14_000, 4_000)),
 }
 
 
