@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -81,3 +82,9 @@ def test_a_file_is_judged_with_everything_in_it(firmware):
     found = summarise(Model.of(8), [board_named("uno")], firmware, file_bytes=21_572)
     assert (found["file_bytes"], found["twin_bytes"]) == (21_572, 21_072)
     assert found["boards"][0]["flash_bytes"] == 4120 + 21_572
+
+
+def test_every_key_is_documented(firmware):
+    page = (Path(__file__).parents[2] / "docs" / "budget.md").read_text()
+    found = summarise(Model.of(8), [], firmware, flash=1000)
+    assert [key for key in found if f"`{key}`" not in page] == []
