@@ -41,8 +41,9 @@ static inline int32_t twin_bump(twin_flash curve, int32_t a, uint8_t b) {
     } else {
         k = a >> width;
     }
-    low = twin_i16(curve + 2 * k);
-    step = twin_i16(curve + 2 * k + 2) - low;
+    curve += 2 * (uint16_t)k;
+    low = twin_i16(curve);
+    step = twin_i16(curve + 2) - low;
     a &= ((int32_t)1 << width) - 1;
     return twin_rsh(low + ((step * a) >> width), (uint8_t)(15 - b));
 }

@@ -19,13 +19,13 @@ static uint32_t twin_lay_out(twin_run *run, const twin_model *model, uintptr_t s
     }
 #endif
     run->nearest = (uint64_t *)start;
-    run->partial = (void *)(start + at);
+    run->partial = (void *)(start + (uintptr_t)at);
     at += twin_align((uint32_t)kernel->partial_bytes * model->hidden[0], align);
     for (i = 0; i + 1 < model->layers; i++) {
-        run->block[i] = (void *)(start + at);
+        run->block[i] = (void *)(start + (uintptr_t)at);
         at += twin_align(kernel->block_bytes * twin_align(model->hidden[i], kernel->unit), align);
     }
-    run->query = (int16_t *)(start + at);
+    run->query = (int16_t *)(start + (uintptr_t)at);
     return at + model->anchor_size;
 }
 
@@ -128,10 +128,11 @@ static void twin_evaluate(twin_run *run, unsigned count, twin_layer *layer) {
     pairs.query = run->query;
     pairs.partial = run->partial;
     pairs.count = (uint8_t)count;
+    for (i = 0; i < TWIN_BLOCK; i++)
+        difference[i] = 0;
     for (i = 0; i < kernel->pairs; i++) {
         unsigned position = run->position + (i < count ? i : 0);
         pairs.anchor[i] = twin_features(model, twin_number(run, position));
-        difference[i] = 0;
     }
     for (depth = 0; depth < model->layers; depth++) {
         void *out = depth + 1 < model->layers ? run->block[depth] : 0;

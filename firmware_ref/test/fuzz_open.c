@@ -22,7 +22,9 @@ static void repair(uint8_t *pack, uint32_t size) {
     uint32_t behind = 48 + 12 * (uint32_t)(pack[6] | pack[7] << 8);
     if (behind > size)
         behind = size;
-    memcpy(pack, "TWIN\1\0", 6);
+    put(pack, 0x4E495754u); /* TWIN */
+    pack[4] = 1;
+    pack[5] = 0;
     put(pack + 8, size);
     put(pack + 16, twin_crc(pack + behind, size - behind, size));
     put(pack + 12, twin_crc(pack, behind, 12));

@@ -32,9 +32,16 @@ def cases():
 
 
 @pytest.fixture(scope="session")
-def replay(cases, packs, native, tmp_path_factory):
-    """Packs and queries for replay.c and what it should say of them."""
-    return load(HERE / "replay.py").Replay(cases, packs, native, tmp_path_factory.mktemp("replay"))
+def make_replay(cases, packs, native, tmp_path_factory):
+    """Write packs and queries for replay.c, with what it should say: ``make_replay(queries)``."""
+    replay = load(HERE / "replay.py").Replay
+    return lambda queries: replay(cases, packs, native, tmp_path_factory.mktemp("replay"), queries)
+
+
+@pytest.fixture(scope="session")
+def replay(make_replay):
+    """A thousand queries of each pack."""
+    return make_replay(1000)
 
 
 @pytest.fixture(scope="session")

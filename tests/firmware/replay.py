@@ -7,18 +7,17 @@ import numpy as np
 from twinedge.pack import write_pack
 from twinedge.runtime import reference
 
-QUERIES = 1000
-FEW = 100  # of the packs that take their time
-
 
 class Replay:
-    def __init__(self, cases, packs, native, folder):
+    """Packs with so many queries each, and a tenth of them for packs that take their time."""
+
+    def __init__(self, cases, packs, native, folder, queries):
         self.native, self.folder = native, folder
         self.questions, self.answers = folder / "questions", b""
         parts = [struct.pack("<I", len(cases.SHAPES))]
         for name in cases.SHAPES:
             pack = cases.draw(packs, name)
-            x = cases.queries(pack, FEW if name in cases.LARGE else QUERIES)
+            x = cases.queries(pack, queries // 10 if name in cases.LARGE else queries)
             data = write_pack(pack)
             parts += [struct.pack("<II", len(data), len(x)), data, x.astype("<f4").tobytes()]
             self.answers += answers(pack, x)

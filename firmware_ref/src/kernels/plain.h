@@ -17,7 +17,7 @@
 
 /* A loop over columns. With few columns their sums are to stay in registers; with more, compilers
  * make vectors of them, which they do not once the loop is unrolled. */
-#if TWIN_BLOCK > 2 || !defined(__GNUC__)
+#if TWIN_BLOCK > 2 || (!defined(__clang__) && __GNUC__ + 0 < 8)
 #define EACH_COLUMN for (c = 0; c < COLUMNS; c++)
 #elif defined(__clang__)
 #define EACH_COLUMN _Pragma("unroll") for (c = 0; c < COLUMNS; c++)

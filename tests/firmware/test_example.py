@@ -1,0 +1,50 @@
+"""The example of thirty lines predicts."""
+
+import subprocess
+
+import numpy as np
+import pytest
+
+from twinedge.pack import write_pack
+from twinedge.runtime import reference
+
+
+@pytest.fixture(scope="module")
+def example(native, tmp_path_factory):
+    program = tmp_path_factory.mktemp("example") / "example"
+    sources = [*native.SOURCES, native.FIRMWARE / "example" / "main.c"]
+    return native.compile_c(program, "-O2", sources=sources)
+
+
+def test_the_example_predicts(example, native, small, tmp_path):
+    (tmp_path / "model.twin").write_bytes(write_pack(small))
+    x = [0.5, -1.25]
+    said = native.run(example, tmp_path / "model.twin", *x).split()
+    expected = reference.evaluate(small, [x])
+    assert [np.float32(word) for word in said] == [expected.mean[0], expected.spread[0]]
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ([], "missing"),
+        (["nothing.twin"], "missing"),
+        (["model.twin", "1"], "query"),
+        (["model.twin", "1", "nan"], "not a number"),
+        (["broken.twin", "1", "2"], "checksum of the content"),
+    ],
+    ids=["no file", "no such file", "too few features", "not a number", "damaged"],
+)
+def test_the_example_says_what_is_wrong(example, small, tmp_path, words, complaint):
+    data = write_pack(small)
+    (tmp_path / "model.twin").write_bytes(data)
+    (tmp_path / "broken.twin").write_bytes(data[:-1] + b"\1")
+    done = subprocess.run(
+        [str(example), *words], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert complaint in done.stderr
+
+
+def test_it_has_about_thirty_lines(native):
+    assert len((native.FIRMWARE / "example" / "main.c").read_text().splitlines()) <= 36

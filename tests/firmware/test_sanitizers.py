@@ -1,0 +1,40 @@
+"""The other tests once more, with a library that watches its memory and its arithmetic."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+WATCH = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g")
+
+
+def test_the_tests_pass_under_address_and_undefined_behaviour_sanitizers(native):
+    preload = native.run("gcc", "-print-file-name=libasan.so").strip()
+    environment = os.environ | {
+        "TWIN_TEST_OPTIONS": " ".join(WATCH),
+        "TWIN_TEST_QUERIES": "40",
+        "LD_PRELOAD": preload,
+        "ASAN_OPTIONS": "detect_leaks=0",  # Python keeps some memory for ever
+    }
+    files = [HERE / f"test_{subject}.py" for subject in ("bits", "refusals", "api")]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *files],
+        env=environment,
+        cwd=HERE.parents[1],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert " passed" in done.stdout
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_replay_with_memory_that_ends_where_it_should(make_replay, compiler):
+    replay = make_replay(100)
+    program = replay.build("-O2", *WATCH, compiler=compiler)
+    wrong, _ = replay.mismatches(program)
+    assert wrong == 0
