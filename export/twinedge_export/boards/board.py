@@ -40,10 +40,12 @@ class Board:
         For the compiler as it links.
     run : tuple of str
         Command that runs ``{image}``.
+    runner : tuple of str
+        Command that compiles ``{runner}``, a program for this machine; none by default.
     counts_per_instruction : float
         What the harness' counter does; 0 for a board that has none.
     needs : dict
-        By Debian package: a program that it has to bring, or a ``<header.h>``.
+        By Debian package: what it has to bring, a program, ``<header.h>`` or ``/path``.
     hosted : bool
         Whether an operating system lends the libraries: they do not count then.
     """
@@ -58,6 +60,7 @@ class Board:
     link: tuple[str, ...]
     run: tuple[str, ...]
     needs: dict[str, str]
+    runner: tuple[str, ...] = ()
     counts_per_instruction: float = 0
     hosted: bool = False
 
@@ -86,6 +89,8 @@ class Board:
             )
 
     def _has(self, what: str) -> bool:
+        if what.startswith("/"):
+            return Path(what).exists()
         if not what.startswith("<"):
             return shutil.which(what) is not None
         return shutil.which(self.compiler) is not None and _has_header(

@@ -12,6 +12,7 @@ from twinedge_export.boards.link_map import Sizes, sizes_of
 from twinedge_export.firmware import firmware_folder
 
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
+RUNNER = "runner"
 _TROUBLE = re.compile(r"overflowed by \d+ bytes|will not fit|error:.*|undefined reference.*")
 
 
@@ -92,11 +93,8 @@ class Workshop:
             *("image.o", *link, "-Wl,--gc-sections", f"-Wl,-Map={link_map.name}"),
             *("-o", image.name),
         )
-        sizes = sizes_of(
-            link_map.read_text(encoding="utf-8", errors="replace"),
-            {"image.o", *(f"{source.stem}.o" for source in self._harness())},
-            libraries=not self.board.hosted,
-        )
+        said = link_map.read_text(encoding="utf-8", errors="replace")
+        sizes = sizes_of(said, libraries=not self.board.hosted)
         return Image(image, sizes, len(content), (*self.board.flags, *self.flags))
 
     def _harness(self) -> list[Path]:
@@ -111,19 +109,25 @@ class Workshop:
         plain = "-fno-tree-loop-distribute-patterns"
         self._gcc("-c", *WARNINGS, *map(str, runtime))
         self._gcc("-c", *WARNINGS, plain, *map(str, self._harness()))
+        if self.board.runner:
+            words = self.board.command(self.board.runner)
+            self._run(*words, "-o", RUNNER)
         sources = (*runtime, *self._harness())
         self._objects = [self.folder / f"{PurePath(one).stem}.o" for one in sources]
 
     def _gcc(self, *words: str) -> None:
         root = firmware_folder()
-        command = [
-            *(self.board.compiler, "-std=c99", *self.board.command(self.board.flags)),
+        self._run(
+            self.board.compiler,
+            *("-std=c99", *self.board.command(self.board.flags)),
             *self.flags,
             *("-ffunction-sections", "-fdata-sections"),
             *(f"-I{root / 'include'}", f"-I{root / 'ports' / 'harness'}", *words),
-        ]
+        )
+
+    def _run(self, *command: str) -> None:
         done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True)
         if done.returncode:
             trouble = _TROUBLE.search(done.stderr)
             why = trouble[0] if trouble else done.stderr.strip()[-200:]
-            raise InputError(f"{self.board.name}: {self.board.compiler}: {why}")
+            raise InputError(f"{self.board.name}: {command[0]}: {why}")

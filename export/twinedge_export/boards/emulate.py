@@ -8,7 +8,7 @@ import numpy as np
 from twinedge.errors import InputError
 from twinedge.pack.contents import Array
 from twinedge_export.boards.board import Board
-from twinedge_export.boards.build import Image
+from twinedge_export.boards.build import RUNNER, Image
 
 _WORDS = {"open": 3, "scratch": 2, "empty": 1, "query": 4, "done": 0}  # and how many numbers
 
@@ -38,7 +38,8 @@ def run_image(board: Board, image: Image, seconds: float) -> Answers:
     InputError
         Where it does not come to an end in so many seconds, or to a good one.
     """
-    command = board.command(board.run, image=image.path)
+    runner = image.path.with_name(RUNNER)
+    command = board.command(board.run, image=image.path, runner=runner)
     try:
         done = subprocess.run(
             command,

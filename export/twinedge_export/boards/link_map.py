@@ -1,14 +1,12 @@
 """What the linker says of an image: how many bytes of each kind came from where."""
 
 import re
+from collections.abc import Iterator
 from pathlib import PurePath
 from typing import NamedTuple
 
-KINDS = {
+_KINDS = {
     ".text": "text",
-    ".init": "text",
-    ".fini": "text",
-    ".vectors": "text",
     ".rodata": "rodata",
     ".srodata": "rodata",
     ".progmem": "rodata",
@@ -18,11 +16,13 @@ KINDS = {
     ".sbss": "bss",
     "COMMON": "bss",
 }
-# A section that was kept; the linker breaks the line behind a long name.
+# A section of a file that was kept; the linker breaks the line behind a long name.
 _SECTION = re.compile(
     r"^ (?P<name>[.\w][\w.$-]*)\s+0x(?P<at>[0-9a-f]+)\s+0x(?P<size>[0-9a-f]+) (?P<file>\S.*)$",
     re.MULTILINE,
 )
+_RUNTIME = ("twin_", "kernel_")  # how names of its files begin
+_CHECKS = ("twin_crc", "twin_check")  # those that only opening a pack takes
 
 
 class Sizes(NamedTuple):
@@ -39,24 +39,43 @@ class Sizes(NamedTuple):
         return self.text + self.rodata + self.data
 
 
-def sizes_of(text: str, harness: set[str], *, libraries: bool) -> Sizes:
-    """Add up the sections in the text of a linker map.
+class _Section(NamedTuple):
+    kind: str
+    start: int
+    size: int
+    file: str
 
-    Parameters
-    ----------
-    text : str
-        The map.
-    harness : set of str
-        Object files that do not count, by name.
-    libraries : bool
-        Whether what comes out of archives counts.
-    """
-    total = dict.fromkeys(("text", "rodata", "data", "bss"), 0)
-    kept = text.partition("Linker script and memory map")[2]
-    for found in _SECTION.finditer(kept):
-        kind = KINDS.get(re.match(r"\.?\w+", found["name"])[0])  # type: ignore[index]
-        archived = found["file"].endswith(")")
-        name = PurePath(found["file"]).name
-        if kind and name not in harness and (libraries or not archived):
-            total[kind] += int(found["size"], 16)
+    @property
+    def of_runtime(self) -> bool:
+        return PurePath(self.file).name.startswith(_RUNTIME)
+
+    @property
+    def of_library(self) -> bool:
+        return self.file.endswith(")")
+
+
+def sizes_of(link_map: str, *, libraries: bool) -> Sizes:
+    """Add up the sections of the runtime, and where asked of what came out of archives."""
+    total = dict.fromkeys(Sizes._fields, 0)
+    for one in _sections(link_map):
+        if one.of_runtime or (libraries and one.of_library):
+            total[one.kind] += one.size
     return Sizes(**total)
+
+
+def runtime_ranges(link_map: str) -> list[tuple[int, int]]:
+    """Start and size of all code of the runtime that a prediction may execute."""
+    return [
+        (one.start, one.size)
+        for one in _sections(link_map)
+        if one.of_runtime and one.kind == "text" and one.size and not one.file.startswith(_CHECKS)
+    ]
+
+
+def _sections(link_map: str) -> Iterator[_Section]:
+    kept = link_map.partition("Linker script and memory map")[2]
+    for found in _SECTION.finditer(kept):
+        stem = re.match(r"\.?\w+", found["name"])
+        kind = _KINDS.get(stem[0] if stem else "")
+        if kind:
+            yield _Section(kind, int(found["at"], 16), int(found["size"], 16), found["file"])

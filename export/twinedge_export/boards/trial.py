@@ -10,10 +10,11 @@ from twinedge.pack.contents import Array, Pack
 from twinedge.runtime import reference
 from twinedge_export.boards.board import Board
 from twinedge_export.boards.build import Image, Workshop
+from twinedge_export.boards.count import count_query
 from twinedge_export.boards.emulate import Answers, run_image
 
 _SECONDS = 60  # that an emulator may take at least
-_MACS_PER_SECOND = 1e6  # that a slow one does on a busy machine
+_MACS_PER_SECOND = 1e5  # that a slow one does on a busy machine
 
 
 class Trial(NamedTuple):
@@ -28,7 +29,7 @@ class Trial(NamedTuple):
 
     @property
     def instructions_per_query(self) -> int | None:
-        """Mean over the queries; None where the board counts none."""
+        """Mean over the queries; None where they were not counted."""
         mean = self.answers.instructions.mean()
         return None if np.isnan(mean) else round(float(mean))
 
@@ -66,7 +67,7 @@ class Trial(NamedTuple):
         }
 
 
-def try_pack(workshop: Workshop, content: bytes, queries: Array) -> Trial:
+def try_pack(workshop: Workshop, content: bytes, queries: Array, *, count: bool = True) -> Trial:
     """Build a pack into an image, run it, and compare every answer with the reference.
 
     Parameters
@@ -76,6 +77,8 @@ def try_pack(workshop: Workshop, content: bytes, queries: Array) -> Trial:
         The pack.
     queries : array of shape (n, f), float32
         In the user's units, none of them NaN.
+    count : bool
+        Whether to count instructions even where that takes long: for Linux.
 
     Raises
     ------
@@ -87,6 +90,8 @@ def try_pack(workshop: Workshop, content: bytes, queries: Array) -> Trial:
     macs = multiply_adds(pack)
     seconds = _SECONDS + (len(queries) + 1) * macs / _MACS_PER_SECOND
     answers = run_image(workshop.board, image, seconds)
+    if count and not workshop.board.counts_per_instruction:
+        answers.instructions[:] = count_query(workshop, content, queries[:1], seconds)
     wrong = _wrong(reference.evaluate(pack, queries), answers)
     return Trial(workshop.board, image, answers, macs, pack.features, wrong)
 
