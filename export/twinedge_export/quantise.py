@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from twinedge.errors import InputError
+from twinedge.learn.neighbours import nearest_others
 from twinedge.learn.twin import TwinRegressor
 from twinedge.pack.check import LARGEST, TARGET, check_contents
 from twinedge.pack.contents import Array, Pack
@@ -18,6 +19,9 @@ from twinedge_export.rounding import round_network
 WEIGHTS: dict[str, Any] = {"int8": np.int8, "int16": np.int16}
 UNITS = 65536  # units of an estimate in one standard deviation of the target
 _CALIBRATION_PAIRS = 4096
+# Features may exceed the training data by a quarter, and reach two standard deviations in any case.
+# More would cost where the target has no noise: what limits a pack there is the unit of a feature.
+_HEADROOM, _LEAST_REACH = 1.25, 2.0
 
 
 def quantise(
@@ -27,6 +31,7 @@ def quantise(
     weights: str = "int8",
     neighbors: int | None = None,
     metadata: dict[str, Any] | None = None,
+    compensate: bool = True,
 ) -> Pack:
     """Make the pack of a fitted model.
 
@@ -43,6 +48,8 @@ def quantise(
         was trained on, if it was trained on neighbours, else all.
     metadata : dict, optional
         Stored in the pack.
+    compensate : bool
+        Round weights so that their errors cancel on training pairs; else each by itself.
 
     Raises
     ------
@@ -54,8 +61,8 @@ def quantise(
     counts, chosen = _anchors(model, rows)
     scaling, architecture = model.scaling_, model.architecture_
     scaled = scaling.features(model.anchor_X_)
-    pairs = _calibration_pairs(scaled)
-    x_unit = max(4.0, 1.25 * float(np.abs(scaled).max())) / LARGEST
+    pairs = _calibration_pairs(model, scaled)
+    x_unit = max(_LEAST_REACH, _HEADROOM * float(np.abs(scaled).max())) / LARGEST
     with np.errstate(over="ignore", under="ignore"):  # what float32 cannot hold is refused below
         pack = Pack(
             activation=architecture.activation,
@@ -65,7 +72,13 @@ def quantise(
             y_gain=np.float32(scaling.y_scale / UNITS),
             twins=tuple(
                 round_network(
-                    architecture, network, pairs, x_unit, y_unit=1 / UNITS, dtype=WEIGHTS[weights]
+                    architecture,
+                    network,
+                    pairs,
+                    x_unit,
+                    y_unit=1 / UNITS,
+                    dtype=WEIGHTS[weights],
+                    compensate=compensate,
                 )
                 for network in model.weights_
             ),
@@ -113,10 +126,13 @@ def _neighbors(model: TwinRegressor, neighbors: int | None) -> int:
     return int(neighbors)
 
 
-def _calibration_pairs(scaled: Array) -> Array:
-    """Random ordered pairs ``(n, 2 f)`` of training points."""
+def _calibration_pairs(model: TwinRegressor, scaled: Array) -> Array:
+    """Random pairs ``(n, 2 f)`` of training points, such as the model was trained on."""
     rng = np.random.default_rng(0)
     pick = rng.integers(len(scaled), size=(_CALIBRATION_PAIRS, 2))
+    if _trained_on_neighbors(model):
+        partners = nearest_others(scaled, int(model.neighbors))
+        pick[:, 1] = partners[pick[:, 0], pick[:, 1] % partners.shape[1]]
     return scaled[pick].reshape(_CALIBRATION_PAIRS, -1).astype(np.float64)
 
 

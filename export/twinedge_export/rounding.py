@@ -3,7 +3,7 @@
 Kernels are rounded per output, as finely as their type and the accumulator allow; activations get
 the power of two that holds what they reach on training pairs. A multiplier is chosen first and the
 step of its kernel taken from it, so multipliers add no error: with 16-bit activations, what a pack
-loses it loses to the rounding of kernels.
+loses it loses to the rounding of kernels. That is done so that the errors cancel on the pairs.
 """
 
 from math import floor, log2
@@ -16,6 +16,9 @@ from twinedge.learn.network import Architecture
 from twinedge.pack.check import ACCUMULATOR, LARGEST, OUTPUT
 from twinedge.pack.contents import Array, Layer, Twin
 from twinedge.pack.layout import FRACTIONS, MAX_SHIFT
+from twinedge.runtime.reference import activate
+from twinedge_export.compensation import Calibration
+from twinedge_export.curve import silu_curve
 
 _HEADROOM = 1.1  # what activations may reach beyond the training pairs before they are limited
 
@@ -28,6 +31,7 @@ def round_network(
     *,
     y_unit: float,
     dtype: Any,
+    compensate: bool = True,
 ) -> Twin:
     """Round a network.
 
@@ -38,11 +42,13 @@ def round_network(
     network : array of shape (size,)
         Its weights.
     pairs : array of shape (n, 2 f)
-        Scaled pairs of points, to see what activations reach.
+        Scaled pairs of points, to see what activations are.
     x_unit, y_unit : float
         Scaled size of the unit of a quantised feature, and of an estimate.
     dtype : {int8, int16}
         Type of the kernels.
+    compensate : bool
+        Round weights so that their errors cancel on the pairs; else each by itself.
 
     Raises
     ------
@@ -52,19 +58,35 @@ def round_network(
     if not np.isfinite(network).all():
         raise InputError("the network has weights that are not finite: its training diverged")
     *hidden, (last, _) = architecture.parts(network.astype(np.float64))
+    curve = silu_curve() if architecture.activation == "silu" else None
     layers = []
-    h, unit = pairs, x_unit
+    # Each pair in both orders, as it is evaluated.
+    h = np.concatenate([pairs, np.roll(pairs, pairs.shape[1] // 2, axis=1)])
+    q, unit = np.rint(h / x_unit).clip(-LARGEST, LARGEST), x_unit
     for kernel, bias in hidden:
         z = h @ kernel + bias
-        layers.append(round_layer(kernel.T, bias, unit, float(np.abs(z).max()), dtype))
-        h = np.maximum(z, 0) if architecture.activation == "relu" else z * _sigmoid(z)
-        unit = 2.0 ** -layers[-1].fraction
+        reach = float(np.abs(z).max())
+        seen = Calibration(q, z, bias=True) if compensate else None
+        layer = round_layer(kernel.T, bias, unit, reach, dtype, seen)
+        layers.append(layer)
+        h = np.maximum(z, 0) if curve is None else z * _sigmoid(z)
+        q = activate(layer, q @ layer.kernel.T + layer.bias, curve).astype(np.float64)
+        unit = 2.0**-layer.fraction
     # A difference is taken in both orders and halved, so the output's bias cancels.
-    output, multiplier, shift = round_output(last[:, 0], unit / (2 * y_unit))
+    h, q = (np.subtract(*np.split(both, 2)) for both in (h, q))
+    seen = Calibration(q, h @ last / unit, bias=False) if compensate else None
+    output, multiplier, shift = round_output(last[:, 0], unit / (2 * y_unit), seen)
     return Twin(tuple(layers), output, multiplier, shift)
 
 
-def round_layer(kernel: Array, bias: Array, unit: float, reach: float, dtype: Any) -> Layer:
+def round_layer(
+    kernel: Array,
+    bias: Array,
+    unit: float,
+    reach: float,
+    dtype: Any,
+    seen: Calibration | None = None,
+) -> Layer:
     """Round a hidden layer.
 
     Parameters
@@ -79,37 +101,62 @@ def round_layer(kernel: Array, bias: Array, unit: float, reach: float, dtype: An
         Largest magnitude of what goes into the activation.
     dtype : {int8, int16}
         Type of the kernel.
+    seen : Calibration, optional
+        What the layer gets; without it, each weight is rounded by itself.
     """
+    rows = np.column_stack([kernel * unit, bias])
+    if seen is not None:
+        rows = seen.fitted(rows)
+    kernel, bias = rows[:, :-1] / unit, rows[:, -1]
+    most = np.iinfo(dtype).max
     load = np.abs(kernel).sum(axis=1) + np.abs(bias) / (unit * LARGEST)
-    finest = _finest(kernel, load, ACCUMULATOR, np.iinfo(dtype).max)
+    finest = _finest(kernel, load, ACCUMULATOR, most)
     fraction = _fraction(_HEADROOM * reach, float(finest.max()) * unit)
     steps, multiplier, shift = _steps(finest, unit * 2.0**fraction)
+    costs = np.append(np.full(kernel.shape[1], LARGEST), 1)
+    whole = _whole(rows / (steps * unit)[:, None], seen, most, costs, ACCUMULATOR)
     return Layer(
-        np.rint(kernel / steps[:, None]).astype(dtype),
-        np.rint(bias / (steps * unit)).astype(np.int32),
-        multiplier,
-        shift,
-        fraction,
+        whole[:, :-1].astype(dtype), whole[:, -1].astype(np.int32), multiplier, shift, fraction
     )
 
 
-def round_output(weights: Array, unit: float) -> tuple[Array, int, int]:
+def round_output(
+    weights: Array, unit: float, seen: Calibration | None = None
+) -> tuple[Array, int, int]:
     """Round the output's weights ``(inputs,)``; an input of 1 stands for ``unit`` estimate units.
 
     Returns the weights, int16 ``(inputs,)``, the multiplier and the shift.
     """
     row = weights[None]
+    if seen is not None:
+        row = seen.fitted(row)
     finest = _finest(row, np.abs(row).sum(axis=1), OUTPUT, LARGEST)
     steps, multiplier, shift = _steps(finest, unit)
-    return np.rint(weights / steps[0]).astype(np.int16), int(multiplier[0]), shift
+    costs = np.full(len(weights), LARGEST)
+    whole = _whole(row / steps, seen, LARGEST, costs, OUTPUT)
+    return whole[0].astype(np.int16), int(multiplier[0]), shift
+
+
+def _whole(rows: Array, seen: Calibration | None, most: int, costs: Array, limit: int) -> Array:
+    """Round weights ``(outputs, i)`` that are given in steps.
+
+    ``costs`` ``(i,)`` is what a step of each adds to the largest sum, which stays below ``limit``.
+    """
+    plain: Array = np.rint(rows)
+    if seen is None:
+        return plain
+    whole = seen.rounded(rows, most)
+    fits = np.abs(whole) @ costs < limit
+    return np.where(fits[:, None], whole, plain)
 
 
 def _finest(kernel: Array, load: Array, limit: int, most: int) -> Array:
     """Smallest step ``(outputs,)`` that neither the type of a kernel nor its sums forbid.
 
-    ``load`` is the sum of magnitudes ``(outputs,)``. Rounding adds half a step to each at most.
+    ``load`` is the sum of magnitudes ``(outputs,)``. Rounding adds half a step to each at most, and
+    a little more where errors are to cancel.
     """
-    room = (limit - 1) / LARGEST - (kernel.shape[1] + 1) / 2
+    room = (limit - 1) / LARGEST - 2 * (kernel.shape[1] + 1)
     finest: Array = np.maximum(np.abs(kernel).max(axis=1) / most, load / room)
     return finest
 

@@ -110,6 +110,16 @@ def combine(pack: Pack, members: Array) -> Estimates:
     return Estimates(prediction, spread, mean, root, members)
 
 
+def activate(layer: Layer, acc: Array, curve: Array | None) -> Array:
+    """Turn a hidden layer's sums ``(..., outputs)`` into its outputs, in units of 2^-fraction."""
+    z = _rsh(_mulw(acc, layer.multiplier.astype(np.int64)), layer.shift)
+    z = np.clip(z, -LARGEST, LARGEST)
+    h: Array = np.maximum(z, 0)
+    if curve is None:
+        return h
+    return h - _bump(curve.astype(np.int64), np.abs(z), layer.fraction)
+
+
 def _fill(members: Array, pack: Pack, twin: Twin, q: Array, anchors: Array, targets: Array) -> None:
     """Put the estimates of one twin's anchors into ``members`` ``(n, m)``."""
     first = twin.layers[0]
@@ -132,19 +142,10 @@ def _fill(members: Array, pack: Pack, twin: Twin, q: Array, anchors: Array, targ
 
 def _output(pack: Pack, twin: Twin, acc: Array) -> Array:
     """Everything behind the first layer's sums ``(n, m, h)``: the output's sums ``(n, m)``."""
-    h = _activate(pack, twin.layers[0], acc)
+    h = activate(twin.layers[0], acc, pack.curve)
     for layer in twin.layers[1:]:
-        h = _activate(pack, layer, h.astype(np.float64) @ layer.kernel.T + layer.bias)
+        h = activate(layer, h.astype(np.float64) @ layer.kernel.T + layer.bias, pack.curve)
     return h.astype(np.float64) @ twin.output
-
-
-def _activate(pack: Pack, layer: Layer, acc: Array) -> Array:
-    z = _rsh(_mulw(acc, layer.multiplier.astype(np.int64)), layer.shift)
-    z = np.clip(z, -LARGEST, LARGEST)
-    h: Array = np.maximum(z, 0)
-    if pack.curve is None:
-        return h
-    return h - _bump(pack.curve.astype(np.int64), np.abs(z), layer.fraction)
 
 
 def _bump(curve: Array, a: Array, fraction: int) -> Array:
