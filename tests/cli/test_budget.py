@@ -178,6 +178,16 @@ def test_counting_loads_nothing_heavy():
     assert not loaded & {"tensorflow", "keras", "sklearn", "scipy", "twinedge_export"}
 
 
+def test_a_place_that_cannot_be_written_is_refused_before_the_search(
+    refused, curve_csv, firmware, tmp_path
+):
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "thesis.tex").write_text("")
+    fit = ["budget", "fit", curve_csv, "--target", "level", "--board", "uno"]
+    refused(*fit, "--firmware", firmware, "-o", "taken", says=["taken", "name another folder"])
+    refused(*fit, "--firmware", firmware, "--run", "taken", says=["taken", "name another folder"])
+
+
 def test_the_search_writes_a_pack_that_fits(cli, curve_csv, firmware, monkeypatch):
     from twinedge_export import fit_board
 

@@ -181,8 +181,8 @@ def _remarks(result: dict[str, Any]) -> list[str]:
     if sections:
         parts = ", ".join(f"{name} {size}" for name, size in sections.items())
         lines.append(f"The pack: {parts}.")
-    if result["file_bytes"] is not None:
-        more = result["file_bytes"] - result["twin_bytes"]
+    more = (result["file_bytes"] or 0) - (result["twin_bytes"] or 0)
+    if more > 0:
         lines.append(f"The file has {more} bytes more, ids and metadata; boards hold all of it.")
     if "in_flash" in result:
         room, *most = (_size(number) for number in result["in_flash"].values())

@@ -72,6 +72,8 @@ def fit(
     from twinedge.cli.train import _read as read_source
     from twinedge.learn.run import check_writable
     from twinedge.learn.twin import TwinRegressor
+    from twinedge.placing import check_place
+    from twinedge_export.deploy import RECORD
     from twinedge_export.fit_board import check_measured, fitting, search, write_winner
 
     place, measured = board_named(board), read_firmware(firmware)
@@ -81,6 +83,7 @@ def fit(
     most = min(anchors, len(train[1]))
     fitting(train[0].shape[1], most, place, measured)  # refused now, not after training
     run = run or Path("runs") / board
+    check_place(output, "export", RECORD)
     check_writable(run)
     verbose = sys.stderr.isatty() and not quiet
     found = search(
@@ -106,6 +109,9 @@ def fit(
         verbose=verbose,
     )
     trained = fit_run(model, source, run, split=split, quiet=quiet)
+    if model.interrupted_:
+        note(f"Stopped early; the best weights are in {run}.", quiet=quiet)
+        raise typer.Exit(130)
     file = write_winner(run, output, best, seed)
     path = output / file.path.name
     verdict = judge(from_pack(path)[0], place, measured)
