@@ -20,6 +20,9 @@ from twinedge.learn.network import FloatArray
 from twinedge.learn.parameters import nonnegative_number, one_of, positive_integer, seed_of
 
 _BLOCK = 1 << 18  # pairs predicted at a time
+# Of the target's standard deviation. A forest on several threads adds its trees in any order; the
+# last bits of a label would decide between cuts that are equally good, and so grow another forest.
+_DIGITS = 7
 
 
 class LoopRegressor(RegressorMixin, BaseEstimator):
@@ -186,6 +189,8 @@ def propose(
     sides = np.stack([loops, np.roll(loops, -1, axis=1)], axis=2).reshape(-1, 2)
     blocks = [sides[start : start + _BLOCK] for start in range(0, len(sides), _BLOCK)]
     found = [model.differences(points[one[:, 0]], points[one[:, 1]]) for one in blocks]
-    predicted = np.concatenate(found).astype(np.float64).reshape(-1, 3)
+    scale = model.scaling_.y_scale
+    shares = np.concatenate(found).astype(np.float64).reshape(-1, 3) / scale
+    predicted = scale * np.round(shares, _DIGITS)
     corrected = predicted - weight * predicted.sum(axis=1, keepdims=True)
     return ExtraPairs(points, sides, corrected.ravel())
