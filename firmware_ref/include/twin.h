@@ -45,7 +45,7 @@ typedef enum twin_status {
 
     /* Mistakes of the caller. */
     TWIN_ERROR_ALIGNMENT = -12,   /* a pack must start at a multiple of 4 */
-    TWIN_ERROR_UNSUPPORTED = -13, /* a sound pack; twin_config.h left out what it needs */
+    TWIN_ERROR_UNSUPPORTED = -13, /* the header asks for what twin_config.h left out */
     TWIN_ERROR_SCRATCH = -14,     /* less scratch than twin_scratch_size says */
     TWIN_ERROR_QUERY = -15        /* a feature is not a number (raw: -32768) */
 } twin_status;
@@ -148,9 +148,10 @@ twin_status twin_predict_raw(const twin_model *model, void *scratch, uint32_t si
  *     twin_read_raw(&run, &out);
  *
  * A step evaluates so many anchors more (best a multiple of the block, TWIN_BLOCK) and returns how
- * many are left. At every moment twin_read gives mean and spread of those that were evaluated; with
- * none, zero. A step that comes to the next twin also pays for the query's share in its first layer
- * and, with neighbours, for the distance to all of its anchors. */
+ * many are left. At every moment twin_read gives mean and spread of those that were evaluated, and
+ * of none the count is zero, and so are raw mean and root. A step that comes to the next twin also
+ * pays for the query's share in its first layer and, with neighbours, for the distance to all of
+ * its anchors. */
 twin_status twin_begin_raw(twin_run *run, const twin_model *model, void *scratch, uint32_t size,
                            const int16_t *query, int32_t *members);
 uint16_t twin_step(twin_run *run, uint16_t anchors);

@@ -130,7 +130,7 @@ twin_status twin_check(const twin_model *model) {
     }
     if (status)
         return status;
-    for (i = 0; model->silu && i < CURVE_LENGTH; i++)
+    for (i = 0; twin_is_silu(model) && i < CURVE_LENGTH; i++)
         if (twin_u16(model->curve + 2 * i) > 16383)
             return TWIN_ERROR_VALUE;
     return twin_check_anchors(model);

@@ -28,14 +28,23 @@ twin_flash twin_layer_at(twin_layer *layer, const twin_model *model, twin_flash 
 #define TWIN_HEAD_SHIFT      6
 #define TWIN_HEAD_MULTIPLIER 8
 
+/* What the model may be, as far as this build knows: twin_open refuses the rest. */
+static inline unsigned twin_is_silu(const twin_model *model) {
+    return TWIN_SILU ? model->silu : 0;
+}
+static inline unsigned twin_is_wide(const twin_model *model) {
+    return TWIN_INT16 ? model->wide : 0;
+}
+
 /* Bytes in a row of `n` weights. */
 static inline uint32_t twin_row(const twin_model *model, uint16_t n) {
-    return twin_align(n, 4) << model->wide;
+    return twin_align(n, 4) << twin_is_wide(model);
 }
 
 /* How many of a twin's anchors predict. */
 static inline unsigned twin_choose(const twin_model *model, unsigned owned) {
-    return model->neighbours && model->neighbours < owned ? model->neighbours : owned;
+    unsigned most = TWIN_NEIGHBOURS && model->neighbours ? model->neighbours : owned;
+    return most < owned ? most : owned;
 }
 
 /* Put the numbers of the `chosen` of `owned` anchors at `anchors` that are nearest to the query

@@ -45,7 +45,7 @@ static uint32_t twin_record_size(const twin_model *model) {
     return twin_align(size + 2 * twin_align(model->hidden[depth - 1], 4), 16);
 }
 
-/* Fault 9. */
+/* Fault 9, and what this build has no code for. */
 static twin_status twin_read_header(twin_model *model, twin_flash at) {
     unsigned flags = twin_u16(at + 38), kernel = twin_u16(at + 30); /* and a byte that is zero */
     unsigned bad, depth;
@@ -66,7 +66,12 @@ static twin_status twin_read_header(twin_model *model, twin_flash at) {
         model->hidden[depth] = (uint16_t)width;
         bad |= depth < model->layers ? width - 1 >= MOST_WIDTH : width;
     }
-    return bad ? TWIN_ERROR_HEADER : TWIN_OK;
+    if (bad)
+        return TWIN_ERROR_HEADER;
+    if ((!TWIN_SILU && model->silu) || (!TWIN_INT16 && model->wide) ||
+        (!TWIN_NEIGHBOURS && model->neighbours))
+        return TWIN_ERROR_UNSUPPORTED;
+    return TWIN_OK;
 }
 
 /* Length that a section of this kind has; `length` where it may have any. */
@@ -94,7 +99,7 @@ static twin_status twin_read_sections(twin_model *model, twin_flash pack, uint32
     twin_flash stop = table + ENTRY * (uint32_t)twin_u16(pack + 6);
     uint32_t end = (uint32_t)(stop - pack), dirt = 0;
     unsigned found = 0, needed = 1 << SCALING | 1 << TWINS | 1 << ANCHORS;
-    if (model->silu)
+    if (twin_is_silu(model))
         needed |= 1 << CURVE;
     for (entry = table; entry != stop; entry += ENTRY) {
         unsigned kind = twin_u16(entry), required = kind - 1 < ANCHORS;
@@ -119,7 +124,7 @@ static twin_status twin_read_sections(twin_model *model, twin_flash pack, uint32
         return TWIN_ERROR_PADDING;
     model->scaling = at[SCALING];
     model->twins = at[TWINS];
-    model->curve = at[model->silu ? CURVE : TWINS]; /* relu makes no use of it */
+    model->curve = at[twin_is_silu(model) ? CURVE : TWINS]; /* relu makes no use of it */
     model->counts = at[ANCHORS];
     model->anchors = model->counts + twin_align(2 * (uint32_t)model->twin_count, 4);
     model->targets = model->anchors + (uint32_t)model->anchor_count * model->anchor_size;
@@ -128,9 +133,9 @@ static twin_status twin_read_sections(twin_model *model, twin_flash pack, uint32
 
 static void twin_count_members(twin_model *model) {
     unsigned i, members = 0;
-    for (i = 0; i < model->twin_count; i++)
+    for (i = 0; TWIN_NEIGHBOURS && i < model->twin_count; i++)
         members += twin_choose(model, twin_u16(model->counts + 2 * i));
-    model->members = (uint16_t)members;
+    model->members = TWIN_NEIGHBOURS ? (uint16_t)members : model->anchor_count;
 }
 
 #if TWIN_NEIGHBOURS
@@ -181,12 +186,9 @@ twin_status twin_open(twin_model *model, twin_pack pack, uint32_t size) {
     }
     if (!status)
         status = twin_check(model);
-    if (status)
-        return status;
-    if ((!TWIN_SILU && model->silu) || (!TWIN_INT16 && model->wide) ||
-        (!TWIN_NEIGHBOURS && model->neighbours))
-        return TWIN_ERROR_UNSUPPORTED;
-    twin_count_members(model);
-    model->kernel = TWIN_KERNEL;
-    return TWIN_OK;
+    if (!status) {
+        twin_count_members(model);
+        model->kernel = TWIN_KERNEL;
+    }
+    return status;
 }
