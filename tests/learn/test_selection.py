@@ -1,4 +1,3 @@
-from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -56,9 +55,9 @@ CANDIDATES = [
 PLAN = Plan(rounds=((10, 3), (20, 1)), lengths=(100,))
 
 
-def chosen(networks=1, candidates=CANDIDATES, plan=PLAN, seed=5, foldable=True):
+def chosen(networks=1, candidates=CANDIDATES, plan=PLAN, seed=5):
     return choose(
-        SimpleNamespace(foldable=foldable),
+        None,
         candidates,
         plan,
         networks=networks,
@@ -110,36 +109,6 @@ def test_the_final_round_tries_every_length_and_the_best_one_wins(races):
     np.testing.assert_array_equal(choice.weights[:, 0], [5, 6])
 
 
-DUEL = Plan(rounds=((10, 3), (20, 1)), lengths=(100, 40), duel=100)
-
-
-def test_activations_meet_in_a_duel_on_rows_held_out_once_each_has_its_setting(races):
-    races.score = lambda stage, job: (job.activation == "relu") + job.setting.weight_decay
-    choice = chosen(networks=2, plan=DUEL)
-    assert [race.stage for race in races] == ["round 1", "round 2", "duel", "final round"]
-    duel, final = races[-2:]
-    assert [job.activation for job in duel.jobs] == ["relu", "silu"]
-    assert {(job.steps, job.fold) for job in duel.jobs} == {(100, 2)}
-    assert {job.activation for job in final.jobs} == {"silu"}
-    assert len(final.jobs) == 4  # two networks at two lengths
-    assert choice.candidate == Candidate("silu", Setting(0.01, 0.1))
-
-
-def test_a_duel_goes_by_the_best_on_the_way_as_the_length_is_chosen_later(races):
-    races.score = lambda stage, job: job.activation == "relu"
-    races.last_score = lambda stage, job: job.activation == "silu"
-    assert chosen(plan=DUEL).candidate.activation == "silu"
-
-
-def test_no_duel_is_fought_alone_or_where_no_rows_can_be_held_out(races):
-    chosen(plan=DUEL, candidates=CANDIDATES[:4])
-    assert "duel" not in [race.stage for race in races]
-    races.clear()
-    chosen(plan=DUEL, foldable=False)
-    assert "duel" not in [race.stage for race in races]
-    assert {job.activation for job in races[-1].jobs} == {"relu", "silu"}
-
-
 def test_several_networks_of_a_candidate_are_judged_together_and_differ_in_seed(races):
     def score(stage, job):
         if stage != "final round":
@@ -180,11 +149,11 @@ def test_no_early_round_is_run_where_every_activation_has_so_few_settings_alread
     assert len(races[0].jobs) == 2
 
 
-@pytest.mark.parametrize("stage", ["round 1", "round 2", "duel", "final round"])
+@pytest.mark.parametrize("stage", ["round 1", "round 2", "final round"])
 def test_a_stopped_race_gives_the_best_it_had(races, stage):
     races.stop_in = stage
     races.score = lambda stage, job: job.setting.weight_decay + (job.activation == "relu")
-    choice = chosen(plan=DUEL)
+    choice = chosen()
     assert choice.interrupted
     assert races[-1].stage == stage
     assert choice.candidate == Candidate("silu", Setting(0.01, 0.1))
@@ -211,7 +180,6 @@ def test_the_steps_asked_for_are_the_last_round_and_scale_the_early_ones(effort)
     half = TwinRegressor(effort=effort, steps=max(plan.lengths) // 2)._plan()
     assert half.lengths == (max(plan.lengths) // 2,)
     assert half.rounds == tuple((length // 2, keep) for length, keep in plan.rounds)
-    assert half.duel == plan.duel // 2
     assert all(length >= 1 for length, _ in TwinRegressor(effort=effort, steps=1)._plan().rounds)
 
 

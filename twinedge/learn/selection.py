@@ -6,12 +6,9 @@ round: a choice among a dozen networks by a few dozen validation points would be
 They are ranked by how they end, not by the best they had on the way: a setting that overfits in a
 short round will do so more in a long one.
 
-Activations meet when each has its setting, at full length: in a short race relu wins even where
-silu ends far ahead. That duel holds rows out, too, for a small validation set alone would toss a
-coin.
-
 The last round trains on all training rows, at several lengths, for a noisy target is learnt best in
-less time.
+less time. Activations are compared there alone: in a short race relu wins even where silu ends far
+ahead.
 """
 
 from collections import Counter
@@ -55,25 +52,22 @@ class Plan:
         Steps of each early round, and how many settings of each activation survive it.
     lengths : tuple of int
         Steps of the last round: each is tried.
-    duel : int
-        Steps of the duel between the activations; 0 where they meet in the last round only.
     """
 
     rounds: tuple[tuple[int, int], ...]
     lengths: tuple[int, ...]
-    duel: int = 0
 
     def ending_at(self, steps: int) -> "Plan":
         """Shrink or stretch the plan so that the last round takes just so many steps."""
         share = steps / max(self.lengths)
         rounds = tuple((max(1, round(length * share)), keep) for length, keep in self.rounds)
-        return Plan(rounds, (steps,), round(self.duel * share))
+        return Plan(rounds, (steps,))
 
 
 PLANS = {
     "quick": Plan(rounds=((1_000, 1),), lengths=(8_000, 2_000)),
-    "normal": Plan(rounds=((2_000, 2), (4_000, 1)), duel=20_000, lengths=(20_000, 10_000, 3_000)),
-    "thorough": Plan(rounds=((4_000, 3), (8_000, 1)), duel=40_000, lengths=(40_000, 14_000, 4_000)),
+    "normal": Plan(rounds=((2_000, 2), (5_000, 1)), lengths=(30_000, 10_000, 3_000)),
+    "thorough": Plan(rounds=((4_000, 3), (10_000, 2)), lengths=(60_000, 20_000, 6_000)),
 }
 
 
@@ -126,23 +120,19 @@ def choose(
         trials.extend(_record(stage, one) for one in results)
         return results
 
-    def early(stage: str, steps: int, fold: int) -> list[Trained]:
-        return race(stage, [Job(*one, steps, seed, fold) for one in candidates])
-
-    try:
-        for fold, (steps, survivors) in enumerate(plan.rounds):
-            if max(Counter(one.activation for one in candidates).values()) <= survivors:
-                continue
-            results = early(f"round {fold + 1}", steps, fold)
-            candidates = []
-            for _, group in groupby(results, key=lambda one: one.job.activation):
-                best = sorted(group, key=lambda one: one.last_score)[:survivors]
-                candidates += [_candidate(one) for one in best]
-        if plan.duel and task.foldable and len({one.activation for one in candidates}) > 1:
-            # The length is chosen later, so the best on the way counts.
-            candidates = [_candidate(min(early("duel", plan.duel, len(plan.rounds)), key=_score))]
-    except Interrupted as stop:
-        return _chosen([min(stop.results, key=_score)], trials, interrupted=True)
+    for fold, (steps, survivors) in enumerate(plan.rounds):
+        rivals = Counter(one.activation for one in candidates)
+        if max(rivals.values()) <= survivors:
+            continue
+        jobs = [Job(*one, steps, seed, fold) for one in candidates]
+        try:
+            results = race(f"round {fold + 1}", jobs)
+        except Interrupted as stop:
+            return _chosen([min(stop.results, key=_score)], trials, interrupted=True)
+        candidates = []
+        for _, group in groupby(results, key=lambda one: one.job.activation):
+            best = sorted(group, key=lambda one: one.last_score)[:survivors]
+            candidates += [Candidate(one.job.activation, one.job.setting) for one in best]
     finalists = [
         Job(*one, steps, seed + number)
         for one in candidates
@@ -163,16 +153,12 @@ def _score(one: Trained) -> float:
     return one.score
 
 
-def _candidate(one: Trained) -> Candidate:
-    return Candidate(one.job.activation, one.job.setting)
-
-
 def _chosen(
     networks: list[Trained], trials: list[dict[str, Any]], interrupted: bool = False
 ) -> Choice:
+    job = networks[0].job
     weights = np.stack([one.weights for one in networks])
-    first = networks[0]
-    return Choice(_candidate(first), weights, first.job.steps, trials, interrupted)
+    return Choice(Candidate(job.activation, job.setting), weights, job.steps, trials, interrupted)
 
 
 def _record(stage: str, one: Trained) -> dict[str, Any]:

@@ -38,6 +38,8 @@ class Task:
         Widths of the hidden layers.
     foldable : bool
         Whether early rounds may hold out training rows.
+    batch : int
+        Examples per step.
     """
 
     x: FloatArray
@@ -46,6 +48,7 @@ class Task:
     scale: float
     hidden: tuple[int, ...]
     foldable: bool = True
+    batch: int = 64
 
     def fingerprint(self) -> str:
         """Tell whether two trainings are of the same data."""

@@ -20,11 +20,6 @@ from twinedge.learn.network import Architecture, FloatArray
 from twinedge.learn.progress import Progress
 from twinedge.learn.trainer import CHUNK, Setting, Stack, State
 
-# Examples of a step. What is learnt best in a short training is a noisy target, and there the noise
-# of small batches keeps it from being learnt by heart; a long training gains by larger ones.
-BATCH, LONG_BATCH = 64, 128
-LONG = 15_000  # steps
-
 _LOOKS = 20  # validations over one training
 # The end of the schedule is where a network is best; on a small validation set an earlier look is
 # often better by luck. Only a clear gain is overfitting worth going back for.
@@ -58,6 +53,10 @@ class Job:
 
 class Task(Protocol):
     """What is to be learnt, as an estimator sees it."""
+
+    @property
+    def batch(self) -> int:
+        """Examples per step."""
 
     def architecture(self, activation: str) -> Architecture:
         """Shape of the networks."""
@@ -185,7 +184,7 @@ class _Run:
             learning_rate=jobs[0].setting.learning_rate,
             weight_decays=[job.setting.weight_decay for job in jobs],
             steps=jobs[0].steps,
-            batch=BATCH if jobs[0].steps < LONG else LONG_BATCH,
+            batch=task.batch,
             seeds=[job.seed for job in jobs],
             seed=seed,
         )
