@@ -1,0 +1,81 @@
+"""From a file to a device: which backend reads it.
+
+Files of an export belong together by name: ``model.twin`` is the pack, ``model.tflite`` and
+``model.onnx`` are ensembles with their anchors inside, ``model_twin.tflite`` and
+``model_twin.onnx`` bare twins, which take their anchors from ``model.twin`` beside them.
+"""
+
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple
+
+from twinedge.errors import InputError
+from twinedge.runtime.device import Device, MissingPackageError
+
+
+class Backend(NamedTuple):
+    """Reads files with this suffix by ``open_file`` of this module: a path to a ``Device``."""
+
+    suffix: str
+    module: str
+
+
+# "auto" takes the first that can read a file here: one that lacks what it is built on raises
+# MissingPackageError.
+BACKENDS = {
+    "numpy": Backend(".twin", "twinedge.runtime.pack_device"),
+    "tflite": Backend(".tflite", "twinedge.runtime.tflite_file"),
+    "onnx": Backend(".onnx", "twinedge.runtime.onnx_file"),
+}
+
+
+def load(path: str | Path, backend: str = "auto") -> Device:
+    """Load a model from a file that was exported.
+
+    Parameters
+    ----------
+    path : path
+        A ``.twin``, ``.tflite`` or ``.onnx`` file.
+    backend : str
+        "auto", or one of ``BACKENDS``.
+
+    Returns
+    -------
+    Device
+        Has ``predict``, ``members``, ``outside``, ``feature_names``, ``anchors`` and ``info``.
+
+    Raises
+    ------
+    InputError
+        Where the file cannot be used; a ``MissingPackageError`` where something must be
+        installed first.
+    """
+    path = Path(path)
+    if backend != "auto" and backend not in BACKENDS:
+        raise InputError(f"backend={backend!r} is not one of auto, {', '.join(BACKENDS)}")
+    able = [name for name, one in BACKENDS.items() if one.suffix == path.suffix.lower()]
+    if not able:
+        kinds = ", ".join(dict.fromkeys(one.suffix for one in BACKENDS.values()))
+        raise InputError(f"{path} is none of the files an export has ({kinds})")
+    if backend != "auto":
+        if backend not in able:
+            suffix = BACKENDS[backend].suffix
+            raise InputError(f"backend={backend!r} reads {suffix} files, and {path} is another")
+        able = [backend]
+    if not path.is_file():
+        raise InputError(f"{path} is not a file" if path.exists() else f"{path} does not exist")
+    return _open(able, path)
+
+
+def _open(able: list[str], path: Path) -> Device:
+    """Open a file with the first of these backends that is installed."""
+    name, *others = able
+    try:
+        device: Device = import_module(BACKENDS[name].module).open_file(path)
+    except MissingPackageError:
+        if others:
+            return _open(others, path)
+        raise
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
+    return device
