@@ -69,7 +69,7 @@ def fit(
     from twinedge.budget import board_named, judge, read_firmware
     from twinedge.budget.source import from_pack
     from twinedge.cli.fitting import fit_run
-    from twinedge.cli.train import _read as read_source
+    from twinedge.cli.source import read_source
     from twinedge.learn.run import check_writable
     from twinedge.learn.twin import TwinRegressor
     from twinedge.placing import check_place

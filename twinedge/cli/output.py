@@ -54,6 +54,11 @@ def print_text(*lines: str) -> None:
     _write("".join(f"{line}\n" for line in lines))
 
 
+def stream_out(text: str) -> None:
+    """Pass text on at once, as it is."""
+    _write(text)
+
+
 def note(message: str, *, quiet: bool = False) -> None:
     """Say something beside the result, on standard error."""
     if not quiet:

@@ -68,3 +68,25 @@ def from_file(path: Path, target: str, drop: list[str], impute: str | None, spli
         table.fill_values,
         tuple(remarks),
     )
+
+
+def read_source(
+    path: Path | None,
+    target: str | None,
+    drop: list[str],
+    impute: str | None,
+    dataset: str | None,
+    split: int,
+) -> Source:
+    """Take the table that a command names: a file with its options, or one of the paper's sets."""
+    if path is not None and dataset is not None:
+        raise InputError(f"{path} and --dataset {dataset}: name one of the two, not both")
+    if dataset is not None:
+        if target is not None or drop or impute is not None:
+            raise InputError("--target, --drop and --impute are for a DATA.csv, not a --dataset")
+        return from_catalogue(dataset, split)
+    if path is None:
+        raise InputError("nothing to train on: name a DATA.csv or a --dataset")
+    if target is None:
+        raise InputError("--target is missing: the column to predict, by name or position")
+    return from_file(path, target, drop, impute, split)

@@ -9,9 +9,8 @@ import typer
 from twinedge.cli.fitting import fit_run
 from twinedge.cli.options import Json, Quiet, Seed, choice, examples, value
 from twinedge.cli.output import note, print_json, print_record
-from twinedge.cli.source import Source, from_catalogue, from_file
+from twinedge.cli.source import read_source
 from twinedge.cli.words import number, whole, widths
-from twinedge.errors import InputError
 
 EXAMPLES = examples(
     "train data.csv --target strength",
@@ -84,7 +83,7 @@ def train(
     Settings left at auto are chosen on the validation rows; errors are in units of the target.
     Ctrl-C stops early and keeps the best weights; the same command with --resume goes on.
     """
-    source = _read(table, target, drop or [], impute, dataset, split)
+    source = read_source(table, target, drop or [], impute, dataset, split)
     from twinedge.learn.twin import TwinRegressor
 
     model = TwinRegressor(
@@ -108,24 +107,3 @@ def train(
     if model.interrupted_:
         note(f"Stopped early; the best weights are in {output}. --resume goes on.", quiet=quiet)
         raise typer.Exit(130)
-
-
-def _read(
-    path: Path | None,
-    target: str | None,
-    drop: list[str],
-    impute: str | None,
-    dataset: str | None,
-    split: int,
-) -> Source:
-    if path is not None and dataset is not None:
-        raise InputError(f"{path} and --dataset {dataset}: name one of the two, not both")
-    if dataset is not None:
-        if target is not None or drop or impute is not None:
-            raise InputError("--target, --drop and --impute are for a DATA.csv, not a --dataset")
-        return from_catalogue(dataset, split)
-    if path is None:
-        raise InputError("nothing to train on: name a DATA.csv or a --dataset")
-    if target is None:
-        raise InputError("--target is missing: the column to predict, by name or position")
-    return from_file(path, target, drop, impute, split)
