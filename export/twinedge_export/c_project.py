@@ -8,7 +8,7 @@ from string import Template
 
 import numpy as np
 
-from twinedge.pack import Pack, read_pack
+from twinedge.pack import Pack, read_pack, write_pack
 from twinedge.runtime.reference import evaluate
 from twinedge_export.firmware import firmware_folder
 from twinedge_export.job import File, Job
@@ -25,8 +25,7 @@ def c_project(job: Job, pack_file: File) -> File:
     """Write the folder; it compiles as it is."""
     folder = job.folder / FOLDER
     folder.mkdir()
-    content = pack_file.path.read_bytes()
-    words = _words(job, pack_file, content)
+    words = _words(job, pack_file, read_pack(pack_file.path.read_bytes()))
     for name in _TEMPLATES:
         text = (files("twinedge_export") / "c_template" / f"{name}.in").read_text("utf-8")
         (folder / name).write_text(_Page(text).substitute(words), "utf-8")
@@ -44,8 +43,8 @@ def _scratch(pack: Pack) -> tuple[int, int]:
     return 256 + 8 * wide[0] + 2 * (pack.features + 16) + nearest, 4 * blocks
 
 
-def _words(job: Job, pack_file: File, content: bytes) -> dict[str, str]:
-    pack = read_pack(content)
+def _words(job: Job, pack_file: File, pack: Pack) -> dict[str, str]:
+    content = write_pack(pack, metadata=False)
     features, judge = job.metadata["features"], job.judge
     x = judge.validation[0][:1].astype(np.float32)
     answer = evaluate(pack, x)
