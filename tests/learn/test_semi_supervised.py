@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from twinedge import TwinRegressor
+from twinedge import EnsembleRegressor, TwinRegressor
 from twinedge.learn import trainer
 from twinedge.learn.examples import Examples
 from twinedge.learn.extra_pairs import ExtraPairs
@@ -236,3 +236,14 @@ def test_a_training_is_resumed_with_the_same_unlabelled_points_only(
     np.testing.assert_array_equal(again.weights_, whole.weights_)
     message = complaint(fitted, curve, parameters, unlabelled=U[:30], **place, resume=True)
     assert "another data" in message
+
+
+def test_an_ensemble_hands_unlabelled_points_to_every_member(curve, tiny, U):
+    X, y = curve
+    base = TwinRegressor(**{**tiny, "loop_weight": 5.0, "steps": 50})
+    plain, looped = (
+        EnsembleRegressor(base, 2, random_state=0).fit(X[:20], y[:20], **options)
+        for options in ({}, {"unlabelled": U})
+    )
+    for one, other in zip(plain.members_, looped.members_, strict=True):
+        assert not np.array_equal(one.weights_, other.weights_)
