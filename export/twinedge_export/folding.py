@@ -1,0 +1,178 @@
+"""A model as the layers of a graph, with its anchors folded into the first.
+
+An anchor is a constant on a device, so what it adds to the first layer's sums is one, too, in both
+orders of the pair. A query then passes through that layer once, whatever the number of anchors.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from twinedge.errors import InputError
+from twinedge.learn.twin import TwinRegressor
+from twinedge.pack.contents import Array
+
+
+class Dense(NamedTuple):
+    """Kernel ``(inputs, outputs)`` and bias ``(outputs,)``, float64; whether it is activated."""
+
+    kernel: Array
+    bias: Array
+    activated: bool
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """How a graph takes its queries: ``(x - centre) / unit``, no further out than ``limit``.
+
+    Parameters
+    ----------
+    centre, unit : array of shape (f,)
+        In the units of the features.
+    limit : float
+        In ``unit``.
+    """
+
+    centre: Array
+    unit: Array
+    limit: float
+
+    @classmethod
+    def scaled(cls, model: TwinRegressor) -> "Inputs":
+        """As the networks were trained; as far out as a pack goes, where answers mean nothing."""
+        scaling = model.scaling_
+        farthest = float(np.abs(scaling.features(model.anchor_X_)).max())
+        return cls(scaling.x_mean, scaling.x_scale, max(2.0, 1.25 * farthest))
+
+    @classmethod
+    def spanned(cls, model: TwinRegressor) -> "Inputs":
+        """From -1 to 1 where each feature lies in the training data: few bits, all of them used."""
+        low, high = model.anchor_X_.min(axis=0), model.anchor_X_.max(axis=0)
+        return cls((low + high) / 2, np.where(high > low, (high - low) / 2, 1.0), 1.0)
+
+    def of(self, x: Array) -> Array:
+        """Bring points ``(n, f)`` to these inputs."""
+        with np.errstate(over="ignore"):
+            inputs: Array = np.clip((x - self.centre) / self.unit, -self.limit, self.limit)
+        return inputs
+
+
+@dataclass(frozen=True)
+class Folded:
+    """One twin and its anchors.
+
+    Parameters
+    ----------
+    first : Dense
+        Takes a pair ``(2 f,)``.
+    layers : tuple of Dense
+        The others; the last has one output, a difference in units of the target.
+    points : array of shape (k, f)
+        Anchors, as inputs of the graph.
+    targets : array of shape (k,)
+        Their targets, in units of the target.
+    """
+
+    first: Dense
+    layers: tuple[Dense, ...]
+    points: Array
+    targets: Array
+
+    @property
+    def halves(self) -> Array:
+        """Kernel ``(f, 2 h)`` for a query as the first point of a pair, and as the second."""
+        return np.concatenate(np.split(self.first.kernel, 2), axis=1)
+
+    @property
+    def offsets(self) -> Array:
+        """What each anchor adds as the other point, bias included, ``(2, k, h)``."""
+        of_first, of_second = np.split(self.first.kernel, 2)
+        return np.stack([self.points @ of_second, self.points @ of_first]) + self.first.bias
+
+
+@dataclass(frozen=True)
+class Folding:
+    """All twins of a model with their anchors.
+
+    Parameters
+    ----------
+    inputs : Inputs
+        What the first layers take.
+    twins : tuple of Folded
+        Of one shape.
+    activation : {"relu", "silu"}
+        Of all hidden layers.
+    """
+
+    inputs: Inputs
+    twins: tuple[Folded, ...]
+    activation: str
+
+    @property
+    def features(self) -> int:
+        """Number of features."""
+        return len(self.inputs.unit)
+
+    @property
+    def members(self) -> int:
+        """Estimates in one prediction."""
+        return sum(len(twin.targets) for twin in self.twins)
+
+
+def fold(model: TwinRegressor, rows: Sequence[Array], inputs: Inputs) -> Folding:
+    """Fold the anchors of a model.
+
+    Parameters
+    ----------
+    model : TwinRegressor
+        Fitted.
+    rows : one array of int for each twin
+        Training rows that are its anchors.
+    inputs : Inputs
+        How queries come in.
+
+    Raises
+    ------
+    InputError
+        Where there is not one list of anchors for each twin, or its training diverged.
+    """
+    if not np.isfinite(model.weights_).all():
+        raise InputError("the network has weights that are not finite: its training diverged")
+    lists = anchor_lists(model, rows)
+    folded = (
+        _folded(model, network, mine, inputs)
+        for network, mine in zip(model.weights_, lists, strict=True)
+    )
+    return Folding(inputs, tuple(folded), model.architecture_.activation)
+
+
+def anchor_lists(model: TwinRegressor, rows: Sequence[Array]) -> list[Array]:
+    """Check that there is one list of anchors for each twin, and that they are training rows."""
+    twins, count = len(model.weights_), len(model.anchor_y_)
+    lists = [np.asarray(mine) for mine in rows]
+    if len(lists) != twins:
+        raise InputError(f"anchors for {len(lists)} twins, but the model has {twins}")
+    for mine in lists:
+        if mine.ndim != 1 or not len(mine) or not np.issubdtype(mine.dtype, np.integer):
+            raise InputError("each twin needs a list of row numbers that is not empty")
+        if mine.min() < 0 or mine.max() >= count:
+            raise InputError(f"anchors must be rows 0 to {count - 1} of the training points")
+    return lists
+
+
+def _folded(model: TwinRegressor, network: Array, rows: Array, inputs: Inputs) -> Folded:
+    scaling = model.scaling_
+    *hidden, (last, last_bias) = model.architecture_.parts(network.astype(np.float64))
+    (kernel, bias), *others = hidden
+    # The networks take (x - mean) / scale: an input of the graph is so many of that.
+    gain = np.tile(inputs.unit / scaling.x_scale, 2)
+    shift = np.tile((inputs.centre - scaling.x_mean) / scaling.x_scale, 2)
+    output = Dense(last * scaling.y_scale, last_bias * scaling.y_scale, False)
+    return Folded(
+        Dense(kernel * gain[:, None], bias + shift @ kernel, True),
+        (*(Dense(*layer, True) for layer in others), output),
+        inputs.of(model.anchor_X_[rows]),
+        model.anchor_y_[rows],
+    )

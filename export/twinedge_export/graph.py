@@ -1,0 +1,205 @@
+"""A folded model as TensorFlow graphs of floats, ready for conversion.
+
+Layers are convolutions of 1 x 1. TensorFlow Lite has kernels for them with one scale per output in
+every version (for fully connected layers 2.14 has none, and computes wrongly without a word), and
+in TensorFlow Lite Micro they reach CMSIS-NN's fast path whatever the batch.
+
+A graph comes in parts, so that a converter can round some and leave the others: ``head`` from
+queries to the first hidden layer, ``core`` with nearly all weights, ``tail`` to the outputs.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from twinedge.learn.backend import tf
+from twinedge.learn.neighbours import nearest_others
+from twinedge.learn.network import ACTIVATIONS
+from twinedge.learn.twin import TwinRegressor
+from twinedge.pack.contents import Array
+from twinedge_export.folding import Dense, Folding
+
+Tensors = dict[str, Any]
+
+_PAIRS = 16384  # to see what activations are
+_FEWEST = 64  # queries for that, if each meets very many anchors
+
+
+class Part(NamedTuple):
+    """From named tensors to named tensors; whether it is to be rounded."""
+
+    call: Callable[[Tensors], Tensors]
+    rounded: bool
+
+
+class Graph:
+    """What the two shapes of file have in common.
+
+    Parameters
+    ----------
+    folding : Folding
+        The model.
+    integers : bool
+        Whether queries come in as integers: ``folding.inputs``, and all layers are rounded. Else
+        they come in the user's units, and all layers are but the first and the output.
+    """
+
+    queries: tuple[str, ...]
+    # Whether what follows the layers can be rounded, too.
+    rounded_to_the_end: bool
+
+    def __init__(self, folding: Folding, *, integers: bool) -> None:
+        self.folding = folding
+        self.integers = integers
+        layers = len(folding.twins[0].layers)
+        self.core_layers = layers if integers else max(1, layers - 1)
+        self.between = [f"twin{number}" for number in range(len(folding.twins))]
+        self._activate: Callable[[Any], Any] = ACTIVATIONS[folding.activation]
+
+    @property
+    def parts(self) -> list[Part]:
+        """What is to be converted, in order."""
+        if not self.integers:
+            return [Part(self.head, False), Part(self.core, True), Part(self.tail, False)]
+        if self.rounded_to_the_end:
+            return [Part(lambda tensors: self.tail(self.core(tensors)), True)]
+        return [Part(self.core, True), Part(self.tail, False)]
+
+    def head(self, tensors: Tensors) -> Tensors:
+        """From queries in the user's units to the first hidden layer of each twin."""
+        inputs = self.folding.inputs
+        gain = _constant(1 / inputs.unit)
+        brought = {name: (x - _constant(inputs.centre)) * gain for name, x in tensors.items()}
+        return self.first(
+            {name: tf.clip_by_value(x, -inputs.limit, inputs.limit) for name, x in brought.items()}
+        )
+
+    def core(self, tensors: Tensors) -> Tensors:
+        """Layers to be rounded."""
+        if self.integers:
+            tensors = self.first(tensors)
+        return self._layers(tensors, slice(0, self.core_layers))
+
+    def tail(self, tensors: Tensors) -> Tensors:
+        """Whatever is left, to the outputs of the file."""
+        done = self._layers(tensors, slice(self.core_layers, None))
+        return self.combine([done[name] for name in self.between])
+
+    def whole(self, tensors: Tensors) -> Tensors:
+        """All in one."""
+        for part in self.parts:
+            tensors = part.call(tensors)
+        return tensors
+
+    def first(self, tensors: Tensors) -> Tensors:
+        """From inputs of the folding to the first hidden layer of each twin."""
+        raise NotImplementedError
+
+    def combine(self, outputs: list[Any]) -> Tensors:
+        """From the differences of each twin to the outputs of the file."""
+        raise NotImplementedError
+
+    def calibration(self, model: TwinRegressor) -> Tensors:
+        """Training points to see what activations are, as the graph takes them."""
+        picked = self.pick(model)
+        if self.integers:
+            picked = {name: self.folding.inputs.of(x) for name, x in picked.items()}
+        return {name: x.astype(np.float32) for name, x in picked.items()}
+
+    def pick(self, model: TwinRegressor) -> Tensors:
+        """Take so many training points that they make a few thousand pairs."""
+        raise NotImplementedError
+
+    def _layers(self, tensors: Tensors, part: slice) -> Tensors:
+        done = {}
+        for name, twin in zip(self.between, self.folding.twins, strict=True):
+            h = tensors[name]
+            for layer in twin.layers[part]:
+                h = self._dense(h, layer)
+            done[name] = h
+        return done
+
+    def _dense(self, h: Any, layer: Dense) -> Any:
+        z = tf.nn.conv2d(h, _constant(layer.kernel[None, None]), 1, "VALID")
+        z += _constant(layer.bias)
+        return self._activate(z) if layer.activated else z
+
+
+class Ensemble(Graph):
+    """``x`` ``(n, f)`` to ``mean`` and ``spread`` ``(n,)``, in units of the target."""
+
+    queries = ("x",)
+    rounded_to_the_end = False  # TensorFlow Lite 2.14 has a square root of floats only
+
+    def pick(self, model: TwinRegressor) -> Tensors:
+        """Take queries, those at the edges first, for they tell how far a feature goes."""
+        points = model.anchor_X_
+        anchors = max(len(twin.targets) for twin in self.folding.twins)
+        edges = [points.argmin(axis=0), points.argmax(axis=0)]
+        rows = np.concatenate([*edges, np.random.default_rng(0).permutation(len(points))])
+        rows = np.array(list(dict.fromkeys(rows.tolist())))
+        return {"x": points[rows[: max(_FEWEST, _PAIRS // anchors)]]}
+
+    def first(self, tensors: Tensors) -> Tensors:
+        """Each query against all anchors, in both orders, ``(n, 2, k, h)``."""
+        x = tf.reshape(tensors["x"], (-1, 1, 1, self.folding.features))
+        done = {}
+        for name, twin in zip(self.between, self.folding.twins, strict=True):
+            mine = tf.nn.conv2d(x, _constant(twin.halves[None, None]), 1, "VALID")
+            mine = tf.reshape(mine, (-1, 2, 1, twin.halves.shape[1] // 2))
+            done[name] = self._activate(mine + _constant(twin.offsets[None]))
+        return done
+
+    def combine(self, outputs: list[Any]) -> Tensors:
+        """Mean and spread of the estimates, from differences ``(n, 2, k, 1)``."""
+        sign = _constant(np.array([1.0, -1.0]).reshape(1, 2, 1))
+        estimates = []
+        for twin, output in zip(self.folding.twins, outputs, strict=True):
+            both = tf.reshape(output, (-1, 2, len(twin.targets)))
+            # The mean of F(x, a) and -F(a, x).
+            estimates.append(tf.reduce_mean(both * sign, axis=1) + _constant(twin.targets[None]))
+        joined = tf.concat(estimates, axis=1) if len(estimates) > 1 else estimates[0]
+        mean = tf.reduce_mean(joined, axis=1, keepdims=True)
+        square = tf.reduce_mean(tf.math.squared_difference(joined, mean), axis=1)
+        return {"mean": tf.reshape(mean, (-1,)), "spread": tf.sqrt(square)}
+
+
+class BareTwin(Graph):
+    """``first`` and ``second`` ``(n, f)`` to ``difference`` ``(n, twins)``, in one order only."""
+
+    queries = ("first", "second")
+    rounded_to_the_end = True
+
+    def pick(self, model: TwinRegressor) -> Tensors:
+        """Take random pairs such as the model was trained on, in both orders, of every point."""
+        points, rng = model.anchor_X_, np.random.default_rng(0)
+        times = max(1, _PAIRS // (2 * len(points)))
+        one = np.tile(np.arange(len(points)), times)[: _PAIRS // 2]
+        other = rng.integers(len(points), size=len(one))
+        if model.pairs == "neighbors":
+            partners = nearest_others(model.scaling_.features(points), int(model.neighbors))
+            other = partners[one, other % partners.shape[1]]
+        first, second = np.concatenate([one, other]), np.concatenate([other, one])
+        return {"first": points[first], "second": points[second]}
+
+    def first(self, tensors: Tensors) -> Tensors:
+        """Each pair, ``(n, 1, 1, h)``."""
+        pair = tf.concat([tensors[name] for name in self.queries], axis=1)
+        pair = tf.reshape(pair, (-1, 1, 1, 2 * self.folding.features))
+        return {
+            name: self._dense(pair, twin.first)
+            for name, twin in zip(self.between, self.folding.twins, strict=True)
+        }
+
+    def combine(self, outputs: list[Any]) -> Tensors:
+        """Differences of all twins side by side."""
+        joined = tf.concat(outputs, axis=3) if len(outputs) > 1 else outputs[0]
+        return {"difference": tf.reshape(joined, (-1, len(outputs)))}
+
+
+SHAPES: dict[str, type[Graph]] = {"ensemble": Ensemble, "twin": BareTwin}
+
+
+def _constant(value: Array) -> Any:
+    return tf.constant(value, tf.float32)

@@ -1,0 +1,141 @@
+"""The float graphs of both shapes compute what the model does."""
+
+from copy import copy
+
+import numpy as np
+import pytest
+
+from twinedge.errors import InputError
+from twinedge_export.folding import Inputs, fold
+from twinedge_export.graph import SHAPES, BareTwin, Ensemble
+
+ROWS = [np.array([5, 17, 2]), np.array([40, 41]), np.array([0])]
+
+
+@pytest.fixture(scope="module", params=["relu", "silu"])
+def model(request, untrained, curve):
+    X, y = curve
+    return untrained(X[:80], y[:80], (7, 6), request.param, twins=3)
+
+
+def one_twin(model, number):
+    alone = copy(model)
+    alone.weights_ = model.weights_[number : number + 1]
+    return alone
+
+
+def entering(graph, inputs, x):
+    x = inputs.of(x) if graph.integers else x
+    return x.astype(np.float32)
+
+
+@pytest.fixture(params=["scaled", "spanned"])
+def kind(request):
+    """How queries come in, and whether they do as integers would."""
+    return getattr(Inputs, request.param), request.param == "spanned"
+
+
+def test_an_ensemble_gives_mean_and_spread_of_all_anchors_of_all_twins(model, curve, kind):
+    inputs, integers = kind[0](model), kind[1]
+    graph = Ensemble(fold(model, ROWS, inputs), integers=integers)
+    x = model.anchor_X_[50:60]
+    found = graph.whole({"x": entering(graph, inputs, x)})
+    estimates = np.concatenate(
+        [one_twin(model, t).estimates(x, anchors=rows) for t, rows in enumerate(ROWS)], axis=1
+    )
+    unit = curve[1].std()
+    np.testing.assert_allclose(found["mean"], estimates.mean(axis=1), atol=1e-5 * unit)
+    np.testing.assert_allclose(found["spread"], estimates.std(axis=1), atol=1e-5 * unit)
+    assert graph.folding.members == 6
+
+
+def test_a_bare_twin_gives_the_difference_of_each_twin_in_one_order(model, curve, kind):
+    inputs, integers = kind[0](model), kind[1]
+    graph = BareTwin(fold(model, ROWS, inputs), integers=integers)
+    x, rows = model.anchor_X_[50:60], np.arange(10)
+    found = graph.whole(
+        {
+            "first": entering(graph, inputs, x),
+            "second": entering(graph, inputs, model.anchor_X_[rows]),
+        }
+    )["difference"]
+    assert found.shape == (10, 3)
+    for twin in range(3):
+        estimates = one_twin(model, twin).estimates(x, anchors=rows, symmetric=False)
+        expected = np.diagonal(estimates) - model.anchor_y_[rows]
+        np.testing.assert_allclose(found[:, twin], expected, atol=1e-5 * curve[1].std())
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_one_hidden_layer_leaves_the_output_to_be_rounded(untrained, curve, shape):
+    X, y = curve
+    model = untrained(X, y, (5,))
+    graph = SHAPES[shape](fold(model, [[0, 1]], Inputs.scaled(model)), integers=False)
+    assert graph.core_layers == 1
+    assert [part.rounded for part in graph.parts] == [False, True, False]
+    assert "difference" in graph.whole(graph.calibration(model)) or shape == "ensemble"
+
+
+def test_far_queries_end_where_those_of_a_pack_do(untrained, curve):
+    from twinedge.pack.check import LARGEST
+    from twinedge_export.quantise import quantise
+
+    X, y = curve
+    model = untrained(X, y)
+    pack, inputs = quantise(model, [[0]]), Inputs.scaled(model)
+    np.testing.assert_allclose(
+        LARGEST / pack.x_gain.astype(float), inputs.limit * inputs.unit, rtol=1e-5
+    )
+    assert np.abs(inputs.of(np.array([[np.inf, -np.inf, 1e300]]))).tolist() == [[inputs.limit] * 3]
+
+
+def test_a_constant_feature_is_no_obstacle(untrained, curve):
+    X, y = np.column_stack([curve[0], np.full(120, 3.0)]), curve[1]
+    model = untrained(X, y, (5, 4))
+    for inputs in (Inputs.scaled(model), Inputs.spanned(model)):
+        graph = Ensemble(fold(model, [[0, 1]], inputs), integers=inputs.limit == 1)
+        found = graph.whole({"x": entering(graph, inputs, X)})["mean"]
+        np.testing.assert_allclose(found, model.predict(X, anchors=[0, 1]), atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_ranges_are_seen_on_training_points_alone_edges_included(untrained, curve, shape):
+    X, y = curve
+    model = untrained(X[:70], y[:70])
+    graph = SHAPES[shape](fold(model, [np.arange(60)], Inputs.scaled(model)), integers=False)
+    for queries in graph.calibration(model).values():
+        known = {tuple(row) for row in X[:70].astype(np.float32)}
+        assert {tuple(row) for row in queries} <= known
+        np.testing.assert_array_equal(queries.min(axis=0), X[:70].min(axis=0).astype(np.float32))
+        np.testing.assert_array_equal(queries.max(axis=0), X[:70].max(axis=0).astype(np.float32))
+
+
+def test_very_many_anchors_meet_few_queries(untrained, curve):
+    rng = np.random.default_rng(0)
+    model = untrained(rng.normal(size=(5000, 3)), rng.normal(size=5000))
+    graph = Ensemble(fold(model, [np.arange(4000)], Inputs.scaled(model)), integers=False)
+    assert len(graph.calibration(model)["x"]) == 64
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([[0], [1]], "anchors for 2 twins, but the model has 1"),
+        ([[]], "not empty"),
+        ([[0.5]], "row numbers"),
+        ([[-1]], "rows 0 to 119"),
+        ([[120]], "rows 0 to 119"),
+    ],
+    ids=["twins", "empty", "fraction", "negative", "beyond"],
+)
+def test_impossible_anchors_are_refused(untrained, curve, rows, words):
+    model = untrained(*curve)
+    with pytest.raises(InputError, match=words):
+        fold(model, rows, Inputs.scaled(model))
+
+
+def test_a_training_that_diverged_is_refused(untrained, curve):
+    model = untrained(*curve)
+    model.weights_[0, 0] = np.nan
+    with pytest.raises(InputError, match="not finite"):
+        fold(model, [[0]], Inputs.scaled(model))

@@ -1,0 +1,147 @@
+"""ONNX files: what is inside. What they answer is tested with the runtime, in tests/runtime."""
+
+import json
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+from twinedge_export.graph import SHAPES
+from twinedge_export.onnx_file import LEVELS, onnx_model
+
+ROWS = [np.arange(5), np.array([50, 3])]
+OPS = {
+    "Add",
+    "Cast",
+    "Clip",
+    "Concat",
+    "DequantizeLinear",
+    "MatMul",
+    "Mul",
+    "QuantizeLinear",
+    "ReduceMean",
+    "Relu",
+    "Reshape",
+    "Sigmoid",
+    "Sqrt",
+    "Sub",
+}
+IDS = [level.replace(" ", "-") for level in LEVELS]
+
+
+@pytest.fixture(scope="module", params=["relu", "silu"])
+def model(request, untrained, curve):
+    X, y = curve
+    return untrained(X[:80], y[:80], (12, 8, 6), request.param, twins=2)
+
+
+@pytest.fixture(scope="module")
+def files(model):
+    """Every level in both shapes."""
+    metadata = {"target": "Füllstand", "features": []}
+    return {
+        (level, shape): onnx.load_from_string(
+            onnx_model(model, ROWS, shape=shape, level=level, metadata=metadata)
+        )
+        for level in LEVELS
+        for shape in SHAPES
+    }
+
+
+def kernels(file):
+    """Initialisers that are matrices of a layer behind the first, by type."""
+    found = {}
+    for one in file.graph.initializer:
+        value = numpy_helper.to_array(one)
+        if value.shape in ((12, 8), (8, 6)):
+            found.setdefault(value.dtype.name, []).append(value)
+    return found
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("level", LEVELS, ids=IDS)
+def test_a_file_is_valid_and_of_a_fixed_opset(files, level, shape):
+    file = files[level, shape]
+    onnx.checker.check_model(file, full_check=True)
+    assert [(one.domain, one.version) for one in file.opset_import] == [("", 17)]
+    assert file.ir_version == 8
+    assert {node.op_type for node in file.graph.node} <= OPS
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("level", LEVELS, ids=IDS)
+def test_edges_have_names_types_and_a_free_batch(files, level, shape):
+    def edges(values):
+        return {
+            one.name: [size.dim_param or size.dim_value for size in one.type.tensor_type.shape.dim]
+            for one in values
+            if one.type.tensor_type.elem_type == onnx.TensorProto.FLOAT
+        }
+
+    graph = files[level, shape].graph
+    if shape == "ensemble":
+        assert edges(graph.input) == {"x": ["n", 3]}
+        assert edges(graph.output) == {"mean": ["n"], "spread": ["n"]}
+    else:
+        assert edges(graph.input) == {"first": ["n", 3], "second": ["n", 3]}
+        assert edges(graph.output) == {"difference": ["n", 2]}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_kernels_behind_the_first_layer_are_int8_with_a_scale_for_each_output(files, shape):
+    file = files["int8", shape]
+    assert {kind: len(found) for kind, found in kernels(file).items()} == {"int8": 4}
+    constants = {one.name: numpy_helper.to_array(one) for one in file.graph.initializer}
+    scales = [
+        constants[node.input[1]]
+        for node in file.graph.node
+        if node.op_type == "DequantizeLinear" and node.input[0] in constants
+    ]
+    assert sorted(len(scale) for scale in scales) == [6, 6, 8, 8]
+    # The inputs of those layers, and nothing else.
+    rounded = [node for node in file.graph.node if node.op_type == "QuantizeLinear"]
+    assert len(rounded) == 4
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_both_int8_levels_have_the_same_kernels(files, shape):
+    one, other = (kernels(files[level, shape])["int8"] for level in ("int8", "int8 weights"))
+    for kernel in one:
+        assert np.abs(kernel).max(axis=0).tolist() == [127] * kernel.shape[1]
+        assert any(np.array_equal(kernel, same) for same in other)
+    assert "float32" not in kernels(files["int8 weights", shape])
+    assert "int8" not in kernels(files["float32", shape])
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("level", LEVELS, ids=IDS)
+def test_metadata_say_how_to_use_the_file(files, level, shape):
+    file = files[level, shape]
+    (entry,) = file.metadata_props
+    about = json.loads(entry.value)
+    assert entry.key == "twinedge"
+    assert about["target"] == "Füllstand"
+    assert (about["shape"], about["level"], about["twins"]) == (shape, level, 2)
+    assert ("anchors" in about) == (shape == "ensemble")
+    assert shape in file.doc_string
+    assert level in file.doc_string
+
+
+def test_the_same_model_gives_the_same_bytes_and_no_chatter(untrained, curve, capfd):
+    model = untrained(*curve, (4, 3), "silu")
+    capfd.readouterr()
+    for level in LEVELS:
+        one, other = (onnx_model(model, [[1, 2]], level=level) for _ in range(2))
+        assert one == other
+    assert capfd.readouterr() == ("", "")
+
+
+def test_what_cannot_be_made_is_refused(untrained, curve, complaint):
+    model = untrained(*curve)
+    assert "int4" in complaint(onnx_model, model, [[0]], level="int4")
+    assert "pair" in complaint(onnx_model, model, [[0]], shape="pair")
+    near = untrained(*curve, pairs="neighbors", neighbors=2)
+    assert "nearest anchors" in complaint(onnx_model, near, [[0, 1, 2]])
+    assert onnx_model(near, [[0, 1, 2]], shape="twin", level="float32")
+    assert "rows 0 to 119" in complaint(onnx_model, model, [[120]])

@@ -1,0 +1,216 @@
+"""TensorFlow Lite files: what is inside, and that small machines can run it.
+
+What they answer is tested with the runtimes, in tests/runtime.
+"""
+
+import json
+
+import numpy as np
+import pytest
+from tensorflow.lite.python import schema_py_generated as schema
+
+from twinedge.errors import InputError
+from twinedge_export.folding import Inputs, fold
+from twinedge_export.graph import SHAPES
+from twinedge_export.grid import with_core_on_grid
+from twinedge_export.tflite import FLOAT_IO, LEVELS, tflite_model
+
+ROWS = [np.arange(5), np.array([50, 3])]
+# With the newest version that tflite-runtime 2.14 has; TensorFlow Lite Micro has all of them.
+OPS = {
+    "ADD": 2,
+    "CONCATENATION": 2,
+    "CONV_2D": 5,
+    "DEQUANTIZE": 3,
+    "LOGISTIC": 3,
+    "MAXIMUM": 1,
+    "MEAN": 2,
+    "MINIMUM": 1,
+    "MUL": 4,
+    "QUANTIZE": 2,
+    "RESHAPE": 1,
+    "SQRT": 1,
+    "SQUARED_DIFFERENCE": 1,
+    "SUB": 2,
+}
+NAMES = {number: name for name, number in vars(schema.BuiltinOperator).items() if name.isupper()}
+TYPES = {number: name for name, number in vars(schema.TensorType).items() if name.isupper()}
+IDS = [level.replace(", ", "-").replace(" ", "-") for level in LEVELS]
+
+
+@pytest.fixture(scope="module")
+def model(untrained, curve):
+    X, y = curve
+    return untrained(X[:80], y[:80], (12, 8), "silu", twins=2)
+
+
+@pytest.fixture(scope="module")
+def files(model):
+    """Every level in both shapes."""
+    metadata = {"target": "Füllstand", "features": []}
+    return {
+        (level, shape): tflite_model(model, ROWS, shape=shape, level=level, metadata=metadata)
+        for level in LEVELS
+        for shape in SHAPES
+    }
+
+
+def unpacked(file):
+    return schema.ModelT.InitFromPackedBuf(bytearray(file), 0)
+
+
+def tensors(file, *, inputs):
+    """Named inputs or outputs."""
+    graph = unpacked(file).subgraphs[0]
+    numbers = graph.inputs if inputs else graph.outputs
+    return {graph.tensors[number].name.decode(): graph.tensors[number] for number in numbers}
+
+
+def operators(file):
+    """Pairs of an operator's name and the tensors it reads."""
+    model = unpacked(file)
+    graph = model.subgraphs[0]
+    for one in graph.operators:
+        name = NAMES[model.operatorCodes[one.opcodeIndex].builtinCode]
+        yield name, [graph.tensors[number] for number in one.inputs if number >= 0]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("level", LEVELS, ids=IDS)
+def test_operators_are_those_that_old_and_small_runtimes_have(files, level, shape):
+    codes = unpacked(files[level, shape]).operatorCodes
+    for code in codes:
+        assert code.version <= OPS[NAMES[code.builtinCode]], NAMES[code.builtinCode]
+    assert {NAMES[code.builtinCode] for code in codes} <= set(OPS)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("level", LEVELS, ids=IDS)
+def test_edges_have_names_types_and_a_free_batch(files, level, shape):
+    file = files[level, shape]
+    kind = "INT8" if level not in FLOAT_IO else "FLOAT32"
+    names = {"ensemble": ["x"], "twin": ["first", "second"]}[shape]
+    outputs = {"ensemble": {"mean": [-1], "spread": [-1]}, "twin": {"difference": [-1, 2]}}[shape]
+    found = tensors(file, inputs=True)
+    assert list(found) == names
+    for tensor in found.values():
+        assert tensor.shapeSignature.tolist() == [-1, 3]
+        assert tensor.shape.tolist() == [1, 3]
+        assert TYPES[tensor.type] == kind
+    found = tensors(file, inputs=False)
+    assert {name: one.shapeSignature.tolist() for name, one in found.items()} == outputs
+    assert {TYPES[one.type] for one in found.values()} == {kind}
+    (signature,) = unpacked(file).signatureDefs
+    assert [one.name.decode() for one in signature.inputs] == names
+    assert [one.name.decode() for one in signature.outputs] == list(outputs)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("level", LEVELS, ids=IDS)
+def test_layers_are_what_small_runtimes_are_fast_at(files, level, shape):
+    # CMSIS-NN takes its fast path for convolutions of 1 x 1 without padding or stride.
+    layers = [read for name, read in operators(files[level, shape]) if name == "CONV_2D"]
+    assert len(layers) == 2 * 3
+    for inputs, kernel, *_ in layers:
+        assert len(inputs.shape) == 4
+        assert kernel.shape[1:3].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("level", LEVELS, ids=IDS)
+def test_int8_kernels_are_rounded_here_and_not_by_the_converter(model, files, level, shape):
+    integers = level == "int8"
+    inputs = Inputs.spanned(model) if integers else Inputs.scaled(model)
+    graph = SHAPES[shape](fold(model, ROWS, inputs), integers=integers)
+    graph = with_core_on_grid(graph, graph.calibration(model))
+    content = unpacked(files[level, shape])
+    found = {}
+    for name, read in operators(files[level, shape]):
+        if name == "CONV_2D" and TYPES[read[1].type] == "INT8":
+            whole = content.buffers[read[1].buffer].data.view(np.int8).reshape(read[1].shape)
+            scale = read[1].quantization.scale
+            assert len(scale) == read[1].shape[0]
+            assert read[1].quantization.zeroPoint.tolist() == [0] * len(scale)
+            found[whole.shape] = [*found.get(whole.shape, []), whole * scale[:, None, None, None]]
+    wanted = {}
+    if level != "float32":
+        for twin in graph.folding.twins:
+            for layer in twin.layers[: graph.core_layers]:
+                kernel = layer.kernel.T[:, None, None]
+                wanted[kernel.shape] = [*wanted.get(kernel.shape, []), kernel]
+        if integers:
+            first = (24, 1, 1, 3) if shape == "ensemble" else (12, 1, 1, 6)
+            assert len(found.pop(first)) == 2
+    assert {key: len(value) for key, value in found.items()} == {
+        key: len(value) for key, value in wanted.items()
+    }
+    for key, kernels in wanted.items():
+        for one, other in zip(found[key], kernels, strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-5 * np.abs(other).max())
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("level", LEVELS, ids=IDS)
+def test_metadata_say_how_to_use_the_file(files, level, shape):
+    content = unpacked(files[level, shape])
+    entries = {one.name: bytes(content.buffers[one.buffer].data) for one in content.metadata}
+    about = json.loads(entries[b"twinedge"])
+    assert about["target"] == "Füllstand"
+    assert (about["shape"], about["level"], about["twins"]) == (shape, level, 2)
+    assert ("anchors" in about) == (shape == "ensemble")
+    assert len(about["scaling"]["centre"]) == len(about["scaling"]["unit"]) == 3
+    assert ("inputs" in about) == (level == "int8")
+    assert set(entries) == {b"twinedge", b"min_runtime_version"}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_int8_inputs_cover_the_training_range(model, files, shape):
+    content = unpacked(files["int8", shape])
+    text = {one.name: bytes(content.buffers[one.buffer].data) for one in content.metadata}
+    for name, how in json.loads(text[b"twinedge"])["inputs"].items():
+        assert name in SHAPES[shape].queries
+        for edge, expected in ((model.anchor_X_.min(0), -128), (model.anchor_X_.max(0), 127)):
+            whole = (edge - how["offset"]) / how["step"]
+            np.testing.assert_allclose(whole, expected, atol=0.51)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("level", LEVELS, ids=IDS)
+def test_weights_lie_where_every_processor_can_load_them(files, level, shape):
+    file = files[level, shape]
+    for buffer in unpacked(file).buffers:
+        if buffer.data is not None and len(buffer.data) >= 16:
+            data = bytes(buffer.data)
+            places = []
+            place = file.find(data)
+            while place >= 0:
+                places.append(place)
+                place = file.find(data, place + 1)
+            assert any(place % 16 == 0 for place in places)
+
+
+def test_the_same_model_gives_the_same_bytes_and_no_chatter(untrained, curve, capfd):
+    model = untrained(*curve, (4, 3), "relu")
+    capfd.readouterr()
+    one, other = (tflite_model(model, [[1, 2]]) for _ in range(2))
+    assert one == other
+    assert capfd.readouterr() == ("", "")
+    # A relu comes with the operator before it.
+    assert [name for name, _ in operators(one)][:5] == [
+        "RESHAPE",
+        "CONV_2D",
+        "RESHAPE",
+        "ADD",
+        "CONV_2D",
+    ]
+
+
+def test_what_cannot_be_made_is_refused(untrained, curve, complaint):
+    model = untrained(*curve)
+    assert "int4" in complaint(tflite_model, model, [[0]], level="int4")
+    assert "pair" in complaint(tflite_model, model, [[0]], shape="pair")
+    near = untrained(*curve, pairs="neighbors", neighbors=2)
+    assert "nearest anchors" in complaint(tflite_model, near, [[0, 1, 2]])
+    assert tflite_model(near, [[0, 1, 2]], shape="twin", level="float32")
+    with pytest.raises(InputError, match="rows 0 to 119"):
+        tflite_model(model, [[120]])
