@@ -1,8 +1,8 @@
 """From a file to a device: which backend reads it.
 
-Files of an export belong together by name: ``model.twin`` is the pack, ``model.tflite`` and
-``model.onnx`` are ensembles with their anchors inside, ``model_twin.tflite`` and
-``model_twin.onnx`` bare twins, which take their anchors from ``model.twin`` beside them.
+Files of an export belong together by name. ``model.twin`` is the pack. ``model.tflite``,
+``model.onnx`` and ``model_float.onnx`` are ensembles with their anchors inside. The same names with
+``_twin`` behind are bare twins, which take their anchors from ``model.twin`` beside them.
 """
 
 from importlib import import_module

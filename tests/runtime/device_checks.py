@@ -1,0 +1,166 @@
+"""What holds for every device, whatever file and backend are behind it.
+
+The tests run these checks in their own process. As a script, ``device_checks.py FOLDER`` runs them
+for the .tflite files of a folder with numpy, twinedge.runtime and an interpreter alone, so that
+another environment can be put to the same test.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from twinedge.errors import InputError
+from twinedge.runtime.loading import load
+
+
+class Given:
+    """A folder of files, the queries they were made for, and what the float model says of them."""
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        expected = np.load(self.folder / "expected.npz")
+        self.x, self.mean, self.spread = expected["x"], expected["mean"], expected["spread"]
+        self.nearest = expected["nearest"]  # means with the two nearest anchors of each twin
+        about = json.loads((self.folder / "about.json").read_text())
+        self.unit, self.anchors = about["unit"], about["anchors"]
+        self.names, self.target = about["names"], about["target"]
+        # By path: how far, in units of the target's deviation, a file may be off.
+        self.allowed = about["allowed"]
+
+    def device(self, name):
+        return load(self.folder / name)
+
+    def is_off(self, name, found, expected, times=1):
+        off = np.sqrt(np.mean(np.square(np.asarray(found, np.float64) - expected))) / self.unit
+        return off > times * self.allowed[name]
+
+
+def predictions_are_those_of_the_float_model(given, name):
+    mean, spread = given.device(name).predict(given.x, return_std=True)
+    assert mean.dtype == spread.dtype == np.float32
+    assert mean.shape == spread.shape == (len(given.x),)
+    assert not given.is_off(name, mean, given.mean)
+    assert not given.is_off(name, spread, given.spread)
+
+
+def the_batch_changes_nothing(given, name):
+    device = given.device(name)
+    whole = device.predict(given.x)
+    alone = np.concatenate([device.predict(given.x[row : row + 1]) for row in range(5)])
+    # A file of int8 may round a value to either side of a half.
+    tolerance = max(1e-5, given.allowed[name]) * given.unit
+    np.testing.assert_allclose(alone, whole[:5], atol=tolerance)
+    np.testing.assert_allclose(device.predict(given.x[:7]), whole[:7], atol=tolerance)
+    many = np.tile(given.x, (60, 1))
+    np.testing.assert_allclose(device.predict(many), np.tile(whole, 60), atol=tolerance)
+    assert device.predict(given.x[:0]).shape == (0,)
+
+
+def numbers_of_any_kind_are_taken(given, name):
+    device = given.device(name)
+    rounded = np.rint(given.x)
+    expected = device.predict(rounded)
+    for kind in (np.float32, np.int64, np.float16):
+        np.testing.assert_array_equal(device.predict(rounded.astype(kind)), expected)
+    np.testing.assert_array_equal(device.predict(rounded.tolist()), expected)
+
+
+def bad_queries_are_refused_in_the_same_words(given, name):
+    device, features = given.device(name), len(given.names)
+    for x, words in (
+        (given.x[:, 1:], f"queries must have {features} features, not shape"),
+        (given.x[0], f"queries must have {features} features, not shape"),
+        ([[1.0] * features, [1.0]], f"queries must have {features} features each"),
+        ([["a"] * features], "queries must be numbers, not"),
+        ([[1j] * features], "queries must be numbers, not"),
+        ([[np.nan, *[1.0] * (features - 1)]], "a query has a feature that is not a number"),
+    ):
+        for ask in (device.predict, device.outside, device.members):
+            assert words in complaint(ask, x)
+    for neighbors in (0, -1, 1.5, "2", True):
+        words = complaint(device.predict, given.x, neighbors=neighbors)
+        assert "is not a whole number of at least 1" in words
+
+
+def beyond_the_range_an_answer_is_computed_and_flagged(given, name):
+    device = given.device(name)
+    far = np.array([[np.inf], [-np.inf], [1e300], [-1e30]]) * np.ones(len(given.names))
+    mean, spread = device.predict(far, return_std=True)
+    assert np.isfinite(mean).all()
+    assert np.isfinite(spread).all()
+    assert device.outside(far).all()
+    some = given.x[:2].copy()
+    some[1, 0] = 1e6
+    expected = np.zeros(some.shape, bool)
+    expected[1, 0] = True
+    np.testing.assert_array_equal(device.outside(some), expected)
+
+
+def a_device_knows_its_names_and_anchors(given, name):
+    device = given.device(name)
+    assert device.feature_names == tuple(given.names)
+    assert device.features == len(given.names)
+    assert device.target_name == given.target
+    assert device.anchors == given.anchors
+    assert device.info["file"].endswith(Path(name).name)
+    assert device.info["anchors"] == given.anchors
+
+
+def members_and_neighbours_are_there_or_refused(given, name):
+    device = given.device(name)
+    if device.info["shape"] == "ensemble":
+        assert "mean and spread only" in complaint(device.members, given.x)
+        assert "cannot choose the nearest" in complaint(device.predict, given.x, neighbors=2)
+        return
+    members = device.members(given.x)
+    assert members.shape == (len(given.x), given.anchors)
+    mean, spread = device.predict(given.x, return_std=True)
+    np.testing.assert_allclose(members.mean(axis=1), mean, atol=1e-4 * given.unit)
+    np.testing.assert_allclose(members.std(axis=1), spread, atol=1e-4 * given.unit)
+    near = device.predict(given.x, neighbors=2)
+    # Fewer members, less averaging.
+    assert not given.is_off(name, near, given.nearest, times=4)
+    assert device.members(given.x, neighbors=2).shape == (len(given.x), 2 * device.info["twins"])
+    everyone = device.predict(given.x, neighbors=10**6)
+    np.testing.assert_allclose(everyone, mean, atol=1e-4 * given.unit)
+
+
+CHECKS = (
+    predictions_are_those_of_the_float_model,
+    the_batch_changes_nothing,
+    numbers_of_any_kind_are_taken,
+    bad_queries_are_refused_in_the_same_words,
+    beyond_the_range_an_answer_is_computed_and_flagged,
+    a_device_knows_its_names_and_anchors,
+    members_and_neighbours_are_there_or_refused,
+)
+
+
+def complaint(function, *args, **kwargs):
+    """Return the one line with which a call is refused."""
+    words = None
+    try:
+        function(*args, **kwargs)
+    except InputError as error:
+        words = str(error)
+    assert words is not None, f"{function} accepted {args} {kwargs}"
+    assert len(words.splitlines()) == 1
+    return words
+
+
+def main(folder):
+    given = Given(folder)
+    runtimes, passed = set(), 0
+    for name in given.allowed:
+        if name.endswith(".tflite"):
+            runtimes.add(given.device(name).info["runtime"])
+            for check in CHECKS:
+                check(given, name)
+                passed += 1
+    print(json.dumps({"runtimes": sorted(runtimes), "passed": passed, "numpy": np.__version__}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
