@@ -18,6 +18,7 @@ from twinedge.pack.contents import Array
 from twinedge.placing import check_place, place_folder
 from twinedge.version import __version__
 from twinedge_export.c_project import c_project
+from twinedge_export.converted import onnx_files, tflite_files
 from twinedge_export.job import File, Job
 from twinedge_export.judge import Judge
 from twinedge_export.twin_file import twin_file
@@ -159,12 +160,8 @@ def export(
         first, job = twin_file(job, weights=weights, qat=qat, seed=seed)
         files = [first]
         if "tflite" in wanted:
-            from twinedge_export.converted import tflite_files
-
             files += tflite_files(job, float_io=float_io)
         if "onnx" in wanted:
-            from twinedge_export.converted import onnx_files
-
             files += onnx_files(job, original=twin)
         if "c" in wanted:
             files.append(c_project(job, first))

@@ -8,6 +8,7 @@ from twinedge.learn.twin import TwinRegressor
 from twinedge.pack import read_pack, write_pack
 from twinedge.pack.contents import Array
 from twinedge.runtime.reference import evaluate
+from twinedge_export.finetune import fine_tune
 from twinedge_export.job import File, Job, Level
 from twinedge_export.judge import Predict
 from twinedge_export.quantise import quantise
@@ -43,17 +44,18 @@ def twin_file(job: Job, *, weights: str, qat: bool | None, seed: int) -> tuple[F
             )
         )
 
-    def tuned() -> TwinRegressor:
-        from twinedge_export.finetune import fine_tune
-
-        return fine_tune(job.model, *job.judge.validation, weights=weights, seed=seed)
-
     levels = []
     if not qat:
         levels.append(Level(weights, lambda: pack_of(weights, job.model)))
     if qat is not False:
         made = f"{weights}, fine-tuned"
-        levels.append(Level(made, lambda: pack_of(made, tuned())))
+        points = job.judge.validation
+        levels.append(
+            Level(
+                made,
+                lambda: pack_of(made, fine_tune(job.model, *points, weights=weights, seed=seed)),
+            )
+        )
     try:
         file = job.climb("twin", NAME, levels, load)
     except InputError as error:

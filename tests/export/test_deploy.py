@@ -55,6 +55,43 @@ def test_names_and_ranges_travel_with_the_pack(done, run):
     assert metadata["target"] == "level"
 
 
+KINDS = {
+    "twin": "model.twin",
+    "tflite": "model.tflite",
+    "tflite_twin": "model_twin.tflite",
+    "onnx": "model.onnx",
+    "onnx_twin": "model_twin.onnx",
+    "onnx_float": "model_float.onnx",
+    "onnx_float_twin": "model_float_twin.onnx",
+    "c": "c",
+}
+
+
+def test_every_format_is_written_and_predicts_like_the_model(run, tmp_path):
+    from twinedge.runtime.loading import load
+
+    done = export(run, tmp_path / "out", anchors=8, select="xy", tolerance=0.05)
+    record = done.record()["files"]
+    assert {kind: entry["path"] for kind, entry in record.items()} == {
+        kind: str(tmp_path / "out" / name) for kind, name in KINDS.items()
+    }
+    expected, spread = run.model.predict(run.test[0], anchors=done.rows, return_std=True)
+    scale = run.model.anchor_y_.std()
+    for kind, entry in record.items():
+        assert entry["ratio_to_float"] == pytest.approx(
+            done.judge.same_rmse_val / done.judge.float_rmse_val, rel=0.06
+        )
+        if kind != "c":
+            found, found_spread = load(entry["path"]).predict(run.test[0], return_std=True)
+            np.testing.assert_allclose(found, expected, atol=0.05 * scale)
+            np.testing.assert_allclose(found_spread, spread, atol=0.05 * scale)
+
+
+def test_fine_tuning_may_be_asked_for(run, tmp_path):
+    done = export(run, tmp_path / "out", anchors=8, **{**SMALL, "weights": "int8", "qat": True})
+    assert done.files[0].made == "int8, fine-tuned"
+
+
 def test_the_same_seed_gives_the_same_bytes(done, run, tmp_path):
     again = export(run, tmp_path / "again", anchors=8, **SMALL)
     assert (again.folder / "model.twin").read_bytes() == (done.folder / "model.twin").read_bytes()
