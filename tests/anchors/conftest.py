@@ -10,7 +10,8 @@ import pytest
 class Oracle:
     """A model whose estimates are written down, ``(v, twins, n)``.
 
-    The only feature of a point to predict is its number, 0 to v - 1.
+    The only feature of a point to predict is its number, 0 to v - 1; any other stands for one of
+    these.
     """
 
     pairs = "all"
@@ -21,17 +22,20 @@ class Oracle:
         self.weights_ = np.zeros((estimates.shape[1], 1))
         self.largest = 0
 
+    def _at(self, X: Any) -> np.ndarray:
+        return self.written[np.asarray(X)[:, 0].astype(int) % len(self.written)]
+
     def estimates(self, X: Any, *, anchors: Any) -> np.ndarray:
         twins = len(self.weights_)
         shares = np.asarray(anchors).reshape(-1, twins).T
-        found = self.written[np.asarray(X)[:, 0].astype(int)]
+        found = self._at(X)
         columns = [found[:, twin, share] for twin, share in enumerate(shares)]
         self.largest = max(self.largest, len(X) * shares.size)
         return np.concatenate(columns, axis=1)
 
     def predict(self, X: Any, *, anchors: Any) -> np.ndarray:
         if isinstance(anchors, str):
-            return self.written[np.asarray(X)[:, 0].astype(int)].mean(axis=(1, 2))
+            return self._at(X).mean(axis=(1, 2))
         return self.estimates(X, anchors=anchors).mean(axis=1)
 
 

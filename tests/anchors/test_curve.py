@@ -12,11 +12,11 @@ def measured(model, validation, **options):
 def test_points_are_those_of_the_rows_that_select_gives(tiny_twin, curve):
     X, y = curve
     validation = X[80:], y[80:]
-    methods = ["random", "farthest", "xy"]
+    methods = ["random", "farthest", "xy", "match"]
     points = measured(tiny_twin, validation, counts=[1, 4, 20], methods=methods, seed=2)
     assert [point[:2] for point in points] == [(m, k) for m in methods for k in (1, 4, 20)]
     for method, k, error in points:
-        rows = select(tiny_twin.anchor_X_, tiny_twin.anchor_y_, k, method, seed=2)
+        rows = select(tiny_twin.anchor_X_, tiny_twin.anchor_y_, k, method, model=tiny_twin, seed=2)
         assert error == pytest.approx(rmse(tiny_twin, validation, rows), rel=1e-4)
 
 
@@ -25,6 +25,7 @@ def test_by_default_counts_double_up_to_all_rows(tiny_twin, curve):
     points = measured(tiny_twin, (X[80:], y[80:]))
     assert {point.k for point in points} == {1, 2, 4, 8, 16, 32, 64}
     assert {point.method for point in points} == {
+        "match",
         "xy",
         "medoids",
         "stratified",
@@ -108,7 +109,7 @@ def test_rmse_is_that_of_all_anchors_by_default(tiny_twin, curve):
         ({"counts": [0]}, "positive"),
         ({"counts": [61]}, "more than the 60"),
         ({"methods": []}, "one method"),
-        ({"methods": ["auto"]}, "random, medoids, farthest, stratified, xy, greedy"),
+        ({"methods": ["auto"]}, "random, medoids, farthest, stratified, xy, match, greedy"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(complaint, oracle, options, words):

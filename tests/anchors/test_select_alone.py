@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_limits
 
 from twinedge.anchors import METHODS, select
 
-ALONE = [name for name, method in METHODS.items() if not method.looks]
+ALONE = [name for name, method in METHODS.items() if not method.asks]
 SCALED = ["medoids", "farthest", "xy"]
 
 

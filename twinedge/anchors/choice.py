@@ -34,10 +34,10 @@ def select(
         Their targets.
     k : int
         How many anchors in all, a multiple of ``twins``.
-    method : {"auto", "random", "medoids", "farthest", "stratified", "xy", "greedy"}
+    method : {"auto", "random", "medoids", "farthest", "stratified", "xy", "match", "greedy"}
         How: see ``METHODS``; "auto" compares them on validation data.
     model : fitted TwinRegressor, optional
-        For "greedy" and "auto".
+        For "match", "greedy" and "auto".
     validation : (X, y), optional
         Points that the model was not trained on, for "greedy" and "auto".
     twins : int
@@ -77,12 +77,12 @@ def choose(
     check_count(k, len(pool), twins)
     chosen = None if method == "auto" else method_named(method, "auto")
     evidence = None
-    if chosen is None or chosen.looks:
-        if model is None or validation is None:
-            alone = ", ".join(name for name, other in METHODS.items() if not other.looks)
-            raise InputError(
-                f"{method!r} anchors need a fitted model and validation data; {alone} do not"
-            )
+    if chosen is None or chosen.asks:
+        looks = chosen is None or chosen.looks
+        if model is None or (looks and validation is None):
+            needs = "a fitted model and validation data" if looks else "a fitted model"
+            alone = ", ".join(name for name, other in METHODS.items() if not other.asks)
+            raise InputError(f"{method!r} anchors need {needs}; {alone} do not")
         evidence = Evidence.of(model, validation)
         if chosen is None:
             return compare(pool, int(k), seed, evidence)

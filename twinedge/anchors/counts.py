@@ -10,6 +10,7 @@ from twinedge.anchors.auto import scorable
 from twinedge.anchors.choice import check_count, pool_of
 from twinedge.anchors.evidence import Evidence, Model, Validation
 from twinedge.anchors.greedy import FEWEST_TO_SCORE, MOST_CANDIDATES, Candidates, within_memory
+from twinedge.anchors.matching import Differences
 from twinedge.anchors.methods import method_named
 from twinedge.anchors.pool import FloatArray
 from twinedge.errors import InputError
@@ -88,9 +89,12 @@ def curve(
     blind = {
         (name, k): method.choose(pool, k, seed, None)
         for name, method in found.items()
-        if not method.looks
+        if not method.asks
         for k in numbers
     }
+    if "match" in names:
+        differences = Differences.of(pool, numbers[-1], seed, evidence)
+        blind |= {("match", k): differences.choose(k) for k in numbers}
     if blind:
         squared = evidence.squared_errors(list(blind.values()))
         errors |= dict(zip(blind, squared, strict=True))

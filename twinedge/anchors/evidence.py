@@ -49,8 +49,10 @@ class Evidence:
         self.neighbours = getattr(model, "pairs", "all") == "neighbors"
 
     @classmethod
-    def of(cls, model: Model, validation: Validation) -> "Evidence":
-        """Check what a caller handed in."""
+    def of(cls, model: Model, validation: Validation | None) -> "Evidence":
+        """Check what a caller handed in; no validation data are no points."""
+        if validation is None:
+            return cls(model, model.anchor_X_[:0], model.anchor_y_[:0])
         try:
             X, y = validation
         except (TypeError, ValueError):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from twinedge.anchors import picks
 from twinedge.anchors.evidence import Evidence
 from twinedge.anchors.greedy import greedy
+from twinedge.anchors.matching import match
 from twinedge.anchors.pool import Pool, Rows
 from twinedge.errors import InputError
 
@@ -23,12 +24,15 @@ class Method:
     choose : function
         Given the pool, how many, a seed and the evidence: rows ``(k,)``, twin ``t`` owning
         ``rows[t::twins]``.
+    asks : bool
+        Whether it needs the model; where not, the evidence may be None.
     looks : bool
-        Whether it needs the evidence; where not, it may be None.
+        Whether it needs validation data, too, and so could be misled by them.
     """
 
     summary: str
     choose: Choose
+    asks: bool = False
     looks: bool = False
 
 
@@ -43,7 +47,10 @@ METHODS: dict[str, Method] = {
     "farthest": Method("points as far apart as can be", _alone(picks.farthest)),
     "stratified": Method("one point from each range of the target", _alone(picks.stratified)),
     "xy": Method("the middles of clusters of features and target", _alone(picks.xy)),
-    "greedy": Method("one by one what lowers the validation error most", greedy, looks=True),
+    "match": Method("points that say together what all say", match, asks=True),
+    "greedy": Method(
+        "one by one what lowers the validation error most", greedy, asks=True, looks=True
+    ),
 }
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from twinedge.anchors.counts import Point
     from twinedge.anchors.measure import Measurement
 
-METHODS = ("xy", "medoids", "stratified", "farthest", "greedy", "random")
+METHODS = ("match", "xy", "medoids", "stratified", "farthest", "greedy", "random")
 EXAMPLES = examples(
     "anchors runs/latest",
     "anchors runs/latest --methods xy,random --counts 4,8,16,32",

@@ -46,8 +46,8 @@ def export(
         str,
         typer.Option(
             metavar="METHOD|FILE",
-            help="How to choose them: auto, xy, medoids, farthest, stratified, greedy, random; or "
-            "a file of row numbers.",
+            help="How to choose them: auto, match, xy, medoids, farthest, stratified, greedy, "
+            "random; or a file of row numbers.",
         ),
     ] = "auto",
     output: Annotated[

@@ -1,0 +1,104 @@
+import numpy as np
+import pytest
+
+from twinedge.anchors import matching, select
+from twinedge.anchors.greedy import forward
+from twinedge.anchors.matching import exchanged
+
+
+def matched(model, k, **options):
+    twins = len(model.weights_)
+    return select(model.anchor_X_, model.anchor_y_, k, "match", model=model, twins=twins, **options)
+
+
+def deviations(model, X, rows):
+    """Rms difference from all anchors of mean and spread, over the spread of all."""
+    mean, spread = model.predict(X, return_std=True)
+    mine, own = model.predict(X, return_std=True, anchors=rows)
+    return np.sqrt([np.mean((mine - mean) ** 2), np.mean((own - spread) ** 2)]) / spread.mean()
+
+
+@pytest.mark.parametrize("k", [4, 16])
+def test_few_anchors_predict_and_doubt_like_all(tiny_twin, curve, k):
+    X = curve[0][80:]
+    found = deviations(tiny_twin, X, matched(tiny_twin, k))
+    draws = [select(*curve_of(tiny_twin), k, "random", seed=seed) for seed in range(10)]
+    random = np.mean([deviations(tiny_twin, X, rows) for rows in draws], axis=0)
+    assert (found < random / 2).all()
+
+
+def curve_of(model):
+    return model.anchor_X_, model.anchor_y_
+
+
+def test_several_twins_share_the_likeness(four_twins, curve):
+    X = curve[0][80:]
+    rows = matched(four_twins, 16)
+    assert len(set(rows.tolist())) == 16
+    draws = [select(*curve_of(four_twins), 16, "random", twins=4, seed=seed) for seed in range(10)]
+    random = np.mean([deviations(four_twins, X, each) for each in draws], axis=0)
+    assert (deviations(four_twins, X, rows) < random / 2).all()
+
+
+def test_all_anchors_are_all(tiny_twin):
+    assert sorted(matched(tiny_twin, 80)) == list(range(80))
+
+
+def test_no_target_is_looked_at(oracle):
+    model, validation = oracle()
+    rows = matched(model, 4)
+    model.anchor_y_ = model.anchor_y_[::-1].copy()
+    np.testing.assert_array_equal(matched(model, 4), rows)
+    np.testing.assert_array_equal(matched(model, 4, validation=validation), rows)
+
+
+def test_the_same_seed_gives_the_same_rows_where_points_are_drawn(tiny_twin, monkeypatch):
+    monkeypatch.setattr(matching, "MOST_CANDIDATES", 30)
+    monkeypatch.setattr(matching, "_MOST_QUERIES", 10)
+    one, same, other = (matched(tiny_twin, 8, seed=seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one, same)
+    assert set(one.tolist()) != set(other.tolist())
+    assert len(matched(tiny_twin, 40)) == 40  # more than it has candidates otherwise
+
+
+def test_memory_is_bounded(oracle, monkeypatch):
+    monkeypatch.setattr(matching, "_TABLE", 2 * 60 * 7)
+    model, _ = oracle(n=60)
+    matched(model, 4)
+    assert model.largest == 60 * 7
+
+
+def test_estimates_that_are_all_the_same_are_no_trouble(oracle):
+    model, _ = oracle(bias=0, noise=0)
+    assert len(set(matched(model, 5).tolist())) == 5
+
+
+def test_a_model_of_neighbours_is_refused(complaint, oracle):
+    model, _ = oracle()
+    model.pairs = "neighbors"
+    assert "use medoids" in complaint(matched, model, 4)
+
+
+def test_without_a_model_it_is_refused(complaint, oracle):
+    model, validation = oracle()
+    message = complaint(select, *curve_of(model), 4, "match", validation=validation)
+    assert "'match' anchors need a fitted model" in message
+    assert "validation" not in message
+    assert "medoids" in message
+
+
+@pytest.mark.parametrize("twins", [1, 3])
+def test_exchanges_leave_nothing_that_one_exchange_could_better(twins):
+    rng = np.random.default_rng(twins)
+    table = rng.normal(size=(twins, 20, 5)).astype(np.float32)
+    first = forward(table, 6)
+    chosen = exchanged(table, first)
+    twin = np.arange(6) % twins
+    length = [np.square(table[twin, rows].sum(axis=0)).sum() for rows in (first, chosen)]
+    assert length[1] <= length[0]
+    assert len(set(chosen.tolist())) == 6
+    for place in range(6):
+        for row in set(range(20)) - set(chosen.tolist()):
+            other = chosen.copy()
+            other[place] = row
+            assert np.square(table[twin, other].sum(axis=0)).sum() > length[1] - 1e-4
