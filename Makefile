@@ -8,11 +8,21 @@ PIP    := $(BIN)/pip --quiet --quiet --disable-pip-version-check
 C_FILES := $(shell find $(wildcard twinedge export firmware_ref) \
 	-name build -prune -o -name '*.[ch]' -print)
 
-# What goes in: `demo` is what a user needs, `dev` is that and the tools to test and lint.
+# What goes in: `demo` is what a user needs, `dev` is that and the tools to test and lint. Compilers
+# for other machines, and emulators, so that firmware runs here as it does there.
 EXTRAS_demo := export,tflite,report
 EXTRAS_dev  := dev
-DEBIAN_demo  = $(shell $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || echo python3-venv)
-DEBIAN_dev   = $(DEBIAN_demo) $(if $(C_FILES),clang-format cppcheck)
+DEBIAN_demo  = $(shell $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || echo python3-venv) \
+	$(shell $(PYTHON) -c 'import os, sysconfig; \
+		exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' || echo python3-dev) \
+	gcc libc6-dev
+DEBIAN_dev   = $(DEBIAN_demo) g++ cmake clang clang-format clang-tidy cppcheck libclang-rt-14-dev \
+	gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm \
+	gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf qemu-system-misc \
+	gcc-avr avr-libc simavr libsimavr-dev libelf-dev \
+	qemu-user gcc-arm-linux-gnueabihf libc6-dev-armhf-cross $(DEBIAN_$(shell uname -m))
+DEBIAN_aarch64 := gcc-x86-64-linux-gnu libc6-dev-amd64-cross
+DEBIAN_x86_64  := gcc-aarch64-linux-gnu libc6-dev-arm64-cross
 
 # The tests of one file share the models they fit, so a file stays in one process (loadfile).
 # Each process holds a TensorFlow of about 1 GB: more of them is a choice, not the default.
@@ -20,20 +30,23 @@ TEST_JOBS ?= 2
 PYTEST    := $(BIN)/pytest --numprocesses $(TEST_JOBS) --dist loadfile
 
 CPPCHECK  := cppcheck --quiet --error-exitcode=1 --std=c99 --inline-suppr \
-	--enable=warning,style,performance,portability -I firmware_ref/include
+	--enable=warning,style,performance,portability -I firmware_ref/include -I firmware_ref/src
 
-.PHONY: help demo test test-all lint format bench clean debian-demo debian-dev
+.PHONY: help demo test test-all lint format coverage fuzz bench clean debian-demo debian-dev
 .NOTPARALLEL: # one pip at a time in .venv, and lint before the tests
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/demo.stamp ## Train the built-in test function and predict with it
-	@echo '$$ twinedge train --dataset tf --effort quick -o runs/demo'
-	@$(BIN)/twinedge train --dataset tf --effort quick -o runs/demo
+demo: $(VENV)/demo.stamp ## Train the built-in test function, export it, run it, and see what it takes
+	@$(call say,twinedge train --dataset tf --effort quick -o runs/demo)
+	@$(call say,twinedge export runs/demo --anchors 32 -o runs/demo-export)
 	@printf 'x1,x2\n0.5,0.5\n-0.2,0.9\n' > runs/new.csv
-	@echo; echo '$$ twinedge predict runs/demo runs/new.csv'
-	@$(BIN)/twinedge predict runs/demo runs/new.csv
+	@$(call say,twinedge predict runs/demo-export/model.twin runs/new.csv)
+	@$(call say,twinedge budget runs/demo-export/model.twin)
+
+# Shows a command as a person would type it, and runs it.
+say = echo; echo '$$ $(1)'; $(BIN)/$(1)
 
 test: lint ## Lint, then run the quick tests (ARGS="-k anchors" picks some)
 	@$(PYTEST) -m 'not slow' $(ARGS)
@@ -58,18 +71,30 @@ ifdef C_FILES
 	@clang-format -i $(C_FILES)
 endif
 
-bench: $(VENV)/dev.stamp ## Time the training
+coverage: $(VENV)/dev.stamp ## Lines and branches of the C runtime that the tests reach
+	@$(MAKE) --no-print-directory -C firmware_ref coverage PYTHON=$(CURDIR)/$(BIN)/python
+
+fuzz: $(VENV)/dev.stamp ## Fuzz the C runtime for FUZZ_SECONDS (60)
+	@$(MAKE) --no-print-directory -C firmware_ref fuzz
+
+bench: $(VENV)/dev.stamp ## Time the training and the runtime; see benchmarks/ for the rest
 	@$(BIN)/python benchmarks/train_speed.py
+	@$(BIN)/python benchmarks/host_latency.py
 	@echo 'The accuracy tables take hours: $(BIN)/python benchmarks/accuracy.py'
 
 clean: ## Remove .venv, builds and caches; keep runs/
-	@rm -rf $(VENV) build dist *.egg-info export/*.egg-info
+	@rm -rf $(VENV) build dist *.egg-info export/*.egg-info firmware_ref/build twinedge/runtime/*.so
 	@rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
 	@find . -name __pycache__ -prune -exec rm -rf {} +
 
+# The Python extension is compiled when the package is installed.
+NATIVE := setup.py $(wildcard twinedge/runtime/*.c firmware_ref/include/*.h firmware_ref/src/*.[ch] \
+	firmware_ref/src/kernels/*.[ch])
+
 # A stamp says that .venv is whole. It goes before pip starts and comes back when pip is done, so
 # an interrupted install leaves none, and without one .venv is made afresh.
-$(VENV)/demo.stamp $(VENV)/dev.stamp: $(VENV)/%.stamp: pyproject.toml constraints.txt | debian-%
+$(VENV)/demo.stamp $(VENV)/dev.stamp: $(VENV)/%.stamp: pyproject.toml constraints.txt $(NATIVE) \
+		| debian-%
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 10) or sys.exit( \
 		"twinedge needs Python 3.10 or later: name one with make PYTHON=...")'
 	@echo 'Installing into $(VENV) (minutes the first time: TensorFlow is large) ...'
