@@ -64,13 +64,12 @@ static twin_status twin_check_head(const twin_model *model, twin_flash head) {
 static void twin_check_layer(const twin_layer *layer, unsigned kernels, twin_faults *faults) {
     uint32_t used = (uint32_t)layer->inputs << layer->wide, o;
     for (o = 0; o < layer->outputs; o++) {
-        twin_flash row = layer->weights + o * layer->row;
         uint32_t bias = twin_magnitude(twin_i32(layer->bias + 4 * o)), sum = 0;
         unsigned k;
         for (k = 0; k < kernels; k++) {
+            twin_flash row = (k ? layer->mirror : layer->weights) + o * layer->row;
             sum += twin_sum(row, row + used, layer->wide);
             faults->padding |= twin_sum(row + used, row + layer->row, 0);
-            row += layer->mirror - layer->weights;
         }
         faults->value |= twin_u16(layer->multiplier + 2 * o) & 0x8000u;
         /* 32767 * sum + bias, in 32 bits: beyond 65538 the product alone is too large. */

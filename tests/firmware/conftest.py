@@ -45,6 +45,12 @@ def replay(make_replay):
 
 
 @pytest.fixture(scope="session")
+def short_replay(make_replay):
+    """A hundred."""
+    return make_replay(100)
+
+
+@pytest.fixture(scope="session")
 def library(native, tmp_path_factory):
     """The runtime, compiled for this machine."""
     path = tmp_path_factory.mktemp("library") / "libtwin.so"

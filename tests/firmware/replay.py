@@ -9,7 +9,7 @@ from twinedge.runtime import reference
 
 
 class Replay:
-    """Packs with so many queries each, and a fifth of them for packs that take their time."""
+    """Packs with so many queries each, and a tenth of them for packs that take their time."""
 
     def __init__(self, cases, packs, native, folder, queries):
         self.native, self.folder = native, folder
@@ -17,7 +17,7 @@ class Replay:
         parts = [struct.pack("<I", len(cases.SHAPES))]
         for name in cases.SHAPES:
             pack = cases.draw(packs, name)
-            x = cases.queries(pack, queries // 5 if name in cases.LARGE else queries)
+            x = cases.queries(pack, max(queries // 10, 20) if name in cases.LARGE else queries)
             data = write_pack(pack)
             parts += [struct.pack("<II", len(data), len(x)), data, x.astype("<f4").tobytes()]
             self.answers += answers(pack, x)

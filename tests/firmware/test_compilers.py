@@ -22,17 +22,18 @@ def test_compilers_and_levels(replay, compiler, level):
     ],
     ids=" ".join,
 )
-def test_blocks_and_flags(replay, options):
-    wrong, _ = replay.mismatches(replay.build("-O2", *options))
+def test_blocks_and_flags(short_replay, options):
+    wrong, _ = short_replay.mismatches(short_replay.build("-O2", *options))
     assert wrong == 0
 
 
-def test_bytes_are_composed_where_loads_are_not_known_to_fit(replay):
+def test_bytes_are_composed_where_loads_are_not_known_to_fit(short_replay):
     # As on a big-endian machine.
-    wrong, _ = replay.mismatches(replay.build("-O2", "-U__BYTE_ORDER__", "-D__BYTE_ORDER__=4321"))
+    program = short_replay.build("-O2", "-U__BYTE_ORDER__", "-D__BYTE_ORDER__=4321")
+    wrong, _ = short_replay.mismatches(program)
     assert wrong == 0
 
 
-def test_fast_math_is_refused(replay):
+def test_fast_math_is_refused(short_replay):
     with pytest.raises(AssertionError, match="ffast-math"):
-        replay.build("-O2", "-ffast-math")
+        short_replay.build("-O2", "-ffast-math")

@@ -1,5 +1,6 @@
 """The C runtime refuses what the Python reader refuses, with the same code, and nothing else."""
 
+import os
 import runpy
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from twinedge.runtime import reference
 PACK_TESTS = Path(__file__).parents[1] / "pack"
 reasons = runpy.run_path(str(PACK_TESTS / "test_reasons.py"))
 mutate = runpy.run_path(str(PACK_TESTS / "test_damage.py"))["mutate"]
+MUTATIONS = 4 * int(os.environ.get("TWIN_TEST_QUERIES", "1000"))
 HEADER_FAULTS = reasons["test_header_fields"].pytestmark[0].args[1]
 
 
@@ -141,7 +143,7 @@ def test_the_last_weights_that_fit_pass(packs, same, total, code):
 def test_mutations_with_good_checksums_are_refused_alike_or_evaluate_alike(packs, open_pack):
     rng = np.random.default_rng(3)
     seen = set()
-    for number in range(4000):
+    for number in range(MUTATIONS):
         if number % 50 == 0:
             pack = packs.random_pack(
                 rng,

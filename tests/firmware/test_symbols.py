@@ -5,7 +5,7 @@ import pytest
 ALLOWED = {"memcpy", "memset", "_GLOBAL_OFFSET_TABLE_"}
 
 
-@pytest.fixture(scope="module", params=["-O0", "-O2", "-Os"])
+@pytest.fixture(scope="module", params=["-O0", "-O2"])
 def symbols(request, native, tmp_path_factory):
     """Return all symbols of the objects as (type, name)."""
     folder = tmp_path_factory.mktemp("objects")
