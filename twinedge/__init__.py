@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from twinedge.learn import LoopRegressor as LoopRegressor
     from twinedge.learn import TwinnedRegressor as TwinnedRegressor
     from twinedge.learn import TwinRegressor as TwinRegressor
+    from twinedge.runtime.loading import load as load
+    from twinedge_export.deploy import export as export
 
 _HOMES = {
     "AnnRegressor": "twinedge.learn",
@@ -27,6 +29,8 @@ _HOMES = {
     "LoopRegressor": "twinedge.learn",
     "TwinRegressor": "twinedge.learn",
     "TwinnedRegressor": "twinedge.learn",
+    "export": "twinedge_export.deploy",
+    "load": "twinedge.runtime.loading",
 }
 
 __all__ = [
@@ -38,6 +42,8 @@ __all__ = [
     "TwinRegressor",
     "TwinnedRegressor",
     "__version__",
+    "export",
+    "load",
 ]
 
 

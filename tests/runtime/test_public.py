@@ -1,0 +1,46 @@
+"""The four lines a person types on a Pi, and what they bring into memory."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+
+import twinedge
+from twinedge.pack import write_pack
+from twinedge.runtime import loading
+
+FOUR_LINES = """
+import twinedge
+device = twinedge.load(sys.argv[1])
+mean, spread = device.predict([[0.5, 6.0, -20.0]], return_std=True)
+print(json.dumps([float(mean[0]), float(spread[0]), sorted(sys.modules)]))
+"""
+
+
+def test_the_loader_has_a_public_name():
+    assert twinedge.load is loading.load
+    assert {"load", "export"} <= set(dir(twinedge))
+
+
+def test_four_lines_load_numpy_and_nothing_else(random_pack, tmp_path):
+    pack = random_pack(np.random.default_rng(0), features=3)
+    path = tmp_path / "model.twin"
+    path.write_bytes(write_pack(pack))
+    done = subprocess.run(
+        [sys.executable, "-c", "import json, sys\n" + FOUR_LINES, path],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    mean, spread, loaded = json.loads(done.stdout)
+    expected = loading.load(path, "numpy").predict([[0.5, 6.0, -20.0]], return_std=True)
+    assert [np.float32(mean), np.float32(spread)] == [one[0] for one in expected]
+    bare = subprocess.run(
+        [sys.executable, "-c", "import json, sys; print(json.dumps(sorted(sys.modules)))"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    brought = {name.partition(".")[0] for name in set(loaded) - set(json.loads(bare.stdout))}
+    assert brought - set(sys.stdlib_module_names) == {"numpy", "twinedge"}
