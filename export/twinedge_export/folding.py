@@ -68,11 +68,11 @@ class Folded:
     first : Dense
         Takes a pair ``(2 f,)``.
     layers : tuple of Dense
-        The others; the last has one output, a difference in units of the target.
+        The others; the last has one output, a scaled difference.
     points : array of shape (k, f)
         Anchors, as inputs of the graph.
     targets : array of shape (k,)
-        Their targets, in units of the target.
+        Their targets, scaled.
     """
 
     first: Dense
@@ -104,11 +104,15 @@ class Folding:
         Of one shape.
     activation : {"relu", "silu"}
         Of all hidden layers.
+    y_mean, y_scale : float
+        Of the target, in its units.
     """
 
     inputs: Inputs
     twins: tuple[Folded, ...]
     activation: str
+    y_mean: float
+    y_scale: float
 
     @property
     def features(self) -> int:
@@ -145,7 +149,8 @@ def fold(model: TwinRegressor, rows: Sequence[Array], inputs: Inputs) -> Folding
         _folded(model, network, mine, inputs)
         for network, mine in zip(model.weights_, lists, strict=True)
     )
-    return Folding(inputs, tuple(folded), model.architecture_.activation)
+    activation, scaling = model.architecture_.activation, model.scaling_
+    return Folding(inputs, tuple(folded), activation, scaling.y_mean, scaling.y_scale)
 
 
 def anchor_lists(model: TwinRegressor, rows: Sequence[Array]) -> list[Array]:
@@ -164,15 +169,14 @@ def anchor_lists(model: TwinRegressor, rows: Sequence[Array]) -> list[Array]:
 
 def _folded(model: TwinRegressor, network: Array, rows: Array, inputs: Inputs) -> Folded:
     scaling = model.scaling_
-    *hidden, (last, last_bias) = model.architecture_.parts(network.astype(np.float64))
+    *hidden, last = model.architecture_.parts(network.astype(np.float64))
     (kernel, bias), *others = hidden
     # The networks take (x - mean) / scale: an input of the graph is so many of that.
     gain = np.tile(inputs.unit / scaling.x_scale, 2)
     shift = np.tile((inputs.centre - scaling.x_mean) / scaling.x_scale, 2)
-    output = Dense(last * scaling.y_scale, last_bias * scaling.y_scale, False)
     return Folded(
         Dense(kernel * gain[:, None], bias + shift @ kernel, True),
-        (*(Dense(*layer, True) for layer in others), output),
+        (*(Dense(*layer, True) for layer in others), Dense(*last, False)),
         inputs.of(model.anchor_X_[rows]),
-        model.anchor_y_[rows],
+        (model.anchor_y_[rows] - scaling.y_mean) / scaling.y_scale,
     )

@@ -46,7 +46,7 @@ class Graph:
     """
 
     queries: tuple[str, ...]
-    # Whether what follows the layers can be rounded, too.
+    # Whether what follows the layers can be rounded, too: then nothing but a change of shape.
     rounded_to_the_end: bool
 
     def __init__(self, folding: Folding, *, integers: bool) -> None:
@@ -121,13 +121,18 @@ class Graph:
         return done
 
     def _dense(self, h: Any, layer: Dense) -> Any:
-        z = tf.nn.conv2d(h, _constant(layer.kernel[None, None]), 1, "VALID")
-        z += _constant(layer.bias)
+        in_units = not layer.activated and self.rounded_to_the_end
+        unit = self.folding.y_scale if in_units else 1.0
+        z = tf.nn.conv2d(h, _constant(unit * layer.kernel[None, None]), 1, "VALID")
+        z += _constant(unit * layer.bias)
         return self._activate(z) if layer.activated else z
 
 
 class Ensemble(Graph):
-    """``x`` ``(n, f)`` to ``mean`` and ``spread`` ``(n,)``, in units of the target."""
+    """``x`` ``(n, f)`` to ``mean`` and ``spread`` ``(n,)``, in units of the target.
+
+    With integers the mean lacks the mean of the target.
+    """
 
     queries = ("x",)
     rounded_to_the_end = False  # TensorFlow Lite 2.14 has a square root of floats only
@@ -162,7 +167,12 @@ class Ensemble(Graph):
         joined = tf.concat(estimates, axis=1) if len(estimates) > 1 else estimates[0]
         mean = tf.reduce_mean(joined, axis=1, keepdims=True)
         square = tf.reduce_mean(tf.math.squared_difference(joined, mean), axis=1)
-        return {"mean": tf.reshape(mean, (-1,)), "spread": tf.sqrt(square)}
+        # Last, so that nothing before depends on the units of the target.
+        unit = _constant(self.folding.y_scale)
+        mean = tf.reshape(mean, (-1,)) * unit
+        if not self.integers:  # else few bits would have to reach from zero to the target
+            mean += _constant(self.folding.y_mean)
+        return {"mean": mean, "spread": tf.sqrt(square) * unit}
 
 
 class BareTwin(Graph):
@@ -201,5 +211,5 @@ class BareTwin(Graph):
 SHAPES: dict[str, type[Graph]] = {"ensemble": Ensemble, "twin": BareTwin}
 
 
-def _constant(value: Array) -> Any:
+def _constant(value: Array | float) -> Any:
     return tf.constant(value, tf.float32)

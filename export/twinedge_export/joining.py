@@ -21,15 +21,19 @@ _ALIGNMENT = 16  # of weights in the file, as the format demands
 _RUNTIME = b"min_runtime_version"
 
 
-class Range(NamedTuple):
-    """Least and largest value an integer output is to hold."""
+class Edge(NamedTuple):
+    """An integer input or output: it stands for ``offset + unit * value``, in the user's units.
 
-    low: float
-    high: float
+    ``reach`` is the least and largest value of a float output that is to become int8.
+    """
+
+    offset: Array | float
+    unit: Array | float
+    reach: tuple[float, float] | None = None
 
 
 def join(
-    parts: list[bytes], *, metadata: dict[str, Any], integers: dict[str, Range] | None = None
+    parts: list[bytes], *, metadata: dict[str, Any], integers: dict[str, Edge] | None = None
 ) -> bytes:
     """Join converted parts into one file.
 
@@ -38,23 +42,31 @@ def join(
     parts : list of bytes
         Files with one signature each; an output of one is the input of that name of the next.
     metadata : dict
-        Stored in the file as JSON.
+        Stored in the file as JSON. For each of ``integers`` it gets what an integer stands for:
+        ``offset + step * integer``.
     integers : dict, optional
-        Float outputs that are to become int8, with their ranges.
+        Inputs and outputs that are int8, or are to become it.
     """
-    schema = _schema()
+    schema, integers = _schema(), integers or {}
     model, *others = [schema.ModelT.InitFromPackedBuf(bytearray(part), 0) for part in parts]
     inputs, outputs = _signature(model)
     for other in others:
         outputs = _append(model, other, outputs)
-    for name, span in (integers or {}).items():
-        outputs[name] = _quantise(model, outputs[name], span)
+    for name, edge in integers.items():
+        if edge.reach is not None:
+            outputs[name] = _quantise(model, outputs[name], *edge.reach)
     graph = model.subgraphs[0]
     graph.inputs, graph.outputs = (
         np.array([*ends.values()], np.int32) for ends in (inputs, outputs)
     )
     for name, number in (inputs | outputs).items():
         graph.tensors[number].name = name.encode()
+    if integers:
+        meaning = {
+            name: _meaning(graph.tensors[number], integers[name])
+            for name, number in (inputs | outputs).items()
+        }
+        metadata = {**metadata, "integers": meaning}
     _sign(model, inputs, outputs)
     _describe(model, metadata)
     builder = _Builder(1 << 16)
@@ -62,20 +74,11 @@ def join(
     return bytes(builder.Output())
 
 
-def int8_inputs(part: bytes, centre: Array, unit: Array) -> dict[str, Any]:
-    """How features become the int8 inputs of a file: ``round((x - offset) / step)``.
-
-    ``centre`` and ``unit`` ``(f,)`` say what the float inputs stand for.
-    """
-    model = _schema().ModelT.InitFromPackedBuf(bytearray(part), 0)
-    inputs, _ = _signature(model)
-    described = {}
-    for name, number in inputs.items():
-        quantization = model.subgraphs[0].tensors[number].quantization
-        step = float(quantization.scale[0]) * unit
-        offset = centre - int(quantization.zeroPoint[0]) * step
-        described[name] = {"offset": offset.tolist(), "step": step.tolist()}
-    return described
+def _meaning(tensor: Any, edge: Edge) -> dict[str, Any]:
+    """Say what an integer of this tensor stands for."""
+    scale, zero = float(tensor.quantization.scale[0]), int(tensor.quantization.zeroPoint[0])
+    step = scale * np.asarray(edge.unit)
+    return {"offset": (edge.offset - zero * step).tolist(), "step": step.tolist()}
 
 
 class _Builder(flatbuffers.Builder):  # type: ignore[misc]
@@ -130,10 +133,10 @@ def _moved(numbers: Array, place: dict[int, int]) -> Array:
     return np.array([place[number] if number >= 0 else number for number in numbers], np.int32)
 
 
-def _quantise(model: Any, number: int, span: Range) -> int:
+def _quantise(model: Any, number: int, low: float, high: float) -> int:
     """Append an operator that makes an output int8; returns the new tensor."""
     schema, graph = _schema(), model.subgraphs[0]
-    low, high = min(span.low, 0.0), max(span.high, 0.0)
+    low, high = min(low, 0.0), max(high, 0.0)
     scale = (high - low) / 255 or 1.0
     source, tensor = graph.tensors[number], schema.TensorT()
     tensor.shape, tensor.shapeSignature = source.shape, source.shapeSignature

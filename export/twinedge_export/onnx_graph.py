@@ -54,8 +54,12 @@ class OnnxGraph:
         mean = self._mean(joined, keepdims=1)
         off = self._node("Sub", joined, mean)
         square = self._mean(self._node("Mul", off, off), keepdims=0)
-        self._shaped(mean, (-1,), output="mean")
-        self._node("Sqrt", square, output="spread")
+        # Last, so that nothing before depends on the units of the target.
+        unit = self._constant("y_scale", np.array(self.folding.y_scale))
+        offset = self._constant("y_mean", np.array(self.folding.y_mean))
+        scaled = self._node("Mul", self._shaped(mean, (-1,)), unit)
+        self._node("Add", scaled, offset, output="mean")
+        self._node("Mul", self._node("Sqrt", square), unit, output="spread")
         return self._model(["x"], {"mean": [BATCH], "spread": [BATCH]})
 
     def twin(self) -> onnx.ModelProto:
@@ -67,7 +71,9 @@ class OnnxGraph:
             name = f"twin{number}"
             hidden = self._dense(pair, f"{name}_first", twin.first)
             outputs.append(self._layers(hidden, name, twin.layers))
-        self._node("Concat", *outputs, axis=1, output="difference")
+        joined = self._node("Concat", *outputs, axis=1)
+        unit = self._constant("y_scale", np.array(self.folding.y_scale))
+        self._node("Mul", joined, unit, output="difference")
         return self._model(names, {"difference": [BATCH, len(outputs)]})
 
     def _brought(self, name: str) -> str:
@@ -102,10 +108,9 @@ class OnnxGraph:
     def _mean(self, x: str, *, keepdims: int) -> str:
         return self._node("ReduceMean", x, axes=[1], keepdims=keepdims)
 
-    def _shaped(self, x: str, shape: tuple[int, ...], output: str | None = None) -> str:
+    def _shaped(self, x: str, shape: tuple[int, ...]) -> str:
         name = "shape_" + "_".join(map(str, shape))
-        self._constant(name, np.array(shape, np.int64))
-        return self._node("Reshape", x, name, output=output)
+        return self._node("Reshape", x, self._constant(name, np.array(shape, np.int64)))
 
     def _constant(self, name: str, value: Array) -> str:
         if value.dtype != np.int64:

@@ -18,7 +18,7 @@ from twinedge_export.describing import check, describe
 from twinedge_export.folding import Inputs, fold
 from twinedge_export.graph import SHAPES, Graph, Part, Tensors
 from twinedge_export.grid import with_core_on_grid
-from twinedge_export.joining import Range, int8_inputs, join
+from twinedge_export.joining import Edge, join
 
 # From the smallest and fastest file to the most exact.
 LEVELS = ("int8", "int8, float edges", "int16, float edges", "float32")
@@ -26,7 +26,7 @@ LEVELS = ("int8", "int8, float edges", "int16, float edges", "float32")
 FLOAT_IO = LEVELS[1:]
 
 _HEADROOM = 1.25  # of int16 activations over what they reach on training data
-_ROOM = 0.05  # of the range that int8 outputs have on training data, on either side
+_ROOM = 0.125  # of the range that int8 outputs have on training data, on either side
 
 
 def tflite_model(
@@ -50,10 +50,10 @@ def tflite_model(
         all twins; ``twin`` takes ``first`` and ``second`` (n, f) and gives the ``difference``
         (n, twins), that of each twin in one order of the pair. In units of the target.
     level : str
-        One of ``LEVELS``. "int8" takes and gives int8; what an input stands for is in the
-        metadata, what an output stands for in its tensor. The others take and give float32 in the
-        user's units. "float32" rounds nothing; the others have int8 weights, with a scale for
-        each output, and activations as the name says.
+        One of ``LEVELS``. "int8" takes and gives int8; what an integer stands for is in the
+        metadata. The others take and give float32 in the user's units. "float32" rounds
+        nothing; the others have int8 weights, with a scale for each output, and activations as
+        the name says.
     metadata : dict, optional
         Names, units, ranges; stored in the file with what is needed to use it.
 
@@ -75,12 +75,7 @@ def tflite_model(
     activations = tf.int16 if level.startswith("int16") else tf.int8
     edges = tf.int8 if integers else tf.float32
     parts = _converted(graph.parts, queries, activations=activations, edges=edges)
-    outputs: dict[str, Range] = {}
-    if integers:
-        about["inputs"] = int8_inputs(parts[0], inputs.centre, inputs.unit)
-        if not graph.rounded_to_the_end:
-            outputs = _ranges(graph, queries)
-    return join(parts, metadata=about, integers=outputs)
+    return join(parts, metadata=about, integers=_edges(graph, queries) if integers else None)
 
 
 def _converted(
@@ -139,10 +134,15 @@ def _ops(activations: Any) -> Any:
     return tf.lite.OpsSet.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8
 
 
-def _ranges(graph: Graph, queries: Tensors) -> dict[str, Range]:
-    """Find what the outputs reach for training queries, and give others a little room."""
-    ranges = {}
+def _edges(graph: Graph, queries: Tensors) -> dict[str, Edge]:
+    """Find what int8 inputs stand for, and outputs from what they are for training queries."""
+    inputs = graph.folding.inputs
+    edges = {name: Edge(inputs.centre, inputs.unit) for name in graph.queries}
     for name, output in graph.whole(queries).items():
-        low, high = float(output.numpy().min()), float(output.numpy().max())
-        ranges[name] = Range(low - _ROOM * (high - low), high + _ROOM * (high - low))
-    return ranges
+        reach = None
+        if not graph.rounded_to_the_end:
+            low, high = float(output.numpy().min()), float(output.numpy().max())
+            reach = low - _ROOM * (high - low), high + _ROOM * (high - low)
+        offset = graph.folding.y_mean if name == "mean" else 0.0
+        edges[name] = Edge(offset, 1.0, reach)
+    return edges

@@ -136,7 +136,8 @@ def test_int8_kernels_are_rounded_here_and_not_by_the_converter(model, files, le
     if level != "float32":
         for twin in graph.folding.twins:
             for layer in twin.layers[: graph.core_layers]:
-                kernel = layer.kernel.T[:, None, None]
+                in_units = shape == "twin" and not layer.activated
+                kernel = layer.kernel.T[:, None, None] * (model.scaling_.y_scale**in_units)
                 wanted[kernel.shape] = [*wanted.get(kernel.shape, []), kernel]
         if integers:
             first = (24, 1, 1, 3) if shape == "ensemble" else (12, 1, 1, 6)
@@ -159,19 +160,28 @@ def test_metadata_say_how_to_use_the_file(files, level, shape):
     assert (about["shape"], about["level"], about["twins"]) == (shape, level, 2)
     assert ("anchors" in about) == (shape == "ensemble")
     assert len(about["scaling"]["centre"]) == len(about["scaling"]["unit"]) == 3
-    assert ("inputs" in about) == (level == "int8")
+    assert ("integers" in about) == (level == "int8")
     assert set(entries) == {b"twinedge", b"min_runtime_version"}
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_int8_inputs_cover_the_training_range(model, files, shape):
+def test_integers_at_the_edges_cover_the_training_data(model, files, shape):
     content = unpacked(files["int8", shape])
-    text = {one.name: bytes(content.buffers[one.buffer].data) for one in content.metadata}
-    for name, how in json.loads(text[b"twinedge"])["inputs"].items():
-        assert name in SHAPES[shape].queries
+    entries = {one.name: bytes(content.buffers[one.buffer].data) for one in content.metadata}
+    integers = json.loads(entries[b"twinedge"])["integers"]
+    for name in SHAPES[shape].queries:
+        how = integers.pop(name)
         for edge, expected in ((model.anchor_X_.min(0), -128), (model.anchor_X_.max(0), 127)):
             whole = (edge - how["offset"]) / how["step"]
             np.testing.assert_allclose(whole, expected, atol=0.51)
+    assert set(integers) == ({"mean", "spread"} if shape == "ensemble" else {"difference"})
+    if shape == "ensemble":
+        low, high = (integers["mean"]["offset"] + integers["mean"]["step"] * q for q in (-128, 127))
+        graph = SHAPES[shape](fold(model, ROWS, Inputs.scaled(model)), integers=False)
+        found = graph.whole(graph.calibration(model))["mean"].numpy()
+        assert low < found.min() < found.max() < high
+        assert high - low < 1.3 * np.ptp(found)
+        assert integers["spread"]["offset"] - 128 * integers["spread"]["step"] <= 0
 
 
 @pytest.mark.parametrize("shape", SHAPES)

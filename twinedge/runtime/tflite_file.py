@@ -45,6 +45,11 @@ class TfliteFile:
             raise InputError(f"{path} is refused by {self.runtime} ({reason})") from error
         self._inputs = {one["name"]: one for one in self._interpreter.get_input_details()}
         self._outputs = {one["name"]: one for one in self._interpreter.get_output_details()}
+        # What integers stand for, where there are any: offset + step * integer.
+        self._integers = {
+            name: (np.array(how["offset"]), np.array(how["step"]))
+            for name, how in self.metadata.get("integers", {}).items()
+        }
         self._batch = 1
 
     def run(self, inputs: dict[str, Array]) -> dict[str, Array]:
@@ -60,7 +65,7 @@ class TfliteFile:
             interpreter.set_tensor(self._inputs[name]["index"], self._entering(name, x))
         interpreter.invoke()
         return {
-            name: _leaving(interpreter.get_tensor(one["index"]), one["quantization"])
+            name: self._leaving(name, interpreter.get_tensor(one["index"]))
             for name, one in self._outputs.items()
         }
 
@@ -68,24 +73,22 @@ class TfliteFile:
         dtype = self._inputs[name]["dtype"]
         if dtype == np.float32:
             return x
-        how = self.metadata["inputs"][name]
-        whole = np.rint((x - np.array(how["offset"])) / np.array(how["step"]))
-        least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
-        entering: Array = whole.clip(least, most).astype(dtype)
+        offset, step = self._integers[name]
+        limits = np.iinfo(dtype)
+        entering: Array = np.rint((x - offset) / step).clip(limits.min, limits.max).astype(dtype)
         return entering
+
+    def _leaving(self, name: str, value: Array) -> Array:
+        if value.dtype == np.float32:
+            return value
+        offset, step = self._integers[name]
+        leaving: Array = (offset + step * value).astype(np.float32)
+        return leaving
 
 
 def open_file(path: Path) -> Device:
     """Open a ``.tflite`` file."""
     return device_of(path, "tflite", TfliteFile(path))
-
-
-def _leaving(value: Array, quantization: tuple[float, int]) -> Array:
-    if value.dtype == np.float32:
-        return value
-    scale, zero = quantization
-    leaving: Array = np.float32(scale) * (value.astype(np.float32) - np.float32(zero))
-    return leaving
 
 
 def _interpreter() -> tuple[Any, str]:
