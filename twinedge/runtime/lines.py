@@ -9,7 +9,8 @@ another.
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from math import isfinite
+from itertools import compress
+from math import isfinite, isnan
 
 import numpy as np
 
@@ -63,24 +64,27 @@ class Answers:
         yield from self._answered(read)
 
     def _answered(self, read: list[tuple[list[float] | None, bool, str]]) -> Iterator[str]:
-        good = [values for values, _, _ in read if values is not None]
-        results: Iterator[tuple[float, float, list[bool]]] = iter(())
-        if good:
-            x = np.array(good, np.float64)
-            mean, spread = self._device.predict(x, return_std=True, neighbors=self._neighbors)
-            outside = self._device.outside(x)
-            results = zip(mean.tolist(), spread.tolist(), outside.tolist(), strict=True)
+        results = self._results([values for values, _, _ in read if values is not None])
         for values, as_json, fault in read:
             if values is None:
                 yield json.dumps({"error": fault}) if as_json else f"error: {fault}"
                 continue
-            mean, spread, flags = next(results)
-            names = [self._names[i] for i, far in enumerate(flags) if far] if True in flags else []
+            mean, spread, names = next(results)
             if as_json:
                 answer = {"prediction": _short(mean), "spread": _short(spread), "outside": names}
                 yield json.dumps(answer)
             else:
-                yield f"{mean:.7g},{spread:.7g},{_quoted('|'.join(names))}"
+                far = _quoted("|".join(names)) if names else ""
+                yield f"{mean:.7g},{spread:.7g},{far}"
+
+    def _results(self, good: list[list[float]]) -> Iterator[tuple[float, float, list[str]]]:
+        """Prediction, spread and names of features outside, query by query."""
+        if not good:
+            return iter(())
+        x = np.array(good, np.float64)
+        mean, spread = self._device.predict(x, return_std=True, neighbors=self._neighbors)
+        names = [list(compress(self._names, far)) for far in self._device.outside(x).tolist()]
+        return zip(mean.tolist(), spread.tolist(), names, strict=True)
 
     def _is_header(self, line: str) -> bool:
         """Whether the line names the features; further columns are ignored."""
@@ -126,9 +130,10 @@ class Answers:
             raise _FaultError("a number beyond all bounds") from None
 
     def _checked(self, values: list[float]) -> list[float]:
-        for name, one in zip(self._names, values, strict=True):
-            if one != one:
-                raise _FaultError(f"{name}: 'nan' is not a number")
+        if isnan(sum(values)):  # one of them is, or two are infinities that cancel
+            for name, one in zip(self._names, values, strict=True):
+                if isnan(one):
+                    raise _FaultError(f"{name}: 'nan' is not a number")
         return values
 
 
