@@ -106,6 +106,7 @@ typedef struct twin_run {
     int16_t *query;    /* the quantised query */
     void *partial;     /* its share in the first layer */
     void *block[2];    /* activations of the layers but the last */
+    void *room;        /* what else the kernel needs */
     uint64_t *nearest; /* numbers of the anchors that predict, where not all do */
     int32_t *members;  /* the caller's, or NULL */
     int64_t sum;       /* of the estimates */

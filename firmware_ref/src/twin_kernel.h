@@ -37,6 +37,7 @@ typedef struct twin_layer {
 typedef struct twin_pairs {
     const int16_t *query;          /* features in RAM, zeros up to a multiple of 4 */
     const void *partial;           /* what twin_kernel.query left there */
+    void *room;                    /* for `first`, which may use it as it likes */
     twin_flash anchor[TWIN_BLOCK]; /* features of each anchor: i16, zeros up to a multiple of 4 */
     uint8_t count;
 } twin_pairs;
@@ -57,14 +58,28 @@ typedef struct twin_kernel {
 
     /* A further layer of a block, from the activations `in`. */
     void (*further)(const twin_layer *layer, const void *in, void *out, int32_t *difference);
+
+    /* Of twin_pairs.room, for each feature up to a multiple of 4; may be 0. What is a multiple of
+     * `align` ends where the query begins. */
+    uint8_t room_bytes;
 } twin_kernel;
 
-/* One to a file. */
+/* One to a file. Those for an instruction set are there where the compiler may use it. */
 extern const twin_kernel twin_kernel_portable;
 
-/* Which one a model takes: on devices at compile time, so that no other is linked. Where the choice
- * is made at run time, TWIN_KERNEL is a call. */
-#ifndef TWIN_KERNEL
+#if defined(__GNUC__) && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M' &&               \
+    !defined(__ARM_BIG_ENDIAN) && TWIN_BLOCK >= 2 && TWIN_PARTIAL
+#if defined(__ARM_FEATURE_DSP)
+#define TWIN_KERNEL_DSP 1
+extern const twin_kernel twin_kernel_dsp;
+#endif
+#endif
+
+/* Which one `model` takes. On devices no other is linked, unless it lacks something. */
+#if defined(TWIN_KERNEL)
+#elif TWIN_KERNEL_DSP
+#define TWIN_KERNEL (TWIN_INT16 && model->wide ? &twin_kernel_portable : &twin_kernel_dsp)
+#else
 #define TWIN_KERNEL (&twin_kernel_portable)
 #endif
 

@@ -25,6 +25,8 @@ static uint32_t twin_lay_out(twin_run *run, const twin_model *model, uintptr_t s
         run->block[i] = (void *)(start + (uintptr_t)at);
         at += twin_align(kernel->block_bytes * twin_align(model->hidden[i], kernel->unit), align);
     }
+    run->room = (void *)(start + (uintptr_t)at);
+    at += twin_align((uint32_t)kernel->room_bytes * (model->anchor_size / 2u), align);
     run->query = (int16_t *)(start + (uintptr_t)at);
     return at + model->anchor_size;
 }
@@ -127,6 +129,7 @@ static void twin_evaluate(twin_run *run, unsigned count, twin_layer *layer) {
     twin_pairs pairs;
     pairs.query = run->query;
     pairs.partial = run->partial;
+    pairs.room = run->room;
     pairs.count = (uint8_t)count;
     for (i = 0; i < TWIN_BLOCK; i++)
         difference[i] = 0;

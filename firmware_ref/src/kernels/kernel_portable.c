@@ -16,4 +16,5 @@ const twin_kernel twin_kernel_portable = {
     TWIN_PARTIAL ? plain_query : 0, /* query */
     plain_first,                    /* first */
     plain_further,                  /* further */
+    0,                              /* room_bytes */
 };
