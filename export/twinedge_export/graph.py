@@ -138,13 +138,10 @@ class Ensemble(Graph):
     rounded_to_the_end = False  # TensorFlow Lite 2.14 has a square root of floats only
 
     def pick(self, model: TwinRegressor) -> Tensors:
-        """Take queries, those at the edges first, for they tell how far a feature goes."""
+        """Take queries."""
         points = model.anchor_X_
         anchors = max(len(twin.targets) for twin in self.folding.twins)
-        edges = [points.argmin(axis=0), points.argmax(axis=0)]
-        rows = np.concatenate([*edges, np.random.default_rng(0).permutation(len(points))])
-        rows = np.array(list(dict.fromkeys(rows.tolist())))
-        return {"x": points[rows[: max(_FEWEST, _PAIRS // anchors)]]}
+        return {"x": points[_order(points)[: max(_FEWEST, _PAIRS // anchors)]]}
 
     def first(self, tensors: Tensors) -> Tensors:
         """Each query against all anchors, in both orders, ``(n, 2, k, h)``."""
@@ -182,11 +179,10 @@ class BareTwin(Graph):
     rounded_to_the_end = True
 
     def pick(self, model: TwinRegressor) -> Tensors:
-        """Take random pairs such as the model was trained on, in both orders, of every point."""
-        points, rng = model.anchor_X_, np.random.default_rng(0)
-        times = max(1, _PAIRS // (2 * len(points)))
-        one = np.tile(np.arange(len(points)), times)[: _PAIRS // 2]
-        other = rng.integers(len(points), size=len(one))
+        """Take random pairs such as the model was trained on, in both orders."""
+        points = model.anchor_X_
+        one = np.resize(_order(points), _PAIRS // 2)
+        other = np.random.default_rng(0).integers(len(points), size=len(one))
         if model.pairs == "neighbors":
             partners = nearest_others(model.scaling_.features(points), int(model.neighbors))
             other = partners[one, other % partners.shape[1]]
@@ -209,6 +205,13 @@ class BareTwin(Graph):
 
 
 SHAPES: dict[str, type[Graph]] = {"ensemble": Ensemble, "twin": BareTwin}
+
+
+def _order(points: Array) -> Array:
+    """Rows in random order, but those at the edges first: they tell how far a feature goes."""
+    edges = [points.argmin(axis=0), points.argmax(axis=0)]
+    rows = np.concatenate([*edges, np.random.default_rng(0).permutation(len(points))])
+    return np.array(list(dict.fromkeys(rows.tolist())))
 
 
 def _constant(value: Array | float) -> Any:

@@ -142,7 +142,8 @@ def _edges(graph: Graph, queries: Tensors) -> dict[str, Edge]:
         reach = None
         if not graph.rounded_to_the_end:
             low, high = float(output.numpy().min()), float(output.numpy().max())
-            reach = low - _ROOM * (high - low), high + _ROOM * (high - low)
+            room = _ROOM * (high - low)
+            reach = low - room if low < 0 else 0.0, high + room
         offset = graph.folding.y_mean if name == "mean" else 0.0
         edges[name] = Edge(offset, 1.0, reach)
     return edges

@@ -115,11 +115,28 @@ def test_ranges_are_seen_on_training_points_alone_edges_included(untrained, curv
         np.testing.assert_array_equal(queries.max(axis=0), X[:70].max(axis=0).astype(np.float32))
 
 
-def test_very_many_anchors_meet_few_queries(untrained, curve):
+def test_very_many_points_and_anchors_make_no_more_pairs(untrained):
     rng = np.random.default_rng(0)
-    model = untrained(rng.normal(size=(5000, 3)), rng.normal(size=5000))
-    graph = Ensemble(fold(model, [np.arange(4000)], Inputs.scaled(model)), integers=False)
-    assert len(graph.calibration(model)["x"]) == 64
+    X = np.sort(rng.normal(size=(20000, 3)), axis=0)
+    model = untrained(X, rng.normal(size=20000))
+    folding = fold(model, [np.arange(4000)], Inputs.scaled(model))
+    queries = Ensemble(folding, integers=False).calibration(model)["x"]
+    pairs = BareTwin(folding, integers=False).calibration(model)
+    assert len(queries) == 64
+    for picked in (queries, *pairs.values()):
+        assert len(picked) <= 16384
+        # Not the first ones of a table in some order.
+        np.testing.assert_allclose(np.median(picked, axis=0), 0, atol=0.5)
+        np.testing.assert_array_equal(picked.max(axis=0), X.max(axis=0).astype(np.float32))
+
+
+def test_pairs_are_near_where_the_model_knows_no_others(untrained, curve):
+    model = untrained(*curve, pairs="neighbors", neighbors=3)
+    graph = BareTwin(fold(model, [np.arange(9)], Inputs.scaled(model)), integers=False)
+    first, second = map(model.scaling_.features, graph.calibration(model).values())
+    near = np.linalg.norm(first - second, axis=1)
+    anyone = np.linalg.norm(first - np.roll(second, 1, axis=0), axis=1)
+    assert np.median(near) < 0.4 * np.median(anyone)
 
 
 @pytest.mark.parametrize(
