@@ -13,12 +13,14 @@ import flatbuffers
 import numpy as np
 
 from twinedge.pack.contents import Array
+from twinedge.runtime.sealing import seal
 
 # The metadata's entry with names, ranges and scaling, as JSON.
 METADATA = b"twinedge"
 _SIGNATURE = b"serving_default"
 _ALIGNMENT = 16  # of weights in the file, as the format demands
 _RUNTIME = b"min_runtime_version"
+_SEAL = b"crc-32: "  # behind it a checksum; runtimes do not read on to here
 
 
 class Edge(NamedTuple):
@@ -71,7 +73,7 @@ def join(
     _describe(model, metadata)
     builder = _Builder(1 << 16)
     builder.Finish(model.Pack(builder), file_identifier=b"TFL3")
-    return bytes(builder.Output())
+    return seal(bytes(builder.Output()) + _SEAL)
 
 
 def _meaning(tensor: Any, edge: Edge) -> dict[str, Any]:

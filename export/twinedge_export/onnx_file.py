@@ -18,6 +18,7 @@ from onnx import helper, numpy_helper
 
 from twinedge.learn.twin import TwinRegressor
 from twinedge.pack.contents import Array
+from twinedge.runtime.sealing import seal
 from twinedge.runtime.silence import silence
 from twinedge_export.describing import check, describe
 from twinedge_export.folding import Inputs, fold
@@ -77,7 +78,16 @@ def onnx_model(
     helper.set_model_props(made, {METADATA: json.dumps(about, ensure_ascii=False)})
     made.doc_string = f"Twin regression, {shape}, {level}; made by twinedge"
     onnx.checker.check_model(made, full_check=True)
-    return bytes(made.SerializeToString(deterministic=True))
+    return seal(bytes(made.SerializeToString(deterministic=True)) + _seal())
+
+
+def _seal() -> bytes:
+    """One more entry of the metadata, whose value, the checksum, comes last."""
+    digits = "00000000"
+    model = onnx.ModelProto()
+    entry = model.metadata_props.add()
+    entry.key, entry.value = "crc32", digits
+    return bytes(model.SerializeToString()[: -len(digits)])
 
 
 def _quantised(model: onnx.ModelProto, core: list[str], queries: Tensors) -> onnx.ModelProto:

@@ -118,9 +118,9 @@ def test_both_int8_levels_have_the_same_kernels(files, shape):
 @pytest.mark.parametrize("level", LEVELS, ids=IDS)
 def test_metadata_say_how_to_use_the_file(files, level, shape):
     file = files[level, shape]
-    (entry,) = file.metadata_props
-    about = json.loads(entry.value)
-    assert entry.key == "twinedge"
+    entries = {one.key: one.value for one in file.metadata_props}
+    assert list(entries) == ["twinedge", "crc32"]
+    about = json.loads(entries["twinedge"])
     assert about["target"] == "Füllstand"
     assert (about["shape"], about["level"], about["twins"]) == (shape, level, 2)
     assert ("anchors" in about) == (shape == "ensemble")

@@ -9,6 +9,7 @@ from twinedge.errors import InputError
 from twinedge.pack.contents import Array
 from twinedge.runtime.device import Device, MissingPackageError
 from twinedge.runtime.file_device import device_of
+from twinedge.runtime.sealing import read_sealed
 from twinedge.runtime.silence import silence
 
 _ERRORS_ONLY = 3
@@ -26,6 +27,7 @@ class OnnxFile:
     runtime = "onnxruntime"
 
     def __init__(self, path: Path) -> None:
+        content = read_sealed(path)
         try:
             with silence():  # on some boards it complains about the processor
                 runtime = import_module("onnxruntime")
@@ -39,7 +41,7 @@ class OnnxFile:
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         try:
             self._session = runtime.InferenceSession(
-                path.read_bytes(), options, providers=["CPUExecutionProvider"]
+                content, options, providers=["CPUExecutionProvider"]
             )
             metadata = json.loads(
                 self._session.get_modelmeta().custom_metadata_map.get("twinedge", "")

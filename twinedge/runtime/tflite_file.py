@@ -13,6 +13,7 @@ from twinedge.pack.contents import Array
 from twinedge.runtime.device import Device, MissingPackageError
 from twinedge.runtime.file_device import device_of
 from twinedge.runtime.flatbuffer import metadata_entry
+from twinedge.runtime.sealing import read_sealed
 from twinedge.runtime.silence import silence
 
 # Where an interpreter may come from, the lightest first; named so that nothing here imports them.
@@ -33,7 +34,7 @@ class TfliteFile:
     """
 
     def __init__(self, path: Path) -> None:
-        content = path.read_bytes()
+        content = read_sealed(path)
         self.metadata = _metadata(path, content)
         make, self.runtime = _interpreter()
         try:
