@@ -88,7 +88,7 @@ clean: ## Remove .venv, builds and caches; keep runs/
 	@find . -name __pycache__ -prune -exec rm -rf {} +
 
 # The Python extension is compiled when the package is installed.
-NATIVE := setup.py $(wildcard twinedge/runtime/*.c firmware_ref/include/*.h firmware_ref/src/*.[ch] \
+NATIVE := $(wildcard setup.py twinedge/runtime/*.c firmware_ref/include/*.h firmware_ref/src/*.[ch] \
 	firmware_ref/src/kernels/*.[ch])
 
 # A stamp says that .venv is whole. It goes before pip starts and comes back when pip is done, so
