@@ -42,26 +42,8 @@ def onnx_model(
 ) -> bytes:
     """Make an ONNX file; its batch is free.
 
-    Parameters
-    ----------
-    model : TwinRegressor
-        Fitted.
-    rows : one array of int for each twin
-        Training rows that are its anchors.
-    shape : {"ensemble", "twin"}
-        ``ensemble`` takes ``x`` (n, f) and gives ``mean`` and ``spread`` (n,) over all anchors of
-        all twins; ``twin`` takes ``first`` and ``second`` (n, f) and gives the ``difference``
-        (n, twins), that of each twin in one order of the pair. In units of the target.
-    level : str
-        One of ``LEVELS``.
-    metadata : dict, optional
-        Names, units, ranges; stored in the file with what is needed to use it.
-
-    Raises
-    ------
-    InputError
-        Where the shape or level is unknown, anchors are not rows of the training points, or an
-        ensemble is wanted of a model that was trained on neighbours.
+    Parameters, names of inputs and outputs, and errors are those of ``tflite_model``, but all
+    levels take and give floats; ``level`` is one of ``LEVELS`` of this module.
     """
     check(model, shape, level, LEVELS)
     graph = SHAPES[shape](fold(model, rows, Inputs.scaled(model)), integers=False)
