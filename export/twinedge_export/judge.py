@@ -1,5 +1,6 @@
 """How far an exported file is from the float model it was made of."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -20,7 +21,9 @@ class Score(NamedTuple):
     """Errors of a file, in units of the target.
 
     ``cost`` is by which part the validation error exceeds that of the float model with the same
-    anchors, ``ratio_to_float`` the test of everything: against the float model with all anchors.
+    anchors, or will where it is not as lucky as here: rounding that moves the predictions without
+    regard to the error adds to it as independent noise does. ``ratio_to_float`` compares with the
+    float model with all anchors.
     """
 
     rmse_val: float
@@ -93,11 +96,13 @@ class Judge:
         if predicted.shape != self.same.shape or not np.isfinite(predicted).all():
             raise InputError("an exported file predicts what is not a number")
         rmse = _rmse(predicted, self.validation[1])
+        yardstick = max(self.same_rmse_val, self.least)
+        moved = _rmse(predicted, self.same) / yardstick
         return Score(
             rmse,
             _rmse(predict(self.test[0]), self.test[1]) if len(self.test[1]) else None,
             rmse / max(self.float_rmse_val, self.least),
-            rmse / max(self.same_rmse_val, self.least) - 1,
+            max(rmse / yardstick, math.hypot(1, moved)) - 1,
             float(np.abs(predicted - self.same).max()),
         )
 

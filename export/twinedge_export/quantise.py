@@ -14,6 +14,7 @@ from twinedge.pack.contents import Array, Pack
 from twinedge.pack.writer import shape_of
 from twinedge.runtime.reference import quantise as quantise_points
 from twinedge_export.curve import silu_curve
+from twinedge_export.folding import anchor_lists
 from twinedge_export.rounding import round_network
 
 WEIGHTS: dict[str, Any] = {"int8": np.int8, "int16": np.int16}
@@ -58,7 +59,9 @@ def quantise(
     """
     if weights not in WEIGHTS:
         raise InputError(f"weights={weights!r} is not one of {', '.join(WEIGHTS)}")
-    counts, chosen = _anchors(model, rows)
+    lists = anchor_lists(model, rows)
+    counts = np.array([len(mine) for mine in lists], np.uint16)
+    chosen = np.concatenate(lists)
     scaling, architecture = model.scaling_, model.architecture_
     scaled = scaling.features(model.anchor_X_)
     pairs = _calibration_pairs(model, scaled)
@@ -98,20 +101,6 @@ def quantise(
         anchors=quantise_points(pack, model.anchor_X_[chosen]),
         targets=_targets(pack, model.anchor_y_[chosen]),
     )
-
-
-def _anchors(model: TwinRegressor, rows: Sequence[Array] | Array) -> tuple[Array, Array]:
-    """How many anchors each twin has, and all their rows, twin by twin."""
-    twins, count = len(model.weights_), len(model.anchor_y_)
-    lists = [np.asarray(mine) for mine in rows]
-    if len(lists) != twins:
-        raise InputError(f"anchors for {len(lists)} twins, but the model has {twins}")
-    for mine in lists:
-        if mine.ndim != 1 or not len(mine) or not np.issubdtype(mine.dtype, np.integer):
-            raise InputError("each twin needs a list of row numbers that is not empty")
-        if mine.min() < 0 or mine.max() >= count:
-            raise InputError(f"anchors must be rows 0 to {count - 1} of the training points")
-    return np.array([len(mine) for mine in lists], np.uint16), np.concatenate(lists)
 
 
 def _trained_on_neighbors(model: TwinRegressor) -> bool:

@@ -38,6 +38,18 @@ def test_an_offset_shows_as_deviation_and_cost(judge, tiny_twin):
     assert score.cost > 1
 
 
+def test_a_lucky_deviation_costs_what_it_would_on_other_points(judge, tiny_twin, points):
+    y = points[0][1]
+
+    def closer(x):
+        """Half way from the prediction to the truth, which no rounding can know."""
+        return (tiny_twin.predict(x, anchors=ROWS) + y) / 2
+
+    lucky = Judge.of(tiny_twin, ROWS, 0, points[0], None).score(closer)
+    assert lucky.rmse_val < judge.same_rmse_val
+    assert lucky.cost == pytest.approx(np.hypot(1, 0.5) - 1)
+
+
 def test_without_test_points_there_is_no_test_error(tiny_twin, points):
     judge = Judge.of(tiny_twin, ROWS, 0, points[0], None)
     assert judge.float_rmse_test is None

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from twinedge.errors import InputError
 from twinedge.pack.check import LARGEST
 from twinedge.pack.contents import Array, Layer, Pack, Twin
 from twinedge.pack.layout import CURVE_FINE, CURVE_LENGTH
+from twinedge.runtime.device import check_queries
 
 _SPREAD = 1048575  # estimates further apart than this count as this far
 _BLOCK = 1 << 20  # numbers alive at a time in one array: 8 MB
@@ -46,16 +46,7 @@ def evaluate(pack: Pack, x: Any) -> Estimates:
 
 def quantise(pack: Pack, x: Any) -> Array:
     """Bring queries ``(n, f)`` to the integers the networks take, int16 ``(n, f)``."""
-    try:
-        x = np.asarray(x)
-    except ValueError as error:  # lists of different lengths
-        raise InputError(f"queries must have {pack.features} features each") from error
-    if x.ndim != 2 or x.shape[1] != pack.features:
-        raise InputError(f"queries must have {pack.features} features, not shape {x.shape}")
-    if x.dtype.kind not in "biuf":
-        raise InputError(f"queries must be numbers, not {x.dtype}")
-    if np.isnan(x).any():
-        raise InputError("a query has a feature that is not a number")
+    x = check_queries(x, pack.features)
     with np.errstate(over="ignore"):  # infinity is as good as any number beyond the range
         t = (x.astype(np.float32) - pack.x_offset) * pack.x_gain
     t = np.clip(t, -LARGEST, LARGEST)
