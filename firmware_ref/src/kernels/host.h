@@ -1,0 +1,48 @@
+/* The kernels of processors that run an operating system, and the choice among them at run time.
+ * Compiled with -DTWIN_HOST, a model takes the fastest. */
+
+#ifndef TWIN_KERNELS_HOST_H
+#define TWIN_KERNELS_HOST_H
+
+#include "../twin_kernel.h"
+
+/* They are written for gcc and clang, and take pairs in eights. */
+#if defined(TWIN_HOST) && defined(__GNUC__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ &&        \
+    TWIN_BLOCK % 8 == 0 && TWIN_BLOCK <= 120 && TWIN_PARTIAL
+#if defined(__aarch64__)
+#define TWIN_HOST_ARM 1
+#elif defined(__x86_64__)
+#define TWIN_HOST_X86 1
+#endif
+#endif
+
+/* For loops over eight outputs whose sums are to stay in registers. */
+#if defined(__clang__)
+#define EIGHT_TIMES _Pragma("unroll") for (r = 0; r < 8; r++)
+#else
+#define EIGHT_TIMES _Pragma("GCC unroll 8") for (r = 0; r < 8; r++)
+#endif
+
+/* Bytes of the activations of eight columns (eights.h). */
+#define EIGHT_SIZE(activations) (16 * (size_t)twin_align(activations, 4))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if TWIN_HOST_ARM
+extern const twin_kernel twin_kernel_neon;
+extern const twin_kernel twin_kernel_neon_dot;
+#elif TWIN_HOST_X86
+extern const twin_kernel twin_kernel_avx2;
+#endif
+
+/* Kernel `number` of those that this processor has for the model, the fastest first, and its name;
+ * NULL behind the last. */
+const twin_kernel *twin_host_kernel(const twin_model *model, unsigned number, const char **name);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,118 @@
+/* 64-bit Arm, as all Raspberry Pis from the 3 on are: SMLAL multiplies four activations with one
+ * weight. In an eight, the activations of each output lie side by side. */
+
+#include "host.h"
+
+#if TWIN_HOST_ARM
+
+#include "neon.h"
+
+typedef struct rows {
+    twin_flash row[8];
+    unsigned wide;
+} rows;
+
+INLINE void take_rows(rows *eight, const twin_layer *layer, twin_flash weights,
+                      const uint32_t *numbers) {
+    unsigned r;
+    EIGHT_TIMES eight->row[r] = weights + numbers[r] * layer->row;
+    eight->wide = layer->wide;
+}
+
+INLINE void take_start(int32_t *start, const twin_layer *layer, const rows *eight,
+                       const uint32_t *numbers) {
+    unsigned r;
+    (void)eight;
+    EIGHT_TIMES start[r] = twin_i32(layer->bias + 4 * numbers[r]);
+}
+
+/* Eight weights of a row; behind the last row there is more to read than that. */
+INLINE int16x8_t weights_at(twin_flash row, uint32_t i, unsigned wide) {
+    if (wide)
+        return vld1q_s16((const int16_t *)(const void *)(row + 2 * i));
+    return vmovl_s8(vld1_s8((const int8_t *)(row + i)));
+}
+
+#define INPUT(k)                                                                                   \
+    {                                                                                              \
+        int16x8_t x = vld1q_s16(h + 8 * (i + (k)));                                                \
+        EIGHT_TIMES {                                                                              \
+            sum[r].low = vmlal_laneq_s16(sum[r].low, vget_low_s16(x), w[r], k);                    \
+            sum[r].high = vmlal_high_laneq_s16(sum[r].high, x, w[r], k);                           \
+        }                                                                                          \
+    }
+
+INLINE void add_inputs(sums *sum, const rows *eight, uint32_t inputs, const int16_t *h,
+                       unsigned wide) {
+    uint32_t i;
+    unsigned r;
+    for (i = 0; i < inputs; i += 8) {
+        int16x8_t w[8];
+        EIGHT_TIMES w[r] = weights_at(eight->row[r], i, wide);
+        INPUT(0)
+        INPUT(1)
+        INPUT(2)
+        INPUT(3)
+        if (i + 4 >= inputs)
+            break;
+        INPUT(4)
+        INPUT(5)
+        INPUT(6)
+        INPUT(7)
+    }
+}
+
+INLINE void sum_inputs(sums *sum, const int32_t *start, const rows *eight, uint32_t inputs,
+                       const uint8_t *from) {
+    const int16_t *h = (const int16_t *)(const void *)from;
+    unsigned r;
+    EIGHT_TIMES sum[r] = set(start[r]);
+    if (eight->wide)
+        add_inputs(sum, eight, inputs, h, 1);
+    else
+        add_inputs(sum, eight, inputs, h, 0);
+}
+
+INLINE void store(uint8_t *to, unsigned outputs, uint32_t first, const activations *h) {
+    unsigned r;
+    EIGHT_TIMES if (r < 4 || first + 4 < outputs)
+        vst1q_s16((int16_t *)(void *)to + 8 * (first + r), h[r]);
+}
+
+INLINE void turn(uint8_t *to, unsigned inputs, const twin_flash *anchor) {
+    int16_t *out = (int16_t *)(void *)to;
+    unsigned i, r;
+    for (i = 0; i < twin_align(inputs, 4); i++)
+        EIGHT_TIMES out[8 * i + r] = twin_i16(anchor[r] + 2 * i);
+}
+
+#include "eights.h"
+
+static void neon_first(const twin_layer *layer, const twin_pairs *pairs, void *out,
+                       int32_t *difference) {
+    if (layer->silu)
+        first_layer(layer, pairs, out, difference, 1);
+    else
+        first_layer(layer, pairs, out, difference, 0);
+}
+
+static void neon_further(const twin_layer *layer, const void *in, void *out, int32_t *difference) {
+    if (layer->silu)
+        further_layer(layer, in, out, difference, 1);
+    else
+        further_layer(layer, in, out, difference, 0);
+}
+
+const twin_kernel twin_kernel_neon = {
+    PAIRS,         /* pairs */
+    4,             /* unit */
+    16,            /* align */
+    8,             /* partial_bytes */
+    4 * PAIRS + 4, /* block_bytes: four times 4 make the header */
+    plain_query,   /* query */
+    neon_first,    /* first */
+    neon_further,  /* further */
+    2 * PAIRS,     /* room_bytes */
+};
+
+#endif

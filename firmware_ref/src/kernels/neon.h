@@ -1,0 +1,121 @@
+/* What the kernels for 64-bit Arm have in common: sums of eight columns, and the way from there to
+ * activations. */
+
+#ifndef TWIN_KERNELS_NEON_H
+#define TWIN_KERNELS_NEON_H
+
+#define PAIRS       TWIN_BLOCK
+#define PLACE(i, c) 0 /* nothing is stored in the plain way */
+
+#include "plain.h"
+#include <arm_neon.h>
+#include <string.h>
+
+typedef struct sums {
+    int32x4_t low, high;
+} sums;
+
+typedef int16x8_t activations;
+
+INLINE sums set(int32_t a) {
+    sums all = {vdupq_n_s32(a), vdupq_n_s32(a)};
+    return all;
+}
+
+INLINE sums load(const int32_t *from) {
+    sums all = {vld1q_s32(from), vld1q_s32(from + 4)};
+    return all;
+}
+
+INLINE void keep(int32_t *to, sums a) {
+    vst1q_s32(to, a.low);
+    vst1q_s32(to + 4, a.high);
+}
+
+INLINE sums add(sums a, sums b) {
+    sums all = {vaddq_s32(a.low, b.low), vaddq_s32(a.high, b.high)};
+    return all;
+}
+
+INLINE sums subtract(sums a, sums b) {
+    sums all = {vsubq_s32(a.low, b.low), vsubq_s32(a.high, b.high)};
+    return all;
+}
+
+INLINE sums fold(sums a, activations h, int16_t weight) {
+    sums all = {vmlal_n_s16(a.low, vget_low_s16(h), weight), vmlal_high_n_s16(a.high, h, weight)};
+    return all;
+}
+
+/* What the outputs of a layer share on their way from sums to activations. Shifts to the left by
+ * what is negative go to the right. */
+typedef struct way {
+    twin_flash curve;
+    int32x4_t left;
+    int16x8_t fine, coarse, round;
+    uint16x8_t far;
+} way;
+
+INLINE way way_of(const twin_layer *layer) {
+    int b = layer->fraction;
+    way how;
+    how.curve = layer->curve;
+    how.left = vdupq_n_s32(-(int32_t)layer->shift);
+    how.fine = vdupq_n_s16((int16_t)(5 - b));
+    how.coarse = vdupq_n_s16((int16_t)(3 - b));
+    how.round = vdupq_n_s16((int16_t)(b - 15));
+    how.far = vdupq_n_u16((uint16_t)(b < 13 ? 4 << b : UINT16_MAX)); /* nothing is beyond 4 << 13 */
+    return how;
+}
+
+/* Entries k and k + 1 of the curve, the second in the upper half. */
+INLINE uint32_t two_of_curve(twin_flash curve, uint32_t k) {
+    uint32_t two;
+    __builtin_memcpy(&two, curve + 2 * k, sizeof two);
+    return two;
+}
+
+INLINE int16x8x2_t look_up(twin_flash curve, uint16x8_t k) {
+    uint32x4_t low = vdupq_n_u32(0), high = low;
+    low = vsetq_lane_u32(two_of_curve(curve, vgetq_lane_u16(k, 0)), low, 0);
+    low = vsetq_lane_u32(two_of_curve(curve, vgetq_lane_u16(k, 1)), low, 1);
+    low = vsetq_lane_u32(two_of_curve(curve, vgetq_lane_u16(k, 2)), low, 2);
+    low = vsetq_lane_u32(two_of_curve(curve, vgetq_lane_u16(k, 3)), low, 3);
+    high = vsetq_lane_u32(two_of_curve(curve, vgetq_lane_u16(k, 4)), high, 0);
+    high = vsetq_lane_u32(two_of_curve(curve, vgetq_lane_u16(k, 5)), high, 1);
+    high = vsetq_lane_u32(two_of_curve(curve, vgetq_lane_u16(k, 6)), high, 2);
+    high = vsetq_lane_u32(two_of_curve(curve, vgetq_lane_u16(k, 7)), high, 3);
+    return vuzpq_s16(vreinterpretq_s16_u32(low), vreinterpretq_s16_u32(high));
+}
+
+/* twin_bump for eight. */
+INLINE int16x8_t bump(const way *how, uint16x8_t a) {
+    uint16x8_t far = vcgeq_u16(a, how->far), r = vsubq_u16(a, vandq_u16(far, how->far));
+    int16x8_t left = vbslq_s16(far, how->coarse, how->fine), step, g;
+    uint16x8_t whole = vshlq_u16(r, left), last = vdupq_n_u16(191);
+    uint16x8_t k = vaddq_u16(whole, vandq_u16(far, vdupq_n_u16(128)));
+    int16x8_t rest = vreinterpretq_s16_u16(vsubq_u16(r, vshlq_u16(whole, vnegq_s16(left))));
+    int16x8x2_t ends = look_up(how->curve, vminq_u16(k, last));
+    int32x4_t low, high;
+    step = vsubq_s16(ends.val[1], ends.val[0]);
+    low = vmull_s16(vget_low_s16(step), vget_low_s16(rest));
+    high = vmull_high_s16(step, rest);
+    low = vshlq_s32(low, vmovl_s16(vget_low_s16(left)));
+    high = vshlq_s32(high, vmovl_high_s16(left));
+    g = vaddq_s16(ends.val[0], vmovn_high_s32(vmovn_s32(low), high));
+    return vandq_s16(vrshlq_s16(g, how->round), vreinterpretq_s16_u16(vcleq_u16(k, last)));
+}
+
+/* SQDMULH doubles a product and keeps its upper half, which is mulw with a multiplier shifted by
+ * 15; SRSHL rounds as rsh does; SQXTN saturates, to -32768 what SQABS then makes 32767. */
+INLINE activations activate(const way *how, sums sum, int32_t multiplier, int silu) {
+    int32x4_t m = vdupq_n_s32(multiplier * 32768);
+    int32x4_t low = vrshlq_s32(vqdmulhq_s32(sum.low, m), how->left);
+    int32x4_t high = vrshlq_s32(vqdmulhq_s32(sum.high, m), how->left);
+    int16x8_t z = vqmovn_high_s32(vqmovn_s32(low), high), h = vmaxq_s16(z, vdupq_n_s16(0));
+    if (silu)
+        h = vsubq_s16(h, bump(how, vreinterpretq_u16_s16(vqabsq_s16(z))));
+    return h;
+}
+
+#endif

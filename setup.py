@@ -1,0 +1,61 @@
+"""What pyproject.toml cannot say: the C extension, and the C sources that travel with a wheel."""
+
+import shutil
+import sys
+import sysconfig
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
+
+FIRMWARE = "firmware_ref"
+CORE = ("check", "crc", "edge", "nearest", "open", "predict", "text")
+KERNELS = ("choose_host", "kernel_portable", "kernel_neon", "kernel_neon_dot", "kernel_avx2")
+
+# One extension serves every Python from 3.11 on, where buffers entered the limited API.
+LIMITED = sys.version_info >= (3, 11) and not sysconfig.get_config_var("Py_GIL_DISABLED")
+
+
+class BuildPy(build_py):
+    """Puts the C runtime into the wheel, from where exports take it; a checkout has its own."""
+
+    def run(self) -> None:
+        """Copy packages, then the C runtime."""
+        super().run()
+        if not self.editable_mode:
+            for part in ("include", "src"):
+                home = Path(self.build_lib, "twinedge_export", FIRMWARE, part)
+                shutil.rmtree(home, ignore_errors=True)
+                shutil.copytree(Path(FIRMWARE, part), home)
+
+
+class BuildExt(build_ext):
+    """Compiles for speed and for the same bits everywhere, and for any processor of its kind."""
+
+    def build_extension(self, ext: Extension) -> None:
+        """Compile with the options of this compiler."""
+        if self.compiler.compiler_type != "msvc":
+            ext.extra_compile_args = ["-O3", "-ffp-contract=off", "-fvisibility=hidden"]
+        super().build_extension(ext)
+
+
+native = Extension(
+    "twinedge.runtime._native",
+    sources=[
+        "twinedge/runtime/_native.c",
+        *(f"{FIRMWARE}/src/twin_{name}.c" for name in CORE),
+        *(f"{FIRMWARE}/src/kernels/{name}.c" for name in KERNELS),
+    ],
+    include_dirs=[f"{FIRMWARE}/include", f"{FIRMWARE}/src"],
+    define_macros=[("TWIN_HOST", "1"), *([("Py_LIMITED_API", "0x030B0000")] if LIMITED else [])],
+    py_limited_api=LIMITED,
+    optional=True,  # without a compiler, numpy serves
+)
+
+setup(
+    ext_modules=[native],
+    cmdclass={"build_py": BuildPy, "build_ext": BuildExt},
+    exclude_package_data={"twinedge.runtime": ["*.c"]},
+    options={"bdist_wheel": {"py_limited_api": "cp311"}} if LIMITED else {},
+)

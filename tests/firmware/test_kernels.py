@@ -1,0 +1,253 @@
+"""The kernels of hosts give the bits of the reference, each of them, wherever it can run."""
+
+import ctypes
+import platform
+
+import numpy as np
+import pytest
+
+from twinedge.pack import write_pack
+from twinedge.runtime import reference
+
+HERE = {"aarch64": ("neon_dot", "neon"), "x86_64": ("avx2",)}.get(platform.machine(), ())
+
+# Machine, and processor to run as, with the kernels that it must offer for 8-bit weights, the
+# fastest first. Of these the emulators have all; see test_foreign.py for the compilers.
+PROCESSORS = {
+    "cortex-a53": ("aarch64", ("neon", "portable")),  # Raspberry Pi 3
+    "cortex-a72": ("aarch64", ("neon", "portable")),  # 4
+    "max,sve=off": ("aarch64", ("neon_dot", "neon", "portable")),  # 5
+    "qemu64": ("x86_64", ("portable",)),
+    "max": ("x86_64", ("avx2", "portable")),
+}
+TRIPLETS = {"aarch64": "aarch64-linux-gnu", "x86_64": "x86_64-linux-gnu"}
+
+OFFERS = """
+#include "kernels/host.h"
+#include <stdio.h>
+int main(int count, char **words) {
+    twin_model model;
+    const char *name;
+    unsigned number;
+    model.wide = count > 1;
+    for (number = 0; twin_host_kernel(&model, number, &name); number++)
+        puts(name);
+    return twin_host_kernel(&model, number + 1, &name) || words == 0;
+}
+"""
+
+
+def options_for(native, kernel):
+    """Options with which a model takes this kernel; it takes any weights but has a deputy."""
+    host = native.FIRMWARE / "src" / "kernels" / "host.h"
+    expression = f"&twin_kernel_{kernel}"
+    if kernel == "neon_dot":
+        expression = f"(model->wide?&twin_kernel_neon:{expression})"
+    return "-DTWIN_HOST", f"-include{host}", f"-DTWIN_KERNEL={expression}"
+
+
+def cross(machine):
+    """Compiler and emulator for a machine: of its own where this is another."""
+    triplet = TRIPLETS[machine]
+    if machine == platform.machine():
+        return "gcc", (f"qemu-{machine}", "-L", "/")
+    return f"{triplet}-gcc", (f"qemu-{machine}", "-L", f"/usr/{triplet}")
+
+
+@pytest.fixture(scope="module")
+def library(native, tmp_path_factory):
+    path = tmp_path_factory.mktemp("kernels") / "libtwin.so"
+    options = ("-O2", "-fPIC", "-shared", "-DTWIN_HOST", *native.EXTRA_OPTIONS)
+    return native.load(native.compile_c(path, *options))
+
+
+@pytest.fixture(scope="module")
+def open_with(native, library):
+    """Open a pack with a kernel: ``open_with(pack, name)``."""
+
+    def open_with(pack, kernel):
+        opened = native.Native(library, write_pack(pack))
+        assert opened.status == "ok"
+        symbol = ctypes.c_char.in_dll(library, f"twin_kernel_{kernel}")
+        opened.model.kernel = ctypes.addressof(symbol)
+        opened.fit_scratch()
+        return opened
+
+    return open_with
+
+
+@pytest.fixture(scope="module")
+def replay(make_replay):
+    return make_replay(20)
+
+
+def assert_same_bits(opened, pack, x):
+    expected = reference.evaluate(pack, x)
+    mean, spread, members = opened.predict(x)
+    np.testing.assert_array_equal(members, expected.members)
+    np.testing.assert_array_equal(mean.view(np.uint32), expected.mean.view(np.uint32))
+    np.testing.assert_array_equal(spread.view(np.uint32), expected.spread.view(np.uint32))
+
+
+def types_of(kernel):
+    return [np.int8] if kernel == "neon_dot" else [np.int8, np.int16]
+
+
+def test_this_machine_has_kernels_of_its_own():
+    assert HERE, f"no kernel for {platform.machine()}: say so in the docs, and here"
+
+
+@pytest.mark.parametrize("kernel", HERE)
+@pytest.mark.parametrize("seed", range(6))
+def test_random_packs(open_with, packs, cases, kernel, seed):
+    rng = np.random.default_rng([31, seed])
+    for number in range(25):
+        dtype = types_of(kernel)[rng.integers(len(types_of(kernel)))]
+        pack = packs.random_pack(rng, dtype=dtype)
+        assert_same_bits(open_with(pack, kernel), pack, cases.queries(pack, 20, number))
+
+
+@pytest.mark.parametrize("kernel", HERE)
+@pytest.mark.parametrize("activation", ["relu", "silu"])
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 5, 7, 8, 9, 12, 13, 16, 17, 31, 33, 127, 130, 300])
+def test_odd_widths(open_with, packs, cases, kernel, activation, width):
+    rng = np.random.default_rng([32, width])
+    for dtype in types_of(kernel):
+        for hidden in ((width,), (width, 9), (11, width), (5, width, 6)):
+            pack = packs.random_pack(
+                rng,
+                features=int(rng.integers(1, 40)),
+                hidden=hidden,
+                activation=activation,
+                dtype=dtype,
+                counts=[int(rng.integers(1, 34))],
+                neighbors=0,
+            )
+            assert_same_bits(open_with(pack, kernel), pack, cases.queries(pack, 12, width))
+
+
+@pytest.mark.parametrize("kernel", HERE)
+@pytest.mark.parametrize("count", [1, 7, 8, 9, 15, 16, 17, 24, 31, 32, 33, 40, 63, 65])
+def test_any_number_of_anchors(open_with, packs, cases, kernel, count):
+    rng = np.random.default_rng([33, count])
+    pack = packs.random_pack(
+        rng, features=3, hidden=(20, 9), dtype=np.int8, counts=[count, 2], neighbors=0
+    )
+    assert_same_bits(open_with(pack, kernel), pack, cases.queries(pack, 12))
+
+
+@pytest.mark.parametrize("kernel", HERE)
+@pytest.mark.parametrize("weights", ["lowest", "highest"])
+@pytest.mark.parametrize("activation", ["relu", "silu"])
+def test_the_most_that_may_be(open_with, packs, cases, kernel, weights, activation):
+    rng = np.random.default_rng(34)
+    for dtype in types_of(kernel):
+        for features, hidden in ((33, (64, 64)), (1, (1,)), (250, (128,)), (12, (6, 5))):
+            pack = packs.random_pack(
+                rng,
+                features=features,
+                hidden=hidden,
+                activation=activation,
+                dtype=dtype,
+                weights=weights,
+                counts=[9],
+                neighbors=0,
+            )
+            # Every sum at its largest: all features far out, in the directions of the weights too.
+            pack.anchors[::2] = np.where(np.arange(features) % 2, 32767, -32767)
+            pack.anchors[1::2] = np.sign(pack.anchors[1::2]) * 32767
+            assert_same_bits(open_with(pack, kernel), pack, cases.queries(pack, 40))
+
+
+@pytest.mark.parametrize("kernel", HERE)
+def test_the_largest_layers(open_with, packs, cases, kernel):
+    for dtype in types_of(kernel):
+        for features, hidden in ((1024, (3,)), (2, (1024, 1)), (1, (1, 1024)), (1021, (130, 5))):
+            pack = packs.random_pack(
+                np.random.default_rng(35),
+                features=features,
+                hidden=hidden,
+                dtype=dtype,
+                counts=[9],
+                neighbors=0,
+            )
+            assert_same_bits(open_with(pack, kernel), pack, cases.queries(pack, 12))
+
+
+@pytest.mark.parametrize("kernel", HERE)
+@pytest.mark.parametrize("fraction", range(5, 16))
+def test_every_place_on_the_curve(open_with, packs, kernel, fraction):
+    rng = np.random.default_rng([36, fraction])
+    for dtype in types_of(kernel):
+        pack = packs.random_pack(
+            rng, features=1, hidden=(1,), activation="silu", dtype=dtype, counts=[1], neighbors=0
+        )
+        layer = pack.twins[0].layers[0]
+        object.__setattr__(layer, "fraction", fraction)
+        object.__setattr__(layer, "shift", 0)
+        layer.kernel[:], layer.bias[:], layer.multiplier[:] = [[2, 0]], 0, 32767  # z = q
+        q = np.unique([*range(-600, 600), *rng.integers(-32767, 32768, 600), -32767, 32767])
+        *_, members = open_with(pack, kernel).predict_raw(q[:, None])
+        expected = reference.evaluate_raw(pack, q[:, None].astype(np.int16))
+        np.testing.assert_array_equal(members, expected.members)
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("level", ["-O0", "-O3"])
+@pytest.mark.parametrize("kernel", HERE)
+def test_compilers_and_levels(replay, native, kernel, compiler, level):
+    program = replay.build(level, *options_for(native, kernel), compiler=compiler)
+    wrong, total = replay.mismatches(program)
+    assert wrong == 0
+    assert total > 5_000
+
+
+@pytest.mark.parametrize("kernel", HERE)
+def test_nothing_is_touched_that_is_not_theirs(replay, native, kernel):
+    watch = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+    wrong, _ = replay.mismatches(replay.build("-O0", *watch, *options_for(native, kernel)))
+    assert wrong == 0
+
+
+@pytest.mark.parametrize("machine", TRIPLETS)
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_no_warning(native, machine, compiler):
+    kernels = [path for path in native.SOURCES if path.parent.name == "kernels"]
+    options = (*native.WARNINGS, *native.INCLUDES, "-DTWIN_HOST", "-fsyntax-only", *kernels)
+    if machine == platform.machine():
+        assert native.run(compiler, "-std=c99", *options) == ""
+        assert native.run(compiler, "-std=c++17", "-x", "c++", *options) == ""
+    elif compiler == "gcc":
+        assert native.run(f"{TRIPLETS[machine]}-gcc", "-std=c99", *options) == ""
+    else:
+        there = (f"--target={TRIPLETS[machine]}", f"-I/usr/{TRIPLETS[machine]}/include")
+        assert native.run("clang", "-std=c99", *there, *options) == ""
+
+
+def test_clang_tidy_is_content(native):
+    kernels = [path for path in native.SOURCES if path.parent.name == "kernels"]
+    native.run("clang-tidy", "--quiet", *kernels, "--", "-std=c99", "-DTWIN_HOST", *native.INCLUDES)
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_processors_get_the_kernels_they_can_run(replay, native, tmp_path, processor):
+    machine, offered = PROCESSORS[processor]
+    compiler, emulator = cross(machine)
+    run = (emulator[0], "-cpu", processor, *emulator[1:])
+    source = tmp_path / "offers.c"
+    source.write_text(OFFERS)
+    offers = native.compile_c(
+        tmp_path / "offers",
+        "-DTWIN_HOST",
+        compiler=compiler,
+        sources=[*native.SOURCES, source],
+    )
+    assert tuple(native.run(*run, offers).split()) == offered
+    wide = tuple(native.run(*run, offers, "wide").split())
+    assert wide == tuple(name for name in offered if name != "neon_dot")
+
+    chosen = "-DTWIN_KERNEL=twin_host_kernel(model,0,0)"
+    options = (*options_for(native, "portable")[:2], chosen)
+    wrong, total = replay.mismatches(replay.build("-O2", *options, compiler=compiler), *run)
+    assert wrong == 0
+    assert total > 5_000

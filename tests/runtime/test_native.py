@@ -1,0 +1,322 @@
+"""The C runtime in Python: the bits of the reference, whatever goes in, and no harm from misuse."""
+
+import gc
+import runpy
+import signal
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from twinedge.errors import InputError
+from twinedge.pack import PackError, read_pack, write_pack
+from twinedge.runtime import native, reference
+from twinedge.runtime.device import MissingPackageError
+from twinedge.runtime.native import Native
+
+TESTS = Path(__file__).parents[1]
+CASES = runpy.run_path(str(TESTS / "firmware" / "cases.py"))
+GOLDEN = runpy.run_path(str(TESTS / "golden" / "vectors.py"))
+VECTORS = {case.name: case for case in GOLDEN["load"]()}
+
+
+@pytest.fixture(scope="module")
+def packs():
+    return runpy.run_path(str(TESTS / "pack" / "random_packs.py"))
+
+
+@pytest.fixture
+def small(random_pack):
+    """A pack with 3 features, and the bytes of its file."""
+    pack = random_pack(
+        np.random.default_rng(41),
+        features=3,
+        hidden=(12, 9),
+        activation="relu",
+        counts=[5, 6],
+        neighbors=0,
+        weights="normal",
+    )
+    data = write_pack(pack)
+    return read_pack(data), data
+
+
+@pytest.fixture
+def device(small, tmp_path):
+    path = tmp_path / "model.twin"
+    path.write_bytes(small[1])
+    return native.open_file(path)
+
+
+def queries(pack, count, seed=0):
+    return CASES["queries"](pack, count, seed)
+
+
+def assert_same(found, expected):
+    for name, one, other in zip(expected._fields, found, expected, strict=True):
+        assert one.dtype == other.dtype, name
+        np.testing.assert_array_equal(one.view(np.uint32), other.view(np.uint32), err_msg=name)
+
+
+def test_the_c_runtime_was_compiled():
+    # Here there is a compiler; everything below is about what it made.
+    assert native._native is not None, "pip install -e . did not compile twinedge.runtime._native"
+
+
+@pytest.mark.parametrize("name", CASES["SHAPES"])
+def test_all_kinds_of_packs(packs, name):
+    class Packs:
+        random_pack = staticmethod(packs["random_pack"])
+
+    pack = CASES["draw"](Packs, name)
+    opened = Native(write_pack(pack), pack)
+    x = queries(pack, 200 if name in CASES["LARGE"] else 1000)
+    expected = reference.evaluate(pack, x)
+    assert_same(opened.evaluate(x), expected)
+    mean, spread = opened.predict_with_spread(x)
+    np.testing.assert_array_equal(mean.view(np.uint32), expected.mean.view(np.uint32))
+    np.testing.assert_array_equal(spread.view(np.uint32), expected.spread.view(np.uint32))
+
+
+@pytest.mark.parametrize("case", VECTORS.values(), ids=VECTORS)
+def test_every_kernel_gives_the_golden_bits(case):
+    pack = read_pack(case.pack)
+    names = Native(case.pack, pack).kernels
+    assert names[-1] == "portable"
+    for kernel in names:
+        opened = Native(case.pack, pack, kernel)
+        assert opened.kernel == kernel
+        found = opened.evaluate(case.queries)
+        np.testing.assert_array_equal(found.mean.view(np.uint32), case.mean)
+        np.testing.assert_array_equal(found.spread.view(np.uint32), case.spread)
+        np.testing.assert_array_equal(found.raw_mean, case.raw_mean)
+        np.testing.assert_array_equal(found.raw_spread, case.raw_spread)
+        assert GOLDEN["digest"](found.members) == case.members_sha256
+
+
+def test_the_fastest_kernel_is_taken(small):
+    pack, data = small
+    assert Native(data, pack).kernel == Native(data, pack).kernels[0]
+    with pytest.raises(InputError, match="no kernel 'mmx' for this pack on this processor"):
+        Native(data, pack, "mmx")
+
+
+@pytest.mark.parametrize("neighbors", [1, 2, 5, 6, 4096, 10**6])
+def test_neighbours_can_be_told(small, device, neighbors):
+    pack, _ = small
+    x = queries(pack, 30)
+    expected = reference.evaluate(replace(pack, neighbors=min(neighbors, 4096)), x)
+    mean, spread = device.predict(x, return_std=True, neighbors=neighbors)
+    np.testing.assert_array_equal(mean, expected.mean)
+    np.testing.assert_array_equal(spread, expected.spread)
+    np.testing.assert_array_equal(device.predict(x[:1], neighbors=neighbors), expected.mean[:1])
+    members = expected.members.astype(np.float32) * pack.y_gain + pack.y_offset
+    np.testing.assert_array_equal(device.members(x, neighbors=neighbors), members)
+
+
+def test_one_query_gives_what_it_gives_among_others(small, device):
+    pack, _ = small
+    x = queries(pack, 600)
+    expected = reference.evaluate(pack, x)
+    np.testing.assert_array_equal(device.predict(x), expected.mean)
+    for row in range(0, 600, 7):
+        mean, spread = device.predict(x[row : row + 1], return_std=True)
+        assert mean == expected.mean[row]
+        assert spread == expected.spread[row]
+    members = expected.members.astype(np.float32) * pack.y_gain + pack.y_offset
+    np.testing.assert_array_equal(device.members(x), members)
+    assert device.predict(x[:0]).shape == (0,)
+    assert device.members(x[:0]).shape == (0, pack.members)
+
+
+def test_numbers_of_any_kind_are_taken(small, device):
+    pack, _ = small
+    x = np.rint(queries(pack, 40)[:20].clip(-30000, 30000))
+    expected = reference.evaluate(pack, x).mean
+    kinds = [np.float32, np.float64, ">f4", ">f8", np.float16, np.int16, np.int64, np.longdouble]
+    for kind in kinds:
+        of_kind = reference.evaluate(pack, x.astype(kind)).mean
+        np.testing.assert_array_equal(device.predict(x.astype(kind)), of_kind)
+    doubled = np.repeat(np.repeat(x, 2, axis=0), 2, axis=1)
+    for view in (np.asfortranarray(x), doubled[::2, ::2], x[::-1][::-1], x.tolist()):
+        np.testing.assert_array_equal(device.predict(view), expected)
+    np.testing.assert_array_equal(device.predict(x[::-1]), expected[::-1])
+    read_only = x.copy()
+    read_only.flags.writeable = False
+    np.testing.assert_array_equal(device.predict(read_only), expected)
+
+
+def test_a_double_is_rounded_once(small, device):
+    # Integers of 64 bits that a detour over double would round twice.
+    pack, _ = small
+    whole = np.array([[2**24 + 1, 2**54 + 2**30 + 1, -(2**60) - 2**36 - 1]])
+    np.testing.assert_array_equal(device.predict(whole), reference.evaluate(pack, whole).mean)
+
+
+@pytest.mark.parametrize("row", [0, 1, 255, 256, 700])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_what_is_not_a_number_is_refused(small, device, row, kind):
+    pack, _ = small
+    x = np.zeros((701, pack.features), kind)
+    x[row, 1] = np.nan
+    for bad in (x, x[row : row + 1]):
+        with pytest.raises(InputError, match="a query has a feature that is not a number"):
+            device.predict(bad)
+    x[row, 1] = 0
+    assert np.isfinite(device.predict(x)).all()
+
+
+def test_the_pack_stays_as_long_as_the_model(small):
+    pack, data = small
+    data = bytearray(data)
+    opened = Native(data, pack)
+    with pytest.raises(BufferError):  # it is used where it lies
+        data.append(0)
+    before = opened.evaluate(queries(pack, 20))
+    del opened
+    gc.collect()
+    data.append(0)
+    del data[-1]
+    opened = Native(bytes(data), pack)
+    del data
+    gc.collect()
+    assert_same(opened.evaluate(queries(pack, 20)), before)
+
+
+def test_nothing_is_leaked(small):
+    pack, data = small
+    x, bad = queries(pack, 20), np.full((2, 3), np.nan)
+    held = sys.getrefcount(data)
+    for _ in range(50):
+        opened = Native(data, pack)
+        opened.predict_with_spread(x)
+        with pytest.raises(InputError):
+            opened.predict_with_spread(bad)
+        with pytest.raises(InputError):
+            Native(data, pack, "none")
+        with pytest.raises(PackError):
+            Native(data[:-1], pack)
+    del opened
+    gc.collect()
+    assert sys.getrefcount(data) == held
+
+
+@pytest.mark.parametrize("place", [0, 4, 8, 20, 60, 200, -1])
+def test_a_damaged_pack_is_refused_as_the_reader_refuses_it(small, place):
+    pack, data = small
+    damaged = bytearray(data)
+    damaged[place] ^= 0x81
+    with pytest.raises(PackError) as by_reader:
+        read_pack(bytes(damaged))
+    with pytest.raises(PackError) as by_c:
+        Native(bytes(damaged), pack)
+    assert by_c.value.reason is by_reader.value.reason
+
+
+def test_a_file_that_is_refused_is_named(small, tmp_path):
+    path = tmp_path / "cut.twin"
+    path.write_bytes(small[1][:-16])
+    with pytest.raises(PackError, match=r"cut\.twin: "):
+        native.open_file(path)
+
+
+def test_buffers_that_do_not_fit_are_refused(small):
+    _, data = small
+    model = native._native.Model(data)
+    x, out, members = np.zeros((4, 3)), np.zeros(4, np.float32), np.zeros((4, 11), np.int32)
+    assert model.predict(x, out, members, -1) == 4
+    read_only = np.zeros(4, np.float32)
+    read_only.flags.writeable = False
+    for arguments in (
+        (x[:3], out, None, -1),
+        (x, out[:3], None, -1),
+        (x, out.astype(np.float64), None, -1),
+        (x, out, members[:, 1:].copy(), -1),
+        (x, out, members, 2),
+        (x.ravel()[:-1], out, None, -1),
+        (x.astype(np.int8), out, None, -1),
+        (x[:, :0], out, None, -1),
+        (x.T, out, None, -1),
+        (x, read_only, None, -1),
+        (x, out, read_only, -1),
+    ):
+        with pytest.raises((ValueError, BufferError)):
+            model.predict(*arguments)
+    for arguments in ((x, out), (x, out, None, "1"), (1, out, None, -1), (x, None, None, -1)):
+        with pytest.raises(TypeError):
+            model.predict(*arguments)
+    for arguments in ((), (1,), (data, 1), (data, None, None)):
+        with pytest.raises(TypeError):
+            native._native.Model(*arguments)
+
+
+def test_threads_share_a_model(small, device):
+    pack, _ = small
+    x = queries(pack, 400)
+    expected = reference.evaluate(pack, x)
+    wrong = []
+
+    def ask():
+        for _ in range(20):
+            if not np.array_equal(device.predict(x), expected.mean):
+                wrong.append("batch")
+            alone = [device.predict(x[row : row + 1])[0] for row in range(0, 400, 40)]
+            if alone != expected.mean[::40].tolist():
+                wrong.append("alone")
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+@pytest.fixture(scope="module")
+def slow(packs):
+    """A model that takes its time, and queries for a second at least."""
+    pack = packs["random_pack"](
+        np.random.default_rng(42), features=2, hidden=(256, 256), counts=[256], neighbors=0
+    )
+    opened = Native(write_pack(pack), pack, "portable")
+    x = np.zeros((1000, 2), np.float32)
+    start = time.perf_counter()
+    opened.predict_with_spread(x[:2])
+    repeats = int(2 / (time.perf_counter() - start)) + 1
+    return opened, np.zeros((2 * repeats, 2), np.float32)
+
+
+def test_others_run_while_a_batch_is_evaluated(slow):
+    opened, x = slow
+    batch = threading.Thread(target=opened.predict_with_spread, args=(x,))
+    batch.start()
+    steps = 0
+    while batch.is_alive():
+        time.sleep(0.001)
+        steps += 1
+    assert steps > 20
+
+
+def test_a_batch_can_be_interrupted(slow):
+    opened, x = slow
+    old = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        with pytest.raises(KeyboardInterrupt):
+            opened.predict_with_spread(np.tile(x, (20, 1)))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+
+
+def test_without_the_c_runtime_it_says_what_to_do(small, device, monkeypatch):
+    pack, data = small
+    monkeypatch.setattr(native, "_native", None)
+    with pytest.raises(MissingPackageError, match="install a C compiler, then twinedge anew"):
+        Native(data, pack)
+    with pytest.raises(MissingPackageError):
+        native.open_file(Path(device.info["file"]))
