@@ -153,7 +153,7 @@ def fold(model: TwinRegressor, rows: Sequence[Array], inputs: Inputs) -> Folding
     return Folding(inputs, tuple(folded), activation, scaling.y_mean, scaling.y_scale)
 
 
-def anchor_lists(model: TwinRegressor, rows: Sequence[Array]) -> list[Array]:
+def anchor_lists(model: TwinRegressor, rows: Sequence[Array] | Array) -> list[Array]:
     """Check that there is one list of anchors for each twin, and that they are training rows."""
     twins, count = len(model.weights_), len(model.anchor_y_)
     lists = [np.asarray(mine) for mine in rows]
