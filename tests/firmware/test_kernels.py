@@ -2,6 +2,8 @@
 
 import ctypes
 import platform
+from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,8 +24,25 @@ PROCESSORS = {
 }
 TRIPLETS = {"aarch64": "aarch64-linux-gnu", "x86_64": "x86_64-linux-gnu"}
 
-OFFERS = """
+# For programs whose models take the kernel that the environment names, or else the first.
+PICK_H = """
 #include "kernels/host.h"
+const twin_kernel *pick(const twin_model *model);
+"""
+PICK_C = """
+#include <stdlib.h>
+#include <string.h>
+const twin_kernel *pick(const twin_model *model) {
+    const char *wanted = getenv("KERNEL"), *name;
+    const twin_kernel *kernel;
+    unsigned number = 0;
+    while ((kernel = twin_host_kernel(model, number++, &name)))
+        if (!wanted || !strcmp(wanted, name))
+            return kernel;
+    return &twin_kernel_portable;
+}
+"""
+OFFERS_C = """
 #include <stdio.h>
 int main(int count, char **words) {
     twin_model model;
@@ -37,13 +56,39 @@ int main(int count, char **words) {
 """
 
 
-def options_for(native, kernel):
-    """Options with which a model takes this kernel; it takes any weights but has a deputy."""
-    host = native.FIRMWARE / "src" / "kernels" / "host.h"
-    expression = f"&twin_kernel_{kernel}"
-    if kernel == "neon_dot":
-        expression = f"(model->wide?&twin_kernel_neon:{expression})"
-    return "-DTWIN_HOST", f"-include{host}", f"-DTWIN_KERNEL={expression}"
+@pytest.fixture(scope="module")
+def replay(make_replay):
+    return make_replay(20)
+
+
+@pytest.fixture(scope="module")
+def picking(native, tmp_path_factory):
+    """Options and sources of a program that picks its kernels."""
+    folder = tmp_path_factory.mktemp("picking")
+    (folder / "pick.h").write_text(PICK_H)
+    (folder / "pick.c").write_text(PICK_C)
+    (folder / "offers.c").write_text(OFFERS_C)
+    return SimpleNamespace(
+        folder=folder,
+        options=("-DTWIN_HOST", "-DTWIN_KERNEL=pick(model)", f"-include{folder / 'pick.h'}"),
+        sources=[*native.SOURCES, folder / "pick.c"],
+        replay=native.FIRMWARE / "test" / "replay.c",
+    )
+
+
+@pytest.fixture(scope="module")
+def build(native, picking):
+    """Compile replay.c for kernels of choice, once: ``build(*options)``."""
+
+    @cache
+    def build(*options, compiler="gcc"):
+        program = picking.folder / "-".join(["replay", compiler, *options])
+        sources = [*picking.sources, picking.replay]
+        return native.compile_c(
+            program, *picking.options, *options, compiler=compiler, sources=sources
+        )
+
+    return build
 
 
 def cross(machine):
@@ -74,11 +119,6 @@ def open_with(native, library):
         return opened
 
     return open_with
-
-
-@pytest.fixture(scope="module")
-def replay(make_replay):
-    return make_replay(20)
 
 
 def assert_same_bits(opened, pack, x):
@@ -192,21 +232,24 @@ def test_every_place_on_the_curve(open_with, packs, kernel, fraction):
         np.testing.assert_array_equal(members, expected.members)
 
 
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
-@pytest.mark.parametrize("level", ["-O0", "-O3"])
+WATCHED = ("-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+BUILDS = {
+    "gcc -O0": (("-O0",), "gcc"),
+    "gcc -O3": (("-O3",), "gcc"),
+    "clang -O0": (("-O0",), "clang"),
+    "clang -O3": (("-O3",), "clang"),
+    "sanitizers": (WATCHED, "gcc"),
+}
+
+
 @pytest.mark.parametrize("kernel", HERE)
-def test_compilers_and_levels(replay, native, kernel, compiler, level):
-    program = replay.build(level, *options_for(native, kernel), compiler=compiler)
-    wrong, total = replay.mismatches(program)
+@pytest.mark.parametrize("name", BUILDS)
+def test_compilers_levels_and_sanitizers(replay, build, monkeypatch, kernel, name):
+    options, compiler = BUILDS[name]
+    monkeypatch.setenv("KERNEL", kernel)
+    wrong, total = replay.mismatches(build(*options, compiler=compiler))
     assert wrong == 0
     assert total > 5_000
-
-
-@pytest.mark.parametrize("kernel", HERE)
-def test_nothing_is_touched_that_is_not_theirs(replay, native, kernel):
-    watch = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-    wrong, _ = replay.mismatches(replay.build("-O0", *watch, *options_for(native, kernel)))
-    assert wrong == 0
 
 
 @pytest.mark.parametrize("machine", TRIPLETS)
@@ -230,24 +273,19 @@ def test_clang_tidy_is_content(native):
 
 
 @pytest.mark.parametrize("processor", PROCESSORS)
-def test_processors_get_the_kernels_they_can_run(replay, native, tmp_path, processor):
+def test_processors_get_the_kernels_they_can_run(replay, build, native, picking, processor):
     machine, offered = PROCESSORS[processor]
     compiler, emulator = cross(machine)
     run = (emulator[0], "-cpu", processor, *emulator[1:])
-    source = tmp_path / "offers.c"
-    source.write_text(OFFERS)
-    offers = native.compile_c(
-        tmp_path / "offers",
-        "-DTWIN_HOST",
-        compiler=compiler,
-        sources=[*native.SOURCES, source],
-    )
+    offers = picking.folder / f"offers-{machine}"
+    if not offers.exists():
+        sources = [*picking.sources, picking.folder / "offers.c"]
+        native.compile_c(offers, "-O1", *picking.options, compiler=compiler, sources=sources)
     assert tuple(native.run(*run, offers).split()) == offered
     wide = tuple(native.run(*run, offers, "wide").split())
     assert wide == tuple(name for name in offered if name != "neon_dot")
 
-    chosen = "-DTWIN_KERNEL=twin_host_kernel(model,0,0)"
-    options = (*options_for(native, "portable")[:2], chosen)
-    wrong, total = replay.mismatches(replay.build("-O2", *options, compiler=compiler), *run)
+    level = "-O3" if compiler == "gcc" else "-O2"
+    wrong, total = replay.mismatches(build(level, compiler=compiler), *run)
     assert wrong == 0
     assert total > 5_000
