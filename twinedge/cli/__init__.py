@@ -10,7 +10,18 @@ from typing import Annotated
 
 import typer
 
-from twinedge.cli import anchors, budget, data, evaluate, export, firmware, inspect, predict, train
+from twinedge.cli import (
+    anchors,
+    budget,
+    data,
+    evaluate,
+    export,
+    firmware,
+    inspect,
+    predict,
+    report,
+    train,
+)
 from twinedge.cli.output import print_text
 from twinedge.errors import InputError
 from twinedge.version import __version__
@@ -27,6 +38,7 @@ app.command("predict", epilog=predict.EXAMPLES)(predict.predict)
 app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
 app.command("anchors", epilog=anchors.EXAMPLES)(anchors.anchors)
 app.command("inspect", epilog=inspect.EXAMPLES)(inspect.inspect)
+app.command("report", epilog=report.EXAMPLES)(report.report)
 app.add_typer(budget.app, name="budget")
 app.add_typer(data.app, name="data")
 app.add_typer(firmware.app, name="firmware")

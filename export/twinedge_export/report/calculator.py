@@ -1,0 +1,104 @@
+"""What the calculator of the page computes with: layout of packs, boards, measurements."""
+
+from typing import Any
+
+import numpy as np
+
+from twinedge.budget import Board, Model, Runtime
+from twinedge.budget.firmware import Build
+from twinedge.budget.model import WEIGHTS
+from twinedge.budget.storage import KERNELS
+from twinedge.pack import layout
+
+
+def facts(model: Model, boards: list[Board], firmware: dict[str, Runtime]) -> dict[str, Any]:
+    """Collect as JSON takes it what ``budget.js`` needs.
+
+    Parameters
+    ----------
+    model : Model
+        What the sliders show at first.
+    boards : list of Board
+        Boards to judge.
+    firmware : dict of str to Runtime
+        Measured cores.
+    """
+    return {
+        "start": setting_of(model),
+        "layout": {
+            "header": layout.HEADER.size,
+            "entry": layout.ENTRY.size,
+            "twin_head": layout.TWIN_HEAD.size,
+            "alignment": layout.ALIGNMENT,
+            "curve_length": layout.CURVE_LENGTH,
+            "max_layers": layout.MAX_LAYERS,
+            "max_width": layout.MAX_WIDTH,
+            "max_twins": layout.MAX_TWINS,
+            "max_anchors": layout.MAX_ANCHORS,
+            "kernels": {name: kernel.itemsize for name, kernel in KERNELS.items()},
+            "floats": {name: np.dtype(name).itemsize for name in WEIGHTS if name not in KERNELS},
+        },
+        "query_bytes": np.dtype(np.float32).itemsize,
+        "boards": [_board(board) for board in boards],
+        "firmware": {
+            core: [_build(*one) for one in runtime.builds.items()]
+            for core, runtime in sorted(firmware.items())
+        },
+    }
+
+
+def setting_of(model: Model) -> dict[str, Any]:
+    """Say what the sliders of the calculator say."""
+    return {
+        "features": model.features,
+        "hidden": list(model.hidden),
+        "anchors": model.anchors,
+        "twins": model.twins,
+        "neighbors": model.neighbors,
+        "activation": model.activation,
+        "weights": model.weights,
+    }
+
+
+def _board(board: Board) -> dict[str, Any]:
+    return {
+        "name": board.name,
+        "title": board.title,
+        "core": board.core.name,
+        "same_as": board.core.same_as,
+        "cycles": list(board.core.cycles_per_instruction),
+        "clock": board.clock,
+        "free_flash": board.free_flash,
+        "free_ram": board.free_ram,
+    }
+
+
+def _build(kind: tuple[str, str, bool], build: Build) -> dict[str, Any]:
+    activation, weights, neighbors = kind
+    scratch = build.scratch
+    return {
+        "activation": activation,
+        "weights": weights,
+        "neighbors": neighbors,
+        "flash_bytes": build.flash_bytes,
+        "fixed_ram_bytes": build.data_bytes
+        + build.bss_bytes
+        + build.context_bytes
+        + build.stack_bytes,
+        "scratch": {
+            "align": scratch.align,
+            "unit": scratch.unit,
+            "partial_bytes": scratch.partial_bytes,
+            "block_bytes": scratch.block_bytes,
+        },
+        "references": [
+            {
+                "features": one.model.features,
+                "hidden": list(one.model.hidden),
+                "counts": list(one.model.counts),
+                "neighbors": one.model.neighbors,
+                "instructions": one.instructions,
+            }
+            for one in build.references
+        ],
+    }

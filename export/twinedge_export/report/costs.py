@@ -1,0 +1,187 @@
+"""Sections on what a model costs: memory, boards, bytes."""
+
+from typing import Any
+
+from twinedge.budget import all_boards
+from twinedge.pack.bytemap import meaning_of, name_of, uses
+from twinedge_export.report import figures
+from twinedge_export.report.document import LIGHTS, Light, Part, Section, Table
+from twinedge_export.report.findings import Findings
+from twinedge_export.report.words import number
+
+# What the bytes of a pack are for, in the order a reader asks.
+_USES = {
+    "kernels": "weights of the hidden layers, padded to whole words",
+    "biases": "one for each neuron, 32 bits",
+    "multipliers": "bring the sums of each neuron back to 16 bits",
+    "output weights": "weights of the last layer",
+    "twin heads": "shifts and fraction bits of each twin",
+    "curve": "table of the silu activation",
+    "anchor features": "features of the training points that travel, 16 bits each",
+    "anchor targets": "their targets, 32 bits each",
+    "anchor counts": "how many anchors each twin has",
+    "scaling": "offset and gain of each feature and of the target",
+    "header": "shape, length, checksums",
+    "table": "where each section begins",
+    "ids": "training row of each anchor; left out of the image for a device",
+    "metadata": "names, ranges, scores; left out of the image for a device",
+    "padding": "zeros, so that every section begins where loads are fast",
+}
+
+_MEMORY = (
+    "members",
+    "networks, parameters",
+    "twin, parameters",
+    "networks, bytes",
+    "twin, bytes",
+    "ratio of bytes",
+)
+_BOARDS = (
+    "board",
+    "verdict",
+    "core",
+    "flash, bytes",
+    "flash there is",
+    "RAM, bytes",
+    "RAM there is",
+    "ms, estimated",
+    "ordinary networks",
+)
+
+
+def memory(found: Findings) -> Section:
+    """Memory against ensemble size."""
+    start = found.budget["smaller_from"]
+    fewer = f"Twins have fewer parameters from {number(start['params'], 'member')} on"
+    fewer += f", and take fewer bytes from {start['bytes']} on." if start["bytes"] else "."
+    return Section(
+        "memory",
+        "Memory",
+        (
+            "An ensemble of ordinary networks stores every one of them. A twin stores one network "
+            "and a training point for each member. " + fewer,
+        ),
+        (figures.memory(found, "params"), figures.memory(found, "bytes")),
+        (
+            Table(
+                "memory",
+                "Memory by ensemble size",
+                _MEMORY,
+                tuple((*one, one.ann_bytes / one.twin_bytes) for one in found.memory),
+                folded=True,
+            ),
+        ),
+        (
+            "Parameters are counted as in the paper's section on miniaturizing accurate networks. "
+            f"Bytes with {found.model.weights} weights come from the code that lays a pack out, "
+            "without row numbers and names, which a device can do without; those of ordinary "
+            "networks are the same records without the second point and without anchors. "
+            "The command twinedge budget prints the same numbers.",
+        ),
+    )
+
+
+def boards(found: Findings) -> Section:
+    """Judge which boards hold it."""
+    boards, measured = found.budget["boards"], found.budget["cores_measured"]
+    known = all_boards()
+    counts = {state: sum(one["verdict"] == state for one in boards) for state in LIGHTS}
+    said = [f"{state}: {count}" for state, count in counts.items() if count]
+    lead = [f"Of {len(boards)} boards, {', '.join(said)}."]
+    if not measured:
+        lead.append(
+            "The runtime has not been measured on any core, so no board can be said to hold it: "
+            "twinedge firmware measure does that. Only a pack too large for a flash is told."
+        )
+    return Section(
+        "boards",
+        "Boards",
+        tuple(lead),
+        (),
+        (
+            Table(
+                "boards",
+                "Boards",
+                _BOARDS,
+                tuple(
+                    (
+                        one["title"],
+                        Light(LIGHTS[one["verdict"]], _verdict(one)),
+                        one["core"],
+                        one["flash_bytes"],
+                        one["free_flash_bytes"],
+                        one["ram_bytes"],
+                        one["free_ram_bytes"],
+                        "–".join(f"{ms:.3g}" for ms in one["milliseconds_estimated"] or ())  # noqa: RUF001
+                        or None,
+                        one["ann_members"],
+                    )
+                    for one in boards
+                ),
+            ),
+            Table(
+                "sources",
+                "Where the figures of the boards come from",
+                ("board", "source", "kept for others"),
+                tuple(
+                    (one.title, one.source, one.note)
+                    for one in (known[one["board"]] for one in boards)
+                ),
+                folded=True,
+            ),
+        ),
+        (
+            "Flash is runtime and pack, RAM is static memory, scratch, one query and stack, both "
+            "from measured images"
+            + (f" ({', '.join(measured)})" if measured else "")
+            + ". A board has what its data sheet says less what a boot loader keeps. Times are "
+            "estimates: measured instructions times a range of cycles per instruction. Ordinary "
+            "networks are how many of the same shape the flash would hold.",
+        ),
+    )
+
+
+def pack(found: Findings) -> Section:
+    """Say what every byte of the pack is for."""
+    parts, length = uses(found.pack.pieces), found.pack.length
+    order = [use for use in _USES if use in parts] + [use for use in parts if use not in _USES]
+    rows = [
+        (use, parts[use], Part(parts[use] / length), _USES.get(use, ""))
+        for use in order
+        if parts[use]
+    ]
+    return Section(
+        "pack",
+        "What every byte is for",
+        (
+            f"The .twin file has {length:,} bytes; the image for a device leaves out names and row "
+            f"numbers and has {found.budget['twin_bytes']:,}.",
+        ),
+        (figures.pack(found),),
+        (
+            Table(
+                "uses",
+                "Bytes by use",
+                ("use", "bytes", "part", "what for"),
+                (*rows, ("all", length, Part(1), "")),
+            ),
+            Table(
+                "sections",
+                "Sections of the file",
+                ("section", "offset", "bytes", "meaning"),
+                tuple(
+                    (name_of(one.kind), one.offset, one.length, meaning_of(one))
+                    for one in found.pack.sections
+                ),
+                folded=True,
+            ),
+        ),
+        ("Read off the file itself; twinedge inspect lists every array with its offset.",),
+    )
+
+
+def _verdict(one: dict[str, Any]) -> str:
+    if one["verdict"] == "fits with fewer anchors":
+        return f"fits with {number(one['anchors'], 'anchor')}"
+    refused = one["verdict"] == "does not fit"
+    return f"{one['verdict']}: {one['why']}" if refused else str(one["verdict"])

@@ -1,0 +1,71 @@
+"""Where a report comes from: command, versions, data, training."""
+
+import platform
+from importlib.metadata import version
+
+from twinedge.version import __version__
+from twinedge_export.report.document import Cell, Section, Table
+from twinedge_export.report.findings import Findings
+from twinedge_export.report.words import number, shape
+
+_PACKAGES = ("numpy", "tensorflow", "scikit-learn", "matplotlib")
+
+
+def origin(found: Findings, command: str) -> Section:
+    """Say how the same report is made again."""
+    return Section(
+        "origin",
+        "How it was made",
+        (
+            "Nothing here is typed in by hand. The same command on the same machine gives the same "
+            "file, byte for byte.",
+        ),
+        (),
+        (
+            Table("origin", "This report", ("what", "value"), tuple(_made(found, command))),
+            Table("training", "The model", ("what", "value"), tuple(_trained(found))),
+        ),
+    )
+
+
+def _made(found: Findings, command: str) -> list[tuple[Cell, ...]]:
+    done = found.export
+    score = done.files[0].score
+    rows: list[tuple[Cell, ...]] = [
+        ("command", command),
+        ("twinedge", __version__),
+        ("Python", platform.python_version()),
+        *((name, version(name)) for name in _PACKAGES),
+        ("seed", str(found.seed)),
+        ("anchors", f"{len(done.rows)}, chosen by {done.method} (asked for: {done.select})"),
+        ("weights", done.files[0].made),
+        ("rounding changes the validation error by", f"{100 * score.cost:+.2f} %"),
+        ("largest deviation of the pack from the float model", score.largest_deviation),
+    ]
+    if found.refused:
+        rows.append(("twinedge export would refuse this", found.refused))
+    return rows
+
+
+def _trained(found: Findings) -> list[tuple[Cell, ...]]:
+    run, model = found.run, found.run.model
+    counts = [len(model.anchor_y_), len(run.validation[1]), len(run.test[1])]
+    names = ("training", "validation", "test")
+    rows: list[tuple[Cell, ...]] = [
+        ("run", found.name),
+        *((key, str(value)) for key, value in run.source.items()),
+        ("rows used", ", ".join(f"{n:,} {name}" for n, name in zip(counts, names, strict=True))),
+        ("target", run.target_name),
+        ("features", ", ".join(run.feature_names)),
+        ("networks", f"{number(found.model.twins, 'twin')} of {shape(found.model.hidden)}"),
+        ("activation", model.activation_),
+        ("learning rate", model.learning_rate_),
+        ("weight decay", model.weight_decay_),
+        ("steps", model.steps_),
+        ("networks tried on validation rows", len(model.trials_)),
+    ]
+    scores = found.export.judge
+    rows.append(("validation RMSE, all anchors", scores.float_rmse_val))
+    if scores.float_rmse_test is not None:
+        rows.append(("test RMSE, all anchors", scores.float_rmse_test))
+    return rows

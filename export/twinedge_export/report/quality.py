@@ -1,0 +1,198 @@
+"""Sections on how good a model is: anchors, errors, spread."""
+
+from twinedge_export.report import figures
+from twinedge_export.report.document import Part, Section, Table
+from twinedge_export.report.findings import Findings
+from twinedge_export.report.words import ensemble, number, percent
+
+_LEVELS = (0.5, 0.7, 0.8, 0.9, 0.95)  # told in the table
+
+
+def anchors(found: Findings) -> Section:
+    """How the error falls with the number of anchors."""
+    curve = found.anchors
+    best = curve.smallest()
+    within = f"within {100 * curve.tolerance:g} % of all {curve.training_points} training points"
+    lead = (
+        f"The fewest anchors {within} are {best.k}, chosen by {best.method}."
+        if best
+        else f"None of these numbers of anchors is {within}."
+    )
+    errors = {(one.method, one.k): one.rmse_val for one in curve.points}
+    return Section(
+        "anchors",
+        "How many anchors",
+        (lead,),
+        (figures.anchors(found),),
+        (
+            Table(
+                "anchors",
+                "Validation error by number of anchors",
+                ("anchors", *(f"RMSE, {method}" for method in curve.methods)),
+                tuple(
+                    (k, *(errors.get((method, k)) for method in curve.methods))
+                    for k in curve.counts
+                ),
+                folded=True,
+            ),
+        ),
+        (
+            f"Error of the float model on {number(curve.validation_points, 'validation row')}, in "
+            f"units of {found.run.target_name}; the band is 1 % wide. The settings of the training "
+            "were chosen on these rows, too, so compare the points with each other, not with "
+            "another model. twinedge anchors measures every way to choose.",
+        ),
+    )
+
+
+def accuracy(found: Findings) -> Section:
+    """Error against bytes, beside ordinary ensembles."""
+    judged, rivals = found.judged, found.rivals
+    lead = [_size_line(found)]
+    if rivals:
+        best = min(rivals, key=lambda one: one.rmse)
+        lead.append(
+            "Of ordinary ensembles that take the same bytes the best is "
+            f"{ensemble(best.members, best.hidden)}, with an error of {best.rmse:.4g}."
+        )
+    steps = found.run.model.steps_
+    how = [
+        f"Errors on {_rows(found)}. Packs are computed in the integers of the device; anchors of "
+        "other numbers are chosen the same way and put into the same pack."
+    ]
+    if rivals:
+        how.append(
+            f"Ordinary networks were trained for this report, {found.ann_steps:,} steps each with "
+            f"the activation of the twin and the best of five settings on the validation rows, as "
+            f"wide as fits the bytes of the pack. The twin was trained {steps:,} steps after a "
+            "longer search: --ann-steps gives them more. Their weights are not rounded, though "
+            "their bytes are counted as if they were, which flatters them."
+        )
+    else:
+        how.append("Ordinary networks were not trained: the report was made with --quick.")
+    return Section(
+        "accuracy",
+        "Error and bytes",
+        tuple(lead),
+        (figures.accuracy(found),),
+        (
+            Table(
+                "accuracy",
+                "Error by bytes",
+                ("model", "bytes on the device", f"{judged.name} RMSE"),
+                tuple(
+                    (f"twin, {number(one.anchors, 'anchor')}", one.bytes, one.rmse)
+                    for one in found.sizes
+                )
+                + tuple((ensemble(one.members, one.hidden), one.bytes, one.rmse) for one in rivals),
+                folded=True,
+            ),
+        ),
+        tuple(how),
+    )
+
+
+def predictions(found: Findings) -> Section:
+    """Predictions of the pack beside the truth."""
+    judged = found.judged
+    r2 = "" if judged.r2 is None else f", and explains {percent(judged.r2)} of the variance"
+    largest = float(abs(judged.error).max())
+    return Section(
+        "predictions",
+        "Predicted and true",
+        (
+            f"The pack errs by {judged.rmse:.4g} (root mean square){r2}. The largest error is "
+            f"{largest:.4g}, the mean spread {float(judged.spread.mean()):.4g}.",
+        ),
+        (figures.predictions(found),),
+        (
+            Table(
+                "predictions",
+                "Errors of the pack",
+                ("points", "rows", "RMSE", "mean error", "largest error", "mean spread"),
+                tuple(
+                    (
+                        one.name,
+                        len(one.y),
+                        one.rmse,
+                        float(one.error.mean()),
+                        float(abs(one.error).max()),
+                        float(one.spread.mean()),
+                    )
+                    for one in (judged, *([found.validation] if judged.name == "test" else []))
+                ),
+            ),
+        ),
+        (
+            f"The pack as exported, evaluated on {_rows(found)} in the integers of the device. "
+            f"Errors and spread are in units of {found.run.target_name}; the spread is the "
+            "standard deviation of the anchors' estimates.",
+        ),
+    )
+
+
+def spread(found: Findings) -> Section:
+    """Whether the spread covers what it claims."""
+    worth, drawing = found.reliability, figures.coverage(found)
+    if worth is None or drawing is None:
+        return Section(
+            "spread",
+            "How far the spread can be trusted",
+            ("One estimate has no spread: export at least two anchors to have one.",),
+        )
+    lead = [
+        f"Intervals that claim 90 % cover {percent(worth.at(0.9).covered)} of {_rows(found)}. "
+        f"The rank correlation of spread and error is {worth.correlation:.2f}; 1 would rank all "
+        "errors."
+    ]
+    if worth.factor is not None:
+        lead.append(
+            f"Multiplied by {worth.factor:.3g}, a factor found on the validation rows, the spread "
+            f"covers {percent(worth.at(0.9).scaled or 0)}. The pack gives the spread as it is."
+        )
+    return Section(
+        "spread",
+        "How far the spread can be trusted",
+        tuple(lead),
+        (drawing,),
+        (
+            Table(
+                "spread",
+                "Coverage",
+                ("claimed", "covered", "covered with the factor"),
+                tuple(
+                    (Part(one.claimed), Part(one.covered), _part(one.scaled))
+                    for one in map(worth.at, _LEVELS)
+                ),
+            ),
+        ),
+        (
+            "An interval is the prediction plus and minus z spreads, z as for a normal "
+            f"distribution. The grey band is where 95 of 100 counts over {worth.points} rows would "
+            "fall if the spread covered what it claims. All estimates share one network, so their "
+            "spread does not see the error they have in common. The factor makes the validation "
+            "rows within one spread as many as claimed.",
+        ),
+    )
+
+
+def _size_line(found: Findings) -> str:
+    mine = next(one for one in found.sizes if one.anchors == found.model.anchors)
+    judge = found.export.judge
+    everything = judge.float_rmse_test if found.judged.name == "test" else judge.float_rmse_val
+    line = f"The pack has an error of {mine.rmse:.4g} in {mine.bytes:,} bytes"
+    if everything is not None:
+        line += f"; the float model with all training points as anchors has {everything:.4g}"
+    return f"{line}."
+
+
+def _rows(found: Findings) -> str:
+    name, count = found.judged.name, len(found.judged.y)
+    if count < found.rows:
+        return f"{count:,} of {found.rows:,} {name} rows"
+    missing = " (the run has no test rows)" if name == "validation" else ""
+    return f"{number(count, f'{name} row')}{missing}"
+
+
+def _part(part: float | None) -> Part | None:
+    return None if part is None else Part(part)

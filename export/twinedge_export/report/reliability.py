@@ -1,0 +1,112 @@
+"""Does the spread cover what it claims?
+
+A spread s claims that mean -+ z s covers the target with the probability of a normal distribution.
+The estimates of a twin share one network, so their spread knows nothing of the error they have in
+common; one factor, found on validation points, makes up for that.
+"""
+
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+
+from twinedge.learn.uncertainty import rank_correlation
+from twinedge.pack.contents import Array
+
+LEVELS = tuple(round(0.05 * step, 2) for step in range(1, 20))
+_ONE_SIGMA = 2 * NormalDist().cdf(1) - 1
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Predictions of points with known targets, all ``(n,)`` in units of the target.
+
+    ``name`` says which points they are: "test" or "validation".
+    """
+
+    name: str
+    y: Array
+    mean: Array
+    spread: Array
+
+    @property
+    def error(self) -> Array:
+        """Prediction less target."""
+        return self.mean - self.y
+
+    @property
+    def rmse(self) -> float:
+        """Root mean square error."""
+        return float(np.sqrt(np.mean(np.square(self.error))))
+
+    @property
+    def r2(self) -> float | None:
+        """Part of the target's variance explained; None where it does not vary."""
+        variance = float(self.y.var())
+        return 1 - self.rmse**2 / variance if variance > 0 else None
+
+
+class Coverage(NamedTuple):
+    """Parts of the points that an interval covers: claimed, as it is, and with the factor."""
+
+    claimed: float
+    covered: float
+    scaled: float | None
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """What the spread is worth.
+
+    Parameters
+    ----------
+    coverage : tuple of Coverage
+        By the level claimed, ascending.
+    points : int
+        How many points were counted.
+    factor : float or None
+        By which the spread must be multiplied so that the validation points within one spread of
+        the prediction are as many as it claims; None where there is no spread.
+    correlation : float
+        Spearman's rank correlation of spread and absolute error: 1 ranks them perfectly.
+    """
+
+    coverage: tuple[Coverage, ...]
+    points: int
+    factor: float | None
+    correlation: float
+
+    def at(self, level: float) -> Coverage:
+        """Return the coverage of one level."""
+        return next(one for one in self.coverage if one.claimed == level)
+
+
+def reliability(judged: Judged, validation: Judged) -> Reliability | None:
+    """Count what the spread covers; None where no prediction has a spread."""
+    if not judged.spread.any():
+        return None
+    factor = factor_of(validation)
+    error = np.abs(judged.error)
+
+    def covered(level: float, by: float) -> float:
+        z = NormalDist().inv_cdf((1 + level) / 2)
+        return float(np.mean(error <= by * z * judged.spread))
+
+    return Reliability(
+        tuple(
+            Coverage(level, covered(level, 1), None if factor is None else covered(level, factor))
+            for level in LEVELS
+        ),
+        len(error),
+        factor,
+        rank_correlation(judged.spread, judged.error),
+    )
+
+
+def factor_of(validation: Judged) -> float | None:
+    """Find the factor on these points; None where most of them have no spread."""
+    ratio = np.full(len(validation.y), np.inf)
+    np.divide(np.abs(validation.error), validation.spread, out=ratio, where=validation.spread > 0)
+    factor = float(np.quantile(ratio, _ONE_SIGMA, method="higher"))
+    return factor if np.isfinite(factor) and factor > 0 else None

@@ -1,0 +1,312 @@
+// The arithmetic of `twinedge budget`, on the layout, boards and measurements that Python put into
+// the page. Every name and every sentence is that of twinedge/budget; a test compares them.
+"use strict";
+
+const Budget = (facts) => {
+  const { layout, boards, firmware } = facts;
+  const WEIGHTS = [...Object.keys(layout.kernels), ...Object.keys(layout.floats)];
+  const sum = (numbers) => numbers.reduce((total, one) => total + one, 0);
+  const align = (size, to = layout.alignment) => Math.ceil(size / to) * to;
+  const isPacked = (model) => model.weights in layout.kernels;
+
+  // -- model ------------------------------------------------------------------------------------
+
+  function deal(anchors, twins) {
+    if (twins < 1 || twins > layout.max_twins)
+      throw new RangeError(`${twins} twins: a pack has 1 to ${layout.max_twins}`);
+    if (anchors < twins)
+      throw new RangeError(`${anchors} anchors for ${twins} twins: each needs at least one`);
+    const share = Math.floor(anchors / twins);
+    return Array.from({ length: twins }, (_, twin) => share + (twin < anchors % twins ? 1 : 0));
+  }
+
+  function modelOf({ features, hidden, anchors, twins, neighbors, activation, weights }) {
+    return { features, hidden, counts: deal(anchors, twins), neighbors, activation, weights };
+  }
+
+  const withAnchors = (model, anchors) => ({ ...model, counts: deal(anchors, model.counts.length) });
+  const anchorsOf = (model) => sum(model.counts);
+  const evaluated = (model) => model.counts.map((count) => Math.min(count, model.neighbors || count));
+  const membersOf = (model) => sum(evaluated(model));
+
+  // -- counts -----------------------------------------------------------------------------------
+
+  function networkParams(inputs, hidden) {
+    const widths = [inputs, ...hidden, 1];
+    return sum(hidden.concat(1).map((width, depth) => widths[depth] * width + width));
+  }
+
+  const annParams = (model) => membersOf(model) * networkParams(model.features, model.hidden);
+
+  function twinParams(model) {
+    const networks = model.counts.length * networkParams(2 * model.features, model.hidden);
+    return networks + anchorsOf(model) * (model.features + 1);
+  }
+
+  function multiplyAdds(model) {
+    const half = model.features * model.hidden[0];
+    const widths = [...model.hidden, 1];
+    const behind = sum(model.hidden.map((width, depth) => width * widths[depth + 1]));
+    const distances = model.neighbors ? model.features * anchorsOf(model) : 0;
+    return 2 * (model.counts.length * half + membersOf(model) * (half + behind)) + distances;
+  }
+
+  // -- storage ----------------------------------------------------------------------------------
+
+  function shapeFault(model, twins, anchors) {
+    const limits = [
+      ["features", model.features, 1, layout.max_width],
+      ["hidden layers", model.hidden.length, 1, layout.max_layers],
+      ...model.hidden.map((width) => ["neurons in a layer", width, 1, layout.max_width]),
+      ["twins", twins, 1, layout.max_twins],
+      ["anchors", anchors, twins, layout.max_anchors],
+    ];
+    for (const [what, number, least, most] of limits)
+      if (number < least || number > most)
+        return `${number} ${what}: a pack of ${twins} twins has ${least} to ${most}`;
+    return null;
+  }
+
+  function packFault(model) {
+    if (!isPacked(model)) return `a pack has no ${model.weights} weights`;
+    return shapeFault(model, model.counts.length, anchorsOf(model));
+  }
+
+  // Bytes of the record of one network whose first layer has so many kernels.
+  function recordBytes(model, firstKernels) {
+    const item = layout.kernels[model.weights];
+    let size = layout.twin_head;
+    let inputs = model.features;
+    model.hidden.forEach((width, depth) => {
+      const kernel = align(width * align(inputs, 4) * item, 4);
+      size += (depth ? 1 : firstKernels) * kernel + 4 * width + align(2 * width, 4);
+      inputs = width;
+    });
+    return align(size + align(2 * align(inputs, 4), 4));
+  }
+
+  function sectionsOf(model) {
+    const anchors = anchorsOf(model);
+    const points = align(2 * anchors * align(model.features, 4), 4);
+    const lengths = {
+      scaling: 8 * model.features + 8,
+      twins: model.counts.length * recordBytes(model, 2),
+    };
+    if (model.activation === "silu") lengths.curve = 2 * layout.curve_length;
+    lengths.anchors = align(2 * model.counts.length, 4) + points + 4 * anchors;
+    return lengths;
+  }
+
+  function fileSize(lengths) {
+    const sizes = Object.values(lengths);
+    const table = align(layout.header + layout.entry * sizes.length);
+    return table + sum(sizes.map((length) => align(length)));
+  }
+
+  // Sizes are null where no pack can hold the model.
+  function twinBytes(model) {
+    if (!isPacked(model)) return layout.floats[model.weights] * twinParams(model);
+    return packFault(model) ? null : fileSize(sectionsOf(model));
+  }
+
+  function annBytes(model, members = membersOf(model)) {
+    if (!isPacked(model))
+      return layout.floats[model.weights] * networkParams(model.features, model.hidden) * members;
+    if (shapeFault(model, 1, 1)) return null;
+    const { anchors, ...lengths } = sectionsOf(model);
+    return fileSize({ ...lengths, twins: members * recordBytes(model, 1) });
+  }
+
+  function packSections(model) {
+    if (packFault(model)) return null;
+    const lengths = sectionsOf(model);
+    const empty = Object.fromEntries(Object.keys(lengths).map((name) => [name, 0]));
+    const header = fileSize(empty);
+    const padding = fileSize(lengths) - header - sum(Object.values(lengths));
+    return { header, ...lengths, padding };
+  }
+
+  // -- limits -----------------------------------------------------------------------------------
+
+  function largest(fits, most) {
+    let [low, high] = [0, most];
+    while (low < high) {
+      const middle = Math.floor((low + high + 1) / 2);
+      if (fits(middle)) low = middle;
+      else high = middle - 1;
+    }
+    return low;
+  }
+
+  function smallerInParams(model) {
+    const twins = model.counts.length * networkParams(2 * model.features, model.hidden);
+    const saved = networkParams(model.features, model.hidden) - (model.features + 1);
+    return Math.max(model.counts.length, Math.floor(twins / saved) + 1);
+  }
+
+  function smallerInBytes(model) {
+    if (!isPacked(model)) return smallerInParams(model);
+    const saved = (members) => annBytes(model, members) - twinBytes(withAnchors(model, members));
+    const [least, most] = [model.counts.length, layout.max_anchors];
+    const growth = (saved(most) - saved(least)) / (most - least);
+    if (growth <= 0 || saved(most) <= 0) return null;
+    const near = Math.trunc((2 * layout.alignment - saved(least)) / growth) + least + 1;
+    let members = Math.min(most, Math.max(least, near));
+    while (members > least && saved(members - 1) > 0) members -= 1;
+    return members;
+  }
+
+  const mostNetworks = (model, flash) =>
+    largest((members) => annBytes(model, members) <= flash, flash);
+
+  // -- boards -----------------------------------------------------------------------------------
+
+  function scratchBytes({ align: to, unit, partial_bytes, block_bytes }, model) {
+    const parts = [partial_bytes * model.hidden[0]];
+    for (const width of model.hidden.slice(0, -1)) parts.push(block_bytes * align(width, unit));
+    if (model.neighbors > 0 && model.neighbors < Math.max(...model.counts))
+      parts.push(8 * model.neighbors);
+    return sum(parts.map((part) => align(part, to))) + 2 * align(model.features, 4) + to - 1;
+  }
+
+  const ramBytes = (build, model) =>
+    build.fixed_ram_bytes + scratchBytes(build.scratch, model) + facts.query_bytes * model.features;
+
+  const shapeKey = ({ features, hidden, counts, neighbors }) =>
+    JSON.stringify([features, hidden, counts, neighbors]);
+
+  function milliseconds(model, board, build) {
+    const known = build.references.find((one) => shapeKey(one) === shapeKey(model));
+    let range;
+    if (known) range = [known.instructions, known.instructions];
+    else {
+      const ratios = build.references.map((one) => one.instructions / multiplyAdds(one));
+      if (!ratios.length) return null;
+      range = [Math.min(...ratios), Math.max(...ratios)].map((one) => one * multiplyAdds(model));
+    }
+    return range.map((count, end) => (1000 * count * board.cycles[end]) / board.clock);
+  }
+
+  function judge(model, board) {
+    const answer = (verdict, more) => ({
+      board: board.name,
+      title: board.title,
+      core: board.core,
+      free_flash_bytes: board.free_flash,
+      free_ram_bytes: board.free_ram,
+      verdict,
+      why: "",
+      anchors: null,
+      flash_bytes: null,
+      ram_bytes: null,
+      milliseconds_estimated: null,
+      ann_members: null,
+      ...more,
+    });
+    const twins = model.counts.length;
+    const least = withAnchors(model, twins);
+    const fault = packFault(least);
+    if (fault) return answer("does not fit", { why: fault });
+    const build = (firmware[board.same_as] || []).find(
+      (one) =>
+        one.activation === model.activation &&
+        one.weights === model.weights &&
+        one.neighbors === model.neighbors > 0,
+    );
+    if (!build) {
+      const [size, flash] = [twinBytes(least), board.free_flash];
+      if (flash !== null && size > flash)
+        return answer("does not fit", {
+          why: `the pack alone takes ${size} of ${flash} bytes of flash`,
+        });
+      return answer("not measured", { why: `nobody has run it on ${board.same_as}` });
+    }
+
+    const flashBytes = (one) => build.flash_bytes + twinBytes(one);
+    function excess(one) {
+      const wrong = packFault(one);
+      if (wrong) return wrong;
+      const flash = flashBytes(one);
+      let ram = ramBytes(build, one);
+      if (board.free_flash === null) ram += flash;
+      else if (flash > board.free_flash) return `flash ${flash} of ${board.free_flash} bytes`;
+      return ram > board.free_ram ? `RAM ${ram} of ${board.free_ram} bytes` : null;
+    }
+    const networks =
+      board.free_flash === null
+        ? null
+        : mostNetworks(model, Math.max(0, board.free_flash - build.flash_bytes));
+    const fitting = (verdict, one) =>
+      answer(verdict, {
+        anchors: anchorsOf(one),
+        flash_bytes: flashBytes(one),
+        ram_bytes: ramBytes(build, one),
+        milliseconds_estimated: milliseconds(one, board, build),
+        ann_members: networks,
+      });
+
+    if (excess(model) === null) return fitting("fits", model);
+    const share = largest(
+      (each) => excess(withAnchors(model, each * twins)) === null,
+      Math.floor((anchorsOf(model) - 1) / twins),
+    );
+    if (share) return fitting("fits with fewer anchors", withAnchors(model, share * twins));
+    let why = excess(least);
+    if (anchorsOf(least) < anchorsOf(model))
+      why += " even with one anchor" + (twins > 1 ? " for each twin" : "");
+    return answer("does not fit", { why, ann_members: networks });
+  }
+
+  // -- summary ----------------------------------------------------------------------------------
+
+  // What `twinedge budget --json` prints; throws where it would refuse.
+  function summarise(setting) {
+    const model = modelOf(setting);
+    const [twin, ann] = [twinBytes(model), annBytes(model)];
+    const possible = twinBytes(withAnchors(model, model.counts.length)) !== null;
+    const stored = WEIGHTS.map((weights) => {
+      const one = { ...model, weights };
+      return [weights, { twin: twinBytes(one), ann: annBytes(one) }];
+    });
+    return {
+      features: model.features,
+      hidden: model.hidden,
+      twins: model.counts.length,
+      anchors: anchorsOf(model),
+      neighbors: model.neighbors,
+      members: membersOf(model),
+      activation: model.activation,
+      weights: model.weights,
+      ann_params: annParams(model),
+      twin_params: twinParams(model),
+      ann_bytes: ann,
+      twin_bytes: twin,
+      file_bytes: null,
+      ratio: twin === null || ann === null ? null : ann / twin,
+      bytes: Object.fromEntries(stored),
+      sections: packSections(model),
+      multiply_adds: multiplyAdds(model),
+      smaller_from: {
+        params: smallerInParams(model),
+        bytes: possible ? smallerInBytes(model) : null,
+      },
+      cores_measured: Object.keys(firmware).sort(),
+      boards: boards.map((board) => judge(model, board)),
+    };
+  }
+
+  // Parameters and bytes of both sides for ensembles of these sizes; null where there is no model.
+  function curves(setting, sizes) {
+    return sizes.map((members) => {
+      if (members < setting.twins) return { members, ann: [null, null], twin: [null, null] };
+      const model = modelOf({ ...setting, anchors: members, neighbors: 0 });
+      return {
+        members,
+        ann: [annParams(model), annBytes(model)],
+        twin: [twinParams(model), twinBytes(model)],
+      };
+    });
+  }
+
+  return { summarise, curves };
+};

@@ -1,0 +1,233 @@
+// The calculator: reads the sliders, counts, and shows the result at once.
+
+(() => {
+  const facts = JSON.parse(document.getElementById("facts").textContent);
+  const { summarise, curves } = Budget(facts);
+  const at = (id) => document.getElementById(id);
+  const NUMBERS = ["features", "anchors", "width1", "width2", "width3", "twins", "neighbors"];
+  const SIZES = Array.from({ length: 11 }, (_, power) => 2 ** power);
+  const LIGHTS = {
+    fits: "go",
+    "fits with fewer anchors": "limit",
+    "does not fit": "stop",
+    "not measured": "unknown",
+  };
+  const counted = (value) => (value === null ? "–" : value.toLocaleString("en"));
+  const plural = (count, noun) => `${counted(count)} ${noun}${count === 1 ? "" : "s"}`;
+  const range = (ends) => (ends ? ends.map((ms) => `${Number(ms.toPrecision(3))}`).join("–") : "–");
+
+  function element(name, words, className) {
+    const one = document.createElement(name);
+    one.textContent = words;
+    if (className) one.className = className;
+    return one;
+  }
+
+  // -- settings ---------------------------------------------------------------------------------
+
+  const slider = (name) => document.querySelector(`[data-for=${name}]`);
+
+  function show(setting) {
+    const [width1, width2 = 0, width3 = 0] = setting.hidden;
+    const values = { ...setting, width1, width2, width3 };
+    for (const name of NUMBERS) {
+      at(name).value = values[name];
+      slider(name).max = Math.max(slider(name).max, values[name]);
+      slider(name).value = values[name];
+    }
+    at("weights").value = setting.weights;
+    at("activation").value = setting.activation;
+  }
+
+  // What is typed, or null where a field is empty or no whole number in its range.
+  function read() {
+    const numbers = NUMBERS.map((name) => at(name));
+    if (!numbers.every((field) => field.checkValidity())) return null;
+    const value = Object.fromEntries(numbers.map((field) => [field.id, Number(field.value)]));
+    const widths = [value.width1, value.width2, value.width3];
+    const hidden = widths.slice(0, (widths.concat(0)).indexOf(0));
+    at("width3").disabled = slider("width3").disabled = !value.width2;
+    return {
+      features: value.features,
+      hidden,
+      anchors: value.anchors,
+      twins: value.twins,
+      neighbors: value.neighbors,
+      activation: at("activation").value,
+      weights: at("weights").value,
+    };
+  }
+
+  // -- results ----------------------------------------------------------------------------------
+
+  function refuse(words) {
+    delete at("panel").dataset.result;
+    at("result").textContent = words;
+    at("result").classList.add("refused");
+  }
+
+  function light(board) {
+    let words = board.verdict;
+    if (words === "fits with fewer anchors") words = `fits with ${plural(board.anchors, "anchor")}`;
+    else if (words === "does not fit") words += `: ${board.why}`;
+    return element("span", words, `light ${LIGHTS[board.verdict]}`);
+  }
+
+  function showSentence(found) {
+    const twins = `${plural(found.twins, "twin")} with ${plural(found.anchors, "anchor")}`;
+    const networks = plural(found.members, "ordinary network");
+    let words = `${twins}: ${counted(found.twin_params)} parameters`;
+    if (found.twin_bytes !== null) words += ` in ${counted(found.twin_bytes)} bytes`;
+    words += `. ${networks}: ${counted(found.ann_params)}`;
+    if (found.ann_bytes !== null) words += ` in ${counted(found.ann_bytes)} bytes`;
+    if (found.ratio !== null) words += `, ${found.ratio.toFixed(1)} times as much`;
+    at("result").textContent = `${words}.`;
+    at("result").classList.remove("refused");
+  }
+
+  function showSizes(found) {
+    const row = (name, params, side) => {
+      const line = document.createElement("tr");
+      line.append(element("th", name));
+      line.firstChild.scope = "row";
+      const sizes = Object.values(found.bytes).map((one) => one[side]);
+      for (const size of [params, ...sizes]) line.append(element("td", counted(size), "quantity"));
+      return line;
+    };
+    at("sizes").tBodies[0].replaceChildren(
+      row(plural(found.members, "ordinary network"), found.ann_params, "ann"),
+      row(plural(found.twins, "twin"), found.twin_params, "twin"),
+    );
+    const { params, bytes } = found.smaller_from;
+    let words = `The twin has fewer parameters from ${plural(params, "member")} on`;
+    words += bytes === null ? ". " : `, takes fewer bytes from ${counted(bytes)} on. `;
+    words += `A query takes ${plural(found.multiply_adds, "multiply-add")}.`;
+    if (found.sections) {
+      const parts = Object.entries(found.sections).map(([name, size]) => `${name} ${counted(size)}`);
+      words += ` The pack: ${parts.join(", ")}.`;
+    }
+    at("parts").textContent = words;
+  }
+
+  function showCharts(setting, found, board) {
+    const points = curves(setting, SIZES);
+    const free = facts.boards.find((one) => one.name === board.board).free_flash;
+    [
+      ["params", "parameters"],
+      ["bytes", `bytes, ${setting.weights}`],
+    ].forEach(([what, noun], which) => {
+      const line = (name, label) => ({
+        name,
+        label,
+        points: points.filter((one) => one[name][which]).map((one) => [one.members, one[name][which]]),
+      });
+      const lines = [line("ann", "ordinary networks"), line("twin", plural(setting.twins, "twin"))];
+      const drawn = lines.filter((one) => one.points.length > 1);
+      const marks = [];
+      const last = Math.max(...drawn.flatMap((one) => one.points.map(([x]) => x)));
+      if (found.members >= setting.twins && found.members <= last)
+        marks.push({ name: "here", label: plural(found.members, "member"), x: found.members });
+      if (which && free !== null) marks.push({ name: "board", label: `flash of ${board.title}`, y: free });
+      const chart = at(`chart-${what}`);
+      if (!drawn.length) {
+        chart.replaceChildren();
+        return;
+      }
+      const said = drawn.map((one) => {
+        const [first, end] = [one.points[0], one.points[one.points.length - 1]];
+        return `${one.label} from ${counted(first[1])} to ${counted(end[1])}`;
+      });
+      Chart.draw(chart, {
+        lines: drawn,
+        marks,
+        xLabel: "ensemble size",
+        yLabel: `${noun} stored`,
+        words: `${noun} against ensemble size: ${said.join("; ")}.`,
+      });
+    });
+  }
+
+  function showBoards(found, board) {
+    at("board-title").textContent = board.title;
+    const verdict = [light(board)];
+    if (board.verdict === "not measured") verdict.push(element("span", ` (${board.why}).`));
+    const of = (used, free) => `${counted(used)} of ${counted(free)} bytes`;
+    if (board.flash_bytes !== null) {
+      const flash =
+        board.free_flash_bytes === null
+          ? `program and pack ${counted(board.flash_bytes)} bytes`
+          : `flash ${of(board.flash_bytes, board.free_flash_bytes)}`;
+      const time = board.milliseconds_estimated
+        ? `, ${range(board.milliseconds_estimated)} ms for a query (estimated)`
+        : "";
+      const ram = `RAM ${of(board.ram_bytes, board.free_ram_bytes)}`;
+      verdict.push(element("span", ` (${flash}, ${ram}${time}).`));
+    }
+    if (board.ann_members !== null)
+      verdict.push(
+        element("span", ` Its flash would hold ${plural(board.ann_members, "ordinary network")}.`),
+      );
+    at("board-verdict").replaceChildren(...verdict);
+    const rows = found.boards.map((one) => {
+      const line = document.createElement("tr");
+      const name = element("th", one.title);
+      name.scope = "row";
+      const cell = element("td", "", "words");
+      cell.append(light(one));
+      line.append(
+        name,
+        cell,
+        element("td", counted(one.flash_bytes), "quantity"),
+        element("td", counted(one.ram_bytes), "quantity"),
+        element("td", range(one.milliseconds_estimated), "quantity"),
+      );
+      return line;
+    });
+    at("all-boards").tBodies[0].replaceChildren(...rows);
+  }
+
+  function update() {
+    const setting = read();
+    if (!setting) {
+      refuse("Every field takes a whole number within its range.");
+      return;
+    }
+    let found;
+    try {
+      found = summarise(setting);
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      refuse(error.message);
+      return;
+    }
+    const board = found.boards.find((one) => one.board === at("board").value);
+    at("panel").dataset.result = JSON.stringify(found);
+    showSentence(found);
+    showSizes(found);
+    showCharts(setting, found, board);
+    showBoards(found, board);
+  }
+
+  // -- wiring -----------------------------------------------------------------------------------
+
+  for (const board of facts.boards) at("board").append(new Option(board.title, board.name));
+  for (const name of NUMBERS) {
+    slider(name).addEventListener("input", () => {
+      at(name).value = slider(name).value;
+      update();
+    });
+    at(name).addEventListener("input", () => {
+      slider(name).value = at(name).value;
+      update();
+    });
+  }
+  for (const id of ["weights", "activation", "board"]) at(id).addEventListener("input", update);
+  at("reset").addEventListener("click", () => {
+    show(facts.start);
+    update();
+  });
+  at("settings").addEventListener("submit", (event) => event.preventDefault());
+  at("panel").hidden = false;
+  show(facts.start);
+  update();
+})();

@@ -1,0 +1,29 @@
+"""Numbers as a person reads them."""
+
+
+def amount(value: float) -> str:
+    """Shorten a large number: 20k, 1.5M."""
+    for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= unit:
+            return f"{value / unit:g}{name}"
+    return f"{value:g}"
+
+
+def number(count: int, noun: str) -> str:
+    """Count something: "1 anchor", "32 anchors"."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+def percent(part: float) -> str:
+    """Write a part as percent."""
+    return f"{100 * part:.1f}".removesuffix(".0") + " %"
+
+
+def shape(hidden: tuple[int, ...]) -> str:
+    """Write the widths of layers: "128-128"."""
+    return "-".join(map(str, hidden))
+
+
+def ensemble(members: int, hidden: tuple[int, ...]) -> str:
+    """Name an ordinary ensemble."""
+    return f"{number(members, 'network')} of {shape(hidden)}"

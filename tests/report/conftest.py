@@ -1,0 +1,110 @@
+"""A report on a tiny run, with boards measured on cores that are none, and a browser to read it."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="session")
+def firmware_file(tmp_path_factory):
+    """Measurements of made-up cores: the Uno is among them, the Pico 2 is not."""
+    from twinedge.budget import write_firmware
+
+    core = runpy.run_path(str(HERE.parent / "budget" / "conftest.py"))["CORE"]
+    near = {
+        **core,
+        "builds": [{**one, "neighbors": True, "references": []} for one in core["builds"]],
+    }
+    both = {**core, "builds": core["builds"] + near["builds"]}
+    path = tmp_path_factory.mktemp("firmware") / "firmware.json"
+    write_firmware({"avr5": core, "cortex-m4": both, "aarch64": core}, path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def boards():
+    from twinedge.budget import all_boards
+
+    return list(all_boards().values())
+
+
+@pytest.fixture(scope="session")
+def firmware(firmware_file):
+    from twinedge.budget import read_firmware
+
+    return read_firmware(firmware_file)
+
+
+@pytest.fixture(scope="session")
+def look(boards, firmware):
+    """Measure a run, by default without training."""
+    from twinedge_export.report.findings import find
+
+    def call(run, **options):
+        return find(run, "tiny", boards, firmware, **{"quick": True, "anchors": 8, **options})
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def run(tiny_run):
+    from twinedge.learn.run import load_run
+
+    return load_run(tiny_run)
+
+
+@pytest.fixture(scope="session")
+def found(look, run):
+    """The tiny run, ordinary networks of the same bytes included."""
+    return look(run, quick=False, ann_steps=60)
+
+
+@pytest.fixture(scope="session")
+def write(boards, firmware):
+    """Put findings into words."""
+    from twinedge_export.report.calculator import facts
+    from twinedge_export.report.sections import document
+
+    return lambda found: document(
+        found, "twinedge report runs/tiny", facts(found.model, boards, firmware)
+    )
+
+
+@pytest.fixture(scope="session")
+def text(found, write):
+    return write(found)
+
+
+@pytest.fixture(scope="session")
+def page_file(text, tmp_path_factory):
+    """The page as a file."""
+    from twinedge_export.report.page import page
+
+    path = tmp_path_factory.mktemp("pages") / "report.html"
+    path.write_text(page(text), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """One Chromium for all tests."""
+    chromium = runpy.run_path(str(HERE / "browser.py"))["Browser"]()
+    yield chromium
+    chromium.close()
+
+
+@pytest.fixture
+def opened(browser):
+    """Open files in pages that are closed again."""
+    pages = []
+
+    def call(path, **options):
+        pages.append(browser.open(path, **options))
+        return pages[-1]
+
+    yield call
+    for one in pages:
+        one.close()

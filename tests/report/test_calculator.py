@@ -1,0 +1,156 @@
+"""The calculator of the page computes what ``twinedge budget --json`` prints."""
+
+import json
+
+import numpy as np
+import pytest
+
+from twinedge.budget import Model, summarise
+from twinedge.errors import InputError
+
+SETTINGS = 50
+# Puts a setting into the fields as a hand would: by slider or number, each with its event.
+MOVE = """
+(setting, sliders) => {
+  const put = (field, value) => {
+    field.value = value;
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+  };
+  const widths = [...setting.hidden, 0, 0];
+  const numbers = { ...setting, width1: widths[0], width2: widths[1], width3: widths[2] };
+  for (const name of ["features", "anchors", "width1", "width2", "width3", "twins", "neighbors"]) {
+    const slider = document.querySelector(`[data-for=${name}]`);
+    const reached = numbers[name] <= slider.max;
+    put(sliders && reached ? slider : document.getElementById(name), numbers[name]);
+  }
+  for (const name of ["weights", "activation", "board"])
+    if (name in setting) put(document.getElementById(name), setting[name]);
+  const { result } = document.getElementById("panel").dataset;
+  return {
+    result: result === undefined ? null : JSON.parse(result),
+    sentence: document.getElementById("result").textContent,
+    sizes: [...document.querySelectorAll("#sizes tbody tr")].map((row) =>
+      [...row.querySelectorAll("td")].map((cell) => cell.textContent)),
+    verdicts: [...document.querySelectorAll("#all-boards .light")].map((one) => one.textContent),
+    board: document.getElementById("board-verdict").textContent,
+    lines: [...document.querySelectorAll(".chart path.line")].map((one) => one.getAttribute("d")),
+  };
+}
+"""
+
+
+def settings(count, seed):
+    """Random settings, small and large, among them such that no pack can hold."""
+    rng = np.random.default_rng(seed)
+
+    def below(most):
+        return int(np.exp(rng.uniform(0, np.log(most + 1))))
+
+    for _ in range(count):
+        twins = int(rng.choice([1, 1, 1, 2, 4, 7]))
+        yield {
+            "features": below(1100),
+            "hidden": [below(1040) for _ in range(rng.integers(1, 4))],
+            "anchors": max(twins, below(4200)),
+            "twins": twins,
+            "neighbors": int(rng.choice([0, 0, 0, 1, 3, 32])),
+            "activation": str(rng.choice(["relu", "silu"])),
+            "weights": str(rng.choice(["int8", "int8", "int16", "float16", "float32"])),
+        }
+
+
+def python(setting, boards, firmware):
+    """What the command prints, through JSON as it does."""
+    model = Model.of(
+        setting["features"],
+        tuple(setting["hidden"]),
+        setting["anchors"],
+        twins=setting["twins"],
+        neighbors=setting["neighbors"],
+        activation=setting["activation"],
+        weights=setting["weights"],
+    )
+    return json.loads(json.dumps(summarise(model, boards, firmware)))
+
+
+@pytest.fixture
+def move(opened, page_file):
+    page = opened(page_file)
+
+    def call(setting, sliders=False):
+        return page.run(f"({MOVE})({json.dumps(setting)}, {json.dumps(sliders)})")
+
+    yield call
+    assert page.complaints == []
+
+
+def test_fifty_settings_count_as_python_does(move, boards, firmware):
+    verdicts = set()
+    for turn, setting in enumerate(settings(SETTINGS, seed=0)):
+        counted = python(setting, boards, firmware)
+        shown = move(setting, sliders=turn % 2 == 0)
+        assert shown["result"] == counted
+        verdicts |= {one["verdict"] for one in counted["boards"]}
+        parameters = [row[0] for row in shown["sizes"]]
+        assert parameters == [f"{counted[key]:,}" for key in ("ann_params", "twin_params")]
+        for row, side in zip(shown["sizes"], ("ann", "twin"), strict=True):
+            bytes_ = [one[side] for one in counted["bytes"].values()]
+            assert row[1:] == ["–" if size is None else f"{size:,}" for size in bytes_]
+        assert [word.split(":")[0].split(" with ")[0] for word in shown["verdicts"]] == [
+            one["verdict"].split(" with ")[0] for one in counted["boards"]
+        ]
+    # So that the comparison was of something.
+    assert verdicts == {"fits", "fits with fewer anchors", "does not fit", "not measured"}
+
+
+def test_the_example_of_the_paper(move):
+    paper = {"features": 8, "hidden": [128, 128], "anchors": 32, "twins": 1, "neighbors": 0}
+    shown = move({**paper, "activation": "relu", "weights": "int8", "board": "uno"})
+    assert "19,105 parameters in 21,072 bytes" in shown["sentence"]
+    assert "569,376 in 615,072 bytes, 29.2 times as much" in shown["sentence"]
+    assert shown["board"].startswith("fits (flash 25,192 of 32,256 bytes, RAM 1,379 of 2,048")
+    assert "125–250 ms for a query (estimated)" in shown["board"]
+
+
+def test_figures_follow_the_sliders(move):
+    few = {"features": 2, "hidden": [16], "anchors": 8, "twins": 1, "neighbors": 0}
+    first = move(few)["lines"]
+    assert len(first) == 4
+    second = move({**few, "hidden": [64, 64]})["lines"]
+    assert all(one != other for one, other in zip(first, second, strict=True))
+
+
+def test_the_page_starts_with_the_model_of_the_report(opened, page_file, found):
+    shown = opened(page_file).run("JSON.parse(document.getElementById('panel').dataset.result)")
+    assert shown == json.loads(json.dumps(found.budget))
+
+
+def test_what_python_refuses_is_refused_in_the_same_words(move, boards, firmware):
+    setting = {"features": 8, "hidden": [16], "anchors": 3, "twins": 4, "neighbors": 0}
+    setting |= {"activation": "relu", "weights": "int8"}
+    shown = move(setting)
+    assert shown["result"] is None
+    with pytest.raises(InputError) as refusal:
+        python(setting, boards, firmware)
+    assert shown["sentence"] == str(refusal.value)
+    assert move({**setting, "anchors": 4})["result"] is not None
+
+
+@pytest.mark.parametrize("value", ["", "0", "-3", "1.5"], ids=["empty", "zero", "negative", "part"])
+def test_a_field_that_is_no_number_is_refused(opened, page_file, value):
+    page = opened(page_file)
+    page.run(f"document.getElementById('features').value = '{value}'")
+    page.run("document.getElementById('features').dispatchEvent(new Event('input'))")
+    assert page.run("document.getElementById('result').className") == "result refused"
+    assert page.run("document.getElementById('panel').dataset.result") is None
+    page.run("document.getElementById('reset').click()")
+    assert page.run("document.getElementById('result').className") == "result"
+
+
+def test_the_keyboard_moves_a_slider(opened, page_file):
+    page = opened(page_file)
+    page.run("document.querySelector('[data-for=features]').focus()")
+    before = page.run("JSON.parse(document.getElementById('panel').dataset.result).features")
+    page.key("ArrowRight", 39)
+    after = page.run("JSON.parse(document.getElementById('panel').dataset.result).features")
+    assert after == before + 1

@@ -1,0 +1,135 @@
+"""``twinedge report``: what a model costs, how good it is and where it runs, on one page."""
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from twinedge.cli.export import _saying
+from twinedge.cli.options import Json, Quiet, RunFolder, Seed, choice, examples, value
+from twinedge.cli.output import print_json, print_record
+from twinedge.cli.words import one_of, whole
+
+if TYPE_CHECKING:
+    from twinedge_export.report.making import Report
+
+EXAMPLES = examples(
+    "report runs/latest",
+    "report runs/latest --anchors 16 -o sensor.html --figures figures",
+    "report runs/latest --quick --format md",
+)
+
+
+def report(
+    run: RunFolder,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="File to write (report.html)."),
+    ] = None,
+    form: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            metavar="html|md|csv",
+            parser=one_of("html", "md", "csv"),
+            help="A page, text for a pull request, or a sheet.",
+        ),
+    ] = "html",
+    figures: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write an SVG and a PNG of each figure, too."),
+    ] = None,
+    anchors: Annotated[
+        Any, value("Training points that travel.", "N|auto|all", whole(1, "auto", "all"))
+    ] = 32,
+    select: Annotated[
+        str, typer.Option(metavar="METHOD|FILE", help="How to choose them, as in export.")
+    ] = "auto",
+    weights: Annotated[str, choice("Weights of the pack.", "int8", "int16")] = "int8",
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Train nothing: leave ordinary networks out.")
+    ] = False,
+    ann_steps: Annotated[
+        Any, value("How long ordinary networks are trained.", "STEPS", whole(1))
+    ] = 4000,
+    firmware: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Measured sizes of the runtime, if not those shipped."),
+    ] = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write a report on a run, to be read without anything else.
+
+    Memory against an ensemble of ordinary networks, error against anchors and bytes, predictions
+    with their spread and what it is worth, boards, the bytes of the pack, and how each number was
+    obtained. The page has a calculator. Ordinary networks of the same bytes are trained for a
+    moment to compare with.
+    """
+    from twinedge_export.report.making import report as write
+
+    numbers = {
+        "--anchors": (anchors, 32),
+        "--select": (select, "auto"),
+        "--weights": (weights, "int8"),
+        "--ann-steps": (ann_steps, 4000),
+        "--firmware": (firmware, None),
+        "--seed": (seed, 0),
+    }
+    changed = [
+        word
+        for option, (now, default) in numbers.items()
+        if now != default
+        for word in (option, str(now))
+    ]
+    command = shlex.join(["twinedge", "report", str(run), *["--quick"] * quick, *changed])
+    with _saying(quiet) as say:
+        done = write(
+            run,
+            output or Path(f"report.{form}"),
+            form,
+            figures=figures,
+            firmware=firmware,
+            command=command,
+            anchors=anchors,
+            select=select,
+            weights=weights,
+            quick=quick,
+            ann_steps=ann_steps,
+            seed=seed,
+            say=say,
+        )
+    result = _result(str(run), done)
+    if as_json:
+        print_json(result)
+    else:
+        print_record({key: one for key, one in result.items() if not isinstance(one, list | dict)})
+
+
+def _result(run: str, done: "Report") -> dict[str, Any]:
+    found = done.findings
+    budget, judged, worth = found.budget, found.judged, found.reliability
+    verdicts = [one["verdict"] for one in budget["boards"]]
+    return {
+        "run": run,
+        "file": str(done.path),
+        "bytes": done.path.stat().st_size,
+        "anchors": found.model.anchors,
+        "method": found.export.method,
+        "twin_bytes": budget["twin_bytes"],
+        "ann_bytes": budget["ann_bytes"],
+        "ratio": budget["ratio"],
+        "judged_on": judged.name,
+        "rows": len(judged.y),
+        "rmse": judged.rmse,
+        "covered_of_90_percent": None if worth is None else worth.at(0.9).covered,
+        "spread_factor": None if worth is None else worth.factor,
+        "boards_that_fit": verdicts.count("fits"),
+        "boards_not_measured": verdicts.count("not measured"),
+        "packs": [one._asdict() for one in found.sizes],
+        "ordinary_networks": [one._asdict() for one in found.rivals],
+        "boards": {one["board"]: one["verdict"] for one in budget["boards"]},
+        "figures": [str(path) for path in done.figures],
+    }
