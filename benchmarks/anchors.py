@@ -12,14 +12,13 @@ in halves at random, the rule decides on one half, and the other is scored.
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from machine import describe
+from record import publish
 from runs import load_or_train
 
 from twinedge import TwinRegressor, data
@@ -138,15 +137,13 @@ def main() -> None:
         print(
             f"{line['what']:22}{line['anchors']:8d}{line['mean']:9.4f}{line['worst']:9.4f}{spread}"
         )
-    record = {
-        "machine": describe("tensorflow", "scikit-learn", "numpy"),
-        "datasets": options.datasets.split(","),
-        "splits": options.splits,
-        "lines": lines,
-    }
-    options.results.parent.mkdir(parents=True, exist_ok=True)
-    options.results.write_text(json.dumps(record, indent=1) + "\n")
-    print(json.dumps(record))
+    publish(
+        options.results,
+        ("tensorflow", "scikit-learn", "numpy"),
+        datasets=options.datasets.split(","),
+        splits=options.splits,
+        lines=lines,
+    )
 
 
 if __name__ == "__main__":
