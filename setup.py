@@ -36,7 +36,7 @@ class BuildExt(build_ext):
     def build_extension(self, ext: Extension) -> None:
         """Compile with the options of this compiler."""
         if self.compiler.compiler_type != "msvc":
-            ext.extra_compile_args = ["-O3", "-ffp-contract=off", "-fvisibility=hidden"]
+            ext.extra_compile_args = ["-O3", "-g0", "-ffp-contract=off", "-fvisibility=hidden"]
         super().build_extension(ext)
 
 
