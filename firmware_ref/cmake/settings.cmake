@@ -1,0 +1,8 @@
+# From what Kconfig says to settings of twin_config.h, for ESP-IDF and Zephyr.
+
+set(twinedge_settings TWIN_BLOCK=${CONFIG_TWIN_BLOCK})
+foreach(part FLOAT NEIGHBOURS SILU INT16 TEXT PARTIAL)
+  if(NOT CONFIG_TWIN_${part})
+    list(APPEND twinedge_settings TWIN_${part}=0)
+  endif()
+endforeach()

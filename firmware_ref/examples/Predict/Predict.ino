@@ -1,0 +1,29 @@
+/* Predict y once a second and print it with its spread. */
+
+#include "model.h"
+
+/* One number for each feature: x1, x2. */
+static float x[MODEL_FEATURES] = {-0.107211173f, 0.815751195f};
+
+static uint32_t scratch[MODEL_SCRATCH / 4];
+static twin_model model;
+static twin_status status;
+
+void setup() {
+    Serial.begin(115200);
+    status = twin_open(&model, model_twin, MODEL_SIZE);
+}
+
+void loop() {
+    twin_prediction out = {0, 0};
+    if (status == TWIN_OK)
+        status = twin_predict(&model, scratch, sizeof scratch, x, &out, NULL);
+    if (status == TWIN_OK) {
+        Serial.print(out.mean, 6);
+        Serial.print(' ');
+        Serial.println(out.spread, 6);
+    } else {
+        Serial.println(status); /* enum twin_status in twin.h */
+    }
+    delay(1000);
+}

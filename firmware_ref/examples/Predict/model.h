@@ -1,0 +1,26 @@
+/* The pack of 2 twins of 12-12 relu, 8-bit weights, 8 anchors. */
+
+#ifndef MODEL_H
+#define MODEL_H
+
+#include <twin.h>
+
+#define MODEL_FEATURES 2
+#define MODEL_MEMBERS  8
+#define MODEL_SIZE     1104u
+
+/* Bytes of scratch that are enough for a prediction, whatever the device; twin_scratch_size tells
+ * what it takes to the byte, and a prediction with less is refused. */
+#define MODEL_SCRATCH (48u + 56u * TWIN_BLOCK + 96u * TWIN_PARTIAL + 232u * (TWIN_BLOCK > 1))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+extern const unsigned char model_twin[MODEL_SIZE];
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
