@@ -1,20 +1,29 @@
 """The C project of an export: the pack as an array, the runtime, and an example to build."""
 
+import re
 import shutil
 from collections.abc import Iterator
 from importlib.resources import files
-from math import ceil
+from pathlib import Path
 from string import Template
 
 import numpy as np
 
+from twinedge.errors import InputError
 from twinedge.pack import Pack, read_pack, write_pack
 from twinedge.runtime.reference import evaluate
+from twinedge_export.boards.build import left_out
 from twinedge_export.firmware import firmware_folder
 from twinedge_export.job import File, Job
+from twinedge_export.scratch import scratch_expression
 
 FOLDER = "c"
-_TEMPLATES = ("main.c", "model.h", "model.c", "CMakeLists.txt", "README.md")
+_SKETCH = "model"  # Arduino wants a folder of the sketch's name, with all code below its src/
+_PAGES = ("README.md", "CMakeLists.txt", "platformio.ini", "main.c")
+_SKETCH_PAGES = ("model.ino", "model.h", "model.c")
+_RUNTIME = Path("src", "twinedge")
+_NOT_RUNTIME = ("Makefile", "*.md", ".*", "build", "example", "examples", "ports", "test")
+_SETTINGS = Path("include", "twin_config.h")
 
 
 class _Page(Template):
@@ -22,25 +31,39 @@ class _Page(Template):
 
 
 def c_project(job: Job, pack_file: File) -> File:
-    """Write the folder; it compiles as it is."""
+    """Write the folder: a CMake project, an Arduino sketch and a PlatformIO project as it is."""
     folder = job.folder / FOLDER
-    folder.mkdir()
-    words = _words(job, pack_file, read_pack(pack_file.path.read_bytes()))
-    for name in _TEMPLATES:
-        text = (files("twinedge_export") / "c_template" / f"{name}.in").read_text("utf-8")
-        (folder / name).write_text(_Page(text).substitute(words), "utf-8")
-    for part in ("include", "src"):
-        shutil.copytree(firmware_folder() / part, folder / "twinedge" / part)
+    sketch = folder / _SKETCH
+    sketch.mkdir(parents=True)
+    pack = read_pack(pack_file.path.read_bytes())
+    words = _words(job, pack_file, pack)
+    for home, pages in ((folder, _PAGES), (sketch, _SKETCH_PAGES)):
+        for name in pages:
+            (home / name).write_text(_page(name, words), "utf-8")
+    _copy_runtime(sketch / _RUNTIME, pack)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     return File("c", folder, size, pack_file.made, pack_file.score)
 
 
-def _scratch(pack: Pack) -> tuple[int, int]:
-    """Bytes of scratch that are enough anywhere: fixed, and for each anchor side by side."""
-    wide = [ceil(width / 16) * 16 for width in pack.hidden]
-    blocks = wide[0] + max(wide[1:-1], default=0)  # of the last layer nothing is stored
-    nearest = 16 * int(pack.counts.max())
-    return 256 + 8 * wide[0] + 2 * (pack.features + 16) + nearest, 4 * blocks
+def _page(name: str, words: dict[str, str]) -> str:
+    text = (files("twinedge_export") / "c_template" / f"{name}.in").read_text("utf-8")
+    return _Page(text).substitute(words)
+
+
+def _copy_runtime(to: Path, pack: Pack) -> None:
+    """Copy the runtime with its manifests, and leave out what the pack does not need."""
+    shutil.copytree(firmware_folder(), to, ignore=shutil.ignore_patterns(*_NOT_RUNTIME))
+    settings = (to / _SETTINGS).read_text("utf-8")
+    for name, value in _settings(pack).items():
+        settings, count = re.subn(rf"(?m)^(#define {name}) 1$", rf"\1 {value}", settings)
+        if count != 1:
+            raise InputError(f"{_SETTINGS.name} has no {name}: install twinedge anew")
+    (to / _SETTINGS).write_text(settings, "utf-8")
+
+
+def _settings(pack: Pack) -> dict[str, str]:
+    """Return settings of twin_config.h that fit the pack, where they are not the defaults."""
+    return dict(flag.removeprefix("-D").split("=", 1) for flag in left_out(pack))
 
 
 def _words(job: Job, pack_file: File, pack: Pack) -> dict[str, str]:
@@ -48,11 +71,10 @@ def _words(job: Job, pack_file: File, pack: Pack) -> dict[str, str]:
     features, judge = job.metadata["features"], job.judge
     x = judge.validation[0][:1].astype(np.float32)
     answer = evaluate(pack, x)
-    scratch, scratch_of_anchor = _scratch(pack)
     twins, hidden = len(pack.twins), "-".join(map(str, pack.hidden))
     networks = "One twin" if twins == 1 else f"{twins} twins"
     return {
-        "target": job.metadata["target"],
+        "target": _plain(job.metadata["target"]),
         "features": ", ".join(_plain(one["name"]) for one in features),
         "query": ", ".join(_literal(value) for value in x[0].tolist()),
         "summary": f"{networks} of {hidden} {pack.activation}, {pack.weight_bits}-bit weights, "
@@ -60,8 +82,10 @@ def _words(job: Job, pack_file: File, pack: Pack) -> dict[str, str]:
         "feature_count": str(pack.features),
         "members": str(pack.members),
         "size": str(len(content)),
-        "scratch": str(scratch),
-        "scratch_of_anchor": str(scratch_of_anchor),
+        "scratch": scratch_expression(pack),
+        "twin_h": (_RUNTIME / "include" / "twin.h").as_posix(),
+        "settings": ", ".join(f"`{name}={value}`" for name, value in _settings(pack).items())
+        or "it needs all of the runtime",
         "bytes": "\n".join(_array(content)),
         "anchors": str(len(pack.targets)),
         "method": job.metadata["select"],

@@ -1,0 +1,59 @@
+"""The runtime as an Arduino library: found, compiled and run as the Arduino tools do."""
+
+import re
+import shutil
+
+import numpy as np
+import pytest
+
+from twinedge.pack import read_pack
+from twinedge.runtime.reference import evaluate
+
+# What library.properties must say, by Arduino's specification of libraries.
+REQUIRED = ("name", "version", "author", "maintainer", "sentence", "paragraph", "category")
+
+
+@pytest.fixture(scope="module")
+def properties(firmware):
+    lines = (firmware / "library.properties").read_text().splitlines()
+    return dict(line.split("=", 1) for line in lines)
+
+
+@pytest.fixture(scope="module")
+def library(firmware, tmp_path_factory):
+    """The runtime in a folder of libraries."""
+    libraries = tmp_path_factory.mktemp("libraries")
+    here = libraries / "twinedge"
+    shutil.copytree(firmware, here, ignore=shutil.ignore_patterns("build"))
+    return here
+
+
+def test_the_properties_are_whole(properties, firmware):
+    assert [name for name in REQUIRED if not properties.get(name)] == []
+    assert properties["category"] == "Data Processing"  # one of a fixed list
+    assert properties["architectures"] == "*"
+    assert (firmware / "src" / properties["includes"]).is_file()
+
+
+def test_the_example_finds_the_library_and_predicts_on_an_uno(library, uno, first_line):
+    sketch = library / "examples" / "Predict" / "Predict.ino"
+    sent = [float(word) for word in first_line(uno(sketch, library.parent)).split()]
+    query = re.search(r"x\[MODEL_FEATURES\] = \{(.*)\}", sketch.read_text())[1]
+    x = np.array([[float(word.rstrip("f")) for word in query.split(", ")]], np.float32)
+    text = (sketch.parent / "model.c").read_text()
+    pack = read_pack(bytes(map(int, re.findall(r"\d+(?=,)", text[text.index("= {") :]))))
+    answer = evaluate(pack, x)
+    wanted = [float(answer.mean[0]), float(answer.spread[0])]
+    assert sent == pytest.approx(wanted, rel=2e-7, abs=1e-6)  # by Arduino's own float printing
+
+
+def test_the_example_is_what_an_export_writes(library):
+    # But for the header, which an export has at hand and the example finds in the library.
+    from twinedge_export.scratch import scratch_expression
+
+    folder = library / "examples" / "Predict"
+    text = (folder / "model.c").read_text()
+    pack = read_pack(bytes(map(int, re.findall(r"\d+(?=,)", text[text.index("= {") :]))))
+    header = (folder / "model.h").read_text()
+    assert "#include <twin.h>" in header
+    assert f"#define MODEL_SCRATCH {scratch_expression(pack)}\n" in header

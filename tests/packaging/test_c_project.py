@@ -1,0 +1,122 @@
+"""The C project of an export works as it is: with CMake, as a sketch, with PlatformIO."""
+
+import ast
+import re
+import shutil
+
+import numpy as np
+import pytest
+
+from twinedge.pack import read_pack, write_pack
+from twinedge_export.c_project import c_project
+from twinedge_export.job import Job
+from twinedge_export.judge import Judge
+from twinedge_export.twin_file import twin_file
+
+WARNINGS = "-Wall -Wextra -Werror -pedantic"
+
+
+@pytest.fixture(scope="module", params=["one twin", "four twins", "neighbours"])
+def project(request, tiny_twin, four_twins, curve, tmp_path_factory):
+    """The folder of a C project."""
+    X, y = curve
+    model = four_twins if request.param == "four twins" else tiny_twin
+    neighbors = 3 if request.param == "neighbours" else 0
+    twins = len(model.weights_)
+    rows = np.arange(0, 60, 5)
+    names = ("angle */ 1", "offset\nof it", "idle /* it")
+    features = [{"name": name, "min": -1.0, "max": 1.0} for name in names]
+    job = Job(
+        model,
+        tuple(rows[t::twins] for t in range(twins)),
+        neighbors,
+        Judge.of(model, rows, neighbors, (X[80:100], y[80:100]), None),
+        0.1,
+        tmp_path_factory.mktemp("project"),
+        {"features": features, "target": "level */", "select": "hand"},
+        lambda message: None,
+    )
+    weights = "int8" if request.param == "four twins" else "int16"
+    pack, job = twin_file(job, weights=weights, qat=False, seed=0)
+    return c_project(job, pack).path
+
+
+def expected(project):
+    """What the README promises: the first indented line behind the word "prints"."""
+    promise = (project / "README.md").read_text().partition("It prints")[2]
+    return next(line.strip() for line in promise.splitlines() if line.startswith("    "))
+
+
+def test_cmake_builds_it_as_it_is_and_the_example_prints_what_the_readme_says(
+    project, run, tmp_path
+):
+    shutil.copytree(project, tmp_path / "c")
+    run("cmake", "-B", "build", f"-DCMAKE_C_FLAGS={WARNINGS}", cwd=tmp_path / "c")
+    run("cmake", "--build", "build", cwd=tmp_path / "c")
+    assert run(tmp_path / "c/build/model").strip() == expected(project)
+
+
+def test_a_compiler_alone_builds_it_without_any_option(project, run, tmp_path):
+    sources = [*project.glob("*.c"), *project.glob("model/**/*.c")]
+    run("cc", *sources, "-o", tmp_path / "model")
+    assert run(tmp_path / "model").strip() == expected(project)
+
+
+def test_the_sketch_runs_on_an_uno_as_it_is(project, uno, first_line):
+    sent = first_line(uno(project / "model" / "model.ino")).split()
+    # Arduino makes six decimals by float arithmetic, which costs the last of seven digits.
+    promised = [float(word) for word in expected(project).split()]
+    assert [float(word) for word in sent] == pytest.approx(promised, rel=2e-7, abs=1e-6)
+
+
+def test_a_program_with_too_little_scratch_says_so(project, run, tmp_path):
+    shutil.copytree(project, tmp_path / "c")
+    header = tmp_path / "c" / "model" / "model.h"
+    header.write_text(re.sub(r"(MODEL_SCRATCH) .*", r"\1 8u", header.read_text()))
+    sources = [*(tmp_path / "c").glob("*.c"), *(tmp_path / "c").glob("model/**/*.c")]
+    run("cc", *sources, "-o", tmp_path / "model")
+    said = run("sh", "-c", f"{tmp_path / 'model'} || echo refused")
+    assert "scratch" in said
+    assert "refused" in said
+
+
+def test_code_that_the_pack_does_not_need_is_left_out(project):
+    pack = read_pack((project.parent / "model.twin").read_bytes())
+    header = (project / "model/src/twinedge/include/twin_config.h").read_text()
+    needs = {
+        "SILU": pack.activation == "silu",
+        "INT16": pack.weight_bits == 16,
+        "NEIGHBOURS": bool(pack.neighbors),
+    }
+    for name, needed in needs.items():
+        assert re.findall(rf"^#define TWIN_{name} (\d)$", header, re.M) == [str(int(needed))]
+        assert (f"`TWIN_{name}=0`" in (project / "README.md").read_text()) != needed
+
+
+def array(project):
+    text = (project / "model" / "model.c").read_text()
+    body = text[text.index("= {") + 3 : text.rindex("}")]
+    return bytes(int(word) for word in body.split(",") if word.strip())
+
+
+def test_the_array_is_the_pack_without_what_is_for_people(project):
+    whole = read_pack((project.parent / "model.twin").read_bytes())
+    assert array(project) == write_pack(whole, metadata=False)
+
+
+@pytest.mark.parametrize("name", ["main.c", "model/model.ino"])
+def test_the_programs_are_short_enough_to_read_at_a_glance(project, name):
+    assert len((project / name).read_text().splitlines()) <= 32
+
+
+@pytest.mark.slow
+def test_platformio_finds_nothing_wrong_with_its_project(project, tools, run):
+    said = run(tools / "pio", "project", "config", "--lint", "--json-output", cwd=project)
+    assert ast.literal_eval(said) == {"errors": [], "warnings": []}
+
+
+def test_the_readme_names_the_features_and_the_size(project):
+    text = (project / "README.md").read_text()
+    for word in ("1. angle * / 1: -1 to 1", "2. offset of it", "level"):
+        assert word in text
+    assert f"{len(array(project))} bytes" in text

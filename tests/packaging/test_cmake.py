@@ -1,0 +1,123 @@
+"""The runtime with CMake: installed and found, inside ESP-IDF, inside Zephyr."""
+
+import numpy as np
+import pytest
+
+from twinedge.pack import read_pack
+from twinedge.runtime.reference import evaluate
+from twinedge.version import __version__
+
+CONSUMER = """
+cmake_minimum_required(VERSION 3.13)
+project(consumer C)
+find_package(twinedge {version} REQUIRED)
+add_executable(example {example})
+target_link_libraries(example PRIVATE twinedge::twinedge)
+file(GENERATE OUTPUT settings.txt
+     CONTENT "$<TARGET_PROPERTY:twinedge::twinedge,INTERFACE_COMPILE_DEFINITIONS>")
+"""
+
+# What the frameworks would do with a component or module, as far as it is asked of them.
+ESP_IDF = """
+cmake_minimum_required(VERSION 3.16)
+project(esp C)
+set(ESP_PLATFORM 1)
+set(COMPONENT_LIB component)
+function(idf_component_register)
+  cmake_parse_arguments(PARSE_ARGV 0 this "" "" "SRC_DIRS;INCLUDE_DIRS")
+  foreach(folder ${this_SRC_DIRS})
+    file(GLOB found ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.c)
+    list(APPEND sources ${found})
+  endforeach()
+  add_library(component STATIC ${sources})
+  target_include_directories(component PUBLIC ${this_INCLUDE_DIRS})
+endfunction()
+"""
+ZEPHYR = """
+cmake_minimum_required(VERSION 3.20)
+project(zephyr C)
+add_library(component STATIC)
+set_target_properties(component PROPERTIES LINKER_LANGUAGE C)
+function(zephyr_include_directories)
+  target_include_directories(component PUBLIC ${ARGV})
+endfunction()
+function(zephyr_compile_definitions)
+  target_compile_definitions(component PUBLIC ${ARGV})
+endfunction()
+function(zephyr_library_named name)
+endfunction()
+function(zephyr_library_sources)
+  target_sources(component PRIVATE ${ARGV})
+endfunction()
+"""
+PACK = "test/corpus/small.twin"  # with neighbours, and two features
+FRAMEWORKS = {"esp-idf": (ESP_IDF, "."), "zephyr": (ZEPHYR, "zephyr")}
+END = """
+add_subdirectory({folder} component)
+add_executable(example {example})
+target_link_libraries(example PRIVATE component)
+file(GENERATE OUTPUT settings.txt
+     CONTENT "$<TARGET_PROPERTY:component,INTERFACE_COMPILE_DEFINITIONS>")
+"""
+
+
+@pytest.fixture(scope="module")
+def build(run, firmware, tmp_path_factory):
+    """Configure and build a project; returns its settings and what the example says."""
+
+    def make(text, *options):
+        here = tmp_path_factory.mktemp("project")
+        (here / "CMakeLists.txt").write_text(text)
+        run("cmake", "-S", here, "-B", here / "build", *options)
+        run("cmake", "--build", here / "build")
+        said = run("sh", "-c", f"{here}/build/example {firmware / PACK} 0.5 0.25 || true")
+        return (here / "build" / "settings.txt").read_text(), said.strip()
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def expected(firmware):
+    """What the example should print."""
+    pack = read_pack((firmware / PACK).read_bytes())
+    answer = evaluate(pack, np.array([[0.5, 0.25]], np.float32))
+    return f"{answer.mean[0]:.9g} {answer.spread[0]:.9g}"
+
+
+@pytest.fixture(scope="module")
+def example(firmware):
+    return firmware / "example" / "main.c"
+
+
+@pytest.mark.parametrize("settings", ["", "TWIN_BLOCK=4;TWIN_TEXT=1"], ids=["plain", "settings"])
+def test_a_program_finds_the_installed_library(
+    run, build, firmware, example, expected, tmp_path, settings
+):
+    place = tmp_path / "place"
+    run(
+        *("cmake", "-S", firmware, "-B", tmp_path / "build"),
+        *(f"-DCMAKE_INSTALL_PREFIX={place}", f"-DTWINEDGE_SETTINGS={settings}"),
+    )
+    run("cmake", "--build", tmp_path / "build", "--target", "install")
+    text = CONSUMER.format(version=__version__, example=example)
+    assert build(text, f"-DCMAKE_PREFIX_PATH={place}") == (settings, expected)
+
+
+def kconfig(**settings):
+    """Return options as a framework makes them of Kconfig's answers; all is on by default."""
+    parts = ("FLOAT", "NEIGHBOURS", "SILU", "INT16", "TEXT", "PARTIAL")
+    answers = {**dict.fromkeys(parts, "y"), "BLOCK": "2", **settings}
+    return [f"-DCONFIG_TWIN_{name}={answer}" for name, answer in answers.items()]
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_a_framework_gets_sources_headers_and_settings(
+    build, firmware, example, expected, framework
+):
+    text, folder = FRAMEWORKS[framework]
+    text += END.format(folder=firmware / folder, example=example)
+    module = "-DCONFIG_TWINEDGE=y"
+    assert build(text, module, *kconfig()) == ("TWIN_BLOCK=2", expected)
+    settings, said = build(text, module, *kconfig(NEIGHBOURS="", PARTIAL="", BLOCK="1"))
+    assert settings == "TWIN_BLOCK=1;TWIN_NEIGHBOURS=0;TWIN_PARTIAL=0"
+    assert said == "the pack needs what twin_config.h leaves out"

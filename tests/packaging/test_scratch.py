@@ -1,0 +1,126 @@
+"""The scratch that an export sets aside is enough for every kernel on every machine."""
+
+import ctypes
+import re
+import runpy
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from twinedge.pack import write_pack
+from twinedge_export.boards.build import left_out
+from twinedge_export.scratch import scratch_expression
+
+HERE = Path(__file__).parent
+ARM = "arm-none-eabi-gcc"
+MACHINES = {
+    "this": ("gcc",),
+    "this-by-four": ("gcc", "-DTWIN_BLOCK=4"),
+    "this-without-partial": ("gcc", "-DTWIN_PARTIAL=0"),
+    "armhf": ("arm-linux-gnueabihf-gcc",),
+    "cortex-m0": (ARM, "-mcpu=cortex-m0", "-mthumb"),
+    "cortex-m3": (ARM, "-mcpu=cortex-m3", "-mthumb"),
+    "cortex-m4": (ARM, "-mcpu=cortex-m4", "-mthumb"),
+    "cortex-m4-by-eight": (ARM, "-mcpu=cortex-m4", "-mthumb", "-DTWIN_BLOCK=8"),
+    "cortex-m33": (ARM, "-mcpu=cortex-m33", "-mthumb"),
+    "cortex-m55": (ARM, "-mcpu=cortex-m55", "-mthumb"),
+    "rv32": ("riscv64-unknown-elf-gcc", "-march=rv32imac", "-mabi=ilp32", "-ffreestanding"),
+    "avr": ("avr-gcc", "-mmcu=atmega328p"),
+    "avr-by-two": ("avr-gcc", "-mmcu=atmega328p", "-DTWIN_BLOCK=2", "-DTWIN_PARTIAL=1"),
+}
+
+OWN = {"cortex-m4": ["kernel_dsp"], "cortex-m33": ["kernel_dsp"]}  # kernels that must be there
+
+
+class Kernel(ctypes.Structure):
+    """``twin_kernel`` of twin_kernel.h, on this machine."""
+
+    _fields_ = (
+        *((name, ctypes.c_uint8) for name in ("pairs", "unit", "align", "partial_bytes")),
+        ("block_bytes", ctypes.c_uint16),
+        *((name, ctypes.c_void_p) for name in ("query", "first", "further")),
+        ("room_bytes", ctypes.c_uint8),
+    )
+
+
+@pytest.fixture(scope="module")
+def cases():
+    """Packs by name."""
+    packs = SimpleNamespace(**runpy.run_path(str(HERE.parent / "pack" / "random_packs.py")))
+    shapes = SimpleNamespace(**runpy.run_path(str(HERE.parent / "firmware" / "cases.py")))
+    return {name: shapes.draw(packs, name) for name in shapes.SHAPES}
+
+
+@pytest.fixture(scope="module")
+def kernels_of(run, firmware, tmp_path_factory):
+    """Read the kernels out of the objects of a machine: ``kernels_of(machine)``."""
+
+    def read(machine):
+        compiler, *flags = MACHINES[machine]
+        folder = tmp_path_factory.mktemp(machine)
+        sources = sorted((firmware / "src" / "kernels").glob("*.c"))
+        options = ("-O1", "-c", "-fdata-sections", "-fno-pic", "-DTWIN_HOST")
+        run(compiler, *flags, *options, *sources, f"-I{firmware / 'include'}", cwd=folder)
+        objcopy = re.sub("gcc$", "objcopy", compiler)
+        found = {}
+        for file in sorted(folder.glob("*.o")):
+            out = folder / "bytes"
+            only = ("-j", f".rodata.twin_{file.stem}", "-j", f".data.rel.ro.twin_{file.stem}")
+            run(objcopy, "-O", "binary", *only, file, out)
+            if out.read_bytes():
+                found[file.stem] = fields(out.read_bytes())
+        return found
+
+    return read
+
+
+def fields(content):
+    """Return the fields of a ``twin_kernel``; three pointers lie in front of the last one."""
+    pointer = {13: 2, 24: 4, 40: 8}[len(content)]
+    kernel = Kernel(*content[:4], int.from_bytes(content[4:6], "little"))
+    kernel.room_bytes = content[-(-6 // pointer) * pointer + 3 * pointer]
+    return kernel
+
+
+@pytest.fixture(scope="module")
+def library(native, tmp_path_factory):
+    path = tmp_path_factory.mktemp("library") / "libtwin.so"
+    return native.load(native.compile_c(path, "-O1", "-fPIC", "-shared"))
+
+
+def set_aside(run, firmware, machine, cases, folder):
+    """Return bytes by pack, as the compiler of the machine sees them."""
+    compiler, *flags = MACHINES[machine]
+    source = folder / "sizes.c"
+    lines = ["#include <twin_config.h>"]
+    lines += [f"char pack{i}[{scratch_expression(p)}];" for i, p in enumerate(cases.values())]
+    source.write_text("\n".join(lines) + "\n")
+    run(compiler, *flags, "-c", source, f"-I{firmware / 'include'}", "-o", folder / "sizes.o")
+    said = run(re.sub("gcc$", "nm", compiler), "-S", folder / "sizes.o")
+    sizes = {int(i): int(size, 16) for size, i in re.findall(r"\S+ (\S+) \S pack(\d+)", said)}
+    return {name: sizes[i] for i, name in enumerate(cases)}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_what_is_set_aside_is_enough_for_every_kernel(
+    machine, cases, kernels_of, library, native, run, firmware, tmp_path
+):
+    kernels = kernels_of(machine)
+    assert set(kernels) >= {"kernel_portable", *OWN.get(machine, ())}
+    sizes = set_aside(run, firmware, machine, cases, tmp_path)
+    for name, pack in cases.items():
+        opened = native.Native(library, write_pack(pack))
+        assert sizes[name] % 4 == 0
+        takes = {}
+        for which, kernel in kernels.items():
+            opened.model.kernel = ctypes.addressof(kernel)
+            takes[which] = library.twin_scratch_size(opened.model)
+        assert max(takes.values()) <= sizes[name], (name, takes)
+
+
+def test_on_an_uno_little_is_wasted(cases, run, firmware, tmp_path):
+    # Block of one anchor, 4 bytes of each neuron but the last layer's, and 2 of each feature.
+    sizes = set_aside(run, firmware, "avr", cases, tmp_path)
+    assert sizes["relu-128-128-of-32"] <= 4 * 128 + 2 * 8 + 64
+    assert "-DTWIN_NEIGHBOURS=0" in left_out(cases["relu-128-128-of-32"])

@@ -1,0 +1,31 @@
+"""All manifests tell of one version."""
+
+import json
+import re
+
+import pytest
+
+from twinedge.version import __version__
+
+PATTERNS = {
+    "CMakeLists.txt": r"^project\(twinedge VERSION (\S+) ",
+    "idf_component.yml": r'^version: "(.*)"$',
+    "library.json": r'^  "version": "(.*)",$',
+    "library.properties": r"^version=(.*)$",
+}
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_a_manifest_has_the_version_of_the_python_package(firmware, name):
+    assert re.findall(PATTERNS[name], (firmware / name).read_text(), re.M) == [__version__]
+
+
+def test_platformio_is_told_of_files_that_are_there(firmware):
+    manifest = json.loads((firmware / "library.json").read_text())
+    (example,) = manifest["examples"]
+    for name in (
+        *manifest["export"]["include"],
+        *(f"{example['base']}/{n}" for n in example["files"]),
+    ):
+        assert (firmware / name).exists(), name
+    assert (firmware / "include" / manifest["headers"]).is_file()
