@@ -69,16 +69,26 @@ extern const twin_kernel twin_kernel_portable;
 
 #if defined(__GNUC__) && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M' &&               \
     !defined(__ARM_BIG_ENDIAN) && TWIN_BLOCK >= 2 && TWIN_PARTIAL
-#if defined(__ARM_FEATURE_DSP)
+#if defined(__ARM_FEATURE_MVE)
+#define TWIN_KERNEL_HELIUM 1
+extern const twin_kernel twin_kernel_helium;
+#elif defined(__ARM_FEATURE_DSP)
 #define TWIN_KERNEL_DSP 1
 extern const twin_kernel twin_kernel_dsp;
+#else
+#define TWIN_KERNEL_THUMB 1
+extern const twin_kernel twin_kernel_thumb;
 #endif
 #endif
 
 /* Which one `model` takes. On devices no other is linked, unless it lacks something. */
 #if defined(TWIN_KERNEL)
+#elif TWIN_KERNEL_HELIUM
+#define TWIN_KERNEL (TWIN_INT16 && model->wide ? &twin_kernel_portable : &twin_kernel_helium)
 #elif TWIN_KERNEL_DSP
 #define TWIN_KERNEL (TWIN_INT16 && model->wide ? &twin_kernel_portable : &twin_kernel_dsp)
+#elif TWIN_KERNEL_THUMB
+#define TWIN_KERNEL (TWIN_INT16 && model->wide ? &twin_kernel_portable : &twin_kernel_thumb)
 #else
 #define TWIN_KERNEL (&twin_kernel_portable)
 #endif

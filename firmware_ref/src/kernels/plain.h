@@ -2,7 +2,8 @@
  * function for everything it does not do in a better way itself:
  *
  *     PAIRS          pairs in a block
- *     PLACE(i, c)    where activation i of column c is, in int16 from the start of the block
+ *     ELEMENT        type of an activation, int16_t unless it says otherwise
+ *     PLACE(i, c)    where activation i of column c is, in elements from the start of the block
  *
  * Column 2 j is (query, anchor j), column 2 j + 1 (anchor j, query). A block has a multiple of four
  * activations; those beyond the width are zero. Functions are static. */
@@ -14,6 +15,10 @@
 #include "../twin_kernel.h"
 
 #define COLUMNS (2 * PAIRS)
+
+#ifndef ELEMENT
+#define ELEMENT int16_t
+#endif
 
 /* A loop over columns. With few columns their sums are to stay in registers; with more, compilers
  * make vectors of them, which they do not once the loop is unrolled. */
@@ -50,14 +55,14 @@ static inline int32_t plain_activate(const twin_layer *layer, int32_t sum, int32
 
 /* Sums of output o to activations: stored, or folded into the differences. */
 static inline void plain_finish(const twin_layer *layer, uint32_t o, const int32_t *sum,
-                                int16_t *out, int32_t *difference) {
+                                ELEMENT *out, int32_t *difference) {
     int32_t multiplier = twin_i16(layer->multiplier + 2 * o), h[COLUMNS];
     unsigned c;
     for (c = 0; c < COLUMNS; c++)
         h[c] = plain_activate(layer, sum[c], multiplier);
     if (out) {
         for (c = 0; c < COLUMNS; c++)
-            out[PLACE(o, c)] = (int16_t)h[c];
+            out[PLACE(o, c)] = (ELEMENT)h[c];
     } else {
         int32_t weight = twin_i16(layer->fold + 2 * o);
         for (c = 0; c < PAIRS; c++)
@@ -66,7 +71,7 @@ static inline void plain_finish(const twin_layer *layer, uint32_t o, const int32
 }
 
 /* Zeros up to a multiple of four, where there is a layer to read them. */
-static inline void plain_pad(const twin_layer *layer, int16_t *out) {
+static inline void plain_pad(const twin_layer *layer, ELEMENT *out) {
     uint32_t o;
     unsigned c;
     for (o = layer->outputs; out && o % 4; o++)
@@ -125,15 +130,15 @@ static inline void plain_first(const twin_layer *layer, const twin_pairs *pairs,
             sum[2 * c + 1] = of_query[1];
             plain_of_anchor(layer, a, b, pairs->anchor[c], sum + 2 * c);
         }
-        plain_finish(layer, o, sum, (int16_t *)out, difference);
+        plain_finish(layer, o, sum, (ELEMENT *)out, difference);
         a += layer->row;
         b += layer->row;
     }
-    plain_pad(layer, (int16_t *)out);
+    plain_pad(layer, (ELEMENT *)out);
 }
 
 /* Sums of one output of a further layer. */
-INLINE void plain_sums(const twin_layer *layer, twin_flash row, int32_t bias, const int16_t *h,
+INLINE void plain_sums(const twin_layer *layer, twin_flash row, int32_t bias, const ELEMENT *h,
                        int32_t *sums, unsigned wide) {
     int32_t sum[COLUMNS];
     uint32_t i, inputs = layer->inputs;
@@ -152,7 +157,7 @@ INLINE void plain_sums(const twin_layer *layer, twin_flash row, int32_t bias, co
 
 static inline void plain_further(const twin_layer *layer, const void *in, void *out,
                                  int32_t *difference) {
-    const int16_t *h = (const int16_t *)in;
+    const ELEMENT *h = (const ELEMENT *)in;
     twin_flash row = layer->weights;
     uint32_t o;
     for (o = 0; o < layer->outputs; o++) {
@@ -161,10 +166,10 @@ static inline void plain_further(const twin_layer *layer, const void *in, void *
             plain_sums(layer, row, bias, h, sum, 1);
         else
             plain_sums(layer, row, bias, h, sum, 0);
-        plain_finish(layer, o, sum, (int16_t *)out, difference);
+        plain_finish(layer, o, sum, (ELEMENT *)out, difference);
         row += layer->row;
     }
-    plain_pad(layer, (int16_t *)out);
+    plain_pad(layer, (ELEMENT *)out);
 }
 
 #endif

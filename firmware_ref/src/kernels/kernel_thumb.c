@@ -1,0 +1,204 @@
+/* For Cortex-M without the DSP extension (M0, M0+, M3): one multiply-add of 32 bits at a time.
+ *
+ * A block is two pairs, four columns, and its activations are 32 bits wide: so one load brings the
+ * four of an input, ready to be multiplied. Weights are 8-bit ones. */
+
+#include "../twin_kernel.h"
+
+#if TWIN_KERNEL_THUMB
+
+#define PAIRS       2
+#define ELEMENT     int32_t
+#define PLACE(i, c) (4 * (i) + (c))
+
+#include "plain.h"
+
+/* The sums of an output: `count` weights, a multiple of 4, with each column. All of sum[] start
+ * from sum[0]. */
+void twin_thumb_further(twin_flash weights, const void *in, uint32_t count, int32_t *sum);
+
+/* The same for the first layer. `in` are features of two anchors in turn; sum[2] and sum[3] start
+ * from sum[0] and sum[1]. */
+void twin_thumb_first(twin_flash a, twin_flash b, const void *in, uint32_t count, int32_t *sum);
+
+/* clang-format off */
+#define INPUTS(one) one one one one
+#if __ARM_ARCH >= 7
+#define INPUT                                                                                      \
+    "ldrsb r12, [r0], #1\n"                                                                        \
+    "ldmia r1!, {r8-r11}\n"                                                                        \
+    "mla r4, r8, r12, r4\n"                                                                        \
+    "mla r5, r9, r12, r5\n"                                                                        \
+    "mla r6, r10, r12, r6\n"                                                                       \
+    "mla r7, r11, r12, r7\n"
+#define SAVE    "push {r4-r11, lr}\n"
+#define RESTORE "pop {r4-r11, pc}\n"
+#define FURTHER                                                                                    \
+    "ldr r4, [r3]\n"                                                                               \
+    "mov r5, r4\n"                                                                                 \
+    "mov r6, r4\n"                                                                                 \
+    "mov r7, r4\n"                                                                                 \
+    "1:\n"                                                                                         \
+    INPUTS(INPUT)                                                                                  \
+    "subs r2, r2, #4\n"                                                                            \
+    "bne 1b\n"                                                                                     \
+    "stmia r3!, {r4-r7}\n"
+#define FIRST                                                                                      \
+    "ldr r12, [sp, #36]\n"                                                                         \
+    "ldrd r4, r5, [r12]\n"                                                                         \
+    "mov r6, r4\n"                                                                                 \
+    "mov r7, r5\n"                                                                                 \
+    "1:\n"                                                                                         \
+    "ldmia r2!, {r8, r9}\n"                                                                        \
+    "ldrsb r10, [r1], #1\n"                                                                        \
+    "ldrsb r11, [r0], #1\n"                                                                        \
+    "mla r4, r8, r10, r4\n"                                                                        \
+    "mla r5, r8, r11, r5\n"                                                                        \
+    "mla r6, r9, r10, r6\n"                                                                        \
+    "mla r7, r9, r11, r7\n"                                                                        \
+    "subs r3, r3, #1\n"                                                                            \
+    "bne 1b\n"                                                                                     \
+    "stmia r12, {r4-r7}\n"
+#else
+/* Sums are in r8 .. r11, and their place in r12. Rows are read from their ends, where an index
+ * becomes zero. */
+#define INPUT                                                                                      \
+    "ldrsb r7, [r0, r2]\n"                                                                         \
+    "ldmia r1!, {r3-r6}\n"                                                                         \
+    "muls r3, r7\n"                                                                                \
+    "muls r4, r7\n"                                                                                \
+    "muls r5, r7\n"                                                                                \
+    "muls r6, r7\n"                                                                                \
+    "add r8, r3\n"                                                                                 \
+    "add r9, r4\n"                                                                                 \
+    "add r10, r5\n"                                                                                \
+    "add r11, r6\n"                                                                                \
+    "adds r2, #1\n"
+#define SAVE                                                                                       \
+    "push {r4-r7, lr}\n"                                                                           \
+    "mov r4, r8\n"                                                                                 \
+    "mov r5, r9\n"                                                                                 \
+    "mov r6, r10\n"                                                                                \
+    "mov r7, r11\n"                                                                                \
+    "push {r4-r7}\n"
+#define RESTORE                                                                                    \
+    "mov r3, r12\n"                                                                                \
+    "mov r4, r8\n"                                                                                 \
+    "mov r5, r9\n"                                                                                 \
+    "mov r6, r10\n"                                                                                \
+    "mov r7, r11\n"                                                                                \
+    "stmia r3!, {r4-r7}\n"                                                                         \
+    "pop {r4-r7}\n"                                                                                \
+    "mov r8, r4\n"                                                                                 \
+    "mov r9, r5\n"                                                                                 \
+    "mov r10, r6\n"                                                                                \
+    "mov r11, r7\n"                                                                                \
+    "pop {r4-r7, pc}\n"
+#define FURTHER                                                                                    \
+    "mov r12, r3\n"                                                                                \
+    "ldr r3, [r3]\n"                                                                               \
+    "mov r8, r3\n"                                                                                 \
+    "mov r9, r3\n"                                                                                 \
+    "mov r10, r3\n"                                                                                \
+    "mov r11, r3\n"                                                                                \
+    "adds r0, r0, r2\n"                                                                            \
+    "negs r2, r2\n"                                                                                \
+    "1:\n"                                                                                         \
+    INPUTS(INPUT)                                                                                  \
+    "bne 1b\n"
+#define FIRST                                                                                      \
+    "ldr r4, [sp, #36]\n"                                                                          \
+    "mov r12, r4\n"                                                                                \
+    "ldmia r4!, {r5, r6}\n"                                                                        \
+    "mov r8, r5\n"                                                                                 \
+    "mov r9, r6\n"                                                                                 \
+    "mov r10, r5\n"                                                                                \
+    "mov r11, r6\n"                                                                                \
+    "adds r0, r0, r3\n"                                                                            \
+    "adds r1, r1, r3\n"                                                                            \
+    "negs r3, r3\n"                                                                                \
+    "1:\n"                                                                                         \
+    "ldmia r2!, {r4, r5}\n"                                                                        \
+    "ldrsb r6, [r1, r3]\n"                                                                         \
+    "movs r7, r4\n"                                                                                \
+    "muls r7, r6\n"                                                                                \
+    "add r8, r7\n"                                                                                 \
+    "muls r6, r5\n"                                                                                \
+    "add r10, r6\n"                                                                                \
+    "ldrsb r6, [r0, r3]\n"                                                                         \
+    "muls r4, r6\n"                                                                                \
+    "add r9, r4\n"                                                                                 \
+    "muls r5, r6\n"                                                                                \
+    "add r11, r5\n"                                                                                \
+    "adds r3, #1\n"                                                                                \
+    "bne 1b\n"
+#endif
+
+__asm(".pushsection .text.twin_thumb_further, \"ax\", %progbits\n"
+      ".syntax unified\n"
+      ".balign 4\n"
+      ".global twin_thumb_further\n"
+      ".type twin_thumb_further, %function\n"
+      "twin_thumb_further:\n"
+      SAVE
+      FURTHER
+      RESTORE
+      ".section .text.twin_thumb_first, \"ax\", %progbits\n"
+      ".balign 4\n"
+      ".global twin_thumb_first\n"
+      ".type twin_thumb_first, %function\n"
+      "twin_thumb_first:\n"
+      SAVE
+      FIRST
+      RESTORE
+      ".popsection");
+/* clang-format on */
+
+static void thumb_first(const twin_layer *layer, const twin_pairs *pairs, void *out,
+                        int32_t *difference) {
+    const int32_t *partial = (const int32_t *)pairs->partial;
+    int32_t *room = (int32_t *)pairs->room;
+    twin_flash a = layer->weights, b = layer->mirror;
+    uint32_t o, i;
+    for (i = 0; i < layer->inputs; i++) {
+        room[2 * i] = twin_i16(pairs->anchor[0] + 2 * i);
+        room[2 * i + 1] = twin_i16(pairs->anchor[1] + 2 * i);
+    }
+    for (o = 0; o < layer->outputs; o++) {
+        int32_t sum[COLUMNS];
+        sum[0] = *partial++;
+        sum[1] = *partial++;
+        twin_thumb_first(a, b, room, layer->inputs, sum);
+        plain_finish(layer, o, sum, (int32_t *)out, difference);
+        a += layer->row;
+        b += layer->row;
+    }
+    plain_pad(layer, (int32_t *)out);
+}
+
+static void thumb_further(const twin_layer *layer, const void *in, void *out, int32_t *difference) {
+    twin_flash row = layer->weights;
+    uint32_t o;
+    for (o = 0; o < layer->outputs; o++) {
+        int32_t sum[COLUMNS];
+        sum[0] = twin_i32(layer->bias + 4 * o);
+        twin_thumb_further(row, in, layer->row, sum);
+        plain_finish(layer, o, sum, (int32_t *)out, difference);
+        row += layer->row;
+    }
+    plain_pad(layer, (int32_t *)out);
+}
+
+const twin_kernel twin_kernel_thumb = {
+    PAIRS,         /* pairs */
+    4,             /* unit */
+    8,             /* align */
+    8,             /* partial_bytes */
+    4 * COLUMNS,   /* block_bytes */
+    plain_query,   /* query */
+    thumb_first,   /* first */
+    thumb_further, /* further */
+    4 * PAIRS,     /* room_bytes */
+};
+
+#endif
