@@ -1,4 +1,4 @@
-"""All manifests tell of one version."""
+"""All manifests tell of one version, of one licence, and of files that are there."""
 
 import json
 import re
@@ -29,3 +29,7 @@ def test_platformio_is_told_of_files_that_are_there(firmware):
     ):
         assert (firmware / name).exists(), name
     assert (firmware / "include" / manifest["headers"]).is_file()
+
+
+def test_the_licence_is_that_of_the_project(firmware):
+    assert (firmware / "LICENSE").read_bytes() == (firmware.parent / "LICENSE").read_bytes()

@@ -1,0 +1,97 @@
+"""The registries' own tools accept the manifests."""
+
+import json
+import re
+import tarfile
+
+import pytest
+
+from twinedge.version import __version__
+
+pytestmark = pytest.mark.slow  # installs those tools
+
+# `pio pkg pack` fetches the list of licences from the net; this gives it the one that counts.
+PIO = """
+import sys
+from platformio.package.manifest.schema import ManifestSchema
+licences = {"licenses": [{"licenseId": "Apache-2.0"}]}
+ManifestSchema.load_spdx_licenses = staticmethod(lambda: licences)
+from platformio.__main__ import main
+sys.exit(main(["pio", *sys.argv[1:]]))
+"""
+
+# What Zephyr documents of zephyr/module.yml, as far as a library has use for it.
+MODULE = """
+type: map
+mapping:
+  name: {type: str}
+  build:
+    type: map
+    mapping:
+      cmake: {type: str}
+      kconfig: {type: str}
+      depends: {type: seq, sequence: [{type: str}]}
+  samples: {type: seq, sequence: [{type: str}]}
+  tests: {type: seq, sequence: [{type: str}]}
+"""
+
+KCONFIG = """
+import json, sys
+import kconfiglib
+found = kconfiglib.Kconfig(sys.argv[1], warn_to_stderr=False)
+assert not found.warnings, found.warnings
+if "TWINEDGE" in found.syms:
+    found.syms["TWINEDGE"].set_value("y")
+print(json.dumps({s.name: s.str_value for s in found.unique_defined_syms}))
+"""
+
+
+def members(archive):
+    with tarfile.open(archive) as file:
+        return {name.removeprefix("./"): file.getmember(name) for name in file.getnames()}
+
+
+def test_platformio_packs_the_library(tools, run, firmware, tmp_path):
+    archive = tmp_path / "twinedge.tar.gz"
+    run(tools / "python", "-c", PIO, "pkg", "pack", firmware, "-o", archive)
+    found = members(archive)
+    wanted = {"library.json", "include/twin.h", "src/twin_open.c", "examples/Predict/Predict.ino"}
+    assert wanted <= set(found)
+    assert found["LICENSE"].isfile()
+    assert not [name for name in found if name.split("/")[0] in ("ports", "test", "build")]
+
+
+def test_the_component_manager_packs_the_component(tools, run, firmware, tmp_path):
+    run(
+        *(tools / "compote", "component", "pack", "--name", "twinedge"),
+        *("--project-dir", firmware, "--dest-dir", tmp_path),
+        cwd=tmp_path,
+    )
+    found = members(tmp_path / f"twinedge_{__version__}.tgz")
+    wanted = {"idf_component.yml", "CMakeLists.txt", "Kconfig", "cmake/settings.cmake"}
+    assert wanted | {"include/twin.h", "src/twin_open.c"} <= set(found)
+    assert not [name for name in found if name.split("/")[0] in ("ports", "test", "build")]
+
+
+def test_the_module_has_the_fields_that_zephyr_documents(tools, run, firmware, tmp_path):
+    (tmp_path / "schema.yml").write_text(MODULE)
+    module = firmware / "zephyr" / "module.yml"
+    said = run(tools / "pykwalify", "-d", module, "-s", tmp_path / "schema.yml")
+    assert "validation.valid" in said
+    named = dict(re.findall(r"^  (cmake|kconfig): (\S+)$", module.read_text(), re.M))
+    assert (firmware / named["cmake"] / "CMakeLists.txt").is_file()
+    assert (firmware / named["kconfig"]).is_file()
+
+
+@pytest.mark.parametrize("name", ["Kconfig", "zephyr/Kconfig"])
+def test_kconfig_knows_the_settings_and_their_defaults(tools, run, firmware, name):
+    header = (firmware / "include" / "twin_config.h").read_text()
+    known = set(re.findall(r"^#define (TWIN_\w+) ", header, re.M)) - {"TWIN_FLASH"}  # of AVR
+    found = json.loads(run(tools / "python", "-c", KCONFIG, firmware / name))
+    found.pop("TWINEDGE", None)
+    assert found == {setting: "2" if setting == "TWIN_BLOCK" else "y" for setting in known}
+
+
+def test_espressif_finds_nothing_wrong_with_the_style_of_kconfig(tools, run, firmware, tmp_path):
+    (tmp_path / "Kconfig").write_text((firmware / "Kconfig").read_text())
+    run(tools / "python", "-m", "kconfcheck", tmp_path / "Kconfig")
