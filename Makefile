@@ -19,7 +19,7 @@ DEBIAN_demo  = $(shell $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || echo
 DEBIAN_dev   = $(DEBIAN_demo) g++ cmake clang clang-format clang-tidy cppcheck libclang-rt-14-dev \
 	gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm \
 	gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf qemu-system-misc \
-	gcc-avr avr-libc simavr libsimavr-dev libelf-dev \
+	gcc-avr avr-libc simavr libsimavr-dev libelf-dev arduino-builder arduino-core-avr chromium \
 	qemu-user gcc-arm-linux-gnueabihf libc6-dev-armhf-cross $(DEBIAN_$(shell uname -m))
 DEBIAN_aarch64 := gcc-x86-64-linux-gnu libc6-dev-amd64-cross
 DEBIAN_x86_64  := gcc-aarch64-linux-gnu libc6-dev-arm64-cross
