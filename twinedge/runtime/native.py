@@ -22,6 +22,7 @@ else:
     except ImportError:  # installed where there was no C compiler
         _native = None
 
+NOT_A_NUMBER = "a query has a feature that is not a number"
 _AS_IN_THE_PACK = -1
 _REASONS = tuple(Reason)  # number n stands for the status -1 - n of the C runtime
 _FLOAT, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)  # what it takes as it is
@@ -58,7 +59,7 @@ class Native:
                 "then twinedge anew (pip install --force-reinstall --no-deps twinedge)"
             )
         try:
-            self._model = _native.Model(data, kernel)
+            self.model = _native.Model(data, kernel)
         except ValueError as error:
             if len(error.args) == 2:
                 status, words = error.args
@@ -70,12 +71,12 @@ class Native:
     @property
     def kernel(self) -> str:
         """Name of the kernel that evaluates."""
-        return self._model.kernel()
+        return self.model.kernel()
 
     @property
     def kernels(self) -> list[str]:
         """Names of those that this processor has for the pack, the fastest first."""
-        return self._model.kernels()
+        return self.model.kernels()
 
     def predict_with_spread(self, x: Array, neighbors: int = _AS_IN_THE_PACK) -> Array:
         """Predict means and their spreads, float32 ``(2, n)``."""
@@ -118,8 +119,8 @@ class Native:
 
     def answer(self, x: Array, out: Array, members: Array | None, neighbors: int) -> None:
         """Write means, and spreads where ``out`` has room for them; and members, if wanted."""
-        if self._model.predict(x, out, members, min(neighbors, MAX_ANCHORS)) != len(x):
-            raise InputError("a query has a feature that is not a number")
+        if self.model.predict(x, out, members, min(neighbors, MAX_ANCHORS)) != len(x):
+            raise InputError(NOT_A_NUMBER)
 
 
 class NativeDevice(PackDevice):
@@ -139,6 +140,7 @@ class NativeDevice(PackDevice):
         super().__init__(pack, path, native, "native")
         self.info["kernel"] = native.kernel
         self._native = native
+        self._answer = native.model.predict
 
     def predict(self, x: Any, return_std: bool = False, neighbors: int | None = None) -> Any:
         """Predict queries; see ``Device.predict``.
@@ -153,14 +155,14 @@ class NativeDevice(PackDevice):
             and x.flags.c_contiguous
         ):
             x = self._native.fitting(self._check(x))
-        nearest = _AS_IN_THE_PACK if neighbors is None else self._nearest(neighbors)
+        if neighbors is None:
+            nearest = _AS_IN_THE_PACK
+        else:
+            nearest = min(self._check_neighbors(neighbors) or 0, MAX_ANCHORS)
         out = np.empty((2, len(x)) if return_std else len(x), _FLOAT)
-        self._native.answer(x, out, None, nearest)
+        if self._answer(x, out, None, nearest) != len(x):
+            raise InputError(NOT_A_NUMBER)
         return (out[0], out[1]) if return_std else out
-
-    def _nearest(self, neighbors: int) -> int:
-        checked = self._check_neighbors(neighbors)
-        return _AS_IN_THE_PACK if checked is None else checked
 
     def _members(self, x: Array, neighbors: int | None) -> Array:
         members = self._native.members(x, _AS_IN_THE_PACK if neighbors is None else neighbors)
