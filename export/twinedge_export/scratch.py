@@ -2,10 +2,10 @@
 
 from twinedge.pack import Pack
 
-# What kernels ask for at most (src/twin_kernel.h): the portable one, and what others ask for beyond
-# it, which all take more than one anchor side by side.
-_UNIT, _ALIGN, _MORE_ALIGN = 4, 8, 24
-_MORE_STORED, _MORE_FEATURES = 8, 4  # bytes
+# What kernels ask for at most (src/twin_kernel.h), in bytes: any for each anchor of a block,
+# and beyond that those whose blocks are of more than one.
+_UNIT, _ALIGN, _STORED, _FEATURES = 4, 8, 4, 4
+_MORE_ALIGN, _MORE_STORED = 24, 8
 
 
 def scratch_expression(pack: Pack) -> str:
@@ -19,9 +19,9 @@ def scratch_expression(pack: Pack) -> str:
     sections = len(pack.hidden) + 3
     nearest = 8 * int(pack.counts.max()) if pack.neighbors else 0
     fixed = nearest + 2 * features + _ALIGN * sections
-    anchor = 4 * stored + 2 * features
+    anchor = _STORED * stored + _FEATURES * features
     partial = 8 * pack.hidden[0]
-    more = _MORE_STORED * stored + _MORE_FEATURES * features + _MORE_ALIGN * sections
+    more = _MORE_STORED * stored + _MORE_ALIGN * sections
     return (
         f"({fixed}u + {anchor}u * TWIN_BLOCK + {partial}u * TWIN_PARTIAL + "
         f"{more}u * (TWIN_BLOCK > 1))"
