@@ -17,8 +17,9 @@ MOVE = """
     field.dispatchEvent(new Event("input", { bubbles: true }));
   };
   const widths = [...setting.hidden, 0, 0];
-  const numbers = { ...setting, width1: widths[0], width2: widths[1], width3: widths[2] };
-  for (const name of ["features", "anchors", "width1", "width2", "width3", "twins", "neighbors"]) {
+  const [width1, width2, width3] = widths;
+  const numbers = { ...setting, members: setting.anchors, width1, width2, width3 };
+  for (const name of ["features", "members", "width1", "width2", "width3", "twins", "neighbors"]) {
     const slider = document.querySelector(`[data-for=${name}]`);
     const reached = numbers[name] <= slider.max;
     put(sliders && reached ? slider : document.getElementById(name), numbers[name]);
@@ -95,7 +96,7 @@ def test_fifty_settings_count_as_python_does(move, boards, firmware):
         assert parameters == [f"{counted[key]:,}" for key in ("ann_params", "twin_params")]
         for row, side in zip(shown["sizes"], ("ann", "twin"), strict=True):
             bytes_ = [one[side] for one in counted["bytes"].values()]
-            assert row[1:] == ["–" if size is None else f"{size:,}" for size in bytes_]
+            assert row[1:] == ["-" if size is None else f"{size:,}" for size in bytes_]
         assert [word.split(":")[0].split(" with ")[0] for word in shown["verdicts"]] == [
             one["verdict"].split(" with ")[0] for one in counted["boards"]
         ]
@@ -109,7 +110,7 @@ def test_the_example_of_the_paper(move):
     assert "19,105 parameters in 21,072 bytes" in shown["sentence"]
     assert "569,376 in 615,072 bytes, 29.2 times as much" in shown["sentence"]
     assert shown["board"].startswith("fits (flash 25,192 of 32,256 bytes, RAM 1,379 of 2,048")
-    assert "125–250 ms for a query (estimated)" in shown["board"]
+    assert "125-250 ms for a query (estimated)" in shown["board"]
 
 
 def test_figures_follow_the_sliders(move):

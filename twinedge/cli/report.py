@@ -104,8 +104,11 @@ def report(
     result = _result(str(run), done)
     if as_json:
         print_json(result)
-    else:
-        print_record({key: one for key, one in result.items() if not isinstance(one, list | dict)})
+        return
+    short = {key: one for key, one in result.items() if not isinstance(one, list | dict)}
+    print_record(
+        short | ({"figures": f"{len(done.figures)} files in {figures}"} if figures else {})
+    )
 
 
 def _result(run: str, done: "Report") -> dict[str, Any]:

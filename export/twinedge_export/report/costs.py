@@ -112,8 +112,7 @@ def boards(found: Findings) -> Section:
                         one["free_flash_bytes"],
                         one["ram_bytes"],
                         one["free_ram_bytes"],
-                        "–".join(f"{ms:.3g}" for ms in one["milliseconds_estimated"] or ())  # noqa: RUF001
-                        or None,
+                        "-".join(f"{ms:.3g}" for ms in one["milliseconds_estimated"] or ()) or None,
                         one["ann_members"],
                     )
                     for one in boards

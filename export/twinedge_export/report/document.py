@@ -106,7 +106,7 @@ def _is_quantity(cell: Cell) -> bool:
 def shown(cell: Cell) -> str:
     """Write a cell for a person."""
     if cell is None:
-        return "–"  # noqa: RUF001
+        return "-"
     if isinstance(cell, Light):
         return cell.words
     if isinstance(cell, Part):

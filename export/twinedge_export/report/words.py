@@ -15,7 +15,9 @@ def number(count: int, noun: str) -> str:
 
 
 def percent(part: float) -> str:
-    """Write a part as percent."""
+    """Write a part as percent; a little is not nothing."""
+    if 0 < part < 0.0005:
+        return "< 0.1 %"
     return f"{100 * part:.1f}".removesuffix(".0") + " %"
 
 

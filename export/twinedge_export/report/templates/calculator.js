@@ -4,7 +4,7 @@
   const facts = JSON.parse(document.getElementById("facts").textContent);
   const { summarise, curves } = Budget(facts);
   const at = (id) => document.getElementById(id);
-  const NUMBERS = ["features", "anchors", "width1", "width2", "width3", "twins", "neighbors"];
+  const NUMBERS = ["features", "members", "width1", "width2", "width3", "twins", "neighbors"];
   const SIZES = Array.from({ length: 11 }, (_, power) => 2 ** power);
   const LIGHTS = {
     fits: "go",
@@ -12,9 +12,10 @@
     "does not fit": "stop",
     "not measured": "unknown",
   };
-  const counted = (value) => (value === null ? "–" : value.toLocaleString("en"));
+  const grouped = new Intl.NumberFormat("en");
+  const counted = (value) => (value === null ? "-" : grouped.format(value));
   const plural = (count, noun) => `${counted(count)} ${noun}${count === 1 ? "" : "s"}`;
-  const range = (ends) => (ends ? ends.map((ms) => `${Number(ms.toPrecision(3))}`).join("–") : "–");
+  const range = (ends) => (ends ? ends.map((ms) => `${Number(ms.toPrecision(3))}`).join("-") : "-");
 
   function element(name, words, className) {
     const one = document.createElement(name);
@@ -29,7 +30,7 @@
 
   function show(setting) {
     const [width1, width2 = 0, width3 = 0] = setting.hidden;
-    const values = { ...setting, width1, width2, width3 };
+    const values = { ...setting, members: setting.anchors, width1, width2, width3 };
     for (const name of NUMBERS) {
       at(name).value = values[name];
       slider(name).max = Math.max(slider(name).max, values[name]);
@@ -45,12 +46,12 @@
     if (!numbers.every((field) => field.checkValidity())) return null;
     const value = Object.fromEntries(numbers.map((field) => [field.id, Number(field.value)]));
     const widths = [value.width1, value.width2, value.width3];
-    const hidden = widths.slice(0, (widths.concat(0)).indexOf(0));
+    const hidden = widths.slice(0, [...widths, 0].indexOf(0));
     at("width3").disabled = slider("width3").disabled = !value.width2;
     return {
       features: value.features,
       hidden,
-      anchors: value.anchors,
+      anchors: value.members,
       twins: value.twins,
       neighbors: value.neighbors,
       activation: at("activation").value,

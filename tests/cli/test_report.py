@@ -1,0 +1,120 @@
+"""``twinedge report``: files, what it prints, and what it refuses."""
+
+import csv
+import shutil
+import sys
+from dataclasses import replace
+
+import pytest
+
+from twinedge.learn.run import load_run
+
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+
+QUICK = ("--quick", "--anchors", "8")
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_help_has_examples_and_fits_a_terminal(cli):
+    answer = cli("report", "--help")
+    assert (answer.code, answer.err) == (0, "")
+    _, shown = answer.out.split("  Examples:\n")
+    assert all(line.startswith("    twinedge report ") for line in shown.splitlines())
+    assert max(map(len, answer.out.splitlines())) <= 80
+
+
+def test_a_page_with_ordinary_networks_the_same_every_time(cli, tiny_run, tmp_path):
+    command = ("report", tiny_run, "--anchors", "8", "--ann-steps", "20")
+    answer = cli(*command, "--json")
+    assert (answer.code, answer.err) == (0, "")
+    found = answer.json
+    assert (found["file"], found["anchors"]) == ("report.html", 8)
+    page = tmp_path / "report.html"
+    assert found["bytes"] == page.stat().st_size < 2_000_000
+    assert names(tmp_path) == ["report.html"]
+    assert [one["members"] for one in found["ordinary_networks"]] == [1, 2, 4]
+    assert all(one["bytes"] <= found["twin_bytes"] for one in found["ordinary_networks"])
+    assert found["boards"]["uno"] in ("fits", "not measured")
+    text = page.read_text(encoding="utf-8")
+    assert f"twinedge report {tiny_run} --anchors 8 --ann-steps 20" in text
+    assert text.startswith("<!DOCTYPE html>")
+    assert cli(*command, "-o", "again.html").code == 0
+    assert (tmp_path / "again.html").read_bytes() == page.read_bytes()
+
+
+def test_text_sheet_and_figures(cli, tiny_run, tmp_path):
+    (tmp_path / "figures").mkdir()
+    (tmp_path / "figures" / "mine.txt").write_text("stays")
+    answer = cli("report", tiny_run, *QUICK, "--format", "md", "--figures", "figures")
+    assert answer.code == 0
+    assert "14 files in figures" in answer.out
+    written = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert written.startswith("# tiny: level from 3 features\n")
+    assert "](<figures/memory-bytes.svg>)" in written
+    pictures = names(tmp_path / "figures")
+    assert len(pictures) == 15
+    assert {name.rpartition(".")[2] for name in pictures} == {"svg", "png", "txt"}
+    found = cli("report", tiny_run, *QUICK, "--format", "csv", "-o", "r.csv", "--json").json
+    with (tmp_path / "r.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    judged = [row for row in rows if (row["table"], row["row"]) == ("predictions", "test")]
+    assert float(next(r["value"] for r in judged if r["quantity"] == "RMSE")) == found["rmse"]
+
+
+def test_without_measurements_it_says_so(cli, tiny_run, tmp_path):
+    from twinedge.budget import write_firmware
+
+    write_firmware({}, tmp_path / "none.json")
+    command = ("report", tiny_run, *QUICK, "--firmware", "none.json", "--format", "md")
+    found = cli(*command, "--json").json
+    assert set(found["boards"].values()) == {"not measured"}
+    written = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "The runtime has not been measured on any core" in written
+    assert "no board can be said to hold it" in written
+
+
+BAD = [
+    ("--format pdf", ["'--format'", "html, md or csv"]),
+    ("--anchors 0", ["'--anchors'", "at least 1"]),
+    ("--anchors 81", ["81 is more than the 80 training points"]),
+    ("--select nearest", ["'nearest' is no way to choose anchors"]),
+    ("--weights int4", ["'--weights'", "int8 or int16"]),
+    ("--ann-steps 0", ["'--ann-steps'", "at least 1"]),
+    ("--firmware none.json", ["none.json", "No such file"]),
+    ("-o none/report.html", ["none/report.html", "none is none"]),
+    ("-o .", ["it is a folder"]),
+    ("--figures none/figures", ["none/figures", "folder for figures"]),
+    ("--colour red", ["--colour", "twinedge report --help"]),
+]
+
+
+@pytest.mark.parametrize(("line", "says"), BAD, ids=[line for line, _ in BAD])
+def test_bad_values(refused, tiny_run, line, says):
+    refused("report", tiny_run, "--quick", *line.split(), says=says)
+
+
+def test_a_run_that_is_not_there(refused):
+    refused("report", "none", says=["none does not exist", "twinedge train"])
+    refused("report", says=["Missing argument 'RUN'"])
+
+
+def test_a_damaged_run(refused, tiny_run, tmp_path):
+    shutil.copytree(tiny_run, tmp_path / "run")
+    (tmp_path / "run" / "points.npz").write_bytes(b"")
+    refused("report", "run", says=["points.npz", "damaged"])
+
+
+def test_a_run_without_validation_points(refused, tiny_run, tmp_path):
+    run = load_run(tiny_run)
+    X, y = run.validation
+    replace(run, validation=(X[:0], y[:0])).save(tmp_path / "run")
+    refused("report", "run", *QUICK, says=["no validation points"])
+
+
+@pytest.mark.parametrize("name", ["jinja2", "matplotlib"])
+def test_without_its_libraries_the_line_says_how_to_get_them(refused, tiny_run, monkeypatch, name):
+    monkeypatch.setitem(sys.modules, name, None)
+    refused("report", tiny_run, says=[name, "pip install 'twinedge[report]'"])

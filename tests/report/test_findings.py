@@ -1,0 +1,168 @@
+"""What a report tells is what was measured."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from twinedge.budget import ann_bytes, summarise, twin_bytes
+from twinedge.errors import InputError
+from twinedge.pack import read_pack, write_pack
+from twinedge.runtime.reference import evaluate
+from twinedge_export.deploy import export
+from twinedge_export.report.fewer import growing, with_anchors
+from twinedge_export.report.rivals import widest
+
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+
+
+@pytest.fixture(scope="module")
+def four(four_twins, curve):
+    """A run of four twins without test rows."""
+    from twinedge.learn.run import Run
+
+    X, y = curve
+    return Run(four_twins, ("a", "b", "c"), "y", (X[80:100], y[80:100]), (X[:0], y[:0]))
+
+
+def test_the_pack_is_what_export_writes(found, run, tmp_path):
+    done = export(run, tmp_path / "out", anchors=8, formats=("twin",))
+    data = (tmp_path / "out" / "model.twin").read_bytes()
+    assert found.pack.length == len(data)
+    assert write_pack(found.pack.pack) == data
+    score = done.files[0].score
+    assert found.judged.rmse == pytest.approx(score.rmse_test, rel=1e-6)
+    assert found.validation.rmse == pytest.approx(score.rmse_val, rel=1e-6)
+    assert found.budget["twin_bytes"] == twin_bytes(found.model) < len(data)
+
+
+def test_the_budget_is_that_of_the_calculator(found, boards, firmware):
+    assert found.budget == summarise(found.model, boards, firmware)
+    for one in found.memory:
+        model = found.model.with_anchors(one.members)
+        assert (one.ann_params, one.twin_params) == (model.ann_params, model.twin_params)
+        assert (one.ann_bytes, one.twin_bytes) == (ann_bytes(model), twin_bytes(model))
+
+
+def test_sizes_are_those_of_packs(found, run):
+    assert [one.anchors for one in found.sizes] == [1, 4, 8, 16, 64]
+    mine = next(one for one in found.sizes if one.anchors == 8)
+    assert mine.rmse == pytest.approx(found.judged.rmse, rel=1e-12)
+    for one in found.sizes:
+        assert one.bytes == twin_bytes(found.model.with_anchors(one.anchors))
+
+
+def test_the_same_anchors_give_the_same_pack(found, run):
+    pack = found.pack.pack
+    again = with_anchors(run, pack, found.export.rows)
+    assert write_pack(again) == write_pack(pack)
+
+
+def test_anchors_are_dealt_out_as_export_does(four, look, tmp_path):
+    found = look(four)
+    export(four, tmp_path / "out", anchors=[*range(4, 16)], formats=("twin",))
+    exported = read_pack((tmp_path / "out" / "model.twin").read_bytes())
+    mine = with_anchors(four, found.pack.pack, np.arange(4, 16))
+    for name in ("anchors", "targets", "counts", "ids"):
+        assert np.array_equal(getattr(mine, name), getattr(exported, name)), name
+    X = four.validation[0]
+    assert np.array_equal(evaluate(mine, X).mean, evaluate(exported, X).mean)
+
+
+def test_ordinary_ensembles_take_the_same_bytes(found):
+    budget = twin_bytes(found.model)
+    assert [one.members for one in found.rivals] == [1, 2, 4]  # eight of one neuron are too many
+    assert widest(found.model, 8, budget) is None
+    for one in found.rivals:
+        assert one.bytes <= budget
+        shape = replace(found.model, hidden=one.hidden)
+        assert ann_bytes(shape, one.members) == one.bytes
+        wider = replace(found.model, hidden=tuple(width + 1 for width in one.hidden))
+        assert ann_bytes(wider, one.members) > budget
+        assert np.isfinite(one.rmse)
+        assert one.rmse > 0
+
+
+def test_networks_keep_their_proportions(found):
+    deep = replace(found.model, hidden=(64, 16, 32))
+    shape = widest(deep, 2, twin_bytes(deep))
+    assert shape.hidden[0] // shape.hidden[2] == 2
+    assert max(widest(deep, 1, 1 << 30).hidden) == 1024
+
+
+def test_quick_trains_nothing(look, run, monkeypatch):
+    def never(*args, **kwargs):
+        raise AssertionError("trained")
+
+    monkeypatch.setattr("twinedge_export.report.rivals.choose", never)
+    monkeypatch.setattr("twinedge_export.twin_file.fine_tune", never)
+    assert look(run).rivals == ()
+
+
+def test_stopping_a_training_stops_the_report(look, run, monkeypatch):
+    from types import SimpleNamespace
+
+    stopped = SimpleNamespace(interrupted=True)
+    monkeypatch.setattr("twinedge_export.report.rivals.choose", lambda *a, **k: stopped)
+    with pytest.raises(KeyboardInterrupt):
+        look(run, quick=False)
+
+
+def test_a_pack_that_export_would_refuse_is_reported_all_the_same(look, run, monkeypatch, write):
+    monkeypatch.setattr("twinedge_export.report.findings.export", refusing)
+    found = look(run)
+    assert "rounding raises the validation error" in found.refused
+    rows = dict(write(found).sections[-1].tables[0].rows)
+    assert rows["twinedge export would refuse this"] == found.refused
+
+
+def refusing(*args, **options):
+    """Export as if rounding cost too much, until that is allowed."""
+    if "tolerance" not in options:
+        raise InputError("model.twin: rounding raises the validation error, see --tolerance")
+    return export(*args, **options)
+
+
+def test_without_test_rows_the_validation_rows_are_judged_and_it_says_so(four, look, write):
+    found = look(four)
+    assert found.judged.name == "validation"
+    text = write(found)
+    words = " ".join(line for section in text.sections for line in (*section.lead, *section.how))
+    assert "20 validation rows (the run has no test rows)" in words
+    assert [one.anchors for one in found.sizes] == [4, 8, 16]
+    assert text.lead.startswith("4 twins with 8 anchors do the work of 8 networks")
+
+
+def test_one_anchor_has_no_spread(look, run, write):
+    found = look(run, anchors=1)
+    assert found.reliability is None
+    section = next(one for one in write(found).sections if one.name == "spread")
+    assert section.figures == ()
+    assert "no spread" in section.lead[0]
+
+
+def test_many_test_rows_are_thinned_out(look, run, write):
+    X, y = run.test
+    many = replace(run, test=(np.tile(X, (130, 1)), np.tile(y, 130)))
+    found = look(many)
+    assert (len(found.judged.y), found.rows) == (1300, 2600)
+    words = " ".join(line for section in write(found).sections for line in section.how)
+    assert "1,300 of 2,600 test rows" in words
+
+
+def test_a_model_of_neighbours(look, run):
+    near = replace(run)
+    near.model.set_params(pairs="neighbors", neighbors=4)
+    try:
+        found = look(near)
+    finally:
+        near.model.set_params(pairs="all", neighbors=32)
+    assert found.model.neighbors == 4
+    assert [one.anchors for one in found.sizes] == [8, 16, 64]
+    assert found.memory[-1].twin_bytes > 0
+
+
+def test_numbers_of_anchors_grow():
+    assert growing(1, 32, 300, 4) == [1, 4, 16, 32, 64, 256]
+    assert growing(4, 12, 60, 2) == [4, 8, 12, 16, 32]
+    assert growing(1, 500, 256, 4)[-1] == 500

@@ -1,0 +1,131 @@
+"""Figures, Markdown and CSV: the same bytes for the same numbers, and names that stay names."""
+
+import csv
+import io
+import re
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from twinedge_export.report.document import Light, Part, Section, Table, shown
+from twinedge_export.report.drawing import plain
+from twinedge_export.report.markdown import markdown
+from twinedge_export.report.sheet import HEADER, sheet
+from twinedge_export.report.words import amount, number, percent
+
+FIGURES = [
+    "memory-parameters",
+    "memory-bytes",
+    "anchors",
+    "accuracy",
+    "predictions",
+    "coverage",
+    "pack",
+]
+
+
+@pytest.fixture(scope="module")
+def drawings(text):
+    return {drawing.name: drawing for drawing in text.figures}
+
+
+def test_every_figure_is_there(drawings):
+    assert list(drawings) == FIGURES
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_is_the_same_every_time_and_fits_a_page(drawings, name):
+    drawing = drawings[name]
+    inline = drawing.inline()
+    assert inline == drawing.inline()
+    assert "<style" not in inline
+    assert "<metadata" not in inline
+    assert "font-family" not in inline
+    assert re.findall(r"#[0-9a-f]{6}", inline) == []  # colours are those of the page
+    ids = re.findall(r'\bid="([^"]+)"', inline)
+    assert all(one.startswith(f"{name}-") for one in ids)
+    assert len(drawing.alt) > 40
+    svg = ElementTree.fromstring(drawing.render("svg"))
+    words = [one.text for one in svg.iter("{http://www.w3.org/2000/svg}text")]
+    assert len(words) > 4
+    assert drawing.render("png").startswith(b"\x89PNG")
+
+
+def test_a_picture_is_the_same_every_time(drawings):
+    assert drawings["coverage"].render("png") == drawings["coverage"].render("png")
+
+
+def test_markdown_has_every_table(text):
+    written = markdown(text)
+    for section in text.sections:
+        assert f"## {section.title}\n" in written
+        for table in section.tables:
+            assert f"| {' | '.join(table.columns)} |" in written
+    assert written.count("<details>") == written.count("</details>") > 3
+    lights = [line for line in written.splitlines() if "\N{LARGE GREEN CIRCLE} fits" in line]
+    assert lights
+    assert "![" not in written
+
+
+def test_markdown_shows_figures_where_they_are(text):
+    written = markdown(text, Path("my figures"))
+    assert re.findall(r"\]\(<my figures/([\w-]+)\.svg>\)", written) == FIGURES
+
+
+def test_a_name_means_nothing_in_markdown(text):
+    name = "a|b <b>x</b> *y* [z](http://example.org) `c`\n# d"
+    table = Table("t", name, ("one", "two"), ((name, 1),))
+    section = Section("s", name, (name,), tables=(table,))
+    written = markdown(replace(text, title=name, facts=(), sections=(section,)))
+    assert "<b>" not in written.replace(r"\<b\>", "")
+    rows = [line for line in written.splitlines() if line.startswith("| a")]
+    assert rows == [rf"| {escaped(name)} | 1 |"]
+    assert sum(line.startswith("#") for line in written.splitlines()) == 2
+
+
+def escaped(name):
+    return re.sub(r"([\\`*_{}\[\]<>|#~$])", r"\\\1", " ".join(name.split()))
+
+
+def test_the_sheet_has_every_number_unrounded(text, found):
+    header, *rows = csv.reader(io.StringIO(sheet(text)))
+    assert tuple(header) == HEADER
+    values = {tuple(row[1:4]): row[4] for row in rows}
+    assert len(values) == len(rows)  # no two lines are about the same
+    for one in found.memory:
+        key = ("memory", str(one.members), "twin, bytes")
+        assert values[key] == str(one.twin_bytes)
+    assert float(values["predictions", "test", "RMSE"]) == found.judged.rmse
+    assert float(values["spread", "0.9", "covered"]) == found.reliability.at(0.9).covered
+    assert values["boards", "Arduino Uno R3", "verdict"] == "fits"
+    assert sum(row[1] == "boards" and row[3] == "verdict" for row in rows) == 24
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+x", "-x", "@x", "\tx"])
+def test_a_name_is_no_formula_in_a_sheet(text, name):
+    table = Table("t", "t", ("one", "two"), ((name, -1.5),))
+    section = Section("s", "s", (), tables=(table,))
+    _, row = csv.reader(io.StringIO(sheet(replace(text, sections=(section,)))))
+    assert row == ["s", "t", f"'{name}", "two", "-1.5"]
+
+
+def test_numbers_for_people():
+    assert [shown(one) for one in (None, 12345, 0.123456, Part(0.25), "word")] == [
+        *("-", "12,345", "0.1235", "25 %", "word")
+    ]
+    assert shown(Light("go", "fits")) == "fits"
+    assert [amount(x) for x in (12, 1500, 2e6, 3e9)] == ["12", "1.5k", "2M", "3G"]
+    assert [percent(x) for x in (0, 0.0001, 0.1234, 1)] == ["0 %", "< 0.1 %", "12.3 %", "100 %"]
+    assert [number(n, "anchor") for n in (1, 2000)] == ["1 anchor", "2,000 anchors"]
+
+
+def test_a_column_of_numbers_is_one_without_words():
+    table = Table("t", "t", ("a", "b", "c"), (("x", 1, 2.5), ("y", None, "word")))
+    assert table.quantities == (False, True, False)
+
+
+def test_a_name_can_be_drawn():
+    assert plain("$x_1$\n\x00") == "\\$x_1\\$\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}"
+    assert len(plain("x" * 300)) == 40

@@ -1,0 +1,180 @@
+"""The page: whole by itself, on any screen, by day and night, with and without script or mouse."""
+
+import json
+import re
+from dataclasses import replace
+from importlib.resources import files
+from itertools import pairwise
+
+import pytest
+
+SCREENS = [(1280, False), (1280, True), (390, False), (390, True)]
+
+
+@pytest.mark.parametrize(("width", "dark"), SCREENS, ids=["desk", "desk-dark", "hand", "hand-dark"])
+def test_nothing_is_fetched_nothing_complains_and_nothing_sticks_out(
+    opened, page_file, width, dark
+):
+    page = opened(page_file, width=width, dark=dark)
+    assert page.requests == [page_file.as_uri()]
+    assert page.complaints == []
+    assert page.run("document.documentElement.scrollWidth") == width
+    # Words of figures stay words of a size that can be read.
+    small = "Math.min(...[...document.querySelectorAll('figure svg')].map(svg => "
+    assert (
+        page.run(small + "10 * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width))") > 9
+    )
+    paper = page.run("getComputedStyle(document.body).backgroundColor")
+    assert (sum(map(int, re.findall(r"\d+", paper))) < 300) == dark
+
+
+def test_the_page_is_small(page_file):
+    assert page_file.stat().st_size < 2_000_000
+
+
+def test_all_is_there_without_script(opened, page_file, text):
+    page = opened(page_file, script=False)
+    seen = page.run("document.body.innerText")
+    assert page.complaints == []
+    for section in text.sections:
+        assert section.title in seen
+        for line in (*section.lead, *section.how):
+            assert " ".join(line.split()) in " ".join(seen.split())
+    for fact in text.facts:
+        assert fact.value in seen
+    assert page.run("document.querySelectorAll('main figure svg path').length") > 100
+    assert "twinedge budget prints the same numbers" in seen
+    assert page.run("document.getElementById('panel').checkVisibility()") is False
+
+
+def test_it_prints_on_white_without_the_calculator(opened, page_file):
+    page = opened(page_file, dark=True)
+    page.ask("Emulation.setEmulatedMedia", media="print")
+    assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.run("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
+    assert page.run("document.getElementById('calculator').checkVisibility()") is False
+    assert page.run("document.getElementById('table-boards').checkVisibility()") is True
+    assert page.pdf().startswith(b"%PDF")
+
+
+NAMELESS = """[...document.querySelectorAll('svg[role=img], input, select, [role=region]')].filter(
+  (one) => !(one.getAttribute('aria-label') || (one.labels && one.labels.length))).length"""
+TWICE = """(() => { const ids = [...document.querySelectorAll('[id]')].map((one) => one.id);
+  return ids.filter((id, at) => ids.indexOf(id) !== at); })()"""
+LEVELS = "[...document.querySelectorAll('h1,h2,h3,h4')].map((one) => Number(one.tagName[1]))"
+DEAD = """[...document.querySelectorAll('a[href^="#"]')].filter(
+  (one) => !document.getElementById(one.hash.slice(1))).length"""
+
+
+def test_those_who_do_not_see_it_can_read_it(opened, page_file, text):
+    page = opened(page_file)
+    assert page.run("document.documentElement.lang") == "en"
+    assert page.run(NAMELESS) == 0
+    assert page.run(TWICE) == []
+    assert page.run(DEAD) == 0
+    levels = page.run(LEVELS)
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(low - high <= 1 for high, low in pairwise(levels))
+    alts = page.run("[...document.querySelectorAll('svg desc')].map((one) => one.textContent)")
+    assert alts == [drawing.alt for drawing in text.figures]
+    assert page.run("document.querySelectorAll('table:not(:has(caption))').length") == 0
+    assert page.run("document.querySelectorAll('th:not([scope])').length") == 0
+
+
+def test_the_keyboard_reaches_everything(opened, page_file):
+    page = opened(page_file)
+    page.key("Tab", 9)
+    assert page.run("document.activeElement.className") == "skip"
+    reached = set()
+    for _ in range(80):
+        page.key("Tab", 9)
+        reached.add(page.run("document.activeElement.id || document.activeElement.tagName"))
+        assert page.run("document.activeElement.matches(':focus-visible, body')")
+    assert {"features", "weights", "board", "reset", "SUMMARY", "A"} <= reached
+
+
+def test_names_from_a_table_are_only_names(opened, look, run, write, tmp_path):
+    from twinedge_export.report.page import page
+
+    hostile = "</script><img src=x onerror=alert(1)>$\\frac{1}$ &amp; {{ 7 * 7 }}\n\x00"
+    names = (hostile, "\N{SNOWMAN}", "x" * 300)
+    text = write(look(replace(run, target_name=hostile, feature_names=names)))
+    path = tmp_path / "hostile.html"
+    path.write_text(page(replace(text, title=hostile)), encoding="utf-8")
+    shown = opened(path, width=390)
+    assert shown.complaints == []
+    assert shown.requests == [path.as_uri()]
+    assert "{{ 7 * 7 }}" in shown.run("document.querySelector('h1').textContent")
+    assert shown.run("document.querySelectorAll('img').length") == 0
+    assert shown.run("document.documentElement.scrollWidth") == 390
+
+
+def test_the_policy_lets_no_other_script_run(opened, page_file, tmp_path):
+    path = tmp_path / "more.html"
+    text = page_file.read_text(encoding="utf-8")
+    path.write_text(text.replace("</body>", "<script>window.more = 1</script></body>"))
+    page = opened(path)
+    assert page.run("window.more") is None
+    assert any("Content Security Policy" in line for line in page.complaints)
+
+
+# Text, and marks of figures, against what lies behind them.
+PAIRS = [
+    *(("--ink", behind, 7) for behind in ("--paper", "--page")),
+    *(("--muted", behind, 4.5) for behind in ("--paper", "--page")),
+    *((name, "--paper", 4.5) for name in ("--twin", "--ann", "--other", "--stop")),
+    *((name, "--paper", 4.5) for name in ("--go", "--limit", "--unknown")),
+]
+
+
+def themes():
+    style = files("twinedge_export.report").joinpath("templates", "style.css").read_text()
+    blocks = re.findall(r":root \{(.*?)\}", style, flags=re.DOTALL)
+    return dict(
+        zip(
+            ("light", "dark", "print"),
+            (dict(re.findall(r"(--\w+): (#\w{6})", block)) for block in blocks),
+            strict=True,
+        )
+    )
+
+
+def luminance(colour):
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark", "print"])
+def test_contrast(theme):
+    colours = themes()[theme]
+    for one, behind, least in PAIRS:
+        bright, dim = sorted((luminance(colours[one]), luminance(colours[behind])), reverse=True)
+        assert (bright + 0.05) / (dim + 0.05) >= least, (one, behind)
+
+
+def test_colours_of_figures_are_those_of_the_light_page():
+    from twinedge_export.report.drawing import VARIABLES
+
+    light = themes()["light"]
+    assert {variable: light[variable] for variable in VARIABLES.values()} == {
+        variable: colour for colour, variable in VARIABLES.items()
+    }
+    assert themes()["dark"].keys() == light.keys() == themes()["print"].keys()
+
+
+def test_boards_are_told_by_words_not_by_colour_alone(opened, page_file, found):
+    page = opened(page_file)
+    words = page.run(
+        "[...document.querySelectorAll('#table-boards .light')].map((one) => one.textContent)"
+    )
+    marks = page.run(
+        "[...document.querySelectorAll('#table-boards .light')].map("
+        "(one) => [one.className, getComputedStyle(one, '::before').content])"
+    )
+    boards = found.budget["boards"]
+    assert len(words) == len(boards)
+    for word, one in zip(words, boards, strict=True):
+        assert word.startswith(one["verdict"].split(" with ")[0])
+    assert len({json.dumps(mark) for mark in marks}) == len({one["verdict"] for one in boards})
