@@ -64,7 +64,7 @@ def test_bad_values_for_predict(refused, tiny_run, curve_csv, options, says):
         ("trian", ["'trian'", "twinedge --help"]),
         ("data lst", ["'lst'", "twinedge data --help"]),
         ("data show", ["Missing argument 'NAME'", "twinedge data show --help"]),
-        ("predict", ["Missing argument 'RUN'", "twinedge predict --help"]),
+        ("predict", ["Missing argument 'FILE'", "twinedge predict --help"]),
         ("evaluate run", ["Missing argument 'DATA.csv'", "twinedge evaluate --help"]),
         ("--bogus", ["--bogus", "twinedge --help"]),
     ],
