@@ -188,8 +188,8 @@ static void helium_finish(const twin_layer *layer, uint32_t o, helium_sums sum, 
 /* Folded columns to differences; or zeros behind what was stored. */
 static void helium_end(const twin_layer *layer, int16_t *out, const int32_t *folded,
                        int32_t *difference) {
-    uint32_t o;
     if (out) {
+        uint32_t o;
         for (o = (layer->outputs + 7u) / 8; o % 2; o++)
             memset(out + 8 * COLUMNS * o, 0, 16 * COLUMNS);
     } else {
@@ -218,7 +218,7 @@ static void helium_first(const twin_layer *layer, const twin_pairs *pairs, void 
         rows.weights = layer->weights + o * layer->row;
         rows.mirror = layer->mirror + o * layer->row;
         rows.seeds = (const int32_t *)pairs->partial + 2 * o;
-        rows.end = sums[left < 8 ? left : 8];
+        rows.end = sums[0] + COLUMNS * (left < 8 ? left : 8);
         twin_helium_first(&rows, sums[0]);
         helium_finish(layer, o, sums, (int16_t *)out, out ? 0 : folded);
     }
@@ -238,7 +238,7 @@ static void helium_further(const twin_layer *layer, const void *in, void *out,
     for (o = 0; o < layer->outputs; o += 8) {
         uint32_t left = layer->outputs - o;
         rows.row = layer->row;
-        rows.end = sums[left < 8 ? left & ~1u : 8];
+        rows.end = sums[0] + COLUMNS * (left < 8 ? left & ~1u : 8);
         if (left > 1)
             twin_helium_further(&rows, sums[0]);
         if (left < 8 && left % 2) { /* the last one twice, as nothing may lie behind it */
