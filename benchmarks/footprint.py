@@ -1,0 +1,114 @@
+"""What does a prediction cost before it is made: disk, memory, time to start?
+
+A process of its own imports a runtime, loads a model and answers one query: twinedge as its wheel
+installs it (the C runtime; with numpy alone; as a command), LiteRT, ONNX Runtime, tflite-runtime,
+TensorFlow through its own TFLite interpreter. Installed bytes are those of a package and all it
+depends on, numpy included, without Python's caches; memory is the peak of the resident set. Medians
+of nine runs, files in memory. Here, and on what Raspberry Pi OS is made of (``tools/pi-userland``,
+64 and 32 bits), which needs root; an emulated one says little about time.
+
+    python benchmarks/footprint.py
+    python benchmarks/footprint.py --here      # no Pi
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from exports import EXPORT, load_or_export
+from record import publish
+
+HERE = Path(__file__).parent
+TOOLS = HERE.parent / "tools"
+RESULTS = HERE / "results" / "footprint.json"
+PROBE = "footprint_probe.py"
+OURS = ["numpy alone", "twinedge", "twinedge, numpy", "twinedge predict"]
+PI = {
+    "arm64/litert": [*OURS, "LiteRT", "ONNX Runtime"],
+    "arm64/tflite-runtime": ["twinedge", "tflite-runtime"],
+    "arm64/tensorflow": ["TensorFlow"],
+    "armhf/tflite-runtime": [*OURS, "tflite-runtime"],
+}
+SETTINGS = os.environ | {"PYTHON": sys.executable}
+
+
+def answer(*command: Any) -> str:
+    """Last line that a command prints."""
+    done = subprocess.run(command, env=SETTINGS, stdout=subprocess.PIPE, text=True, check=True)
+    return done.stdout.splitlines()[-1]
+
+
+def measure_here(export: Path, place: Path) -> tuple[int, dict[str, Any]]:
+    """Bytes of the wheel, and what things cost on this machine."""
+    core = answer(TOOLS / "core-env", place / "core")
+    (wheel,) = (place / "core" / "wheel").iterdir()
+    ours = json.loads(answer(core, HERE / PROBE, export, *OURS))
+    theirs = answer(sys.executable, HERE / PROBE, export, "LiteRT", "ONNX Runtime", "TensorFlow")
+    return wheel.stat().st_size, {"wheel alone": ours, "all extras": json.loads(theirs)}
+
+
+def measure_pi(export: Path, place: Path) -> dict[str, Any]:
+    """Return what things cost on a Pi's system, by machine and environment."""
+    job = place / "job"
+    shutil.copytree(export, job / "export")
+    shutil.copy(HERE / PROBE, job)
+    costs = {}
+    for where, subjects in PI.items():
+        probe = ["python", PROBE, "export", *subjects]
+        costs[where] = json.loads(answer(TOOLS / "pi-userland", *where.split("/"), job, *probe))
+    return costs
+
+
+def print_table(where: str, costs: dict[str, Any]) -> None:
+    """Print what was measured in one environment."""
+    for name, one in costs["costs"].items():
+        print(
+            f"{where:22}{name:18}{one['installed_bytes'] / 1e6:10.1f}{one['peak_kb'] / 1e3:9.1f}"
+            f"{one['import_seconds']:10.3f}{one['first_prediction_seconds']:12.3f}"
+            f"{one['processor_seconds']:11.3f}"
+        )
+
+
+def main() -> None:
+    """Measure, print the table, and last one line of JSON."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--export", type=Path, default=EXPORT)
+    parser.add_argument("--here", action="store_true", help="leave the Pi's system out")
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    options = parser.parse_args()
+
+    export = load_or_export(options.export)
+    load = os.getloadavg()[0]
+    with TemporaryDirectory() as place:
+        wheel, here = measure_here(export, Path(place))
+        pi = {} if options.here else measure_pi(export, Path(place))
+    print(f"wheel: {wheel} bytes")
+    print(f"{'':22}{'':18}{'disk MB':>10}{'peak MB':>9}{'import s':>10}{'predicted s':>12}", end="")
+    print(f"{'of it CPU s':>11}")
+    for where, costs in {**here, **pi}.items():
+        print_table(where, costs)
+    ours = here["wheel alone"]["costs"]["twinedge"]
+    theirs = here["all extras"]["costs"]["TensorFlow"]
+    holds = {
+        "wheel below 1 MB": wheel < 1_000_000,
+        "at most 60 MB": ours["peak_kb"] * 1024 <= 60_000_000,
+        "a fifth of TensorFlow's memory": 5 * ours["peak_kb"] <= theirs["peak_kb"],
+        "predicted within 0.3 s": ours["first_prediction_seconds"] < 0.3,
+    }
+    for what, true in holds.items():
+        print(f"{what}: {'yes' if true else 'no'}")
+    packages = ("numpy", "ai-edge-litert", "onnxruntime", "tensorflow")
+    content = {"load_at_start": load, "wheel_bytes": wheel, "here": here, "pi": pi, "holds": holds}
+    publish(options.results, packages, **content)
+
+
+if __name__ == "__main__":
+    main()
