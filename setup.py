@@ -24,10 +24,9 @@ class BuildPy(build_py):
         """Copy packages, then the C runtime."""
         super().run()
         if not self.editable_mode:
-            for part in ("include", "src"):
-                home = Path(self.build_lib, "twinedge_export", FIRMWARE, part)
-                shutil.rmtree(home, ignore_errors=True)
-                shutil.copytree(Path(FIRMWARE, part), home)
+            home = Path(self.build_lib, "twinedge_export", FIRMWARE)
+            shutil.rmtree(home, ignore_errors=True)
+            shutil.copytree(FIRMWARE, home, ignore=shutil.ignore_patterns("build", "test", ".*"))
 
 
 class BuildExt(build_ext):
