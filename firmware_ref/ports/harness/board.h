@@ -3,11 +3,10 @@
 #ifndef BOARD_H
 #define BOARD_H
 
-#include <stddef.h>
 #include <stdint.h>
 
-/* Memory that nobody else uses, or NULL where there is not so much. */
-void *board_memory(size_t size);
+/* Memory that nobody else uses, or NULL where there is not so much. Called once. */
+void *board_memory(uint32_t size);
 
 /* The lowest byte that the stack may grow down to; called after board_memory. */
 uint8_t *board_stack_end(void);
