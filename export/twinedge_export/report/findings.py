@@ -144,7 +144,7 @@ def find(
     method = done.method if done.method in METHODS else _WITHOUT_CHOICE
     points_name, points, rows = _points(run)
     most = min(_MOST_ANCHORS, len(run.model.anchor_y_))
-    doubling, few = (growing(model.twins, model.anchors, most, by) for by in (2, 4))
+    doubling, few = (growing(model.twins, model.anchors, most, by) for by in (2, 8))
     say("Measuring anchors")
     curve = measure(
         run.model,

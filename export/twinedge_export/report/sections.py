@@ -24,12 +24,9 @@ def document(found: Findings, command: str, calculator: dict[str, Any]) -> Docum
     """
     model, budget = found.model, found.budget
     twins = "One twin" if model.twins == 1 else f"{model.twins} twins"
-    verb = "does" if model.twins == 1 else "do"
-    lead = (
-        f"{twins} with {number(model.anchors, 'anchor')} {verb} the work of "
-        f"{number(model.members, 'network')} in {budget['twin_bytes']:,} bytes instead of "
-        f"{budget['ann_bytes']:,}."
-    )
+    one, them = number(model.anchors, "anchor"), number(model.members, "ordinary network")
+    lead = f"{twins} with {one} in {budget['twin_bytes']:,} bytes, instead of {them} in "
+    lead += f"{budget['ann_bytes']:,}."
     return Document(
         f"{found.name}: {found.run.target_name} from {number(model.features, 'feature')}",
         lead,
