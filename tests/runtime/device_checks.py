@@ -18,8 +18,8 @@ from twinedge.runtime.loading import load
 class Given:
     """A folder of files, the queries they were made for, and what the float model says of them."""
 
-    def __init__(self, folder):
-        self.folder = Path(folder)
+    def __init__(self, folder, backend="auto"):
+        self.folder, self.backend = Path(folder), backend
         expected = np.load(self.folder / "expected.npz")
         self.x, self.mean, self.spread = expected["x"], expected["mean"], expected["spread"]
         self.nearest = expected["nearest"]  # means with the two nearest anchors of each twin
@@ -30,7 +30,7 @@ class Given:
         self.allowed = about["allowed"]
 
     def device(self, name):
-        return load(self.folder / name)
+        return load(self.folder / name, self.backend)
 
     def is_off(self, name, found, expected, times=1):
         off = np.sqrt(np.mean(np.square(np.asarray(found, np.float64) - expected))) / self.unit

@@ -13,15 +13,12 @@ LEVELS = {
 
 
 def files(levels):
-    """Names of the files of a model at so many levels."""
+    """Names of the converted files of a model at so many levels."""
     return [
-        "model.twin",
-        *(
-            f"{kind}-{level}/{name}.{kind}"
-            for kind, all_levels in LEVELS.items()
-            for level in all_levels[:levels]
-            for name in ("model", "model_twin")
-        ),
+        f"{kind}-{level}/{name}.{kind}"
+        for kind, all_levels in LEVELS.items()
+        for level in all_levels[:levels]
+        for name in ("model", "model_twin")
     ]
 
 
@@ -32,10 +29,19 @@ FILES = {"tiny": files(None), "four": files(1)}
     ("model", "name"), [(model, name) for model, names in FILES.items() for name in names]
 )
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_every_device(exported, device_checks, model, name, check):
+def test_every_converted_file(exported, device_checks, model, name, check):
     check(device_checks["Given"](exported[model]), name)
+
+
+@pytest.mark.parametrize("backend", ["native", "numpy"])
+@pytest.mark.parametrize("model", FILES)
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_every_evaluator_of_packs(exported, device_checks, model, backend, check):
+    check(device_checks["Given"](exported[model], backend), "model.twin")
 
 
 def test_no_file_is_left_out(exported, device_checks):
     found = {name: device_checks["Given"](folder).allowed for name, folder in exported.items()}
-    assert {name: list(allowed) for name, allowed in found.items()} == FILES
+    assert {name: list(allowed) for name, allowed in found.items()} == {
+        name: ["model.twin", *converted] for name, converted in FILES.items()
+    }

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from twinedge.runtime import native
 from twinedge.runtime.loading import load
 
 
@@ -17,7 +16,7 @@ def queries():
 @pytest.mark.parametrize("model", ["tiny", "four"])
 def test_c_and_numpy_give_the_same_bits(exported, queries, model):
     path = exported[model] / "model.twin"
-    compiled, plain = native.open_file(path), load(path, "numpy")
+    compiled, plain = load(path, "native"), load(path, "numpy")
     for ask in ("predict", "members", "outside"):
         assert getattr(compiled, ask)(queries).tobytes() == getattr(plain, ask)(queries).tobytes()
     for neighbors in (None, 1, 3):

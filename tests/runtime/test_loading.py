@@ -45,6 +45,10 @@ def test_a_backend_by_name_and_by_itself(files, backend):
     assert load(str(path)).features == named.features
 
 
+def test_c_evaluates_a_pack_unless_told_otherwise(files):
+    assert load(files / "model.twin").info["backend"] == "native"
+
+
 def test_other_backends_and_files_are_refused(files, complaint, tmp_path):
     assert "'fpga' is not one of auto, " in complaint(load, files / "model.twin", "fpga")
     assert "reads .onnx files" in complaint(load, files / "model.twin", "onnx")
@@ -86,7 +90,8 @@ def test_a_damaged_pack_beside_it_is_named(files, complaint):
     data[-1] ^= 1
     (files / "model.twin").write_bytes(data)
     assert "model.twin: " in complaint(load, files / "model_twin.onnx")
-    assert "model.twin: " in complaint(load, files / "model.twin", "numpy")
+    for backend in ("native", "numpy"):
+        assert "model.twin: " in complaint(load, files / "model.twin", backend)
 
 
 def test_interpreters_are_tried_from_the_lightest_on(files, without):

@@ -23,6 +23,7 @@ class Backend(NamedTuple):
 # "auto" takes the first that can read a file here: one that lacks what it is built on raises
 # MissingPackageError.
 BACKENDS = {
+    "native": Backend(".twin", "twinedge.runtime.native"),
     "numpy": Backend(".twin", "twinedge.runtime.pack_device"),
     "tflite": Backend(".tflite", "twinedge.runtime.tflite_file"),
     "onnx": Backend(".onnx", "twinedge.runtime.onnx_file"),
