@@ -122,6 +122,28 @@ def test_of_a_thousand_lines_ten_of_them_bad_each_gets_its_answer(device):
             assert answers[place].startswith(expected(device, x[place]))
 
 
+@pytest.mark.parametrize("cores", [1, 2, 3])
+def test_lines_that_arrive_together_are_shared_among_cores(device, monkeypatch, cores):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)), raising=False)
+    compiled = load(device.info["file"], "native")
+    x = np.random.default_rng(1).uniform(-1, 1, (200, 3)) * [1, 5, 80]
+    rows = [",".join(map(repr, row)) for row in x.tolist()]
+    mean, spread = device.predict(x, return_std=True)
+    expected = [f"{a:.7g},{b:.7g}," for a, b in zip(mean, spread, strict=True)]
+    parts = []
+    predict = compiled.predict
+
+    def watched(x, **settings):
+        parts.append((len(x), threading.current_thread() is threading.main_thread()))
+        return predict(x, **settings)
+
+    monkeypatch.setattr(compiled, "predict", watched)
+    assert answered(compiled, *rows) == expected
+    assert len(parts) == cores
+    assert sum(count for count, _ in parts) == 200
+    assert [on_main for _, on_main in parts] == [cores == 1] * cores
+
+
 def served(device, *chunks):
     """What comes out when these bytes come in, a write at a time."""
     read, write = os.pipe()

@@ -2,21 +2,25 @@
 
 Each line in is one line out, in the same order, in the form it came in: CSV or a JSON object or
 array. A line that cannot be read is answered with an error and forgotten; the next one is answered
-as if nothing had been. Lines that arrive together are evaluated together, but none ever waits for
-another.
+as if nothing had been. Lines that arrive together are evaluated together, on all cores where the C
+runtime does it, but none ever waits for another.
 """
 
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import compress
 from math import isfinite, isnan
 
 import numpy as np
 
+from twinedge.pack.contents import Array
 from twinedge.runtime.device import Device
+from twinedge.runtime.native import NativeDevice
 
 _CHUNK = 1 << 16
+_PART = 32  # queries that are worth a thread
 LONGEST = 1 << 20  # bytes of a line; a longer one is no query but something gone wrong
 
 
@@ -41,7 +45,8 @@ class Answers:
     """
 
     def __init__(self, device: Device, neighbors: int | None = None) -> None:
-        self._device, self._neighbors = device, neighbors
+        self._device = device
+        self._predict = _predictor(device, neighbors)
         self._names = device.feature_names
         self._order: Sequence[int] | None = None  # where a header has each feature
         self._columns = len(self._names)
@@ -82,7 +87,7 @@ class Answers:
         if not good:
             return iter(())
         x = np.array(good, np.float64)
-        mean, spread = self._device.predict(x, return_std=True, neighbors=self._neighbors)
+        mean, spread = self._predict(x)
         names = [list(compress(self._names, far)) for far in self._device.outside(x).tolist()]
         return zip(mean.tolist(), spread.tolist(), names, strict=True)
 
@@ -166,6 +171,26 @@ def serve(
             write("".join(f"{one}\n" for one in answers.to([_text(line) for line in whole])))
     if rest or too_long:
         write("".join(f"{one}\n" for one in answers.to([_text(b"\xff" if too_long else rest)])))
+
+
+def _predictor(device: Device, neighbors: int | None) -> Callable[[Array], Array]:
+    """Return what gives mean and spread of queries, ``(2, n)``."""
+
+    def predict(x: Array) -> Array:
+        return np.stack(device.predict(x, return_std=True, neighbors=neighbors))
+
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    if not isinstance(device, NativeDevice) or not cores or cores < 2:
+        return predict  # others take all cores themselves, or must not be asked twice at a time
+    pool = ThreadPoolExecutor(cores)
+
+    def predict_in_parts(x: Array) -> Array:
+        if len(x) < _PART * 2:
+            return predict(x)
+        parts = np.array_split(x, min(cores, len(x) // _PART))
+        return np.concatenate(list(pool.map(predict, parts)), axis=1)
+
+    return predict_in_parts
 
 
 def _text(line: bytes) -> str:
