@@ -36,11 +36,14 @@ def test_four_lines_load_numpy_and_nothing_else(random_pack, tmp_path):
     mean, spread, loaded = json.loads(done.stdout)
     expected = loading.load(path, "numpy").predict([[0.5, 6.0, -20.0]], return_std=True)
     assert [np.float32(mean), np.float32(spread)] == [one[0] for one in expected]
-    bare = subprocess.run(
-        [sys.executable, "-c", "import json, sys; print(json.dumps(sorted(sys.modules)))"],
+    numpy_alone = subprocess.run(
+        [sys.executable, "-c", "import json, numpy, sys; print(json.dumps(sorted(sys.modules)))"],
         capture_output=True,
         text=True,
         check=True,
     )
-    brought = {name.partition(".")[0] for name in set(loaded) - set(json.loads(bare.stdout))}
-    assert brought - set(sys.stdlib_module_names) == {"numpy", "twinedge"}
+    loaded, before = (
+        {name.partition(".")[0] for name in names}
+        for names in (loaded, json.loads(numpy_alone.stdout))
+    )
+    assert loaded - before - set(sys.stdlib_module_names) == {"twinedge"}
