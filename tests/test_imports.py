@@ -24,6 +24,7 @@ ALLOWED = {
     "pack": {"errors"},
     "runtime": {"errors", "pack"},
     "budget": {"errors", "pack"},
+    "reproduce": {"budget", "data", "errors", "learn"},
 }
 
 
@@ -53,7 +54,15 @@ def test_importing_the_package_loads_nothing_heavy():
 
 
 @pytest.mark.parametrize(
-    "arguments", [("--help",), ("--version",), ("train", "--help"), ("predict", "--help")], ids=str
+    "arguments",
+    [
+        ("--help",),
+        ("--version",),
+        ("train", "--help"),
+        ("predict", "--help"),
+        ("reproduce", "--help"),
+    ],
+    ids=str,
 )
 def test_help_loads_nothing_heavy(arguments):
     assert not loaded_after(run_command(*arguments)) & HEAVY

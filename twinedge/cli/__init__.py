@@ -13,6 +13,7 @@ import typer
 from twinedge.cli import (
     anchors,
     budget,
+    check,
     data,
     evaluate,
     export,
@@ -20,6 +21,7 @@ from twinedge.cli import (
     inspect,
     predict,
     report,
+    reproduce,
     train,
 )
 from twinedge.cli.output import print_text
@@ -39,6 +41,8 @@ app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
 app.command("anchors", epilog=anchors.EXAMPLES)(anchors.anchors)
 app.command("inspect", epilog=inspect.EXAMPLES)(inspect.inspect)
 app.command("report", epilog=report.EXAMPLES)(report.report)
+app.command("check", epilog=check.EXAMPLES)(check.check)
+app.command("reproduce", epilog=reproduce.EXAMPLES)(reproduce.reproduce)
 app.add_typer(budget.app, name="budget")
 app.add_typer(data.app, name="data")
 app.add_typer(firmware.app, name="firmware")

@@ -1,0 +1,33 @@
+"""A table of k-NN cells, which take milliseconds: `python tiny.py FOLDER JOBS|ADDRESS`.
+
+What the tests kill. Real cells in the real engine; only the question is their own.
+"""
+
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from twinedge.reproduce.cells import Setup
+from twinedge.reproduce.experiment import Comparison, Experiment, Measure, Sweep, at
+
+DATASETS, SPLITS = ["tf", "rcl", "wsb"], 20  # sets that are made, not read
+
+
+def build(setup):
+    one, four = (Measure(f"{k} nearest", "nearest", at("nearest", "neighbours", k)) for k in (1, 4))
+    curves = {"k-NN": ((1, 4), [one, four])}
+    return Experiment("tiny", "k-NN", [Comparison(one, four)], [Sweep("k-NN", "k", curves)])
+
+
+def answer(folder, **where):
+    from twinedge.reproduce.answering import answer_all
+
+    home = ModuleType("twinedge.reproduce.experiments.tiny")
+    home.build = build
+    sys.modules[home.__name__] = home
+    return answer_all(["tiny"], DATASETS, SPLITS, Setup(), folder, quiet=False, **where)
+
+
+if __name__ == "__main__":
+    place, where = Path(sys.argv[1]), sys.argv[2]
+    answer(place, **({"jobs": int(where)} if where.isdigit() else {"cluster": where}))

@@ -1,0 +1,153 @@
+"""What a table or figure of the paper is made of: measures, compared two by two or swept."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from twinedge.reproduce.cells import Cell, Setup
+
+Read = Callable[[dict[str, Any]], float]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One number of a cell.
+
+    Parameters
+    ----------
+    title : str
+        What it is of, in a few words.
+    method : str
+        Whose cells it is read from.
+    read : function
+        Takes the number out of what a cell came to.
+    number : int, optional
+        Neighbours or multiplier of the cell.
+    paper : (str, int), optional
+        Table and column of the paper that has it, too.
+    """
+
+    title: str
+    method: str
+    read: Read
+    number: int | None = None
+    paper: tuple[str, int] | None = None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two measures side by side: does the second do better than the first?"""
+
+    base: Measure
+    other: Measure
+
+
+# For each curve where its points are, and what they are.
+Curves = dict[str, tuple[Sequence[float], list[Measure]]]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Curves of measures against a number: the panels of a figure, one for each data set.
+
+    Parameters
+    ----------
+    title, x_title, y_title : str
+        Of figure and axes.
+    curves : Curves
+        A curve of a single point is drawn as a level.
+    """
+
+    title: str
+    x_title: str
+    curves: Curves
+    y_title: str = "test RMSE"
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Curves that are counted, not measured: ``rows[label]`` has a number for each of ``x``."""
+
+    title: str
+    x_title: str
+    y_title: str
+    x: list[int]
+    rows: dict[str, list[int]]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table, its figure, and which cells they need.
+
+    Parameters
+    ----------
+    name : str
+        As the command calls it.
+    title : str
+        Heading.
+    comparisons : list of Comparison
+        Parts of the table.
+    sweeps : list of Sweep
+        Parts of the figure.
+    columns : list of Measure
+        Of a table of means.
+    counts : Counts, optional
+        Curves that need no cell.
+    remarks : list of str
+        How it was obtained, and what differs from the paper.
+    """
+
+    name: str
+    title: str
+    comparisons: list[Comparison] = field(default_factory=list)
+    sweeps: list[Sweep] = field(default_factory=list)
+    columns: list[Measure] = field(default_factory=list)
+    counts: Counts | None = None
+    remarks: list[str] = field(default_factory=list)
+
+    def measures(self) -> Iterator[Measure]:
+        """Every measure that appears."""
+        for comparison in self.comparisons:
+            yield comparison.base
+            yield comparison.other
+        yield from self.columns
+        for sweep in self.sweeps:
+            for _, measures in sweep.curves.values():
+                yield from measures
+
+    def cells(self, datasets: list[str], splits: int, setup: Setup) -> list[Cell]:
+        """Cells to compute, the first split of every set before the second."""
+        kinds = dict.fromkeys((one.method, one.number) for one in self.measures())
+        return [
+            Cell(method, dataset, split, setup, number)
+            for split in range(splits)
+            for method, number in kinds
+            for dataset in datasets
+        ]
+
+
+def item(name: str, position: int | None = None) -> Read:
+    """Read a value, or one position of a list of values, out of what a cell came to."""
+
+    def read(result: dict[str, Any]) -> float:
+        value = result[name] if position is None else result[name][position]
+        return float("nan") if value is None else float(value)
+
+    return read
+
+
+def at(name: str, positions: str, number: float) -> Read:
+    """Read the value of a list that stands where another list has this number."""
+
+    def read(result: dict[str, Any]) -> float:
+        value = result[name][result[positions].index(number)]
+        return float("nan") if value is None else float(value)
+
+    return read
+
+
+def trainer_remark(setup: Setup) -> str:
+    """Say who trained the networks."""
+    if setup.trainer == "published":
+        return "trainer: as published (Keras, Adadelta)"
+    return f"trainer: twinedge {setup.effort}"

@@ -1,0 +1,127 @@
+"""Cells with neural networks: ensembles of them, twins, their neighbours and multipliers.
+
+The rows are the paper's: 70 % to train, 10 % to choose and to stop, 20 % to test.
+"""
+
+import time
+from typing import Any
+
+import numpy as np
+
+from twinedge.learn import AnnRegressor, EnsembleRegressor, TwinRegressor
+from twinedge.learn.curves import ensemble_curves
+from twinedge.learn.uncertainty import judge
+from twinedge.reproduce.cells import Cell
+from twinedge.reproduce.parts import Points, parts, rmse
+from twinedge.reproduce.published import published_network, published_twin
+from twinedge.reproduce.sizes import ANCHORS, NEIGHBOURS, sizes
+
+
+def networks(cell: Cell) -> dict[str, Any]:
+    """Train an ensemble of ordinary networks."""
+    train, validation, test = parts(cell)
+    start = time.perf_counter()
+    if cell.setup.trainer == "published":
+        members = [published_network(train, validation, seed) for seed in _seeds(cell)]
+    else:
+        base = AnnRegressor(effort=cell.setup.effort)
+        members = _ensemble(base, cell, train, validation).members_
+    trained = time.perf_counter()
+    each = np.stack([member.predict(test[0]) for member in members])
+    predicted = time.perf_counter()
+    numbers = sizes(len(members))
+    return {
+        "sizes": numbers,
+        "networks": [rmse(each[:size].mean(axis=0), test[1]) for size in numbers],
+        "training": trained - start,
+        "predicting": (predicted - trained) / len(members),
+        **_chosen(members[0]),
+    }
+
+
+def twins(cell: Cell) -> dict[str, Any]:
+    """Train an ensemble of twins, and evaluate it in every way that needs no other training."""
+    train, validation, test = parts(cell)
+    start = time.perf_counter()
+    model = _trained_twins(cell, train, validation, cell.setup.members)
+    trained = time.perf_counter()
+    first = model.members_[0]
+    alone = rmse(first.predict(test[0]), test[1])
+    predicted = time.perf_counter()
+    numbers = sorted({*sizes(cell.setup.members), *ANCHORS})
+    curves = ensemble_curves(model, None, *test, sizes=numbers)
+    near = [rmse(first.predict(test[0], neighbors=k), test[1]) for k in NEIGHBOURS]
+    return {
+        "sizes": numbers,
+        **{
+            name: [float(one) if np.isfinite(one) else None for one in curve]
+            for name, curve in curves.items()
+        },
+        "all_anchors": alone,
+        "ensemble": rmse(model.predict(test[0]), test[1]),
+        "neighbours": NEIGHBOURS,
+        "nearest_anchors": near,
+        "uncertainty": judge(first, *test),
+        "training": trained - start,
+        "predicting": predicted - trained,
+        **_chosen(first),
+    }
+
+
+def neighbour_twin(cell: Cell) -> dict[str, Any]:
+    """Train and evaluate a twin on pairs of neighbours alone."""
+    return _one_twin(cell, pairs="neighbors", neighbors=cell.number)
+
+
+def multiplied_twin(cell: Cell) -> dict[str, Any]:
+    """Train a twin on so many partners of each point; all points are anchors as ever.
+
+    In the published code a list of partners has two entries at least.
+    """
+    assert cell.number is not None
+    return _one_twin(cell, pairs=max(2 if cell.setup.protocol == "published" else 1, cell.number))
+
+
+def _one_twin(cell: Cell, **pairs: Any) -> dict[str, Any]:
+    train, validation, test = parts(cell)
+    start = time.perf_counter()
+    model = _trained_twins(cell, train, validation, 1, **pairs)
+    trained = time.perf_counter()
+    error = rmse(model.predict(test[0]), test[1])
+    predicted = time.perf_counter()
+    return {
+        "rmse": error,
+        "training": trained - start,
+        "predicting": predicted - trained,
+        **_chosen(model.members_[0]),
+    }
+
+
+def _trained_twins(
+    cell: Cell, train: Points, validation: Points, members: int, **pairs: Any
+) -> EnsembleRegressor:
+    if cell.setup.trainer == "published":
+        model = EnsembleRegressor(TwinRegressor(), members)
+        seeds = _seeds(cell)[:members]
+        model.members_ = [published_twin(train, validation, seed, **pairs) for seed in seeds]
+        return model
+    base = TwinRegressor(effort=cell.setup.effort, **pairs)
+    return _ensemble(base, cell, train, validation, members)
+
+
+def _ensemble(
+    base: Any, cell: Cell, train: Points, validation: Points, members: int | None = None
+) -> EnsembleRegressor:
+    model = EnsembleRegressor(base, members or cell.setup.members, random_state=cell.split)
+    return model.fit(*train, validation)
+
+
+def _seeds(cell: Cell) -> list[int]:
+    return [1000 * cell.split + member for member in range(cell.setup.members)]
+
+
+def _chosen(model: Any) -> dict[str, Any]:
+    """Tell what was chosen on validation data; the published recipe has nothing to choose."""
+    names = ("activation", "learning_rate", "weight_decay", "steps")
+    found = {name: getattr(model, f"{name}_", None) for name in names}
+    return {"chosen": {name: value for name, value in found.items() if value is not None}}

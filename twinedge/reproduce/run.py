@@ -1,0 +1,123 @@
+"""Computing cells that are missing, on the cores of this machine or on a cluster.
+
+Whoever computes, this process alone writes: a cell is kept as soon as it comes back. A worker that
+dies takes the cell it was at with it, which is then computed by another.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from twinedge.errors import InputError
+from twinedge.reproduce.cells import Cell, compute
+from twinedge.reproduce.progress import Progress
+from twinedge.reproduce.store import Store
+
+Results = dict[Cell, dict[str, Any]]
+Finished = tuple[Cell, dict[str, Any], float]
+Pool = Callable[[list[Cell]], Iterator[Finished]]
+
+
+def run(cells: Iterable[Cell], store: Store, pool: Pool, progress: Progress) -> Results:
+    """Return what all of these cells come to; only those not in the store are computed.
+
+    Parameters
+    ----------
+    cells : iterable of Cell
+        In the order in which to compute them.
+    store : Store
+        Where finished cells are, and go.
+    pool : function
+        Computes cells in any order: ``local(jobs)`` or ``cluster(address)``.
+    progress : Progress
+        Is told about each.
+    """
+    results: Results = {}
+    missing = []
+    for cell in dict.fromkeys(cells):
+        found = store.load(cell)
+        if found is None:
+            missing.append(cell)
+        else:
+            results[cell] = found
+    progress.start(missing, kept=len(results))
+    for cell, result, seconds in pool(missing) if missing else ():
+        results[cell] = store.save(cell, result)
+        progress.finished(cell, seconds)
+    return results
+
+
+def local(jobs: int) -> Pool:
+    """Compute on so many cores of this machine, each in a process of its own."""
+
+    def compute_all(cells: list[Cell]) -> Iterator[Finished]:
+        from joblib import Parallel, delayed
+        from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+        waiting = dict.fromkeys(cells)
+        while waiting:
+            before = len(waiting)
+            # One cell at a time and none in store: what is handed out early comes back late.
+            pool = Parallel(
+                jobs,
+                backend="loky",
+                return_as="generator_unordered",
+                batch_size=1,
+                pre_dispatch="all" if jobs == 1 else 2 * jobs,
+            )
+            try:
+                for done in pool(delayed(timed)(cell) for cell in list(waiting)):
+                    del waiting[done[0]]
+                    yield done
+            except TerminatedWorkerError as error:
+                if len(waiting) == before:
+                    raise InputError(
+                        "the worker processes die: memory for fewer of them? Try a smaller --jobs"
+                    ) from error
+
+    return compute_all
+
+
+def cluster(address: str) -> Pool:
+    """Compute on the workers of a Dask cluster.
+
+    Parameters
+    ----------
+    address : str
+        Of its scheduler, as in ``tcp://10.0.0.5:8786``.
+    """
+    try:
+        from distributed import Client, as_completed
+    except ModuleNotFoundError as error:
+        raise InputError(
+            "--cluster needs dask.distributed, which is not installed: "
+            "pip install 'twinedge[cluster]'"
+        ) from error
+    try:
+        client = Client(  # type: ignore[no-untyped-call]
+            address, timeout=_PATIENCE, set_as_default=False
+        )
+    except (OSError, ValueError, TypeError) as error:
+        raise InputError(
+            f"--cluster {address}: no scheduler of a Dask cluster answers there; "
+            "expected an address like tcp://10.0.0.5:8786"
+        ) from error
+
+    def compute_all(cells: list[Cell]) -> Iterator[Finished]:
+        with client:
+            futures = client.map(timed, cells, pure=False)
+            for future in as_completed(futures):  # type: ignore[no-untyped-call]
+                yield future.result()
+                future.release()
+
+    return compute_all
+
+
+_PATIENCE = "20s"
+
+
+def timed(cell: Cell) -> Finished:
+    """Compute a cell; what comes back says which it is and how many seconds it took."""
+    start = time.perf_counter()
+    result = compute(cell)
+    return cell, result, time.perf_counter() - start

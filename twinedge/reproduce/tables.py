@@ -1,0 +1,219 @@
+"""From cells to tables: means over the splits, standard errors, and who is better."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from twinedge.reproduce.cells import Cell, Setup
+from twinedge.reproduce.experiment import Comparison, Experiment, Measure, Sweep
+from twinedge.reproduce.paper import printed
+from twinedge.reproduce.run import Results
+
+
+class Mean(NamedTuple):
+    """Of a measure over the splits; the error of a mean of one is not known."""
+
+    mean: float
+    standard_error: float | None
+
+
+class Row(NamedTuple):
+    """A comparison on one data set.
+
+    ``gain`` is the part of the first error that the second saves; ``surely`` the mean difference of
+    the two on the same split, in standard errors of that mean. What the paper has not is None.
+    """
+
+    dataset: str
+    base: Mean
+    other: Mean
+    gain: float
+    surely: float | None
+    better: str
+    paper_base: Mean | None
+    paper_other: Mean | None
+    paper_gain: float | None
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table as it is shown: words in a grid."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: list[list[str]]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a table asks: an experiment, on these sets, so many splits, in this setup."""
+
+    experiment: Experiment
+    datasets: list[str]
+    splits: int
+    setup: Setup
+
+    def cells(self) -> list[Cell]:
+        """List what has to be known to answer it."""
+        return self.experiment.cells(self.datasets, self.splits, self.setup)
+
+    def values(self, measure: Measure, dataset: str, results: Results) -> Any:
+        """Numbers ``(splits,)`` of a measure."""
+        cells = [
+            Cell(measure.method, dataset, split, self.setup, measure.number)
+            for split in range(self.splits)
+        ]
+        return np.array([measure.read(results[cell]) for cell in cells])
+
+
+def mean_of(values: Any) -> Mean:
+    """Mean and standard error of numbers, one of each split."""
+    error = float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
+    return Mean(float(np.mean(values)), error)
+
+
+def compare(asked: Question, pair: Comparison, results: Results) -> list[Row]:
+    """Compare two measures, set by set."""
+    rows = []
+    for dataset in asked.datasets:
+        first, second = (asked.values(one, dataset, results) for one in (pair.base, pair.other))
+        base, other, difference = mean_of(first), mean_of(second), mean_of(first - second)
+        known = difference.standard_error
+        their_base, their_other = (_in_paper(one, dataset) for one in (pair.base, pair.other))
+        their_gain = None
+        if their_base and their_other:
+            their_gain = gain(their_base.mean, their_other.mean)
+        rows.append(
+            Row(
+                dataset,
+                base,
+                other,
+                gain(base.mean, other.mean),
+                difference.mean / known if known else None,
+                _better(pair, base.mean, other.mean),
+                their_base,
+                their_other,
+                their_gain,
+            )
+        )
+    return rows
+
+
+def curve(asked: Question, measures: list[Measure], dataset: str, results: Results) -> list[Mean]:
+    """Points of a curve of a sweep."""
+    return [mean_of(asked.values(one, dataset, results)) for one in measures]
+
+
+def gain(base: float, other: float) -> float:
+    """Part of the first error that the second saves.
+
+    Examples
+    --------
+    >>> gain(0.8, 0.6)
+    0.25
+    """
+    return round(1 - other / base, 12) if base else 0.0
+
+
+def finding(pair: Comparison, rows: list[Row]) -> str:
+    """Say on how many sets the second is better, here and in the paper."""
+    wins = sum(row.gain > 0 for row in rows)
+    theirs = [row.paper_gain for row in rows if row.paper_gain is not None]
+    paper = f"; in the paper on {sum(one > 0 for one in theirs)}" if theirs else ""
+    return f"{pair.other.title} better than {pair.base.title} on {wins} of {len(rows)} sets{paper}"
+
+
+def sheets(asked: Question, results: Results) -> list[Sheet]:
+    """Lay out everything an experiment has to say."""
+    found = [comparison_sheet(pair, compare(asked, pair, results)) for pair in _pairs(asked)]
+    if asked.experiment.columns:
+        found.append(_means_sheet(asked, results))
+    found += [_sweep_sheet(asked, sweep, results) for sweep in asked.experiment.sweeps]
+    counts = asked.experiment.counts
+    if counts:
+        rows = [[label, *map(str, row)] for label, row in counts.rows.items()]
+        found.append(Sheet(counts.title, (counts.x_title, *map(str, counts.x)), rows))
+    return found
+
+
+def findings(asked: Question, results: Results) -> list[str]:
+    """All sentences of an experiment."""
+    return [finding(pair, compare(asked, pair, results)) for pair in _pairs(asked)]
+
+
+def comparison_sheet(pair: Comparison, rows: list[Row]) -> Sheet:
+    """Lay a comparison out beside the paper's numbers."""
+    base, other = pair.base.title, pair.other.title
+    header: tuple[str, ...] = ("set", base, other, "gain", "paper", "paper", "gain", "better", "by")
+    if not any(row.paper_gain is not None for row in rows):
+        header = (*header[:4], *header[7:])
+    shown = []
+    for row in rows:
+        theirs = []
+        if len(header) == 9:
+            theirs = [_shown(row.paper_base), _shown(row.paper_other), _percent(row.paper_gain)]
+        ours = [_shown(row.base), _shown(row.other), _percent(row.gain)]
+        sure = "-" if row.surely is None else f"{abs(row.surely):.1f} s.e."
+        shown.append([row.dataset, *ours, *theirs, row.better, sure])
+    return Sheet(f"{other} against {base}", header, shown)
+
+
+def _pairs(asked: Question) -> list[Comparison]:
+    return asked.experiment.comparisons
+
+
+def _means_sheet(asked: Question, results: Results) -> Sheet:
+    columns = asked.experiment.columns
+    rows = [
+        [
+            dataset,
+            *(f"{mean_of(asked.values(one, dataset, results)).mean:.3g}" for one in columns),
+        ]
+        for dataset in asked.datasets
+    ]
+    return Sheet("Means over the splits", ("set", *(one.title for one in columns)), rows)
+
+
+def _sweep_sheet(asked: Question, sweep: Sweep, results: Results) -> Sheet:
+    """Rows are the curves of each set, columns all numbers that any curve has."""
+    places = sorted({x for xs, _ in sweep.curves.values() if len(xs) > 1 for x in xs})
+    rows = []
+    for dataset in asked.datasets:
+        for label, (xs, measures) in sweep.curves.items():
+            points = curve(asked, measures, dataset, results)
+            if len(xs) > 1:
+                known = dict(zip(xs, points, strict=True))
+                words = [_number(known[x].mean) if x in known else "-" for x in places]
+            else:  # a level, the same everywhere
+                words = [_number(points[0].mean)] * len(places)
+            rows.append([dataset, label, *words])
+    header = ("set", sweep.x_title, *(f"{x:.3g}" for x in places))
+    return Sheet(sweep.title, header, rows)
+
+
+def _in_paper(measure: Measure, dataset: str) -> Mean | None:
+    if measure.paper is None:
+        return None
+    return Mean(*printed(*measure.paper, dataset))
+
+
+def _better(pair: Comparison, base: float, other: float) -> str:
+    if base == other:
+        return "level"
+    return pair.other.title if other < base else pair.base.title
+
+
+def _shown(value: Mean | None) -> str:
+    if value is None:
+        return "-"
+    error = "" if value.standard_error is None else f" ± {_number(value.standard_error, 2)}"
+    return f"{_number(value.mean)}{error}"
+
+
+def _number(value: float, digits: int = 4) -> str:
+    return "-" if np.isnan(value) else f"{value:.{digits}g}"
+
+
+def _percent(part: float | None) -> str:
+    return "-" if part is None else f"{100 * part:+.1f} %"
