@@ -36,12 +36,19 @@ CORE = {
             "weights": weights,
             "neighbors": False,
             "text_bytes": 4000 + 300 * (activation == "silu") + 200 * (weights == "int16"),
-            "rodata_bytes": 100,
+            "rodata_bytes": 60,
             "data_bytes": 20,
             "bss_bytes": 30,
+            "program_bytes": 40,
             "context_bytes": 50,
             "stack_bytes": 200,
-            "scratch": {"align": 8, "unit": 4, "partial_bytes": 8, "block_bytes": 0},
+            "scratch": {
+                "align": 8,
+                "unit": 4,
+                "partial_bytes": 8,
+                "block_bytes": 0,
+                "room_bytes": 0,
+            },
             "references": REFERENCES if (activation, weights) == ("relu", "int8") else [],
         }
         for activation in ("relu", "silu")

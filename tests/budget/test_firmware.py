@@ -26,7 +26,7 @@ def test_what_is_written_is_read(core, tmp_path):
 def test_sums_by_hand(core):
     model = Model.of(8)
     build = runtime_of(core).build(model)
-    assert build.flash_bytes == 4000 + 100 + 20
+    assert build.flash_bytes == 4000 + 60 + 20 + 40
     assert build.scratch.bytes(model) == 8 * 128 + 2 * 8 + 7
     assert build.ram_bytes(model) == 20 + 30 + 50 + 1047 + 4 * 8 + 200
 
@@ -39,7 +39,7 @@ def test_a_build_is_for_packs_of_its_kind(core):
 
 
 def test_scratch_by_hand():
-    scratch = Scratch(align=8, unit=4, partial_bytes=8, block_bytes=6)
+    scratch = Scratch(align=8, unit=4, partial_bytes=8, block_bytes=6, room_bytes=0)
     # Partial sums, a block for each layer but the last, the query, and what alignment may cost.
     model = Model(5, (6, 9, 30), (10, 2))
     assert scratch.bytes(model) == 48 + 48 + 72 + 16 + 7
@@ -47,6 +47,8 @@ def test_scratch_by_hand():
     # Neighbours are listed where a twin has more anchors than that.
     assert scratch.bytes(replace(model, neighbors=9)) == scratch.bytes(model) + 72
     assert scratch.bytes(replace(model, neighbors=10)) == scratch.bytes(model)
+    # Room for features, four at a time.
+    assert replace(scratch, room_bytes=3).bytes(model) == scratch.bytes(model) + 24
 
 
 def put(*keys):

@@ -30,8 +30,8 @@ int main(int argc, char **argv) {
         fclose(file);
         if (twin_open(&model, pack, (uint32_t)size))
             return 2;
-        printf("%d %d %d %d %lu\\n", model.kernel->align, model.kernel->unit,
-               model.kernel->partial_bytes, model.kernel->block_bytes,
+        printf("%d %d %d %d %d %lu\\n", model.kernel->align, model.kernel->unit,
+               model.kernel->partial_bytes, model.kernel->block_bytes, model.kernel->room_bytes,
                (unsigned long)twin_scratch_size(&model));
     }
     return 0;

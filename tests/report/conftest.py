@@ -14,11 +14,16 @@ def firmware_file(tmp_path_factory):
     from twinedge.budget import write_firmware
 
     core = runpy.run_path(str(HERE.parent / "budget" / "conftest.py"))["CORE"]
-    near = {
-        **core,
-        "builds": [{**one, "neighbors": True, "references": []} for one in core["builds"]],
-    }
-    both = {**core, "builds": core["builds"] + near["builds"]}
+    near = [
+        {
+            **one,
+            "neighbors": True,
+            "references": [],
+            "scratch": {**one["scratch"], "block_bytes": 6, "room_bytes": 3},
+        }
+        for one in core["builds"]
+    ]
+    both = {**core, "builds": core["builds"] + near}
     path = tmp_path_factory.mktemp("firmware") / "firmware.json"
     write_firmware({"avr5": core, "cortex-m4": both, "aarch64": core}, path)
     return path

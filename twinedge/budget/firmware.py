@@ -28,15 +28,17 @@ class Scratch:
     unit: int
     partial_bytes: int
     block_bytes: int
+    room_bytes: int
 
     def bytes(self, model: Model) -> int:
         """Scratch of one prediction, as ``twin_scratch_size`` of the C runtime computes it."""
-        parts = [self.partial_bytes * model.hidden[0]]
+        features = align(model.features, 4)
+        parts = [self.partial_bytes * model.hidden[0], self.room_bytes * features]
         parts += [self.block_bytes * align(width, self.unit) for width in model.hidden[:-1]]
         if 0 < model.neighbors < max(model.counts):
             parts.append(8 * model.neighbors)
         aligned = sum(align(part, self.align) for part in parts)
-        return aligned + 2 * align(model.features, 4) + self.align - 1
+        return aligned + 2 * features + self.align - 1
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ class Build:
     text_bytes, rodata_bytes, data_bytes, bss_bytes : int
         Sections of a linked image without the pack, and without what the caller owns: context,
         scratch and query. ``data_bytes`` lie in flash and in RAM.
+    program_bytes : int
+        Flash of the least program around it: start-up code, reading queries, telling answers.
     context_bytes : int
         What an open pack takes.
     stack_bytes : int
@@ -71,6 +75,7 @@ class Build:
     rodata_bytes: int
     data_bytes: int
     bss_bytes: int
+    program_bytes: int
     context_bytes: int
     stack_bytes: int
     scratch: Scratch
@@ -79,7 +84,7 @@ class Build:
     @property
     def flash_bytes(self) -> int:
         """Flash of an image without its pack."""
-        return self.text_bytes + self.rodata_bytes + self.data_bytes
+        return self.text_bytes + self.rodata_bytes + self.data_bytes + self.program_bytes
 
     def ram_bytes(self, model: Model) -> int:
         """RAM of an image that holds one query: static, context, scratch, query and stack."""
@@ -110,7 +115,10 @@ class Runtime:
         return self.builds.get(_kind(model))
 
 
-_SIZES = ("text_bytes", "rodata_bytes", "data_bytes", "bss_bytes", "context_bytes", "stack_bytes")
+_SIZES = (
+    *("text_bytes", "rodata_bytes", "data_bytes", "bss_bytes"),
+    *("program_bytes", "context_bytes", "stack_bytes"),
+)
 _SCRATCH = tuple(field.name for field in fields(Scratch))
 _KIND = ("activation", "weights", "neighbors")
 _SHAPE = ("features", "hidden", "counts", "neighbors")
@@ -124,6 +132,11 @@ def read_firmware(path: Path | None = None) -> dict[str, Runtime]:
     InputError
         Where the file is not one of ours, or contradicts itself.
     """
+    return {core: runtime_of(row) for core, row in read_rows(path).items()}
+
+
+def read_rows(path: Path | None = None) -> dict[str, dict[str, Any]]:
+    """Read the entries of the file as they stand, checked, for ``write_firmware``."""
     place = path or files("twinedge.budget").joinpath("firmware.json")
     try:
         record = json.loads(place.read_text(encoding="utf-8"))
@@ -141,9 +154,11 @@ def read_firmware(path: Path | None = None) -> dict[str, Runtime]:
     if not isinstance(cores, dict):
         raise InputError(f"{place}: 'cores' is not an object")
     try:
-        return {core: runtime_of(row) for core, row in cores.items()}
+        for row in cores.values():
+            runtime_of(row)
     except InputError as error:
         raise InputError(f"{place}: {error}") from error
+    return cores
 
 
 def write_firmware(cores: dict[str, dict[str, Any]], path: Path) -> None:

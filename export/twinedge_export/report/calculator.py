@@ -90,6 +90,7 @@ def _build(kind: tuple[str, str, bool], build: Build) -> dict[str, Any]:
             "unit": scratch.unit,
             "partial_bytes": scratch.partial_bytes,
             "block_bytes": scratch.block_bytes,
+            "room_bytes": scratch.room_bytes,
         },
         "references": [
             {
