@@ -60,17 +60,16 @@ def test_features_outside_the_training_range_are_named(device):
     assert answered(device, "inf,-inf,-20")[0].endswith(",angle|offset")
 
 
-def test_a_header_may_come_first_and_orders_the_columns(device):
-    plain = 'note,offset,"idle  mostly",angle'.replace("  ", " ")
-    names = ["angle", "offset", "idle mostly"]
-    device_names = device.feature_names
-    try:
-        device.feature_names = tuple(names)
-        head, line = answered(device, plain, "7,6,-20,0.5")
-    finally:
-        device.feature_names = device_names
-    assert head == '"water, level",spread,outside'
-    assert line == expected(device, [0.5, 6.0, -20.0]) + ","
+def test_a_header_may_come_first_and_orders_the_columns(device, monkeypatch):
+    monkeypatch.setattr(device, "feature_names", ("angle", "offset", "idle mostly"))
+    header = 'note,offset,"idle mostly",angle'
+    good = expected(device, [0.5, 6.0, -20.0]) + ","
+    for note in ("7", "nan", "dry"):
+        assert answered(device, header, f"{note},6,-20,0.5", "7,6,-20,0.5\r") == [
+            '"water, level",spread,outside',
+            good,
+            good,
+        ]
 
 
 @pytest.mark.parametrize(

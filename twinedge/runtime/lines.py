@@ -54,42 +54,53 @@ class Answers:
 
     def to(self, lines: Sequence[str]) -> Iterator[str]:
         """Answer lines, none of which holds a line break."""
+        if self._first and lines:
+            self._first = False
+            if self._is_header(_clean(lines[0])):
+                yield f"{_quoted(self._device.target_name)},spread,outside"
+                lines = lines[1:]
+        x = self._table(lines)
+        yield from self._one_by_one(lines) if x is None else map(_in_csv, *self._results(x))
+
+    def _table(self, lines: Sequence[str]) -> Array | None:
+        """Read lines all at once; None where one of them has to be looked at by itself."""
+        commas = self._columns - 1
+        if not all(line.count(",") == commas for line in lines):
+            return None
+        try:
+            x = np.array(list(map(float, ",".join(lines).split(",")))).reshape(-1, self._columns)
+        except ValueError:
+            return None
+        if self._order is not None:
+            x = x.take(self._order, axis=1)
+        return None if np.isnan(x).any() else x
+
+    def _one_by_one(self, lines: Sequence[str]) -> Iterator[str]:
         read: list[tuple[list[float] | None, bool, str]] = []
-        for line in lines:
-            if self._first:
-                self._first = False
-                if self._is_header(line):
-                    yield f"{_quoted(self._device.target_name)},spread,outside"
-                    continue
+        for line in map(_clean, lines):
             as_json = line.lstrip()[:1] in ("{", "[")
             try:
                 read.append((self._json(line) if as_json else self._csv(line), as_json, ""))
             except _FaultError as fault:
                 read.append((None, as_json, str(fault)))
-        yield from self._answered(read)
-
-    def _answered(self, read: list[tuple[list[float] | None, bool, str]]) -> Iterator[str]:
-        results = self._results([values for values, _, _ in read if values is not None])
-        for values, as_json, fault in read:
+        good = [values for values, _, _ in read if values is not None]
+        results = zip(*self._results(np.array(good).reshape(-1, len(self._names))), strict=True)
+        for values, as_json, words in read:
             if values is None:
-                yield json.dumps({"error": fault}) if as_json else f"error: {fault}"
-                continue
-            mean, spread, names = next(results)
-            if as_json:
-                answer = {"prediction": _short(mean), "spread": _short(spread), "outside": names}
-                yield json.dumps(answer)
+                yield json.dumps({"error": words}) if as_json else f"error: {words}"
             else:
-                far = _quoted("|".join(names)) if names else ""
-                yield f"{mean:.7g},{spread:.7g},{far}"
+                yield (_in_json if as_json else _in_csv)(*next(results))
 
-    def _results(self, good: list[list[float]]) -> Iterator[tuple[float, float, list[str]]]:
-        """Prediction, spread and names of features outside, query by query."""
-        if not good:
-            return iter(())
-        x = np.array(good, np.float64)
+    def _results(self, x: Array) -> tuple[list[float], list[float], list[list[str]]]:
+        """Predictions, spreads, and names of features outside."""
+        if not len(x):
+            return [], [], []
         mean, spread = self._predict(x)
-        names = [list(compress(self._names, far)) for far in self._device.outside(x).tolist()]
-        return zip(mean.tolist(), spread.tolist(), names, strict=True)
+        outside = self._device.outside(x)
+        names: list[list[str]] = [[]] * len(x)
+        for row in np.flatnonzero(outside.any(axis=1)):
+            names[row] = list(compress(self._names, outside[row]))
+        return mean.tolist(), spread.tolist(), names
 
     def _is_header(self, line: str) -> bool:
         """Whether the line names the features; further columns are ignored."""
@@ -159,18 +170,24 @@ def serve(
         How many nearest anchors, if not as many as the file says.
     """
     answers = Answers(device, neighbors)
+
+    def answer(block: bytes) -> None:
+        # What is no text will not be a number either.
+        lines = block.decode("utf-8", "replace").split("\n")
+        write("".join(f"{one}\n" for one in answers.to(lines)))
+
     rest = b""
     too_long = False
     while chunk := os.read(source, _CHUNK):
-        *whole, rest = (rest + chunk).split(b"\n")
-        if too_long and whole:  # the end of a line that was given up
-            whole[0], too_long = b"\xff", False
+        block, end, rest = (rest + chunk).rpartition(b"\n")
+        if too_long and end:  # of a line that was given up
+            block, too_long = b"\xff" + b"".join(block.partition(b"\n")[1:]), False
         if len(rest) > LONGEST:
             rest, too_long = b"", True
-        if whole:
-            write("".join(f"{one}\n" for one in answers.to([_text(line) for line in whole])))
+        if end:
+            answer(block)
     if rest or too_long:
-        write("".join(f"{one}\n" for one in answers.to([_text(b"\xff" if too_long else rest)])))
+        answer(b"\xff" if too_long else rest)
 
 
 def _predictor(device: Device, neighbors: int | None) -> Callable[[Array], Array]:
@@ -193,9 +210,18 @@ def _predictor(device: Device, neighbors: int | None) -> Callable[[Array], Array
     return predict_in_parts
 
 
-def _text(line: bytes) -> str:
-    """Decode a line; what is no text will not be a number either."""
-    return line.decode("utf-8", "replace").removeprefix("\ufeff").rstrip("\r")
+def _in_csv(mean: float, spread: float, outside: list[str]) -> str:
+    far = _quoted("|".join(outside)) if outside else ""
+    return f"{mean:.7g},{spread:.7g},{far}"
+
+
+def _in_json(mean: float, spread: float, outside: list[str]) -> str:
+    return json.dumps({"prediction": _short(mean), "spread": _short(spread), "outside": outside})
+
+
+def _clean(line: str) -> str:
+    """Take off what an editor or a terminal leaves at either end."""
+    return line.removeprefix("\ufeff").rstrip("\r")
 
 
 def _is_float(word: str) -> bool:
