@@ -32,7 +32,7 @@ PYTEST    := $(BIN)/pytest --numprocesses $(TEST_JOBS) --dist loadfile
 CPPCHECK  := cppcheck --quiet --error-exitcode=1 --std=c99 --inline-suppr \
 	--enable=warning,style,performance,portability -I firmware_ref/include -I firmware_ref/src
 
-.PHONY: help demo test test-all lint format coverage fuzz bench clean debian-demo debian-dev
+.PHONY: help demo test test-all test-pi lint format coverage fuzz bench clean debian-demo debian-dev
 .NOTPARALLEL: # one pip at a time in .venv, and lint before the tests
 
 help: ## List these targets
@@ -53,6 +53,9 @@ test: lint ## Lint, then run the quick tests (ARGS="-k anchors" picks some)
 
 test-all: lint ## Lint, then run all tests, also those that train for minutes
 	@$(PYTEST) $(ARGS)
+
+test-pi: $(VENV)/dev.stamp ## Test the runtime on what Raspberry Pis run, 64 and 32 bits; needs root
+	@$(BIN)/pytest -s tests/pi $(ARGS)
 
 lint: $(VENV)/dev.stamp ## Check style and types; change nothing
 	@echo 'Checking style and types ...'
