@@ -12,6 +12,8 @@ COMMANDS = [
     "budget",
     "budget boards",
     "budget fit",
+    "check",
+    "reproduce",
     "data",
     "data list",
     "data show",

@@ -106,7 +106,7 @@ def cluster(address: str) -> Pool:
     def compute_all(cells: list[Cell]) -> Iterator[Finished]:
         with client:
             futures = client.map(timed, cells, pure=False)
-            for future in as_completed(futures):  # type: ignore[no-untyped-call]
+            for future in as_completed(futures, loop=client.loop):  # type: ignore[no-untyped-call]
                 yield future.result()
                 future.release()
 

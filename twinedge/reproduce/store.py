@@ -65,7 +65,7 @@ class Store:
 
     def save(self, cell: Cell, result: dict[str, Any]) -> dict[str, Any]:
         """Keep what a cell came to, and return it as ``load`` would."""
-        result = json.loads(json.dumps(result))
+        result = json.loads(json.dumps(result, sort_keys=True))
         record = {"cell": cell.key, "result": result, "sha256": _digest(cell.key, result)}
         write_whole(self._path(cell), json.dumps(record, sort_keys=True) + "\n")
         return result

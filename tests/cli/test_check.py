@@ -1,0 +1,116 @@
+"""``twinedge check``: says whether a twin suits the data, and what does better if not."""
+
+import numpy as np
+import pytest
+
+from twinedge.learn import suitability as home
+from twinedge.learn.suitability import Suitability
+
+
+@pytest.fixture
+def short(monkeypatch):
+    """Train for a moment only."""
+    monkeypatch.setitem(home.STEPS, "quick", 300)
+
+
+@pytest.fixture
+def found(monkeypatch):
+    """Return a way to say what is found, whatever the data."""
+
+    def say(twin=1.0, few=1.3, nearest=1.5, networks=1.1, forest=1.2):
+        rivals = {"nearest": nearest, "networks": networks, "forest": forest}
+        verdict = Suitability(twin, {1: few, 4: twin}, rivals, 90)
+        monkeypatch.setattr(home, "suitability", lambda *_, **__: verdict)
+
+    return say
+
+
+COMMAND = ("check", "curve.csv", "--target", "level")
+
+
+@pytest.fixture(autouse=True)
+def table(curve_csv, tmp_path):
+    (tmp_path / "curve.csv").write_bytes(curve_csv.read_bytes())
+
+
+def test_a_smooth_curve_suits_a_twin(cli, short):
+    answer = cli(*COMMAND)
+    assert (answer.code, answer.err) == (0, "")
+    assert "a twin, all pairs" in answer.out
+    assert "a random forest" in answer.out
+    assert "A twin suits these data." in answer.out
+    assert "Warning" not in answer.out
+
+
+def test_noise_does_not(cli, short, tmp_path):
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.normal(size=(200, 3)), rng.integers(3, 8, 200)])
+    np.savetxt(tmp_path / "noise.csv", rows, delimiter=",", header="a,b,c,level", comments="")
+    answer = cli("check", "noise.csv", "--target", "level", "--json", "--quiet")
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.json["suits"] is False
+    assert answer.json["better"] in ("nearest", "networks", "forest")
+    assert len(answer.json["reasons"]) >= 2
+    assert set(answer.json["rmse_multipliers"]) == {"1", "4"}
+
+
+def test_a_warning_names_its_reasons_and_what_does_better(cli, found):
+    found(few=1.02, nearest=1.0, forest=0.95)
+    out = cli(*COMMAND).out
+    assert "Warning: a twin may be the wrong model for these data." in out
+    assert "Accuracy hardly rises with the number of pairs." in out
+    assert "Nearest neighbours, which learn nothing, come close to the twin." in out
+    assert "A random forest does better than the twin." in out
+    assert "What did best: a random forest." in out
+
+
+@pytest.mark.parametrize(
+    "sign", [{"few": 1.02}, {"nearest": 1.0}, {"forest": 0.95}], ids=["pairs", "nearest", "forest"]
+)
+def test_one_sign_alone_is_no_warning(cli, found, sign):
+    found(**sign)
+    assert cli(*COMMAND, "--json").json["suits"] is True
+
+
+def test_a_better_rival_is_named_even_so(cli, found):
+    found(networks=0.9)
+    out = cli(*COMMAND).out
+    assert "A twin suits these data." in out
+    assert "Accuracy rises with the number of pairs." in out
+    assert "What did best: an ensemble of ordinary networks." in out
+
+
+def test_test_rows_have_no_say(cli, short, tmp_path):
+    from twinedge.data import split_rows
+
+    lines = (tmp_path / "curve.csv").read_text().splitlines()
+    for row in split_rows(len(lines) - 1, 0).test:
+        features = lines[row + 1].split(",")[:-1]
+        lines[row + 1] = ",".join([*features, "1e6"])
+    (tmp_path / "other.csv").write_text("\n".join(lines) + "\n")
+    before = cli(*COMMAND, "--json").json
+    after = cli("check", "other.csv", "--target", "level", "--json").json
+    assert {**after, "dataset": "curve.csv"} == before
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("", ["DATA.csv", "--dataset"]),
+        ("curve.csv", ["--target is missing"]),
+        ("curve.csv --target colour", ["colour"]),
+        ("nowhere.csv --target level", ["nowhere.csv"]),
+        ("--dataset iris", ["iris"]),
+        ("--dataset tf --split 99", ["99"]),
+        ("curve.csv --target level --effort lazy", ["'--effort'", "quick, normal or thorough"]),
+    ],
+    ids=["nothing", "no target", "no column", "no file", "no set", "no split", "no effort"],
+)
+def test_bad_words_are_refused_in_one_line(refused, words, says):
+    refused("check", *words.split(), says=says)
+
+
+def test_too_few_rows_are_refused(refused, tmp_path):
+    lines = (tmp_path / "curve.csv").read_text().splitlines()[:31]
+    (tmp_path / "few.csv").write_text("\n".join(lines) + "\n")
+    refused("check", "few.csv", "--target", "level", says=["24 rows", "30 at least"])

@@ -1,0 +1,47 @@
+"""A key holds what decides the numbers of a cell, and nothing that does not."""
+
+import pytest
+
+from twinedge.reproduce.cells import METHODS, Method
+from twinedge.reproduce.experiments import NAMES, experiment
+
+BASE = {"members": 4, "effort": "quick", "trainer": "twinedge", "protocol": "published"}
+OTHER = {"members": 8, "effort": "normal", "trainer": "published", "protocol": "text"}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_name_changes_with_what_decides_the_numbers_and_with_nothing_else(cell, method):
+    before = cell(method, **BASE)
+    assert cell(method, dataset="yh", **BASE).name != before.name
+    assert cell(method, split=1, **BASE).name != before.name
+    assert cell(method, number=8, **BASE).name != before.name
+    for option, value in OTHER.items():
+        changed = cell(method, **{**BASE, option: value})
+        decides = option in METHODS[method].decided_by
+        assert (changed.name != before.name) == decides, option
+        assert (changed.key != before.key) == decides, option
+
+
+def test_a_new_version_is_another_cell(cell, monkeypatch):
+    before = cell("forest").name
+    method = METHODS["forest"]
+    monkeypatch.setitem(METHODS, "forest", Method(method.home, 99, method.decided_by))
+    assert cell("forest").name != before
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_experiment_asks_for_cells_of_known_methods(cell, name):
+    setup = cell(**BASE).setup
+    asked = experiment(name, setup)
+    cells = asked.cells(["tf", "yh"], 2, setup)
+    assert {one.method for one in cells} <= set(METHODS)
+    assert len({one.name for one in cells}) == len(cells)
+    assert bool(cells) == (name != "memory")
+    assert asked.name == name
+    assert asked.remarks
+
+
+def test_the_first_split_of_all_sets_comes_first(cell):
+    setup = cell(**BASE).setup
+    splits = [one.split for one in experiment("tnnr_ensemble", setup).cells(["tf"], 3, setup)]
+    assert splits == sorted(splits)
