@@ -7,9 +7,9 @@ enum { MOST_SHIFT = 30, LEAST_FRACTION = 5, MOST_FRACTION = 15, CURVE_LENGTH = 1
 /* Faults of a record are collected, as its padding counts before its values, and those before what
  * could overflow, wherever in the record they are. */
 typedef struct twin_faults {
-    uint32_t padding;
-    uint32_t value;
-    uint32_t overflow;
+    int padding;
+    int value;
+    int overflow;
 } twin_faults;
 
 static twin_status twin_verdict(const twin_faults *faults) {
@@ -62,20 +62,21 @@ static twin_status twin_check_head(const twin_model *model, twin_flash head) {
 }
 
 static void twin_check_layer(const twin_layer *layer, unsigned kernels, twin_faults *faults) {
-    uint32_t used = (uint32_t)layer->inputs << layer->wide, o;
+    twin_size used = (twin_size)layer->inputs << layer->wide;
+    unsigned o;
     for (o = 0; o < layer->outputs; o++) {
         uint32_t bias = twin_magnitude(twin_i32(layer->bias + 4 * o)), sum = 0;
         unsigned k;
         for (k = 0; k < kernels; k++) {
-            twin_flash row = (k ? layer->mirror : layer->weights) + o * layer->row;
+            twin_flash row = (k ? layer->mirror : layer->weights) + (twin_size)o * layer->row;
             sum += twin_sum(row, row + used, layer->wide);
-            faults->padding |= twin_sum(row + used, row + layer->row, 0);
+            faults->padding |= twin_sum(row + used, row + layer->row, 0) != 0;
         }
-        faults->value |= twin_u16(layer->multiplier + 2 * o) & 0x8000u;
+        faults->value |= twin_i16(layer->multiplier + 2 * o) < 0;
         /* 32767 * sum + bias, in 32 bits: beyond 65538 the product alone is too large. */
         faults->overflow |= sum > 65538 || (sum << 15) - sum + bias > 0x7FFFFFFFu;
     }
-    faults->padding |= twin_sum(layer->multiplier + 2 * o, layer->fold, 0);
+    faults->padding |= twin_sum(layer->multiplier + 2 * o, layer->fold, 0) != 0;
 }
 
 static twin_status twin_check_twin(const twin_model *model, twin_flash record) {
@@ -90,31 +91,33 @@ static twin_status twin_check_twin(const twin_model *model, twin_flash record) {
         at = twin_layer_at(&layer, model, record, at, depth);
         twin_check_layer(&layer, depth ? 1 : 2, &faults);
     }
-    end = at + 2 * (uint32_t)model->hidden[depth - 1];
+    end = at + 2 * model->hidden[depth - 1];
     faults.overflow |= twin_sum(at, end, 1) > 32769;
-    faults.padding |= twin_sum(end, record + model->twin_size, 0);
+    faults.padding |= twin_sum(end, record + (twin_size)model->twin_size, 0) != 0;
     return twin_verdict(&faults);
 }
 
 static twin_status twin_check_anchors(const twin_model *model) {
     twin_faults faults = {0, 0, 0};
-    twin_flash at = model->counts;
-    uint32_t i, j, total = 0;
+    twin_flash at = model->counts, target = model->targets;
+    uint32_t total = 0;
+    unsigned i, j;
     for (i = 0; i < model->twin_count; i++) {
         uint16_t owned = twin_u16(at);
         faults.value |= !owned;
         total += owned;
         at += 2;
     }
-    faults.value |= total ^ model->anchor_count;
-    faults.padding |= twin_sum(at, model->anchors, 0);
+    faults.value |= total != model->anchor_count;
+    faults.padding |= twin_sum(at, model->anchors, 0) != 0;
     at = model->anchors;
     for (i = 0; i < model->anchor_count; i++) {
         for (j = 0; j < model->features; j++, at += 2)
             faults.value |= twin_u16(at) == 0x8000u;
         for (; j % 4; j++, at += 2)
-            faults.padding |= twin_u16(at);
-        faults.value |= twin_magnitude(twin_i32(model->targets + 4 * i)) >> 30;
+            faults.padding |= twin_u16(at) != 0;
+        faults.value |= twin_magnitude(twin_i32(target)) >> 30 != 0;
+        target += 4;
     }
     return twin_verdict(&faults);
 }
@@ -125,7 +128,7 @@ twin_status twin_check(const twin_model *model) {
     unsigned i;
     for (i = 0; i < model->twin_count && !status; i++) {
         status = twin_check_twin(model, record);
-        record += model->twin_size;
+        record += (twin_size)model->twin_size;
     }
     if (status)
         return status;

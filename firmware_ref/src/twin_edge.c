@@ -20,8 +20,12 @@ static float twin_f32(twin_flash at) {
 }
 
 static float twin_rounded(float value) {
+#if defined(__GNUC__) && !defined(__clang__) && __FLT_EVAL_METHOD__ == 0 && !defined(__FP_FAST_FMAF)
+    return value; /* there is nothing to fuse or to keep */
+#else
     volatile float rounded = value;
     return rounded;
+#endif
 }
 
 /* To the nearest integer, halves away from zero, limited to what a feature can be. */

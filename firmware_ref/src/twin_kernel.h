@@ -81,6 +81,11 @@ extern const twin_kernel twin_kernel_thumb;
 #endif
 #endif
 
+#if defined(__AVR__) && defined(__AVR_HAVE_MUL__) && !TWIN_PARTIAL
+#define TWIN_KERNEL_AVR 1
+extern const twin_kernel twin_kernel_avr;
+#endif
+
 /* Which one `model` takes. On devices no other is linked, unless it lacks something. */
 #if defined(TWIN_KERNEL)
 #elif TWIN_KERNEL_HELIUM
@@ -89,6 +94,8 @@ extern const twin_kernel twin_kernel_thumb;
 #define TWIN_KERNEL (TWIN_INT16 && model->wide ? &twin_kernel_portable : &twin_kernel_dsp)
 #elif TWIN_KERNEL_THUMB
 #define TWIN_KERNEL (TWIN_INT16 && model->wide ? &twin_kernel_portable : &twin_kernel_thumb)
+#elif TWIN_KERNEL_AVR
+#define TWIN_KERNEL (TWIN_INT16 && model->wide ? &twin_kernel_portable : &twin_kernel_avr)
 #else
 #define TWIN_KERNEL (&twin_kernel_portable)
 #endif

@@ -37,8 +37,8 @@ static inline unsigned twin_is_wide(const twin_model *model) {
 }
 
 /* Bytes in a row of `n` weights. */
-static inline uint32_t twin_row(const twin_model *model, uint16_t n) {
-    return twin_align(n, 4) << twin_is_wide(model);
+static inline uint16_t twin_row(const twin_model *model, uint16_t n) {
+    return (uint16_t)((uint16_t)twin_align(n, 4) << twin_is_wide(model));
 }
 
 /* How many of a twin's anchors predict. */

@@ -10,28 +10,25 @@ static uint16_t twin_inputs(const twin_model *model, unsigned depth) {
     return depth ? model->hidden[depth - 1] : model->features;
 }
 
-/* Bytes of the weights of a layer: A and B, or W. */
-static uint32_t twin_weights_size(const twin_model *model, unsigned depth) {
-    uint32_t rows = model->hidden[depth];
-    return twin_row(model, twin_inputs(model, depth)) * (depth ? rows : 2 * rows);
-}
-
 twin_flash twin_layer_at(twin_layer *layer, const twin_model *model, twin_flash record,
                          twin_flash at, unsigned depth) {
-    uint32_t weights = twin_weights_size(model, depth), outputs = model->hidden[depth];
+    uint16_t outputs = model->hidden[depth];
+    twin_size kernel;
     layer->inputs = twin_inputs(model, depth);
-    layer->outputs = (uint16_t)outputs;
-    layer->row = (uint16_t)twin_row(model, layer->inputs);
+    layer->outputs = outputs;
+    layer->row = twin_row(model, layer->inputs);
+    kernel = (twin_size)layer->row * outputs;
     layer->shift = twin_u8(record + depth);
     layer->fraction = twin_u8(record + TWIN_HEAD_FRACTION + depth);
     layer->wide = model->wide;
     layer->silu = model->silu;
     layer->curve = model->curve;
     layer->weights = at;
-    layer->mirror = at + weights / 2;
-    layer->bias = at + weights;
-    layer->multiplier = layer->bias + 4 * outputs;
-    layer->fold = layer->multiplier + twin_align(2 * outputs, 4);
+    layer->mirror = at + kernel;
+    at += depth ? kernel : 2 * kernel;
+    layer->bias = at;
+    layer->multiplier = at + 4 * outputs;
+    layer->fold = layer->multiplier + (uint16_t)twin_align(2 * outputs, 4);
     return layer->fold;
 }
 
@@ -39,8 +36,9 @@ static uint32_t twin_record_size(const twin_model *model) {
     uint32_t size = TWIN_HEAD;
     unsigned depth;
     for (depth = 0; depth < model->layers; depth++) {
-        uint32_t outputs = model->hidden[depth];
-        size += twin_weights_size(model, depth) + 4 * outputs + twin_align(2 * outputs, 4);
+        uint32_t outputs = model->hidden[depth], kernels = depth ? 1 : 2;
+        size += outputs * (kernels * twin_row(model, twin_inputs(model, depth)) + 4);
+        size += twin_align(2 * outputs, 4);
     }
     return twin_align(size + 2 * twin_align(model->hidden[depth - 1], 4), 16);
 }
@@ -126,8 +124,8 @@ static twin_status twin_read_sections(twin_model *model, twin_flash pack, uint32
     model->twins = at[TWINS];
     model->curve = at[twin_is_silu(model) ? CURVE : TWINS]; /* relu makes no use of it */
     model->counts = at[ANCHORS];
-    model->anchors = model->counts + twin_align(2 * (uint32_t)model->twin_count, 4);
-    model->targets = model->anchors + (uint32_t)model->anchor_count * model->anchor_size;
+    model->anchors = model->counts + (uint16_t)twin_align(2 * model->twin_count, 4);
+    model->targets = model->anchors + (twin_size)model->anchor_count * model->anchor_size;
     return TWIN_OK;
 }
 

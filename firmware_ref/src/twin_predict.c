@@ -4,45 +4,52 @@
 #include "twin_model.h"
 
 /* Estimates further apart than this count as this far. */
-#define FAR_APART ((int32_t)1048575)
+#define FAR_APART 1048575u
+
+/* Memory, as opposed to the pack, has addresses that integers of this size hold. */
+static uintptr_t twin_room(uintptr_t size, const twin_kernel *kernel) {
+    return (size + kernel->align - 1u) & ~(uintptr_t)(kernel->align - 1u);
+}
 
 /* Lay out the scratch from `start` on, an address; returns its size. */
-static uint32_t twin_lay_out(twin_run *run, const twin_model *model, uintptr_t start) {
+static uintptr_t twin_lay_out(twin_run *run, const twin_model *model, uintptr_t start) {
     const twin_kernel *kernel = model->kernel;
-    uint32_t at = 0, align = kernel->align;
+    uintptr_t at = start, width;
     unsigned i;
 #if TWIN_NEIGHBOURS
     for (i = 0; i < model->twin_count; i++) {
         unsigned owned = twin_u16(model->counts + 2 * i), chosen = twin_choose(model, owned);
         if (chosen < owned)
-            at = twin_align(8 * (uint32_t)chosen, align);
+            at = start + twin_room(8 * (uintptr_t)chosen, kernel);
     }
 #endif
     run->nearest = (uint64_t *)start;
-    run->partial = (void *)(start + (uintptr_t)at);
-    at += twin_align((uint32_t)kernel->partial_bytes * model->hidden[0], align);
+    run->partial = (void *)at;
+    width = model->hidden[0];
+    at += twin_room(kernel->partial_bytes * width, kernel);
     for (i = 0; i + 1 < model->layers; i++) {
-        run->block[i] = (void *)(start + (uintptr_t)at);
-        at += twin_align(kernel->block_bytes * twin_align(model->hidden[i], kernel->unit), align);
+        width = (model->hidden[i] + kernel->unit - 1u) & ~(uintptr_t)(kernel->unit - 1u);
+        run->block[i] = (void *)at;
+        at += twin_room(kernel->block_bytes * width, kernel);
     }
-    run->room = (void *)(start + (uintptr_t)at);
-    at += twin_align((uint32_t)kernel->room_bytes * (model->anchor_size / 2u), align);
-    run->query = (int16_t *)(start + (uintptr_t)at);
-    return at + model->anchor_size;
+    run->room = (void *)at;
+    width = model->anchor_size / 2;
+    at += twin_room(kernel->room_bytes * width, kernel);
+    run->query = (int16_t *)at;
+    return at + model->anchor_size - start;
 }
 
 uint32_t twin_scratch_size(const twin_model *model) {
     twin_run nobodys;
-    return twin_lay_out(&nobodys, model, 0) + model->kernel->align - 1u;
+    return (uint32_t)twin_lay_out(&nobodys, model, 0) + model->kernel->align - 1u;
 }
 
 twin_status twin_start(twin_run *run, const twin_model *model, void *scratch, uint32_t size,
                        int32_t *members) {
-    uintptr_t spare = (0 - (uintptr_t)scratch) & (model->kernel->align - 1u);
     unsigned i;
     if (size < twin_scratch_size(model))
         return TWIN_ERROR_SCRATCH;
-    twin_lay_out(run, model, (uintptr_t)scratch + spare);
+    twin_lay_out(run, model, twin_room((uintptr_t)scratch, model->kernel));
     run->model = model;
     run->members = members;
     run->sum = 0;
@@ -73,22 +80,27 @@ twin_status twin_begin_raw(twin_run *run, const twin_model *model, void *scratch
 }
 
 /* Features of anchor `number`. */
-static twin_flash twin_features(const twin_model *model, uint32_t number) {
-    return model->anchors + number * model->anchor_size;
+static twin_flash twin_features(const twin_model *model, unsigned number) {
+    return model->anchors + (twin_size)number * model->anchor_size;
 }
 
 /* Number of the anchor that predicts at this position. */
-static uint32_t twin_number(const twin_run *run, unsigned position) {
+static unsigned twin_number(const twin_run *run, unsigned position) {
 #if TWIN_NEIGHBOURS
     if (run->chosen < run->owned)
-        return run->before + (uint32_t)run->nearest[position];
+        position = (unsigned)run->nearest[position];
 #endif
-    return (uint32_t)run->before + position;
+    return run->before + position;
+}
+
+/* Where twin `number` begins. */
+static twin_flash twin_record(const twin_model *model, unsigned number) {
+    return model->twins + number * (twin_size)model->twin_size;
 }
 
 static void twin_next_twin(twin_run *run, twin_layer *layer) {
     const twin_model *model = run->model;
-    twin_flash record = model->twins + run->twin * model->twin_size;
+    twin_flash record = twin_record(model, run->twin);
     run->before += run->owned;
     run->owned = twin_u16(model->counts + 2 * run->twin);
     run->chosen = twin_choose(model, run->owned);
@@ -105,25 +117,27 @@ static void twin_next_twin(twin_run *run, twin_layer *layer) {
 }
 
 static void twin_take(twin_run *run, int32_t estimate) {
-    int64_t apart;
-    int32_t d;
+    uint32_t apart;
     if (!run->count)
         run->reference = estimate;
     if (run->members)
         run->members[run->count] = estimate;
     run->count++;
     run->sum += estimate;
-    apart = (int64_t)estimate - run->reference;
-    d = apart > FAR_APART ? FAR_APART : apart < -FAR_APART ? -FAR_APART : (int32_t)apart;
-    run->deviations += d;
-    run->squares += (uint64_t)((int64_t)d * d);
+    apart = (uint32_t)estimate - (uint32_t)run->reference;
+    if (estimate < run->reference)
+        apart = 0 - apart;
+    if (apart > FAR_APART)
+        apart = FAR_APART;
+    run->squares += (uint64_t)apart * apart;
+    run->deviations += estimate < run->reference ? -(int32_t)apart : (int32_t)apart;
 }
 
 /* The next `count` anchors of this twin, at most a block of them. */
 static void twin_evaluate(twin_run *run, unsigned count, twin_layer *layer) {
     const twin_model *model = run->model;
     const twin_kernel *kernel = model->kernel;
-    twin_flash record = model->twins + (run->twin - 1) * model->twin_size, at = record + TWIN_HEAD;
+    twin_flash record = twin_record(model, run->twin - 1), at = record + TWIN_HEAD;
     int32_t difference[TWIN_BLOCK];
     unsigned i, depth;
     twin_pairs pairs;
@@ -147,8 +161,9 @@ static void twin_evaluate(twin_run *run, unsigned count, twin_layer *layer) {
     }
     for (i = 0; i < count; i++) {
         int32_t sum = twin_mulw(difference[i], twin_i16(record + TWIN_HEAD_MULTIPLIER));
-        twin_take(run, twin_rsh(sum, twin_u8(record + TWIN_HEAD_SHIFT)) +
-                           twin_i32(model->targets + 4 * twin_number(run, run->position)));
+        twin_take(run,
+                  twin_rsh(sum, twin_u8(record + TWIN_HEAD_SHIFT)) +
+                      twin_i32(model->targets + 4 * (twin_size)twin_number(run, run->position)));
         run->position++;
     }
 }

@@ -74,6 +74,14 @@ static inline int32_t twin_i32(twin_flash at) {
     return (int32_t)twin_u32(at);
 }
 
+/* A number of bytes in a pack that is sound: in the first 64 KB of flash there are no longer ones.
+ */
+#if TWIN_FLASH == 1
+typedef uint16_t twin_size;
+#else
+typedef uint32_t twin_size;
+#endif
+
 /* n rounded up to a multiple of a power of two. */
 static inline uint32_t twin_align(uint32_t n, uint32_t to) {
     return (n + to - 1) & ~(to - 1);

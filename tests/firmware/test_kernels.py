@@ -200,6 +200,37 @@ def test_the_most_that_may_be(open_with, packs, cases, kernel, weights, activati
 
 
 @pytest.mark.parametrize("kernel", HERE)
+@pytest.mark.parametrize("hidden", [(70, 9), (33, 40, 5)], ids=str)
+def test_neurons_that_are_zero(open_with, packs, cases, kernel, hidden):
+    rng = np.random.default_rng(37)
+    patterns = [
+        lambda i: i < 0,  # none is alive
+        lambda i: i == 17,
+        lambda i: i != 17,
+        lambda i: i >= 16,
+        lambda i: i % 16 == 15,
+        lambda i: (i < 5) | (i > 28),
+    ]
+    for alive in patterns:
+        for dtype in types_of(kernel):
+            pack = packs.random_pack(
+                rng,
+                features=5,
+                hidden=hidden,
+                activation="relu",
+                dtype=dtype,
+                weights="normal",
+                counts=[18],
+                neighbors=0,
+            )
+            for layer in pack.twins[0].layers[:-1]:
+                dead = ~alive(np.arange(len(layer.bias)))
+                layer.kernel[dead], layer.bias[dead] = 0, -1
+                layer.multiplier[:] = np.maximum(layer.multiplier, 1)
+            assert_same_bits(open_with(pack, kernel), pack, cases.queries(pack, 20))
+
+
+@pytest.mark.parametrize("kernel", HERE)
 def test_the_largest_layers(open_with, packs, cases, kernel):
     for dtype in types_of(kernel):
         for features, hidden in ((1024, (3,)), (2, (1024, 1)), (1, (1, 1024)), (1021, (130, 5))):

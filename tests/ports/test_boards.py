@@ -1,6 +1,7 @@
 """Packs on emulated boards: the bits of the reference, and what a query costs."""
 
 import json
+import subprocess
 
 import numpy as np
 import pytest
@@ -75,3 +76,25 @@ def test_a_cortex_m4_needs_little_flash_and_ram(model, capsys):
 
 def test_risc_v_gives_the_same_bits(model, capsys):
     assert run(model, "riscv32-virt", capsys)["bit_exact"]
+
+
+def static_bytes(model, board, folder, capsys):
+    """Flash, and RAM that is not stack, of all that the linker puts into an image."""
+    output = folder / "image.elf"
+    with pytest.raises(SystemExit):
+        main(["firmware", "build", "-b", board, str(model / "model.twin"), "-o", str(output)])
+    capsys.readouterr()
+    said = subprocess.run(["avr-size", output], capture_output=True, text=True, check=True)
+    text, data, bss = map(int, said.stdout.splitlines()[1].split()[:3])
+    return text + data, data + bss
+
+
+@pytest.mark.parametrize(("board", "most"), [("uno", 32_256), ("mega2560", 36_000)])
+def test_an_arduino_evaluates_32_anchors(model, board, most, tmp_path, capsys):
+    found = run(model, board, capsys)
+    assert found["bit_exact"]
+    assert found["macs_per_query"] == MACS
+    flash, ram = static_bytes(model, board, tmp_path, capsys)
+    assert flash <= most  # of an Uno its bootloader leaves so much
+    query, estimates = 4 * 8, 4 * 32
+    assert ram + found["scratch_bytes"] + query + estimates + found["stack_bytes"] <= 1600

@@ -70,7 +70,7 @@ def build(
     keep_all: KeepAll = False,
     as_json: Json = False,
 ) -> None:
-    """Write an image for a board: runtime, pack, and the pack's own anchors as queries.
+    """Write an image for a board: runtime, pack, and the pack's first anchor as a query.
 
     Sizes are those of the runtime in bytes, as the linker gives them.
     """
@@ -79,7 +79,7 @@ def build(
 
     content = _content(file)
     with _workshop(board, content, keep_all) as workshop:
-        image = workshop.image(content, own_points(read_pack(content), 8))
+        image = workshop.image(content, own_points(read_pack(content), 1))
         beside = output.with_name(f".{output.name}.partial")
         shutil.copyfile(image.path, beside)
         beside.replace(output)

@@ -1,5 +1,6 @@
 """Running an image, and reading what its harness says."""
 
+import struct
 import subprocess
 from typing import NamedTuple
 
@@ -10,7 +11,18 @@ from twinedge.pack.contents import Array
 from twinedge_export.boards.board import Board
 from twinedge_export.boards.build import RUNNER, Image
 
-_WORDS = {"open": 3, "scratch": 2, "empty": 1, "query": 4, "done": 0}  # and how many numbers
+# The words it says, and how many numbers follow them.
+_WORDS = {"open": 3, "kernel": 2, "scratch": 2, "empty": 1, "query": 4, "done": 0}
+
+
+class Kernel(NamedTuple):
+    """Numbers of the ``twin_kernel`` that evaluated a pack; ``twin_kernel.h`` explains them."""
+
+    pairs: int
+    unit: int
+    align: int
+    partial_bytes: int
+    block_bytes: int
 
 
 class Answers(NamedTuple):
@@ -21,6 +33,7 @@ class Answers(NamedTuple):
     """
 
     context: int
+    kernel: Kernel
     scratch: int
     stack_open: int
     stack_predict: int
@@ -65,8 +78,12 @@ def _read(said: list[tuple[str, list[str]]], counts_per_instruction: float) -> A
         assert len(numbers) == _WORDS[word], "main.c and this file do not fit together"
         of[word].append(numbers)
     ((_, context, stack_open),) = of["open"]
+    (bytes_of_kernel,) = of["kernel"]
+    kernel = Kernel(*struct.unpack("<4BH2x", struct.pack("<2I", *bytes_of_kernel)))
     ((scratch, stack_predict),) = of["scratch"]
     ((empty,),) = of["empty"]
     mean, spread, members, counts = np.array(of["query"], np.uint32).reshape(-1, 4).T
     instructions = (counts.astype(np.float64) - empty) / (counts_per_instruction or np.nan)
-    return Answers(context, scratch, stack_open, stack_predict, mean, spread, members, instructions)
+    return Answers(
+        context, kernel, scratch, stack_open, stack_predict, mean, spread, members, instructions
+    )

@@ -9,10 +9,11 @@ enum { LEAST_STACK = 256 };
 
 static uint8_t *stack_end = __heap_start;
 
-void *board_memory(uint32_t size) {
-    if (size + LEAST_STACK > SP - (uint16_t)__heap_start)
+void *board_memory(size_t size) {
+    size_t spare = SP - (uint16_t)__heap_start - LEAST_STACK;
+    if (size > spare)
         return 0;
-    stack_end = __heap_start + (uint16_t)size;
+    stack_end = __heap_start + size;
     return __heap_start;
 }
 

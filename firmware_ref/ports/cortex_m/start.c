@@ -35,7 +35,7 @@ void board_exit(int status) {
 
 static uint8_t *stack_end = board_free;
 
-void *board_memory(uint32_t size) {
+void *board_memory(size_t size) {
     uint32_t spare = (uint32_t)board_stack - (uint32_t)board_free;
     if (size > spare || spare - size < 2048)
         return 0;

@@ -3,10 +3,11 @@
 #ifndef BOARD_H
 #define BOARD_H
 
+#include <stddef.h>
 #include <stdint.h>
 
-/* Memory that nobody else uses, or NULL where there is not so much. Called once. */
-void *board_memory(uint32_t size);
+/* Memory that nobody else uses, or NULL where there is not so much. */
+void *board_memory(size_t size);
 
 /* The lowest byte that the stack may grow down to; called after board_memory. */
 uint8_t *board_stack_end(void);
@@ -15,7 +16,7 @@ uint8_t *board_stack_end(void);
 void board_write(const char *text);
 
 /* Stop; 0 says that all went well. */
-void board_exit(int status);
+__attribute__((noreturn)) void board_exit(int status);
 
 /* Start a counter that goes up with the instructions executed, and read it: board.toml says how
  * many counts an instruction takes. From the start on, interrupts may use the stack. */

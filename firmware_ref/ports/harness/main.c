@@ -3,6 +3,7 @@
  * Each line is a word and numbers of eight hexadecimal digits:
  *
  *     open STATUS CONTEXT STACK          bytes of twin_model, high-water mark of twin_open
+ *     kernel BYTES BYTES                 the first eight of twin_kernel, of which six are numbers
  *     scratch BYTES STACK                what twin_scratch_size says, mark of the first prediction
  *     empty COUNTS                       of measuring nothing
  *     query MEAN SPREAD MEMBERS COUNTS   for each: bits of the floats, a hash of the estimates
@@ -26,24 +27,36 @@ enum { LARGEST_STACK = 1 << 14, PAINT = 0xA5, NEAR = 32 };
 static twin_model model;
 static twin_prediction out;
 static uint32_t number[4];
+static size_t scratch_size;
+static uint8_t *scratch;
+static uintptr_t top; /* the stack pointer of what is painted */
+static unsigned char counting;
+static int32_t *members;
+static float *x;
+
+static char digit(unsigned value) {
+    value &= 15;
+    return (char)(value < 10 ? '0' + value : 'a' - 10 + value);
+}
 
 static void say(const char *word, unsigned count) {
-    unsigned i, digit;
+    const uint8_t *byte = (const uint8_t *)number;
+    unsigned i;
     board_write(word);
-    for (i = 0; i < count; i++) {
-        char text[10];
-        text[0] = ' ';
-        for (digit = 0; digit < 8; digit++) {
-            unsigned value = (unsigned)(number[i] >> (28 - 4 * digit)) & 15u;
-            text[digit + 1] = (char)(value < 10 ? '0' + value : 'a' + value - 10);
-        }
-        text[9] = 0;
+    for (i = 0; i < 4 * count; i++) {
+        char text[4], *at = text;
+        unsigned value = byte[i ^ 3]; /* all boards are little-endian */
+        if (i % 4 == 0)
+            *at++ = ' ';
+        *at++ = digit(value >> 4);
+        *at++ = digit(value);
+        *at = 0;
         board_write(text);
     }
     board_write("\n");
 }
 
-static void stop(const char *why) {
+__attribute__((noreturn)) static void stop(const char *why) {
     board_write(why);
     board_exit(1);
 }
@@ -63,40 +76,28 @@ static inline uintptr_t stack_pointer(void) {
 }
 
 /* The lowest byte below `top` that is painted. */
-static volatile uint8_t *canvas(uintptr_t top) {
+static volatile uint8_t *canvas(void) {
     uint8_t *low = board_stack_end();
     return top - (uintptr_t)low > LARGEST_STACK ? (uint8_t *)(top - LARGEST_STACK) : low;
 }
 
-static void paint(uintptr_t top) {
+static void paint(void) {
     volatile uint8_t *at;
-    for (at = canvas(top); (uintptr_t)at < top - NEAR; at++)
+    for (at = canvas(); (uintptr_t)at < top - NEAR; at++)
         *at = PAINT;
 }
 
 /* Bytes below `top` that were used since. */
-static uint32_t used(uintptr_t top) {
-    volatile uint8_t *low = canvas(top), *at = low;
+static uintptr_t used(void) {
+    volatile uint8_t *low = canvas(), *at = low;
     while ((uintptr_t)at < top && *at == PAINT)
         at++;
     if (at == low)
-        stop("the stack met other memory\n");
-    return (uint32_t)(top - (uintptr_t)at);
+        stop("stack overflow\n");
+    return top - (uintptr_t)at;
 }
 
-static void fetch(twin_flash at, float *x) {
-    unsigned i;
-    for (i = 0; i < model.features; i++, at += 4) {
-        union {
-            uint32_t bits;
-            float number;
-        } feature;
-        feature.bits = twin_u32(at);
-        x[i] = feature.number;
-    }
-}
-
-static uint32_t hash(const int32_t *members) {
+static uint32_t hash(void) {
     uint32_t value = 2166136261u;
     unsigned i;
     for (i = 0; i < model.members; i++)
@@ -104,73 +105,72 @@ static uint32_t hash(const int32_t *members) {
     return value;
 }
 
-static uint32_t bits(float value) {
-    union {
-        float number;
-        uint32_t bits;
-    } either;
-    either.number = value;
-    return either.bits;
+/* Find memory for the query and the scratch, and for the estimates if there is enough. */
+static void find_room(void) {
+    size_t query = 4 * (size_t)model.features, estimates = 4 * (size_t)model.members;
+    uint8_t *memory;
+    scratch_size = (size_t)twin_scratch_size(&model);
+    memory = (uint8_t *)board_memory(scratch_size + query + estimates);
+    if (memory) {
+        members = (int32_t *)(void *)memory;
+        memory += estimates;
+    } else {
+        memory = (uint8_t *)board_memory(scratch_size + query);
+    }
+    if (!memory)
+        stop("out of memory\n");
+    x = (float *)(void *)memory;
+    scratch = memory + query;
 }
 
-/* Memory for the query and the scratch, and for the estimates if there is enough. */
-static uint8_t *room_for(uint32_t scratch, int32_t **members) {
-    uint32_t fixed = 4 * (uint32_t)model.features + scratch;
-    uint8_t *memory = (uint8_t *)board_memory(fixed + 4 * (uint32_t)model.members);
-    *members = 0;
-    if (memory)
-        *members = (int32_t *)(void *)memory;
-    else
-        memory = (uint8_t *)board_memory(fixed);
-    if (!memory)
-        stop("too little memory\n");
-    return *members ? memory + 4 * (uint32_t)model.members : memory;
+/* Predict from the query at `at`; counts go to number[3]. */
+static void predict(twin_flash at) {
+    uint32_t *feature = (uint32_t *)(void *)x;
+    unsigned left;
+    for (left = model.features; left; left--, at += 4)
+        *feature++ = twin_u32(at);
+    if (!counting) {
+        top = stack_pointer();
+        paint();
+    }
+    number[3] = board_counter();
+    if (twin_predict(&model, scratch, (uint32_t)scratch_size, x, &out, members))
+        stop("refused\n");
+    number[3] = board_counter() - number[3];
 }
 
 int main(void) {
-    twin_flash pack = PLACE(board_pack), at = PLACE(board_queries);
-    uintptr_t top = stack_pointer();
-    uint32_t size, left;
-    int32_t *members;
-    uint8_t *scratch;
-    float *x;
+    twin_flash pack = PLACE(board_pack), at = PLACE(board_queries), end;
 
-    paint(top);
+    top = stack_pointer();
+    paint();
     number[0] = (uint32_t)twin_open(&model, pack, twin_u32(pack + 8));
-    number[2] = used(top);
+    number[2] = (uint32_t)used();
     number[1] = sizeof model;
     say("open", 3);
     if (number[0])
         board_exit(1);
-
-    size = twin_scratch_size(&model);
-    x = (float *)(void *)room_for(size, &members);
-    scratch = (uint8_t *)(x + model.features);
-    left = twin_u32(at);
+    __builtin_memcpy(number, model.kernel, 8);
+    say("kernel", 2);
+    find_room();
+    end = at + (twin_size)twin_u32(at) + 4;
     at += 4;
-    fetch(at, x);
-    paint(top);
-    twin_predict(&model, scratch, size, x, &out, members);
-    number[1] = used(top);
-    number[0] = size;
+    predict(at);
+    number[1] = (uint32_t)used();
+    number[0] = (uint32_t)scratch_size;
     say("scratch", 2);
 
     board_start_counter();
+    counting = 1;
     number[0] = board_counter();
     number[0] = board_counter() - number[0];
     say("empty", 1);
-    for (; left; left -= 4 * (uint32_t)model.features, at += 4 * (uint32_t)model.features) {
-        fetch(at, x);
-        number[3] = board_counter();
-        if (twin_predict(&model, scratch, size, x, &out, members))
-            stop("a query was refused\n");
-        number[3] = board_counter() - number[3];
-        number[0] = bits(out.mean);
-        number[1] = bits(out.spread);
-        number[2] = members ? hash(members) : 0;
+    for (; at != end; at += 4 * model.features) {
+        predict(at);
+        __builtin_memcpy(number, &out, sizeof out);
+        number[2] = members ? hash() : 0;
         say("query", 4);
     }
     say("done", 0);
     board_exit(0);
-    return 0;
 }

@@ -6,7 +6,7 @@
 
 enum { MEMORY = 1 << 24, STACK = 1 << 16 };
 
-void *board_memory(uint32_t size) {
+void *board_memory(size_t size) {
     static uint64_t memory[MEMORY / 8];
     return size <= MEMORY ? memory : 0;
 }
