@@ -10,7 +10,7 @@ from twinedge.learn.suitability import Suitability
 @pytest.fixture
 def short(monkeypatch):
     """Train for a moment only."""
-    monkeypatch.setitem(home.STEPS, "quick", 300)
+    monkeypatch.setitem(home.STEPS, "quick", 150)
 
 
 @pytest.fixture
@@ -49,7 +49,6 @@ def test_noise_does_not(cli, short, tmp_path):
     answer = cli("check", "noise.csv", "--target", "level", "--json", "--quiet")
     assert (answer.code, answer.err) == (0, "")
     assert answer.json["suits"] is False
-    assert answer.json["better"] in ("nearest", "networks", "forest")
     assert len(answer.json["reasons"]) >= 2
     assert set(answer.json["rmse_multipliers"]) == {"1", "4"}
 

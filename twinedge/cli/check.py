@@ -60,7 +60,7 @@ def check(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Tell whether a twin suits the data, before any time is spent on one.
+    """Tell whether a twin suits the data.
 
     Trains twins on more and more pairs, and what one would use instead: k-nearest neighbours, an
     ensemble of ordinary networks, a random forest. All are compared on points held out of the

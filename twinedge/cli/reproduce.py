@@ -75,12 +75,12 @@ def reproduce(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compute a table of the paper again and show it beside the paper's numbers.
+    """Compute the paper's tables again, on this machine or on many.
 
-    Every finished cell (a method on a split of a set) is kept in the folder, so the command may be
-    stopped in any way and given again; cells that are there are not computed again. Writes the
-    table as JSON and Markdown and its figure as SVG. Errors are in units of the target, with their
-    standard errors.
+    Shows each beside the paper's numbers. Every finished cell (a method on a split of a set) is
+    kept in the folder, so the command may be stopped in any way and given again; cells that are
+    there are not computed again. Writes the table as JSON and Markdown and its figure as SVG.
+    Errors are in units of the target, with their standard errors.
     """
     from twinedge.errors import InputError
 
