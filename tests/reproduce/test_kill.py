@@ -4,6 +4,7 @@ import random
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 KILLS = 10
 
@@ -65,10 +66,25 @@ def test_a_worker_that_is_killed_costs_its_cell_alone(tmp_path, tiny_command, sa
     same_answer(tmp_path)
 
 
+def test_workers_do_not_outlive_a_run_that_is_killed(tmp_path, tiny_command):
+    run = subprocess.Popen(
+        [*tiny_command, str(tmp_path), "2"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    while cells_in(tmp_path) < 1:
+        assert run.poll() is None
+        time.sleep(0.01)
+    workers = workers_of(run.pid)
+    run.kill()
+    run.wait()
+    assert workers
+    deadline = time.monotonic() + 60
+    while any(Path(f"/proc/{worker}").exists() for worker in workers):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def workers_of(pid):
     """Processes that compute cells for this one."""
-    from pathlib import Path
-
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     found = []
     for child in children:

@@ -49,6 +49,7 @@ def published_twin(
         seed,
         x=batches,
         steps_per_epoch=steps,
+        shuffle=False,  # the pairs are random as they come
         epochs=epochs,
     )
     model = TwinRegressor(hidden=HIDDEN, activation="relu", pairs=pairs, neighbors=neighbors)

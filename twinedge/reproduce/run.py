@@ -4,8 +4,11 @@ Whoever computes, this process alone writes: a cell is kept as soon as it comes 
 dies takes the cell it was at with it, which is then computed by another.
 """
 
+import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import Any
 
 from twinedge.errors import InputError
@@ -57,16 +60,10 @@ def local(jobs: int) -> Pool:
         waiting = dict.fromkeys(cells)
         while waiting:
             before = len(waiting)
-            # One cell at a time and none in store: what is handed out early comes back late.
-            pool = Parallel(
-                jobs,
-                backend="loky",
-                return_as="generator_unordered",
-                batch_size=1,
-                pre_dispatch="all" if jobs == 1 else 2 * jobs,
-            )
+            # One cell at a time: what is handed out together comes back together.
+            pool = Parallel(jobs, backend="loky", return_as="generator_unordered", batch_size=1)
             try:
-                for done in pool(delayed(timed)(cell) for cell in list(waiting)):
+                for done in pool(delayed(_in_worker)(cell, os.getpid()) for cell in list(waiting)):
                     del waiting[done[0]]
                     yield done
             except TerminatedWorkerError as error:
@@ -114,6 +111,26 @@ def cluster(address: str) -> Pool:
 
 
 _PATIENCE = "20s"
+_LOOK_EVERY = 0.5  # seconds
+
+
+def _in_worker(cell: Cell, owner: int) -> Finished:
+    """Compute a cell for another process, and do not outlive it."""
+    if os.getppid() == owner:
+        _leave_with(owner)
+    return timed(cell)
+
+
+@cache
+def _leave_with(owner: int) -> None:
+    """End this process soon after its parent: killed, that cannot tell its workers to stop."""
+
+    def watch() -> None:
+        while os.getppid() == owner:
+            time.sleep(_LOOK_EVERY)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def timed(cell: Cell) -> Finished:

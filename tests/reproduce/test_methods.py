@@ -1,0 +1,149 @@
+"""Cells compute what their names say, on the rows the paper took."""
+
+import numpy as np
+import pytest
+from sklearn.model_selection import train_test_split
+
+from twinedge import data
+from twinedge.learn import selection, suitability
+from twinedge.learn.forest import TwinnedRegressor
+from twinedge.reproduce import checks, forests, networks
+from twinedge.reproduce.published import published_network, published_twin
+
+POINTS = ("train", "val", "test")
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch):
+    """Train for a moment, search among two settings."""
+    plan = selection.Plan(rounds=((20, 1),), lengths=(60,))
+    monkeypatch.setitem(selection.PLANS, "quick", plan)
+    monkeypatch.setattr(forests, "SMALL_GRID", {"max_depth": [3], "max_features": [0.5, 1.0]})
+    monkeypatch.setattr(forests, "SMALL_TREES", 2)
+    monkeypatch.setattr(forests, "TREES", 4)
+    monkeypatch.setattr(forests, "LOOP_WEIGHTS", (1e-12, 1.0))
+    monkeypatch.setitem(suitability.STEPS, "quick", 50)
+
+
+def test_twins_are_evaluated_in_every_way(cell):
+    found = networks.twins(cell("twins", "wsb", members=2))
+    assert found["sizes"] == [1, 2, 4, 8, 16, 32, 64]
+    assert found["twins"][0] == pytest.approx(found["all_anchors"], rel=1e-6)
+    assert found["twins"][1] == pytest.approx(found["ensemble"], rel=1e-6)
+    assert found["twins"][2:] == [None] * 5
+    assert len(found["anchors"]) == 7
+    # 140 training points: 128 of them are nearly all.
+    assert found["nearest_anchors"][-1] == pytest.approx(found["all_anchors"], rel=0.1)
+    assert set(found["uncertainty"]) >= {"rmse", "spread", "loop_violation", "asymmetry"}
+
+
+def test_networks_make_an_ensemble(cell):
+    found = networks.networks(cell("networks", "wsb", members=3))
+    assert found["sizes"] == (1, 2, 3)
+    assert len(found["networks"]) == 3
+    assert found["training"] > 0
+
+
+def test_the_same_cell_gives_the_same_numbers_and_another_split_does_not(cell):
+    one, two, other = (
+        networks.networks(cell("networks", "wsb", split, members=1))["networks"]
+        for split in (0, 0, 1)
+    )
+    assert one == two
+    assert one != other
+
+
+@pytest.mark.parametrize(
+    ("protocol", "number", "pairs"),
+    [("published", 1, 2), ("published", 8, 8), ("text", 1, 1)],
+    ids=["published 1", "published 8", "text 1"],
+)
+def test_a_multiplier_has_the_partners_of_its_protocol(cell, monkeypatch, protocol, number, pairs):
+    seen = []
+
+    def trained(cell, train, validation, members, **options):
+        seen.append((members, options))
+        raise RuntimeError("enough")
+
+    monkeypatch.setattr(networks, "_trained_twins", trained)
+    with pytest.raises(RuntimeError, match="enough"):
+        networks.multiplied_twin(cell("multiplied_twin", "wsb", 0, number, protocol=protocol))
+    assert seen == [(1, {"pairs": pairs})]
+
+
+def test_a_twin_of_neighbours_is_trained_on_them(cell):
+    found = networks.neighbour_twin(cell("neighbour_twin", "wsb", 0, 8))
+    assert 0 < found["rmse"] < 10
+
+
+def test_forests_see_the_first_200_rows_as_published(cell):
+    table = data.load("tf")
+    expected = train_test_split(table.X[:200], table.y[:200], test_size=0.5, random_state=3)
+    for mine, theirs in zip(forests._halves(cell("forest", "tf", 3)), expected, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    by_text = forests._halves(cell("forest", "tf", 3, protocol="text"))
+    assert [len(part) for part in by_text] == [100] * 4
+    assert not np.isin(by_text[2], table.y[:200]).all()
+
+
+def test_a_quick_search_settles_on_more_trees(cell, monkeypatch):
+    trees = []
+    fit = TwinnedRegressor.fit
+
+    def spied(self, *args, **options):
+        trees.append((self.base.n_estimators, self.search is not None))
+        return fit(self, *args, **options)
+
+    monkeypatch.setattr(TwinnedRegressor, "fit", spied)
+    found = forests.twinned_forest(cell("twinned_forest", "tf"))
+    assert trees == [(2, True), (4, False)]
+    assert found["rmse"] > 0
+    assert found["rmse"] != found["rmse_symmetric"]
+    assert forests.forest(cell("forest", "tf"))["chosen"]["max_depth"] == 3
+
+
+def test_other_efforts_search_the_grid_of_the_protocol(cell):
+    grids = {
+        protocol: forests._grid(cell("forest", effort="normal", protocol=protocol))[0]
+        for protocol in ("published", "text")
+    }
+    count = {name: np.prod([len(one) for one in grid.values()]) for name, grid in grids.items()}
+    assert count == {"published": 54, "text": 405}
+
+
+def test_loops_are_tried_at_every_weight(cell):
+    found = forests.loop_forest(cell("loop_forest", "tf"))
+    assert found["loop_weights"] == (1e-12, 1.0)
+    assert len(found["semi_supervised"]) == 2
+    assert len({found["supervised"], *found["semi_supervised"]}) == 3
+
+
+def test_a_check_cell_says_what_the_command_would(cell):
+    found = checks.check(cell("check", "wsb"))
+    assert found["warns"] in (0.0, 1.0)
+    assert bool(found["warns"]) == (len(found["reasons"]) > 1)
+    assert min(found[name] for name in ("nearest", "networks", "forest", "pairs")) > 0
+
+
+@pytest.fixture
+def wheatstone():
+    table, rows = data.load("wsb"), data.splits("wsb", 0)
+    return {name: (table.X[part], table.y[part]) for name, part in zip(POINTS, rows, strict=True)}
+
+
+def test_the_published_recipe_learns_and_is_evaluated_as_ours(wheatstone):
+    train, validation, (X, y) = wheatstone.values()
+    before, after = (
+        published_twin(train, validation, 0, epochs=epochs).rmse(X, y) for epochs in (1, 12)
+    )
+    assert after < before
+    network = published_network(train, validation, 0, epochs=2)
+    assert network.predict(X).shape == y.shape
+
+
+@pytest.mark.parametrize("pairs", ["all", "neighbors", 2])
+def test_the_published_recipe_pairs_as_asked(wheatstone, pairs):
+    train, validation, (X, _) = wheatstone.values()
+    model = published_twin(train, validation, 0, pairs=pairs, neighbors=4, epochs=1)
+    members = {"all": len(train[1]), "neighbors": 4, 2: len(train[1])}[pairs]
+    assert model.estimates(X).shape == (len(X), members)
