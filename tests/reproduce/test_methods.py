@@ -29,12 +29,19 @@ def test_twins_are_evaluated_in_every_way(cell):
     found = networks.twins(cell("twins", "wsb", members=2))
     assert found["sizes"] == [1, 2, 4, 8, 16, 32, 64]
     assert found["twins"][0] == pytest.approx(found["all_anchors"], rel=1e-6)
-    assert found["twins"][1] == pytest.approx(found["ensemble"], rel=1e-6)
+    assert found["twins"][1] == found["ensemble"]
     assert found["twins"][2:] == [None] * 5
     assert len(found["anchors"]) == 7
     # 140 training points: 128 of them are nearly all.
     assert found["nearest_anchors"][-1] == pytest.approx(found["all_anchors"], rel=0.1)
-    assert set(found["uncertainty"]) >= {"rmse", "spread", "loop_violation", "asymmetry"}
+
+
+def test_uncertainties_are_judged(cell):
+    found = networks.unsure_twin(cell("unsure_twin", "wsb"))
+    assert set(found) == {
+        *("rmse", "least_area", "chosen"),
+        *("spread", "loop_violation", "asymmetry"),
+    }
 
 
 def test_networks_make_an_ensemble(cell):

@@ -53,6 +53,7 @@ _FORESTS = ("effort", "protocol")
 METHODS = {
     "networks": Method("networks", 1, ("members", *_NETWORKS)),
     "twins": Method("networks", 1, ("members", *_NETWORKS)),
+    "unsure_twin": Method("networks", 1, _NETWORKS),
     "neighbour_twin": Method("networks", 1, _NETWORKS),
     "multiplied_twin": Method("networks", 1, _NETWORKS),
     "nearest": Method("nearest", 1, ("protocol",), light=True),

@@ -58,14 +58,20 @@ def twins(cell: Cell) -> dict[str, Any]:
             for name, curve in curves.items()
         },
         "all_anchors": alone,
-        "ensemble": rmse(model.predict(test[0]), test[1]),
+        "ensemble": float(curves["twins"][numbers.index(cell.setup.members)]),
         "neighbours": NEIGHBOURS,
         "nearest_anchors": near,
-        "uncertainty": judge(first, *test),
         "training": trained - start,
         "predicting": predicted - trained,
         **_chosen(first),
     }
+
+
+def unsure_twin(cell: Cell) -> dict[str, Any]:
+    """Train a twin, and judge what its uncertainties are worth."""
+    train, validation, test = parts(cell)
+    (first,) = _trained_twins(cell, train, validation, 1).members_
+    return {**judge(first, *test), **_chosen(first)}
 
 
 def neighbour_twin(cell: Cell) -> dict[str, Any]:

@@ -3,19 +3,27 @@
 from typing import Any
 
 from twinedge.reproduce.cells import Setup
-from twinedge.reproduce.experiment import Comparison, Experiment, Measure, Read, trainer_remark
+from twinedge.reproduce.experiment import (
+    Comparison,
+    Experiment,
+    Measure,
+    Read,
+    item,
+    trainer_remark,
+)
 
 KINDS = {"spread": "spread", "loop_violation": "loops", "asymmetry": "asymmetry"}
 
 
 def build(setup: Setup) -> Experiment:
     """Put the experiment together."""
-    plain = Measure("plain mean", "twins", lambda found: found["uncertainty"]["rmse"])
+    plain = Measure("plain mean", "unsure_twin", item("rmse"))
     weighted = [
-        Measure(f"by {title}", "twins", _of(kind, "weighted_rmse")) for kind, title in KINDS.items()
+        Measure(f"by {title}", "unsure_twin", _of(kind, "weighted_rmse"))
+        for kind, title in KINDS.items()
     ]
     ranks = [
-        Measure(f"correlation of {title}", "twins", _of(kind, "correlation"))
+        Measure(f"correlation of {title}", "unsure_twin", _of(kind, "correlation"))
         for kind, title in KINDS.items()
     ]
     return Experiment(
@@ -32,6 +40,6 @@ def build(setup: Setup) -> Experiment:
 
 def _of(kind: str, name: str) -> Read:
     def read(result: dict[str, Any]) -> float:
-        return float(result["uncertainty"][kind][name])
+        return float(result[kind][name])
 
     return read
