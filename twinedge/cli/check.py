@@ -1,12 +1,21 @@
 """``twinedge check``: whether a twin suits the data, and what does better if not."""
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from twinedge.cli.options import Json, Quiet, Seed, choice, examples, value
+from twinedge.cli.options import (
+    DataFile,
+    DataSet,
+    Drop,
+    Impute,
+    Json,
+    Quiet,
+    Seed,
+    Target,
+    choice,
+    examples,
+    value,
+)
 from twinedge.cli.output import note, print_json, print_table, print_text
 from twinedge.cli.source import read_source
 from twinedge.cli.words import whole
@@ -27,28 +36,11 @@ NAMES = {
 
 
 def check(
-    table: Annotated[
-        Path | None, typer.Argument(metavar="DATA.csv", help="Table with one row per point.")
-    ] = None,
-    target: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column to predict, by name or position (0 is the first, -1 the last).",
-        ),
-    ] = None,
-    drop: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="Column to leave out; may be repeated."),
-    ] = None,
-    impute: Annotated[
-        str | None,
-        choice("Fill missing features in; without this they are refused.", "median"),
-    ] = None,
-    dataset: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="One of the paper's sets instead of a file, e.g. wn."),
-    ] = None,
+    table: DataFile = None,
+    target: Target = None,
+    drop: Drop = None,
+    impute: Impute = None,
+    dataset: DataSet = None,
     split: Annotated[
         int,
         value("Which random split, as in train: its test rows are not looked at.", "N", whole(0)),

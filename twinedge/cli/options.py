@@ -23,6 +23,30 @@ def value(text: str, metavar: str, parser: Parser) -> Any:
     return typer.Option(help=text, metavar=metavar, parser=parser)
 
 
+DataFile = Annotated[
+    Path | None, typer.Argument(metavar="DATA.csv", help="Table with one row per point.")
+]
+Target = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column to predict, by name or position (0 is the first, -1 the last).",
+    ),
+]
+Drop = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN", help="Column to leave out; may be repeated."),
+]
+Impute = Annotated[
+    str | None,
+    choice("Fill missing features in; without this they are refused.", "median"),
+]
+DataSet = Annotated[
+    str | None,
+    typer.Option(
+        "--dataset", metavar="NAME", help="One of the paper's sets instead of a file, e.g. cs."
+    ),
+]
 Seed = Annotated[int, value("Seed of every random number.", "N", whole(0))]
 
 

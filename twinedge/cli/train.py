@@ -7,7 +7,19 @@ from typing import Annotated, Any
 import typer
 
 from twinedge.cli.fitting import fit_run
-from twinedge.cli.options import Json, Quiet, Seed, choice, examples, value
+from twinedge.cli.options import (
+    DataFile,
+    DataSet,
+    Drop,
+    Impute,
+    Json,
+    Quiet,
+    Seed,
+    Target,
+    choice,
+    examples,
+    value,
+)
 from twinedge.cli.output import note, print_json, print_record
 from twinedge.cli.source import read_source
 from twinedge.cli.words import number, whole, widths
@@ -20,28 +32,11 @@ EXAMPLES = examples(
 
 
 def train(
-    table: Annotated[
-        Path | None, typer.Argument(metavar="DATA.csv", help="Table with one row per point.")
-    ] = None,
-    target: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column to predict, by name or position (0 is the first, -1 the last).",
-        ),
-    ] = None,
-    drop: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="Column to leave out; may be repeated."),
-    ] = None,
-    impute: Annotated[
-        str | None,
-        choice("Fill missing features in; without this they are refused.", "median"),
-    ] = None,
-    dataset: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="One of the paper's sets instead of a file, e.g. cs."),
-    ] = None,
+    table: DataFile = None,
+    target: Target = None,
+    drop: Drop = None,
+    impute: Impute = None,
+    dataset: DataSet = None,
     split: Annotated[
         int,
         value("Which random split: 70 % training, 10 % validation, 20 % test.", "N", whole(0)),
