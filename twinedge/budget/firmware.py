@@ -7,7 +7,6 @@ not been measured. ``docs/budget.md`` describes every field.
 import json
 import os
 from dataclasses import dataclass, fields
-from importlib.resources import files
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from twinedge.errors import InputError
 from twinedge.pack.layout import align
 
 FORMAT, VERSION = "twinedge firmware", 1
+SHIPPED = Path(__file__).with_name("firmware.json")
 _QUERY = 4  # bytes of a feature as the caller holds it, a float32
 
 
@@ -137,7 +137,7 @@ def read_firmware(path: Path | None = None) -> dict[str, Runtime]:
 
 def read_rows(path: Path | None = None) -> dict[str, dict[str, Any]]:
     """Read the entries of the file as they stand, checked, for ``write_firmware``."""
-    place = path or files("twinedge.budget").joinpath("firmware.json")
+    place = path or SHIPPED
     try:
         record = json.loads(place.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
@@ -170,6 +170,8 @@ def write_firmware(cores: dict[str, dict[str, Any]], path: Path) -> None:
     try:
         beside.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
         beside.replace(path)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from error
     finally:
         beside.unlink(missing_ok=True)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from twinedge.cli import firmware_measure
 from twinedge.cli.options import Json, examples, value
 from twinedge.cli.output import print_json, print_record, print_table, print_text
 from twinedge.cli.words import whole
@@ -121,6 +122,10 @@ def run(
     (print_json if as_json else print_record)(trial.record())
     if len(trial.mismatches):
         raise typer.Exit(1)
+
+
+app.command("measure", epilog=firmware_measure.EXAMPLES)(firmware_measure.measure)
+app.command("sizes", epilog=examples("firmware sizes --json"))(firmware_measure.show_sizes)
 
 
 def _content(file: Path) -> bytes:

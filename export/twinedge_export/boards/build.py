@@ -13,7 +13,12 @@ from twinedge_export.firmware import firmware_folder
 
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 RUNNER = "runner"
-_TROUBLE = re.compile(r"overflowed by \d+ bytes|will not fit|error:.*|undefined reference.*")
+_TOO_LARGE = re.compile(r"overflowed by \d+ bytes|will not fit")
+_TROUBLE = re.compile(r"error:.*|undefined reference.*")
+
+
+class TooLargeError(InputError):
+    """An image does not fit its board."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +82,10 @@ class Workshop:
 
         Raises
         ------
+        TooLargeError
+            Where the image does not fit the board.
         InputError
-            Where a tool is missing, or the image does not fit the board.
+            Where a tool is missing.
         """
         if not self._objects:
             self._compile()
@@ -96,6 +103,12 @@ class Workshop:
         said = link_map.read_text(encoding="utf-8", errors="replace")
         sizes = sizes_of(said, libraries=not self.board.hosted)
         return Image(image, sizes, len(content), (*self.board.flags, *self.flags))
+
+    def flash_bytes(self, image: Image) -> int:
+        """Bytes that all of an image takes in flash, queries included, as ``size`` counts them."""
+        said = self._run(re.sub("gcc$", "size", self.board.compiler), str(image.path))
+        text, data = said.splitlines()[1].split()[:2]
+        return int(text) + int(data)
 
     def _harness(self) -> list[Path]:
         mine = [self.board.folder / source for source in self.board.sources]
@@ -125,9 +138,12 @@ class Workshop:
             *(f"-I{root / 'include'}", f"-I{root / 'ports' / 'harness'}", *words),
         )
 
-    def _run(self, *command: str) -> None:
+    def _run(self, *command: str) -> str:
         done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True)
         if done.returncode:
-            trouble = _TROUBLE.search(done.stderr)
+            large = _TOO_LARGE.search(done.stderr)
+            trouble = large or _TROUBLE.search(done.stderr)
             why = trouble[0] if trouble else done.stderr.strip()[-200:]
-            raise InputError(f"{self.board.name}: {command[0]}: {why}")
+            kind = TooLargeError if large else InputError
+            raise kind(f"{self.board.name}: {command[0]}: {why}")
+        return done.stdout

@@ -16,8 +16,10 @@ _KINDS = {
     ".sbss": "bss",
     "COMMON": "bss",
 }
-# A section of a file that was kept; the linker breaks the line behind a long name.
+# A section of the image, at the start of a line, and one of a file that went into it; the linker
+# breaks the line behind a long name.
 _SECTION = re.compile(
+    r"^(?P<into>\.\w+)\b|"
     r"^ (?P<name>[.\w][\w.$-]*)\s+0x(?P<at>[0-9a-f]+)\s+0x(?P<size>[0-9a-f]+) (?P<file>\S.*)$",
     re.MULTILINE,
 )
@@ -74,8 +76,14 @@ def runtime_ranges(link_map: str) -> list[tuple[int, int]]:
 
 def _sections(link_map: str) -> Iterator[_Section]:
     kept = link_map.partition("Linker script and memory map")[2]
+    into = ""
     for found in _SECTION.finditer(kept):
+        if found["into"]:
+            into = found["into"]
+            continue
         stem = re.match(r"\.?\w+", found["name"])
         kind = _KINDS.get(stem[0] if stem else "")
+        if kind == "rodata" and into == ".data":
+            kind = "data"  # AVR reads constants from RAM
         if kind:
             yield _Section(kind, int(found["at"], 16), int(found["size"], 16), found["file"])

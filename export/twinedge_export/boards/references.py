@@ -1,0 +1,82 @@
+"""Packs to measure boards with: usual shapes, random numbers, the same ones every time."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+
+from twinedge.budget import Model
+from twinedge.pack import Layer, Pack, Twin
+from twinedge.pack.contents import Array
+from twinedge.pack.layout import ACTIVATIONS
+from twinedge_export.curve import silu_curve
+
+# From the model of the paper to one so small that the work around its layers shows.
+SHAPES = (
+    Model.of(8, (128, 128), 32),
+    Model.of(8, (64, 64), 32, twins=4),
+    Model.of(8, (64, 64), 16),
+    Model.of(13, (33, 17), 10),
+    Model.of(3, (16,), 8),
+)
+KINDS = tuple(product(ACTIVATIONS, ("int8", "int16"), (False, True)))
+_NEIGHBORS = 4
+_LARGEST = 32767  # magnitude of an input
+_TYPICAL = 8192  # and what most do not exceed
+_ROOM, _OUTPUT_ROOM = 65535, 32767  # magnitudes of all weights of an output that cannot overflow
+
+
+def references(kind: tuple[str, str, bool]) -> list[Model]:
+    """List the models for a build: of its activation, weights, and with neighbours or without."""
+    activation, weights, near = kind
+    return [
+        replace(one, activation=activation, weights=weights, neighbors=_NEIGHBORS * near)
+        for one in SHAPES
+    ]
+
+
+def random_pack(model: Model) -> Pack:
+    """Draw a pack whose activations stay in range, as those of a trained network do."""
+    rng = np.random.default_rng(0)
+    features = model.features
+    return Pack(
+        activation=model.activation,
+        x_offset=np.zeros(features, np.float32),
+        x_gain=np.full(features, _TYPICAL, np.float32),
+        y_offset=np.float32(0),
+        y_gain=np.float32(1 / _TYPICAL),
+        twins=tuple(_twin(rng, model) for _ in model.counts),
+        anchors=_within(rng, (model.anchors, features), _TYPICAL).astype(np.int16),
+        targets=_within(rng, (model.anchors,), _TYPICAL).astype(np.int32),
+        counts=np.array(model.counts, np.uint16),
+        curve=silu_curve() if model.activation == "silu" else None,
+        neighbors=model.neighbors,
+        trained_on_neighbors=model.neighbors > 0,
+    )
+
+
+def _twin(rng: np.random.Generator, model: Model) -> Twin:
+    layers, inputs = [], 2 * model.features
+    dtype = np.dtype(model.weights)
+    for width in model.hidden:
+        most = min(int(np.iinfo(dtype).max), _ROOM // inputs)
+        kernel = _within(rng, (width, inputs), most)
+        multiplier, shift = _scale(kernel)
+        bias = _within(rng, (width,), _TYPICAL).astype(np.int32)
+        layers.append(Layer(kernel.astype(dtype), bias, multiplier, shift, 12))
+        inputs = width
+    output = _within(rng, (1, inputs), _OUTPUT_ROOM // inputs)
+    multiplier, shift = _scale(output)
+    return Twin(tuple(layers), output[0].astype(np.int16), int(multiplier[0]), shift)
+
+
+def _within(rng: np.random.Generator, shape: tuple[int, ...], most: int) -> Array:
+    return rng.integers(-most, most, shape, endpoint=True)
+
+
+def _scale(kernel: Array) -> tuple[Array, int]:
+    """Multipliers and the shift that bring sums over typical inputs back to typical ones."""
+    factor = 1 / np.maximum(np.sqrt(np.square(kernel.astype(float)).sum(axis=1)), 1)
+    shift = int(np.clip(np.floor(np.log2(0.5 / factor.max())), 0, 30))
+    multiplier = np.clip(factor * 2.0 ** (16 + shift), 1, _LARGEST)
+    return multiplier.astype(np.int16), shift

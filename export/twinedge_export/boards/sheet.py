@@ -1,0 +1,73 @@
+"""What was measured on each board, as a table: for people, and for ``docs/ports.md``."""
+
+from pathlib import Path
+from typing import Any
+
+from twinedge.budget import Model, Runtime
+from twinedge.errors import InputError
+from twinedge_export.firmware import firmware_folder
+
+MODEL = Model.of(8)  # the one of the paper: 128-128, 32 anchors, relu, int8
+HEADER = ("board", "core", "text", "RAM", "stack", "instructions", "per multiply-add")
+_START, _END = "<!-- boards -->", "<!-- /boards -->"
+_TITLE = "# Ports: the boards that run the runtime"
+
+
+def sizes(firmware: dict[str, Runtime]) -> list[dict[str, Any]]:
+    """List for each measured port what the paper's model takes, None where it does not fit.
+
+    Bytes, and instructions of one query; ``per_multiply_add`` counts those of all layers.
+    """
+    rows = []
+    for core, runtime in sorted(firmware.items(), key=lambda one: one[1].port):
+        build = runtime.build(MODEL)
+        if build is None:
+            continue
+        counted = {one.model: one.instructions for one in build.references}.get(MODEL)
+        rows.append(
+            {
+                "board": runtime.port,
+                "core": core,
+                "text_bytes": build.text_bytes,
+                "ram_bytes": build.ram_bytes(MODEL),
+                "stack_bytes": build.stack_bytes,
+                "instructions": counted,
+                "per_multiply_add": counted and counted / MODEL.multiply_adds,
+            }
+        )
+    return rows
+
+
+def as_words(row: dict[str, Any]) -> list[str]:
+    """Put a row of ``sizes`` into the cells of a table."""
+    return [f"{one:.2f}" if isinstance(one, float) else str(one or "-") for one in row.values()]
+
+
+def write_sheet(rows: list[dict[str, Any]]) -> Path | None:
+    """Put the table between its marks in ``docs/ports.md``; None where this is no checkout.
+
+    Raises
+    ------
+    InputError
+        Where the page has no marks.
+    """
+    root = firmware_folder().parent
+    if not (root / "pyproject.toml").is_file():
+        return None
+    page = root / "docs" / "ports.md"
+    text = page.read_text("utf-8") if page.exists() else f"{_TITLE}\n\n{_START}\n{_END}\n"
+    beside = page.with_name(f".{page.name}.partial")
+    beside.write_text(with_table(text, rows), encoding="utf-8")
+    beside.replace(page)
+    return page
+
+
+def with_table(text: str, rows: list[dict[str, Any]]) -> str:
+    """Return a page with these rows between its marks."""
+    before, start, rest = text.partition(_START)
+    _, end, after = rest.partition(_END)
+    if not start or not end:
+        raise InputError(f"the page of the boards has no place between {_START} and {_END}")
+    lines = [HEADER, ["---"] * 2 + ["--:"] * (len(HEADER) - 2), *map(as_words, rows)]
+    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return f"{before}{start}\n{table}\n{end}{after}"
