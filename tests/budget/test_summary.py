@@ -34,11 +34,20 @@ def test_measured_and_unmeasured_boards(firmware):
     boards = [board_named("uno"), board_named("pico")]
     uno, pico = summarise(Model.of(8), boards, firmware)["boards"]
     assert uno["verdict"] == "fits"
+    assert (uno["core"], uno["measured_on"]) == ("avr5", "avr5")
+    assert (pico["core"], pico["measured_on"]) == ("cortex-m0plus", None)
     assert uno["milliseconds_estimated"] == pytest.approx([125, 250])
     assert (uno["free_flash_bytes"], uno["free_ram_bytes"]) == (32_256, 2_048)
     assert pico["verdict"] == "not measured"
     assert pico["flash_bytes"] is None
     assert pico["milliseconds_estimated"] is None
+
+
+def test_a_core_that_stands_in_is_named(firmware):
+    (pico,) = summarise(Model.of(8), [board_named("pico")], {"cortex-m0": firmware["avr5"]})[
+        "boards"
+    ]
+    assert (pico["core"], pico["measured_on"]) == ("cortex-m0plus", "cortex-m0")
 
 
 def test_the_largest_that_fits_a_flash():

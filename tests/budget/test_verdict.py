@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from twinedge.budget import Model, board_named, judge, twin_bytes
-from twinedge.budget.latency import instructions, milliseconds
+from twinedge.budget.latency import in_words, instructions, milliseconds
 
 UNO = board_named("uno")
 
@@ -129,6 +129,21 @@ def test_instructions_of_another_model_are_a_range(build):
     )
 
 
+def test_instructions_follow_the_models_next_in_size(build):
+    small, large = (one.model for one in build.references[::-1])
+    middle = replace(build.references[0], model=Model.of(4, (32, 32), 8), instructions=50_000)
+    between = replace(build, references=(*build.references, middle))
+    ratio = {one.model: one.instructions / one.model.multiply_adds for one in between.references}
+    for model, near in [
+        (Model.of(8, (64, 64)), (large, middle.model)),
+        (Model.of(4, (8, 8), 8), (middle.model, small)),
+        (Model.of(8, (256, 256)), (large, large)),
+        (Model.of(1, (2,), 1), (small, small)),
+    ]:
+        expected = [ratio[one] * model.multiply_adds for one in near]
+        assert instructions(model, between) == pytest.approx(expected)
+
+
 def test_there_is_no_estimate_without_a_reference(firmware):
     model = Model.of(8, activation="silu")
     build = firmware["avr5"].build(model)
@@ -151,3 +166,9 @@ def test_metadata_takes_flash_too(firmware):
     assert judge(model, UNO, firmware, extra=room + 1).verdict == "fits with fewer anchors"
     assert judge(model, UNO, firmware, extra=UNO.free_flash).verdict == "does not fit"
     assert judge(model, UNO, {}, extra=UNO.free_flash).verdict == "does not fit"
+
+
+def test_a_range_has_three_digits_and_no_exponent():
+    assert in_words((1432.7, 28653.9)) == "1430-28700"
+    assert in_words((0.012345, 0.5)) == "0.0123-0.5"
+    assert in_words(None) == ""

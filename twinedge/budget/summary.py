@@ -78,7 +78,9 @@ def summarise(
             "bytes": smaller_in_bytes(model) if possible else None,
         },
         "cores_measured": sorted(firmware),
-        "boards": [_board(judge(model, board, firmware, extra=extra)) for board in boards],
+        "boards": [
+            _board(judge(model, board, firmware, extra=extra), firmware) for board in boards
+        ],
     }
     if flash is not None:
         result["in_flash"] = {
@@ -98,12 +100,14 @@ def _possible(size: Callable[[Model], int], model: Model) -> int | None:
         return None
 
 
-def _board(one: Verdict) -> dict[str, Any]:
+def _board(one: Verdict, firmware: dict[str, Runtime]) -> dict[str, Any]:
     board = one.board
+    measured_on = board.core.same_as if board.core.same_as in firmware else None
     return {
         "board": board.name,
         "title": board.title,
         "core": board.core.name,
+        "measured_on": measured_on,
         "free_flash_bytes": board.free_flash,
         "free_ram_bytes": board.free_ram,
         "verdict": one.verdict,

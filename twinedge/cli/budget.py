@@ -129,6 +129,8 @@ def _model(path: Path | None, numbers: dict[str, Any]) -> "tuple[Model, int | No
 
 
 def _print(result: dict[str, Any]) -> None:
+    from twinedge.budget.latency import in_words
+
     members, twins = result["members"], result["twins"]
     shape = "-".join(map(str, result["hidden"]))
     print_text(
@@ -158,12 +160,12 @@ def _print(result: dict[str, Any]) -> None:
         [
             [
                 one["board"],
-                one["core"],
+                _core(one["core"], one["measured_on"]),
                 _size(one["flash_bytes"]),
                 _size(one["free_flash_bytes"]),
                 _size(one["ram_bytes"]),
                 _size(one["free_ram_bytes"]),
-                "-".join(f"{ms:.3g}" for ms in one["milliseconds_estimated"] or ()),
+                in_words(one["milliseconds_estimated"]),
                 _verdict(one),
             ]
             for one in result["boards"]
@@ -202,6 +204,10 @@ def _verdict(one: dict[str, Any]) -> str:
     return f"{one['verdict']}: {one['why']}" if refused else str(one["verdict"])
 
 
+def _core(core: str, measured_on: str | None) -> str:
+    return core if measured_on in (core, None) else f"{core} as {measured_on}"
+
+
 def _size(number: int | None) -> str:
     return "-" if number is None else str(number)
 
@@ -233,7 +239,7 @@ def list_boards(as_json: Json = False) -> None:
             "note": one.note,
             "source": one.source,
             "cycles_per_instruction": list(one.core.cycles_per_instruction),
-            "measured": one.core.same_as in measured,
+            "measured_on": one.core.same_as if one.core.same_as in measured else None,
         }
         for one in all_boards().values()
     ]
@@ -250,7 +256,7 @@ def list_boards(as_json: Json = False) -> None:
                 f"{one['clock_hz'] / 1e6:g}",
                 _size(one["free_flash_bytes"]),
                 _size(one["free_ram_bytes"]),
-                "measured" if one["measured"] else "not measured",
+                f"measured on {on}" if (on := one["measured_on"]) else "not measured",
                 one["source"],
             ]
             for one in boards

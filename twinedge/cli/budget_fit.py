@@ -67,6 +67,7 @@ def fit(
     winner is then trained in full. RMSE is in units of the target, sizes in bytes.
     """
     from twinedge.budget import board_named, judge, read_firmware
+    from twinedge.budget.latency import in_words
     from twinedge.budget.source import from_pack
     from twinedge.cli.fitting import fit_run
     from twinedge.cli.source import read_source
@@ -141,8 +142,7 @@ def fit(
         result
         | {
             "hidden": "-".join(map(str, best.hidden)),
-            "milliseconds_estimated": verdict.milliseconds
-            and "-".join(f"{ms:.3g}" for ms in verdict.milliseconds),
+            "milliseconds_estimated": in_words(verdict.milliseconds) or None,
         }
     )
 

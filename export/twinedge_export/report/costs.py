@@ -3,6 +3,7 @@
 from typing import Any
 
 from twinedge.budget import all_boards
+from twinedge.budget.latency import in_words
 from twinedge.pack.bytemap import meaning_of, name_of, uses
 from twinedge_export.report import figures
 from twinedge_export.report.document import LIGHTS, Light, Part, Section, Table
@@ -107,12 +108,12 @@ def boards(found: Findings) -> Section:
                     (
                         one["title"],
                         Light(LIGHTS[one["verdict"]], _verdict(one)),
-                        one["core"],
+                        one["core"] + _stand_in(one),
                         one["flash_bytes"],
                         one["free_flash_bytes"],
                         one["ram_bytes"],
                         one["free_ram_bytes"],
-                        "-".join(f"{ms:.3g}" for ms in one["milliseconds_estimated"] or ()) or None,
+                        in_words(one["milliseconds_estimated"]) or None,
                         one["ann_members"],
                     )
                     for one in boards
@@ -138,6 +139,11 @@ def boards(found: Findings) -> Section:
             "networks are how many of the same shape the flash would hold.",
         ),
     )
+
+
+def _stand_in(board: dict[str, Any]) -> str:
+    on = board["measured_on"]
+    return "" if on in (board["core"], None) else f", measured on {on}"
 
 
 def pack(found: Findings) -> Section:

@@ -181,9 +181,15 @@ const Budget = (facts) => {
     let range;
     if (known) range = [known.instructions, known.instructions];
     else {
-      const ratios = build.references.map((one) => one.instructions / multiplyAdds(one));
+      const adds = multiplyAdds(model);
+      const counted = build.references
+        .map((one) => [multiplyAdds(one), one.instructions])
+        .sort(([adds1, count1], [adds2, count2]) => adds1 - adds2 || count1 - count2);
+      const below = counted.filter((one) => one[0] <= adds).slice(-1);
+      const above = counted.filter((one) => one[0] >= adds).slice(0, 1);
+      const ratios = [...below, ...above].map(([work, count]) => count / work);
       if (!ratios.length) return null;
-      range = [Math.min(...ratios), Math.max(...ratios)].map((one) => one * multiplyAdds(model));
+      range = [Math.min(...ratios), Math.max(...ratios)].map((one) => one * adds);
     }
     return range.map((count, end) => (1000 * count * board.cycles[end]) / board.clock);
   }
@@ -193,6 +199,7 @@ const Budget = (facts) => {
       board: board.name,
       title: board.title,
       core: board.core,
+      measured_on: board.same_as in firmware ? board.same_as : null,
       free_flash_bytes: board.free_flash,
       free_ram_bytes: board.free_ram,
       verdict,
