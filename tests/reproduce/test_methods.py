@@ -8,6 +8,7 @@ from twinedge import data
 from twinedge.learn import selection, suitability
 from twinedge.learn.forest import TwinnedRegressor
 from twinedge.reproduce import checks, forests, networks
+from twinedge.reproduce.parts import paper_order
 from twinedge.reproduce.published import published_network, published_twin
 
 POINTS = ("train", "val", "test")
@@ -91,6 +92,13 @@ def test_forests_see_the_first_200_rows_as_published(cell):
     by_text = forests._halves(cell("forest", "tf", 3, protocol="text"))
     assert [len(part) for part in by_text] == [100] * 4
     assert not np.isin(by_text[2], table.y[:200]).all()
+
+
+def test_boston_housing_is_in_the_order_of_keras(cell):
+    keras = np.arange(506)
+    np.random.RandomState(113).shuffle(keras)
+    np.testing.assert_array_equal(paper_order(cell("forest", "bh")), keras)
+    np.testing.assert_array_equal(paper_order(cell("forest", "yh")), np.arange(308))
 
 
 def test_a_quick_search_settles_on_more_trees(cell, monkeypatch):

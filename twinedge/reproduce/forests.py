@@ -14,7 +14,7 @@ from twinedge.learn.forest import FOLDS, GRIDS, TwinnedRegressor
 from twinedge.learn.loops import LoopRegressor
 from twinedge.learn.network import FloatArray
 from twinedge.reproduce.cells import Cell
-from twinedge.reproduce.parts import rmse, table_of
+from twinedge.reproduce.parts import paper_order, rmse, table_of
 from twinedge.reproduce.sizes import LOOP_WEIGHTS
 
 ROWS = 200
@@ -75,7 +75,7 @@ def loop_forest(cell: Cell) -> dict[str, Any]:
 def _halves(cell: Cell) -> list[FloatArray]:
     """Features and targets to train and to test on, as ``train_test_split`` orders them."""
     table = table_of(cell)
-    rows = np.arange(len(table.y))
+    rows = paper_order(cell)
     if cell.setup.protocol == "text":
         rows = np.random.RandomState(cell.split).permutation(rows)
     rows = rows[:ROWS]

@@ -27,6 +27,14 @@ def parts(cell: Cell) -> tuple[Points, Points, Points]:
     return train, validation, test
 
 
+def paper_order(cell: Cell) -> NDArray[Any]:
+    """Rows of a set in the order in which the paper's code had them, which may not be ours."""
+    places = np.concatenate(data.split_rows(len(table_of(cell).y), 0))
+    order = np.empty_like(places)
+    order[places] = np.concatenate(data.splits(cell.dataset, 0))
+    return order
+
+
 def rmse(predicted: NDArray[Any], y: NDArray[Any]) -> float:
     """Root mean square error."""
     return float(np.sqrt(np.mean(np.square(predicted - y))))
