@@ -4,8 +4,9 @@ A process of its own imports a runtime, loads a model and answers one query: twi
 installs it (the C runtime; with numpy alone; as a command), LiteRT, ONNX Runtime, tflite-runtime,
 TensorFlow through its own TFLite interpreter. Installed bytes are those of a package and all it
 depends on, numpy included, without Python's caches; memory is the peak of the resident set. Medians
-of nine runs, files in memory. Here, and on what Raspberry Pi OS is made of (``tools/pi-userland``,
-64 and 32 bits), which needs root; an emulated one says little about time.
+of nine runs, files in memory. Times count from the first import; that of the processor has Python's
+own start, too. Here, and on what Raspberry Pi OS is made of, 64 and 32 bits
+(``tools/pi-userland``), which needs root; an emulated one says little about time.
 
     python benchmarks/footprint.py
     python benchmarks/footprint.py --here      # no Pi
@@ -14,6 +15,7 @@ of nine runs, files in memory. Here, and on what Raspberry Pi OS is made of (``t
 import argparse
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -65,14 +67,20 @@ def measure_pi(export: Path, place: Path) -> dict[str, Any]:
     return costs
 
 
-def print_table(where: str, costs: dict[str, Any]) -> None:
-    """Print what was measured in one environment."""
-    for name, one in costs["costs"].items():
-        print(
-            f"{where:22}{name:18}{one['installed_bytes'] / 1e6:10.1f}{one['peak_kb'] / 1e3:9.1f}"
-            f"{one['import_seconds']:10.3f}{one['first_prediction_seconds']:12.3f}"
-            f"{one['processor_seconds']:11.3f}"
-        )
+def table(record: dict[str, Any]) -> list[str]:
+    """Word what was measured as a table in Markdown, as docs/raspberry-pi.md has it."""
+    rows = [
+        "| system | runtime | installed MB | peak MB | import s | first answer s | CPU s |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for where, environment in {**record["here"], **record["pi"]}.items():
+        system = where.partition("/")[0] if where in record["pi"] else "here"
+        for name, one in environment["costs"].items():
+            sizes = f"{one['installed_bytes'] / 1e6:.1f} | {one['peak_kb'] * 1024 / 1e6:.1f}"
+            times = [one[f"{of}_seconds"] for of in ("import", "first_prediction", "processor")]
+            seconds = " | ".join(f"{one:.2f}" for one in times)
+            rows.append(f"| {system} | {name} | {sizes} | {seconds} |")
+    return rows
 
 
 def main() -> None:
@@ -90,11 +98,6 @@ def main() -> None:
     with TemporaryDirectory() as place:
         wheel, here = measure_here(export, Path(place))
         pi = {} if options.here else measure_pi(export, Path(place))
-    print(f"wheel: {wheel} bytes")
-    print(f"{'':22}{'':18}{'disk MB':>10}{'peak MB':>9}{'import s':>10}{'predicted s':>12}", end="")
-    print(f"{'of it CPU s':>11}")
-    for where, costs in {**here, **pi}.items():
-        print_table(where, costs)
     ours = here["wheel alone"]["costs"]["twinedge"]
     theirs = here["all extras"]["costs"]["TensorFlow"]
     holds = {
@@ -103,10 +106,19 @@ def main() -> None:
         "a fifth of TensorFlow's memory": 5 * ours["peak_kb"] <= theirs["peak_kb"],
         "predicted within 0.3 s": ours["first_prediction_seconds"] < 0.3,
     }
+    packages = ("numpy", "ai-edge-litert", "onnxruntime", "tensorflow")
+    content = {
+        "load_at_start": load,
+        "wheel_bytes": wheel,
+        "here": here,
+        "pi_is_emulated": platform.machine() != "aarch64",
+        "pi": pi,
+        "holds": holds,
+    }
+    print(f"wheel: {wheel} bytes")
+    print(*table(content), sep="\n")
     for what, true in holds.items():
         print(f"{what}: {'yes' if true else 'no'}")
-    packages = ("numpy", "ai-edge-litert", "onnxruntime", "tensorflow")
-    content = {"load_at_start": load, "wheel_bytes": wheel, "here": here, "pi": pi, "holds": holds}
     publish(options.results, packages, **content)
 
 
