@@ -167,6 +167,8 @@ def fitting(
     The table of silu is counted for all: which activation is better, training will tell.
     """
     check_measured(board, firmware)
+    # An image to try it out holds a query as well.
+    board = replace(board, reserved_flash=board.reserved_flash + 4 * (features + 1))
     shapes: dict[int, list[tuple[Model, Verdict]]] = {}
     for width in WIDTHS:
         found = [(one, judge(one, board, firmware)) for one in _models(features, anchors, width)]

@@ -156,18 +156,6 @@ def test_time_at_the_clock_of_the_board(build):
     assert milliseconds(Model.of(8), UNO, build) == pytest.approx((125.0, 250.0))
 
 
-def test_metadata_takes_flash_too(firmware):
-    model = Model.of(8, (64, 64))
-    lean = judge(model, UNO, firmware)
-    found = judge(model, UNO, firmware, extra=1000)
-    assert found.flash_bytes == lean.flash_bytes + 1000
-    room = UNO.free_flash - lean.flash_bytes
-    assert judge(model, UNO, firmware, extra=room).verdict == "fits"
-    assert judge(model, UNO, firmware, extra=room + 1).verdict == "fits with fewer anchors"
-    assert judge(model, UNO, firmware, extra=UNO.free_flash).verdict == "does not fit"
-    assert judge(model, UNO, {}, extra=UNO.free_flash).verdict == "does not fit"
-
-
 def test_a_range_has_three_digits_and_no_exponent():
     assert in_words((1432.7, 28653.9)) == "1430-28700"
     assert in_words((0.012345, 0.5)) == "0.0123-0.5"

@@ -40,7 +40,7 @@ def summarise(
     flash : int, optional
         Bytes for which to find the largest models.
     file_bytes : int, optional
-        Length of the ``.twin`` that is to be stored, where it has more than a device needs.
+        Length of the ``.twin`` file, where it has more than a device needs.
 
     Returns
     -------
@@ -51,7 +51,6 @@ def summarise(
     stored = {name: replace(model, weights=name) for name in WEIGHTS}
     # Too many anchors are no reason not to look for how many there could be.
     possible = _possible(twin_bytes, model.with_anchors(model.twins)) is not None
-    extra = 0 if file_bytes is None or twin is None else file_bytes - twin
     result: dict[str, Any] = {
         "features": model.features,
         "hidden": list(model.hidden),
@@ -78,9 +77,7 @@ def summarise(
             "bytes": smaller_in_bytes(model) if possible else None,
         },
         "cores_measured": sorted(firmware),
-        "boards": [
-            _board(judge(model, board, firmware, extra=extra), firmware) for board in boards
-        ],
+        "boards": [_board(judge(model, board, firmware), firmware) for board in boards],
     }
     if flash is not None:
         result["in_flash"] = {

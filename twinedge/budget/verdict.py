@@ -51,19 +51,17 @@ class Verdict:
         return f"{self.verdict}: {self.why}" if self.why else self.verdict
 
 
-def judge(model: Model, board: Board, firmware: dict[str, Runtime], *, extra: int = 0) -> Verdict:
+def judge(model: Model, board: Board, firmware: dict[str, Runtime]) -> Verdict:
     """Decide whether runtime and pack fit a board.
 
     Parameters
     ----------
     model : Model
-        What the pack holds.
+        What the pack holds; ids and metadata stay off the board.
     board : Board
         Where it shall run.
     firmware : dict of str to Runtime
         Measured cores.
-    extra : int
-        Bytes of the pack that a device could do without: ids and metadata.
     """
     least = model.with_anchors(model.twins)
     fault = pack_fault(least)
@@ -72,8 +70,8 @@ def judge(model: Model, board: Board, firmware: dict[str, Runtime], *, extra: in
     runtime = firmware.get(board.core.same_as)
     build = None if runtime is None else runtime.build(model)
     if build is None:
-        return _unmeasured(least, board, extra)
-    image = _Image(board, build, extra)
+        return _unmeasured(least, board)
+    image = _Image(board, build)
     if image.excess(model) is None:
         return image.verdict(model, FITS)
 
@@ -89,9 +87,9 @@ def judge(model: Model, board: Board, firmware: dict[str, Runtime], *, extra: in
     return Verdict(board, NOT, why, ann_members=image.networks(model))
 
 
-def _unmeasured(least: Model, board: Board, extra: int) -> Verdict:
+def _unmeasured(least: Model, board: Board) -> Verdict:
     """Without the size of the runtime only one thing is certain: a pack that is too large."""
-    size, flash = twin_bytes(least) + extra, board.free_flash
+    size, flash = twin_bytes(least), board.free_flash
     if flash is not None and size > flash:
         return Verdict(board, NOT, f"the pack alone takes {size} of {flash} bytes of flash")
     return Verdict(board, UNKNOWN, f"nobody has run it on {board.core.same_as}")
@@ -103,10 +101,9 @@ class _Image:
 
     board: Board
     build: Build
-    extra: int
 
     def flash_bytes(self, model: Model) -> int:
-        return self.build.flash_bytes + twin_bytes(model) + self.extra
+        return self.build.flash_bytes + twin_bytes(model)
 
     def excess(self, model: Model) -> str | None:
         """Say what is too small; None where nothing is."""

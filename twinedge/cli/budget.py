@@ -185,7 +185,7 @@ def _remarks(result: dict[str, Any]) -> list[str]:
         lines.append(f"The pack: {parts}.")
     more = (result["file_bytes"] or 0) - (result["twin_bytes"] or 0)
     if more > 0:
-        lines.append(f"The file has {more} bytes more, ids and metadata; boards hold all of it.")
+        lines.append(f"The file has {more} bytes more, ids and metadata: boards do without them.")
     if "in_flash" in result:
         room, *most = (_size(number) for number in result["in_flash"].values())
         lines.append(

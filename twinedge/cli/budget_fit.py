@@ -136,6 +136,8 @@ def fit(
         frontier = [_record(one) for one in found.frontier()]
         print_json({**result, "tried": len(found.trials), "frontier": frontier})
         return
+    port = measured[place.core.same_as].port
+    note(f"To try it out: twinedge firmware run --board {port} {path}", quiet=quiet)
     _print_frontier(found)
     print_text("")
     print_record(

@@ -16,6 +16,7 @@ from twinedge.cli.words import whole
 from twinedge.errors import InputError
 
 if TYPE_CHECKING:
+    from twinedge.pack import Pack
     from twinedge_export.boards import Workshop
 
 app = typer.Typer()
@@ -73,14 +74,14 @@ def build(
 ) -> None:
     """Write an image for a board: runtime, pack, and the pack's first anchor as a query.
 
-    Sizes are those of the runtime in bytes, as the linker gives them.
+    Ids and metadata stay out. Sizes are those of the runtime in bytes, as the linker gives them.
     """
-    from twinedge.pack import read_pack
+    from twinedge.pack import write_pack
     from twinedge_export.boards.queries import own_points
 
-    content = _content(file)
-    with _workshop(board, content, keep_all) as workshop:
-        image = workshop.image(content, own_points(read_pack(content), 1))
+    pack = _pack(file)
+    with _workshop(board, pack, keep_all) as workshop:
+        image = workshop.image(write_pack(pack, metadata=False), own_points(pack, 1))
         beside = output.with_name(f".{output.name}.partial")
         shutil.copyfile(image.path, beside)
         beside.replace(output)
@@ -93,13 +94,15 @@ def build(
     "run",
     epilog=examples(
         "firmware run --board mps2-an386 out/model.twin DATA.csv",
-        "firmware run --board uno out/model.twin DATA.csv --rows 3 --json",
+        "firmware run --board uno out/model.twin",
     ),
 )
 def run(
     file: PackFile,
-    table: Annotated[Path, typer.Argument(metavar="DATA.csv", help="Table with the queries.")],
     board: BoardName,
+    table: Annotated[
+        Path | None, typer.Argument(metavar="DATA.csv", help="Table with the queries.")
+    ] = None,
     rows: Annotated[
         Any, value("Take so many rows of the table, the first ones.", "N", whole(1))
     ] = None,
@@ -109,16 +112,17 @@ def run(
     """Build a pack for a board, run it on an emulator, and compare bit for bit.
 
     The reference is the evaluator in Python. Columns are found by the names in the pack; without
-    names, by position. Exit code 1 where an answer differs.
+    names, by position; without a table, the pack's first anchors are the queries (1). Exit code 1
+    where an answer differs.
     """
-    from twinedge.pack import read_pack
+    from twinedge.pack import write_pack
     from twinedge_export.boards import try_pack
-    from twinedge_export.boards.queries import read_queries
+    from twinedge_export.boards.queries import own_points, read_queries
 
-    content = _content(file)
-    queries = read_queries(table, read_pack(content), rows)
-    with _workshop(board, content, keep_all) as workshop:
-        trial = try_pack(workshop, content, queries)
+    pack = _pack(file)
+    queries = read_queries(table, pack, rows) if table else own_points(pack, rows or 1)
+    with _workshop(board, pack, keep_all) as workshop:
+        trial = try_pack(workshop, write_pack(pack, metadata=False), queries)
     (print_json if as_json else print_record)(trial.record())
     if len(trial.mismatches):
         raise typer.Exit(1)
@@ -128,28 +132,24 @@ app.command("measure", epilog=firmware_measure.EXAMPLES)(firmware_measure.measur
 app.command("sizes", epilog=examples("firmware sizes --json"))(firmware_measure.show_sizes)
 
 
-def _content(file: Path) -> bytes:
+def _pack(file: Path) -> "Pack":
     from twinedge.data.wording import place
     from twinedge.pack import read_pack
 
     try:
-        content = file.read_bytes()
+        return read_pack(file.read_bytes())
     except OSError as error:
         why = error.strerror
         raise InputError(f"{place(file)} cannot be read: {why}; name a .twin file") from error
-    try:
-        read_pack(content)
     except InputError as error:
         raise InputError(f"{place(file)}: {error}") from error
-    return content
 
 
 @contextmanager
-def _workshop(board: str, content: bytes, keep_all: bool) -> "Iterator[Workshop]":
-    from twinedge.pack import read_pack
+def _workshop(board: str, pack: "Pack", keep_all: bool) -> "Iterator[Workshop]":
     from twinedge_export.boards import Workshop, board_named
     from twinedge_export.boards.build import left_out
 
-    flags = () if keep_all else left_out(read_pack(content))
+    flags = () if keep_all else left_out(pack)
     with TemporaryDirectory(prefix="twinedge-") as folder:
         yield Workshop(board_named(board), Path(folder), flags)
