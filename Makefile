@@ -29,6 +29,9 @@ DEBIAN_x86_64  := gcc-aarch64-linux-gnu libc6-dev-arm64-cross
 TEST_JOBS ?= 2
 PYTEST    := $(BIN)/pytest --numprocesses $(TEST_JOBS) --dist loadfile
 
+# What the tests hold the boards to: 8 features, 128-128, int8, 32 anchors.
+BOARDS    := $(BIN)/twinedge firmware sizes
+
 CPPCHECK  := cppcheck --quiet --error-exitcode=1 --std=c99 --inline-suppr \
 	--enable=warning,style,performance,portability -I firmware_ref/include -I firmware_ref/src
 
@@ -50,9 +53,11 @@ say = echo; echo '$$ $(1)'; $(BIN)/$(1)
 
 test: lint ## Lint, then run the quick tests (ARGS="-k anchors" picks some)
 	@$(PYTEST) -m 'not slow' $(ARGS)
+	@$(BOARDS)
 
 test-all: lint ## Lint, then run all tests, also those that train for minutes
 	@$(PYTEST) $(ARGS)
+	@$(BOARDS)
 
 test-pi: $(VENV)/dev.stamp ## Test the runtime on what Raspberry Pis run, 64 and 32 bits; needs root
 	@$(BIN)/pytest -s tests/pi $(ARGS)
