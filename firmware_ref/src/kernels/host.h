@@ -16,16 +16,6 @@
 #endif
 #endif
 
-/* For loops over eight outputs whose sums are to stay in registers. */
-#if defined(__clang__)
-#define EIGHT_TIMES _Pragma("unroll") for (r = 0; r < 8; r++)
-#else
-#define EIGHT_TIMES _Pragma("GCC unroll 8") for (r = 0; r < 8; r++)
-#endif
-
-/* Bytes of the activations of eight columns (eights.h). */
-#define EIGHT_SIZE(activations) (16 * (size_t)twin_align(activations, 4))
-
 #ifdef __cplusplus
 extern "C" {
 #endif

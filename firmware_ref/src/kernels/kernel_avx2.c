@@ -8,11 +8,11 @@
 #define PAIRS       TWIN_BLOCK
 #define PLACE(i, c) 0 /* nothing is stored in the plain way */
 
-#include "plain.h"
-#include <immintrin.h>
-#include <string.h>
+#define MULTIPLIER_SHIFT 0
 
-#define MOST 1024 /* inputs of a layer */
+#include "plain.h"
+#include "eights.h"
+#include <immintrin.h>
 
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2"))), apply_to = function)
@@ -23,6 +23,10 @@
 
 typedef __m256i sums;
 typedef __m256i activations; /* of 32 bits */
+
+INLINE activations none(void) {
+    return _mm256_setzero_si256();
+}
 
 INLINE sums set(int32_t a) {
     return _mm256_set1_epi32(a);
@@ -107,42 +111,71 @@ INLINE activations activate(const way *how, sums sum, int32_t multiplier, int si
     return h;
 }
 
+/* Which of eight outputs are more than zero somewhere. */
+INLINE unsigned which(activations (*h)[TWIN_BLOCK / 8], unsigned all) {
+    unsigned r, c, bits = 0;
+    EIGHT_TIMES {
+        __m256i any = h[r][0];
+        for (c = 1; c < all; c++)
+            any = _mm256_or_si256(any, h[r][c]);
+        bits |= (unsigned)!_mm256_testz_si256(any, any) << r;
+    }
+    return bits;
+}
+
 /* Rows as 16-bit weights: where the pack has them, or widened. */
 typedef struct rows {
     const int16_t *row[8];
-    int16_t widened[8][MOST];
+    int16_t widened[8][MOST_INPUTS + 16];
 } rows;
 
-INLINE void take_rows(rows *eight, const twin_layer *layer, twin_flash weights,
-                      const uint32_t *numbers) {
-    unsigned r;
+INLINE __m128i load_bytes(const uint8_t *from) {
+    return _mm_loadu_si128((const __m128i *)(const void *)from);
+}
+
+/* A row of weights, squeezed, and 16 zeros behind it. */
+INLINE void squeeze_row(const squeeze *plan, const uint8_t *row, uint8_t *to) {
     uint32_t i;
-    EIGHT_TIMES {
-        twin_flash row = weights + numbers[r] * layer->row;
-        if (layer->wide) {
-            eight->row[r] = (const int16_t *)(const void *)row;
-        } else {
-            eight->row[r] = eight->widened[r];
-            for (i = 0; i < layer->row; i += 4) {
-                int32_t four = twin_i32(row + i);
-                _mm_storel_epi64((__m128i *)(void *)(eight->widened[r] + i),
-                                 _mm_cvtepi8_epi16(_mm_cvtsi32_si128(four)));
-            }
+    for (i = 0; i < plan->sixteens; i++)
+        _mm_storeu_si128((__m128i *)(void *)(to + plan->to[i]),
+                         _mm_shuffle_epi8(load_bytes(row + 16 * i), load_bytes(plan->from[i])));
+    _mm_storeu_si128((__m128i *)(void *)(to + plan->count), _mm_setzero_si128());
+}
+
+INLINE void take_rows(rows *eight, const twin_layer *layer, twin_flash weights,
+                      const uint32_t *numbers, const squeeze *without) {
+    uint32_t i, count = without ? without->count : layer->inputs;
+    uint8_t squeezed[MOST_INPUTS + 32];
+    unsigned r;
+    for (r = 0; r < 8; r++) {
+        const uint8_t *row = weights + numbers[r] * layer->row;
+        eight->row[r] = (const int16_t *)(const void *)row;
+        if (layer->wide)
+            continue;
+        if (without) {
+            squeeze_row(without, row, squeezed);
+            row = squeezed;
         }
+        eight->row[r] = eight->widened[r];
+        for (i = 0; i < count; i += 16) /* behind the last row there is more to read than that */
+            _mm256_storeu_si256((__m256i *)(void *)(eight->widened[r] + i),
+                                _mm256_cvtepi8_epi16(load_bytes(row + i)));
     }
 }
 
-INLINE void take_start(int32_t *start, const twin_layer *layer, const rows *eight,
-                       const uint32_t *numbers) {
+INLINE void take_start(int32_t *start, const twin_layer *layer, rows *eight,
+                       const uint32_t *numbers, uint32_t n) {
     unsigned r;
     (void)eight;
+    (void)n;
     EIGHT_TIMES start[r] = twin_i32(layer->bias + 4 * numbers[r]);
 }
 
 INLINE void sum_inputs(sums *sum, const int32_t *start, const rows *eight, uint32_t inputs,
-                       const uint8_t *from) {
+                       const uint8_t *from, size_t size) {
     uint32_t i;
     unsigned r;
+    (void)size;
     EIGHT_TIMES sum[r] = set(start[r]);
     for (i = 0; i < inputs; i += 2) {
         __m256i x = load((const int32_t *)(const void *)(from + 16 * i));
@@ -159,14 +192,11 @@ INLINE __m256i beside(activations a, activations b) {
     return _mm256_blend_epi16(a, _mm256_slli_epi32(b, 16), 0xAA);
 }
 
-INLINE void store(uint8_t *to, unsigned outputs, uint32_t first, const activations *h) {
-    int32_t *out = (int32_t *)(void *)to + 4 * first;
+INLINE void store(uint8_t *to, size_t size, uint32_t first, const activations *h) {
+    int32_t *out = (int32_t *)(void *)to + 4 * (size_t)first;
+    (void)size;
     keep(out, beside(h[0], h[1]));
     keep(out + 8, beside(h[2], h[3]));
-    if (first + 4 < outputs) {
-        keep(out + 16, beside(h[4], h[5]));
-        keep(out + 24, beside(h[6], h[7]));
-    }
 }
 
 INLINE void turn(uint8_t *to, unsigned inputs, const twin_flash *anchor) {
@@ -176,7 +206,8 @@ INLINE void turn(uint8_t *to, unsigned inputs, const twin_flash *anchor) {
         EIGHT_TIMES out[4 * i + r] = twin_i32(anchor[r] + 2 * i);
 }
 
-#include "eights.h"
+#include "squeeze.h"
+#include "layers.h"
 
 static void avx2_first(const twin_layer *layer, const twin_pairs *pairs, void *out,
                        int32_t *difference) {
@@ -204,7 +235,7 @@ const twin_kernel twin_kernel_avx2 = {
     4,             /* unit */
     32,            /* align */
     8,             /* partial_bytes */
-    4 * PAIRS + 4, /* block_bytes: four times 4 make the header */
+    4 * PAIRS + 4, /* block_bytes */
     plain_query,   /* query */
     avx2_first,    /* first */
     avx2_further,  /* further */

@@ -10,19 +10,25 @@
 typedef struct rows {
     twin_flash row[8];
     unsigned wide;
+    uint8_t squeezed[8][MOST_INPUTS + 16];
 } rows;
 
 INLINE void take_rows(rows *eight, const twin_layer *layer, twin_flash weights,
-                      const uint32_t *numbers) {
+                      const uint32_t *numbers, const squeeze *without) {
     unsigned r;
     EIGHT_TIMES eight->row[r] = weights + numbers[r] * layer->row;
+    if (without) {
+        squeeze_rows(without, eight->row, eight->squeezed[0], sizeof eight->squeezed[0]);
+        EIGHT_TIMES eight->row[r] = eight->squeezed[r];
+    }
     eight->wide = layer->wide;
 }
 
-INLINE void take_start(int32_t *start, const twin_layer *layer, const rows *eight,
-                       const uint32_t *numbers) {
+INLINE void take_start(int32_t *start, const twin_layer *layer, rows *eight,
+                       const uint32_t *numbers, uint32_t n) {
     unsigned r;
     (void)eight;
+    (void)n;
     EIGHT_TIMES start[r] = twin_i32(layer->bias + 4 * numbers[r]);
 }
 
@@ -63,9 +69,10 @@ INLINE void add_inputs(sums *sum, const rows *eight, uint32_t inputs, const int1
 }
 
 INLINE void sum_inputs(sums *sum, const int32_t *start, const rows *eight, uint32_t inputs,
-                       const uint8_t *from) {
+                       const uint8_t *from, size_t size) {
     const int16_t *h = (const int16_t *)(const void *)from;
     unsigned r;
+    (void)size;
     EIGHT_TIMES sum[r] = set(start[r]);
     if (eight->wide)
         add_inputs(sum, eight, inputs, h, 1);
@@ -73,10 +80,13 @@ INLINE void sum_inputs(sums *sum, const int32_t *start, const rows *eight, uint3
         add_inputs(sum, eight, inputs, h, 0);
 }
 
-INLINE void store(uint8_t *to, unsigned outputs, uint32_t first, const activations *h) {
-    unsigned r;
-    EIGHT_TIMES if (r < 4 || first + 4 < outputs)
-        vst1q_s16((int16_t *)(void *)to + 8 * (first + r), h[r]);
+INLINE void store(uint8_t *to, size_t size, uint32_t first, const activations *h) {
+    int16_t *out = (int16_t *)(void *)to + 8 * (size_t)first;
+    (void)size;
+    vst1q_s16(out, h[0]);
+    vst1q_s16(out + 8, h[1]);
+    vst1q_s16(out + 16, h[2]);
+    vst1q_s16(out + 24, h[3]);
 }
 
 INLINE void turn(uint8_t *to, unsigned inputs, const twin_flash *anchor) {
@@ -86,7 +96,8 @@ INLINE void turn(uint8_t *to, unsigned inputs, const twin_flash *anchor) {
         EIGHT_TIMES out[8 * i + r] = twin_i16(anchor[r] + 2 * i);
 }
 
-#include "eights.h"
+#include "squeeze.h"
+#include "layers.h"
 
 static void neon_first(const twin_layer *layer, const twin_pairs *pairs, void *out,
                        int32_t *difference) {
@@ -108,7 +119,7 @@ const twin_kernel twin_kernel_neon = {
     4,             /* unit */
     16,            /* align */
     8,             /* partial_bytes */
-    4 * PAIRS + 4, /* block_bytes: four times 4 make the header */
+    4 * PAIRS + 4, /* block_bytes */
     plain_query,   /* query */
     neon_first,    /* first */
     neon_further,  /* further */

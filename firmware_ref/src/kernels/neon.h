@@ -7,15 +7,21 @@
 #define PAIRS       TWIN_BLOCK
 #define PLACE(i, c) 0 /* nothing is stored in the plain way */
 
+#define MULTIPLIER_SHIFT 15 /* see activate */
+
 #include "plain.h"
+#include "eights.h"
 #include <arm_neon.h>
-#include <string.h>
 
 typedef struct sums {
     int32x4_t low, high;
 } sums;
 
 typedef int16x8_t activations;
+
+INLINE activations none(void) {
+    return vdupq_n_s16(0);
+}
 
 INLINE sums set(int32_t a) {
     sums all = {vdupq_n_s32(a), vdupq_n_s32(a)};
@@ -109,13 +115,41 @@ INLINE int16x8_t bump(const way *how, uint16x8_t a) {
 /* SQDMULH doubles a product and keeps its upper half, which is mulw with a multiplier shifted by
  * 15; SRSHL rounds as rsh does; SQXTN saturates, to -32768 what SQABS then makes 32767. */
 INLINE activations activate(const way *how, sums sum, int32_t multiplier, int silu) {
-    int32x4_t m = vdupq_n_s32(multiplier * 32768);
+    int32x4_t m = vdupq_n_s32(multiplier);
     int32x4_t low = vrshlq_s32(vqdmulhq_s32(sum.low, m), how->left);
     int32x4_t high = vrshlq_s32(vqdmulhq_s32(sum.high, m), how->left);
-    int16x8_t z = vqmovn_high_s32(vqmovn_s32(low), high), h = vmaxq_s16(z, vdupq_n_s16(0));
+    int16x8_t z = vqmovn_high_s32(vqmovn_s32(low), high), h = vmaxq_s16(z, none());
     if (silu)
         h = vsubq_s16(h, bump(how, vreinterpretq_u16_s16(vqabsq_s16(z))));
     return h;
+}
+
+/* Which of eight outputs are more than zero somewhere. */
+INLINE unsigned which(activations (*h)[TWIN_BLOCK / 8], unsigned all) {
+    static const uint16_t bit[8] = {1, 2, 4, 8, 16, 32, 64, 128};
+    int16x8_t most[8];
+    uint32_t r;
+    unsigned c;
+    EIGHT_TIMES {
+        most[r] = h[r][0];
+        for (c = 1; c < all; c++)
+            most[r] = vmaxq_s16(most[r], h[r][c]);
+    }
+    most[0] = vpmaxq_s16(vpmaxq_s16(most[0], most[1]), vpmaxq_s16(most[2], most[3]));
+    most[1] = vpmaxq_s16(vpmaxq_s16(most[4], most[5]), vpmaxq_s16(most[6], most[7]));
+    most[0] = vpmaxq_s16(most[0], most[1]);
+    return vaddvq_u16(vandq_u16(vcgtq_s16(most[0], none()), vld1q_u16(bit)));
+}
+
+/* Eight rows of weights, squeezed, each with 16 zeros behind it; `stride` apart. */
+INLINE void squeeze_rows(const squeeze *plan, const twin_flash *row, uint8_t *to, size_t stride) {
+    uint32_t i, r;
+    for (i = 0; i < plan->sixteens; i++) {
+        uint8x16_t from = vld1q_u8(plan->from[i]);
+        uint8_t *at = to + plan->to[i];
+        EIGHT_TIMES vst1q_u8(at + r * stride, vqtbl1q_u8(vld1q_u8(row[r] + 16 * i), from));
+    }
+    EIGHT_TIMES vst1q_u8(to + r * stride + plan->count, vdupq_n_u8(0));
 }
 
 #endif

@@ -1,0 +1,108 @@
+/* The layers of a block in eights, of what a kernel file defines (eights.h). */
+
+#ifndef TWIN_KERNELS_LAYERS_H
+#define TWIN_KERNELS_LAYERS_H
+
+#include "eights.h"
+
+INLINE void number_from(octet *of, const twin_layer *layer, uint32_t o) {
+    uint32_t last = layer->outputs - 1u, r;
+    EIGHT_TIMES of->numbers[r] = o + r < last ? o + r : last;
+}
+
+/* Fill in the rest, for the first `count` numbers; `last` for the last layer. */
+INLINE void describe(octet *of, const twin_layer *layer, uint32_t count, int last) {
+    uint32_t r;
+    EIGHT_TIMES {
+        int32_t multiplier = twin_i16(layer->multiplier + 2 * of->numbers[r]);
+        of->multiplier[r] = multiplier * (1 << MULTIPLIER_SHIFT);
+        of->fold[r] = 0;
+        if (last && r < count)
+            of->fold[r] = twin_i16(layer->fold + 2 * of->numbers[r]);
+    }
+}
+
+/* Fold an octet into the differences of an eight; those of the other order count negative. */
+INLINE void fold_octet(const octet *of, const way *how, const sums *sum, int32_t *difference,
+                       unsigned order, int silu) {
+    sums total = set(0);
+    uint32_t r;
+    EIGHT_TIMES total = fold(total, activate(how, sum[r], of->multiplier[r], silu), of->fold[r]);
+    keep(difference, order ? subtract(load(difference), total) : add(load(difference), total));
+}
+
+/* One order of a layer. `in` is the first eight of its inputs; of these `n` are there, and
+ * `without` says how to leave out the weights of the others. Returns how many outputs are there. */
+INLINE uint16_t one_order(const twin_layer *layer, twin_flash weights, const squeeze *without,
+                          const int32_t *partial, const uint8_t *in, uint32_t n, unsigned all,
+                          unsigned order, void *out, int32_t *difference, int silu) {
+    size_t size = size_of_eight(layer->inputs);
+    way how = way_of(layer);
+    outlet to;
+    uint32_t o, r;
+    unsigned c;
+    begin_order(&to, out, order, all, layer->outputs);
+    for (o = 0; o < layer->outputs; o += 8) {
+        int32_t start[8];
+        octet of;
+        rows eight;
+        number_from(&of, layer, o);
+        describe(&of, layer, layer->outputs - o, !out);
+        take_rows(&eight, layer, weights, of.numbers, without);
+        if (partial)
+            EIGHT_TIMES start[r] = partial[2 * of.numbers[r] + order];
+        else
+            take_start(start, layer, &eight, of.numbers, n);
+        for (c = 0; c < all; c++) {
+            sums sum[8];
+            activations h[8];
+            sum_inputs(sum, start, &eight, n, in + c * size, size);
+            if (out) {
+                EIGHT_TIMES h[r] = activate(&how, sum[r], of.multiplier[r], silu);
+                put(&to, c, h);
+            } else {
+                fold_octet(&of, &how, sum, difference + 8 * c, order, silu);
+            }
+        }
+        if (out)
+            end_octet(&to, o, silu || layer->wide);
+    }
+    return (uint16_t)(out ? end_order(&to) : 0);
+}
+
+/* First layer of a block; `partial` is {A q + bias, B q + bias} of each output. */
+INLINE void first_layer(const twin_layer *layer, const twin_pairs *pairs, void *out,
+                        int32_t *difference, int silu) {
+    unsigned all = (pairs->count + 7u) / 8, c, order;
+    const int32_t *partial = (const int32_t *)pairs->partial;
+    uint8_t *turned = (uint8_t *)pairs->room;
+    header head = {0, {0, 0}, 0};
+    head.eights = (uint16_t)all;
+    for (c = 0; c < all; c++)
+        turn(turned + c * size_of_eight(layer->inputs), layer->inputs, pairs->anchor + 8 * c);
+    for (order = 0; order < 2; order++)
+        head.there[order] = one_order(layer, order ? layer->weights : layer->mirror, 0, partial,
+                                      turned, layer->inputs, all, order, out, difference, silu);
+    if (out)
+        memcpy(out, &head, sizeof head);
+}
+
+/* Further layer of a block. */
+INLINE void further_layer(const twin_layer *layer, const void *in, void *out, int32_t *difference,
+                          int silu) {
+    squeeze plan;
+    unsigned order;
+    header head;
+    memcpy(&head, in, sizeof head);
+    for (order = 0; order < 2; order++) {
+        const uint8_t *eights = eight_at(in, order * head.eights, layer->inputs);
+        uint32_t n = head.there[order];
+        const squeeze *without = plan_squeeze(&plan, in, order, n, layer->inputs);
+        head.there[order] = one_order(layer, layer->weights, without, 0, eights, n, head.eights,
+                                      order, out, difference, silu);
+    }
+    if (out)
+        memcpy(out, &head, sizeof head);
+}
+
+#endif

@@ -1,0 +1,136 @@
+/* The last layer with relu, by dot products of bytes (neon_dot.h).
+ *
+ * The high bytes alone tell of most outputs that they are zero in all columns of an eight, as what
+ * the low ones can add is bounded. Only the others have their sums completed. */
+
+#ifndef TWIN_KERNELS_NEON_DOT_LAST_H
+#define TWIN_KERNELS_NEON_DOT_LAST_H
+
+#include "neon_dot.h"
+
+#define ROWS   128                 /* outputs at a time, at most */
+#define SPACE  (ROWS * (128 + 16)) /* bytes for their weights, if inputs are left out */
+#define NOBODY ROWS                /* stands where there is no output, and adds nothing */
+
+/* Some outputs of the layer, for one order. */
+typedef struct some {
+    const int8_t *row[ROWS + 1];
+    int32_t multiplier[ROWS + 1];
+    int32_t start[ROWS + 1]; /* bias, and 128 times all weights */
+    int32_t floor[ROWS];     /* a sum of high bytes up to this makes zero of an output */
+    int16_t fold[ROWS + 1];
+    uint8_t alive[ROWS + 8];   /* outputs that may be more than zero in an eight */
+    int32_t high[ROWS + 1][8]; /* sums of high bytes over an eight */
+    uint8_t squeezed[SPACE] __attribute__((aligned(16)));
+} some;
+
+/* How many of `left` outputs, with `n` inputs. */
+INLINE uint32_t how_many(uint32_t left, uint32_t n, const squeeze *without) {
+    uint32_t most = without ? (uint32_t)(SPACE / stride_of(n)) & ~7u : ROWS;
+    most = most < ROWS ? most : ROWS;
+    return left < most ? left : most;
+}
+
+/* Whatever is about weights alone. */
+INLINE void take_some(some *of, const twin_layer *layer, uint32_t first, uint32_t count, uint32_t n,
+                      const squeeze *without) {
+    uint32_t k, r;
+    for (k = 0; k < count; k += 8) {
+        weighed eight;
+        octet these;
+        number_from(&these, layer, first + k);
+        describe(&these, layer, count - k, 1);
+        weigh(&eight, layer, these.numbers, n, without, of->squeezed + k * stride_of(n));
+        EIGHT_TIMES {
+            of->row[k + r] = eight.row[r];
+            of->multiplier[k + r] = these.multiplier[r];
+            of->fold[k + r] = these.fold[r];
+            of->start[k + r] = eight.start[r];
+            of->floor[k + r] = eight.floor[r];
+        }
+    }
+    of->row[NOBODY] = (const int8_t *)layer->weights;
+    of->multiplier[NOBODY] = of->start[NOBODY] = of->fold[NOBODY] = 0;
+    keep(of->high[NOBODY], set(0));
+}
+
+/* Sums of high bytes over an eight; returns how many outputs may be more than zero. */
+INLINE uint32_t first_half(some *of, uint32_t count, uint32_t n, const int8_t *high) {
+    uint32_t k, r, alive = 0;
+    for (k = 0; k < count; k += 8) {
+        sums sum[8];
+        int32x4_t most[8];
+        uint64_t live;
+        EIGHT_TIMES sum[r] = set(0);
+        add_bytes(sum, of->row + k, fours_of(n), high);
+        EIGHT_TIMES {
+            keep(of->high[k + r], sum[r]);
+            most[r] = vmaxq_s32(sum[r].low, sum[r].high);
+        }
+        most[0] = vpmaxq_s32(vpmaxq_s32(most[0], most[1]), vpmaxq_s32(most[2], most[3]));
+        most[1] = vpmaxq_s32(vpmaxq_s32(most[4], most[5]), vpmaxq_s32(most[6], most[7]));
+        live = vget_lane_u64(vreinterpret_u64_u8(vmovn_u16(vcombine_u16(
+                                 vmovn_u32(vcgtq_s32(most[0], vld1q_s32(of->floor + k))),
+                                 vmovn_u32(vcgtq_s32(most[1], vld1q_s32(of->floor + k + 4)))))),
+                             0);
+        if (count - k < 8)
+            live &= ((uint64_t)1 << 8 * (count - k)) - 1;
+        EIGHT_TIMES {
+            of->alive[alive] = (uint8_t)(k + r);
+            alive += (uint32_t)(live >> 8 * r) & 1;
+        }
+    }
+    EIGHT_TIMES of->alive[alive + r] = NOBODY;
+    return alive;
+}
+
+/* Low bytes of the outputs that are alive: what they add to the pairs of an eight. */
+INLINE sums second_half(const some *of, uint32_t alive, uint32_t n, const int8_t *low,
+                        const way *how) {
+    sums total = set(0);
+    uint32_t k, r;
+    for (k = 0; k < alive; k += 8) {
+        const uint8_t *one = of->alive + k;
+        const int8_t *row[8];
+        sums sum[8];
+        EIGHT_TIMES {
+            row[r] = of->row[one[r]];
+            sum[r] = shifted(load(of->high[one[r]]), of->start[one[r]]);
+        }
+        add_bytes(sum, row, fours_of(n), low);
+        EIGHT_TIMES {
+            activations h = activate(how, sum[r], of->multiplier[one[r]], 0);
+            total = fold(total, h, of->fold[one[r]]);
+        }
+    }
+    return total;
+}
+
+static void last_layer(const twin_layer *layer, const void *in, int32_t *difference) {
+    size_t size = size_of_eight(layer->inputs);
+    way how = way_of(layer);
+    uint32_t first, count;
+    unsigned order, c;
+    header head;
+    squeeze plan;
+    some of;
+    memcpy(&head, in, sizeof head);
+    for (order = 0; order < 2; order++) {
+        uint32_t n = head.there[order];
+        const squeeze *without = plan_squeeze(&plan, in, order, n, layer->inputs);
+        for (first = 0; first < layer->outputs; first += count) {
+            count = how_many(layer->outputs - first, n, without);
+            take_some(&of, layer, first, count, n, without);
+            for (c = 0; c < head.eights; c++) {
+                const int8_t *from =
+                    (const int8_t *)eight_at(in, order * head.eights + c, layer->inputs);
+                uint32_t alive = first_half(&of, count, n, from);
+                sums total = second_half(&of, alive, n, from + size / 2, &how);
+                int32_t *to = difference + 8 * c;
+                keep(to, order ? subtract(load(to), total) : add(load(to), total));
+            }
+        }
+    }
+}
+
+#endif
