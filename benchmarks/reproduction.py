@@ -26,15 +26,7 @@ from twinedge.reproduce.tables import Question
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "reproduction"
 PAGE = HERE.parent / "docs" / "reproduction.md"
-EXPERIMENTS = (
-    "ann_ensemble",
-    "tnnr_ensemble",
-    "knn_tnnr",
-    "twin_rf",
-    "memory",
-    "uncertainty",
-    "check",
-)
+EXPERIMENTS = ("ann_ensemble", "tnnr_ensemble", "twin_rf", "check", "memory")
 SETUP = Setup(members=2)
 SPLITS = 5
 
