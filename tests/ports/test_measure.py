@@ -1,0 +1,138 @@
+"""What ships about the boards is what linker and emulator say today, of any pack."""
+
+import runpy
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from twinedge.budget import Model, read_firmware, twin_bytes
+from twinedge.budget.firmware import read_rows
+from twinedge.pack import read_pack, write_pack
+from twinedge.runtime.reference import evaluate
+from twinedge_export.boards import Workshop, all_boards, board_named, try_pack
+from twinedge_export.boards.build import left_out
+from twinedge_export.boards.measure import measure_board
+from twinedge_export.boards.queries import own_points
+from twinedge_export.boards.references import KINDS, SHAPES, random_pack, references
+
+QUICK = ("mps2-an386", "microbit")
+PLAIN, FULL = ("relu", "int8", False), ("silu", "int16", True)
+
+
+@pytest.fixture(scope="module")
+def golden():
+    """Return what ``packs.py`` of the golden vectors defines."""
+    path = Path(__file__).parents[1] / "golden" / "packs.py"
+    return SimpleNamespace(**runpy.run_path(str(path)))
+
+
+def test_every_port_was_measured_in_every_build():
+    firmware = read_firmware()
+    assert set(firmware) == {board.core for board in all_boards().values()}
+    for board in all_boards().values():
+        assert firmware[board.core].port == board.name
+        assert set(firmware[board.core].builds) == set(KINDS)
+
+
+def test_the_model_of_the_paper_was_measured_everywhere():
+    for runtime in read_firmware().values():
+        build = runtime.build(SHAPES[0])
+        assert SHAPES[0] in [one.model for one in build.references]
+
+
+@pytest.mark.parametrize(
+    ("board", "kinds"),
+    [
+        *(pytest.param(one, (PLAIN, FULL), id=one) for one in QUICK),
+        *(
+            pytest.param(one, KINDS, id=f"{one}-all", marks=pytest.mark.slow)
+            for one in all_boards()
+        ),
+    ],
+)
+def test_what_ships_is_what_a_fresh_build_gives(board, kinds):
+    board = board_named(board)
+    fresh, shipped = measure_board(board, kinds), read_rows()[board.core]
+    builds = {
+        tuple(one[key] for key in ("activation", "weights", "neighbors")): one
+        for one in shipped["builds"]
+    }
+    assert fresh == {**shipped, "builds": [builds[kind] for kind in kinds]}, (
+        "run 'twinedge firmware measure'"
+    )
+
+
+# None of them among the references: other widths, depths, twins, anchors and extras.
+RECIPES = {
+    "flagship-of-24": (8, (128, 128), (24,)),
+    "uneven": (5, (48, 40), (7, 3, 9)),
+    "silu": (11, (40, 24), (12,), "silu"),
+    "three-layers-i16": (6, (24, 31, 20), (8,), "relu", "i16"),
+    "silu-i16": (2, (65,), (20,), "silu", "i16"),
+    "near": (4, (30, 22), (17, 1, 12), "relu", "i8", 5, True),
+    "near-silu-i16": (9, (20, 12), (21,), "silu", "i16", 3, True),
+    "one-anchor": (1, (7, 5), (1,)),
+}
+FEW = {("mps2-an386", "uneven"), ("mps2-an386", "near-silu-i16"), ("uno", "silu")}
+FEW |= {("uno", "flagship-of-24"), ("riscv32-virt", "three-layers-i16"), ("uno", "one-anchor")}
+
+
+@pytest.mark.parametrize(
+    ("board", "name"),
+    [
+        pytest.param(
+            *(board, name),
+            id=f"{board}-{name}",
+            marks=() if (board, name) in FEW else pytest.mark.slow,
+        )
+        for board in all_boards()
+        for name in RECIPES
+    ],
+)
+def test_flash_and_ram_are_predicted(golden, board, name, tmp_path):
+    content = golden.build(golden.Recipe(name, *RECIPES[name]))
+    pack, board = read_pack(content), board_named(board)
+    model = Model(
+        pack.features,
+        pack.hidden,
+        tuple(map(int, pack.counts)),
+        pack.neighbors,
+        pack.activation,
+        f"int{pack.weight_bits}",
+    )
+    workshop = Workshop(board, tmp_path, left_out(pack))
+    trial = try_pack(workshop, content, own_points(pack, 1), count=False)
+    assert not len(trial.mismatches)
+    build = read_firmware()[board.core].build(model)
+    assert model not in [one.model for one in build.references]
+    assert trial.image.pack_bytes == twin_bytes(model)
+    predicted = build.flash_bytes + twin_bytes(model)
+    assert predicted == pytest.approx(flash_of(workshop, trial), rel=0.01)
+    assert build.scratch.bytes(model) == trial.answers.scratch
+    assert abs(build.ram_bytes(model) - trial.ram_bytes) <= 64
+
+
+def flash_of(workshop, trial):
+    """Flash of the whole image but for the query in it; on Linux of runtime and pack alone."""
+    if workshop.board.hosted:
+        return trial.image.sizes.flash + trial.image.pack_bytes
+    return workshop.flash_bytes(trial.image) - 4 - 4 * trial.features
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "-".join(map(str, kind)))
+def test_references_are_sound_packs_with_activations_in_range(kind):
+    for model in references(kind):
+        pack = random_pack(model)
+        content = write_pack(pack, metadata=False)
+        assert len(content) == twin_bytes(model)
+        found = evaluate(read_pack(content), own_points(pack, 3))
+        # Neither stuck at zero nor far beyond the targets.
+        assert (found.raw_spread > 0).all()
+        assert np.abs(found.members).max() < 2**20
+
+
+def test_references_are_the_same_every_time():
+    one, other = (write_pack(random_pack(SHAPES[0]), metadata=False) for _ in range(2))
+    assert one == other

@@ -1,0 +1,94 @@
+"""The table of boards: from the file of measurements, into the docs."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from twinedge.budget import read_firmware
+from twinedge.budget.firmware import read_rows
+from twinedge.cli import main
+from twinedge_export.boards.sheet import as_words, sizes, with_table
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = "# Ports\n\nText.\n\n<!-- boards -->\nold\n<!-- /boards -->\n\nMore.\n"
+
+
+def command(capsys, *words):
+    with pytest.raises(SystemExit) as stop:
+        main([*map(str, words)])
+    return stop.value.code, *capsys.readouterr()
+
+
+def test_the_docs_hold_the_table():
+    text = (DOCS / "ports.md").read_text("utf-8")
+    assert with_table(text, sizes(read_firmware())) == text
+
+
+def test_a_table_goes_between_the_marks_and_nowhere_else():
+    rows = sizes(read_firmware())
+    text = with_table(PAGE, rows)
+    assert text.startswith("# Ports\n\nText.\n\n<!-- boards -->\n| board | core |")
+    assert text.endswith("|\n<!-- /boards -->\n\nMore.\n")
+    assert "old" not in text
+    assert with_table(text, rows) == text
+    assert len(text.splitlines()) == len(PAGE.splitlines()) - 1 + 2 + len(rows)
+
+
+@pytest.mark.parametrize("mark", ["<!-- boards -->", "<!-- /boards -->"])
+def test_a_page_without_marks_is_refused(complaint, mark):
+    assert "<!-- boards -->" in complaint(with_table, PAGE.replace(mark, ""), [])
+
+
+def test_what_does_not_fit_is_a_dash():
+    assert as_words({"board": "uno", "instructions": None, "ratio": 1.234}) == ["uno", "-", "1.23"]
+
+
+def test_sizes_show_every_board(capsys):
+    code, out, _ = command(capsys, "firmware", "sizes")
+    assert code == 0
+    assert "instructions" in out.splitlines()[0]
+    code, out, _ = command(capsys, "firmware", "sizes", "--json")
+    assert json.loads(out) == {"boards": sizes(read_firmware())}
+    assert {one["core"] for one in json.loads(out)["boards"]} == set(read_firmware())
+
+
+def test_measuring_one_board_keeps_the_others(capsys, tmp_path, monkeypatch):
+    from twinedge_export.boards import measure
+
+    said, shipped = [], read_rows()
+    fresh = {**shipped["cortex-m4"], "compiler": "a new one"}
+
+    def measured(board, say):
+        say(f"{board.name}, some build")
+        said.append(board.name)
+        return fresh
+
+    monkeypatch.setattr(measure, "measure_board", measured)
+    file = tmp_path / "sizes.json"
+    words = ("firmware", "measure", "--board", "mps2-an386", "-o", file)
+    code, out, err = command(capsys, *words, "--json")
+    assert code == 0
+    assert err == "1/8 mps2-an386, some build\n"
+    assert json.loads(out)["page"] is None
+    assert read_rows(file) == {"cortex-m4": fresh}
+    monkeypatch.setattr(measure, "measure_board", lambda board, say: shipped["cortex-m3"])
+    assert command(capsys, *words[:3], "mps2-an385", *words[4:])[0] == 0
+    assert read_rows(file) == {"cortex-m4": fresh, "cortex-m3": shipped["cortex-m3"]}
+    assert said == ["mps2-an386"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--board", "unno"], "no board is called 'unno'"),
+        (["--board", "uno", "-o", "nowhere/sizes.json"], "cannot write nowhere/sizes.json"),
+        (["--board", "uno", "-o", "."], "cannot read"),
+    ],
+    ids=["board", "folder", "directory"],
+)
+def test_bad_words_are_refused_before_the_work(capsys, words, says):
+    code, out, err = command(capsys, "firmware", "measure", *words)
+    assert (code, out) == (2, "")
+    assert says in err
+    assert len(err.splitlines()) == 1
