@@ -1,0 +1,67 @@
+"""Fixtures for the tests of ports: packs, and boards that are compiled for once."""
+
+import runpy
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+TESTS = Path(__file__).parents[1]
+
+
+def load(path):
+    return SimpleNamespace(**runpy.run_path(str(path)))
+
+
+@pytest.fixture(scope="session")
+def packs():
+    """Return what ``random_packs.py`` defines."""
+    return load(TESTS / "pack" / "random_packs.py")
+
+
+@pytest.fixture(scope="session")
+def cases():
+    """Return what ``cases.py`` defines."""
+    return load(TESTS / "firmware" / "cases.py")
+
+
+@pytest.fixture(scope="session")
+def workshop(tmp_path_factory):
+    """A workshop for a board and flags, the same one each time: ``workshop(name, flags)``."""
+    from twinedge_export.boards import Workshop, board_named
+
+    made = {}
+
+    def make(name, flags=()):
+        if (name, flags) not in made:
+            made[name, flags] = Workshop(board_named(name), tmp_path_factory.mktemp(name), flags)
+        return made[name, flags]
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def untrained():
+    """A pack of 8 features, 60 points: ``untrained(hidden, activation, counts)``.
+
+    Weights are twice as large as training begins with, so that sums of layers spread as those of
+    trained networks do.
+    """
+    from twinedge import TwinRegressor
+    from twinedge.learn.network import Architecture
+    from twinedge.learn.scaling import Scaling
+    from twinedge_export.quantise import quantise
+
+    def make(hidden, activation, counts):
+        X = np.random.default_rng(0).normal(size=(60, 8))
+        twin = TwinRegressor(hidden=hidden, activation=activation, twins=len(counts))
+        twin.n_features_in_, twin.activation_ = 8, activation
+        twin.anchor_X_, twin.anchor_y_ = X, X.sum(axis=1)
+        twin.scaling_ = Scaling.of(X, twin.anchor_y_)
+        twin.architecture_ = Architecture(16, hidden, activation)
+        twin.weights_ = 2 * twin.architecture_.initial(list(range(len(counts))))
+        rows = np.split(np.arange(sum(counts)), np.cumsum(counts)[:-1])
+        return quantise(twin, rows)
+
+    return make

@@ -1,0 +1,77 @@
+"""Every board gives the bits of the reference, whatever the pack."""
+
+import platform
+import subprocess
+
+import numpy as np
+import pytest
+
+from twinedge.pack import write_pack
+from twinedge_export.boards import all_boards, board_named, try_pack
+
+# Name: features, hidden layers, activation, type of weights; anchors of twins, neighbours.
+PACKS = {
+    "relu": ((8, (40, 48), "relu", np.int8), [12], 0),
+    "silu": ((8, (48, 40), "silu", np.int8), [12], 0),
+    "odd-widths": ((5, (7, 13, 3), "relu", np.int8), [11], 0),
+    "odd-widths-silu": ((3, (33, 9), "silu", np.int8), [7], 0),
+    "1-anchor": ((2, (16, 16), "silu", np.int8), [1], 0),
+    "64-anchors": ((3, (12, 10), "relu", np.int8), [64], 0),
+    "neighbours": ((4, (16, 16), "silu", np.int8), [30], 5),
+    "four-twins": ((8, (24, 24), "relu", np.int8), [3, 5, 4, 4], 0),
+    "four-twins-of-neighbours": ((6, (10, 8), "silu", np.int8), [5, 1, 9, 3], 2),
+    "int16": ((6, (20, 12), "relu", np.int16), [5], 0),
+}
+QUERIES, QUERIES_ON_AVR = 100, 8
+
+
+def check(pack, cases, shop, count):
+    board = shop.board
+    trial = try_pack(shop, write_pack(pack), cases.queries(pack, count), count=False)
+    assert len(trial.answers.mean) == count
+    assert not len(trial.mismatches)
+    if platform.machine() == board.core:  # then no emulator is needed
+        here = subprocess.run([trial.image.path], capture_output=True, check=True)
+        emulated = subprocess.run(
+            board.command(board.run, image=trial.image.path), capture_output=True, check=True
+        )
+        assert here.stdout == emulated.stdout != b""
+
+
+def draw(packs, name):
+    (features, hidden, activation, dtype), counts, neighbors = PACKS[name]
+    return packs.random_pack(
+        np.random.default_rng([5, list(PACKS).index(name)]),
+        features=features,
+        hidden=hidden,
+        activation=activation,
+        dtype=dtype,
+        counts=counts,
+        neighbors=neighbors,
+        weights="normal",
+    )
+
+
+@pytest.mark.parametrize("board", all_boards())
+def test_a_pack_with_some_of_everything(packs, cases, workshop, board):
+    pack = draw(packs, "four-twins-of-neighbours")
+    check(pack, cases, workshop(board), 12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PACKS)
+@pytest.mark.parametrize("board", all_boards())
+def test_all_packs(packs, cases, workshop, board, name):
+    count = QUERIES_ON_AVR if board_named(board).compiler == "avr-gcc" else QUERIES
+    check(draw(packs, name), cases, workshop(board), count)
+
+
+def test_the_boards_are_all_there():
+    cores = {board.core for board in all_boards().values()}
+    arm = {f"cortex-m{number}" for number in (0, 3, 4, 7, 33, 55)}
+    assert cores >= arm | {"rv32imac", "avr5", "avr6", "aarch64", "armhf"}
+
+
+@pytest.mark.parametrize("board", all_boards())
+def test_no_tool_of_a_board_is_missing(board):
+    assert board_named(board).missing == []
