@@ -74,7 +74,7 @@ def table(record: dict[str, Any]) -> list[str]:
         "|---|---|---|---|---|---|---|",
     ]
     for where, environment in {**record["here"], **record["pi"]}.items():
-        system = where.partition("/")[0] if where in record["pi"] else "here"
+        system = where if where in record["pi"] else "here"
         for name, one in environment["costs"].items():
             sizes = f"{one['installed_bytes'] / 1e6:.1f} | {one['peak_kb'] * 1024 / 1e6:.1f}"
             times = [one[f"{of}_seconds"] for of in ("import", "first_prediction", "processor")]

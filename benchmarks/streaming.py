@@ -107,6 +107,20 @@ def answers(device: Device, x: np.ndarray) -> list[str]:
     return [f"{mean:.7g},{spread:.7g}," for mean, spread in pairs]
 
 
+def words(many: dict[str, Any], single: dict[str, Any]) -> list[str]:
+    """Say what was measured, as docs/raspberry-pi.md does."""
+    memory = many["resident_kb_by_tenth"]
+    each = many["processor_seconds"] / many["lines"] * 1e6
+    return [
+        f"{many['lines']:,} lines at once: {many['lines_per_second']:,} a second, each "
+        f"{each:.0f} us of a processor, all cores and Python's start counted",
+        f"memory after a tenth of them {memory[0] * 1.024e-3:.1f} MB, after nine "
+        f"{memory[-1] * 1.024e-3:.1f} MB",
+        f"one at a time: median {single['median_us']:.0f} us, "
+        f"99 of 100 within {single['99th_percentile_us']:.0f} us",
+    ]
+
+
 def main() -> None:
     """Measure, print, and last one line of JSON."""
     parser = argparse.ArgumentParser(
@@ -130,13 +144,7 @@ def main() -> None:
     if found != answers(device, x):
         raise SystemExit("the answers are not those of one call")
     single = one_by_one(model, lines[: options.single])
-    print(f"{many['lines']} lines at once: {many['lines_per_second']} a second")
-    memory = many["resident_kb_by_tenth"]
-    print(f"memory after a tenth of them {memory[0]} kB, after nine {memory[-1]} kB")
-    print(
-        f"one at a time: median {single['median_us']} us, "
-        f"99 of 100 within {single['99th_percentile_us']} us"
-    )
+    print(*words(many, single), sep="\n")
     publish(
         options.results,
         ("numpy",),
