@@ -11,7 +11,14 @@ from setuptools.command.build_py import build_py
 
 FIRMWARE = "firmware_ref"
 CORE = ("check", "crc", "edge", "nearest", "open", "predict", "text")
-KERNELS = ("choose_host", "kernel_portable", "kernel_neon", "kernel_neon_dot", "kernel_avx2")
+KERNELS = (
+    "choose_host",
+    "kernel_portable",
+    "kernel_neon",
+    "kernel_neon_dot",
+    "kernel_avx2",
+    "kernel_vnni",
+)
 
 # One extension serves every Python from 3.11 on, where buffers entered the limited API.
 LIMITED = sys.version_info >= (3, 11) and not sysconfig.get_config_var("Py_GIL_DISABLED")

@@ -32,6 +32,9 @@ const twin_kernel *twin_host_kernel(const twin_model *model, unsigned number, co
         {"neon_dot", &twin_kernel_neon_dot, !model->wide && twin_has_dot()},
         {"neon", &twin_kernel_neon, 1},
 #elif TWIN_HOST_X86
+#if TWIN_HOST_VNNI
+        {"vnni", &twin_kernel_vnni, __builtin_cpu_supports("avx512vnni") != 0},
+#endif
         {"avx2", &twin_kernel_avx2, __builtin_cpu_supports("avx2") != 0},
 #endif
         {"portable", &twin_kernel_portable, 1},

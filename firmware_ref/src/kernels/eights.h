@@ -8,6 +8,8 @@
  *     4 n bytes     struct header; then for each order and output a byte: whether it is there
  *     16 n bytes    for each eight: the activations that are there, zeros up to a multiple of 4
  *
+ * With AVX-512 there are sixteen columns in each: LANES says so, and an eight has twice the bytes.
+ *
  * A kernel file defines, before it includes layers.h, how the activations of an eight lie:
  *
  *     sums          32 bits for each column; set, load, keep, add, subtract
@@ -29,6 +31,10 @@
 #include "host.h"
 #include <string.h>
 
+#ifndef LANES
+#define LANES 8 /* columns in an eight */
+#endif
+
 #define MOST_INPUTS 1024
 #define NO_INPUT    255 /* instead of a place: a shuffle makes it zero */
 
@@ -47,7 +53,7 @@ typedef struct header {
 
 /* Bytes of an eight. */
 static inline size_t size_of_eight(unsigned width) {
-    return 16 * (size_t)twin_align(width, 4);
+    return 2 * LANES * (size_t)twin_align(width, 4);
 }
 
 static inline uint8_t *eight_at(const void *block, unsigned number, unsigned width) {

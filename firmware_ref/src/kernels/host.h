@@ -14,6 +14,14 @@
 #elif defined(__x86_64__)
 #define TWIN_HOST_X86 1
 #endif
+#if defined(TWIN_HOST_EMULATED) /* by a test: functions stand for the instructions of x86-64 */
+#undef TWIN_HOST_ARM
+#undef TWIN_HOST_X86
+#define TWIN_HOST_X86 1
+#endif
+#if TWIN_HOST_X86 && TWIN_BLOCK % 16 == 0
+#define TWIN_HOST_VNNI 1
+#endif
 #endif
 
 #ifdef __cplusplus
@@ -25,6 +33,9 @@ extern const twin_kernel twin_kernel_neon;
 extern const twin_kernel twin_kernel_neon_dot;
 #elif TWIN_HOST_X86
 extern const twin_kernel twin_kernel_avx2;
+#if TWIN_HOST_VNNI
+extern const twin_kernel twin_kernel_vnni;
+#endif
 #endif
 
 /* Kernel `number` of those that this processor has for the model, the fastest first, and its name;

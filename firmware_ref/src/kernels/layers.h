@@ -61,7 +61,7 @@ INLINE uint16_t one_order(const twin_layer *layer, twin_flash weights, const squ
                 EIGHT_TIMES h[r] = activate(&how, sum[r], of.multiplier[r], silu);
                 put(&to, c, h);
             } else {
-                fold_octet(&of, &how, sum, difference + 8 * c, order, silu);
+                fold_octet(&of, &how, sum, difference + LANES * c, order, silu);
             }
         }
         if (out)
@@ -73,13 +73,13 @@ INLINE uint16_t one_order(const twin_layer *layer, twin_flash weights, const squ
 /* First layer of a block; `partial` is {A q + bias, B q + bias} of each output. */
 INLINE void first_layer(const twin_layer *layer, const twin_pairs *pairs, void *out,
                         int32_t *difference, int silu) {
-    unsigned all = (pairs->count + 7u) / 8, c, order;
+    unsigned all = (pairs->count + LANES - 1u) / LANES, c, order;
     const int32_t *partial = (const int32_t *)pairs->partial;
     uint8_t *turned = (uint8_t *)pairs->room;
     header head = {0, {0, 0}, 0};
     head.eights = (uint16_t)all;
     for (c = 0; c < all; c++)
-        turn(turned + c * size_of_eight(layer->inputs), layer->inputs, pairs->anchor + 8 * c);
+        turn(turned + c * size_of_eight(layer->inputs), layer->inputs, pairs->anchor + LANES * c);
     for (order = 0; order < 2; order++)
         head.there[order] = one_order(layer, order ? layer->weights : layer->mirror, 0, partial,
                                       turned, layer->inputs, all, order, out, difference, silu);

@@ -14,7 +14,7 @@
 #define SLOTS 35 /* three that were left over, and four octets */
 
 typedef struct outlet {
-    activations waiting[SLOTS + 1][TWIN_BLOCK / 8]; /* the last is of zeros, to fill up with */
+    activations waiting[SLOTS + 1][TWIN_BLOCK / LANES]; /* the last is of zeros, to fill up with */
     uint8_t list[SLOTS + 3];
     uint8_t *flags, *eights;
     size_t size;
