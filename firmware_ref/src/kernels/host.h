@@ -1,5 +1,6 @@
 /* The kernels of processors that run an operating system, and the choice among them at run time.
- * Compiled with -DTWIN_HOST, a model takes the fastest. */
+ * They are there with -DTWIN_HOST; a program puts the first of twin_host_kernel into model.kernel
+ * when it has opened a pack, before it asks for the size of the scratch. */
 
 #ifndef TWIN_KERNELS_HOST_H
 #define TWIN_KERNELS_HOST_H
