@@ -37,7 +37,8 @@ def run_tests(folder: Path) -> None:
     """Run the tests with a library that counts; counters land in the folder."""
     environment = os.environ | {
         # At -O0 a branch in the object file is a branch in the source.
-        "TWIN_TEST_OPTIONS": f"--coverage -O0 -fprofile-update=atomic -dumpdir {folder}/",
+        "TWIN_TEST_OPTIONS": "--coverage -O0 -DTWIN_COUNTED -fprofile-update=atomic "
+        f"-dumpdir {folder}/",
         "TWIN_TEST_QUERIES": "60",
     }
     tests = [

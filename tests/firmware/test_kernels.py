@@ -177,6 +177,22 @@ def test_this_machine_has_kernels_of_its_own():
     assert HERE, f"no kernel for {platform.machine()}: say so in the docs, and here"
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.int16])
+def test_models_are_offered_what_can_evaluate_them(native, library, packs, dtype):
+    pack = packs.random_pack(np.random.default_rng(38), dtype=dtype)
+    opened = native.Native(library, write_pack(pack))
+    offer = library.twin_host_kernel
+    offer.restype = ctypes.c_void_p
+    name, names = ctypes.c_char_p(), []
+    while kernel := offer(ctypes.byref(opened.model), len(names), ctypes.byref(name)):
+        assert offer(ctypes.byref(opened.model), len(names), None) == kernel
+        names.append(name.value.decode())
+        symbol = ctypes.c_char.in_dll(library, f"twin_kernel_{names[-1]}")
+        assert ctypes.addressof(symbol) == kernel
+    able = [one for one in HERE if dtype in types_of(one)]
+    assert names == [*able, "portable"]
+
+
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("seed", range(6))
 def test_random_packs(open_with, packs, cases, kernel, seed):

@@ -26,8 +26,9 @@ typedef struct some {
 
 /* How many of `left` outputs, with `n` inputs. */
 INLINE uint32_t how_many(uint32_t left, uint32_t n, const squeeze *without) {
-    uint32_t most = without ? (uint32_t)(SPACE / stride_of(n)) & ~7u : ROWS;
-    most = most < ROWS ? most : ROWS;
+    uint32_t most = ROWS, fit = (uint32_t)(SPACE / stride_of(n)) & ~7u;
+    if (without && fit < most)
+        most = fit;
     return left < most ? left : most;
 }
 
