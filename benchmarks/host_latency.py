@@ -14,6 +14,7 @@ drawn as the training points were.
 """
 
 import argparse
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -156,6 +157,7 @@ def main() -> None:
         options.results,
         ("numpy", "ai-edge-litert", "onnxruntime"),
         kernel=device.info["kernel"],
+        load=round(os.getloadavg()[0], 1),
         rounds=options.rounds,
         steps=options.steps,
         one_query_us={name: round(taken, 2) for name, taken in single.items()},
