@@ -1,0 +1,50 @@
+/* Evaluates networks that emlearn has converted, for device.py: networks.h brings them, and
+ * NETWORKS says how many. A line for each query: bits of the mean, and counts. */
+
+#include "board.h"
+#include "networks.h"
+
+static uint32_t bits(float value) {
+    union {
+        float number;
+        uint32_t bits;
+    } either;
+    either.number = value;
+    return either.bits;
+}
+
+static void say(const char *word, uint32_t number) {
+    char text[10];
+    unsigned i;
+    for (i = 0; i < 8; i++)
+        text[i] = "0123456789abcdef"[(number >> (28 - 4 * i)) & 15u];
+    text[8] = '\n';
+    text[9] = 0;
+    board_write(word);
+    board_write(text);
+}
+
+static float predict(const float *x) {
+    float sum = x[0];
+#if NETWORKS
+    unsigned i;
+    sum = 0;
+    for (i = 0; i < NETWORKS; i++)
+        sum += networks[i](x, FEATURES);
+    sum /= NETWORKS;
+#endif
+    return sum;
+}
+
+int main(void) {
+    unsigned i;
+    board_start_counter();
+    for (i = 0; i < QUERIES; i++) {
+        uint32_t count = board_counter();
+        float mean = predict(queries[i]);
+        count = board_counter() - count;
+        say("mean ", bits(mean));
+        say("counts ", count);
+    }
+    board_exit(0);
+}
