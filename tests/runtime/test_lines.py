@@ -188,6 +188,42 @@ def test_a_line_is_answered_before_the_next_one_comes(device):
         os.close(one)
 
 
+def test_a_flood_is_answered_in_order(device):
+    compiled = load(device.info["file"], "native")
+    x = np.random.default_rng(2).uniform(-1, 1, (4000, 3)) * [1, 5, 80]
+    rows = [",".join(map(repr, row)) for row in x.tolist()]
+    rows[1234] = rows[3999] = "oops"
+    mean, spread = device.predict(x, return_std=True)
+    expected = [f"{a:.7g},{b:.7g}," for a, b in zip(mean, spread, strict=True)]
+    expected[1234] = expected[3999] = "error: 1 values, expected 3"
+    text = "\n".join(rows).encode()
+    assert (
+        served(compiled, *(text[i : i + 50_000] for i in range(0, len(text), 50_000))) == expected
+    )
+
+
+def test_a_line_is_not_kept_back_by_one_without_an_end(device):
+    read, write = os.pipe()
+    answers, in_time = [], []
+
+    def feed():
+        os.write(write, b"0.5,6,-20\n")
+        for _ in range(500):
+            os.write(write, b"1" * (1 << 16))
+            if answers:
+                in_time.append(True)
+                break
+        os.close(write)
+
+    feeder = threading.Thread(target=feed)
+    feeder.start()
+    serve(device, read, answers.append)
+    feeder.join()
+    os.close(read)
+    assert in_time
+    assert answers[0] == expected(device, [0.5, 6.0, -20.0]) + ",\n"
+
+
 def test_a_line_without_an_end_takes_no_memory_without_an_end(device):
     good = expected(device, [0.5, 6.0, -20.0]) + ","
     block = b"1" * (1 << 16)

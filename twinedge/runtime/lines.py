@@ -8,9 +8,11 @@ runtime does it, but none ever waits for another.
 
 import json
 import os
+import select
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import compress
+from itertools import chain, compress
 from math import isfinite, isnan
 
 import numpy as np
@@ -54,13 +56,21 @@ class Answers:
 
     def to(self, lines: Sequence[str]) -> Iterator[str]:
         """Answer lines, none of which holds a line break."""
+        return self.begin(lines)()
+
+    def begin(self, lines: Sequence[str]) -> Callable[[], Iterator[str]]:
+        """Read lines and have them evaluated; what is returned waits for that and answers."""
+        head = []
         if self._first and lines:
             self._first = False
             if self._is_header(_clean(lines[0])):
-                yield f"{_quoted(self._device.target_name)},spread,outside"
+                head = [f"{_quoted(self._device.target_name)},spread,outside"]
                 lines = lines[1:]
         x = self._table(lines)
-        yield from self._one_by_one(lines) if x is None else map(_in_csv, *self._results(x))
+        if x is None:
+            return self._one_by_one(head, lines)
+        results = self._results(x)
+        return lambda: chain(head, map(_in_csv, *results()))
 
     def _table(self, lines: Sequence[str]) -> Array | None:
         """Read lines all at once; None where one of them has to be looked at by itself."""
@@ -75,7 +85,7 @@ class Answers:
             x = x.take(self._order, axis=1)
         return None if np.isnan(x).any() else x
 
-    def _one_by_one(self, lines: Sequence[str]) -> Iterator[str]:
+    def _one_by_one(self, head: list[str], lines: Sequence[str]) -> Callable[[], Iterator[str]]:
         read: list[tuple[list[float] | None, bool, str]] = []
         for line in map(_clean, lines):
             as_json = line.lstrip()[:1] in ("{", "[")
@@ -84,23 +94,34 @@ class Answers:
             except _FaultError as fault:
                 read.append((None, as_json, str(fault)))
         good = [values for values, _, _ in read if values is not None]
-        results = zip(*self._results(np.array(good).reshape(-1, len(self._names))), strict=True)
-        for values, as_json, words in read:
-            if values is None:
-                yield json.dumps({"error": words}) if as_json else f"error: {words}"
-            else:
-                yield (_in_json if as_json else _in_csv)(*next(results))
+        results = self._results(np.array(good).reshape(-1, len(self._names)))
 
-    def _results(self, x: Array) -> tuple[list[float], list[float], list[list[str]]]:
-        """Predictions, spreads, and names of features outside."""
+        def answer() -> Iterator[str]:
+            yield from head
+            found = zip(*results(), strict=True)
+            for values, as_json, words in read:
+                if values is None:
+                    yield json.dumps({"error": words}) if as_json else f"error: {words}"
+                else:
+                    yield (_in_json if as_json else _in_csv)(*next(found))
+
+        return answer
+
+    def _results(self, x: Array) -> Callable[[], tuple[list[float], list[float], list[list[str]]]]:
+        """Begin to evaluate; later: predictions, spreads, and names of features outside."""
         if not len(x):
-            return [], [], []
-        mean, spread = self._predict(x)
+            return lambda: ([], [], [])
+        predicted = self._predict(x)
         outside = self._device.outside(x)
         names: list[list[str]] = [[]] * len(x)
         for row in np.flatnonzero(outside.any(axis=1)):
             names[row] = list(compress(self._names, outside[row]))
-        return mean.tolist(), spread.tolist(), names
+
+        def results() -> tuple[list[float], list[float], list[list[str]]]:
+            mean, spread = predicted()
+            return mean.tolist(), spread.tolist(), names
+
+        return results
 
     def _is_header(self, line: str) -> bool:
         """Whether the line names the features; further columns are ignored."""
@@ -170,11 +191,15 @@ def serve(
         How many nearest anchors, if not as many as the file says.
     """
     answers = Answers(device, neighbors)
+    begun: deque[Callable[[], Iterator[str]]] = deque()
 
-    def answer(block: bytes) -> None:
+    def begin(block: bytes) -> None:
         # What is no text will not be a number either.
-        lines = block.decode("utf-8", "replace").split("\n")
-        write("".join(f"{one}\n" for one in answers.to(lines)))
+        begun.append(answers.begin(block.decode("utf-8", "replace").split("\n")))
+
+    def finish(left: int) -> None:
+        while len(begun) > left:
+            write("".join(f"{one}\n" for one in begun.popleft()()))
 
     rest = b""
     too_long = False
@@ -185,29 +210,42 @@ def serve(
         if len(rest) > LONGEST:
             rest, too_long = b"", True
         if end:
-            answer(block)
+            begin(block)
+        # Where more is there already, it is read while these lines are evaluated.
+        finish(1 if end and _is_ready(source) else 0)
     if rest or too_long:
-        answer(b"\xff" if too_long else rest)
+        begin(b"\xff" if too_long else rest)
+    finish(0)
 
 
-def _predictor(device: Device, neighbors: int | None) -> Callable[[Array], Array]:
-    """Return what gives mean and spread of queries, ``(2, n)``."""
+def _is_ready(source: int) -> bool:
+    """Whether there is something to read, or an end, without waiting for it."""
+    return os.name == "posix" and bool(select.select([source], [], [], 0)[0])
+
+
+def _predictor(device: Device, neighbors: int | None) -> Callable[[Array], Callable[[], Array]]:
+    """Return what begins to evaluate queries, and later gives mean and spread, ``(2, n)``."""
 
     def predict(x: Array) -> Array:
         return np.stack(device.predict(x, return_std=True, neighbors=neighbors))
 
+    def at_once(x: Array) -> Callable[[], Array]:
+        predicted = predict(x)
+        return lambda: predicted
+
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     if not isinstance(device, NativeDevice) or not cores or cores < 2:
-        return predict  # others take all cores themselves, or must not be asked twice at a time
+        return at_once  # others take all cores themselves, or must not be asked twice at a time
     pool = ThreadPoolExecutor(cores)
 
-    def predict_in_parts(x: Array) -> Array:
+    def in_parts(x: Array) -> Callable[[], Array]:
         if len(x) < _PART * 2:
-            return predict(x)
+            return at_once(x)
         parts = np.array_split(x, min(cores, len(x) // _PART))
-        return np.concatenate(list(pool.map(predict, parts)), axis=1)
+        futures = [pool.submit(predict, part) for part in parts]
+        return lambda: np.concatenate([future.result() for future in futures], axis=1)
 
-    return predict_in_parts
+    return in_parts
 
 
 def _in_csv(mean: float, spread: float, outside: list[str]) -> str:
