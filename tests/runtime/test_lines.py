@@ -202,7 +202,8 @@ def test_a_flood_is_answered_in_order(device):
     )
 
 
-def test_a_line_is_not_kept_back_by_one_without_an_end(device):
+def test_a_line_is_not_kept_back_by_one_without_an_end(device, monkeypatch):
+    monkeypatch.setattr("twinedge.runtime.lines._is_ready", lambda source: True)
     read, write = os.pipe()
     answers, in_time = [], []
 
