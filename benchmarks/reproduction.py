@@ -26,7 +26,7 @@ from twinedge.reproduce.tables import Question
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "reproduction"
 PAGE = HERE.parent / "docs" / "reproduction.md"
-EXPERIMENTS = ("ann_ensemble", "tnnr_ensemble", "twin_rf", "check", "memory")
+EXPERIMENTS = ("ann_ensemble", "tnnr_ensemble", "twin_rf", "check")
 SETUP = Setup(members=2)
 SPLITS = 5
 
@@ -66,7 +66,9 @@ def fill(page: str, name: str, text: str) -> str:
 def record(answers: dict[str, Answer], results: Path) -> list[str]:
     """Write cells, tables and figures, and what the page shows of them; returns the findings."""
     machine = describe("tensorflow", "scikit-learn", "numpy")
-    cells: dict[str, dict] = {}
+    cells = {
+        key: {"cell": json.loads(key), "result": result} for key, result in kept(results).items()
+    }
     said = []
     page = PAGE.read_text()
     for name, answer in answers.items():
@@ -83,7 +85,7 @@ def record(answers: dict[str, Answer], results: Path) -> list[str]:
             title = answer.asked.experiment.title
             text += f"\n![{title}]({figure.parent.name}/{figure.name})\n"
         page = fill(page, name, text)
-    lines = ",\n".join(json.dumps(cell) for cell in cells.values())
+    lines = ",\n".join(json.dumps(cells[key], sort_keys=True) for key in sorted(cells))
     head = json.dumps({"machine": machine})[:-1]
     write_whole(results / "cells.json", f'{head}, "cells": [\n{lines}\n]}}\n')
     write_whole(PAGE, page)

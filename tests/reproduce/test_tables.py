@@ -60,7 +60,7 @@ def test_the_answer_says_all_of_it(forests):
     assert len(record["cells"]) == 16
     page = answer.markdown()
     assert "| tf | 3 ± 0.58 | 1.5 ± 0.29 | +50.0 % | 0.1402 ± 0.0044 | 0.0874 ± 0.0023 |" in page
-    assert "grid: small" in page
+    assert "Grid: small" in page
     assert "- Twinned forest better than forest on 1 of 2 sets; in the paper on 1." in page
 
 

@@ -81,7 +81,7 @@ class Answer:
 
     def markdown(self) -> str:
         """Tables, remarks and findings as text for a page."""
-        parts = ["; ".join(self.asked.experiment.remarks) + "."]
+        parts = [_sentence("; ".join(self.asked.experiment.remarks)) + "."]
         for sheet in self.sheets:
             rule = ["---", *["---:"] * (len(sheet.header) - 1)]
             lines = [sheet.header, rule, *sheet.rows]
@@ -112,4 +112,4 @@ def _row(row: Any) -> dict[str, Any]:
 
 
 def _sentence(text: str) -> str:
-    return text[0].upper() + text[1:]
+    return text[:1].upper() + text[1:]

@@ -145,7 +145,17 @@ def findings(asked: Question, results: Results) -> list[str]:
 def comparison_sheet(pair: Comparison, rows: list[Row]) -> Sheet:
     """Lay a comparison out beside the paper's numbers."""
     base, other = pair.base.title, pair.other.title
-    header: tuple[str, ...] = ("set", base, other, "gain", "paper", "paper", "gain", "better", "by")
+    header: tuple[str, ...] = (
+        "set",
+        base,
+        other,
+        "gain",
+        "paper",
+        "paper",
+        "paper gain",
+        "better",
+        "by",
+    )
     if not any(row.paper_gain is not None for row in rows):
         header = (*header[:4], *header[7:])
     shown = []
