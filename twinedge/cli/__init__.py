@@ -49,7 +49,7 @@ app.add_typer(firmware.app, name="firmware")
 
 # Typer's errors, whichever copy of click this version of it brings.
 _ClickException = typer.BadParameter.__mro__[2]
-_TRAINING_NEEDS = ("tensorflow", "keras", "sklearn")
+_TRAINING_NEEDS = ("tensorflow", "keras", "sklearn", "joblib")
 
 
 def _print_version(wanted: bool) -> None:
