@@ -14,6 +14,7 @@ within 1e-5, the twin's bit for bit with the reference.
 """
 
 import argparse
+import os
 import subprocess
 import warnings
 from pathlib import Path
@@ -62,8 +63,8 @@ def header(networks: list[Any], x: np.ndarray) -> str:
 
     parts = [f"#define NETWORKS {len(networks)}", f"#define FEATURES {FEATURES}"]
     names = [f"net{number}" for number in range(len(networks))]
-    # emlearn compiles what it converts for this machine: once is enough, the others differ in
-    # their weights alone.
+    # emlearn compiles what it converts for this machine, in the folder it is called from. Once is
+    # enough: the others differ in their weights alone.
     made = networks and emlearn.convert(networks[0], method="loadable", return_type="regressor")
     for name, network in zip(names, networks, strict=True):
         made.weights, made.biases = network.coefs_, network.intercepts_
@@ -153,28 +154,18 @@ def twin(board: Board, x: np.ndarray, steps: int) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    """Build all three, print a table and one line of JSON last."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--networks", type=int, default=32, help="in the ensemble (default 32)")
-    parser.add_argument("--steps", type=int, default=300, help="to train the twin (default 300)")
-    parser.add_argument("--results", type=Path, default=RESULTS)
-    options = parser.parse_args()
-
-    board = board_named(BOARD)
-    board.check_tools()
+def compare(board: Board, count: int, steps: int, results: Path) -> None:
+    """Build all three; print a table and one line of JSON last."""
     x, _ = points(QUERIES, seed=1)
-    networks = train_networks(options.networks)
+    networks = train_networks(count)
     single = min(
         (ensemble(board, networks[:1], x, level) for level in LEVELS),
         key=lambda row: row["instructions_per_query"],
     )
     found = {
         "emlearn, one network": single,
-        f"emlearn, {options.networks} networks": ensemble(board, networks, x, single["level"]),
-        f"twin, {ANCHORS} anchors": twin(board, x, options.steps),
+        f"emlearn, {count} networks": ensemble(board, networks, x, single["level"]),
+        f"twin, {ANCHORS} anchors": twin(board, x, steps),
     }
     print(f"{board.title}, {board.core}: 8 features, 128-128 relu, one query")
     print(f"{'':24}{'instructions':>14}{'flash bytes':>14}{'RAM bytes':>12}")
@@ -184,7 +175,7 @@ def main() -> None:
     one, many, ours = found.values()
     columns = ("instructions_per_query", "flash_bytes", "ram_bytes")
     publish(
-        options.results,
+        results,
         ("emlearn", "scikit-learn"),
         board=board.name,
         core=board.core,
@@ -194,6 +185,24 @@ def main() -> None:
         twin=ours,
         ensemble_to_twin={name: round(many[name] / ours[name], 2) for name in columns},
     )
+
+
+def main() -> None:
+    """Read the options."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--networks", type=int, default=32, help="in the ensemble (default 32)")
+    parser.add_argument("--steps", type=int, default=300, help="to train the twin (default 300)")
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    options = parser.parse_args()
+
+    results = options.results.resolve()
+    board = board_named(BOARD)
+    board.check_tools()
+    with TemporaryDirectory() as folder:
+        os.chdir(folder)
+        compare(board, options.networks, options.steps, results)
 
 
 if __name__ == "__main__":
