@@ -110,7 +110,7 @@ def test_the_example_of_the_paper(move):
     assert "19,105 parameters in 21,072 bytes" in shown["sentence"]
     assert "569,376 in 615,072 bytes, 29.2 times as much" in shown["sentence"]
     assert shown["board"].startswith("fits (flash 25,192 of 32,256 bytes, RAM 1,379 of 2,048")
-    assert "125-250 ms for a query (estimated)" in shown["board"]
+    assert "an estimated 125-250 ms for a query" in shown["board"]
 
 
 def test_figures_follow_the_sliders(move):

@@ -131,10 +131,10 @@ def boards(found: Findings) -> Section:
             ),
         ),
         (
-            "Flash is runtime and pack, RAM is static memory, scratch, one query and stack, both "
-            "from measured images"
+            "Flash is runtime, pack and the least program around them, RAM is static memory, "
+            "scratch, one query and stack, both from measured images"
             + (f" ({', '.join(measured)})" if measured else "")
-            + ". A board has what its data sheet says less what a boot loader keeps. Times are "
+            + "; a core that has the instructions of another is judged as that one. A board has what its data sheet says less what a boot loader keeps. Times are "
             "estimates: measured instructions times a range of cycles per instruction. Ordinary "
             "networks are how many of the same shape the flash would hold.",
         ),
@@ -143,7 +143,7 @@ def boards(found: Findings) -> Section:
 
 def _stand_in(board: dict[str, Any]) -> str:
     on = board["measured_on"]
-    return "" if on in (board["core"], None) else f", measured on {on}"
+    return "" if on in (board["core"], None) else f" as {on}"
 
 
 def pack(found: Findings) -> Section:

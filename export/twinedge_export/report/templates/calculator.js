@@ -159,7 +159,7 @@
           ? `program and pack ${counted(board.flash_bytes)} bytes`
           : `flash ${of(board.flash_bytes, board.free_flash_bytes)}`;
       const time = board.milliseconds_estimated
-        ? `, ${range(board.milliseconds_estimated)} ms for a query (estimated)`
+        ? `, an estimated ${range(board.milliseconds_estimated)} ms for a query`
         : "";
       const ram = `RAM ${of(board.ram_bytes, board.free_ram_bytes)}`;
       verdict.push(element("span", ` (${flash}, ${ram}${time}).`));

@@ -52,12 +52,20 @@ const Chart = (() => {
       const d = points.map(([x, y], i) => `${i ? "L" : "M"}${px(x)} ${py(y)}`).join("");
       put(svg, "path", { class: `line ${name}`, d });
     }
+    // Half-way between the lines at x, or above both where there is no room.
+    function between(x) {
+      const distance = (point) => Math.abs(Math.log(point[0] / x));
+      const near = lines.map(({ points }) =>
+        py(points.reduce((one, other) => (distance(other) < distance(one) ? other : one))[1]));
+      const [upper, lower] = [Math.min(...near), Math.max(...near)];
+      return (lower - upper > 30 ? upper + lower : TOP + upper) / 2 + 4;
+    }
     for (const { name, label, x, y } of marks) {
       const d = x ? `M${px(x)} ${TOP}V${BOTTOM}` : `M${LEFT} ${py(y)}H${RIGHT}`;
       put(svg, "path", { class: `mark ${name}`, d });
       if (x) {
         const end = px(x) > (LEFT + RIGHT) / 2;
-        const at = { x: px(x) + (end ? -4 : 4), y: BOTTOM - 6, "text-anchor": end ? "end" : "start" };
+        const at = { x: px(x) + (end ? -4 : 4), y: between(x), "text-anchor": end ? "end" : "start" };
         put(svg, "text", at, label);
       } else put(svg, "text", { class: name, x: RIGHT, y: py(y) - 4, "text-anchor": "end" }, label);
     }
