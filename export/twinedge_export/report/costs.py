@@ -134,7 +134,8 @@ def boards(found: Findings) -> Section:
             "Flash is runtime, pack and the least program around them, RAM is static memory, "
             "scratch, one query and stack, both from measured images"
             + (f" ({', '.join(measured)})" if measured else "")
-            + "; a core that has the instructions of another is judged as that one. A board has what its data sheet says less what a boot loader keeps. Times are "
+            + "; a core that has the instructions of another is judged as that one. A board has "
+            "what its data sheet says less what a boot loader keeps. Times are "
             "estimates: measured instructions times a range of cycles per instruction. Ordinary "
             "networks are how many of the same shape the flash would hold.",
         ),
