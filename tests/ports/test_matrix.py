@@ -22,7 +22,7 @@ PACKS = {
     "four-twins-of-neighbours": ((6, (10, 8), "silu", np.int8), [5, 1, 9, 3], 2),
     "int16": ((6, (20, 12), "relu", np.int16), [5], 0),
 }
-QUERIES, QUERIES_ON_AVR = 100, 8
+QUERIES, QUERIES_ON_AVR = 100, 16
 
 
 def check(pack, cases, shop, count):
