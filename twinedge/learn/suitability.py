@@ -34,9 +34,9 @@ _SETTING = {"learning_rate": 0.01, "weight_decay": 0.1}
 _MEMBERS = 2
 _ANCHORS = 256  # as good as all, and sooner
 _RIVALS = ("nearest", "networks", "forest")
-# On the paper's sets the two kinds lie well apart in each of these. Where twins fail, neighbours
-# are 0 to 5 % off the twin, a forest is 4 to 6 % better and all pairs gain 3 to 5 % over one
-# partner a point; elsewhere 38 % and more, 4 to 10 % worse and more, 13 % and more.
+# Signs against a twin: neighbours come this near to its error, a forest is below it, all pairs gain
+# no more than this over one partner a point. `twinedge reproduce check` shows where the paper's
+# sets lie; those that twins do not suit have all three.
 _NEAR = 1.15
 _BEATEN = 1.0
 _RISE = 0.07
