@@ -11,7 +11,7 @@ from twinedge.budget import Model, read_firmware, twin_bytes
 from twinedge.budget.firmware import read_rows
 from twinedge.pack import read_pack, write_pack
 from twinedge.runtime.reference import evaluate
-from twinedge_export.boards import Workshop, all_boards, board_named, try_pack
+from twinedge_export.boards import all_boards, board_named, try_pack
 from twinedge_export.boards.build import left_out
 from twinedge_export.boards.measure import measure_board
 from twinedge_export.boards.queries import own_points
@@ -91,9 +91,9 @@ FEW |= {("uno", "flagship-of-24"), ("riscv32-virt", "three-layers-i16"), ("uno",
         for name in RECIPES
     ],
 )
-def test_flash_and_ram_are_predicted(golden, board, name, tmp_path):
+def test_flash_and_ram_are_predicted(golden, workshop, board, name):
     content = golden.build(golden.Recipe(name, *RECIPES[name]))
-    pack, board = read_pack(content), board_named(board)
+    pack = read_pack(content)
     model = Model(
         pack.features,
         pack.hidden,
@@ -102,23 +102,23 @@ def test_flash_and_ram_are_predicted(golden, board, name, tmp_path):
         pack.activation,
         f"int{pack.weight_bits}",
     )
-    workshop = Workshop(board, tmp_path, left_out(pack))
-    trial = try_pack(workshop, content, own_points(pack, 1), count=False)
+    shop = workshop(board, left_out(pack))
+    trial = try_pack(shop, content, own_points(pack, 1), count=False)
     assert not len(trial.mismatches)
-    build = read_firmware()[board.core].build(model)
+    build = read_firmware()[shop.board.core].build(model)
     assert model not in [one.model for one in build.references]
     assert trial.image.pack_bytes == twin_bytes(model)
     predicted = build.flash_bytes + twin_bytes(model)
-    assert predicted == pytest.approx(flash_of(workshop, trial), rel=0.01)
+    assert predicted == pytest.approx(flash_of(shop, trial), rel=0.01)
     assert build.scratch.bytes(model) == trial.answers.scratch
     assert abs(build.ram_bytes(model) - trial.ram_bytes) <= 64
 
 
-def flash_of(workshop, trial):
+def flash_of(shop, trial):
     """Flash of the whole image but for the query in it; on Linux of runtime and pack alone."""
-    if workshop.board.hosted:
+    if shop.board.hosted:
         return trial.image.sizes.flash + trial.image.pack_bytes
-    return workshop.flash_bytes(trial.image) - 4 - 4 * trial.features
+    return shop.flash_bytes(trial.image) - 4 - 4 * trial.features
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "-".join(map(str, kind)))
