@@ -31,6 +31,7 @@ EXPERIMENTS = {
     "ann_ensemble": Setup(members=2),
     "tnnr_ensemble": Setup(members=2),
     "twin_rf": Setup(),
+    "check": Setup(),
 }
 SPLITS = 5
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from twinedge.reproduce.experiments.check import SHOULD_WARN
 from twinedge.reproduce.tables import compare
 
 ROOT = Path(__file__).parents[2]
@@ -63,3 +64,16 @@ def test_all_anchors_are_better_than_one_everywhere(answers):
 @pytest.mark.parametrize("dataset", ["tf", "wsb"])
 def test_twinned_forests_are_far_ahead_where_the_paper_has_them_so(answers, dataset):
     assert gains(answers, "twin_rf", "forest", "twinned forest")[dataset] > 0.2
+
+
+def test_check_warns_on_two_sets_and_no_other(answers):
+    answer = answers["check"]
+    warned = {
+        dataset: {
+            bool(answer.results[cell]["warns"])
+            for cell in answer.asked.cells()
+            if cell.dataset == dataset
+        }
+        for dataset in answer.asked.datasets
+    }
+    assert warned == {dataset: {dataset in SHOULD_WARN} for dataset in warned}
