@@ -82,6 +82,8 @@ BAD = [
     ("twin_rf --jobs 0", ["'--jobs'", "at least 1"]),
     ("twin_rf --effort lazy", ["'--effort'", "quick, normal or thorough"]),
     ("twin_rf --trainer me", ["'--trainer'", "twinedge or published"]),
+    ("ann_ensemble --steps 0", ["'--steps'", "at least 1", "or 'auto'"]),
+    ("ann_ensemble --steps 9 --trainer published", ["--steps", "by its own rule"]),
     ("twin_rf --protocol mine", ["'--protocol'", "published or text"]),
     ("twin_rf --cluster tcp://127.0.0.1:9 --jobs 2", ["--jobs", "--cluster"]),
 ]

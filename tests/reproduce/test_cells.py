@@ -6,7 +6,13 @@ from twinedge.reproduce.cells import METHODS, Method
 from twinedge.reproduce.experiments import NAMES, experiment
 
 BASE = {"members": 4, "effort": "quick", "trainer": "twinedge", "protocol": "published"}
-OTHER = {"members": 8, "effort": "normal", "trainer": "published", "protocol": "text"}
+OTHER = {
+    "members": 8,
+    "effort": "normal",
+    "trainer": "published",
+    "protocol": "text",
+    "steps": 2000,
+}
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -55,6 +55,10 @@ def reproduce(
             "thorough",
         ),
     ] = "quick",
+    steps: Annotated[
+        Any,
+        value("Steps of each last training; auto goes by --effort.", "auto|N", whole(1, "auto")),
+    ] = "auto",
     trainer: Annotated[
         str,
         choice("Who trains networks: we, or the paper's recipe (hours).", "twinedge", "published"),
@@ -88,11 +92,13 @@ def reproduce(
         raise InputError(f"--splits {splits}: the paper has {SPLITS}")
     if cluster is not None and jobs is not None:
         raise InputError("--jobs is for this machine: the workers of a --cluster are its own")
+    if trainer == "published" and steps != "auto":
+        raise InputError("--steps is for our trainer: the published one stops by its own rule")
     from twinedge.reproduce.answering import answer_all
     from twinedge.reproduce.cells import Setup
 
     names = EXPERIMENTS if table == "all" else (table,)
-    setup = Setup(members, effort, trainer, protocol)
+    setup = Setup(members, effort, trainer, protocol, steps)
     answers, damaged = answer_all(
         names, list(datasets), splits, setup, output, jobs=jobs, cluster=cluster, quiet=quiet
     )

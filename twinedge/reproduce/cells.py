@@ -26,12 +26,15 @@ class Setup:
         Who trains the networks: we, or the recipe of the paper's code.
     protocol : {"published", "text"}
         Which to follow where the paper's code and its text differ.
+    steps : "auto" or int
+        Length of our trainer's last training; "auto" goes by the effort.
     """
 
     members: int = 4
     effort: str = "quick"
     trainer: str = "twinedge"
     protocol: str = "published"
+    steps: int | str = "auto"
 
 
 class Method(NamedTuple):
@@ -47,7 +50,7 @@ class Method(NamedTuple):
     light: bool = False
 
 
-_NETWORKS = ("effort", "trainer", "protocol")
+_NETWORKS = ("effort", "trainer", "protocol", "steps")
 _FORESTS = ("effort", "protocol")
 
 METHODS = {
@@ -98,7 +101,7 @@ class Cell:
             "version": method.version,
             "dataset": self.dataset,
             "split": self.split,
-            **{name: chosen[name] for name in method.decided_by},
+            **{name: chosen[name] for name in method.decided_by if chosen[name] != "auto"},
         }
         return key if self.number is None else {**key, "number": self.number}
 

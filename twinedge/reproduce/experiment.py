@@ -150,4 +150,5 @@ def trainer_remark(setup: Setup) -> str:
     """Say who trained the networks."""
     if setup.trainer == "published":
         return "trainer: as published (Keras, Adadelta)"
-    return f"trainer: twinedge {setup.effort}"
+    length = "" if setup.steps == "auto" else f", {setup.steps:,} steps"
+    return f"trainer: twinedge {setup.effort}{length}"

@@ -24,7 +24,7 @@ def networks(cell: Cell) -> dict[str, Any]:
     if cell.setup.trainer == "published":
         members = [published_network(train, validation, seed) for seed in _seeds(cell)]
     else:
-        base = AnnRegressor(effort=cell.setup.effort)
+        base = AnnRegressor(effort=cell.setup.effort, steps=cell.setup.steps)
         members = _ensemble(base, cell, train, validation).members_
     trained = time.perf_counter()
     each = np.stack([member.predict(test[0]) for member in members])
@@ -111,7 +111,7 @@ def _trained_twins(
         seeds = _seeds(cell)[:members]
         model.members_ = [published_twin(train, validation, seed, **pairs) for seed in seeds]
         return model
-    base = TwinRegressor(effort=cell.setup.effort, **pairs)
+    base = TwinRegressor(effort=cell.setup.effort, steps=cell.setup.steps, **pairs)
     return _ensemble(base, cell, train, validation, members)
 
 

@@ -43,7 +43,7 @@ def published_twin(
     # A fifth of all rows is for testing, and counts in the length of an epoch.
     steps = math.ceil(5 * (len(y) + round(len(y) * 2 / 7)) / 16)
     batches = _random_pairs(x, y, partners, steps, seed)
-    network = _train(
+    network, trained = _train(
         Architecture(2 * x.shape[1], HIDDEN, "relu"),
         _loop_pairs(*held, seed),
         seed,
@@ -56,7 +56,7 @@ def published_twin(
     model.architecture_ = Architecture(2 * x.shape[1], HIDDEN, "relu")
     model.weights_, model.scaling_, model.activation_ = network[None], scaling, "relu"
     model.anchor_X_, model.anchor_y_ = train
-    model.n_features_in_ = x.shape[1]
+    model.n_features_in_, model.steps_ = x.shape[1], trained * steps
     return model
 
 
@@ -66,7 +66,7 @@ def published_network(
     """Train an ordinary network."""
     scaling = _scaling(train[0])
     shape = Architecture(train[0].shape[1], HIDDEN, "relu")
-    network = _train(
+    network, _ = _train(
         shape,
         (scaling.features(validation[0]), scaling.target(validation[1])),
         seed,
@@ -85,15 +85,15 @@ def _scaling(X: FloatArray) -> Scaling:
     return Scaling(mean, np.where(largest > 0, largest, 1.0), 0.0, 1.0)
 
 
-def _train(shape: Architecture, held: Points, seed: int, **fitting: Any) -> FloatArray:
-    """Weights ``(size,)`` of a network trained until the rule of the paper's code stops it."""
+def _train(shape: Architecture, held: Points, seed: int, **fitting: Any) -> tuple[FloatArray, int]:
+    """Train until the rule of the paper's code says stop; returns weights ``(size,)``, epochs."""
     keras = tf.keras
     keras.utils.set_random_seed(seed)
     layers = [keras.layers.Dense(width, activation=shape.activation) for width in shape.hidden]
     model = keras.Sequential([keras.Input((shape.inputs,)), *layers, keras.layers.Dense(1)])
     # XLA is slower for networks of this size.
     model.compile(keras.optimizers.Adadelta(learning_rate=1.0), "mse", jit_compile=False)
-    model.fit(
+    history = model.fit(
         **fitting,
         validation_data=held,
         validation_batch_size=len(held[1]),
@@ -106,7 +106,7 @@ def _train(shape: Architecture, held: Points, seed: int, **fitting: Any) -> Floa
     network = np.empty(shape.size, np.float32)
     for (kernel, bias), layer in zip(shape.parts(network), model.layers, strict=True):
         kernel[...], bias[...] = layer.get_weights()
-    return network
+    return network, len(history.epoch)
 
 
 def _random_pairs(
