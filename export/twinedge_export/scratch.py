@@ -1,5 +1,6 @@
 """How much scratch a pack takes, for a C program that has to say so before it is compiled."""
 
+from twinedge.budget.firmware import LINES
 from twinedge.pack import Pack
 
 # What kernels ask for at most (src/twin_kernel.h), in bytes: any for each anchor of a block,
@@ -9,7 +10,7 @@ _MORE_ALIGN, _MORE_STORED = 24, 8
 
 
 def scratch_expression(pack: Pack) -> str:
-    """Return a C expression in ``TWIN_BLOCK`` and ``TWIN_PARTIAL``: bytes that are enough.
+    """Return a C expression in macros of ``twin_config.h``: bytes that are enough.
 
     It follows ``twin_scratch_size``, with the most that any kernel asks for, and is a multiple of
     4. Without neighbours in the pack it counts on ``TWIN_NEIGHBOURS`` being 0.
@@ -22,9 +23,10 @@ def scratch_expression(pack: Pack) -> str:
     anchor = _STORED * stored + _FEATURES * features
     partial = 8 * pack.hidden[0]
     more = _MORE_STORED * stored + _MORE_ALIGN * sections
+    lines = f" + {LINES}u * TWIN_CORTEX_M" if pack.activation == "silu" else ""
     return (
         f"({fixed}u + {anchor}u * TWIN_BLOCK + {partial}u * TWIN_PARTIAL + "
-        f"{more}u * (TWIN_BLOCK > 1))"
+        f"{more}u * (TWIN_BLOCK > 1){lines})"
     )
 
 

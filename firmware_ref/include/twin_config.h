@@ -71,4 +71,12 @@
 #endif
 #endif
 
+/* Not a knob: 1 where there is a kernel for a Cortex-M. For silu it takes 1 KB more of scratch. */
+#if defined(__GNUC__) && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M' &&               \
+    !defined(__ARM_BIG_ENDIAN) && TWIN_BLOCK >= 2 && TWIN_PARTIAL
+#define TWIN_CORTEX_M 1
+#else
+#define TWIN_CORTEX_M 0
+#endif
+
 #endif

@@ -7,9 +7,9 @@ enum { MOST_SHIFT = 30, LEAST_FRACTION = 5, MOST_FRACTION = 15, CURVE_LENGTH = 1
 /* Faults of a record are collected, as its padding counts before its values, and those before what
  * could overflow, wherever in the record they are. */
 typedef struct twin_faults {
-    int padding;
-    int value;
-    int overflow;
+    uint32_t padding; /* what should be zero */
+    unsigned value;
+    unsigned overflow;
 } twin_faults;
 
 static twin_status twin_verdict(const twin_faults *faults) {
@@ -61,7 +61,7 @@ static twin_status twin_check_head(const twin_model *model, twin_flash head) {
     return TWIN_OK;
 }
 
-static void twin_check_layer(const twin_layer *layer, unsigned kernels, twin_faults *faults) {
+TWIN_APART void twin_check_layer(const twin_layer *layer, unsigned kernels, twin_faults *faults) {
     twin_size used = (twin_size)layer->inputs << layer->wide;
     unsigned o;
     for (o = 0; o < layer->outputs; o++) {
@@ -70,13 +70,13 @@ static void twin_check_layer(const twin_layer *layer, unsigned kernels, twin_fau
         for (k = 0; k < kernels; k++) {
             twin_flash row = (k ? layer->mirror : layer->weights) + (twin_size)o * layer->row;
             sum += twin_sum(row, row + used, layer->wide);
-            faults->padding |= twin_sum(row + used, row + layer->row, 0) != 0;
+            faults->padding |= twin_sum(row + used, row + layer->row, 0);
         }
-        faults->value |= twin_i16(layer->multiplier + 2 * o) < 0;
+        faults->value |= twin_u16(layer->multiplier + 2 * o) & 0x8000u;
         /* 32767 * sum + bias, in 32 bits: beyond 65538 the product alone is too large. */
         faults->overflow |= sum > 65538 || (sum << 15) - sum + bias > 0x7FFFFFFFu;
     }
-    faults->padding |= twin_sum(layer->multiplier + 2 * o, layer->fold, 0) != 0;
+    faults->padding |= twin_sum(layer->multiplier + 2 * o, layer->fold, 0);
 }
 
 static twin_status twin_check_twin(const twin_model *model, twin_flash record) {
@@ -93,7 +93,7 @@ static twin_status twin_check_twin(const twin_model *model, twin_flash record) {
     }
     end = at + 2 * model->hidden[depth - 1];
     faults.overflow |= twin_sum(at, end, 1) > 32769;
-    faults.padding |= twin_sum(end, record + (twin_size)model->twin_size, 0) != 0;
+    faults.padding |= twin_sum(end, record + (twin_size)model->twin_size, 0);
     return twin_verdict(&faults);
 }
 
@@ -109,14 +109,14 @@ static twin_status twin_check_anchors(const twin_model *model) {
         at += 2;
     }
     faults.value |= total != model->anchor_count;
-    faults.padding |= twin_sum(at, model->anchors, 0) != 0;
+    faults.padding |= twin_sum(at, model->anchors, 0);
     at = model->anchors;
     for (i = 0; i < model->anchor_count; i++) {
         for (j = 0; j < model->features; j++, at += 2)
             faults.value |= twin_u16(at) == 0x8000u;
         for (; j % 4; j++, at += 2)
-            faults.padding |= twin_u16(at) != 0;
-        faults.value |= twin_magnitude(twin_i32(target)) >> 30 != 0;
+            faults.padding |= twin_u16(at);
+        faults.value |= (unsigned)(twin_magnitude(twin_i32(target)) >> 30);
         target += 4;
     }
     return twin_verdict(&faults);

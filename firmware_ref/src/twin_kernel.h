@@ -30,6 +30,9 @@ typedef struct twin_layer {
     uint8_t fraction;
     uint8_t wide; /* 1 for i16 weights */
     uint8_t silu; /* 0 for relu */
+#if TWIN_SILU
+    const uint32_t *lines; /* for kernels that ask for them */
+#endif
 } twin_layer;
 
 /* The pairs of a block. Of `anchor` all `pairs` entries of the kernel are valid: those beyond
@@ -62,13 +65,15 @@ typedef struct twin_kernel {
     /* Of twin_pairs.room, for each feature up to a multiple of 4; may be 0. What is a multiple of
      * `align` ends where the query begins. */
     uint8_t room_bytes;
+
+    /* 1: for silu, wants twin_layer.lines. */
+    uint8_t lines;
 } twin_kernel;
 
 /* One to a file. Those for an instruction set are there where the compiler may use it. */
 extern const twin_kernel twin_kernel_portable;
 
-#if defined(__GNUC__) && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M' &&               \
-    !defined(__ARM_BIG_ENDIAN) && TWIN_BLOCK >= 2 && TWIN_PARTIAL
+#if TWIN_CORTEX_M
 #if defined(__ARM_FEATURE_MVE)
 #define TWIN_KERNEL_HELIUM 1
 extern const twin_kernel twin_kernel_helium;
@@ -85,6 +90,18 @@ extern const twin_kernel twin_kernel_thumb;
 #define TWIN_KERNEL_AVR 1
 extern const twin_kernel twin_kernel_avr;
 #endif
+
+/* Straight lines that silu is made of, for an activation z with w = fraction - 5, between
+ * -128 << w and 128 << w. Line number z >> w, from -128 on, is a base in the lower half of its word
+ * and a slope in the upper one, both signed:
+ *
+ *     h = ((base << w) + slope * z + (fraction < 15 ? 511 : 1023)) >> 10
+ *
+ * A number on the border of two lines may go with either. With 13 fraction bits, -32768 may stand
+ * for -32767. Where the curve of the pack allows no such lines, the first of them is zero. */
+#define TWIN_LINES      256 /* of 4 bytes */
+#define TWIN_WITH_LINES (TWIN_SILU && TWIN_KERNEL_DSP)
+void twin_lines(twin_flash curve, uint32_t *lines);
 
 /* Which one `model` takes. On devices no other is linked, unless it lacks something. */
 #if defined(TWIN_KERNEL)

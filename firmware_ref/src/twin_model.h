@@ -28,6 +28,13 @@ twin_flash twin_layer_at(twin_layer *layer, const twin_model *model, twin_flash 
 #define TWIN_HEAD_SHIFT      6
 #define TWIN_HEAD_MULTIPLIER 8
 
+/* A function that makes its only caller larger if it becomes part of it. */
+#if defined(__GNUC__)
+#define TWIN_APART __attribute__((noinline)) static
+#else
+#define TWIN_APART static
+#endif
+
 /* What the model may be, as far as this build knows: twin_open refuses the rest. */
 static inline unsigned twin_is_silu(const twin_model *model) {
     return TWIN_SILU ? model->silu : 0;
@@ -37,8 +44,8 @@ static inline unsigned twin_is_wide(const twin_model *model) {
 }
 
 /* Bytes in a row of `n` weights. */
-static inline uint16_t twin_row(const twin_model *model, uint16_t n) {
-    return (uint16_t)((uint16_t)twin_align(n, 4) << twin_is_wide(model));
+static inline unsigned twin_row(const twin_model *model, unsigned n) {
+    return ((n + 3) & ~3u) << twin_is_wide(model);
 }
 
 /* How many of a twin's anchors predict. */

@@ -6,33 +6,33 @@
 enum { HEADER = 48, ENTRY = 12, MOST_SECTIONS = 32, MOST_WIDTH = 1024, MOST_ANCHORS = 4096 };
 enum { SCALING = 1, TWINS, CURVE, ANCHORS, IDS, METADATA };
 
-static uint16_t twin_inputs(const twin_model *model, unsigned depth) {
+static unsigned twin_inputs(const twin_model *model, unsigned depth) {
     return depth ? model->hidden[depth - 1] : model->features;
 }
 
 twin_flash twin_layer_at(twin_layer *layer, const twin_model *model, twin_flash record,
                          twin_flash at, unsigned depth) {
-    uint16_t outputs = model->hidden[depth];
-    twin_size kernel;
-    layer->inputs = twin_inputs(model, depth);
-    layer->outputs = outputs;
-    layer->row = twin_row(model, layer->inputs);
-    kernel = (twin_size)layer->row * outputs;
+    unsigned outputs = model->hidden[depth], inputs = twin_inputs(model, depth);
+    unsigned row = twin_row(model, inputs);
+    twin_size kernel = (twin_size)row * outputs;
+    layer->inputs = (uint16_t)inputs;
+    layer->outputs = (uint16_t)outputs;
+    layer->row = (uint16_t)row;
     layer->shift = twin_u8(record + depth);
     layer->fraction = twin_u8(record + TWIN_HEAD_FRACTION + depth);
-    layer->wide = model->wide;
-    layer->silu = model->silu;
-    layer->curve = model->curve;
+    layer->wide = (uint8_t)twin_is_wide(model);
+    layer->silu = (uint8_t)twin_is_silu(model);
+    layer->curve = TWIN_SILU ? model->curve : 0;
     layer->weights = at;
     layer->mirror = at + kernel;
     at += depth ? kernel : 2 * kernel;
     layer->bias = at;
     layer->multiplier = at + 4 * outputs;
-    layer->fold = layer->multiplier + (uint16_t)twin_align(2 * outputs, 4);
+    layer->fold = layer->multiplier + ((2 * outputs + 3) & ~3u);
     return layer->fold;
 }
 
-static uint32_t twin_record_size(const twin_model *model) {
+TWIN_APART uint32_t twin_record_size(const twin_model *model) {
     uint32_t size = TWIN_HEAD;
     unsigned depth;
     for (depth = 0; depth < model->layers; depth++) {

@@ -11,8 +11,19 @@ static uintptr_t twin_room(uintptr_t size, const twin_kernel *kernel) {
     return (size + kernel->align - 1u) & ~(uintptr_t)(kernel->align - 1u);
 }
 
-/* Lay out the scratch from `start` on, an address; returns its size. */
-static uintptr_t twin_lay_out(twin_run *run, const twin_model *model, uintptr_t start) {
+static int twin_has_lines(const twin_model *model) {
+    return twin_is_silu(model) && model->kernel->lines;
+}
+
+#if TWIN_WITH_LINES
+/* They lie in front of the partial sums. */
+static uint32_t *twin_lines_of(const twin_run *run) {
+    return (uint32_t *)run->partial - TWIN_LINES;
+}
+#endif
+
+/* Lay out the scratch from `start` on, an address; returns its size, wherever it starts. */
+static uint32_t twin_lay_out(twin_run *run, const twin_model *model, uintptr_t start) {
     const twin_kernel *kernel = model->kernel;
     uintptr_t at = start, width;
     unsigned i;
@@ -24,6 +35,8 @@ static uintptr_t twin_lay_out(twin_run *run, const twin_model *model, uintptr_t 
     }
 #endif
     run->nearest = (uint64_t *)start;
+    if (twin_has_lines(model))
+        at += 4 * TWIN_LINES;
     run->partial = (void *)at;
     width = model->hidden[0];
     at += twin_room(kernel->partial_bytes * width, kernel);
@@ -36,20 +49,19 @@ static uintptr_t twin_lay_out(twin_run *run, const twin_model *model, uintptr_t 
     width = model->anchor_size / 2;
     at += twin_room(kernel->room_bytes * width, kernel);
     run->query = (int16_t *)at;
-    return at + model->anchor_size - start;
+    return (uint32_t)(at + model->anchor_size - start) + kernel->align - 1u;
 }
 
 uint32_t twin_scratch_size(const twin_model *model) {
     twin_run nobodys;
-    return (uint32_t)twin_lay_out(&nobodys, model, 0) + model->kernel->align - 1u;
+    return twin_lay_out(&nobodys, model, 0);
 }
 
 twin_status twin_start(twin_run *run, const twin_model *model, void *scratch, uint32_t size,
                        int32_t *members) {
     unsigned i;
-    if (size < twin_scratch_size(model))
+    if (size < twin_lay_out(run, model, twin_room((uintptr_t)scratch, model->kernel)))
         return TWIN_ERROR_SCRATCH;
-    twin_lay_out(run, model, twin_room((uintptr_t)scratch, model->kernel));
     run->model = model;
     run->members = members;
     run->sum = 0;
@@ -64,6 +76,10 @@ twin_status twin_start(twin_run *run, const twin_model *model, void *scratch, ui
     run->position = 0;
     for (i = model->features; i % 4; i++)
         run->query[i] = 0;
+#if TWIN_WITH_LINES
+    if (twin_has_lines(model))
+        twin_lines(model->curve, twin_lines_of(run));
+#endif
     return TWIN_OK;
 }
 
@@ -172,6 +188,10 @@ uint16_t twin_step(twin_run *run, uint16_t anchors) {
     unsigned left = run->model->members - run->count;
     unsigned stop = anchors < left ? left - anchors : 0; /* where so many are left */
     twin_layer layer;
+#if TWIN_WITH_LINES
+    if (twin_has_lines(run->model))
+        layer.lines = twin_lines_of(run);
+#endif
     while (left > stop) {
         unsigned most = run->model->kernel->pairs;
         if (run->position == run->chosen)

@@ -48,6 +48,7 @@ CORE = {
                 "partial_bytes": 8,
                 "block_bytes": 0,
                 "room_bytes": 0,
+                "lines": 0,
             },
             "references": REFERENCES if (activation, weights) == ("relu", "int8") else [],
         }

@@ -19,6 +19,7 @@ PROGRAM = """
 
 int main(int argc, char **argv) {
     static uint32_t pack[1 << 20];
+    twin_kernel kernel;
     twin_model model;
     int i;
     for (i = 1; i < argc; i++) {
@@ -30,8 +31,11 @@ int main(int argc, char **argv) {
         fclose(file);
         if (twin_open(&model, pack, (uint32_t)size))
             return 2;
-        printf("%d %d %d %d %d %lu\\n", model.kernel->align, model.kernel->unit,
-               model.kernel->partial_bytes, model.kernel->block_bytes, model.kernel->room_bytes,
+        kernel = *model.kernel;
+        kernel.lines = i % 2;
+        model.kernel = &kernel;
+        printf("%d %d %d %d %d %d %lu\\n", kernel.align, kernel.unit, kernel.partial_bytes,
+               kernel.block_bytes, kernel.room_bytes, kernel.lines,
                (unsigned long)twin_scratch_size(&model));
     }
     return 0;
@@ -62,6 +66,7 @@ def test_scratch_is_what_the_runtime_says(program, packs, tmp_path):
         models.append(from_pack(path)[0])
     assert {bool(model.neighbors) for model in models} == {False, True}
     assert {len(model.hidden) for model in models} == {1, 2, 3}
+    assert {model.activation for model in models} == {"relu", "silu"}
     names = [str(tmp_path / f"{seed}.twin") for seed in range(60)]
     done = subprocess.run([program, *names], capture_output=True, text=True, check=True)
     for line, model in zip(done.stdout.splitlines(), models, strict=True):

@@ -41,6 +41,7 @@ class Kernel(ctypes.Structure):
         ("block_bytes", ctypes.c_uint16),
         *((name, ctypes.c_void_p) for name in ("query", "first", "further")),
         ("room_bytes", ctypes.c_uint8),
+        ("lines", ctypes.c_uint8),
     )
 
 
@@ -76,10 +77,11 @@ def kernels_of(run, firmware, tmp_path_factory):
 
 
 def fields(content):
-    """Return the fields of a ``twin_kernel``; three pointers lie in front of the last one."""
-    pointer = {13: 2, 24: 4, 40: 8}[len(content)]
+    """Return the fields of a ``twin_kernel``; three pointers lie in front of the last two."""
+    pointer = {14: 2, 24: 4, 40: 8}[len(content)]
     kernel = Kernel(*content[:4], int.from_bytes(content[4:6], "little"))
-    kernel.room_bytes = content[-(-6 // pointer) * pointer + 3 * pointer]
+    behind = -(-6 // pointer) * pointer + 3 * pointer
+    kernel.room_bytes, kernel.lines = content[behind : behind + 2]
     return kernel
 
 

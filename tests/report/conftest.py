@@ -19,7 +19,7 @@ def firmware_file(tmp_path_factory):
             **one,
             "neighbors": True,
             "references": [],
-            "scratch": {**one["scratch"], "block_bytes": 6, "room_bytes": 3},
+            "scratch": {**one["scratch"], "block_bytes": 6, "room_bytes": 3, "lines": 1},
         }
         for one in core["builds"]
     ]

@@ -18,6 +18,7 @@ from twinedge.pack.layout import align
 FORMAT, VERSION = "twinedge firmware", 1
 SHIPPED = Path(__file__).with_name("firmware.json")
 _QUERY = 4  # bytes of a feature as the caller holds it, a float32
+LINES = 1024  # bytes of silu as lines, for kernels that want them
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Scratch:
     partial_bytes: int
     block_bytes: int
     room_bytes: int
+    lines: int
 
     def bytes(self, model: Model) -> int:
         """Scratch of one prediction, as ``twin_scratch_size`` of the C runtime computes it."""
@@ -37,6 +39,8 @@ class Scratch:
         parts += [self.block_bytes * align(width, self.unit) for width in model.hidden[:-1]]
         if 0 < model.neighbors < max(model.counts):
             parts.append(8 * model.neighbors)
+        if self.lines and model.activation == "silu":
+            parts.append(LINES)
         aligned = sum(align(part, self.align) for part in parts)
         return aligned + 2 * features + self.align - 1
 

@@ -2,6 +2,7 @@
 
 import subprocess
 from collections.abc import Callable, Iterable
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -102,12 +103,11 @@ def _program(workshop: Workshop, trial: Trial) -> int:
 
 
 def _scratch(board: Board, tried: dict[Model, Trial]) -> Scratch:
-    """Take what the kernel says; of its room for features, all that was measured beyond it."""
+    """Take what the kernel says; room for features and lines are what was measured beyond it."""
     (kernel,) = {one.answers.kernel for one in tried.values()}
-    for room in range(256):
-        rule = Scratch(
-            kernel.align, kernel.unit, kernel.partial_bytes, kernel.block_bytes, room_bytes=room
-        )
+    said = (kernel.align, kernel.unit, kernel.partial_bytes, kernel.block_bytes)
+    for room, lines in product(range(256), range(2)):
+        rule = Scratch(*said, room_bytes=room, lines=lines)
         if all(rule.bytes(model) == one.answers.scratch for model, one in tried.items()):
             return rule
     raise InputError(f"{board.name}: {kernel} does not explain the scratch that was measured")

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from twinedge.budget import Board, Model, Runtime
-from twinedge.budget.firmware import Build
+from twinedge.budget.firmware import LINES, Build
 from twinedge.budget.model import WEIGHTS
 from twinedge.budget.storage import KERNELS
 from twinedge.pack import layout
@@ -38,6 +38,7 @@ def facts(model: Model, boards: list[Board], firmware: dict[str, Runtime]) -> di
             "kernels": {name: kernel.itemsize for name, kernel in KERNELS.items()},
             "floats": {name: np.dtype(name).itemsize for name in WEIGHTS if name not in KERNELS},
         },
+        "lines_bytes": LINES,
         "query_bytes": np.dtype(np.float32).itemsize,
         "boards": [_board(board) for board in boards],
         "firmware": {
@@ -91,6 +92,7 @@ def _build(kind: tuple[str, str, bool], build: Build) -> dict[str, Any]:
             "partial_bytes": scratch.partial_bytes,
             "block_bytes": scratch.block_bytes,
             "room_bytes": scratch.room_bytes,
+            "lines": scratch.lines,
         },
         "references": [
             {

@@ -123,6 +123,7 @@ const twin_kernel twin_kernel_avr = {
     avr_first,   /* first */
     avr_further, /* further */
     4,           /* room_bytes */
+    0,           /* lines */
 };
 
 #endif

@@ -140,6 +140,7 @@ const twin_kernel twin_kernel_avx2 = {
     avx2_first,    /* first */
     avx2_further,  /* further */
     2 * PAIRS,     /* room_bytes */
+    0,             /* lines */
 };
 
 #endif

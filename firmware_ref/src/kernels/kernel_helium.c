@@ -280,6 +280,7 @@ const twin_kernel twin_kernel_helium = {
     helium_first,   /* first */
     helium_further, /* further */
     4 * PAIRS,      /* room_bytes: eights of features may be twice as many as fours */
+    0,              /* lines */
 };
 
 #endif

@@ -124,6 +124,7 @@ const twin_kernel twin_kernel_neon = {
     neon_first,    /* first */
     neon_further,  /* further */
     2 * PAIRS,     /* room_bytes */
+    0,             /* lines */
 };
 
 #endif

@@ -133,6 +133,7 @@ const twin_kernel twin_kernel_neon_dot = {
     dot_first,     /* first */
     dot_further,   /* further */
     2 * PAIRS,     /* room_bytes */
+    0,             /* lines */
 };
 
 #endif

@@ -17,4 +17,5 @@ const twin_kernel twin_kernel_portable = {
     plain_first,                    /* first */
     plain_further,                  /* further */
     0,                              /* room_bytes */
+    0,                              /* lines */
 };

@@ -199,6 +199,7 @@ const twin_kernel twin_kernel_thumb = {
     thumb_first,   /* first */
     thumb_further, /* further */
     4 * PAIRS,     /* room_bytes */
+    0,             /* lines */
 };
 
 #endif

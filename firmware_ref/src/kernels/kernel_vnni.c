@@ -160,6 +160,7 @@ const twin_kernel twin_kernel_vnni = {
     vnni_first,    /* first */
     vnni_further,  /* further */
     2 * PAIRS,     /* room_bytes */
+    0,             /* lines */
 };
 
 #endif

@@ -161,12 +161,13 @@ const Budget = (facts) => {
 
   // -- boards -----------------------------------------------------------------------------------
 
-  function scratchBytes({ align: to, unit, partial_bytes, block_bytes, room_bytes }, model) {
+  function scratchBytes({ align: to, unit, partial_bytes, block_bytes, room_bytes, lines }, model) {
     const features = align(model.features, 4);
     const parts = [partial_bytes * model.hidden[0], room_bytes * features];
     for (const width of model.hidden.slice(0, -1)) parts.push(block_bytes * align(width, unit));
     if (model.neighbors > 0 && model.neighbors < Math.max(...model.counts))
       parts.push(8 * model.neighbors);
+    if (lines && model.activation === "silu") parts.push(facts.lines_bytes);
     return sum(parts.map((part) => align(part, to))) + 2 * features + to - 1;
   }
 

@@ -1,0 +1,51 @@
+/* From the sums of an output to activations, for kernel_dsp.c: requantised, relu, stored in a block
+ * or folded into the differences of the pairs. */
+
+#ifndef TWIN_KERNELS_DSP_FINISH_H
+#define TWIN_KERNELS_DSP_FINISH_H
+
+/* Sums to z: products of 64 bits, rounded to their upper half, are what FORMAT.md says. */
+#define REQUANTISE(by)                                                                             \
+    "ldrsh " by ", [r5], #2\n"                                                                     \
+    "lsl " by ", " by ", r4\n"                                                                     \
+    "smmulr r0, r0, " by "\n"                                                                      \
+    "smmulr r1, r1, " by "\n"                                                                      \
+    "smmulr r2, r2, " by "\n"                                                                      \
+    "smmulr r3, r3, " by "\n"
+
+/* The same by any shift. */
+#define ANY(z)                                                                                     \
+    "smlawb " z ", " z ", r10, r11\n"                                                              \
+    "asrs " z ", r4\n"
+
+#define RELU                                                                                       \
+    "usat r0, #15, r0\n"                                                                           \
+    "usat r1, #15, r1\n"                                                                           \
+    "usat r2, #15, r2\n"                                                                           \
+    "usat r3, #15, r3\n"
+
+#define SUBTRACT                                                                                   \
+    "subs r0, r0, r1\n"                                                                            \
+    "subs r2, r2, r3\n"
+#define FOLD                                                                                       \
+    "ldrsh r1, [r6], #2\n"                                                                         \
+    "mla r7, r0, r1, r7\n"                                                                         \
+    "mla r8, r2, r1, r8\n"
+#define STORE                                                                                      \
+    "strh r0, [r6]\n"                                                                              \
+    "strh r1, [r6, #4]\n"                                                                          \
+    "strh r2, [r6, #8]\n"                                                                          \
+    "strh r3, [r6, #12]\n"                                                                         \
+    "sxtab r6, r6, r7\n"                                                                           \
+    "ror r7, r7, #8\n"
+
+/* On to the next output, whose seed is fetched; or to the end. */
+#define NEXT(end)                                                                                  \
+    "subs r4, r4, #256\n"                                                                          \
+    "stmia sp, {r4-r9}\n"                                                                          \
+    "bcc " end "\n"                                                                                \
+    "ldr pc, [sp, " LOOP "]\n"
+#define NEXT_FOLDED "ldr r0, [r9], #4\n" NEXT(".Ldsp_folded")
+#define NEXT_STORED "ldrd r0, r1, [r9], #8\n" NEXT(".Ldsp_stored")
+
+#endif
