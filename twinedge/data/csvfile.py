@@ -68,6 +68,7 @@ class CsvFile:
         *,
         may_miss: Collection[int] = (),
         could_impute: Collection[int] = (),
+        could_drop: bool = False,
     ) -> NDArray[np.float64]:
         """Read the given columns to the end of the file.
 
@@ -79,6 +80,8 @@ class CsvFile:
             Those where a missing value is NaN rather than an error.
         could_impute
             Those where the error about a missing value may suggest ``--impute median``.
+        could_drop
+            Whether the error about a cell that is no number may suggest ``--drop``.
 
         Returns
         -------
@@ -97,7 +100,7 @@ class CsvFile:
                 wanted = list(chain.from_iterable(map(pick, rows)))
             values = self._cells.read_all(wanted)
             if values is None:
-                values = self._read_closely(block, columns, may_miss, could_impute)
+                values = self._read_closely(block, columns, may_miss, could_impute, could_drop)
             blocks.append(values.reshape(len(rows), len(columns)))
         if not blocks:
             raise InputError(f"{place(self.path)}: has a header and no rows; add rows of numbers")
@@ -126,6 +129,7 @@ class CsvFile:
         columns: Sequence[int],
         may_miss: Collection[int],
         could_impute: Collection[int],
+        could_drop: bool,
     ) -> NDArray[np.float64]:
         values = np.empty((len(block), len(columns)))
         allowed = frozenset(may_miss)
@@ -148,10 +152,9 @@ class CsvFile:
                         f"{where}: {cell} has another decimal mark than earlier cells; "
                         f"write all numbers with a point, or all with a comma"
                     )
-                raise InputError(
-                    f"{where}: {cell} is not a number; correct it, or leave the column out "
-                    f"with {drop_options(self._words(row, columns))}"
-                )
+                drop = drop_options(self._words(row, columns))
+                other = f", or leave the column out with {drop}" if could_drop else ""
+                raise InputError(f"{where}: {cell} is not a number; correct it{other}")
         return values
 
     def _words(self, row: Sequence[str], columns: Sequence[int]) -> list[str]:

@@ -102,7 +102,13 @@ def read_table(
                 f"{place(path)}: no feature is left of {plural(len(file.names), 'column')}; "
                 f"at least one besides the target is needed"
             )
-        values = file.numbers(kept, may_miss=features if impute else (), could_impute=features)
+        values = file.numbers(
+            kept,
+            may_miss=features if impute else (),
+            # What is read without a target is not trained on, by commands without these options.
+            could_impute=features if goal is not None else (),
+            could_drop=goal is not None,
+        )
         names = file.names
     X, y = _parted(values, kept, features, goal)
     feature_names = tuple(names[k] for k in features)
