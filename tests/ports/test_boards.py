@@ -26,8 +26,11 @@ MOST = {
     "microbit": 5.2,
     "mps3-an547": 0.42,
 }
-SILU = 1.08  # times that limit with silu; not times what relu takes, which is well below it
-FOUR = 0.30  # of that limit in four small twins
+SILU = 1.08  # times that with silu
+FOUR = 0.30  # of that in four small twins
+
+# Where silu keeps to it against what relu takes itself, which is well below the limit.
+LINES = {"mps2-an386", "mps2-an500", "mps2-an505"}
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +65,10 @@ def test_a_query_keeps_within_its_instructions(trial, board):
 
 @pytest.mark.parametrize("board", MOST)
 def test_silu_costs_little_more(trial, board):
-    assert trial("silu", board).instructions_per_query <= SILU * MOST[board] * MACS
+    relu = MOST[board] * MACS
+    if board in LINES:
+        relu = trial("relu", board).instructions_per_query
+    assert trial("silu", board).instructions_per_query <= SILU * relu
 
 
 def test_four_small_twins_cost_less_than_a_third(trial):
@@ -70,7 +76,7 @@ def test_four_small_twins_cost_less_than_a_third(trial):
     relu, four = trial("relu", board), trial("four", board)
     assert four.image.pack_bytes <= 1.2 * relu.image.pack_bytes
     assert four.macs_per_query == MACS / 4
-    assert four.instructions_per_query <= FOUR * MOST[board] * MACS
+    assert four.instructions_per_query <= FOUR * relu.instructions_per_query
 
 
 def test_a_cortex_m4_needs_little_flash_and_ram(trial):
