@@ -1,6 +1,5 @@
 """How much scratch a pack takes, for a C program that has to say so before it is compiled."""
 
-from twinedge.budget.firmware import LINES
 from twinedge.pack import Pack
 
 # What kernels ask for at most (src/twin_kernel.h), in bytes: any for each anchor of a block,
@@ -23,7 +22,7 @@ def scratch_expression(pack: Pack) -> str:
     anchor = _STORED * stored + _FEATURES * features
     partial = 8 * pack.hidden[0]
     more = _MORE_STORED * stored + _MORE_ALIGN * sections
-    lines = f" + {LINES}u * TWIN_CORTEX_M" if pack.activation == "silu" else ""
+    lines = " + TWIN_SILU_BYTES" if pack.activation == "silu" else ""
     return (
         f"({fixed}u + {anchor}u * TWIN_BLOCK + {partial}u * TWIN_PARTIAL + "
         f"{more}u * (TWIN_BLOCK > 1){lines})"

@@ -71,12 +71,18 @@
 #endif
 #endif
 
-/* Not a knob: 1 where there is a kernel for a Cortex-M. For silu it takes 1 KB more of scratch. */
+/* Not knobs: 1 where there is a kernel for a Cortex-M; bytes of scratch that it takes for silu, but
+ * not the one for Helium. */
 #if defined(__GNUC__) && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M' &&               \
     !defined(__ARM_BIG_ENDIAN) && TWIN_BLOCK >= 2 && TWIN_PARTIAL
 #define TWIN_CORTEX_M 1
 #else
 #define TWIN_CORTEX_M 0
+#endif
+#if TWIN_CORTEX_M && !defined(__ARM_FEATURE_MVE)
+#define TWIN_SILU_BYTES 1024
+#else
+#define TWIN_SILU_BYTES 0
 #endif
 
 #endif

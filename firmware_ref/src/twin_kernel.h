@@ -100,7 +100,7 @@ extern const twin_kernel twin_kernel_avr;
  * A number on the border of two lines may go with either. With 13 fraction bits, -32768 may stand
  * for -32767. Where the curve of the pack allows no such lines, the first of them is zero. */
 #define TWIN_LINES      256 /* of 4 bytes */
-#define TWIN_WITH_LINES (TWIN_SILU && TWIN_KERNEL_DSP)
+#define TWIN_WITH_LINES (TWIN_SILU && TWIN_SILU_BYTES)
 void twin_lines(twin_flash curve, uint32_t *lines);
 
 /* Which one `model` takes. On devices no other is linked, unless it lacks something. */

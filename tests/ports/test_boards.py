@@ -30,7 +30,7 @@ SILU = 1.08  # times that with silu
 FOUR = 0.30  # of that in four small twins
 
 # Where silu keeps to it against what relu takes itself, which is well below the limit.
-LINES = {"mps2-an386", "mps2-an500", "mps2-an505"}
+LINES = {"mps2-an386", "mps2-an500", "mps2-an505", "mps2-an385", "microbit"}
 
 
 @pytest.fixture(scope="module")

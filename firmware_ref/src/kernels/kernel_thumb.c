@@ -154,6 +154,43 @@ __asm(".pushsection .text.twin_thumb_further, \"ax\", %progbits\n"
       ".popsection");
 /* clang-format on */
 
+#if TWIN_SILU
+/* Sums of output o to activations, by lines where z is on one. Not part of its caller, as there
+ * would not be enough registers then. */
+__attribute__((noinline)) static void thumb_silu(const twin_layer *layer, uint32_t o,
+                                                 int32_t *sum) {
+    const uint32_t *lines = layer->lines;
+    int32_t multiplier = twin_i16(layer->multiplier + 2 * o), half = (1 << layer->shift) >> 1;
+    unsigned width = layer->fraction - 5u, shift = layer->shift;
+    uint32_t offset = 128u << width;
+    int32_t *end = sum + COLUMNS;
+    if (layer->fraction > 13 || !*lines) /* z would have to be limited first; there are none */
+        offset = (uint32_t)1 << 31;
+    do {
+        int32_t z = (twin_mulw(*sum, multiplier) + half) >> shift;
+        uint32_t k = ((uint32_t)z + offset) >> width;
+        if (k < TWIN_LINES) {
+            int32_t line = (int32_t)lines[k];
+            *sum = ((int16_t)line * (1 << width) + (line >> 16) * z + 511) >> 10;
+        } else {
+            *sum = plain_activate(layer, *sum, multiplier);
+        }
+    } while (++sum != end);
+}
+#endif
+
+static void thumb_finish(const twin_layer *layer, uint32_t o, int32_t *sum, void *out,
+                         int32_t *difference) {
+#if TWIN_SILU
+    if (layer->silu) {
+        thumb_silu(layer, o, sum);
+        plain_put(layer, o, sum, (int32_t *)out, difference);
+        return;
+    }
+#endif
+    plain_finish(layer, o, sum, (int32_t *)out, difference);
+}
+
 static void thumb_first(const twin_layer *layer, const twin_pairs *pairs, void *out,
                         int32_t *difference) {
     const int32_t *partial = (const int32_t *)pairs->partial;
@@ -169,7 +206,7 @@ static void thumb_first(const twin_layer *layer, const twin_pairs *pairs, void *
         sum[0] = *partial++;
         sum[1] = *partial++;
         twin_thumb_first(a, b, room, layer->inputs, sum);
-        plain_finish(layer, o, sum, (int32_t *)out, difference);
+        thumb_finish(layer, o, sum, out, difference);
         a += layer->row;
         b += layer->row;
     }
@@ -183,7 +220,7 @@ static void thumb_further(const twin_layer *layer, const void *in, void *out, in
         int32_t sum[COLUMNS];
         sum[0] = twin_i32(layer->bias + 4 * o);
         twin_thumb_further(row, in, layer->row, sum);
-        plain_finish(layer, o, sum, (int32_t *)out, difference);
+        thumb_finish(layer, o, sum, out, difference);
         row += layer->row;
     }
     plain_pad(layer, (int32_t *)out);
@@ -199,7 +236,7 @@ const twin_kernel twin_kernel_thumb = {
     thumb_first,   /* first */
     thumb_further, /* further */
     4 * PAIRS,     /* room_bytes */
-    0,             /* lines */
+    1,             /* lines */
 };
 
 #endif

@@ -54,13 +54,10 @@ static inline int32_t plain_activate(const twin_layer *layer, int32_t sum, int32
     return h;
 }
 
-/* Sums of output o to activations: stored, or folded into the differences. */
-static inline void plain_finish(const twin_layer *layer, uint32_t o, const int32_t *sum,
-                                ELEMENT *out, int32_t *difference) {
-    int32_t multiplier = twin_i16(layer->multiplier + 2 * o), h[COLUMNS];
+/* Activations of output o: stored, or folded into the differences. */
+static inline void plain_put(const twin_layer *layer, uint32_t o, const int32_t *h, ELEMENT *out,
+                             int32_t *difference) {
     unsigned c;
-    for (c = 0; c < COLUMNS; c++)
-        h[c] = plain_activate(layer, sum[c], multiplier);
     if (out) {
         for (c = 0; c < COLUMNS; c++)
             out[PLACE(o, c)] = (ELEMENT)h[c];
@@ -69,6 +66,16 @@ static inline void plain_finish(const twin_layer *layer, uint32_t o, const int32
         for (c = 0; c < PAIRS; c++)
             difference[c] += weight * (h[2 * c] - h[2 * c + 1]);
     }
+}
+
+/* The same from its sums. */
+static inline void plain_finish(const twin_layer *layer, uint32_t o, const int32_t *sum,
+                                ELEMENT *out, int32_t *difference) {
+    int32_t multiplier = twin_i16(layer->multiplier + 2 * o), h[COLUMNS];
+    unsigned c;
+    for (c = 0; c < COLUMNS; c++)
+        h[c] = plain_activate(layer, sum[c], multiplier);
+    plain_put(layer, o, h, out, difference);
 }
 
 /* Zeros up to a multiple of four, where there is a layer to read them. */
