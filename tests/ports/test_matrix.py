@@ -21,6 +21,10 @@ PACKS = {
     "four-twins": ((8, (24, 24), "relu", np.int8), [3, 5, 4, 4], 0),
     "four-twins-of-neighbours": ((6, (10, 8), "silu", np.int8), [5, 1, 9, 3], 2),
     "int16": ((6, (20, 12), "relu", np.int16), [5], 0),
+    "one-layer": ((3, (30,), "relu", np.int8), [5], 0),
+    "one-layer-silu": ((8, (21,), "silu", np.int8), [4], 0),
+    "three-layers-silu": ((9, (20, 32, 16), "silu", np.int8), [5], 0),
+    "wide-layers-silu": ((8, (64, 128), "silu", np.int8), [3], 0),
 }
 QUERIES, QUERIES_ON_AVR = 100, 16
 
