@@ -61,7 +61,7 @@ def reproduce(
     ] = "auto",
     trainer: Annotated[
         str,
-        choice("Who trains networks: we, or the paper's recipe (hours).", "twinedge", "published"),
+        choice("Who trains networks: we, or the paper's recipe.", "twinedge", "published"),
     ] = "twinedge",
     protocol: Annotated[
         str, choice("Which to follow where the paper's code and text differ.", "published", "text")

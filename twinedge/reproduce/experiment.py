@@ -149,6 +149,6 @@ def at(name: str, positions: str, number: float) -> Read:
 def trainer_remark(setup: Setup) -> str:
     """Say who trained the networks."""
     if setup.trainer == "published":
-        return "trainer: as published (Keras, Adadelta)"
+        return "trainer: as published (Adadelta)"
     length = "" if setup.steps == "auto" else f", {setup.steps:,} steps"
     return f"trainer: twinedge {setup.effort}{length}"
