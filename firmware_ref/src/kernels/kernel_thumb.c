@@ -163,7 +163,7 @@ __attribute__((noinline)) static void thumb_silu(const twin_layer *layer, uint32
     int32_t multiplier = twin_i16(layer->multiplier + 2 * o), half = (1 << layer->shift) >> 1;
     unsigned width = layer->fraction - 5u, shift = layer->shift;
     uint32_t offset = 128u << width;
-    int32_t *end = sum + COLUMNS;
+    int32_t *end = sum + COLUMNS; /* cppcheck-suppress ctuPointerArith ; one beyond the last */
     if (layer->fraction > 13 || !*lines) /* z would have to be limited first; there are none */
         offset = (uint32_t)1 << 31;
     do {
