@@ -71,15 +71,14 @@
 #endif
 #endif
 
-/* Not knobs: 1 where there is a kernel for a Cortex-M; bytes of scratch that it takes for silu, but
- * not the one for Helium. */
+/* Not knobs: 1 where there is a kernel for a Cortex-M; bytes of scratch that it takes for silu. */
 #if defined(__GNUC__) && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M' &&               \
     !defined(__ARM_BIG_ENDIAN) && TWIN_BLOCK >= 2 && TWIN_PARTIAL
 #define TWIN_CORTEX_M 1
 #else
 #define TWIN_CORTEX_M 0
 #endif
-#if TWIN_CORTEX_M && !defined(__ARM_FEATURE_MVE)
+#if TWIN_CORTEX_M
 #define TWIN_SILU_BYTES 1024
 #else
 #define TWIN_SILU_BYTES 0

@@ -98,7 +98,11 @@ extern const twin_kernel twin_kernel_avr;
  *     h = ((base << w) + slope * z + (fraction < 15 ? 511 : 1023)) >> 10
  *
  * A number on the border of two lines may go with either. With 13 fraction bits, -32768 may stand
- * for -32767. Where the curve of the pack allows no such lines, the first of them is zero. */
+ * for -32767. Where the curve of the pack allows no such lines, the first of them is zero.
+ *
+ * Those for Helium are lines of what silu takes from max(z, 0), with 32 times the slope:
+ *
+ *     bump = ((base << w) + slope * z / 32 + (fraction < 15 ? 512 : 0)) >> 10 */
 #define TWIN_LINES      256 /* of 4 bytes */
 #define TWIN_WITH_LINES (TWIN_SILU && TWIN_SILU_BYTES)
 void twin_lines(twin_flash curve, uint32_t *lines);

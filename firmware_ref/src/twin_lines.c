@@ -7,12 +7,34 @@
  *     (b 2^w + d z + 1023 - half) >> 10                where it is negative
  *
  * where half is what rounds the bump: -floor(x / 1024) is floor((1023 - x) / 1024), and a shift of
- * a shift is one shift. Steps meet at the entries of the curve, where both give the same. */
+ * a shift is one shift. Steps meet at the entries of the curve, where both give the same. The bump
+ * itself is (-b 2^w + d |z| + half) >> 10. */
 
 #include "twin_arith.h"
 #include "twin_model.h"
 
 #if TWIN_WITH_LINES
+
+#if TWIN_KERNEL_HELIUM
+
+void twin_lines(twin_flash curve, uint32_t *lines) {
+    int32_t low = twin_i16(curve);
+    uint32_t reach = 0;
+    int k;
+    for (k = 0; k < TWIN_LINES / 2; k++) {
+        int32_t next = twin_i16(curve += 2), step = next - low, base = low - step * k;
+        uint32_t lower = (uint32_t)base & 65535u;
+        low = next;
+        step *= 32;
+        reach |= (uint32_t)(base + 32768) | (uint32_t)(step + 32768) | (uint32_t)(32768 - step);
+        lines[TWIN_LINES / 2 - 1 - k] = lower | (uint32_t)-step << 16;
+        lines[TWIN_LINES / 2 + k] = lower | (uint32_t)step << 16;
+    }
+    if (reach >> 16) /* both have 16 bits */
+        lines[0] = 0;
+}
+
+#else
 
 /* The line at z, of a layer with 13 fraction bits. */
 static int32_t twin_line(int32_t base, int32_t slope, int32_t z) {
@@ -39,5 +61,7 @@ void twin_lines(twin_flash curve, uint32_t *lines) {
     if (reach >> 16 || twin_line(base, step, -32768) != twin_line(base, step, -32767))
         lines[0] = 0;
 }
+
+#endif
 
 #endif

@@ -118,36 +118,15 @@ __asm(".pushsection .text.twin_helium_further, \"ax\", %progbits\n"
 typedef int32_t helium_sums[8][COLUMNS];
 
 #if TWIN_SILU
-/* twin_bump of eight numbers that are not negative. `width` is that of the curve's steps, less 15,
- * and `narrow` the largest number that has narrow ones. */
-static inline int16x8_t helium_bump(const int16_t *curve, int16x8_t a, int16_t width,
-                                    uint16_t narrow) {
-    int16x8_t up = vdupq_n_s16((int16_t)-width), low, high;
-    uint16x8_t k;
-    mve_pred16_t wide = vcmphiq_n_u16(vreinterpretq_u16_s16(a), narrow);
-    if (wide) {
-        a = vsubq_m_n_s16(a, a, (int16_t)(narrow + 1), wide);
-        up = vsubq_m_n_s16(up, up, 2, wide);
-    }
-    /* The step of the curve is above the upmost bit, what remains of `a` below it. */
-    k = vreinterpretq_u16_s16(vshlq_s16(a, vsubq_n_s16(up, 15)));
-    a = vbicq_n_s16(vshlq_s16(a, up), 0x8000);
-    if (wide) {
-        k = vaddq_m_n_u16(k, k, 128, wide);
-        wide = vcmphiq_n_u16(k, 191);
-        k = vpselq_u16(vdupq_n_u16(191), k, wide);
-    }
-    low = vldrhq_gather_shifted_offset_s16(curve, k);
-    high = vldrhq_gather_shifted_offset_s16(curve + 1, k);
-    low = vaddq_s16(low, vqdmulhq_s16(vsubq_s16(high, low), a));
-    low = vrshlq_n_s16(low, width + 5);
-    return wide ? vpselq_s16(vdupq_n_s16(0), low, wide) : low;
-}
+#include "helium_silu.h"
 #endif
 
-/* Sums of the outputs from o on to activations: stored, or folded column by column. */
-static void helium_finish(const twin_layer *layer, uint32_t o, helium_sums sum, int16_t *out,
-                          int32_t *folded) {
+/* Sums of the outputs from o on to activations: stored, or folded column by column. `silu` is known
+ * at compile time, so that registers last for relu. */
+static inline __attribute__((always_inline)) void helium_columns(const twin_layer *layer,
+                                                                 uint32_t o, helium_sums sum,
+                                                                 int16_t *out, int32_t *folded,
+                                                                 unsigned silu) {
     const uint32x4_t rows = vidupq_n_u32(0, 8);
     mve_pred16_t there = vctp16q(layer->outputs - o);
     int16x8_t factor = vldrhq_z_s16((const int16_t *)(const void *)layer->multiplier + o, there);
@@ -159,7 +138,8 @@ static void helium_finish(const twin_layer *layer, uint32_t o, helium_sums sum, 
     const int16_t *curve = (const int16_t *)(const void *)layer->curve;
     uint16_t narrow = (uint16_t)(layer->fraction < 13 ? (4 << layer->fraction) - 1 : 32767);
     int16_t width = (int16_t)(layer->fraction - 20);
-    unsigned silu = layer->silu;
+#else
+    (void)silu;
 #endif
     if (folded)
         fold = vldrhq_z_s16((const int16_t *)(const void *)layer->fold + o, there);
@@ -185,6 +165,18 @@ static void helium_finish(const twin_layer *layer, uint32_t o, helium_sums sum, 
     }
 }
 
+static void helium_relu(const twin_layer *layer, uint32_t o, helium_sums sum, int16_t *out,
+                        int32_t *folded) {
+    helium_columns(layer, o, sum, out, folded, 0);
+}
+
+#if TWIN_SILU
+static void helium_silu(const twin_layer *layer, uint32_t o, helium_sums sum, int16_t *out,
+                        int32_t *folded) {
+    helium_columns(layer, o, sum, out, folded, 1);
+}
+#endif
+
 /* Folded columns to differences; or zeros behind what was stored. */
 static void helium_end(const twin_layer *layer, int16_t *out, const int32_t *folded,
                        int32_t *difference) {
@@ -205,6 +197,10 @@ static void helium_first(const twin_layer *layer, const twin_pairs *pairs, void 
     int32_t folded[COLUMNS] = {0};
     helium_sums sums;
     helium_rows rows;
+#if TWIN_SILU
+    helium_lines lines;
+    helium_settle(&lines, layer, sums[0], out ? 0 : folded);
+#endif
     for (i = 0; i < inputs; i += 8) {
         mve_pred16_t there = vctp16q(inputs - i);
         vst1q_s16(room + 2 * i, vldrhq_z_s16((const int16_t *)pairs->anchor[0] + i, there));
@@ -220,7 +216,14 @@ static void helium_first(const twin_layer *layer, const twin_pairs *pairs, void 
         rows.seeds = (const int32_t *)pairs->partial + 2 * o;
         rows.end = sums[0] + COLUMNS * (left < 8 ? left : 8);
         twin_helium_first(&rows, sums[0]);
-        helium_finish(layer, o, sums, (int16_t *)out, out ? 0 : folded);
+#if TWIN_SILU
+        if (layer->silu) {
+            if (!helium_on_lines(&lines, layer, o, (int16_t *)out))
+                helium_silu(layer, o, sums, (int16_t *)out, out ? 0 : folded);
+            continue;
+        }
+#endif
+        helium_relu(layer, o, sums, (int16_t *)out, out ? 0 : folded);
     }
     helium_end(layer, (int16_t *)out, folded, difference);
 }
@@ -231,6 +234,10 @@ static void helium_further(const twin_layer *layer, const void *in, void *out,
     int32_t folded[COLUMNS] = {0};
     helium_sums sums;
     helium_rows rows;
+#if TWIN_SILU
+    helium_lines lines;
+    helium_settle(&lines, layer, sums[0], out ? 0 : folded);
+#endif
     rows.weights = layer->weights;
     rows.seeds = layer->bias;
     rows.rounds = (layer->inputs + 15u) / 16;
@@ -247,7 +254,14 @@ static void helium_further(const twin_layer *layer, const void *in, void *out,
             rows.end += 2 * COLUMNS;
             twin_helium_further(&rows, last);
         }
-        helium_finish(layer, o, sums, (int16_t *)out, out ? 0 : folded);
+#if TWIN_SILU
+        if (layer->silu) {
+            if (!helium_on_lines(&lines, layer, o, (int16_t *)out))
+                helium_silu(layer, o, sums, (int16_t *)out, out ? 0 : folded);
+            continue;
+        }
+#endif
+        helium_relu(layer, o, sums, (int16_t *)out, out ? 0 : folded);
     }
     helium_end(layer, (int16_t *)out, folded, difference);
 }
@@ -280,7 +294,7 @@ const twin_kernel twin_kernel_helium = {
     helium_first,   /* first */
     helium_further, /* further */
     4 * PAIRS,      /* room_bytes: eights of features may be twice as many as fours */
-    0,              /* lines */
+    1,              /* lines */
 };
 
 #endif

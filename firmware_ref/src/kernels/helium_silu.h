@@ -1,0 +1,154 @@
+/* silu in kernel_helium.c: by the lines of twin_lines.c where all activations of eight outputs are
+ * on them, or by the curve itself. */
+
+#ifndef TWIN_KERNELS_HELIUM_SILU_H
+#define TWIN_KERNELS_HELIUM_SILU_H
+
+/* What a layer needs of its lines. */
+typedef struct helium_lines {
+    const uint32_t *zero; /* the line where z is not negative any more */
+    int32_t scale;   /* twice that over 2^32 takes z in an upper half to the number of its line */
+    uint32_t limit;  /* of |z|; 0 where there are no lines */
+    int32_t *folded; /* columns, or NULL to store */
+    uint32_t unit;   /* what bases are multiplied by */
+    int32_t down;
+    int32_t *sum[4]; /* of every other output, column 0 */
+} helium_lines;
+
+/* Sums of eight outputs to activations: stored at `place`, or folded with the weights there. False,
+ * and nothing is folded, if one of them is not on a line. */
+int twin_helium_lines(const helium_lines *lines, twin_flash multiplier, const void *place);
+
+/* Sums of a column to z; r10 becomes the largest |z|. */
+#define SUMS(z, even, odd)                                                                         \
+    "vldrw.u32 q3, [q2, " even "]\n"                                                               \
+    "vmulh.s32 q3, q3, q0\n"                                                                       \
+    "vrshl.s32 q3, r9\n"                                                                           \
+    "vqmovnb.s32 " z ", q3\n"                                                                      \
+    "vldrw.u32 q3, [q2, " odd "]\n"                                                                \
+    "vmulh.s32 q3, q3, q1\n"                                                                       \
+    "vrshl.s32 q3, r9\n"                                                                           \
+    "vqmovnt.s32 " z ", q3\n"                                                                      \
+    "vmaxav.s16 r10, " z "\n"
+
+/* z to h. A line is a word of (base, slope), and one VQRDMLADH takes four of them and four words of
+ * (unit, z) to bumps, rounded, in lower halves; or crosswise, of (z, unit), in upper halves. The
+ * units stay in q0 and q1, which only z is inserted into. `line` may be q1, the last time. */
+#define LINES(z, line)                                                                             \
+    "vsri.32 q1, " z ", #16\n"                                                                     \
+    "vsli.32 q0, " z ", #16\n"                                                                     \
+    "vqdmulh.s32 q2, " z ", r5\n"                                                                  \
+    "vldrw.u32 q3, [r4, q2, uxtw #2]\n"                                                            \
+    "vqrdmladhx.s16 q2, q3, q1\n"                                                                  \
+    "vqdmulh.s32 q3, q0, r5\n"                                                                     \
+    "vldrw.u32 " line ", [r4, q3, uxtw #2]\n"                                                      \
+    "vqrdmladh.s16 q2, " line ", q0\n"                                                             \
+    "vqshlu.s16 " z ", " z ", #0\n" /* max(z, 0) */                                                \
+    "vsub.i16 " z ", " z ", q2\n"
+
+/* clang-format off */
+__asm(".pushsection .text.twin_helium_lines, \"ax\", %progbits\n"
+      ".syntax unified\n"
+      ".balign 4\n"
+      ".global twin_helium_lines\n"
+      ".type twin_helium_lines, %function\n"
+      "twin_helium_lines:\n"
+      "push {r4-r10, lr}\n"
+      "vpush {d8-d15}\n"
+      "sub sp, #16\n"
+      "vldrh.u16 q3, [r1]\n"
+      "vshllb.s16 q0, q3, #16\n"
+      "vshllt.s16 q1, q3, #16\n"
+      "vldrw.u32 q2, [r0, #24]\n"
+      "ldmia r0, {r4-r9}\n"
+      "movs r0, #0\n"
+      "mov r10, r0\n"
+      SUMS("q7", "#12", "#28")
+      "vstrw.32 q7, [sp]\n"
+      SUMS("q4", "#0", "#16") SUMS("q5", "#4", "#20") SUMS("q6", "#8", "#24")
+      "cmp r10, r6\n"
+      "bhs 2f\n"
+      "vdup.16 q0, r8\n"
+      "vdup.16 q1, r8\n"
+      LINES("q4", "q7") LINES("q5", "q7") LINES("q6", "q7")
+      "vldrw.u32 q7, [sp]\n"
+      LINES("q7", "q1")
+      "movs r0, #1\n"
+      "cbz r7, 1f\n"
+      "vldrh.u16 q0, [r2]\n"
+      "ldrd r4, r6, [r7]\n"
+      "ldrd r8, r10, [r7, #8]\n"
+      "vmladava.s16 r4, q0, q4\n"
+      "vmladava.s16 r6, q0, q5\n"
+      "vmladava.s16 r8, q0, q6\n"
+      "vmladava.s16 r10, q0, q7\n"
+      "strd r4, r6, [r7]\n"
+      "strd r8, r10, [r7, #8]\n"
+      "b 2f\n"
+      "1:\n"
+      "vstrh.16 q4, [r2]\n"
+      "vstrh.16 q5, [r2, #16]\n"
+      "vstrh.16 q6, [r2, #32]\n"
+      "vstrh.16 q7, [r2, #48]\n"
+      "2:\n"
+      "add sp, #16\n"
+      "vpop {d8-d15}\n"
+      "pop {r4-r10, pc}\n"
+      ".popsection");
+/* clang-format on */
+
+#undef SUMS
+#undef LINES
+
+/* Settle what a layer needs, whose sums will be in `sum`. */
+static void helium_settle(helium_lines *lines, const twin_layer *layer, int32_t *sum,
+                          int32_t *folded) {
+    unsigned fraction = layer->fraction, i;
+    lines->limit = 0;
+    if (!layer->silu || fraction > 14 || !layer->lines[0])
+        return;
+    lines->zero = layer->lines + TWIN_LINES / 2;
+    lines->scale = 1 << (20 - fraction);
+    lines->limit = fraction < 13 ? 4u << fraction : 32768u; /* which -32768 is not below */
+    lines->folded = folded;
+    lines->unit = 1u << fraction;
+    lines->down = -(int32_t)layer->shift;
+    for (i = 0; i < 4; i++)
+        lines->sum[i] = sum + 8 * i;
+}
+
+/* Finish eight outputs from o on, if they can be by lines. */
+static int helium_on_lines(const helium_lines *lines, const twin_layer *layer, uint32_t o,
+                           const int16_t *out) {
+    const void *place = out ? (const void *)(out + 4 * o) : layer->fold + 2 * o;
+    return lines->limit && o + 8 <= layer->outputs &&
+           twin_helium_lines(lines, layer->multiplier + 2 * o, place);
+}
+
+/* twin_bump of eight numbers that are not negative. `width` is that of the curve's steps, less 15,
+ * and `narrow` the largest number that has narrow ones. */
+static inline int16x8_t helium_bump(const int16_t *curve, int16x8_t a, int16_t width,
+                                    uint16_t narrow) {
+    int16x8_t up = vdupq_n_s16((int16_t)-width), low, high;
+    uint16x8_t k;
+    mve_pred16_t wide = vcmphiq_n_u16(vreinterpretq_u16_s16(a), narrow);
+    if (wide) {
+        a = vsubq_m_n_s16(a, a, (int16_t)(narrow + 1), wide);
+        up = vsubq_m_n_s16(up, up, 2, wide);
+    }
+    /* The step of the curve is above the upmost bit, what remains of `a` below it. */
+    k = vreinterpretq_u16_s16(vshlq_s16(a, vsubq_n_s16(up, 15)));
+    a = vbicq_n_s16(vshlq_s16(a, up), 0x8000);
+    if (wide) {
+        k = vaddq_m_n_u16(k, k, 128, wide);
+        wide = vcmphiq_n_u16(k, 191);
+        k = vpselq_u16(vdupq_n_u16(191), k, wide);
+    }
+    low = vldrhq_gather_shifted_offset_s16(curve, k);
+    high = vldrhq_gather_shifted_offset_s16(curve + 1, k);
+    low = vaddq_s16(low, vqdmulhq_s16(vsubq_s16(high, low), a));
+    low = vrshlq_n_s16(low, width + 5);
+    return wide ? vpselq_s16(vdupq_n_s16(0), low, wide) : low;
+}
+
+#endif
