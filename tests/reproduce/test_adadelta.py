@@ -8,6 +8,8 @@ from twinedge.learn.examples import Examples
 from twinedge.learn.network import Architecture
 from twinedge.reproduce.adadelta import Passes, Plateaus, adadelta
 
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+
 SHAPE = Architecture(3, (8, 5), "relu")
 
 

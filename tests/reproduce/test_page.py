@@ -61,6 +61,16 @@ def test_all_anchors_are_better_than_one_everywhere(answers):
     assert all(gain > 0 for gain in found.values()), found
 
 
+def test_several_twins_are_better_than_one_nearly_everywhere(answers):
+    found = gains(answers, "tnnr_ensemble", "one twin", "4 twins")
+    assert sum(gain > 0 for gain in found.values()) >= 8, found
+
+
+def test_a_twin_is_better_than_an_ordinary_network_on_most_sets(answers):
+    found = gains(answers, "tnnr_ensemble", "one ANN", "one twin")
+    assert sum(gain > 0 for gain in found.values()) >= 7, found
+
+
 @pytest.mark.parametrize("dataset", ["tf", "wsb"])
 def test_twinned_forests_are_far_ahead_where_the_paper_has_them_so(answers, dataset):
     assert gains(answers, "twin_rf", "forest", "twinned forest")[dataset] > 0.2
