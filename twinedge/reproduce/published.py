@@ -1,7 +1,8 @@
 """Training as the paper's code does it, beside ours.
 
 Against the code, in its favour: unlabelled loops of weight zero, half of what the code computes,
-are left out. What comes out are our estimators with these weights inside, so that all are
+are left out. Not as in the code, which takes its 24 pairs from eight closed loops: here each pair
+is drawn alone. What comes out are our estimators with these weights inside, so that all are
 evaluated alike.
 """
 
