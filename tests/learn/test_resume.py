@@ -164,13 +164,15 @@ def test_a_damaged_checkpoint_is_refused(complaint, curve, tiny, finished, damag
 
 
 @pytest.mark.parametrize("kind", [TwinRegressor, AnnRegressor])
-@pytest.mark.parametrize("stage", ["round 1", "final round"])
+@pytest.mark.parametrize("stage", ["round 1", "final round", "distillation"])
 def test_a_race_stopped_in_any_round_and_resumed_chooses_and_learns_the_same(
     curve, tmp_path, monkeypatch, kind, stage
 ):
-    from twinedge.learn import training
+    from twinedge.learn import selection, training
 
-    parameters = {"hidden": (6,), "effort": "quick", "steps": 2000, "random_state": 0}
+    plan = selection.Plan(rounds=((250, 1),), lengths=(2000,), pupil=2000)
+    monkeypatch.setitem(selection.PLANS, "quick", plan)
+    parameters = {"hidden": (6,), "effort": "quick", "random_state": 0}
     whole = kind(**parameters).fit(*curve)
 
     def pressed(futures, timeout):

@@ -66,6 +66,9 @@ def train(
     steps: Annotated[
         Any, value("Steps of the last training; auto goes by --effort.", "auto|N", whole(1, "auto"))
     ] = "auto",
+    distil: Annotated[
+        bool, typer.Option(help="End with a network that learns from those of the last round.")
+    ] = True,
     seed: Seed = 0,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with a training that was stopped.")
@@ -91,6 +94,7 @@ def train(
         weight_decay=weight_decay,
         effort=effort,
         steps=steps,
+        distil=distil,
         random_state=seed,
         verbose=sys.stderr.isatty() and not quiet,
     )

@@ -41,6 +41,7 @@ class AnnRegressor(NetworkRegressor):
         weight_decay: float | str = "auto",
         effort: str = "normal",
         steps: int | str = "auto",
+        distil: bool = True,
         validation_fraction: float = 0.125,
         random_state: Any = None,
         verbose: bool = False,
@@ -51,6 +52,7 @@ class AnnRegressor(NetworkRegressor):
         self.weight_decay = weight_decay
         self.effort = effort
         self.steps = steps
+        self.distil = distil
         self.validation_fraction = validation_fraction
         self.random_state = random_state
         self.verbose = verbose

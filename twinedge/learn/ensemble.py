@@ -47,7 +47,9 @@ class EnsembleRegressor(RegressorMixin, BaseEstimator):
         self.members_: list[Any] = []
         if validation is not None:
             options["validation"] = validation
-        settled = self.base
+        settled = clone(self.base)
+        if "distil" in settled.get_params():
+            settled.set_params(distil=False)  # many networks are a mean already
         for seed in seeds:
             member = clone(settled).set_params(random_state=int(seed)).fit(X, y, **options)
             self.members_.append(member)

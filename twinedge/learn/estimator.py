@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from twinedge.errors import InputError
 from twinedge.learn.checkpoint import Checkpoint
+from twinedge.learn.distilling import distil
 from twinedge.learn.network import ACTIVATIONS, Architecture, FloatArray
 from twinedge.learn.parameters import (
     is_auto,
@@ -41,6 +42,7 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
     weight_decay: Any
     effort: str
     steps: Any
+    distil: bool
     validation_fraction: float
     random_state: Any
     verbose: bool
@@ -101,7 +103,7 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
     def _plan(self) -> Plan:
         plan = PLANS[one_of("effort", self.effort, tuple(PLANS))]
         if is_auto(self.steps):
-            return plan
+            return plan if self.distil else replace(plan, pupil=0)
         return plan.ending_at(positive_integer("steps", self.steps))
 
     def _choose(
@@ -120,16 +122,22 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
             if key not in _NOT_OF_THE_TRAINING
         }
         owner = {"data": task.fingerprint(), "seed": seed, **settings}
+        plan, saved = self._plan(), Checkpoint(checkpoint, owner, resume)
         with progress_bar(self.verbose) as progress:
             choice = choose(
                 task,
                 self._candidates(),
-                self._plan(),
+                plan,
                 networks=networks,
                 seed=seed,
                 progress=progress,
-                checkpoint=Checkpoint(checkpoint, owner, resume),
+                checkpoint=saved,
             )
+            # Several networks that predict together are a mean of networks already.
+            if plan.pupil and networks == 1 and task.distillable and not choice.interrupted:
+                choice = distil(
+                    task, choice, plan.pupil, seed=seed, progress=progress, checkpoint=saved
+                )
         self.activation_ = choice.candidate.activation
         self.learning_rate_ = choice.candidate.setting.learning_rate
         self.weight_decay_ = choice.candidate.setting.weight_decay

@@ -8,7 +8,7 @@ short round will do so more in a long one.
 
 The last round trains on all training rows, at several lengths, for a noisy target is learnt best in
 less time. Activations are compared there alone: in a short race relu wins even where silu ends far
-ahead.
+ahead. ``distilling.py`` goes on from there.
 """
 
 from collections import Counter
@@ -52,13 +52,16 @@ class Plan:
         Steps of each early round, and how many settings of each activation survive it.
     lengths : tuple of int
         Steps of the last round: each is tried.
+    pupil : int
+        Steps of the network that learns from those of the last round; 0 for none.
     """
 
     rounds: tuple[tuple[int, int], ...]
     lengths: tuple[int, ...]
+    pupil: int = 0
 
     def ending_at(self, steps: int) -> "Plan":
-        """Shrink or stretch the plan so that the last round takes just so many steps."""
+        """Shrink or stretch the plan so that it ends with just so many steps on the rows alone."""
         share = steps / max(self.lengths)
         rounds = tuple((max(1, round(length * share)), keep) for length, keep in self.rounds)
         return Plan(rounds, (steps,))
@@ -66,8 +69,8 @@ class Plan:
 
 PLANS = {
     "quick": Plan(rounds=((1_000, 1),), lengths=(8_000, 2_000)),
-    "normal": Plan(rounds=((2_000, 2), (5_000, 1)), lengths=(30_000, 10_000, 3_000)),
-    "thorough": Plan(rounds=((4_000, 3), (10_000, 2)), lengths=(60_000, 20_000, 6_000)),
+    "normal": Plan(((2_000, 2), (5_000, 1)), (30_000, 10_000, 3_000), pupil=20_000),
+    "thorough": Plan(((4_000, 3), (10_000, 2)), (60_000, 20_000, 6_000), pupil=40_000),
 }
 
 
@@ -85,6 +88,8 @@ class Choice:
         Length of their training.
     trials : list of dict
         Every network trained, with its validation RMSE.
+    finalists : list of Trained
+        The networks of the last round that was run.
     interrupted : bool
         Whether the user stopped the training early.
     """
@@ -93,6 +98,7 @@ class Choice:
     weights: FloatArray
     steps: int
     trials: list[dict[str, Any]]
+    finalists: list[Trained]
     interrupted: bool = False
 
 
@@ -115,9 +121,9 @@ def choose(
                 task, jobs, stage=stage, seed=seed, progress=progress, checkpoint=checkpoint
             )
         except Interrupted as stop:
-            trials.extend(_record(stage, one) for one in stop.results)
+            trials.extend(record(stage, stop.results))
             raise
-        trials.extend(_record(stage, one) for one in results)
+        trials.extend(record(stage, results))
         return results
 
     for fold, (steps, survivors) in enumerate(plan.rounds):
@@ -128,7 +134,8 @@ def choose(
         try:
             results = race(f"round {fold + 1}", jobs)
         except Interrupted as stop:
-            return _chosen([min(stop.results, key=_score)], trials, interrupted=True)
+            winner = min(stop.results, key=_score)
+            return _chosen([winner], trials, stop.results, interrupted=True)
         candidates = []
         for _, group in groupby(results, key=lambda one: one.job.activation):
             best = sorted(group, key=lambda one: one.last_score)[:survivors]
@@ -146,7 +153,7 @@ def choose(
         results, interrupted = stop.results, True
     groups = [results[i : i + networks] for i in range(0, len(results), networks)]
     winners = min(groups, key=lambda group: sum(map(_score, group)))
-    return _chosen(winners, trials, interrupted)
+    return _chosen(winners, trials, results, interrupted)
 
 
 def _score(one: Trained) -> float:
@@ -154,19 +161,27 @@ def _score(one: Trained) -> float:
 
 
 def _chosen(
-    networks: list[Trained], trials: list[dict[str, Any]], interrupted: bool = False
+    networks: list[Trained],
+    trials: list[dict[str, Any]],
+    finalists: list[Trained],
+    interrupted: bool = False,
 ) -> Choice:
     job = networks[0].job
     weights = np.stack([one.weights for one in networks])
-    return Choice(Candidate(job.activation, job.setting), weights, job.steps, trials, interrupted)
+    candidate = Candidate(job.activation, job.setting)
+    return Choice(candidate, weights, job.steps, trials, finalists, interrupted)
 
 
-def _record(stage: str, one: Trained) -> dict[str, Any]:
-    return {
-        "stage": stage,
-        "activation": one.job.activation,
-        "learning_rate": one.job.setting.learning_rate,
-        "weight_decay": one.job.setting.weight_decay,
-        "steps": one.job.steps,
-        "rmse_val": one.score,
-    }
+def record(stage: str, networks: list[Trained]) -> list[dict[str, Any]]:
+    """Return what a round has to show: each network with its validation RMSE."""
+    return [
+        {
+            "stage": stage,
+            "activation": one.job.activation,
+            "learning_rate": one.job.setting.learning_rate,
+            "weight_decay": one.job.setting.weight_decay,
+            "steps": one.job.steps,
+            "rmse_val": one.score,
+        }
+        for one in networks
+    ]

@@ -139,6 +139,11 @@ class SemiSupervisedTask(PairTask):
         known = {field.name: getattr(task, field.name) for field in fields(task)}
         return cls(**known, unlabelled=unlabelled, loop_weight=loop_weight, extra=extra)
 
+    @property
+    def distillable(self) -> bool:
+        """What comes besides the labelled pairs is for the networks that learn from it."""
+        return False
+
     def fingerprint(self) -> str:
         """Tell whether two trainings are of the same data, also of the unlabelled."""
         arrays = [] if self.unlabelled is None else [self.unlabelled]

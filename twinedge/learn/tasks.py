@@ -50,6 +50,11 @@ class Task:
     foldable: bool = True
     batch: int = 64
 
+    @property
+    def distillable(self) -> bool:
+        """Whether a network may learn from others about points that were made up."""
+        return True
+
     def fingerprint(self) -> str:
         """Tell whether two trainings are of the same data."""
         rest = f"{self.train} {self.scale!r}".encode()
@@ -67,6 +72,25 @@ class Task:
         if not len(rows):
             return np.arange(self.train)[:_LOOK_POINTS]
         return rows[:_LOOK_POINTS]
+
+    def widened(self, x: FloatArray, y: FloatArray, rows: npt.NDArray[np.int32]) -> Examples:
+        """Training data of networks that see other rows ``(c, m)`` of another scaled table."""
+        raise NotImplementedError
+
+    def examples(self, jobs: list[Job]) -> Examples:
+        """Training data of a stack of these networks."""
+        return self.widened(self.x, self.y, self._rows_of_all(jobs))
+
+    def predict(
+        self, architecture: Architecture, stack: FloatArray, x: FloatArray, jobs: list[Job]
+    ) -> FloatArray:
+        """Return the scaled targets ``(c, n)`` that networks predict for points ``(c, n, f)``."""
+        raise NotImplementedError
+
+    def score(self, architecture: Architecture, stack: FloatArray, jobs: list[Job]) -> FloatArray:
+        """RMSE on the validation rows of each network, in units of the target."""
+        rows = np.stack([self.validation(job) for job in jobs])
+        return self._rmse(self.predict(architecture, stack, self.x[rows], jobs), rows)
 
     def _held_out(self, job: Job) -> Rows:
         if job.fold is None or not self.foldable or self.train < 2 * FOLDS:
@@ -93,14 +117,15 @@ class PointTask(Task):
         """One point goes in."""
         return Architecture(self.x.shape[1], self.hidden, activation)
 
-    def examples(self, jobs: list[Job]) -> Examples:
+    def widened(self, x: FloatArray, y: FloatArray, rows: npt.NDArray[np.int32]) -> Examples:
         """Single points."""
-        return Examples.points(self.x, self.y, self._rows_of_all(jobs))
+        return Examples.points(x, y, rows)
 
-    def score(self, architecture: Architecture, stack: FloatArray, jobs: list[Job]) -> FloatArray:
-        """RMSE of the plain prediction."""
-        rows = np.stack([self.validation(job) for job in jobs])
-        return self._rmse(architecture.forward(stack, self.x[rows]).numpy(), rows)
+    def predict(
+        self, architecture: Architecture, stack: FloatArray, x: FloatArray, jobs: list[Job]
+    ) -> FloatArray:
+        """Return the plain outputs."""
+        return np.asarray(architecture.forward(stack, x).numpy())
 
 
 @dataclass(frozen=True)
@@ -122,13 +147,19 @@ class PairTask(Task):
         """Two points go in."""
         return Architecture(2 * self.x.shape[1], self.hidden, activation)
 
-    def examples(self, jobs: list[Job]) -> Examples:
-        """Pairs drawn on the fly."""
-        return Examples.pairs(self.x, self.y, self._rows_of_all(jobs), self.partners)
+    @property
+    def distillable(self) -> bool:
+        """Whether any two rows may form a pair, made-up ones too."""
+        return self.partners is None and self.neighbors is None
 
-    def score(self, architecture: Architecture, stack: FloatArray, jobs: list[Job]) -> FloatArray:
-        """RMSE of the ensemble mean, with anchors among the rows a network was trained on."""
-        rows = np.stack([self.validation(job) for job in jobs])
+    def widened(self, x: FloatArray, y: FloatArray, rows: npt.NDArray[np.int32]) -> Examples:
+        """Pairs drawn on the fly."""
+        return Examples.pairs(x, y, rows, self.partners)
+
+    def predict(
+        self, architecture: Architecture, stack: FloatArray, x: FloatArray, jobs: list[Job]
+    ) -> FloatArray:
+        """Return the ensemble mean, with anchors among the rows a network was trained on."""
         anchors = np.stack([self.rows(job) for job in jobs])
         if self.neighbors is None:
             chosen = None
@@ -137,11 +168,11 @@ class PairTask(Task):
         else:
             chosen = np.stack(
                 [
-                    nearest(self.x[mine], self.x[queries], self.neighbors)
-                    for mine, queries in zip(anchors, rows, strict=True)
+                    nearest(self.x[mine], points, self.neighbors)
+                    for mine, points in zip(anchors, x, strict=True)
                 ]
             )
             values = np.stack([self.y[mine][c] for mine, c in zip(anchors, chosen, strict=True)])
-        blocks = differences(architecture, stack, self.x[rows], self.x[anchors], chosen)
+        blocks = differences(architecture, stack, x, self.x[anchors], chosen)
         estimates = np.concatenate(list(blocks), axis=1) + values
-        return self._rmse(estimates.mean(axis=2), rows)
+        return np.asarray(estimates.mean(axis=2))

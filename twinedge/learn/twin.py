@@ -53,7 +53,11 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
     effort : {"quick", "normal", "thorough"}, default="normal"
         How long to search and train.
     steps : "auto" or int, default="auto"
-        Steps of the last training; "auto" goes by ``effort``.
+        Steps of the last training; "auto" goes by ``effort``. With a number there is no pupil.
+    distil : bool, default=True
+        End a search that is not quick with a pupil that learns from the networks of the last round
+        what they say of points between the training points. Several twins, neighbours, multipliers
+        and unlabelled points go without.
     validation_fraction : float, default=0.125
         Part of the data held out for choices where ``fit`` is given no validation data.
     random_state : int, RandomState or None, default=None
@@ -102,6 +106,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         weight_decay: float | str = "auto",
         effort: str = "normal",
         steps: int | str = "auto",
+        distil: bool = True,
         validation_fraction: float = 0.125,
         random_state: Any = None,
         verbose: bool = False,
@@ -117,6 +122,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         self.weight_decay = weight_decay
         self.effort = effort
         self.steps = steps
+        self.distil = distil
         self.validation_fraction = validation_fraction
         self.random_state = random_state
         self.verbose = verbose
