@@ -183,6 +183,22 @@ def test_the_steps_asked_for_are_the_last_round_and_scale_the_early_ones(effort)
     assert all(length >= 1 for length, _ in TwinRegressor(effort=effort, steps=1)._plan().rounds)
 
 
+@pytest.mark.parametrize("effort", sorted(PLANS))
+def test_batches_are_larger_for_few_rows_unless_the_search_is_quick_or_steps_are_set(effort):
+    plan = PLANS[effort]
+    few, many = plan.batch(399), plan.batch(400)
+    assert (few, many) == ((64, 64) if effort == "quick" else (128, 64))
+    assert plan.ending_at(100).batch(399) == 64
+
+
+@pytest.mark.parametrize("kind", [TwinRegressor, AnnRegressor])
+def test_the_batch_goes_by_the_training_rows_alone(kind):
+    tables = {rows: (np.zeros((rows, 1)), np.arange(rows, dtype=float)) for rows in (20, 390, 410)}
+    model = kind()
+    assert model._scale(tables[390], tables[20])["batch"] == 128
+    assert model._scale(tables[410], tables[20])["batch"] == 64
+
+
 def test_a_race_on_real_data_chooses_the_finalist_with_the_least_error(curve):
     X, y = curve
     model = TwinRegressor(hidden=(8,), effort="quick", steps=1000, random_state=0)

@@ -28,8 +28,8 @@ _MEASURED = 0.6  # part of the examples that are training rows, where there are 
 # while those that differ by the luck of a few validation points count alike.
 _POWER = -6
 _SILENT = 0.01  # a weight not worth asking for
-# What the teachers say holds a pupil back from fitting noise, so it may do with far less decay.
-_DECAYS = (1, 0.1)
+# What the teachers say holds a pupil back from fitting noise, so it may do with less decay.
+_DECAYS = (1, 1 / 3)
 # A pupil is no worse than its teachers are on average, unless they know what it could not learn: a
 # target without noise, say. (It may well be worse than the best of them, who is the luckiest too.)
 _WORTH_KEEPING = 1.1

@@ -84,6 +84,7 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
             "train": len(train[1]),
             "scale": self.scaling_.y_scale,
             "hidden": widths("hidden", self.hidden),
+            "batch": self._plan().batch(len(train[1])),
         }
 
     def _candidates(self) -> list[Candidate]:

@@ -21,6 +21,7 @@ import numpy as np
 from twinedge.learn.checkpoint import Checkpoint
 from twinedge.learn.network import FloatArray
 from twinedge.learn.progress import Progress
+from twinedge.learn.tasks import BATCH
 from twinedge.learn.trainer import Setting
 from twinedge.learn.training import Interrupted, Job, Task, Trained, train
 
@@ -33,6 +34,9 @@ SETTINGS = (
     Setting(3e-3, 0.03),
     Setting(3e-3, 0.3),
 )
+
+
+_FEW_ROWS = 400
 
 
 class Candidate(NamedTuple):
@@ -54,11 +58,22 @@ class Plan:
         Steps of the last round: each is tried.
     pupil : int
         Steps of the network that learns from those of the last round; 0 for none.
+    few_rows_batch : int
+        Examples per step where training rows are few.
     """
 
     rounds: tuple[tuple[int, int], ...]
     lengths: tuple[int, ...]
     pupil: int = 0
+    few_rows_batch: int = BATCH
+
+    def batch(self, rows: int) -> int:
+        """Examples per step for so many training rows.
+
+        Among few rows every pair is met again and again and is learnt to the last digit, which
+        takes the steadier steps of a larger batch.
+        """
+        return self.few_rows_batch if rows < _FEW_ROWS else BATCH
 
     def ending_at(self, steps: int) -> "Plan":
         """Shrink or stretch the plan so that it ends with just so many steps on the rows alone."""
@@ -69,8 +84,8 @@ class Plan:
 
 PLANS = {
     "quick": Plan(rounds=((1_000, 1),), lengths=(8_000, 2_000)),
-    "normal": Plan(((2_000, 2), (5_000, 1)), (30_000, 10_000, 3_000), pupil=20_000),
-    "thorough": Plan(((4_000, 3), (10_000, 2)), (60_000, 20_000, 6_000), pupil=40_000),
+    "normal": Plan(((2_000, 2), (5_000, 1)), (30_000, 10_000, 3_000), 20_000, 2 * BATCH),
+    "thorough": Plan(((4_000, 3), (10_000, 2)), (60_000, 20_000, 6_000), 40_000, 2 * BATCH),
 }
 
 

@@ -14,6 +14,7 @@ from twinedge.learn.training import Job
 
 Rows = npt.NDArray[np.intp]
 
+BATCH = 64  # examples per step
 FOLDS = 5  # one fifth of the training rows is held out in an early round
 _LOOK_POINTS, _LOOK_ANCHORS = 512, 64  # as many as tell networks apart; all would take longer
 # than the training between two looks
@@ -48,7 +49,7 @@ class Task:
     scale: float
     hidden: tuple[int, ...]
     foldable: bool = True
-    batch: int = 64
+    batch: int = BATCH
 
     @property
     def distillable(self) -> bool:
