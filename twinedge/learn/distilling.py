@@ -2,8 +2,8 @@
 
 The networks of the last round name a target for points that nobody measured, half way at most from
 one training row towards another. A fresh network learns from these points and the training rows
-alike. It takes over the smooth mean of its teachers between the rows, where each of them alone errs
-by chance, and so is about as good as all of them together in the memory of one.
+alike, and takes over the mean of its teachers between the rows, where each of them alone errs by
+chance. That is a gain where they disagree (CS), and none where the target itself is noisy (WN).
 """
 
 from collections import Counter
