@@ -61,9 +61,8 @@ def test_the_anchors_may_be_named_in_a_file(cli, folder):
 def test_with_no_run_the_test_function_is_trained_first(cli, tmp_path, monkeypatch):
     from twinedge.learn import selection
 
-    brief = selection.Plan(rounds=(), lengths=(300,))
+    brief = selection.Plan(rounds=(), lengths=(300,), settings=selection.SETTINGS[:1])
     monkeypatch.setitem(selection.PLANS, "quick", brief)
-    monkeypatch.setattr(selection, "SETTINGS", selection.SETTINGS[:1])
     answer = cli("export", "--anchors", "4", *TWIN, "--weights", "int16")
     assert answer.code == 0
     assert "training the built-in test function" in answer.err

@@ -162,33 +162,44 @@ def test_a_stopped_race_gives_the_best_it_had(races, stage):
 
 @pytest.mark.parametrize("kind", [TwinRegressor, AnnRegressor])
 def test_what_the_user_fixes_leaves_the_rest_to_choose(kind):
-    assert len(kind()._candidates()) == 2 * len(SETTINGS)
-    assert {one.activation for one in kind(activation="silu")._candidates()} == {"silu"}
-    fixed = kind(learning_rate=0.5)._candidates()
+    def left(**fixed):
+        return kind(**fixed)._candidates(SETTINGS)
+
+    assert len(left()) == 2 * len(SETTINGS)
+    assert {one.activation for one in left(activation="silu")} == {"silu"}
+    fixed = left(learning_rate=0.5)
     assert {one.setting.learning_rate for one in fixed} == {0.5}
     decays = {setting.weight_decay for setting in SETTINGS}
     assert {one.setting.weight_decay for one in fixed} == decays
     assert len(fixed) == 2 * len(decays)  # no candidate twice
-    both = kind(activation="relu", learning_rate=0.5, weight_decay=0)._candidates()
+    both = left(activation="relu", learning_rate=0.5, weight_decay=0)
     assert both == [Candidate("relu", Setting(0.5, 0.0))]
 
 
+@pytest.mark.parametrize("rows", [100, 1000])
 @pytest.mark.parametrize("effort", sorted(PLANS))
-def test_the_steps_asked_for_are_the_last_round_and_scale_the_early_ones(effort):
+def test_the_steps_asked_for_are_the_last_round_and_scale_the_early_ones(effort, rows):
     plan = PLANS[effort]
-    assert TwinRegressor(effort=effort)._plan() == plan
-    half = TwinRegressor(effort=effort, steps=max(plan.lengths) // 2)._plan()
+    half = TwinRegressor(effort=effort, steps=max(plan.lengths) // 2)._plan(rows)
     assert half.lengths == (max(plan.lengths) // 2,)
     assert half.rounds == tuple((length // 2, keep) for length, keep in plan.rounds)
-    assert all(length >= 1 for length, _ in TwinRegressor(effort=effort, steps=1)._plan().rounds)
+    assert (half.batch, half.settings) == (64, SETTINGS)
+    one = TwinRegressor(effort=effort, steps=1)._plan(rows)
+    assert all(length >= 1 for length, _ in one.rounds)
 
 
 @pytest.mark.parametrize("effort", sorted(PLANS))
-def test_batches_are_larger_for_few_rows_unless_the_search_is_quick_or_steps_are_set(effort):
-    plan = PLANS[effort]
-    few, many = plan.batch(399), plan.batch(400)
-    assert (few, many) == ((64, 64) if effort == "quick" else (128, 64))
-    assert plan.ending_at(100).batch(399) == 64
+def test_few_rows_are_learnt_in_steady_steps_unless_the_search_is_quick(effort):
+    few, many = (TwinRegressor(effort=effort)._plan(rows) for rows in (399, 400))
+    assert many == PLANS[effort]
+    if effort == "quick":
+        assert few == many
+        return
+    assert few.batch > many.batch
+    low = min(setting.learning_rate for setting in SETTINGS)
+    assert {setting.learning_rate for setting in few.settings} == {low}
+    assert not few.rounds  # steady steps would lose a short race
+    assert (max(few.lengths), few.pupil) == (max(many.lengths), many.pupil)
 
 
 @pytest.mark.parametrize("kind", [TwinRegressor, AnnRegressor])
@@ -197,6 +208,18 @@ def test_the_batch_goes_by_the_training_rows_alone(kind):
     model = kind()
     assert model._scale(tables[390], tables[20])["batch"] == 128
     assert model._scale(tables[410], tables[20])["batch"] == 64
+
+
+def test_few_rows_all_settings_meet_in_the_last_round(curve, monkeypatch):
+    few = Plan((), (200,), 0, SETTINGS[1:3])
+    monkeypatch.setitem(PLANS, "normal", Plan(((50, 1),), (100,), few_rows=few))
+    model = TwinRegressor(hidden=(8,), random_state=0).fit(*curve)
+    tried = {(one["stage"], one["activation"], one["weight_decay"]) for one in model.trials_}
+    assert tried == {
+        ("final round", activation, setting.weight_decay)
+        for activation in ("relu", "silu")
+        for setting in SETTINGS[1:3]
+    }
 
 
 def test_a_race_on_real_data_chooses_the_finalist_with_the_least_error(curve):

@@ -21,7 +21,7 @@ from twinedge.learn.parameters import (
 )
 from twinedge.learn.progress import progress_bar
 from twinedge.learn.scaling import Scaling
-from twinedge.learn.selection import PLANS, SETTINGS, Candidate, Choice, Plan, choose
+from twinedge.learn.selection import PLANS, Candidate, Choice, Plan, choose
 from twinedge.learn.tasks import PairTask, PointTask
 from twinedge.learn.trainer import Setting
 
@@ -84,15 +84,14 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
             "train": len(train[1]),
             "scale": self.scaling_.y_scale,
             "hidden": widths("hidden", self.hidden),
-            "batch": self._plan().batch(len(train[1])),
+            "batch": self._plan(len(train[1])).batch,
         }
 
-    def _candidates(self) -> list[Candidate]:
+    def _candidates(self, settings: tuple[Setting, ...]) -> list[Candidate]:
         """Combine what the user fixed with everything left to choose."""
         activation = one_of("activation", self.activation, ("auto", *ACTIVATIONS))
         activations = list(ACTIVATIONS) if activation == "auto" else [activation]
         rate, decay = self.learning_rate, self.weight_decay
-        settings: tuple[Setting, ...] = SETTINGS
         if not is_auto(rate):
             rate = nonnegative_number("learning_rate", rate)
             settings = tuple(replace(one, learning_rate=rate) for one in settings)
@@ -101,9 +100,11 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
             settings = tuple(replace(one, weight_decay=decay) for one in settings)
         return [Candidate(a, setting) for a in activations for setting in dict.fromkeys(settings)]
 
-    def _plan(self) -> Plan:
+    def _plan(self, rows: int) -> Plan:
+        """Return what the effort and so many training rows ask for."""
         plan = PLANS[one_of("effort", self.effort, tuple(PLANS))]
         if is_auto(self.steps):
+            plan = plan.given(rows)
             return plan if self.distil else replace(plan, pupil=0)
         return plan.ending_at(positive_integer("steps", self.steps))
 
@@ -123,11 +124,11 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
             if key not in _NOT_OF_THE_TRAINING
         }
         owner = {"data": task.fingerprint(), "seed": seed, **settings}
-        plan, saved = self._plan(), Checkpoint(checkpoint, owner, resume)
+        plan, saved = self._plan(task.train), Checkpoint(checkpoint, owner, resume)
         with progress_bar(self.verbose) as progress:
             choice = choose(
                 task,
-                self._candidates(),
+                self._candidates(plan.settings),
                 plan,
                 networks=networks,
                 seed=seed,

@@ -35,8 +35,12 @@ SETTINGS = (
     Setting(3e-3, 0.3),
 )
 
-
+# Few rows are met again and again and learnt to the last digit. That takes steady steps: a larger
+# batch and a low learning rate. Such steps are behind in a short race, so there is none; and decay
+# too shows late whether it is wanted.
 _FEW_ROWS = 400
+_STEADY = (Setting(3e-3, 0.03), Setting(3e-3, 0.3))
+_STEADY_BATCH = 2 * BATCH
 
 
 class Candidate(NamedTuple):
@@ -58,22 +62,24 @@ class Plan:
         Steps of the last round: each is tried.
     pupil : int
         Steps of the network that learns from those of the last round; 0 for none.
-    few_rows_batch : int
-        Examples per step where training rows are few.
+    settings : tuple of Setting
+        Learning rates and weight decays to choose from.
+    batch : int
+        Examples per step.
+    few_rows : Plan, optional
+        What to do instead where training rows are few.
     """
 
     rounds: tuple[tuple[int, int], ...]
     lengths: tuple[int, ...]
     pupil: int = 0
-    few_rows_batch: int = BATCH
+    settings: tuple[Setting, ...] = SETTINGS
+    batch: int = BATCH
+    few_rows: "Plan | None" = None
 
-    def batch(self, rows: int) -> int:
-        """Examples per step for so many training rows.
-
-        Among few rows every pair is met again and again and is learnt to the last digit, which
-        takes the steadier steps of a larger batch.
-        """
-        return self.few_rows_batch if rows < _FEW_ROWS else BATCH
+    def given(self, rows: int) -> "Plan":
+        """Return the plan for so many training rows."""
+        return self.few_rows if self.few_rows and rows < _FEW_ROWS else self
 
     def ending_at(self, steps: int) -> "Plan":
         """Shrink or stretch the plan so that it ends with just so many steps on the rows alone."""
@@ -82,10 +88,24 @@ class Plan:
         return Plan(rounds, (steps,))
 
 
+def _steady(lengths: tuple[int, ...], pupil: int) -> Plan:
+    return Plan((), lengths, pupil, _STEADY, _STEADY_BATCH)
+
+
 PLANS = {
     "quick": Plan(rounds=((1_000, 1),), lengths=(8_000, 2_000)),
-    "normal": Plan(((2_000, 2), (5_000, 1)), (30_000, 10_000, 3_000), 20_000, 2 * BATCH),
-    "thorough": Plan(((4_000, 3), (10_000, 2)), (60_000, 20_000, 6_000), 40_000, 2 * BATCH),
+    "normal": Plan(
+        rounds=((2_000, 2), (5_000, 1)),
+        lengths=(30_000, 10_000, 3_000),
+        pupil=20_000,
+        few_rows=_steady((30_000, 10_000), pupil=20_000),
+    ),
+    "thorough": Plan(
+        rounds=((4_000, 3), (10_000, 2)),
+        lengths=(60_000, 20_000, 6_000),
+        pupil=40_000,
+        few_rows=_steady((60_000, 20_000), pupil=40_000),
+    ),
 }
 
 
