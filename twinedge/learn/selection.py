@@ -39,7 +39,7 @@ SETTINGS = (
 # batch and a low learning rate. Such steps are behind in a short race, so there is none; and decay
 # too shows late whether it is wanted.
 _FEW_ROWS = 400
-_STEADY = (Setting(3e-3, 0.03), Setting(3e-3, 0.3))
+_STEADY = (Setting(3e-3, 0.01), Setting(3e-3, 0.3))
 _STEADY_BATCH = 2 * BATCH
 
 
@@ -88,8 +88,8 @@ class Plan:
         return Plan(rounds, (steps,))
 
 
-def _steady(lengths: tuple[int, ...], pupil: int) -> Plan:
-    return Plan((), lengths, pupil, _STEADY, _STEADY_BATCH)
+def _steady(steps: int) -> Plan:
+    return Plan((), (steps,), steps, _STEADY, _STEADY_BATCH)
 
 
 PLANS = {
@@ -98,13 +98,13 @@ PLANS = {
         rounds=((2_000, 2), (5_000, 1)),
         lengths=(30_000, 10_000, 3_000),
         pupil=20_000,
-        few_rows=_steady((30_000, 10_000), pupil=20_000),
+        few_rows=_steady(30_000),
     ),
     "thorough": Plan(
         rounds=((4_000, 3), (10_000, 2)),
         lengths=(60_000, 20_000, 6_000),
         pupil=40_000,
-        few_rows=_steady((60_000, 20_000), pupil=40_000),
+        few_rows=_steady(60_000),
     ),
 }
 
