@@ -94,6 +94,20 @@ def summarise(cells: dict[str, dict[str, object]], shape: str) -> list[dict[str,
     return lines
 
 
+def compare(cells: dict[str, dict[str, object]], first: str, second: str) -> list[str]:
+    """How much higher the error of the second shape is, split by split, set by set."""
+    lines = []
+    for name in data.names():
+        keys = [(f"{first}/{name}/{split}", f"{second}/{name}/{split}") for split in range(25)]
+        more = [
+            cells[b]["rmse_test"] - cells[a]["rmse_test"] for a, b in keys if {a, b} <= {*cells}
+        ]
+        if len(more) > 1:
+            mean, error = np.mean(more), np.std(more, ddof=1) / len(more) ** 0.5
+            lines.append(f"{name:5}{len(more):7d}{mean:+12.4f}{mean / error:+18.1f}")
+    return lines
+
+
 def main() -> None:
     """Fill in the missing cells, print the table, and last one line of JSON."""
     parser = argparse.ArgumentParser(
@@ -126,6 +140,11 @@ def main() -> None:
             f"{line['dataset']:5}{line['shape']:12}{line['splits']:7d}{line['rmse_test']:12.4f}"
             f"{line['paper_twin']:12.4f}{line['paper_best']:12.4f}"
         )
+    shapes = list(dict.fromkeys(line["shape"] for line in summary))
+    for second in shapes[1:]:
+        print(f"\n{second} less {shapes[0]}, split by split")
+        print(f"{'set':5}{'splits':>7}{'test RMSE':>12}{'standard errors':>18}")
+        print("\n".join(compare(cells, shapes[0], second)))
     print(json.dumps({"machine": record["machine"], "summary": summary}))
 
 
