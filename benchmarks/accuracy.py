@@ -84,14 +84,17 @@ def summarise(cells: dict[str, dict[str, object]], shape: str) -> list[dict[str,
                     "shape": shape,
                     "splits": len(scores),
                     "rmse_test": float(np.mean(scores)),
-                    "standard_error": float(np.std(scores, ddof=1) / len(scores) ** 0.5)
-                    if len(scores) > 1
-                    else None,
+                    "standard_error": standard_error(scores) if len(scores) > 1 else None,
                     "paper_twin": PAPER_TWIN[name],
                     "paper_best": PAPER_BEST[name],
                 }
             )
     return lines
+
+
+def standard_error(values: list[float]) -> float:
+    """Of the mean of at least two values."""
+    return float(np.std(values, ddof=1) / len(values) ** 0.5)
 
 
 def compare(cells: dict[str, dict[str, object]], first: str, second: str) -> list[str]:
@@ -103,8 +106,8 @@ def compare(cells: dict[str, dict[str, object]], first: str, second: str) -> lis
             cells[b]["rmse_test"] - cells[a]["rmse_test"] for a, b in keys if {a, b} <= {*cells}
         ]
         if len(more) > 1:
-            mean, error = np.mean(more), np.std(more, ddof=1) / len(more) ** 0.5
-            lines.append(f"{name:5}{len(more):7d}{mean:+12.4f}{mean / error:+18.1f}")
+            mean = np.mean(more)
+            lines.append(f"{name:5}{len(more):7d}{mean:+12.4f}{mean / standard_error(more):+18.1f}")
     return lines
 
 
@@ -133,12 +136,14 @@ def main() -> None:
                 keep(options.results, record, cells)
     summary = keep(options.results, record, cells)
     print(
-        f"{'set':5}{'shape':12}{'splits':>7}{'test RMSE':>12}{'paper twin':>12}{'paper best':>12}"
+        f"{'set':5}{'shape':12}{'splits':>7}{'test RMSE':>12}{'s.e.':>10}"
+        f"{'paper twin':>12}{'paper best':>12}"
     )
     for line in summary:
+        error = "-" if line["standard_error"] is None else f"{line['standard_error']:.5f}"
         print(
             f"{line['dataset']:5}{line['shape']:12}{line['splits']:7d}{line['rmse_test']:12.4f}"
-            f"{line['paper_twin']:12.4f}{line['paper_best']:12.4f}"
+            f"{error:>10}{line['paper_twin']:12.4f}{line['paper_best']:12.4f}"
         )
     shapes = list(dict.fromkeys(line["shape"] for line in summary))
     for second in shapes[1:]:
