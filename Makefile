@@ -17,9 +17,10 @@ DEBIAN_demo  = $(shell $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || echo
 		exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' || echo python3-dev) \
 	gcc libc6-dev
 DEBIAN_dev   = $(DEBIAN_demo) g++ cmake clang clang-format clang-tidy cppcheck libclang-rt-14-dev \
-	libsimde-dev \
+	libsimde-dev tcc \
 	gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm \
 	gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf qemu-system-misc \
+	gcc-xtensa-lx106 picolibc-xtensa-lx106-elf \
 	gcc-avr avr-libc simavr libsimavr-dev libelf-dev arduino-builder arduino-core-avr chromium \
 	qemu-user gcc-arm-linux-gnueabihf libc6-dev-armhf-cross $(DEBIAN_$(shell uname -m))
 DEBIAN_aarch64 := gcc-x86-64-linux-gnu libc6-dev-amd64-cross

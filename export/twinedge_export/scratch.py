@@ -25,7 +25,7 @@ def scratch_expression(pack: Pack) -> str:
     lines = " + TWIN_SILU_BYTES" if pack.activation == "silu" else ""
     return (
         f"({fixed}u + {anchor}u * TWIN_BLOCK + {partial}u * TWIN_PARTIAL + "
-        f"{more}u * (TWIN_BLOCK > 1){lines})"
+        f"{more}u * (TWIN_BLOCK > 1){lines} + TWIN_WORK_BYTES)"
     )
 
 

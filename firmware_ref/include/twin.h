@@ -11,10 +11,14 @@
  *         twin_predict(&model, scratch, sizeof scratch, x, &out, NULL) == TWIN_OK)
  *         use(out.mean, out.spread);
  *
+ * Whatever is refused stays refused: a model that was not opened does not predict, a run that was
+ * not begun does not step, and what is read from it is a status and no number.
+ *
  * There is no allocation, no global state and no libc but memcpy and memset. All memory is the
  * caller's. A model is only read after it was opened, so threads may share one; each needs a
  * scratch of its own. Between the float numbers at both ends everything is integers, and the result
- * is the same to the last bit on every machine (FORMAT.md). Compile without -ffast-math. */
+ * is the same to the last bit on every machine (FORMAT.md). Flags that would change that, such as
+ * -ffast-math, are refused when the library is compiled. */
 
 #ifndef TWIN_H
 #define TWIN_H
@@ -26,9 +30,31 @@
 extern "C" {
 #endif
 
-/* What a function returns: TWIN_OK, or something negative. */
+/* The library, and the versions of packs that it reads (FORMAT.md, section 1). */
+#define TWIN_VERSION_MAJOR 0
+#define TWIN_VERSION_MINOR 1
+#define TWIN_VERSION_PATCH 0
+#define TWIN_VERSION       "0.1.0"
+#define TWIN_PACK_OLDEST   1
+#define TWIN_PACK_NEWEST   1
+
+/* A name that tells version and settings, so that a program and a library compiled with different
+ * ones do not link: twin_open_v0_1_block2_flash0_float1_near1_silu1_wide1_text1_partial1_host0. */
+#define TWIN_CONFIGURED(name)                                                                      \
+    TWIN_SPELL(name, TWIN_VERSION_MAJOR, TWIN_VERSION_MINOR, TWIN_BLOCK, TWIN_FLASH, TWIN_FLOAT,   \
+               TWIN_NEIGHBOURS, TWIN_SILU, TWIN_INT16, TWIN_TEXT, TWIN_PARTIAL, TWIN_HOST)
+#define TWIN_SPELL(name, v, w, b, m, f, n, s, i, t, p, h)                                          \
+    TWIN_SPELLED(name, v, w, b, m, f, n, s, i, t, p, h)
+/* clang-format off */
+#define TWIN_SPELLED(name, v, w, b, m, f, n, s, i, t, p, h)                                        \
+    name##_v##v##_##w##_block##b##_flash##m##_float##f##_near##n##_silu##s##_wide##i##_text##t##_partial##p##_host##h
+/* clang-format on */
+
+/* What a function returns: TWIN_OK; something negative where it refuses; or TWIN_MORE, where all is
+ * well and not done yet. */
 typedef enum twin_status {
     TWIN_OK = 0,
+    TWIN_MORE = 1,
 
     /* Why twin_open refuses a pack, as in FORMAT.md, section 8. */
     TWIN_ERROR_TRUNCATED = -1,  /* the end is missing */
@@ -47,7 +73,9 @@ typedef enum twin_status {
     TWIN_ERROR_ALIGNMENT = -12,   /* a pack must start at a multiple of 4 */
     TWIN_ERROR_UNSUPPORTED = -13, /* the header asks for what twin_config.h left out */
     TWIN_ERROR_SCRATCH = -14,     /* less scratch than twin_scratch_size says */
-    TWIN_ERROR_QUERY = -15        /* a feature is not a number (raw: -32768) */
+    TWIN_ERROR_QUERY = -15,       /* a feature is not a number (raw: -32768) */
+    TWIN_ERROR_MODEL = -16,       /* the model is not open: twin_open refused, or is not done */
+    TWIN_ERROR_EARLY = -17        /* nothing was evaluated yet that could be read */
 } twin_status;
 
 /* A place in a pack. Where TWIN_FLASH is 2, twin_open takes a number as the pack's address. */
@@ -103,69 +131,127 @@ typedef struct twin_raw {
  * scratch. What is inside is the library's business. */
 typedef struct twin_run {
     const twin_model *model;
-    int16_t *query;    /* the quantised query */
-    void *partial;     /* its share in the first layer */
-    void *block[2];    /* activations of the layers but the last */
-    void *room;        /* what else the kernel needs */
-    uint64_t *nearest; /* numbers of the anchors that predict, where not all do */
-    int32_t *members;  /* the caller's, or NULL */
-    int64_t sum;       /* of the estimates */
+    int16_t *query; /* the quantised query */
+    void *partial;  /* its share in the first layer */
+    void *block[2]; /* activations of the layers but the last */
+    void *room;     /* what else the kernel needs */
+#if TWIN_HOST
+    void *work; /* and what it would otherwise put on the stack */
+#endif
+    int32_t *members; /* the caller's, or NULL */
+    int64_t sum;      /* of the estimates */
     int64_t deviations;
     uint64_t squares;
-    int32_t reference; /* the first estimate, from which deviations count */
-    unsigned count;    /* estimates so far */
-    unsigned twin;     /* twins begun */
-    unsigned before;   /* anchors of the twins before this one */
-    unsigned owned;    /* anchors of this twin */
-    unsigned chosen;   /* those of them that predict */
-    unsigned position; /* those of them that did */
+    int32_t reference;  /* the first estimate, from which deviations count */
+    twin_status status; /* what twin_read says */
+    unsigned total;     /* estimates in the end; 0 where the query was refused */
+    unsigned count;     /* estimates so far */
+    unsigned twin;      /* twins begun */
+    unsigned before;    /* anchors of the twins before this one */
+    unsigned owned;     /* anchors of this twin */
+    unsigned chosen;    /* those of them that predict */
+    unsigned position;  /* those of them that did */
+#if TWIN_NEIGHBOURS
+    uint64_t *nearest;   /* the anchors that predict, where not all do */
+    unsigned sought;     /* steps of the search for them that were made */
+    unsigned neighbours; /* what the model said when this began */
+#endif
 } twin_run;
 
 /* Check a pack of `size` bytes and fill `model`. Nothing of the pack is used before all of it was
- * found sound, and time and stack are bounded whatever the bytes are. On an error `model` must not
- * be used. The pack must start at a multiple of 4. */
+ * found sound, and time and stack are bounded whatever the bytes are. A model whose pack was
+ * refused refuses to predict. The pack must start at a multiple of 4. */
+#define twin_open TWIN_CONFIGURED(twin_open)
 twin_status twin_open(twin_model *model, twin_pack pack, uint32_t size);
 
+#if TWIN_OPEN_STEPS
+/* A pack that is being checked: twin_open_begin fills it, twin_open_step carries it on. What is
+ * inside is the library's business. */
+typedef struct twin_opening {
+    twin_model *model;
+    twin_flash pack;
+    twin_flash at;    /* what comes next */
+    twin_flash layer; /* where the layer begins that it is in */
+    uint32_t size;
+    uint32_t sum;    /* a checksum */
+    uint16_t number; /* of a section, a twin or an anchor */
+    uint16_t output; /* of the layer */
+    uint8_t depth;   /* of the layer */
+    uint8_t stage;   /* of the check */
+    uint8_t faults;  /* of the twin, or the anchors */
+    int8_t status;
+} twin_opening;
+
+/* The same in pieces, for a program that has a watchdog to feed:
+ *
+ *     twin_status status = twin_open_begin(&opening, &model, pack, sizeof pack);
+ *     while (status == TWIN_MORE) {
+ *         feed_the_watchdog();
+ *         status = twin_open_step(&opening, 256);
+ *     }
+ *     if (status != TWIN_OK)
+ *         do_without_it();
+ *
+ * The beginning looks at the header, of 432 bytes at most. A step looks at so many bytes of the
+ * rest, or at a little more, as it ends behind a row of weights: at most 8 bytes for each feature,
+ * or 4 for each neuron of a layer. Each byte is looked at twice. */
+#define twin_open_begin TWIN_CONFIGURED(twin_open_begin)
+twin_status twin_open_begin(twin_opening *opening, twin_model *model, twin_pack pack,
+                            uint32_t size);
+twin_status twin_open_step(twin_opening *opening, uint32_t bytes);
+#endif
+
+/* Yours, where TWIN_CRC names it: CRC-32 as in zip of `size` more bytes behind those whose CRC is
+ * `crc`, 0 in front of the first. `at` and `size` are multiples of 4. */
+#ifdef TWIN_CRC
+uint32_t TWIN_CRC(uint32_t crc, twin_flash at, uint32_t size);
+#endif
+
 /* Let the `neighbours` nearest anchors of each twin predict instead of as many as the pack says;
- * 0 for all. Changes the scratch that is needed, and `model->members`. */
+ * 0 for all. Changes the scratch that is needed, and `model->members`. A prediction that has begun
+ * goes on as it was. */
 #if TWIN_NEIGHBOURS
 void twin_set_neighbours(twin_model *model, uint16_t neighbours);
 #endif
 
-/* Bytes of scratch that a prediction needs, at any alignment. */
+/* Bytes of scratch that a prediction needs, at any alignment; 0 if the model is not open. */
 uint32_t twin_scratch_size(const twin_model *model);
 
 /* Predict from `model->features` integers, -32767 .. 32767: (x - offset) * gain of each feature,
  * rounded. `members` takes the `model->members` estimates in the order of the anchors, or is NULL.
- */
+ * Where the query is refused, all of `out` is zero. */
 twin_status twin_predict_raw(const twin_model *model, void *scratch, uint32_t size,
                              const int16_t *query, twin_raw *out, int32_t *members);
 
 /* The same in pieces, for a control loop that has a deadline:
  *
- *     twin_begin_raw(&run, &model, scratch, sizeof scratch, query, NULL);
- *     while (twin_step(&run, 4) > 0)
- *         do_something_else();
- *     twin_read_raw(&run, &out);
+ *     if (twin_begin_raw(&run, &model, scratch, sizeof scratch, query, NULL) == TWIN_OK)
+ *         while (twin_step(&run, 4) > 0)
+ *             do_something_else();
+ *     if (twin_read_raw(&run, &out) == TWIN_OK)
+ *         use(out.mean, out.root);
  *
  * A step evaluates so many anchors more (best a multiple of the block, TWIN_BLOCK) and returns how
- * many are left. At every moment twin_read gives mean and spread of those that were evaluated, and
- * of none the count is zero, and so are raw mean and root. A step that comes to the next twin also
- * pays for the query's share in its first layer and, with neighbours, for the distance to all of
- * its anchors. */
+ * many are left; TWIN_ALL goes on to the end. At every moment twin_read gives mean and spread of
+ * those that were evaluated: it returns TWIN_MORE until these are all, TWIN_ERROR_EARLY where there
+ * are none, and of a run that was refused what twin_begin said. A step that comes to the next twin
+ * also pays for the query's share in its first layer. With neighbours, some steps look for them
+ * first, for 16 anchors in place of each that they would evaluate. */
+#define TWIN_ALL UINT16_MAX
 twin_status twin_begin_raw(twin_run *run, const twin_model *model, void *scratch, uint32_t size,
                            const int16_t *query, int32_t *members);
 uint16_t twin_step(twin_run *run, uint16_t anchors);
-void twin_read_raw(const twin_run *run, twin_raw *out);
+twin_status twin_read_raw(const twin_run *run, twin_raw *out);
 
 #if TWIN_FLOAT
 /* Predict from `model->features` numbers in the user's units. Infinities are as good as any number
- * beyond the range of the training data; NaN is refused. `members` as above, or NULL. */
+ * beyond the range of the training data; NaN is refused. `members` as above, or NULL. Where the
+ * query is refused, mean and spread are NaN. */
 twin_status twin_predict(const twin_model *model, void *scratch, uint32_t size, const float *x,
                          twin_prediction *out, int32_t *members);
 twin_status twin_begin(twin_run *run, const twin_model *model, void *scratch, uint32_t size,
                        const float *x, int32_t *members);
-void twin_read(const twin_run *run, twin_prediction *out);
+twin_status twin_read(const twin_run *run, twin_prediction *out);
 
 /* A member's estimate, or a raw mean, in the units of the target. */
 float twin_target(const twin_model *model, int32_t estimate);

@@ -1,6 +1,7 @@
 /* What goes into the runtime. Every knob can be set with -D; the values here are the defaults.
  *
- * Model, scratch and code must be compiled with the same values. */
+ * Program and library must be compiled with the same values: otherwise they do not link, and the
+ * linker names two forms of twin_open that tell what differs. */
 
 #ifndef TWIN_CONFIG_H
 #define TWIN_CONFIG_H
@@ -38,6 +39,40 @@
 #endif
 #endif
 
+/* 1: kernels for the processors of hosts, and the choice among them when a pack is opened
+ * (twin_host.h). 0: the portable kernel. */
+#ifndef TWIN_HOST
+#if defined(__GNUC__) && (defined(__x86_64__) || defined(__aarch64__)) &&                          \
+    (defined(__linux__) || defined(__APPLE__) || defined(__FreeBSD__))
+#define TWIN_HOST 1
+#else
+#define TWIN_HOST 0
+#endif
+#endif
+
+/* 1: opening a pack looks at four bytes at a time, and takes a table of 64 bytes for the checksum.
+ * 0: it takes a few times as long, and some 200 bytes less of flash. */
+#ifndef TWIN_QUICK_OPEN
+#if defined(__AVR__)
+#define TWIN_QUICK_OPEN 0
+#else
+#define TWIN_QUICK_OPEN 1
+#endif
+#endif
+
+/* 1: a pack can be opened in steps, too (twin_open_step). 0: it is opened in one go, by some 400
+ * bytes less of code. */
+#ifndef TWIN_OPEN_STEPS
+#if defined(__AVR__)
+#define TWIN_OPEN_STEPS 0
+#else
+#define TWIN_OPEN_STEPS 1
+#endif
+#endif
+
+/* TWIN_CRC: the name of a function of yours that takes the checksum of a pack, for devices that
+ * have CRC-32 in hardware; twin.h declares it. There is none unless you define it. */
+
 /* Anchors evaluated side by side, at most. Each weight is loaded once for all of them; each takes
  * 4 bytes of scratch for every neuron of a layer that is followed by another. A kernel may take
  * fewer. 64-bit machines have the registers and the memory for many. */
@@ -71,17 +106,26 @@
 #endif
 #endif
 
-/* Not knobs: 1 where there is a kernel for a Cortex-M; bytes of scratch that it takes for silu. */
-#if defined(__GNUC__) && defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M' &&               \
-    !defined(__ARM_BIG_ENDIAN) && TWIN_BLOCK >= 2 && TWIN_PARTIAL
+/* Not knobs: 1 where there is a kernel for a Cortex-M, written for GNU's assembler; bytes of
+ * scratch that it takes for silu; and those that kernels of hosts take to work in. */
+#if defined(__GNUC__) && defined(__ARM_ARCH_PROFILE) && !defined(__ARMCC_VERSION) &&               \
+    !defined(__ICCARM__) && !defined(__ARM_BIG_ENDIAN)
+#if __ARM_ARCH_PROFILE == 'M' && TWIN_BLOCK >= 2 && TWIN_PARTIAL
 #define TWIN_CORTEX_M 1
-#else
+#endif
+#endif
+#ifndef TWIN_CORTEX_M
 #define TWIN_CORTEX_M 0
 #endif
 #if TWIN_CORTEX_M
 #define TWIN_SILU_BYTES 1024
 #else
 #define TWIN_SILU_BYTES 0
+#endif
+#if TWIN_HOST
+#define TWIN_WORK_BYTES 32768
+#else
+#define TWIN_WORK_BYTES 0
 #endif
 
 #endif

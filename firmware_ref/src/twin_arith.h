@@ -6,12 +6,12 @@
 #include "twin_read.h"
 
 /* All compilers we know shift signed numbers arithmetically; C leaves it to them. */
-typedef char twin_shifts_are_arithmetic[(-3 >> 1) == -2 ? 1 : -1];
+typedef char twini_shifts_are_arithmetic[(-3 >> 1) == -2 ? 1 : -1];
 
 #define TWIN_LARGEST 32767
 
 /* floor(a * m / 65536) for 0 <= m <= 32767. Two products of 32 bits where one of 64 is a call. */
-static inline int32_t twin_mulw(int32_t a, int32_t m) {
+static inline int32_t twini_mulw(int32_t a, int32_t m) {
 #if defined(__AVR__) || defined(__ARM_ARCH_6M__) || defined(__ARM_ARCH_8M_BASE__)
     return (a >> 16) * m + (int32_t)((((uint32_t)a & 65535u) * (uint32_t)m) >> 16);
 #else
@@ -20,16 +20,16 @@ static inline int32_t twin_mulw(int32_t a, int32_t m) {
 }
 
 /* a / 2^n, rounded half up. Half of 1 << n is 0 for n = 0, as it should be. */
-static inline int32_t twin_rsh(int32_t a, uint8_t n) {
+static inline int32_t twini_rsh(int32_t a, uint8_t n) {
     return (a + (int32_t)(((uint32_t)1 << n) >> 1)) >> n;
 }
 
-static inline int32_t twin_sat(int32_t a) {
+static inline int32_t twini_sat(int32_t a) {
     return a > TWIN_LARGEST ? TWIN_LARGEST : a < -TWIN_LARGEST ? -TWIN_LARGEST : a;
 }
 
 /* By how much silu lies below relu at a distance a from zero, with b fraction bits. */
-static inline int32_t twin_bump(twin_flash curve, int32_t a, uint8_t b) {
+static inline int32_t twini_bump(twin_flash curve, int32_t a, uint8_t b) {
     uint8_t width = (uint8_t)(b - 5);
     int32_t k, low, step;
     if (a >= (int32_t)4 << b) {
@@ -42,10 +42,10 @@ static inline int32_t twin_bump(twin_flash curve, int32_t a, uint8_t b) {
         k = a >> width;
     }
     curve += 2 * (uint16_t)k;
-    low = twin_i16(curve);
-    step = twin_i16(curve + 2) - low;
+    low = twini_i16(curve);
+    step = twini_i16(curve + 2) - low;
     a &= ((int32_t)1 << width) - 1;
-    return twin_rsh(low + ((step * a) >> width), (uint8_t)(15 - b));
+    return twini_rsh(low + ((step * a) >> width), (uint8_t)(15 - b));
 }
 
 #endif

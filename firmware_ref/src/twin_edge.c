@@ -1,35 +1,66 @@
 /* The float edges: a query in, a prediction out.
  *
  * Every operation rounds to float by itself. A compiler may want to fuse a product with a sum, or
- * to keep more digits than a float has: a volatile in between forbids both. */
+ * to keep more digits than a float has: a volatile in between forbids both. What no code can forbid
+ * is refused here. */
 
 #include "twin_arith.h"
 #include "twin_model.h"
 
 #if TWIN_FLOAT
 
-#ifdef __FAST_MATH__
+#if defined(__FAST_MATH__) || defined(_M_FP_FAST)
 #error "-ffast-math changes the bits of predictions"
 #endif
+#if defined(__FINITE_MATH_ONLY__)
+#if __FINITE_MATH_ONLY__
+#error "-ffinite-math-only changes what infinity and NaN do"
+#endif
+#endif
+#if defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) || defined(__NO_SIGNED_ZEROS__)
+#error "-funsafe-math-optimizations and its parts change the bits of predictions"
+#endif
 
-static float twin_f32(twin_flash at) {
-    uint32_t bits = twin_u32(at);
+/* Whether the compiler has nothing to keep, and nothing to fuse either. */
+#if defined(__GNUC__) && !defined(__clang__) && defined(__FLT_EVAL_METHOD__)
+#define TWIN_ROUNDS (__FLT_EVAL_METHOD__ == 0)
+#else
+#define TWIN_ROUNDS 0
+#endif
+#if defined(__FP_FAST_FMAF)
+#define TWIN_FUSES 1
+#else
+#define TWIN_FUSES 0
+#endif
+
+static float twini_f32(twin_flash at) {
+    uint32_t bits = twini_u32(at);
     float value;
     TWIN_COPY(&value, &bits, sizeof value);
     return value;
 }
 
-static float twin_rounded(float value) {
-#if defined(__GNUC__) && !defined(__clang__) && __FLT_EVAL_METHOD__ == 0 && !defined(__FP_FAST_FMAF)
-    return value; /* there is nothing to fuse or to keep */
+/* A product that a sum follows, or a difference that a product does. */
+static float twini_rounded(float value) {
+#if TWIN_ROUNDS && !TWIN_FUSES
+    return value;
 #else
     volatile float rounded = value;
     return rounded;
 #endif
 }
 
+/* What nothing follows that it could be fused with. */
+static float twini_alone(float value) {
+#if TWIN_ROUNDS
+    return value;
+#else
+    return twini_rounded(value);
+#endif
+}
+
 /* To the nearest integer, halves away from zero, limited to what a feature can be. */
-static int32_t twin_quantise(float t) {
+static int32_t twini_quantise(float t) {
     int32_t twice;
     if (t >= TWIN_LARGEST)
         return TWIN_LARGEST;
@@ -39,17 +70,24 @@ static int32_t twin_quantise(float t) {
     return (twice + (twice < 0 ? -1 : 1)) / 2;
 }
 
+/* By the bits, which no compiler takes for granted. */
+static unsigned twini_is_nan(float value) {
+    uint32_t bits;
+    TWIN_COPY(&bits, &value, sizeof bits);
+    return bits << 1 > 0xFF000000u;
+}
+
 twin_status twin_begin(twin_run *run, const twin_model *model, void *scratch, uint32_t size,
                        const float *x, int32_t *members) {
-    twin_status status = twin_start(run, model, scratch, size, members);
+    twin_status status = twini_start(run, model, scratch, size, members);
     twin_flash scaling = model->scaling;
     unsigned i;
-    for (i = 0; i < model->features && !status; i++) {
-        float t = twin_rounded(x[i] - twin_f32(scaling));
-        t = twin_rounded(t * twin_f32(scaling + 4));
-        if (t != t) /* only where x is: the pack's numbers are finite */
-            return TWIN_ERROR_QUERY;
-        run->query[i] = (int16_t)twin_quantise(t);
+    for (i = 0; !status && i < model->features; i++) {
+        float t = twini_rounded(x[i] - twini_f32(scaling));
+        t = twini_rounded(t * twini_f32(scaling + 4));
+        if (twini_is_nan(t)) /* only where x is: the pack's numbers are finite */
+            status = twini_refuse(run, TWIN_ERROR_QUERY);
+        run->query[i] = (int16_t)twini_quantise(t);
         scaling += 8;
     }
     return status;
@@ -57,27 +95,34 @@ twin_status twin_begin(twin_run *run, const twin_model *model, void *scratch, ui
 
 float twin_target(const twin_model *model, int32_t estimate) {
     twin_flash scaling = model->scaling + 8 * (uint32_t)model->features;
-    return twin_rounded((float)estimate * twin_f32(scaling + 4)) + twin_f32(scaling);
+    float product = twini_rounded(twini_alone((float)estimate) * twini_f32(scaling + 4));
+    return twini_alone(product + twini_f32(scaling));
 }
 
-void twin_read(const twin_run *run, twin_prediction *out) {
+twin_status twin_read(const twin_run *run, twin_prediction *out) {
     const twin_model *model = run->model;
-    float gain = twin_f32(model->scaling + 8 * (uint32_t)model->features + 4);
-    twin_raw raw;
-    twin_read_raw(run, &raw);
-    out->mean = twin_target(model, raw.mean);
-    out->spread = twin_rounded((float)raw.root * gain) / (float)(raw.count ? raw.count : 1);
+    if (run->count) {
+        float spread;
+        twin_raw raw;
+        twini_combine(run, &raw);
+        out->mean = twin_target(model, raw.mean);
+        spread = twini_alone(twini_alone((float)raw.root) *
+                             twini_f32(model->scaling + 8 * (uint32_t)model->features + 4));
+        out->spread = twini_alone(spread / twini_alone((float)raw.count));
+    } else {
+        uint32_t nan = 0x7FC00000u;
+        TWIN_COPY(&out->mean, &nan, sizeof nan);
+        out->spread = out->mean;
+    }
+    return run->status;
 }
 
 twin_status twin_predict(const twin_model *model, void *scratch, uint32_t size, const float *x,
                          twin_prediction *out, int32_t *members) {
     twin_run run;
-    twin_status status = twin_begin(&run, model, scratch, size, x, members);
-    if (!status) {
-        twin_step(&run, UINT16_MAX);
-        twin_read(&run, out);
-    }
-    return status;
+    (void)twin_begin(&run, model, scratch, size, x, members);
+    twin_step(&run, TWIN_ALL);
+    return twin_read(&run, out);
 }
 
 #endif

@@ -15,8 +15,17 @@
 
 #include "twin.h"
 
+/* What other files of the library use, and nobody else. */
+#ifndef TWIN_INTERNAL
+#if defined(__GNUC__) && (defined(__ELF__) || defined(__APPLE__))
+#define TWIN_INTERNAL __attribute__((visibility("hidden")))
+#else
+#define TWIN_INTERNAL
+#endif
+#endif
+
 /* One hidden layer of one twin. */
-typedef struct twin_layer {
+typedef struct twini_layer {
     twin_flash weights;    /* rows of `row` bytes, i8 or i16, zero beyond `inputs` */
     twin_flash mirror;     /* first layer: `weights` is A, and this is B; otherwise unused */
     twin_flash bias;       /* i32 of each output */
@@ -33,62 +42,78 @@ typedef struct twin_layer {
 #if TWIN_SILU
     const uint32_t *lines; /* for kernels that ask for them */
 #endif
-} twin_layer;
+#if TWIN_HOST
+    void *work; /* twin_kernel.work_bytes that nobody else uses */
+#endif
+} twini_layer;
 
 /* The pairs of a block. Of `anchor` all `pairs` entries of the kernel are valid: those beyond
  * `count` repeat the first, so that a kernel may always work on whole blocks. */
-typedef struct twin_pairs {
+typedef struct twini_pairs {
     const int16_t *query;          /* features in RAM, zeros up to a multiple of 4 */
     const void *partial;           /* what twin_kernel.query left there */
     void *room;                    /* for `first`, which may use it as it likes */
     twin_flash anchor[TWIN_BLOCK]; /* features of each anchor: i16, zeros up to a multiple of 4 */
     uint8_t count;
-} twin_pairs;
+} twini_pairs;
 
 typedef struct twin_kernel {
     uint8_t pairs;         /* in a block, 1 .. TWIN_BLOCK */
     uint8_t unit;          /* widths of blocks are rounded up to a multiple of this power of two */
-    uint8_t align;         /* of blocks and partial sums: a power of two, at least 8 */
+    uint8_t align;         /* of blocks and partial sums: 8; on hosts a power of two from 8 on */
     uint8_t partial_bytes; /* for each output of the first layer; may be 0 */
     uint16_t block_bytes;  /* for each activation: all columns of the block */
 
     /* Once for each query and twin: the query's share in the first layer, for instance A q + bias
      * and B q + bias. NULL where partial_bytes is 0. */
-    void (*query)(const twin_layer *layer, const int16_t *query, void *partial);
+    void (*query)(const twini_layer *layer, const int16_t *query, void *partial);
 
     /* First layer of a block. */
-    void (*first)(const twin_layer *layer, const twin_pairs *pairs, void *out, int32_t *difference);
+    void (*first)(const twini_layer *layer, const twini_pairs *pairs, void *out,
+                  int32_t *difference);
 
     /* A further layer of a block, from the activations `in`. */
-    void (*further)(const twin_layer *layer, const void *in, void *out, int32_t *difference);
+    void (*further)(const twini_layer *layer, const void *in, void *out, int32_t *difference);
 
-    /* Of twin_pairs.room, for each feature up to a multiple of 4; may be 0. What is a multiple of
+    /* Of twini_pairs.room, for each feature up to a multiple of 4; may be 0. What is a multiple of
      * `align` ends where the query begins. */
     uint8_t room_bytes;
 
-    /* 1: for silu, wants twin_layer.lines. */
+    /* 1: for silu, wants twini_layer.lines. */
     uint8_t lines;
+
+#if TWIN_HOST
+    /* Of twini_layer.work: a multiple of `align`, TWIN_WORK_BYTES at most. */
+    uint32_t work_bytes;
+#endif
 } twin_kernel;
 
 /* One to a file. Those for an instruction set are there where the compiler may use it. */
-extern const twin_kernel twin_kernel_portable;
+TWIN_INTERNAL extern const twin_kernel twini_kernel_portable;
 
-#if TWIN_CORTEX_M
-#if defined(__ARM_FEATURE_MVE)
+#if TWIN_CORTEX_M && defined(__ARM_FEATURE_MVE)
 #define TWIN_KERNEL_HELIUM 1
-extern const twin_kernel twin_kernel_helium;
-#elif defined(__ARM_FEATURE_DSP)
-#define TWIN_KERNEL_DSP 1
-extern const twin_kernel twin_kernel_dsp;
+TWIN_INTERNAL extern const twin_kernel twini_kernel_helium;
 #else
+#define TWIN_KERNEL_HELIUM 0
+#endif
+#if TWIN_CORTEX_M && defined(__ARM_FEATURE_DSP) && !TWIN_KERNEL_HELIUM
+#define TWIN_KERNEL_DSP 1
+TWIN_INTERNAL extern const twin_kernel twini_kernel_dsp;
+#else
+#define TWIN_KERNEL_DSP 0
+#endif
+#if TWIN_CORTEX_M && !TWIN_KERNEL_HELIUM && !TWIN_KERNEL_DSP
 #define TWIN_KERNEL_THUMB 1
-extern const twin_kernel twin_kernel_thumb;
+TWIN_INTERNAL extern const twin_kernel twini_kernel_thumb;
+#else
+#define TWIN_KERNEL_THUMB 0
 #endif
-#endif
-
-#if defined(__AVR__) && defined(__AVR_HAVE_MUL__) && !TWIN_PARTIAL
+#if defined(__GNUC__) && defined(__AVR__) && defined(__AVR_HAVE_MUL__) && !TWIN_PARTIAL
 #define TWIN_KERNEL_AVR 1
-extern const twin_kernel twin_kernel_avr;
+TWIN_INTERNAL extern const twin_kernel twini_kernel_avr;
+#else
+#define TWIN_KERNEL_AVR 0
 #endif
 
 /* Straight lines that silu is made of, for an activation z with w = fraction - 5, between
@@ -105,20 +130,29 @@ extern const twin_kernel twin_kernel_avr;
  *     bump = ((base << w) + slope * z / 32 + (fraction < 15 ? 512 : 0)) >> 10 */
 #define TWIN_LINES      256 /* of 4 bytes */
 #define TWIN_WITH_LINES (TWIN_SILU && TWIN_SILU_BYTES)
-void twin_lines(twin_flash curve, uint32_t *lines);
+TWIN_INTERNAL void twini_lines(twin_flash curve, uint32_t *lines);
 
 /* Which one `model` takes. On devices no other is linked, unless it lacks something. */
 #if defined(TWIN_KERNEL)
 #elif TWIN_KERNEL_HELIUM
-#define TWIN_KERNEL (TWIN_INT16 && model->wide ? &twin_kernel_portable : &twin_kernel_helium)
+#define TWIN_KERNEL (TWIN_INT16 && model->wide ? &twini_kernel_portable : &twini_kernel_helium)
 #elif TWIN_KERNEL_DSP
-#define TWIN_KERNEL (TWIN_INT16 && model->wide ? &twin_kernel_portable : &twin_kernel_dsp)
+#define TWIN_KERNEL (TWIN_INT16 && model->wide ? &twini_kernel_portable : &twini_kernel_dsp)
 #elif TWIN_KERNEL_THUMB
-#define TWIN_KERNEL (TWIN_INT16 && model->wide ? &twin_kernel_portable : &twin_kernel_thumb)
+#define TWIN_KERNEL (TWIN_INT16 && model->wide ? &twini_kernel_portable : &twini_kernel_thumb)
 #elif TWIN_KERNEL_AVR
-#define TWIN_KERNEL (TWIN_INT16 && model->wide ? &twin_kernel_portable : &twin_kernel_avr)
+#define TWIN_KERNEL (TWIN_INT16 && model->wide ? &twini_kernel_portable : &twini_kernel_avr)
+#elif TWIN_HOST
+#define TWIN_KERNEL twini_host_kernel(model, 0, 0)
 #else
-#define TWIN_KERNEL (&twin_kernel_portable)
+#define TWIN_KERNEL (&twini_kernel_portable)
+#endif
+
+/* Kernel `number` of those that this processor has for the model, the fastest first, and its name;
+ * NULL behind the last. */
+#if TWIN_HOST
+TWIN_INTERNAL const twin_kernel *twini_host_kernel(const twin_model *model, unsigned number,
+                                                   const char **name);
 #endif
 
 #endif

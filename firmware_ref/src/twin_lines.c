@@ -17,12 +17,12 @@
 
 #if TWIN_KERNEL_HELIUM
 
-void twin_lines(twin_flash curve, uint32_t *lines) {
-    int32_t low = twin_i16(curve);
+TWIN_INTERNAL void twini_lines(twin_flash curve, uint32_t *lines) {
+    int32_t low = twini_i16(curve);
     uint32_t reach = 0;
     int k;
     for (k = 0; k < TWIN_LINES / 2; k++) {
-        int32_t next = twin_i16(curve += 2), step = next - low, base = low - step * k;
+        int32_t next = twini_i16(curve += 2), step = next - low, base = low - step * k;
         uint32_t lower = (uint32_t)base & 65535u;
         low = next;
         step *= 32;
@@ -37,16 +37,16 @@ void twin_lines(twin_flash curve, uint32_t *lines) {
 #else
 
 /* The line at z, of a layer with 13 fraction bits. */
-static int32_t twin_line(int32_t base, int32_t slope, int32_t z) {
+static int32_t twini_line(int32_t base, int32_t slope, int32_t z) {
     return (base * 256 + slope * z + 511) >> 10;
 }
 
-void twin_lines(twin_flash curve, uint32_t *lines) {
-    int32_t low = twin_i16(curve), base = 0, step = 0;
+TWIN_INTERNAL void twini_lines(twin_flash curve, uint32_t *lines) {
+    int32_t low = twini_i16(curve), base = 0, step = 0;
     uint32_t reach = 0;
     unsigned k;
     for (k = 0; k < TWIN_LINES / 2; k++) {
-        int32_t next = twin_i16(curve += 2);
+        int32_t next = twini_i16(curve += 2);
         uint32_t lower;
         step = next - low;
         base = step * (int32_t)k - low;
@@ -58,7 +58,7 @@ void twin_lines(twin_flash curve, uint32_t *lines) {
     }
     /* A base has 16 bits. And with 13 fraction bits, -32768 is on the last line, but has to be
      * taken as -32767. */
-    if (reach >> 16 || twin_line(base, step, -32768) != twin_line(base, step, -32767))
+    if (reach >> 16 || twini_line(base, step, -32768) != twini_line(base, step, -32767))
         lines[0] = 0;
 }
 

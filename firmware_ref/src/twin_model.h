@@ -6,21 +6,11 @@
 #include "twin_kernel.h"
 #include "twin_read.h"
 
-/* CRC-32 of `size` bytes, of which those from `zero` to `zero + 3` are taken as zero. */
-uint32_t twin_crc(twin_flash at, uint32_t size, uint32_t zero);
-
-/* Faults 12 to 19 of FORMAT.md, section 8: the numbers in the sections. */
-twin_status twin_check(const twin_model *model);
-
-/* Sum of the magnitudes of the i8, or where `wide` i16, from `at` up to `end`; of what should be
- * zero it is zero. */
-uint32_t twin_sum(twin_flash at, twin_flash end, unsigned wide);
-
 /* Describe hidden layer `depth` of the twin at `record`; returns what lies behind it: the next
  * layer, or the output's weights. `at` is its place: behind the head, or behind the layer before.
  */
-twin_flash twin_layer_at(twin_layer *layer, const twin_model *model, twin_flash record,
-                         twin_flash at, unsigned depth);
+TWIN_INTERNAL twin_flash twini_layer_at(twini_layer *layer, const twin_model *model,
+                                        twin_flash record, twin_flash at, unsigned depth);
 
 /* Bytes in the head of a twin, in front of its first layer, and where things are in it. */
 #define TWIN_HEAD            16
@@ -36,33 +26,48 @@ twin_flash twin_layer_at(twin_layer *layer, const twin_model *model, twin_flash 
 #endif
 
 /* What the model may be, as far as this build knows: twin_open refuses the rest. */
-static inline unsigned twin_is_silu(const twin_model *model) {
+static inline unsigned twini_is_silu(const twin_model *model) {
     return TWIN_SILU ? model->silu : 0;
 }
-static inline unsigned twin_is_wide(const twin_model *model) {
+static inline unsigned twini_is_wide(const twin_model *model) {
     return TWIN_INT16 ? model->wide : 0;
 }
 
 /* Bytes in a row of `n` weights. */
-static inline unsigned twin_row(const twin_model *model, unsigned n) {
-    return ((n + 3) & ~3u) << twin_is_wide(model);
+static inline unsigned twini_row(const twin_model *model, unsigned n) {
+    return ((n + 3) & ~3u) << twini_is_wide(model);
+}
+
+/* Inputs of hidden layer `depth`; of the first, those of each kernel. */
+static inline unsigned twini_inputs(const twin_model *model, unsigned depth) {
+    return depth ? model->hidden[depth - 1] : model->features;
 }
 
 /* How many of a twin's anchors predict. */
-static inline unsigned twin_choose(const twin_model *model, unsigned owned) {
-    unsigned most = TWIN_NEIGHBOURS && model->neighbours ? model->neighbours : owned;
+static inline unsigned twini_choose(unsigned neighbours, unsigned owned) {
+    unsigned most = TWIN_NEIGHBOURS && neighbours ? neighbours : owned;
     return most < owned ? most : owned;
 }
 
-/* Put the numbers of the `chosen` of `owned` anchors at `anchors` that are nearest to the query
- * into `found`, in ascending order. */
+/* Look for the `run->chosen` anchors of the twin, those from `anchors` on, that are nearest to the
+ * query: up to 16 steps of the search. Returns whether it is over; then their numbers are in
+ * `run->nearest`, in ascending order. */
 #if TWIN_NEIGHBOURS
-void twin_nearest(const twin_model *model, const int16_t *query, twin_flash anchors, unsigned owned,
-                  unsigned chosen, uint64_t *found);
+TWIN_INTERNAL unsigned twini_seek(twin_run *run, twin_flash anchors);
 #endif
 
 /* Lay out the scratch and start in front of the first twin. The query goes to run->query. */
-twin_status twin_start(twin_run *run, const twin_model *model, void *scratch, uint32_t size,
-                       int32_t *members);
+TWIN_INTERNAL twin_status twini_start(twin_run *run, const twin_model *model, void *scratch,
+                                      uint32_t size, int32_t *members);
+
+/* What the estimates of the run come to so far. */
+TWIN_INTERNAL void twini_combine(const twin_run *run, twin_raw *out);
+
+/* Let the run do nothing, and whoever reads it know why. */
+static inline twin_status twini_refuse(twin_run *run, twin_status status) {
+    run->status = status;
+    run->total = 0;
+    return status;
+}
 
 #endif

@@ -8,11 +8,11 @@
  * smaller: the distance is below 2^42, the number below 2^12. */
 enum { NUMBER_BITS = 12 };
 
-static uint64_t twin_distance(const twin_model *model, const int16_t *query, twin_flash anchor) {
+static uint64_t twini_distance(const twin_model *model, const int16_t *query, twin_flash anchor) {
     uint64_t sum = 0;
     unsigned i;
     for (i = 0; i < model->features; i++) {
-        int32_t step = (int32_t)query[i] - twin_i16(anchor);
+        int32_t step = (int32_t)query[i] - twini_i16(anchor);
         uint32_t size = step < 0 ? 0 - (uint32_t)step : (uint32_t)step;
         sum += size * size; /* below 2^32 */
         anchor += 2;
@@ -21,7 +21,7 @@ static uint64_t twin_distance(const twin_model *model, const int16_t *query, twi
 }
 
 /* Let the key at `at` sink in a heap of `count` keys with the largest on top. */
-static void twin_sink(uint64_t *heap, unsigned count, unsigned at) {
+static void twini_sink(uint64_t *heap, unsigned count, unsigned at) {
     uint64_t key = heap[at];
     unsigned below;
     while ((below = 2 * at + 1) < count) {
@@ -35,36 +35,42 @@ static void twin_sink(uint64_t *heap, unsigned count, unsigned at) {
     heap[at] = key;
 }
 
-static void twin_heap(uint64_t *heap, unsigned count) {
-    unsigned at;
-    for (at = count / 2; at-- > 0;)
-        twin_sink(heap, count, at);
+/* A search is a number of steps that take about as long as each other: one for each anchor, to keep
+ * the nearest in a heap; then, for each of those, one that takes its distance away and one that
+ * takes the last of them out of the heap. */
+static void twini_seek_once(twin_run *run, twin_flash anchors) {
+    uint64_t *found = run->nearest;
+    unsigned chosen = run->chosen, step = run->sought;
+    if (step < run->owned) {
+        const twin_model *model = run->model;
+        twin_flash anchor = anchors + (twini_size)step * model->anchor_size;
+        uint64_t key = twini_distance(model, run->query, anchor) << NUMBER_BITS | step;
+        /* The first fill the heap from its end, each above what is there already. */
+        unsigned at = step < chosen ? chosen - 1 - step : 0;
+        if (step < chosen || key < found[0]) {
+            found[at] = key;
+            twini_sink(found, chosen, at);
+        }
+    } else if (step - run->owned < chosen) {
+        unsigned at = chosen - 1 - (step - run->owned);
+        found[at] &= ((uint64_t)1 << NUMBER_BITS) - 1;
+        twini_sink(found, chosen, at);
+    } else {
+        unsigned last = chosen - 1 - (step - run->owned - chosen);
+        uint64_t largest = found[0];
+        found[0] = found[last];
+        found[last] = largest;
+        twini_sink(found, last, 0);
+    }
 }
 
-void twin_nearest(const twin_model *model, const int16_t *query, twin_flash anchors, unsigned owned,
-                  unsigned chosen, uint64_t *found) {
-    unsigned i;
-    for (i = 0; i < owned; i++) {
-        uint64_t key = twin_distance(model, query, anchors) << NUMBER_BITS | i;
-        anchors += model->anchor_size;
-        if (i < chosen) {
-            found[i] = key;
-            if (i + 1 == chosen)
-                twin_heap(found, chosen);
-        } else if (key < found[0]) {
-            found[0] = key;
-            twin_sink(found, chosen, 0);
-        }
+TWIN_INTERNAL unsigned twini_seek(twin_run *run, twin_flash anchors) {
+    unsigned left = 16, end = run->owned + 2 * run->chosen;
+    while (left-- && run->sought < end) {
+        twini_seek_once(run, anchors);
+        run->sought++;
     }
-    for (i = 0; i < chosen; i++)
-        found[i] &= ((uint64_t)1 << NUMBER_BITS) - 1;
-    twin_heap(found, chosen);
-    for (i = chosen; i-- > 1;) {
-        uint64_t largest = found[0];
-        found[0] = found[i];
-        found[i] = largest;
-        twin_sink(found, i, 0);
-    }
+    return run->sought == end;
 }
 
 #endif

@@ -1,66 +1,134 @@
-/* Opening a pack: faults 1 to 11 of FORMAT.md, section 8, in that order; the rest in twin_check.c.
- */
+/* Opening a pack: the faults of FORMAT.md, section 8, in that order. */
 
 #include "twin_model.h"
 
+#if TWIN_QUICK_OPEN && defined(__GNUC__) && defined(__ARM_FEATURE_SIMD32)
+#include <arm_acle.h>
+#define TWIN_USADA8 1
+#else
+#define TWIN_USADA8 0
+#endif
+
 enum { HEADER = 48, ENTRY = 12, MOST_SECTIONS = 32, MOST_WIDTH = 1024, MOST_ANCHORS = 4096 };
+enum { MOST_SHIFT = 30, LEAST_FRACTION = 5, MOST_FRACTION = 15, CURVE_LENGTH = 193 };
 enum { SCALING = 1, TWINS, CURVE, ANCHORS, IDS, METADATA };
 
-static unsigned twin_inputs(const twin_model *model, unsigned depth) {
-    return depth ? model->hidden[depth - 1] : model->features;
+/* CRC-32 as in zip, of one word more. The pack's checksums are of whole words. */
+static uint32_t twini_crc_word(uint32_t crc, uint32_t word) {
+#if TWIN_QUICK_OPEN
+    static const uint32_t table[16] = {0x00000000u, 0x1DB71064u, 0x3B6E20C8u, 0x26D930ACu,
+                                       0x76DC4190u, 0x6B6B51F4u, 0x4DB26158u, 0x5005713Cu,
+                                       0xEDB88320u, 0xF00F9344u, 0xD6D6A3E8u, 0xCB61B38Cu,
+                                       0x9B64C2B0u, 0x86D3D2D4u, 0xA00AE278u, 0xBDBDF21Cu};
+    uint8_t digits = 8;
+    crc ^= word;
+    do
+        crc = (crc >> 4) ^ table[crc & 15];
+    while (--digits);
+#else
+    uint8_t bits = 32;
+    crc ^= word;
+    do
+        crc = (crc >> 1) ^ (0xEDB88320u & (0 - (crc & 1)));
+    while (--bits);
+#endif
+    return crc;
 }
 
-twin_flash twin_layer_at(twin_layer *layer, const twin_model *model, twin_flash record,
-                         twin_flash at, unsigned depth) {
-    unsigned outputs = model->hidden[depth], inputs = twin_inputs(model, depth);
-    unsigned row = twin_row(model, inputs);
-    twin_size kernel = (twin_size)row * outputs;
-    layer->inputs = (uint16_t)inputs;
-    layer->outputs = (uint16_t)outputs;
-    layer->row = (uint16_t)row;
-    layer->shift = twin_u8(record + depth);
-    layer->fraction = twin_u8(record + TWIN_HEAD_FRACTION + depth);
-    layer->wide = (uint8_t)twin_is_wide(model);
-    layer->silu = (uint8_t)twin_is_silu(model);
-    layer->curve = TWIN_SILU ? model->curve : 0;
-    layer->weights = at;
-    layer->mirror = at + kernel;
-    at += depth ? kernel : 2 * kernel;
-    layer->bias = at;
-    layer->multiplier = at + 4 * outputs;
-    layer->fold = layer->multiplier + ((2 * outputs + 3) & ~3u);
-    return layer->fold;
+/* That of `size` bytes more behind those whose CRC is `crc`, with a zero for the word at `skip`. */
+static uint32_t twini_crc(uint32_t crc, twin_flash at, uint32_t size, uint32_t skip) {
+    uint32_t i;
+    crc = ~crc;
+    for (i = 0; i != size; i += 4) {
+        crc = twini_crc_word(crc, i == skip ? 0 : twini_u32(at));
+        at += 4;
+    }
+    return ~crc;
 }
 
-TWIN_APART uint32_t twin_record_size(const twin_model *model) {
+/* That of everything behind the table, so far. */
+static uint32_t twini_body_crc(uint32_t crc, twin_flash at, uint32_t size) {
+#ifdef TWIN_CRC
+    return TWIN_CRC(crc, at, size);
+#else
+    return twini_crc(crc, at, size, size);
+#endif
+}
+
+/* Faults of a twin are collected, as its padding counts before its values, and those before what
+ * could overflow, wherever they are; and so are those of all anchors. */
+enum { OVERFLOW = 1, VALUE = 2, PADDING = 4 };
+
+static twin_status twini_verdict(unsigned faults) {
+    int status = faults ? TWIN_ERROR_OVERFLOW : TWIN_OK;
+    while (faults >>= 1)
+        status++;
+    return (twin_status)status;
+}
+
+/* PADDING, if a byte from `at` up to `end` is not zero. */
+static unsigned twini_dirt(twin_flash at, twin_flash end) {
+    uint8_t all = 0;
+    for (; at != end; at++)
+        all |= twini_u8(at);
+    return all ? PADDING : 0;
+}
+
+/* Faults 1 to 7; `behind` becomes the length of header and table. */
+static twin_status twini_check_file(twin_flash at, uint32_t size, uint32_t *behind) {
+    uint32_t length;
+#if TWIN_FLASH == 0
+    if ((uintptr_t)at & 3)
+        return TWIN_ERROR_ALIGNMENT;
+#endif
+    if (size < HEADER)
+        return TWIN_ERROR_TRUNCATED;
+    if (twini_u32(at) != 0x4E495754u) /* TWIN */
+        return TWIN_ERROR_MAGIC;
+    if (twini_u16(at + 4) < TWIN_PACK_OLDEST || twini_u16(at + 4) > TWIN_PACK_NEWEST)
+        return TWIN_ERROR_VERSION;
+    length = twini_u32(at + 8);
+    if (size < length)
+        return TWIN_ERROR_TRUNCATED;
+    if (size > length || length % 16)
+        return TWIN_ERROR_LENGTH;
+    *behind = HEADER + ENTRY * (uint32_t)twini_u16(at + 6);
+    if (*behind == HEADER || *behind > HEADER + ENTRY * MOST_SECTIONS || *behind > length)
+        return TWIN_ERROR_HEADER;
+    if (twini_crc(0, at, *behind, 12) != twini_u32(at + 12))
+        return TWIN_ERROR_HEADER_CRC;
+    return TWIN_OK;
+}
+
+TWIN_APART uint32_t twini_record_size(const twin_model *model) {
     uint32_t size = TWIN_HEAD;
     unsigned depth;
     for (depth = 0; depth < model->layers; depth++) {
         uint32_t outputs = model->hidden[depth], kernels = depth ? 1 : 2;
-        size += outputs * (kernels * twin_row(model, twin_inputs(model, depth)) + 4);
-        size += twin_align(2 * outputs, 4);
+        size += outputs * (kernels * twini_row(model, twini_inputs(model, depth)) + 4);
+        size += twini_align(2 * outputs, 4);
     }
-    return twin_align(size + 2 * twin_align(model->hidden[depth - 1], 4), 16);
+    return twini_align(size + 2 * twini_align(model->hidden[depth - 1], 4), 16);
 }
 
 /* Fault 9, and what this build has no code for. */
-static twin_status twin_read_header(twin_model *model, twin_flash at) {
-    unsigned flags = twin_u16(at + 38), kernel = twin_u16(at + 30); /* and a byte that is zero */
+static twin_status twini_read_header(twin_model *model, twin_flash at) {
+    unsigned flags = twini_u16(at + 38), kernel = twini_u16(at + 30); /* and a byte that is zero */
     unsigned bad, depth;
-    model->features = twin_u16(at + 20);
-    model->layers = twin_u8(at + 22);
-    model->silu = twin_u8(at + 23);
+    model->features = twini_u16(at + 20);
+    model->layers = twini_u8(at + 22);
+    model->silu = twini_u8(at + 23);
     model->wide = (uint8_t)kernel;
-    model->twin_count = twin_u16(at + 32);
-    model->anchor_count = twin_u16(at + 34);
-    model->neighbours = twin_u16(at + 36);
+    model->twin_count = twini_u16(at + 32);
+    model->anchor_count = twini_u16(at + 34);
+    model->neighbours = twini_u16(at + 36);
     model->flags = (uint8_t)flags;
     bad = model->features - 1u >= MOST_WIDTH || model->layers - 1u >= 3 || model->silu > 1 ||
           kernel > 1 || model->twin_count - 1u >= 256 || model->anchor_count < model->twin_count ||
           model->anchor_count > MOST_ANCHORS || model->neighbours > MOST_ANCHORS ||
-          flags > (model->neighbours ? 1 : 0) || twin_u32(at + 40) || twin_u32(at + 44);
+          flags > (model->neighbours ? 1 : 0) || twini_u32(at + 40) || twini_u32(at + 44);
     for (depth = 0; depth < 3; depth++) {
-        unsigned width = twin_u16(at + 24 + 2 * depth);
+        unsigned width = twini_u16(at + 24 + 2 * depth);
         model->hidden[depth] = (uint16_t)width;
         bad |= depth < model->layers ? width - 1 >= MOST_WIDTH : width;
     }
@@ -73,7 +141,7 @@ static twin_status twin_read_header(twin_model *model, twin_flash at) {
 }
 
 /* Length that a section of this kind has; `length` where it may have any. */
-static uint32_t twin_length(const twin_model *model, unsigned kind, uint32_t length) {
+static uint32_t twini_length(const twin_model *model, unsigned kind, uint32_t length) {
     uint32_t anchors = model->anchor_count;
     switch (kind) {
     case SCALING:
@@ -83,7 +151,8 @@ static uint32_t twin_length(const twin_model *model, unsigned kind, uint32_t len
     case CURVE:
         return 2 * 193;
     case ANCHORS:
-        return twin_align(2 * (uint32_t)model->twin_count, 4) + anchors * (model->anchor_size + 4u);
+        return twini_align(2 * (uint32_t)model->twin_count, 4) +
+               anchors * (model->anchor_size + 4u);
     case IDS:
         return 4 * anchors;
     default:
@@ -91,25 +160,25 @@ static uint32_t twin_length(const twin_model *model, unsigned kind, uint32_t len
     }
 }
 
-/* Faults 10 and 11. */
-static twin_status twin_read_sections(twin_model *model, twin_flash pack, uint32_t size) {
+/* Fault 10; and fault 11, unless it is looked for in steps. */
+static twin_status twini_read_sections(twin_model *model, twin_flash pack, uint32_t size) {
     twin_flash entry, at[ANCHORS + 1], table = pack + HEADER;
-    twin_flash stop = table + ENTRY * (uint32_t)twin_u16(pack + 6);
-    uint32_t end = (uint32_t)(stop - pack), dirt = 0;
-    unsigned found = 0, needed = 1 << SCALING | 1 << TWINS | 1 << ANCHORS;
-    if (twin_is_silu(model))
+    twin_flash stop = table + ENTRY * (uint32_t)twini_u16(pack + 6);
+    uint32_t end = (uint32_t)(stop - pack);
+    unsigned dirt = 0, found = 0, needed = 1 << SCALING | 1 << TWINS | 1 << ANCHORS;
+    if (twini_is_silu(model))
         needed |= 1 << CURVE;
     for (entry = table; entry != stop; entry += ENTRY) {
-        unsigned kind = twin_u16(entry), required = kind - 1 < ANCHORS;
-        uint32_t offset = twin_u32(entry + 4), length = twin_u32(entry + 8);
+        unsigned kind = twini_u16(entry), required = kind - 1 < ANCHORS;
+        uint32_t offset = twini_u32(entry + 4), length = twini_u32(entry + 8);
         twin_flash other;
         if (offset % 16 || offset < end || offset > size || length > size - offset ||
-            twin_u16(entry + 2) != required || length != twin_length(model, kind, length))
+            twini_u16(entry + 2) != required || length != twini_length(model, kind, length))
             return TWIN_ERROR_SECTION;
         for (other = table; other != entry; other += ENTRY)
-            if (twin_u16(other) == kind)
+            if (twini_u16(other) == kind)
                 return TWIN_ERROR_SECTION;
-        dirt |= twin_sum(pack + end, pack + offset, 0);
+        dirt |= TWIN_OPEN_STEPS ? 0 : twini_dirt(pack + end, pack + offset);
         end = offset + length;
         if (required) {
             found |= 1u << kind;
@@ -118,75 +187,383 @@ static twin_status twin_read_sections(twin_model *model, twin_flash pack, uint32
     }
     if (found != needed)
         return TWIN_ERROR_SECTION;
-    if (dirt | twin_sum(pack + end, pack + size, 0))
+    if (!TWIN_OPEN_STEPS && (dirt | twini_dirt(pack + end, pack + size)))
         return TWIN_ERROR_PADDING;
     model->scaling = at[SCALING];
     model->twins = at[TWINS];
-    model->curve = at[twin_is_silu(model) ? CURVE : TWINS]; /* relu makes no use of it */
+    model->curve = at[twini_is_silu(model) ? CURVE : TWINS]; /* relu makes no use of it */
     model->counts = at[ANCHORS];
-    model->anchors = model->counts + (uint16_t)twin_align(2 * model->twin_count, 4);
-    model->targets = model->anchors + (twin_size)model->anchor_count * model->anchor_size;
+    model->anchors = model->counts + (uint16_t)twini_align(2 * model->twin_count, 4);
+    model->targets = model->anchors + (twini_size)model->anchor_count * model->anchor_size;
     return TWIN_OK;
 }
 
-static void twin_count_members(twin_model *model) {
+/* Faults 9 and 10, once the checksums are right. */
+static twin_status twini_read_model(twin_model *model, twin_flash pack, uint32_t size) {
+    twin_status status = twini_read_header(model, pack);
+    if (status)
+        return status;
+    model->twin_size = twini_record_size(model);
+    model->anchor_size = (uint16_t)(2 * twini_align(model->features, 4));
+    return twini_read_sections(model, pack, size);
+}
+
+static uint32_t twini_magnitude(int32_t a) {
+    return a < 0 ? 0 - (uint32_t)a : (uint32_t)a;
+}
+
+/* Sum of the magnitudes of the i8, or where `wide` i16, from `at` up to `end`. Those of i8 are
+ * whole words. */
+static uint32_t twini_sum(twin_flash at, twin_flash end, unsigned wide) {
+    uint32_t sum = 0;
+#if TWIN_QUICK_OPEN
+    for (; !wide && at != end; at += 4) {
+        uint32_t four = twini_u32(at);
+#if TWIN_USADA8
+        sum = __usada8(four ^ 0x80808080u, 0x80808080u, sum);
+#else
+        uint32_t negative = four >> 7 & 0x01010101u;
+        four = (four ^ ((negative << 8) - negative)) + negative; /* 128 at most, so none carries */
+        four = (four & 0x00FF00FFu) + (four >> 8 & 0x00FF00FFu);
+        sum += (four & 65535u) + (four >> 16);
+#endif
+    }
+#endif
+    while (at != end) {
+        sum += twini_magnitude(wide ? twini_i16(at) : twini_i8(at));
+        at += 1 + wide;
+    }
+    return sum;
+}
+
+/* By the bits, as a device may have no float: offsets finite, gains finite and positive. */
+static unsigned twini_scaling_faults(const twin_model *model) {
+    twin_flash at = model->scaling;
+    unsigned i, faults = 0;
+    for (i = 0; i <= model->features; i++) {
+        uint32_t offset = twini_u32(at) & 0x7FFFFFFFu, gain = twini_u32(at + 4);
+        if (offset >= 0x7F800000u || gain - 1 >= 0x7F800000u - 1)
+            faults = VALUE;
+        at += 8;
+    }
+    return faults;
+}
+
+static unsigned twini_head_faults(const twin_model *model, twin_flash head) {
+    unsigned i;
+    for (i = 0; i < 3; i++) {
+        uint8_t shift = twini_u8(head + i), fraction = twini_u8(head + TWIN_HEAD_FRACTION + i);
+        if (i < model->layers
+                ? shift > MOST_SHIFT || fraction < LEAST_FRACTION || fraction > MOST_FRACTION
+                : shift | fraction)
+            return VALUE;
+    }
+    /* The shift is followed by a zero, the multiplier by six. */
+    return twini_u16(head + TWIN_HEAD_SHIFT) > MOST_SHIFT ||
+                   twini_u32(head + TWIN_HEAD_MULTIPLIER) > 32767 || twini_u32(head + 12)
+               ? VALUE
+               : 0;
+}
+
+/* Of one output of a layer with one kernel, or two. */
+static unsigned twini_row_faults(const twini_layer *layer, unsigned o, unsigned kernels) {
+    uint32_t bias = twini_magnitude(twini_i32(layer->bias + 4 * o)), sum = 0;
+    twini_size used = (twini_size)layer->inputs << layer->wide;
+    twin_flash row = layer->weights;
+    unsigned faults = 0;
+    do {
+        twin_flash end;
+        row += (twini_size)o * layer->row;
+        end = row + layer->row;
+        sum += twini_sum(row, end, layer->wide);
+        faults |= twini_dirt(row + used, end);
+        row = layer->mirror;
+    } while (--kernels);
+    if (twini_u16(layer->multiplier + 2 * o) & 0x8000u)
+        faults |= VALUE;
+    /* 32767 * sum + bias, in 32 bits: beyond 65538 the product alone is too large. */
+    if (sum > 65538 || (sum << 15) - sum + bias > 0x7FFFFFFFu)
+        faults |= OVERFLOW;
+    return faults;
+}
+
+static unsigned twini_layer_faults(const twini_layer *layer) {
+    return twini_dirt(layer->multiplier + 2 * layer->outputs, layer->fold);
+}
+
+/* The weights of the output, and what is behind them in the record. */
+static unsigned twini_output_faults(twin_flash at, unsigned width, twin_flash next) {
+    twin_flash end = at + 2 * width;
+    unsigned faults = twini_dirt(end, next);
+    return twini_sum(at, end, 1) > 32769 ? faults | OVERFLOW : faults;
+}
+
+static unsigned twini_curve_faults(const twin_model *model) {
+    unsigned i;
+    for (i = 0; twini_is_silu(model) && i < CURVE_LENGTH; i++)
+        if (twini_u16(model->curve + 2 * i) > 16383)
+            return VALUE;
+    return 0;
+}
+
+/* How many anchors the twins have. */
+static unsigned twini_count_faults(const twin_model *model) {
+    twin_flash at = model->counts;
+    uint32_t total = 0;
+    unsigned i, faults = 0;
+    for (i = 0; i < model->twin_count; i++) {
+        uint16_t owned = twini_u16(at);
+        if (!owned)
+            faults = VALUE;
+        total += owned;
+        at += 2;
+    }
+    if (total != model->anchor_count)
+        faults = VALUE;
+    return faults | twini_dirt(at, model->anchors);
+}
+
+static unsigned twini_anchor_faults(const twin_model *model, unsigned number) {
+    twin_flash at = model->anchors + (twini_size)number * model->anchor_size;
+    twin_flash end = at + model->anchor_size;
+    unsigned i, faults = 0;
+    for (i = 0; i < model->features; i++, at += 2)
+        if (twini_u16(at) == 0x8000u)
+            faults = VALUE;
+    if (twini_magnitude(twini_i32(model->targets + 4 * (twini_size)number)) >> 30)
+        faults = VALUE;
+    return faults | twini_dirt(at, end);
+}
+
+static void twini_count_members(twin_model *model) {
     unsigned i, members = 0;
     for (i = 0; TWIN_NEIGHBOURS && i < model->twin_count; i++)
-        members += twin_choose(model, twin_u16(model->counts + 2 * i));
+        members += twini_choose(model->neighbours, twini_u16(model->counts + 2 * i));
     model->members = TWIN_NEIGHBOURS ? (uint16_t)members : model->anchor_count;
 }
 
 #if TWIN_NEIGHBOURS
 void twin_set_neighbours(twin_model *model, uint16_t neighbours) {
+    if (!model->kernel)
+        return;
     model->neighbours = neighbours;
-    twin_count_members(model);
+    twini_count_members(model);
 }
 #endif
 
-/* Faults 1 to 8. */
-static twin_status twin_check_file(twin_flash at, uint32_t size) {
-    uint32_t length, behind;
-    if (size < HEADER)
-        return TWIN_ERROR_TRUNCATED;
-    if (twin_u32(at) != 0x4E495754u) /* TWIN */
-        return TWIN_ERROR_MAGIC;
-    if (twin_u16(at + 4) != 1)
-        return TWIN_ERROR_VERSION;
-    length = twin_u32(at + 8);
-    if (size < length)
-        return TWIN_ERROR_TRUNCATED;
-    if (size > length || length % 16)
-        return TWIN_ERROR_LENGTH;
-    behind = HEADER + ENTRY * (uint32_t)twin_u16(at + 6);
-    if (behind == HEADER || behind > HEADER + ENTRY * MOST_SECTIONS || behind > length)
-        return TWIN_ERROR_HEADER;
-    if (twin_crc(at, behind, 12) != twin_u32(at + 12))
-        return TWIN_ERROR_HEADER_CRC;
-    if (twin_crc(at + behind, length - behind, length) != twin_u32(at + 16))
-        return TWIN_ERROR_BODY_CRC;
-    return TWIN_OK;
+/* Nothing of the pack is used before this. */
+static void twini_release(twin_model *model) {
+    twini_count_members(model);
+    model->kernel = TWIN_KERNEL;
+}
+
+#if TWIN_OPEN_STEPS
+
+/* What is looked at, in this order. */
+enum {
+    STAGE_SUM,
+    STAGE_GAPS, /* between sections */
+    STAGE_SCALING,
+    STAGE_HEAD, /* of a twin */
+    STAGE_ROWS,
+    STAGE_COUNTS, /* and the curve */
+    STAGE_ANCHORS
+};
+
+/* Up to `most` bytes more, of all for the checksum, or of what lies between sections. Returns how
+ * many. */
+TWIN_APART uint32_t twini_look_at_bytes(twin_opening *opening, uint32_t most) {
+    twin_flash pack = opening->pack, at = opening->at, stop = pack + opening->size;
+    twin_flash entry = pack + HEADER + ENTRY * (uint32_t)opening->number;
+    unsigned last = opening->number == twini_u16(pack + 6), sum = opening->stage == STAGE_SUM;
+    twin_status status = TWIN_OK;
+    uint32_t count;
+    if (!sum && !last)
+        stop = pack + twini_u32(entry + 4);
+    count = (uint32_t)(stop - at);
+    if (count > most)
+        count = most;
+    opening->at = at + (twini_size)count;
+    if (sum)
+        opening->sum = twini_body_crc(opening->sum, at, count);
+    else if (twini_dirt(at, opening->at))
+        status = TWIN_ERROR_PADDING;
+    if (opening->at == stop && sum) {
+        opening->at = entry + ENTRY * (uint32_t)twini_u16(pack + 6);
+        opening->stage = STAGE_GAPS;
+        status = opening->sum == twini_u32(pack + 16)
+                     ? twini_read_model(opening->model, pack, opening->size)
+                     : TWIN_ERROR_BODY_CRC;
+    } else if (opening->at == stop) {
+        if (last)
+            opening->stage = STAGE_SCALING;
+        else
+            opening->at += (twini_size)twini_u32(entry + 8);
+        opening->number++;
+    }
+    if (status)
+        opening->status = (int8_t)status;
+    return count;
+}
+
+/* One output more, and the end of layer and twin behind the last of them. */
+static uint32_t twini_look_at_row(twin_opening *opening) {
+    const twin_model *model = opening->model;
+    unsigned kernels = opening->depth ? 1 : 2;
+    twini_layer layer;
+    twin_flash behind = twini_layer_at(&layer, model, opening->at, opening->layer, opening->depth);
+    unsigned faults = opening->faults | twini_row_faults(&layer, opening->output, kernels);
+    opening->output++;
+    if (opening->output == layer.outputs) {
+        faults |= twini_layer_faults(&layer);
+        opening->layer = behind;
+        opening->output = 0;
+        opening->depth++;
+        if (opening->depth == model->layers) {
+            twin_status status;
+            opening->at += (twini_size)model->twin_size;
+            faults |= twini_output_faults(behind, layer.outputs, opening->at);
+            status = twini_verdict(faults);
+            if (status)
+                opening->status = (int8_t)status;
+            opening->number--;
+            opening->stage = opening->number ? STAGE_HEAD : STAGE_COUNTS;
+        }
+    }
+    opening->faults = (uint8_t)faults;
+    return kernels * (uint32_t)layer.row;
+}
+
+/* A few numbers more. Returns how many bytes they take. */
+static uint32_t twini_look_at_numbers(twin_opening *opening) {
+    twin_model *model = opening->model;
+    twin_status status = TWIN_OK;
+    uint32_t count;
+    switch (opening->stage) {
+    case STAGE_SCALING:
+        status = twini_verdict(twini_scaling_faults(model));
+        count = 8 * (uint32_t)model->features + 8;
+        opening->at = model->twins;
+        opening->number = model->twin_count;
+        opening->stage = STAGE_HEAD;
+        break;
+    case STAGE_HEAD:
+        status = twini_verdict(twini_head_faults(model, opening->at));
+        count = TWIN_HEAD;
+        opening->layer = opening->at + TWIN_HEAD;
+        opening->output = 0;
+        opening->depth = 0;
+        opening->faults = 0;
+        opening->stage = STAGE_ROWS;
+        break;
+    case STAGE_ROWS:
+        return twini_look_at_row(opening);
+    case STAGE_COUNTS:
+        status = twini_verdict(twini_curve_faults(model));
+        count = 2 * (CURVE_LENGTH + (uint32_t)model->twin_count);
+        opening->faults = (uint8_t)twini_count_faults(model);
+        opening->stage = STAGE_ANCHORS;
+        break;
+    default:
+        opening->faults |= (uint8_t)twini_anchor_faults(model, opening->number);
+        count = model->anchor_size + 4u;
+        opening->number++;
+        if (opening->number == model->anchor_count) {
+            status = twini_verdict(opening->faults);
+            opening->status = (int8_t)status;
+            if (!status)
+                twini_release(model);
+        }
+    }
+    if (status)
+        opening->status = (int8_t)status;
+    return count;
+}
+
+twin_status twin_open_begin(twin_opening *opening, twin_model *model, twin_pack pack,
+                            uint32_t size) {
+    uint32_t behind = 0;
+    twin_status status = twini_check_file((twin_flash)pack, size, &behind);
+    if (!status)
+        status = TWIN_MORE;
+    model->kernel = 0;
+    opening->model = model;
+    opening->pack = (twin_flash)pack;
+    opening->at = opening->pack + behind;
+    opening->size = size;
+    opening->sum = 0;
+    opening->number = 0;
+    opening->stage = STAGE_SUM;
+    opening->status = (int8_t)status;
+    return status;
+}
+
+twin_status twin_open_step(twin_opening *opening, uint32_t bytes) {
+    bytes = bytes < 4 ? 4 : bytes & ~(uint32_t)3; /* the checksum is of words */
+    while (opening->status == TWIN_MORE) {
+        uint32_t done = opening->stage < STAGE_SCALING ? twini_look_at_bytes(opening, bytes)
+                                                       : twini_look_at_numbers(opening);
+        if (done >= bytes)
+            break;
+        bytes -= done;
+    }
+    return (twin_status)opening->status;
+}
+
+twin_status twin_open(twin_model *model, twin_pack pack, uint32_t size) {
+    twin_opening opening;
+    (void)twin_open_begin(&opening, model, pack, size);
+    return twin_open_step(&opening, UINT32_MAX);
+}
+
+#else
+
+static unsigned twini_twin_faults(const twin_model *model, twin_flash record) {
+    twin_flash at = record + TWIN_HEAD;
+    unsigned depth, o, faults = twini_head_faults(model, record);
+    twini_layer layer;
+    if (faults)
+        return faults;
+    for (depth = 0; depth < model->layers; depth++) {
+        at = twini_layer_at(&layer, model, record, at, depth);
+        for (o = 0; o < layer.outputs; o++)
+            faults |= twini_row_faults(&layer, o, depth ? 1 : 2);
+        faults |= twini_layer_faults(&layer);
+    }
+    return faults | twini_output_faults(at, layer.outputs, record + (twini_size)model->twin_size);
+}
+
+static twin_status twini_check_numbers(const twin_model *model) {
+    unsigned i, faults = twini_scaling_faults(model);
+    twin_flash record = model->twins;
+    for (i = 0; i < model->twin_count && !faults; i++) {
+        faults = twini_twin_faults(model, record);
+        record += (twini_size)model->twin_size;
+    }
+    if (!faults)
+        faults = twini_curve_faults(model);
+    if (!faults) {
+        faults = twini_count_faults(model);
+        for (i = 0; i < model->anchor_count; i++)
+            faults |= twini_anchor_faults(model, i);
+    }
+    return twini_verdict(faults);
 }
 
 twin_status twin_open(twin_model *model, twin_pack pack, uint32_t size) {
     twin_flash at = (twin_flash)pack;
-    twin_status status;
-#if TWIN_FLASH == 0
-    if ((uintptr_t)at & 3)
-        return TWIN_ERROR_ALIGNMENT;
-#endif
-    status = twin_check_file(at, size);
+    uint32_t behind = 0;
+    twin_status status = twini_check_file(at, size, &behind);
+    model->kernel = 0;
+    if (!status && twini_body_crc(0, at + behind, size - behind) != twini_u32(at + 16))
+        status = TWIN_ERROR_BODY_CRC;
     if (!status)
-        status = twin_read_header(model, at);
-    if (!status) {
-        model->twin_size = twin_record_size(model);
-        model->anchor_size = (uint16_t)(2 * twin_align(model->features, 4));
-        status = twin_read_sections(model, at, size);
-    }
+        status = twini_read_model(model, at, size);
     if (!status)
-        status = twin_check(model);
-    if (!status) {
-        twin_count_members(model);
-        model->kernel = TWIN_KERNEL;
-    }
+        status = twini_check_numbers(model);
+    if (!status)
+        twini_release(model);
     return status;
 }
+
+#endif

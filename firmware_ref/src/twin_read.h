@@ -20,70 +20,70 @@
 #endif
 
 #if TWIN_FLASH == 2
-static inline uint8_t twin_u8(twin_flash at) {
+static inline uint8_t twini_u8(twin_flash at) {
     return pgm_read_byte_far(at);
 }
-static inline uint16_t twin_u16(twin_flash at) {
+static inline uint16_t twini_u16(twin_flash at) {
     return pgm_read_word_far(at);
 }
-static inline uint32_t twin_u32(twin_flash at) {
+static inline uint32_t twini_u32(twin_flash at) {
     return pgm_read_dword_far(at);
 }
 #elif TWIN_FLASH == 1
-static inline uint8_t twin_u8(twin_flash at) {
+static inline uint8_t twini_u8(twin_flash at) {
     return pgm_read_byte(at);
 }
-static inline uint16_t twin_u16(twin_flash at) {
+static inline uint16_t twini_u16(twin_flash at) {
     return pgm_read_word(at);
 }
-static inline uint32_t twin_u32(twin_flash at) {
+static inline uint32_t twini_u32(twin_flash at) {
     return pgm_read_dword(at);
 }
 #else
-static inline uint8_t twin_u8(twin_flash at) {
+static inline uint8_t twini_u8(twin_flash at) {
     return *at;
 }
 #if defined(__GNUC__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-static inline uint16_t twin_u16(twin_flash at) {
+static inline uint16_t twini_u16(twin_flash at) {
     uint16_t value;
     TWIN_COPY(&value, __builtin_assume_aligned(at, 2), sizeof value);
     return value;
 }
-static inline uint32_t twin_u32(twin_flash at) {
+static inline uint32_t twini_u32(twin_flash at) {
     uint32_t value;
     TWIN_COPY(&value, __builtin_assume_aligned(at, 4), sizeof value);
     return value;
 }
 #else
-static inline uint16_t twin_u16(twin_flash at) {
+static inline uint16_t twini_u16(twin_flash at) {
     return (uint16_t)(at[0] | (uint16_t)at[1] << 8);
 }
-static inline uint32_t twin_u32(twin_flash at) {
-    return twin_u16(at) | (uint32_t)twin_u16(at + 2) << 16;
+static inline uint32_t twini_u32(twin_flash at) {
+    return twini_u16(at) | (uint32_t)twini_u16(at + 2) << 16;
 }
 #endif
 #endif
 
-static inline int8_t twin_i8(twin_flash at) {
-    return (int8_t)twin_u8(at);
+static inline int8_t twini_i8(twin_flash at) {
+    return (int8_t)twini_u8(at);
 }
-static inline int16_t twin_i16(twin_flash at) {
-    return (int16_t)twin_u16(at);
+static inline int16_t twini_i16(twin_flash at) {
+    return (int16_t)twini_u16(at);
 }
-static inline int32_t twin_i32(twin_flash at) {
-    return (int32_t)twin_u32(at);
+static inline int32_t twini_i32(twin_flash at) {
+    return (int32_t)twini_u32(at);
 }
 
 /* A number of bytes in a pack that is sound: in the first 64 KB of flash there are no longer ones.
  */
 #if TWIN_FLASH == 1
-typedef uint16_t twin_size;
+typedef uint16_t twini_size;
 #else
-typedef uint32_t twin_size;
+typedef uint32_t twini_size;
 #endif
 
 /* n rounded up to a multiple of a power of two. */
-static inline uint32_t twin_align(uint32_t n, uint32_t to) {
+static inline uint32_t twini_align(uint32_t n, uint32_t to) {
     return (n + to - 1) & ~(to - 1);
 }
 

@@ -8,6 +8,8 @@ const char *twin_text(twin_status status) {
     switch (status) {
     case TWIN_OK:
         return "all is well";
+    case TWIN_MORE:
+        return "not done yet";
     case TWIN_ERROR_TRUNCATED:
         return "the end of the pack is missing";
     case TWIN_ERROR_LENGTH:
@@ -38,6 +40,10 @@ const char *twin_text(twin_status status) {
         return "less scratch than twin_scratch_size says";
     case TWIN_ERROR_QUERY:
         return "a feature of the query is not a number";
+    case TWIN_ERROR_MODEL:
+        return "the model is not open";
+    case TWIN_ERROR_EARLY:
+        return "nothing was evaluated yet";
     }
     return "unknown status";
 }

@@ -1,81 +1,486 @@
-/* Whatever the bytes are, opening and predicting stay within their memory (libFuzzer).
+/* Whatever the bytes are, opening and predicting stay within their memory, and whatever is sound
+ * gives the same bits by every kernel of this processor.
  *
- * Random bytes do not get past the checksums, so each input is also tried with its length and
- * checksums put right: what is fuzzed is the checks behind them, and what passes those is evaluated
- * with the worst queries, with and without neighbours. */
+ * Random bytes do not get past the checksums, so a mutator that knows the format makes the inputs
+ * (fuzz_mutate.h), and each is also tried with length and checksums put right, and then with its
+ * values put right: what is fuzzed is every check, and all that lies behind them.
+ *
+ * With libFuzzer, or with -DFUZZ_ALONE as a program by itself, for compilers that have none:
+ *
+ *     fuzz_open SEED COUNT FILE...
+ *
+ * mutates the files at random. Execution n of SEED is execution 0 of SEED + n. Both print what they
+ * saw when they end, as one line of JSON. */
 
+#include "fuzz_mutate.h"
 #include "twin.h"
-#include "twin_model.h"
-#include <stdlib.h>
-#include <string.h>
+#include "twin_host.h"
+#include <stdio.h>
 
+int LLVMFuzzerInitialize(int *count, char ***arguments);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed);
 
-static void put(uint8_t *at, uint32_t value) {
-    at[0] = (uint8_t)value;
-    at[1] = (uint8_t)(value >> 8);
-    at[2] = (uint8_t)(value >> 16);
-    at[3] = (uint8_t)(value >> 24);
+enum { STATUSES = 18, KERNELS = 6 };
+
+static struct {
+    unsigned long long inputs;
+    unsigned long long verdicts[STATUSES]; /* once length and checksums are right, by -status */
+    unsigned long long mended;             /* that are sound once their values are right, too */
+    unsigned long long packs[KERNELS];     /* that each kernel evaluated */
+    const char *kernels[KERNELS];
+} seen;
+
+static void tell_where(void) {
+    (void)fprintf(stderr, "fuzz_open: in input number %llu\n", seen.inputs);
 }
 
-static void repair(uint8_t *pack, uint32_t size) {
-    uint32_t behind = 48 + 12 * (uint32_t)(pack[6] | pack[7] << 8);
-    if (behind > size)
-        behind = size;
-    put(pack, 0x4E495754u); /* TWIN */
-    pack[4] = 1;
-    pack[5] = 0;
-    put(pack + 8, size);
-    put(pack + 16, twin_crc(pack + behind, size - behind, size));
-    put(pack + 12, twin_crc(pack, behind, 12));
+static void broken(const char *claim, int line) {
+    (void)fprintf(stderr, "fuzz_open.c:%d: does not hold: %s\n", line, claim);
+    tell_where();
+    abort();
+}
+#define MUST(claim) ((claim) ? (void)0 : broken(#claim, __LINE__))
+
+static void *room(size_t size) {
+    void *block = malloc(size ? size : 1);
+    MUST(block);
+    return block;
 }
 
-/* Estimates must lie where FORMAT.md proves them to be, and so must their mean. */
-static void ask(const twin_model *model, int16_t feature) {
-    uint32_t size = twin_scratch_size(model);
-    void *scratch = malloc(size);
-    int32_t *members = (int32_t *)malloc(sizeof(int32_t) * model->members);
-    int16_t *query = (int16_t *)malloc(sizeof(int16_t) * model->features);
-    int32_t low = INT32_MAX, high = INT32_MIN;
-    unsigned i;
-    twin_raw out;
-    for (i = 0; i < model->features; i++)
-        query[i] = (int16_t)(i % 2 ? -feature : feature);
-    if (twin_predict_raw(model, scratch, size, query, &out, members) || out.count != model->members)
-        abort();
-    for (i = 0; i < out.count; i++) {
-        low = members[i] < low ? members[i] : low;
-        high = members[i] > high ? members[i] : high;
+/* A number from 0 on, small ones as often as large ones. */
+static uint32_t some(uint64_t *luck, uint32_t bits) {
+    return below(luck, (uint32_t)1 << below(luck, bits + 1));
+}
+
+#if !TWIN_HOST
+static const char *twin_kernel_name(const twin_model *model, unsigned number) {
+    return model->kernel && !number ? "portable" : 0;
+}
+static twin_status twin_set_kernel(twin_model *model, unsigned number) {
+    return model->kernel ? (number ? TWIN_ERROR_UNSUPPORTED : TWIN_OK) : TWIN_ERROR_MODEL;
+}
+#endif
+
+/* Mean and root of `count` estimates, as FORMAT.md has them. */
+static void check_raw(const twin_raw *raw, const int32_t *estimates, uint32_t count) {
+    uint64_t squares = 0, off, square = (uint64_t)raw->root * raw->root;
+    int64_t sum = 0, deviations = 0, twice;
+    uint32_t i;
+    MUST(raw->count == count);
+    for (i = 0; i < count; i++) {
+        int64_t apart = (int64_t)estimates[i] - estimates[0];
+        apart = apart > 1048575 ? 1048575 : apart < -1048575 ? -1048575 : apart;
+        sum += estimates[i];
+        deviations += apart;
+        squares += (uint64_t)(apart * apart);
     }
-    if (out.mean < low || out.mean > high || (low == high && out.root))
-        abort();
-    free(query);
+    twice = 2 * (sum < 0 ? -sum : sum);
+    twice = count ? (twice + count) / (2 * (int64_t)count) : 0;
+    MUST(raw->mean == (sum < 0 ? -twice : twice));
+    off = (uint64_t)(deviations < 0 ? -deviations : deviations);
+    squares = count * squares - off * off;
+    MUST(square <= squares && squares - square <= 2 * (uint64_t)raw->root);
+}
+
+/* Estimates of all anchors must lie where the output's weights allow them to: an activation of relu
+ * is 0 .. 32767, one of silu -16383 .. 32767. */
+static void check_range(const twin_model *model, const int32_t *estimates) {
+    uint32_t t, i, n = 0, width = model->hidden[model->layers - 1];
+    shape of = {0};
+    of.features = model->features;
+    of.layers = model->layers;
+    of.wide = model->wide;
+    for (i = 0; i < 3; i++)
+        of.hidden[i] = model->hidden[i];
+    for (t = 0; t < model->twin_count; t++) {
+        const uint8_t *twin = model->twins + t * twin_bytes(&of);
+        const uint8_t *weights = twin + layer_of(&of, of.layers - 1).end;
+        uint32_t owned = get(model->counts + 2 * t, 2);
+        int64_t most = 0;
+        for (i = 0; i < width; i++)
+            most += magnitude(get_signed(weights + 2 * i, 2));
+        most *= model->silu ? 49150 : 32767;
+        most = (most * get_signed(twin + 8, 2) >> 16 >> twin[6]) + 1;
+        for (; owned--; n++) {
+            int64_t apart = (int64_t)estimates[n] - get_signed(model->targets + 4 * n, 4);
+            MUST(apart <= most && apart >= -most);
+        }
+    }
+    MUST(n == model->anchor_count);
+}
+
+/* Out of the estimates of all anchors, those of the anchors that predict, found the slow way.
+ * Returns how many. */
+static uint32_t choose(const twin_model *model, const int16_t *query, uint32_t neighbours,
+                       const int32_t *all, int32_t *chosen) {
+    uint64_t *distance = (uint64_t *)room(sizeof(uint64_t) * model->anchor_count);
+    uint32_t t, i, j, first = 0, count = 0;
+    for (i = 0; i < model->anchor_count; i++) {
+        distance[i] = 0;
+        for (j = 0; j < model->features; j++) {
+            const uint8_t *feature = model->anchors + i * model->anchor_size + 2 * j;
+            int64_t apart = (int64_t)query[j] - get_signed(feature, 2);
+            distance[i] += (uint64_t)(apart * apart);
+        }
+    }
+    for (t = 0; t < model->twin_count; t++) {
+        uint32_t behind = first + get(model->counts + 2 * t, 2);
+        for (i = first; i < behind; i++) {
+            uint32_t nearer = 0;
+            for (j = first; neighbours && j < behind; j++)
+                nearer += distance[j] < distance[i] || (distance[j] == distance[i] && j < i);
+            if (!neighbours || nearer < neighbours)
+                chosen[count++] = all[i];
+        }
+        first = behind;
+    }
+    free(distance);
+    return count;
+}
+
+/* Scratch as large as the library says and no larger, at any address, full of anything. */
+typedef struct scratch {
+    uint8_t *block, *start;
+    uint32_t size;
+} scratch;
+
+static scratch get_scratch(const twin_model *model, uint64_t *luck) {
+    uint32_t lead = below(luck, 16);
+    scratch mine;
+    mine.size = twin_scratch_size(model);
+    MUST(mine.size);
+    mine.block = (uint8_t *)room(lead + mine.size);
+    mine.start = mine.block + lead;
+    memset(mine.block, (int)below(luck, 256), lead + mine.size);
+    return mine;
+}
+
+/* In steps, and with neighbours that change when it has begun, which changes nothing. */
+static void step(twin_model *model, const scratch *mine, const int16_t *query, int32_t *members,
+                 twin_raw *out, uint64_t *luck) {
+    uint16_t neighbours = model->neighbours;
+    uint32_t total = model->members, left = total;
+    twin_status status;
+    twin_run run;
+    memset(&run, 0xA5, sizeof run);
+    MUST(twin_begin_raw(&run, model, mine->start, mine->size, query, members) == TWIN_OK);
+    MUST(twin_read_raw(&run, out) == TWIN_ERROR_EARLY && !out->count);
+    if (one_in(luck, 2))
+        twin_set_neighbours(model, (uint16_t)some(luck, 12));
+    while (left) {
+        left = twin_step(&run, (uint16_t)some(luck, 6));
+        status = twin_read_raw(&run, out);
+        MUST(status == (out->count == total ? TWIN_OK : out->count ? TWIN_MORE : TWIN_ERROR_EARLY));
+        MUST(left == total - out->count);
+        check_raw(out, members, out->count);
+    }
+    MUST(!twin_step(&run, TWIN_ALL) && twin_read_raw(&run, out) == TWIN_OK);
+    twin_set_neighbours(model, neighbours);
+}
+
+/* The kernel that is set, with the neighbours that are, must give these estimates. */
+static void ask(twin_model *model, const int16_t *query, const int32_t *expected, uint32_t count,
+                uint64_t *luck) {
+    int32_t *members = (int32_t *)room(sizeof(int32_t) * count);
+    scratch mine = get_scratch(model, luck);
+    twin_raw out = {1, 1, 1};
+    MUST(model->members == count);
+    MUST(twin_predict_raw(model, mine.start, mine.size - 1, query, &out, members) ==
+         TWIN_ERROR_SCRATCH);
+    MUST(!out.mean && !out.root && !out.count);
+    if (one_in(luck, 2))
+        step(model, &mine, query, members, &out, luck);
+    else
+        MUST(twin_predict_raw(model, mine.start, mine.size, query, &out, members) == TWIN_OK);
+    MUST(!memcmp(members, expected, sizeof(int32_t) * count));
+    check_raw(&out, expected, count);
+    free(mine.block);
     free(members);
-    free(scratch);
 }
 
-static void try_pack(const uint8_t *pack, uint32_t size) {
-    twin_model model;
-    if (twin_open(&model, pack, size))
-        return;
-    ask(&model, 32767);
-    ask(&model, -1);
-    twin_set_neighbours(&model, model.neighbours ? 0 : 1);
-    ask(&model, -32767);
+static void count_kernel(const char *name) {
+    unsigned i = 0;
+    while (i < KERNELS - 1 && seen.kernels[i] && strcmp(seen.kernels[i], name) != 0)
+        i++;
+    seen.kernels[i] = name;
+    seen.packs[i]++;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    uint32_t whole = (uint32_t)size & ~(uint32_t)15;
-    uint8_t *pack = (uint8_t *)malloc(size ? size : 1);
+/* All kernels against the portable one, which is the last, with all anchors and with the nearest.
+ */
+static void ask_kernels(twin_model *model, const int16_t *query, uint64_t *luck) {
+    size_t bytes = sizeof(int32_t) * model->anchor_count;
+    int32_t *all = (int32_t *)room(bytes), *chosen = (int32_t *)room(bytes);
+    uint16_t stated = model->neighbours, fewer = (uint16_t)(1 + some(luck, 5));
+    scratch mine;
+    twin_raw out;
+    unsigned k = 0;
+    while (twin_kernel_name(model, k))
+        k++;
+    MUST(k && !strcmp(twin_kernel_name(model, k - 1), "portable"));
+    MUST(twin_set_kernel(model, k) == TWIN_ERROR_UNSUPPORTED);
+    MUST(twin_set_kernel(model, k - 1) == TWIN_OK);
+    twin_set_neighbours(model, 0);
+    mine = get_scratch(model, luck);
+    MUST(twin_predict_raw(model, mine.start, mine.size, query, &out, all) == TWIN_OK);
+    free(mine.block);
+    check_range(model, all);
+    check_raw(&out, all, model->anchor_count);
+    if (stated && one_in(luck, 2))
+        fewer = stated;
+    while (k--) {
+        MUST(twin_set_kernel(model, k) == TWIN_OK);
+        count_kernel(twin_kernel_name(model, k));
+        twin_set_neighbours(model, 0);
+        ask(model, query, all, model->anchor_count, luck);
+        twin_set_neighbours(model, fewer);
+        ask(model, query, chosen, choose(model, query, fewer, all, chosen), luck);
+    }
+    twin_set_neighbours(model, stated);
+    free(chosen);
+    free(all);
+}
+
+/* A query that makes sums as large as they can be; one at the edges; or any. */
+static void draw_query(const twin_model *model, int16_t *query, uint64_t *luck) {
+    uint32_t width = 1u + model->wide, row = (model->features + 3u) / 4 * 4 * width, i;
+    const uint8_t *weights = model->twins + below(luck, model->twin_count) * model->twin_size + 16;
+    uint32_t style = below(luck, 4);
+    weights += below(luck, 2u * model->hidden[0]) * row;
+    for (i = 0; i < model->features; i++) {
+        uint32_t number = draw(luck);
+        if (style == 0)
+            query[i] = worst(weights + i * width, width);
+        else if (style == 1)
+            query[i] = (int16_t)(number & 1 ? 32767 : -32767);
+        else
+            query[i] = (int16_t)((int32_t)(number % 65535) - 32767);
+    }
+}
+
+static float float_of(uint32_t bits) {
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static uint32_t bits_of(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+/* (x - offset) * gain as FORMAT.md rounds it. A double holds what a float does, and its halves. */
+static int16_t quantise(float x, const uint8_t *scaling) {
+    volatile float difference = x - float_of(get(scaling, 4));
+    volatile float product = difference * float_of(get(scaling + 4, 4));
+    double t = product;
+    t = t > 32767 ? 32767 : t < -32767 ? -32767 : t;
+    return (int16_t)(t < 0 ? t - 0.5 : t + 0.5);
+}
+
+static void refuse_queries(const twin_model *model, scratch *mine, float *x, int16_t *query,
+                           uint64_t *luck) {
+    uint32_t at = below(luck, model->features);
+    twin_prediction out = {1, 1};
+    twin_raw raw = {1, 1, 1};
+    twin_run run;
+    query[at] = INT16_MIN;
+    MUST(twin_predict_raw(model, mine->start, mine->size, query, &raw, 0) == TWIN_ERROR_QUERY);
+    MUST(!raw.mean && !raw.root && !raw.count);
+    x[at] = float_of(0x7F800001u + below(luck, 0x7FFFFF) + (draw(luck) & 0x80000000u));
+    memset(&run, 0xA5, sizeof run);
+    MUST(twin_begin(&run, model, mine->start, mine->size, x, 0) == TWIN_ERROR_QUERY);
+    MUST(!twin_step(&run, TWIN_ALL) && twin_read(&run, &out) == TWIN_ERROR_QUERY);
+    MUST(out.mean != out.mean && out.spread != out.spread);
+}
+
+/* From float to float, by any kernel. */
+static void ask_floats(twin_model *model, uint64_t *luck) {
+    static const uint32_t edges[] = {0x7F800000, 0xFF800000, 0x7F7FFFFF, 0xFF7FFFFF,
+                                     0,          0x80000000, 1,          0x3F800000};
+    const uint8_t *target = model->scaling + 8u * model->features;
+    float *x = (float *)room(sizeof(float) * model->features);
+    int16_t *query = (int16_t *)room(sizeof(int16_t) * model->features);
+    volatile float mean, spread;
+    twin_prediction out;
+    twin_raw raw;
+    scratch mine;
+    uint32_t i;
+    (void)twin_set_kernel(model, below(luck, 4)); /* there may be fewer */
+    mine = get_scratch(model, luck);
+    for (i = 0; i < model->features; i++) {
+        uint32_t bits = draw(luck), style = below(luck, 3);
+        if (style == 0)
+            bits = edges[bits % (sizeof edges / sizeof *edges)];
+        else if (style == 1 || (bits & 0x7F800000u) == 0x7F800000u)
+            bits = (bits & 0x8FFFFFFFu) | 0x30000000u;
+        x[i] = float_of(bits);
+        query[i] = quantise(x[i], model->scaling + 8 * i);
+    }
+    MUST(twin_predict_raw(model, mine.start, mine.size, query, &raw, 0) == TWIN_OK);
+    MUST(twin_predict(model, mine.start, mine.size, x, &out, 0) == TWIN_OK);
+    mean = (float)raw.mean * float_of(get(target + 4, 4));
+    mean = mean + float_of(get(target, 4));
+    spread = (float)raw.root * float_of(get(target + 4, 4));
+    spread = spread / (float)raw.count;
+    MUST(bits_of(out.mean) == bits_of(mean) && bits_of(out.spread) == bits_of(spread));
+    refuse_queries(model, &mine, x, query, luck);
+    free(mine.block);
+    free(query);
+    free(x);
+}
+
+/* What was refused stays refused. */
+static void check_shut(twin_model *model) {
+    int16_t query[1] = {0};
+    uint64_t memory[1];
+    twin_raw out;
+    MUST(twin_scratch_size(model) == 0);
+    MUST(!twin_kernel_name(model, 0) && twin_set_kernel(model, 0) == TWIN_ERROR_MODEL);
+    MUST(twin_predict_raw(model, memory, sizeof memory, query, &out, 0) == TWIN_ERROR_MODEL);
+}
+
+/* Open in one go and in steps, with the same verdict; evaluate what is sound. */
+static twin_status try_pack(const uint8_t *data, uint32_t size, uint64_t *luck) {
+    uint32_t lead = 4 * below(luck, 4);
+    uint8_t *block = (uint8_t *)room(lead + size), *pack = block + lead;
+    twin_model model, stepped;
+    twin_opening opening;
+    twin_status status, found;
+    memset(&model, 0xA5, sizeof model);
+    memset(&stepped, 0xA5, sizeof stepped);
+    memset(&opening, 0xA5, sizeof opening);
     memcpy(pack, data, size);
-    try_pack(pack, (uint32_t)size);
-    free(pack);
-    if (whole < 48)
-        return 0;
-    pack = (uint8_t *)malloc(whole);
-    memcpy(pack, data, whole);
-    repair(pack, whole);
-    try_pack(pack, whole);
+    status = twin_open(&model, pack, size);
+    MUST(status <= TWIN_OK && status > -STATUSES);
+    found = twin_open_begin(&opening, &stepped, pack, size);
+    while (found == TWIN_MORE) {
+        MUST(twin_scratch_size(&stepped) == 0);
+        found = twin_open_step(&opening, some(luck, 12));
+    }
+    MUST(found == status && twin_open_step(&opening, 1) == status);
+    if (status) {
+        check_shut(&model);
+        check_shut(&stepped);
+    } else {
+        int16_t *query = (int16_t *)room(sizeof(int16_t) * model.features);
+        MUST(!memcmp(&model, &stepped, sizeof model));
+        draw_query(&model, query, luck);
+        ask_kernels(&model, query, luck);
+        ask_floats(&model, luck);
+        free(query);
+    }
+    free(block);
+    return status;
+}
+
+/* What is drawn depends on the bytes alone, so a finding is found again. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
+    uint32_t size = (uint32_t)bytes;
+    uint64_t luck = crc_of(data, size);
+    uint8_t *pack = (uint8_t *)room(size);
+    twin_status status = try_pack(data, size, &luck);
+    if (status && size >= HEADER) {
+        memcpy(pack, data, size);
+        mend_file(pack, size);
+        if (memcmp(pack, data, size) != 0)
+            status = try_pack(pack, size, &luck);
+        if (status == TWIN_ERROR_PADDING || status == TWIN_ERROR_VALUE ||
+            status == TWIN_ERROR_OVERFLOW) {
+            mend_values(pack, size, &luck);
+            mend_file(pack, size);
+            MUST(try_pack(pack, size, &luck) == TWIN_OK);
+            seen.mended++;
+        }
+    }
+    seen.inputs++;
+    seen.verdicts[-status]++;
     free(pack);
     return 0;
 }
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed) {
+    uint64_t luck = seed;
+    return mutate(data, (uint32_t)size, (uint32_t)most, &luck);
+}
+
+/* One line of JSON. */
+static void report(void) {
+    unsigned i;
+    (void)printf("{\"inputs\": %llu, \"mended\": %llu, \"verdicts\": [", seen.inputs, seen.mended);
+    for (i = 0; i < STATUSES; i++)
+        (void)printf("%s%llu", i ? ", " : "", seen.verdicts[i]);
+    (void)printf("], \"kernels\": {");
+    for (i = 0; i < KERNELS && seen.kernels[i]; i++)
+        (void)printf("%s\"%s\": %llu", i ? ", " : "", seen.kernels[i], seen.packs[i]);
+    (void)printf("}}\n");
+}
+
+int LLVMFuzzerInitialize(int *count, char ***arguments) {
+    (void)count;
+    (void)arguments;
+    return atexit(report);
+}
+
+#ifdef FUZZ_ALONE
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#define WHEN_IT_DIES(tell) __sanitizer_set_death_callback(tell)
+#else
+#define WHEN_IT_DIES(tell) (void)(tell)
+#endif
+
+static uint64_t chance; /* of the execution */
+
+/* In place of libFuzzer's: some bytes take other values, are left out, or come in. */
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t most) {
+    uint32_t times = 1 + below(&chance, 4);
+    for (; times && size; times--) {
+        uint32_t at = below(&chance, (uint32_t)size), what = below(&chance, 4);
+        size_t behind = size - at - 1;
+        if (what == 0 && behind) {
+            memmove(data + at, data + at + 1, behind);
+            size--;
+        } else if (what == 1 && size < most) {
+            memmove(data + at + 1, data + at, behind + 1);
+            size++;
+        } else {
+            data[at] = (uint8_t)draw(&chance);
+        }
+    }
+    return size;
+}
+
+enum { MOST_BYTES = 8192 };
+
+/* One execution: a file that was mutated once or more. */
+static void execute(char **names, uint32_t count, uint64_t seed) {
+    static uint8_t pack[MOST_BYTES];
+    uint64_t luck = seed * 0x9E3779B97F4A7C15u;
+    uint32_t times, size;
+    FILE *file = fopen(names[below(&luck, count)], "rb");
+    MUST(file);
+    size = (uint32_t)fread(pack, 1, sizeof pack, file);
+    (void)fclose(file);
+    chance = luck ^ 1;
+    for (times = 1 + some(&luck, 3); times; times--)
+        size = mutate(pack, size, sizeof pack, &luck);
+    LLVMFuzzerTestOneInput(pack, size);
+}
+
+int main(int count, char **arguments) {
+    unsigned long long seed, executions;
+    if (count < 4)
+        return 2;
+    WHEN_IT_DIES(tell_where);
+    seed = strtoull(arguments[1], 0, 10);
+    for (executions = strtoull(arguments[2], 0, 10); executions; executions--)
+        execute(arguments + 3, (uint32_t)count - 3, seed++);
+    report();
+    return 0;
+}
+
+#endif

@@ -45,8 +45,8 @@ static void answer(FILE *out, const twin_model *model, void *scratch, const floa
         exit(6);
     while (twin_step(&run, 100)) /* in pieces, if there are many */
         ;
-    twin_read(&run, &prediction);
-    twin_read_raw(&run, &raw);
+    if (twin_read(&run, &prediction) || twin_read_raw(&run, &raw))
+        exit(7);
     memcpy(bits, &prediction, 8);
     bits[2] = (uint32_t)raw.mean;
     bits[3] = raw.root;

@@ -106,6 +106,19 @@ def test_a_linux_board_holds_everything_in_ram(firmware):
     assert judge(Model.of(8), small, {"aarch64": runtime}).verdict == "fits with fewer anchors"
 
 
+def test_a_pack_in_ram_takes_ram_and_flash(firmware):
+    model, plain = Model.of(8, (64, 64)), replace(board_named("esp8266"), pack_in_ram=False)
+    runtime = {"xtensa-lx106": firmware["avr5"]}
+    in_flash, in_ram = (judge(model, replace(plain, pack_in_ram=one), runtime) for one in (0, 1))
+    assert in_flash.verdict == in_ram.verdict == "fits"
+    assert in_ram.ram_bytes == in_flash.ram_bytes + twin_bytes(model)
+    assert in_ram.flash_bytes == in_flash.flash_bytes
+    assert in_ram.ann_members < in_flash.ann_members
+    assert board_named("esp8266").pack_in_ram
+    large = judge(Model.of(8, (256, 256)), board_named("esp8266"), runtime)
+    assert large.why.startswith("RAM ")
+
+
 def test_a_build_that_nobody_measured(firmware):
     found = judge(Model.of(8, (64, 64), neighbors=4), UNO, firmware)
     assert found.verdict == "not measured"

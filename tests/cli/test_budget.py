@@ -146,7 +146,7 @@ BAD = [
     ("--feature 8", ["--feature", "twinedge budget show --help"]),
     ("fit --dataset tf", ["Missing option '--board'"]),
     ("fit --board moon --dataset tf", ["no board is called 'moon'"]),
-    ("fit --board esp8266 --dataset tf", ["esp8266", "xtensa-lx106", "has not been measured"]),
+    ("fit --board esp32 --dataset tf", ["esp32", "xtensa-lx6", "has not been measured"]),
 ]
 
 

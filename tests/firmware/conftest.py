@@ -52,9 +52,9 @@ def short_replay(make_replay):
 
 @pytest.fixture(scope="session")
 def library(native, tmp_path_factory):
-    """The runtime, compiled for this machine."""
+    """The runtime with the portable kernel; test_kernels.py has the others."""
     path = tmp_path_factory.mktemp("library") / "libtwin.so"
-    options = ("-O2", "-fPIC", "-shared", *native.EXTRA_OPTIONS)
+    options = ("-O2", "-fPIC", "-shared", "-DTWIN_HOST=0", *native.EXTRA_OPTIONS)
     return native.load(native.compile_c(path, *options))
 
 

@@ -14,10 +14,12 @@ FIRMWARE = Path(__file__).parents[2] / "firmware_ref"
 SOURCES = sorted((FIRMWARE / "src").rglob("*.c"))
 HEADERS = sorted([*(FIRMWARE / "include").glob("*.h"), *(FIRMWARE / "src").rglob("*.h")])
 INCLUDES = [f"-I{FIRMWARE / 'include'}", f"-I{FIRMWARE / 'src'}"]
-WARNINGS = ["-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
+WARNINGS = ["-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wundef", "-Werror"]
 
-MISTAKES = ("alignment", "unsupported", "scratch", "query")
+MISTAKES = ("alignment", "unsupported", "scratch", "query", "model", "early")
 STATUSES = ("ok", *(reason.value for reason in Reason), *MISTAKES)  # number n stands for status -n
+MORE = 1  # the one that is positive
+TO_THE_END = 65535
 
 # Options for a library that watches its memory or counts its branches: test_sanitizers.py and
 # firmware_ref/test/coverage.py run these tests again with such ones.
@@ -33,6 +35,11 @@ def run(*command, **options):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def name_of(status):
+    """Name of a ``twin_status``."""
+    return "more" if status == MORE else STATUSES[-status]
 
 
 def compile_c(output, *options, compiler="gcc", sources=SOURCES):
@@ -70,21 +77,40 @@ class Raw(ctypes.Structure):
 
 
 class Run(ctypes.Structure):
-    """``twin_run``, with room to spare."""
+    """``twin_run``, with room to spare; full of what may lie on a stack."""
 
-    _fields_ = (("inside", ctypes.c_uint64 * 32),)
+    _fields_ = (("inside", ctypes.c_uint64 * 40),)
+
+    def __init__(self):
+        super().__init__()
+        ctypes.memset(ctypes.byref(self), 0xA5, ctypes.sizeof(self))
+
+
+class Opening(Run):
+    """``twin_opening``, likewise."""
 
 
 def address(array):
     return ctypes.c_void_p(None if array is None else array.ctypes.data)
 
 
+def configured(path):
+    """Names of the functions that tell version and settings, by what a program calls them."""
+    exported = run("nm", "--dynamic", "--defined-only", "--format=posix", path)
+    names = [line.split()[0] for line in exported.splitlines()]
+    return {name.partition("_v")[0]: name for name in names if "_v" in name}
+
+
 def load(path):
     """Load the library and say what its functions take and return."""
     library = ctypes.CDLL(str(path))
+    for called, name in configured(path).items():
+        setattr(library, called, getattr(library, name))
     model, pointer, size = ctypes.POINTER(Model), ctypes.c_void_p, ctypes.c_uint32
     signatures = {
         "twin_open": (ctypes.c_int, model, pointer, size),
+        "twin_open_begin": (ctypes.c_int, pointer, model, pointer, size),
+        "twin_open_step": (ctypes.c_int, pointer, size),
         "twin_set_neighbours": (None, model, ctypes.c_uint16),
         "twin_scratch_size": (size, model),
         "twin_predict": (ctypes.c_int, model, pointer, size, pointer, pointer, pointer),
@@ -92,8 +118,10 @@ def load(path):
         "twin_begin": (ctypes.c_int, pointer, model, pointer, size, pointer, pointer),
         "twin_begin_raw": (ctypes.c_int, pointer, model, pointer, size, pointer, pointer),
         "twin_step": (ctypes.c_uint16, pointer, ctypes.c_uint16),
-        "twin_read": (None, pointer, pointer),
-        "twin_read_raw": (None, pointer, pointer),
+        "twin_read": (ctypes.c_int, pointer, pointer),
+        "twin_read_raw": (ctypes.c_int, pointer, pointer),
+        "twin_kernel_name": (ctypes.c_char_p, model, ctypes.c_uint),
+        "twin_set_kernel": (ctypes.c_int, model, ctypes.c_uint),
         "twin_target": (ctypes.c_float, model, ctypes.c_int32),
         "twin_text": (ctypes.c_char_p, ctypes.c_int),
     }
@@ -105,20 +133,40 @@ def load(path):
 
 
 class Native:
-    """A pack, opened by the C runtime.
+    """A pack, opened by the C runtime, in steps of so many bytes if asked.
 
     Its memory begins ``start`` bytes behind a multiple of 16 and ends where the pack does.
     """
 
-    def __init__(self, library, data, start=0):
+    def __init__(self, library, data, start=0, step=None):
         self.library = library
         self.pack = np.frombuffer(bytes(start) + bytes(data), np.uint8).copy()
         assert self.pack.ctypes.data % 16 == 0
         self.model = Model()
         place = ctypes.c_void_p(self.pack.ctypes.data + start)
-        self.status = STATUSES[-library.twin_open(self.model, place, len(data))]
+        if step is None:
+            status = library.twin_open(self.model, place, len(data))
+        else:
+            opening = ctypes.byref(Opening())
+            status = library.twin_open_begin(opening, self.model, place, len(data))
+            while status == MORE:
+                assert library.twin_scratch_size(self.model) == 0  # not open yet
+                status = library.twin_open_step(opening, step)
+        self.status = name_of(status)
         if self.status == "ok":
             self.fit_scratch()
+
+    def kernels(self):
+        """Names of the kernels that this processor has for the pack."""
+        names = []
+        while name := self.library.twin_kernel_name(self.model, len(names)):
+            names.append(name.decode())
+        return names
+
+    def take_kernel(self, name):
+        """Let this kernel evaluate."""
+        assert self.library.twin_set_kernel(self.model, self.kernels().index(name)) == 0
+        self.fit_scratch()
 
     def fit_scratch(self):
         """Give as much scratch as the library asks for, at an odd address, then a canary."""
@@ -144,7 +192,7 @@ class Native:
                 ctypes.byref(out),
                 address(estimates),
             )
-            assert status == 0, STATUSES[-status]
+            assert status == 0, name_of(status)
             found.append([getattr(out, field) for field, _ in out._fields_])
         assert (self.scratch[self.size :] == 0xA5).all()
         return (*np.array(found).T, members)
@@ -158,23 +206,33 @@ class Native:
         """Return integer mean, root and count, and members, of quantised queries ``(n, f)``."""
         return self.call("twin_predict_raw", np.ascontiguousarray(q, np.int16), Raw())
 
+    def begin(self, function, query, members=None, size=None):
+        """Begin a prediction; returns the status and the run."""
+        run = Run()
+        size = self.size if size is None else size
+        arguments = address(self.scratch), size, address(query), address(members)
+        status = getattr(self.library, function)(ctypes.byref(run), self.model, *arguments)
+        return name_of(status), run
+
+    def step(self, run, anchors):
+        return self.library.twin_step(ctypes.byref(run), anchors)
+
     def steps(self, function, query, sizes, members=None):
         """Predict in pieces; yield what is left and the run, before the first and after each."""
-        state = Run()
-        begin = getattr(self.library, function)
-        arguments = address(self.scratch), self.size, address(query), address(members)
-        status = begin(ctypes.byref(state), self.model, *arguments)
-        assert status == 0, STATUSES[-status]
-        yield self.model.members, state
+        status, run = self.begin(function, query, members)
+        assert status == "ok"
+        yield self.model.members, run
         for size in sizes:
-            yield self.library.twin_step(ctypes.byref(state), size), state
+            yield self.step(run, size), run
 
-    def read(self, state):
-        out = Prediction()
-        self.library.twin_read(ctypes.byref(state), ctypes.byref(out))
-        return np.float32(out.mean), np.float32(out.spread)
+    def read(self, run):
+        """Status, mean and spread."""
+        out = Prediction(1.5, 2.5)
+        status = self.library.twin_read(ctypes.byref(run), ctypes.byref(out))
+        return name_of(status), np.float32(out.mean), np.float32(out.spread)
 
-    def read_raw(self, state):
-        out = Raw()
-        self.library.twin_read_raw(ctypes.byref(state), ctypes.byref(out))
-        return out.mean, out.root, out.count
+    def read_raw(self, run):
+        """Status, mean, root and count."""
+        out = Raw(1, 2, 3)
+        status = self.library.twin_read_raw(ctypes.byref(run), ctypes.byref(out))
+        return name_of(status), out.mean, out.root, out.count

@@ -24,9 +24,10 @@ class Replay:
         self.questions.write_bytes(b"".join(parts))
 
     def build(self, *options, compiler="gcc"):
-        """Compile replay.c; returns the program."""
+        """Compile replay.c with the portable kernel; returns the program."""
         sources = [*self.native.SOURCES, self.native.FIRMWARE / "test" / "replay.c"]
         program = self.folder / "-".join(["replay", compiler, *options]).replace("/", "_")
+        options = ("-DTWIN_HOST=0", *options)
         return self.native.compile_c(program, *options, compiler=compiler, sources=sources)
 
     def mismatches(self, program, *emulator):

@@ -22,30 +22,48 @@ def test_steps_of_any_size_come_to_the_same(open_pack, packs, cases, name, size,
     query = reference.quantise(pack, x[None])[0] if function == "twin_begin_raw" else x
     expected = reference.evaluate(pack, x[None])
     members = np.zeros(pack.members, np.int32)
-    steps = opened.steps(function, query, [size] * (pack.members // size + 2), members)
-    done = 0
-    for left, state in steps:
-        assert left == pack.members - done
-        mean, spread = opened.read(state)
-        raw = opened.read_raw(state)
+    most = pack.members + len(pack.anchors)  # with neighbours, some steps only look for them
+    before = 0
+    for left, run in opened.steps(function, query, [size] * most, members):
+        done = pack.members - left
+        assert before <= done <= before + size
+        before = done
+        status, mean, spread = opened.read(run)
+        raw = opened.read_raw(run)
+        assert raw[0] == status == ("early" if not done else "more" if left else "ok")
         if done:
             so_far = reference.combine(pack, expected.members[:, :done])
-            assert raw == (so_far.raw_mean[0], so_far.raw_spread[0], done)
+            assert raw[1:] == (so_far.raw_mean[0], so_far.raw_spread[0], done)
             assert mean.tobytes() == so_far.mean[0].tobytes()
             assert spread.tobytes() == so_far.spread[0].tobytes()
         else:
-            assert raw == (0, 0, 0)
-            assert (mean, spread) == (pack.y_offset, 0)
-        done = min(done + size, pack.members)
+            assert raw[1:] == (0, 0, 0)
+            assert mean.view(np.uint32) == spread.view(np.uint32) == 0x7FC00000
     assert left == 0
     assert members.tolist() == expected.members[0].tolist()
 
 
 def test_a_step_of_none_does_nothing(open_pack, small):
     opened = open_pack(write_pack(small))
-    for left, state in opened.steps("twin_begin", np.zeros(2, np.float32), [0, 0]):
+    for left, run in opened.steps("twin_begin", np.zeros(2, np.float32), [0, 0]):
         assert left == small.members
-        assert opened.read_raw(state) == (0, 0, 0)
+        assert opened.read_raw(run) == ("early", 0, 0, 0)
+
+
+@pytest.mark.parametrize("neighbours", [1, 5, 100, 999])
+def test_the_search_for_neighbours_is_in_steps(open_pack, packs, neighbours):
+    rng = np.random.default_rng(6)
+    pack = packs.random_pack(
+        rng, features=3, hidden=(4,), counts=[1000], neighbors=neighbours, dtype=np.int8
+    )
+    opened = open_pack(write_pack(pack))
+    q = rng.integers(-32767, 32768, 3).astype(np.int16)
+    sizes = [1] * (3000 // 16 + 2 + neighbours)
+    lefts = [left for left, _ in opened.steps("twin_begin_raw", q, sizes)]
+    # A step of one anchor looks at 16 while it searches, so many steps pass without an estimate.
+    search = 1000 + 2 * neighbours
+    assert lefts.count(neighbours) == 1 + (search - 1) // 16
+    assert lefts[-1] == 0
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 6, 29, 30, 4096, 65535])
@@ -100,7 +118,7 @@ def status_of(opened, native, name, query, size):
         ctypes.byref(native.Raw()),
         0,
     )
-    return native.STATUSES[-status]
+    return native.name_of(status)
 
 
 @pytest.mark.parametrize("less", [1, 7, 10**9])
@@ -146,7 +164,7 @@ def test_model_says_what_the_pack_is(open_pack, packs, cases):
 
 
 def test_the_default_block_of_128_neurons_fits_a_small_device(native, packs, cases, tmp_path):
-    options = ("-O2", "-fPIC", "-shared", "-DTWIN_BLOCK=2")
+    options = ("-O2", "-fPIC", "-shared", "-DTWIN_BLOCK=2", "-DTWIN_HOST=0")
     library = native.load(native.compile_c(tmp_path / "lib.so", *options))
     opened = native.Native(library, write_pack(cases.draw(packs, "relu-128-128-of-32")))
     # Partial sums 8 bytes a neuron, two pairs of activations 8, the query; and 7 to align them.
@@ -154,7 +172,8 @@ def test_the_default_block_of_128_neurons_fits_a_small_device(native, packs, cas
 
 
 def test_every_status_has_a_line_of_its_own(library, native):
-    lines = [library.twin_text(-number).decode() for number in range(len(native.STATUSES))]
+    numbers = [native.MORE, *(-number for number in range(len(native.STATUSES)))]
+    lines = [library.twin_text(number).decode() for number in numbers]
     assert len(set(lines)) == len(lines)
     assert all(line and "\n" not in line for line in lines)
-    assert library.twin_text(-99).decode() == library.twin_text(1).decode() not in lines
+    assert library.twin_text(-99).decode() == library.twin_text(2).decode() not in lines

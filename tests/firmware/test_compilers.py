@@ -1,6 +1,11 @@
 """The bits do not depend on the compiler, on how hard it tries, or on the size of a block."""
 
+import platform
+
+import numpy as np
 import pytest
+
+from twinedge.pack import write_pack
 
 
 @pytest.mark.parametrize("level", ["-O0", "-O2", "-O3", "-Os"])
@@ -34,6 +39,84 @@ def test_bytes_are_composed_where_loads_are_not_known_to_fit(short_replay):
     assert wrong == 0
 
 
-def test_fast_math_is_refused(short_replay):
-    with pytest.raises(AssertionError, match="ffast-math"):
-        short_replay.build("-O2", "-ffast-math")
+@pytest.mark.parametrize(
+    "flag",
+    [
+        "-ffast-math",
+        "-ffinite-math-only",
+        "-funsafe-math-optimizations",
+        "-freciprocal-math",
+        "-fno-signed-zeros",
+    ],
+)
+def test_flags_that_change_bits_are_refused(short_replay, flag):
+    with pytest.raises(AssertionError, match="#error"):
+        short_replay.build("-O2", flag)
+
+
+def test_clang_refuses_them_as_far_as_it_tells(short_replay):
+    for flag in ("-ffast-math", "-ffinite-math-only"):
+        with pytest.raises(AssertionError, match="error: "):
+            short_replay.build("-O2", flag, compiler="clang")
+
+
+def test_nan_is_found_where_a_compiler_believes_that_there_is_none(short_replay, native, small):
+    # The check itself, with what would refuse the flag taken away: it looks at bits.
+    options = ("-O3", "-fPIC", "-shared", "-DTWIN_HOST=0", "-ffinite-math-only")
+    library = native.load(
+        native.compile_c(
+            short_replay.folder / "finite.so", *options, "-U__FINITE_MATH_ONLY__", "-w"
+        )
+    )
+    opened = native.Native(library, write_pack(small))
+    status, run = opened.begin("twin_begin", np.array([0, np.nan], np.float32))
+    assert status == "query"
+    assert opened.step(run, 65535) == 0
+
+
+@pytest.mark.parametrize("standard", ["gnu99", "c99"])
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+def test_more_digits_than_a_float_has_are_not_kept(short_replay, standard, level):
+    # The x87 computes with 64 bits, and GNU C keeps them unless told otherwise.
+    options = (level, "-mfpmath=387", f"-std={standard}")
+    here = platform.machine() == "x86_64"
+    triplet = "x86_64-linux-gnu"
+    program = short_replay.build(*options, compiler="gcc" if here else f"{triplet}-gcc")
+    emulator = () if here else ("qemu-x86_64", "-L", f"/usr/{triplet}")
+    wrong, _ = short_replay.mismatches(program, *emulator)
+    assert wrong == 0
+
+
+# What compilers that are not GNU lack: here gcc does without, and a real one is asked.
+FOREIGN = ("-U__GNUC__", "-U__clang__", "-D__inline=inline")
+
+
+@pytest.mark.parametrize("options", [(), ("-D__ICCARM__=1",), ("-D_MSC_VER=1930",)], ids=str)
+def test_a_compiler_that_is_not_gnu_takes_the_portable_kernel(native, tmp_path, options):
+    options = ("-O2", "-c", "-Wno-undef", *FOREIGN, *options)
+    for source in native.SOURCES:
+        output = tmp_path / f"{source.stem}.o"
+        native.compile_c(output, *options, sources=[source])
+        symbols = native.run("nm", "--defined-only", output)
+        if source.name.startswith("kernel_") and source.name != "kernel_portable.c":
+            assert symbols.split() == []
+
+
+def test_armclang_takes_the_portable_kernel(native, tmp_path):
+    # It calls itself GNU's and clang, too.
+    cortex = ("--target=arm-none-eabi", "-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard")
+    options = ("-ffreestanding", "-D__ARMCC_VERSION=6210000", "-O2", "-c")
+    for source in native.SOURCES:
+        output = tmp_path / f"{source.stem}.o"
+        native.compile_c(output, *cortex, *options, compiler="clang", sources=[source])
+    assert native.run("nm", "--defined-only", tmp_path / "kernel_dsp.o").split() == []
+    assert "twini_kernel_portable" in native.run("nm", tmp_path / "twin_open.o")
+
+
+def test_tiny_c_compiles_it_and_gives_the_same_bits(short_replay, native):
+    # A compiler with no builtin, attribute or intrinsic of GNU's.
+    sources = [*native.SOURCES, native.FIRMWARE / "test" / "replay.c"]
+    program = short_replay.folder / "replay-tcc"
+    native.run("tcc", *native.INCLUDES, "-Wall", "-Werror", *sources, "-o", program)
+    wrong, _ = short_replay.mismatches(program)
+    assert wrong == 0

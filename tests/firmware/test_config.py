@@ -13,6 +13,9 @@ KNOBS = {
     "TWIN_INT16": ("relu-int16", "64-features-int16"),
     "TWIN_TEXT": (),
     "TWIN_PARTIAL": (),
+    "TWIN_HOST": (),
+    "TWIN_QUICK_OPEN": (),
+    "TWIN_OPEN_STEPS": (),
 }
 
 
@@ -40,5 +43,11 @@ def test_everything_off_at_once_is_smaller(native, tmp_path, compiler):
     assert sizes[1] < 0.75 * sizes[0]
     exported = native.run("nm", "-D", "--defined-only", least)
     assert "twin_predict_raw" in exported
-    for gone in ("twin_predict\n", "twin_text", "twin_nearest", "twin_set_neighbours"):
+    for gone in (
+        "twin_predict\n",
+        "twin_text",
+        "twini_seek",
+        "twin_set_neighbours",
+        "twin_open_step",
+    ):
         assert gone not in exported

@@ -28,6 +28,10 @@ HERE = {
 # into the right instructions, is seen where the processor has them: there HERE has "vnni", too.
 EMULATED = "vnni-simde"
 KERNELS = (*HERE, EMULATED)
+EMULATED_H = """
+#include "twin_kernel.h"
+extern const twin_kernel twini_kernel_vnni;
+"""
 SIMDE_H = """
 #include <simde/x86/avx2.h>
 #include <simde/x86/avx512.h>
@@ -46,7 +50,7 @@ TRIPLETS = {"aarch64": "aarch64-linux-gnu", "x86_64": "x86_64-linux-gnu"}
 
 # For programs whose models take the kernel that the environment names, or else the first.
 PICK_H = """
-#include "kernels/host.h"
+#include "twin_kernel.h"
 const twin_kernel *pick(const twin_model *model);
 """
 PICK_C = """
@@ -56,22 +60,23 @@ const twin_kernel *pick(const twin_model *model) {
     const char *wanted = getenv("KERNEL"), *name;
     const twin_kernel *kernel;
     unsigned number = 0;
-    while ((kernel = twin_host_kernel(model, number++, &name)))
+    while ((kernel = twini_host_kernel(model, number++, &name)))
         if (!wanted || !strcmp(wanted, name))
             return kernel;
-    return &twin_kernel_portable;
+    return &twini_kernel_portable;
 }
 """
 OFFERS_C = """
+#include "twin_host.h"
 #include <stdio.h>
 int main(int count, char **words) {
     twin_model model;
-    const char *name;
     unsigned number;
     model.wide = count > 1;
-    for (number = 0; twin_host_kernel(&model, number, &name); number++)
-        puts(name);
-    return twin_host_kernel(&model, number + 1, &name) || words == 0;
+    model.kernel = &twini_kernel_portable;
+    for (number = 0; twin_kernel_name(&model, number); number++)
+        puts(twin_kernel_name(&model, number));
+    return twin_kernel_name(&model, number + 1) || words == 0;
 }
 """
 
@@ -90,7 +95,7 @@ def picking(native, tmp_path_factory):
     (folder / "offers.c").write_text(OFFERS_C)
     return SimpleNamespace(
         folder=folder,
-        options=("-DTWIN_HOST", "-DTWIN_KERNEL=pick(model)", f"-include{folder / 'pick.h'}"),
+        options=("-DTWIN_KERNEL=pick(model)", f"-include{folder / 'pick.h'}"),
         sources=[*native.SOURCES, folder / "pick.c"],
         replay=native.FIRMWARE / "test" / "replay.c",
     )
@@ -122,7 +127,7 @@ def cross(machine):
 @pytest.fixture(scope="module")
 def library(native, tmp_path_factory):
     path = tmp_path_factory.mktemp("kernels") / "libtwin.so"
-    options = ("-O2", "-fPIC", "-shared", "-DTWIN_HOST", *native.EXTRA_OPTIONS)
+    options = ("-O2", "-fPIC", "-shared", *native.EXTRA_OPTIONS)
     return native.load(native.compile_c(path, *options))
 
 
@@ -131,15 +136,18 @@ def emulated(native, tmp_path_factory):
     """The runtime with the kernels for x86-64, on any machine."""
     folder = tmp_path_factory.mktemp("emulated")
     (folder / "immintrin.h").write_text(SIMDE_H)
-    options = ("-O2", "-fPIC", "-DTWIN_HOST", *native.EXTRA_OPTIONS)
+    options = ("-O2", "-fPIC", *native.EXTRA_OPTIONS)
     simde = ("-DSIMDE_ENABLE_NATIVE_ALIASES", "-DSIMDE_NO_NATIVE", "-DTWIN_HOST_EMULATED")
+    (folder / "pick.h").write_text(EMULATED_H)
+    pick = ("-DTWIN_KERNEL=(&twini_kernel_vnni)", f"-include{folder / 'pick.h'}")
     vnni = [path for path in native.SOURCES if path.name == "kernel_vnni.c"]
     native.compile_c(
         folder / "vnni.o", "-c", *options, *simde, "-w", f"-isystem{folder}", sources=vnni
     )
-    others = [path for path in native.SOURCES if path not in vnni and "host" not in path.name]
+    others = [path for path in native.SOURCES if path not in vnni]
     path = native.compile_c(
-        folder / "libtwin.so", "-shared", *options, sources=[*others, folder / "vnni.o"]
+        *(folder / "libtwin.so", "-shared", *options, *pick),
+        sources=[*others, folder / "vnni.o"],
     )
     return native.load(path)
 
@@ -149,13 +157,11 @@ def open_with(native, request):
     """Open a pack with a kernel: ``open_with(pack, name)``."""
 
     def open_with(pack, kernel):
-        name, _, emulated = kernel.partition("-")
-        library = request.getfixturevalue("emulated" if emulated else "library")
+        library = request.getfixturevalue("emulated" if kernel == EMULATED else "library")
         opened = native.Native(library, write_pack(pack))
         assert opened.status == "ok"
-        symbol = ctypes.c_char.in_dll(library, f"twin_kernel_{name}")
-        opened.model.kernel = ctypes.addressof(symbol)
-        opened.fit_scratch()
+        if kernel != EMULATED:
+            opened.take_kernel(kernel)
         return opened
 
     return open_with
@@ -181,16 +187,21 @@ def test_this_machine_has_kernels_of_its_own():
 def test_models_are_offered_what_can_evaluate_them(native, library, packs, dtype):
     pack = packs.random_pack(np.random.default_rng(38), dtype=dtype)
     opened = native.Native(library, write_pack(pack))
-    offer = library.twin_host_kernel
-    offer.restype = ctypes.c_void_p
-    name, names = ctypes.c_char_p(), []
-    while kernel := offer(ctypes.byref(opened.model), len(names), ctypes.byref(name)):
-        assert offer(ctypes.byref(opened.model), len(names), None) == kernel
-        names.append(name.value.decode())
-        symbol = ctypes.c_char.in_dll(library, f"twin_kernel_{names[-1]}")
-        assert ctypes.addressof(symbol) == kernel
     able = [one for one in HERE if dtype in types_of(one)]
-    assert names == [*able, "portable"]
+    assert opened.kernels() == [*able, "portable"]
+    fastest = opened.model.kernel  # which twin_open took
+    for number in range(len(able) + 1):
+        assert library.twin_set_kernel(opened.model, number) == 0
+        assert (opened.model.kernel == fastest) == (number == 0)
+    last = opened.model.kernel
+    assert native.name_of(library.twin_set_kernel(opened.model, len(able) + 1)) == "unsupported"
+    assert opened.model.kernel == last
+
+
+def test_a_model_that_is_not_open_has_no_kernels(native, library):
+    model = native.Model()
+    assert library.twin_kernel_name(model, 0) is None
+    assert native.name_of(library.twin_set_kernel(model, 0)) == "model"
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -343,7 +354,7 @@ def test_compilers_levels_and_sanitizers(replay, build, monkeypatch, kernel, nam
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_no_warning(native, machine, compiler):
     kernels = [path for path in native.SOURCES if path.parent.name == "kernels"]
-    options = (*native.WARNINGS, *native.INCLUDES, "-DTWIN_HOST", "-fsyntax-only", *kernels)
+    options = (*native.WARNINGS, *native.INCLUDES, "-fsyntax-only", *kernels)
     if machine == platform.machine():
         assert native.run(compiler, "-std=c99", *options) == ""
         assert native.run(compiler, "-std=c++17", "-x", "c++", *options) == ""
@@ -356,7 +367,7 @@ def test_no_warning(native, machine, compiler):
 
 def test_clang_tidy_is_content(native):
     kernels = [path for path in native.SOURCES if path.parent.name == "kernels"]
-    native.run("clang-tidy", "--quiet", *kernels, "--", "-std=c99", "-DTWIN_HOST", *native.INCLUDES)
+    native.run("clang-tidy", "--quiet", *kernels, "--", "-std=c99", *native.INCLUDES)
 
 
 @pytest.mark.parametrize("processor", PROCESSORS)

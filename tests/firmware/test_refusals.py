@@ -40,6 +40,7 @@ def same(open_pack):
     def compare(data):
         code = open_pack(data).status
         assert code == expected(data)
+        assert open_pack(data, step=32).status == code
         return code
 
     return compare

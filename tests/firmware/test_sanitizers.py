@@ -17,7 +17,7 @@ def test_the_tests_pass_under_address_and_undefined_behaviour_sanitizers(native)
         "LD_PRELOAD": preload,
         "ASAN_OPTIONS": "detect_leaks=0",  # Python keeps some memory for ever
     }
-    files = [HERE / f"test_{subject}.py" for subject in ("bits", "refusals", "api")]
+    files = [HERE / f"test_{subject}.py" for subject in ("bits", "refusals", "api", "misuse")]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *files],
         env=environment,

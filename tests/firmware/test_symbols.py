@@ -1,35 +1,112 @@
 """What the object files need and show: no allocation, no libc but two functions, no state."""
 
+import re
+
 import pytest
 
 ALLOWED = {"memcpy", "memset", "_GLOBAL_OFFSET_TABLE_"}
+BUILDS = {
+    "device, -O0": (("-O0", "-DTWIN_HOST=0"), set()),
+    "device, -O2": (("-O2", "-DTWIN_HOST=0"), set()),
+    # On 64-bit Arm it is asked whether the processor has dot products, on x86-64 libgcc knows.
+    "host": (("-O2",), {"getauxval", "__cpu_model"}),
+}
 
 
-@pytest.fixture(scope="module", params=["-O0", "-O2"])
-def symbols(request, native, tmp_path_factory):
-    """Return all symbols of the objects as (type, name)."""
+@pytest.fixture(scope="module", params=BUILDS)
+def build(request, native, tmp_path_factory):
+    """Return all symbols of the objects as (type, name), and what they may need."""
+    options, allowed = BUILDS[request.param]
     folder = tmp_path_factory.mktemp("objects")
     found = []
     for source in native.SOURCES:
         output = folder / f"{source.stem}.o"
-        options = (request.param, "-c", "-fno-pic", "-fno-stack-protector")
+        options = (*options, "-c", "-fno-pic", "-fno-stack-protector")
         native.compile_c(output, *options, sources=[source])
         lines = native.run("nm", "--format=posix", output).splitlines()
         found += [(line.split()[1], line.split()[0]) for line in lines]
-    return found
+    return found, ALLOWED | allowed
 
 
-def test_nothing_is_needed_but_memcpy_and_memset(symbols):
+@pytest.fixture(scope="module")
+def declared(native):
+    """Names of the functions that the public headers declare."""
+    names = set()
+    for header in (native.FIRMWARE / "include").glob("*.h"):
+        code = re.sub(r"(?s)/\*.*?\*/", "", header.read_text())
+        names |= set(re.findall(r"(?m)^[a-z][\w *]*?\b(twin_\w+)\(", code))
+    assert "twin_open" in names
+    return names
+
+
+def test_nothing_is_needed_but_memcpy_and_memset(build):
+    symbols, allowed = build
     defined = {name for kind, name in symbols if kind in "TDRB"}
     needed = {name for kind, name in symbols if kind == "U"}
-    assert needed - defined <= ALLOWED
+    assert needed - defined <= allowed
 
 
-def test_only_names_of_the_library_are_exported(symbols):
+def test_only_what_is_public_has_the_public_prefix(build, declared):
+    symbols, _ = build
     exported = {name for kind, name in symbols if kind.isupper() and kind != "U"}
-    assert "twin_open" in exported
-    assert {name for name in exported if not name.startswith("twin_")} == set()
+    public = {re.sub(r"_v\d+_.*", "", name) for name in exported if name.startswith("twin_")}
+    assert "twin_open" in public
+    assert public <= declared
+    others = {name for name in exported if not name.startswith("twin_")}
+    assert {name for name in others if not name.startswith("twini_")} == set()
 
 
-def test_there_is_no_state(symbols):
+def test_internals_are_hidden_in_a_shared_library(native, tmp_path, declared):
+    path = native.compile_c(tmp_path / "lib.so", "-O2", "-fPIC", "-shared")
+    lines = native.run("nm", "--dynamic", "--defined-only", "--format=posix", path).splitlines()
+    shown = {re.sub(r"_v\d+_.*", "", line.split()[0]) for line in lines}
+    assert shown <= declared
+    assert {"twin_open", "twin_predict", "twin_kernel_name"} <= shown
+
+
+def test_there_is_no_state(build):
+    symbols, _ = build
     assert [name for kind, name in symbols if kind.upper() in "BDC"] == []
+
+
+def test_headers_define_nothing_without_a_prefix(native, tmp_path):
+    empty, all_of_it = tmp_path / "empty.c", tmp_path / "all.c"
+    empty.write_text("#include <stdint.h>\n")
+    all_of_it.write_text('#include <stdint.h>\n#include "twin.h"\n#include "twin_host.h"\n')
+    macros = [
+        set(native.run("gcc", "-dM", "-E", f"-I{native.FIRMWARE / 'include'}", path).splitlines())
+        for path in (empty, all_of_it)
+    ]
+    names = {line.split()[1].partition("(")[0] for line in macros[1] - macros[0]}
+    assert {name for name in names if not name.startswith(("TWIN_", "twin_"))} == set()
+    # The only ones in small letters are functions whose names tell the settings.
+    assert {name for name in names if name.islower()} == {"twin_open", "twin_open_begin"}
+
+
+PROGRAM = """
+#include "twin.h"
+int main(void) { twin_model model; return twin_open(&model, 0, 0) != TWIN_ERROR_TRUNCATED; }
+"""
+
+
+@pytest.mark.parametrize("setting", ["TWIN_BLOCK=4", "TWIN_FLOAT=0", "TWIN_HOST=0", "TWIN_TEXT=0"])
+def test_a_program_with_other_settings_does_not_link(native, tmp_path, setting):
+    (tmp_path / "main.c").write_text(PROGRAM)
+    library = native.compile_c(tmp_path / "libtwin.so", "-fPIC", "-shared", f"-D{setting}")
+    link = ("gcc", *native.INCLUDES, tmp_path / "main.c", library, "-o", tmp_path / "main")
+    native.run(*link, f"-D{setting}")
+    native.run(tmp_path / "main")
+    with pytest.raises(AssertionError, match="undefined reference to `twin_open_v0_1_block"):
+        native.run(*link)
+
+
+def test_a_program_of_another_version_does_not_link(native, tmp_path):
+    (tmp_path / "main.c").write_text(PROGRAM)
+    library = native.compile_c(tmp_path / "libtwin.so", "-fPIC", "-shared")
+    header = (native.FIRMWARE / "include" / "twin.h").read_text()
+    (tmp_path / "twin.h").write_text(
+        header.replace("#define TWIN_VERSION_MINOR 1", "#define TWIN_VERSION_MINOR 2")
+    )
+    includes = (f"-I{tmp_path}", *native.INCLUDES)
+    with pytest.raises(AssertionError, match="undefined reference to `twin_open_v0_2"):
+        native.run("gcc", *includes, tmp_path / "main.c", library, "-o", tmp_path / "main")

@@ -100,12 +100,51 @@ def test_a_program_finds_the_installed_library(
     )
     run("cmake", "--build", tmp_path / "build", "--target", "install")
     text = CONSUMER.format(version=__version__, example=example)
-    assert build(text, f"-DCMAKE_PREFIX_PATH={place}") == (settings, expected)
+    found, said = build(text, f"-DCMAKE_PREFIX_PATH={place}")
+    assert found == ";".join(filter(None, ["TWIN_HOST=1", settings]))
+    assert said == expected
+
+
+KERNELS = """
+#include "twin_host.h"
+#include <stdio.h>
+static uint32_t pack[1 << 10];
+int main(int count, char **words) {
+    FILE *file = count > 1 ? fopen(words[1], "rb") : NULL;
+    twin_model model;
+    if (!file || twin_open(&model, pack, (uint32_t)fread(pack, 1, sizeof pack, file)))
+        return 1;
+    printf("%s %u", twin_kernel_name(&model, 0), (unsigned)twin_scratch_size(&model));
+    return 0;
+}
+"""
+
+
+def test_hosts_have_their_kernels_by_default_and_can_do_without(run, build, firmware, tmp_path):
+    (tmp_path / "kernels.c").write_text(KERNELS)
+    text = CONSUMER.format(version=__version__, example=tmp_path / "kernels.c")
+    place = tmp_path / "place"
+    install = ("--build", tmp_path / "build", "--target", "install")
+    configure = ("-S", firmware, "-B", tmp_path / "build", f"-DCMAKE_INSTALL_PREFIX={place}")
+    run("cmake", *configure)
+    assert "CMAKE_BUILD_TYPE:STRING=Release" in (tmp_path / "build/CMakeCache.txt").read_text()
+    run("cmake", *install)
+    settings, said = build(text, f"-DCMAKE_PREFIX_PATH={place}")
+    kernel, scratch = said.split()
+    assert settings == "TWIN_HOST=1"
+    assert kernel in {"neon_dot", "neon", "avx2", "vnni"}
+    run("cmake", *configure, "-DTWINEDGE_HOST=OFF")
+    run("cmake", *install)
+    example = CONSUMER.format(version=__version__, example=firmware / "example" / "main.c")
+    settings, said = build(example, f"-DCMAKE_PREFIX_PATH={place}")
+    assert settings == "TWIN_HOST=0"
+    assert len(said.split()) == 2
+    assert int(scratch) > 1000
 
 
 def kconfig(**settings):
     """Return options as a framework makes them of Kconfig's answers; all is on by default."""
-    parts = ("FLOAT", "NEIGHBOURS", "SILU", "INT16", "TEXT", "PARTIAL")
+    parts = ("FLOAT", "NEIGHBOURS", "SILU", "INT16", "TEXT", "PARTIAL", "OPEN_STEPS", "QUICK_OPEN")
     answers = {**dict.fromkeys(parts, "y"), "BLOCK": "2", **settings}
     return [f"-DCONFIG_TWIN_{name}={answer}" for name, answer in answers.items()]
 
@@ -118,6 +157,7 @@ def test_a_framework_gets_sources_headers_and_settings(
     text += END.format(folder=firmware / folder, example=example)
     module = "-DCONFIG_TWINEDGE=y"
     assert build(text, module, *kconfig()) == ("TWIN_BLOCK=2", expected)
-    settings, said = build(text, module, *kconfig(NEIGHBOURS="", PARTIAL="", BLOCK="1"))
-    assert settings == "TWIN_BLOCK=1;TWIN_NEIGHBOURS=0;TWIN_PARTIAL=0"
+    off = kconfig(NEIGHBOURS="", PARTIAL="", QUICK_OPEN="", BLOCK="1")
+    settings, said = build(text, module, *off)
+    assert settings == "TWIN_BLOCK=1;TWIN_NEIGHBOURS=0;TWIN_PARTIAL=0;TWIN_QUICK_OPEN=0"
     assert said == "the pack needs what twin_config.h leaves out"

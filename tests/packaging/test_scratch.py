@@ -1,6 +1,7 @@
 """The scratch that an export sets aside is enough for every kernel on every machine."""
 
 import ctypes
+import platform
 import re
 import runpy
 from pathlib import Path
@@ -14,10 +15,18 @@ from twinedge_export.scratch import scratch_expression
 
 HERE = Path(__file__).parent
 ARM = "arm-none-eabi-gcc"
+# Hosts by their cross-compilers, but for this one.
+X86_64, AARCH64 = (
+    "gcc" if platform.machine() == machine else f"{machine}-linux-gnu-gcc"
+    for machine in ("x86_64", "aarch64")
+)
 MACHINES = {
     "this": ("gcc",),
     "this-by-four": ("gcc", "-DTWIN_BLOCK=4"),
     "this-without-partial": ("gcc", "-DTWIN_PARTIAL=0"),
+    "this-without-host": ("gcc", "-DTWIN_HOST=0"),
+    "x86_64": (X86_64,),
+    "aarch64": (AARCH64,),
     "armhf": ("arm-linux-gnueabihf-gcc",),
     "cortex-m0": (ARM, "-mcpu=cortex-m0", "-mthumb"),
     "cortex-m3": (ARM, "-mcpu=cortex-m3", "-mthumb"),
@@ -30,7 +39,12 @@ MACHINES = {
     "avr-by-two": ("avr-gcc", "-mmcu=atmega328p", "-DTWIN_BLOCK=2", "-DTWIN_PARTIAL=1"),
 }
 
-OWN = {"cortex-m4": ["kernel_dsp"], "cortex-m33": ["kernel_dsp"]}  # kernels that must be there
+OWN = {  # kernels that must be there
+    "cortex-m4": ["kernel_dsp"],
+    "cortex-m33": ["kernel_dsp"],
+    "x86_64": ["kernel_avx2", "kernel_vnni"],
+    "aarch64": ["kernel_neon", "kernel_neon_dot"],
+}
 
 
 class Kernel(ctypes.Structure):
@@ -42,6 +56,7 @@ class Kernel(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in ("query", "first", "further")),
         ("room_bytes", ctypes.c_uint8),
         ("lines", ctypes.c_uint8),
+        ("work_bytes", ctypes.c_uint32),
     )
 
 
@@ -61,13 +76,13 @@ def kernels_of(run, firmware, tmp_path_factory):
         compiler, *flags = MACHINES[machine]
         folder = tmp_path_factory.mktemp(machine)
         sources = sorted((firmware / "src" / "kernels").glob("*.c"))
-        options = ("-O1", "-c", "-fdata-sections", "-fno-pic", "-DTWIN_HOST")
+        options = ("-O1", "-c", "-fdata-sections", "-fno-pic")
         run(compiler, *flags, *options, *sources, f"-I{firmware / 'include'}", cwd=folder)
         objcopy = re.sub("gcc$", "objcopy", compiler)
         found = {}
         for file in sorted(folder.glob("*.o")):
             out = folder / "bytes"
-            only = ("-j", f".rodata.twin_{file.stem}", "-j", f".data.rel.ro.twin_{file.stem}")
+            only = ("-j", f".rodata.twini_{file.stem}", "-j", f".data.rel.ro.twini_{file.stem}")
             run(objcopy, "-O", "binary", *only, file, out)
             if out.read_bytes():
                 found[file.stem] = fields(out.read_bytes())
@@ -82,6 +97,8 @@ def fields(content):
     kernel = Kernel(*content[:4], int.from_bytes(content[4:6], "little"))
     behind = -(-6 // pointer) * pointer + 3 * pointer
     kernel.room_bytes, kernel.lines = content[behind : behind + 2]
+    if pointer == 8:
+        kernel.work_bytes = int.from_bytes(content[behind + 4 : behind + 8], "little")
     return kernel
 
 

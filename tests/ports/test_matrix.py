@@ -73,7 +73,7 @@ def test_all_packs(packs, cases, workshop, board, name):
 def test_the_boards_are_all_there():
     cores = {board.core for board in all_boards().values()}
     arm = {f"cortex-m{number}" for number in (0, 3, 4, 7, 33, 55)}
-    assert cores >= arm | {"rv32imac", "avr5", "avr6", "aarch64", "armhf"}
+    assert cores >= arm | {"rv32imac", "xtensa-lx106", "avr5", "avr6", "aarch64", "armhf"}
 
 
 @pytest.mark.parametrize("board", all_boards())

@@ -10,7 +10,7 @@ HERE = Path(__file__).parent
 
 @pytest.fixture(scope="session")
 def firmware_file(tmp_path_factory):
-    """Measurements of made-up cores: the Uno is among them, the Pico 2 is not."""
+    """Measurements of made-up cores: Uno and ESP8266 are among them, the Pico 2 is not."""
     from twinedge.budget import write_firmware
 
     core = runpy.run_path(str(HERE.parent / "budget" / "conftest.py"))["CORE"]
@@ -25,7 +25,8 @@ def firmware_file(tmp_path_factory):
     ]
     both = {**core, "builds": core["builds"] + near}
     path = tmp_path_factory.mktemp("firmware") / "firmware.json"
-    write_firmware({"avr5": core, "cortex-m4": both, "aarch64": core}, path)
+    cores = {"avr5": core, "cortex-m4": both, "aarch64": core, "xtensa-lx106": both}
+    write_firmware(cores, path)
     return path
 
 

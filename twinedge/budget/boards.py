@@ -36,7 +36,10 @@ class Core:
 
 @dataclass(frozen=True)
 class Board:
-    """A board; sizes in bytes, ``clock`` in Hz. ``flash`` is None where programs lie on a card."""
+    """A board; sizes in bytes, ``clock`` in Hz. ``flash`` is None where programs lie on a card.
+
+    ``pack_in_ram`` is for a flash that can only be read by whole words: the pack takes RAM as well.
+    """
 
     name: str
     title: str
@@ -48,6 +51,7 @@ class Board:
     flash: int | None = None
     reserved_flash: int = 0
     reserved_ram: int = 0
+    pack_in_ram: bool = False
     note: str = ""
 
     @property

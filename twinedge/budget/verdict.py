@@ -105,12 +105,16 @@ class _Image:
     def flash_bytes(self, model: Model) -> int:
         return self.build.flash_bytes + twin_bytes(model)
 
+    def ram_bytes(self, model: Model) -> int:
+        pack = twin_bytes(model) if self.board.pack_in_ram else 0
+        return self.build.ram_bytes(model) + pack
+
     def excess(self, model: Model) -> str | None:
         """Say what is too small; None where nothing is."""
         fault = pack_fault(model)
         if fault:
             return fault
-        flash, ram = self.flash_bytes(model), self.build.ram_bytes(model)
+        flash, ram = self.flash_bytes(model), self.ram_bytes(model)
         if self.board.free_flash is None:
             ram += flash  # a Linux board reads program and pack from a card
         elif flash > self.board.free_flash:
@@ -124,7 +128,7 @@ class _Image:
             verdict,
             anchors=model.anchors,
             flash_bytes=self.flash_bytes(model),
-            ram_bytes=self.build.ram_bytes(model),
+            ram_bytes=self.ram_bytes(model),
             milliseconds=milliseconds(model, self.board, self.build),
             ann_members=self.networks(model),
         )
@@ -133,4 +137,7 @@ class _Image:
         """Count the ordinary networks that would fit into the flash."""
         if self.board.free_flash is None:
             return None
-        return most_networks(model, max(0, self.board.free_flash - self.build.flash_bytes))
+        room = self.board.free_flash - self.build.flash_bytes
+        if self.board.pack_in_ram:
+            room = min(room, self.board.free_ram - self.build.ram_bytes(model))
+        return most_networks(model, max(0, room))

@@ -1,18 +1,20 @@
 /* The C runtime as a Python module: one type, Model, for an open pack.
  *
  * Arrays come in and go out as buffers, used where they lie; the caller makes them, and their types
- * are his promise (native.py). One query is answered with the interpreter locked, as letting go of
- * it costs more than it brings; several are answered without, in a scratch of their own, so that
- * threads may share a model. */
+ * are his promise (native.py). One query is soon answered, with the interpreter locked, as letting
+ * go of it costs more than it brings. Several, or one that takes long, are answered without, in a
+ * scratch of their own, so that threads may share a model; and a piece at a time, so that Ctrl-C is
+ * heard. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include "kernels/host.h"
+#include "twin_host.h"
 #include <string.h>
 
 #define MOST_FEATURES 1024
 #define PATIENCE      (1 << 24) /* multiply-adds, about, between two looks for Ctrl-C */
+#define SOON          (1 << 22) /* and of a query that is answered with the interpreter locked */
 
 typedef struct {
     PyObject_HEAD Py_buffer pack; /* held as long as the model */
@@ -34,16 +36,14 @@ static PyObject *refuse(twin_status status) {
 static int take_kernel(Model *self, const char *name) {
     unsigned number;
     for (number = 0;; number++) {
-        const char *found;
-        const twin_kernel *kernel = twin_host_kernel(&self->model, number, &found);
-        if (!kernel) {
+        const char *found = twin_kernel_name(&self->model, number);
+        if (!found) {
             PyErr_Format(PyExc_ValueError, "no kernel '%s' for this pack on this processor", name);
             return -1;
         }
         if (!name || !strcmp(name, found)) {
-            self->model.kernel = kernel;
             self->kernel = found;
-            return 0;
+            return twin_set_kernel(&self->model, number);
         }
     }
 }
@@ -99,10 +99,11 @@ typedef struct {
     twin_model model;
     void *scratch;
     uint32_t size;
+    uint16_t piece; /* anchors that are evaluated between two looks for Ctrl-C */
+    int locked;     /* whether the interpreter stays so */
 } Call;
 
-static twin_status predict_floats(const Call *call, Py_ssize_t start, twin_prediction *out,
-                                  int32_t *members) {
+static void begin_floats(twin_run *run, const Call *call, Py_ssize_t start, int32_t *members) {
     const float *x = (const float *)call->in.buf + start;
     float rounded[MOST_FEATURES];
     if (call->in.itemsize == 8) {
@@ -112,58 +113,98 @@ static twin_status predict_floats(const Call *call, Py_ssize_t start, twin_predi
             rounded[i] = (float)wide[i];
         x = rounded;
     }
-    return twin_predict(&call->model, call->scratch, call->size, x, out, members);
+    (void)twin_begin(run, &call->model, call->scratch, call->size, x, members);
 }
 
-/* Answer the queries from `row` up to `end`; returns the first that is refused, or `end`. */
-static Py_ssize_t answer(const Call *call, Py_ssize_t row, Py_ssize_t end) {
-    const twin_model *model = &call->model;
+/* Begin with a query, an answer is to follow. */
+static void begin(twin_run *run, const Call *call, Py_ssize_t row) {
+    Py_ssize_t start = row * call->model.features;
+    int32_t *members = (int32_t *)call->members.buf;
+    if (members)
+        members += row * call->model.members;
+    if (call->in.itemsize == 2)
+        (void)twin_begin_raw(run, &call->model, call->scratch, call->size,
+                             (const int16_t *)call->in.buf + start, members);
+    else
+        begin_floats(run, call, start, members);
+}
+
+/* Write the answer. */
+static twin_status end(const twin_run *run, const Call *call, Py_ssize_t row) {
     int both = call->out.len > call->rows * 4;
-    for (; row < end; row++) {
-        int32_t *members = (int32_t *)call->members.buf;
-        Py_ssize_t start = row * model->features;
-        twin_status status;
-        if (members)
-            members += row * model->members;
-        if (call->in.itemsize == 2) {
-            twin_raw raw;
-            status = twin_predict_raw(model, call->scratch, call->size,
-                                      (const int16_t *)call->in.buf + start, &raw, members);
-            if (status)
-                break;
-            ((int32_t *)call->out.buf)[row] = raw.mean;
-            if (both)
-                ((uint32_t *)call->out.buf)[call->rows + row] = raw.root;
-        } else {
-            twin_prediction prediction;
-            status = predict_floats(call, start, &prediction, members);
-            if (status)
-                break;
-            ((float *)call->out.buf)[row] = prediction.mean;
-            if (both)
-                ((float *)call->out.buf)[call->rows + row] = prediction.spread;
-        }
+    twin_status status;
+    if (call->in.itemsize == 2) {
+        twin_raw raw;
+        status = twin_read_raw(run, &raw);
+        ((int32_t *)call->out.buf)[row] = raw.mean;
+        if (both)
+            ((uint32_t *)call->out.buf)[call->rows + row] = raw.root;
+    } else {
+        twin_prediction prediction;
+        status = twin_read(run, &prediction);
+        ((float *)call->out.buf)[row] = prediction.mean;
+        if (both)
+            ((float *)call->out.buf)[call->rows + row] = prediction.spread;
     }
-    return row;
+    return status;
+}
+
+/* Where a call is: a query that was begun, and how many were answered. */
+typedef struct {
+    Py_ssize_t row;
+    twin_run run;
+    int begun, refused;
+} Place;
+
+/* Go on with it for a piece. */
+static void go_on(Place *place, const Call *call) {
+    uint16_t left = call->piece;
+    while (left && !place->refused && place->row < call->rows) {
+        if (!place->begun)
+            begin(&place->run, call, place->row);
+        place->begun = 1;
+        if (call->model.members > left) {
+            if (twin_step(&place->run, left))
+                return;
+            left = 0;
+        } else {
+            twin_step(&place->run, TWIN_ALL);
+            left = (uint16_t)(left - call->model.members);
+        }
+        place->refused = end(&place->run, call, place->row) != TWIN_OK;
+        place->begun = 0;
+        place->row += !place->refused;
+    }
+}
+
+static int fits(const Py_buffer *buffer, Py_ssize_t itemsize) {
+    return buffer->itemsize == itemsize && (uintptr_t)buffer->buf % (size_t)itemsize == 0;
 }
 
 /* Check the sizes of all buffers, and find a scratch. */
 static int prepare(Call *call, Model *self, long neighbours) {
-    Py_ssize_t size = call->in.itemsize, query;
+    Py_ssize_t size = call->in.itemsize, query, work;
     call->model = self->model;
     if (neighbours >= 0 && neighbours <= 4096)
         twin_set_neighbours(&call->model, (uint16_t)neighbours);
     query = size * call->model.features;
+    if ((size != 2 && size != 4 && size != 8) || !fits(&call->in, size) || call->in.len % query ||
+        !fits(&call->out, 4) || (call->members.obj && !fits(&call->members, 4))) {
+        PyErr_SetString(PyExc_ValueError, "buffers of other items than the model takes");
+        return -1;
+    }
     call->rows = call->in.len / query;
-    if ((size != 2 && size != 4 && size != 8) || call->in.len % query || call->out.itemsize != 4 ||
-        (call->out.len != 4 * call->rows && call->out.len != 8 * call->rows) ||
+    if ((call->out.len != 4 * call->rows && call->out.len != 8 * call->rows) ||
         (call->members.obj && call->members.len != 4 * call->rows * call->model.members)) {
         PyErr_SetString(PyExc_ValueError, "buffers of other sizes than the model needs");
         return -1;
     }
+    work = (Py_ssize_t)call->model.twin_size * 2;
+    call->piece = (uint16_t)(work < PATIENCE / UINT16_MAX ? UINT16_MAX : 1 + PATIENCE / work);
+    call->locked = call->rows == 1 && work * call->model.members <= SOON;
     call->scratch = self->scratch;
     call->size = self->size;
-    if (neighbours >= 0 || call->rows > 1) {
+    if (neighbours >= 0 || !call->locked) {
         call->size = twin_scratch_size(&call->model);
         call->scratch = PyMem_Malloc(call->size);
         if (!call->scratch) {
@@ -176,19 +217,22 @@ static int prepare(Call *call, Model *self, long neighbours) {
 
 /* Returns the number of the first query that is refused, of all if none is, -1 on an error. */
 static Py_ssize_t answer_all(const Call *call) {
-    Py_ssize_t row = 0, end = 0, some;
-    if (call->rows == 1)
-        return answer(call, 0, 1);
-    some = 1 + PATIENCE / ((Py_ssize_t)call->model.twin_size * call->model.members);
-    while (row == end && end < call->rows) {
-        end = call->rows - row < some ? call->rows : row + some;
+    Place place;
+    place.row = 0;
+    place.begun = place.refused = 0;
+    if (call->locked) {
+        begin(&place.run, call, 0);
+        twin_step(&place.run, TWIN_ALL);
+        return end(&place.run, call, 0) == TWIN_OK;
+    }
+    while (!place.refused && place.row < call->rows) {
         Py_BEGIN_ALLOW_THREADS;
-        row = answer(call, row, end);
+        go_on(&place, call);
         Py_END_ALLOW_THREADS;
         if (PyErr_CheckSignals())
             return -1;
     }
-    return row;
+    return place.row;
 }
 
 static PyObject *model_predict(PyObject *object, PyObject *const *given, Py_ssize_t count) {
@@ -226,10 +270,10 @@ static PyObject *model_kernel(PyObject *self, PyObject *nothing) {
 
 static PyObject *model_kernels(PyObject *self, PyObject *nothing) {
     PyObject *names = PyList_New(0);
-    unsigned number;
+    unsigned number = 0;
     const char *name;
     (void)nothing;
-    for (number = 0; names && twin_host_kernel(&((Model *)self)->model, number, &name); number++) {
+    while (names && (name = twin_kernel_name(&((Model *)self)->model, number++))) {
         PyObject *word = PyUnicode_FromString(name);
         if (!word || PyList_Append(names, word))
             Py_CLEAR(names);

@@ -31,7 +31,8 @@ _FLOAT, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)  # what it takes as
 class Native:
     """A pack, open in the C runtime.
 
-    Threads may share it: one query is answered with the interpreter locked, several without.
+    Threads may share it: several queries, and one that takes long, are answered with the interpreter
+    unlocked.
 
     Parameters
     ----------
@@ -98,16 +99,16 @@ class Native:
     def evaluate_raw(self, q: Array, neighbors: int = _AS_IN_THE_PACK) -> reference.Estimates:
         """Evaluate quantised queries, int16 ``(n, f)``; mean and spread are as integers, too."""
         out = np.empty((2, len(q)), np.int32)
-        members = self._all(np.ascontiguousarray(q, np.int16), out, neighbors)
+        members = self._all(np.require(q, np.int16, ["C", "A"]), out, neighbors)
         mean, root = out
         return reference.Estimates(mean, root, mean, root.view(np.uint32), members)
 
     def fitting(self, x: Array) -> Array:
         """Bring checked queries to a type that ``answer`` takes, float32 or float64."""
-        if (x.dtype is _FLOAT or x.dtype is _DOUBLE) and x.flags.c_contiguous:
+        if (x.dtype is _FLOAT or x.dtype is _DOUBLE) and _lies_well(x):
             return x
         with np.errstate(over="ignore"):  # infinity is as good as any number beyond the range
-            return np.ascontiguousarray(x, np.float32)
+            return np.require(x, np.float32, ["C", "A"])
 
     def _all(self, x: Array, out: Array, neighbors: int) -> Array:
         most = self._pack.neighbors if neighbors < 0 else min(neighbors, MAX_ANCHORS)
@@ -121,6 +122,12 @@ class Native:
         """Write means, and spreads where ``out`` has room for them; and members, if wanted."""
         if self.model.predict(x, out, members, min(neighbors, MAX_ANCHORS)) != len(x):
             raise InputError(NOT_A_NUMBER)
+
+
+def _lies_well(x: Array) -> bool:
+    """Whether the C runtime can read an array where it lies."""
+    flags = x.flags
+    return flags.c_contiguous and flags.aligned
 
 
 class NativeDevice(PackDevice):
@@ -152,7 +159,7 @@ class NativeDevice(PackDevice):
             and (x.dtype is _FLOAT or x.dtype is _DOUBLE)
             and x.ndim == 2
             and x.shape[1] == self.features
-            and x.flags.c_contiguous
+            and _lies_well(x)
         ):
             x = self._native.fitting(self._check(x))
         if neighbors is None:

@@ -12,7 +12,7 @@ from twinedge_export.boards.board import Board
 from twinedge_export.boards.build import RUNNER, Image
 
 # The words it says, and how many numbers follow them.
-_WORDS = {"open": 3, "kernel": 2, "scratch": 2, "empty": 1, "query": 4, "done": 0}
+_WORDS = {"open": 3, "kernel": 2, "scratch": 2, "empty": 1, "opening": 1, "query": 4, "done": 0}
 
 
 class Kernel(NamedTuple):
@@ -29,7 +29,8 @@ class Answers(NamedTuple):
     """What a harness said: sizes and marks in bytes, then one entry to a query.
 
     ``mean`` and ``spread`` are bits of float32, ``members`` hashes of the estimates (0 where they
-    were not kept), all uint32 ``(n,)``; ``instructions`` are float64 ``(n,)``.
+    were not kept), all uint32 ``(n,)``; ``instructions`` are float64 ``(n,)``, and so is
+    ``opening``, those of opening the pack.
     """
 
     context: int
@@ -37,6 +38,7 @@ class Answers(NamedTuple):
     scratch: int
     stack_open: int
     stack_predict: int
+    opening: float
     mean: Array
     spread: Array
     members: Array
@@ -83,7 +85,8 @@ def _read(said: list[tuple[str, list[str]]], counts_per_instruction: float) -> A
     ((scratch, stack_predict),) = of["scratch"]
     ((empty,),) = of["empty"]
     mean, spread, members, counts = np.array(of["query"], np.uint32).reshape(-1, 4).T
-    instructions = (counts.astype(np.float64) - empty) / (counts_per_instruction or np.nan)
-    return Answers(
-        context, kernel, scratch, stack_open, stack_predict, mean, spread, members, instructions
-    )
+    ((opening,),) = of["opening"]
+    per_instruction = counts_per_instruction or np.nan
+    instructions = (counts.astype(np.float64) - empty) / per_instruction
+    marks = stack_open, stack_predict, (opening - empty) / per_instruction
+    return Answers(context, kernel, scratch, *marks, mean, spread, members, instructions)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 _KINDS = {
     ".text": "text",
+    ".literal": "text",  # constants of Xtensa code
     ".rodata": "rodata",
     ".srodata": "rodata",
     ".progmem": "rodata",
@@ -24,7 +25,7 @@ _SECTION = re.compile(
     re.MULTILINE,
 )
 _RUNTIME = ("twin_", "kernel_")  # how names of its files begin
-_CHECKS = ("twin_crc", "twin_check")  # those that only opening a pack takes
+_CHECKS = ("twin_open",)  # those that only opening a pack takes
 
 
 class Sizes(NamedTuple):

@@ -71,6 +71,7 @@ def _board(board: Board) -> dict[str, Any]:
         "clock": board.clock,
         "free_flash": board.free_flash,
         "free_ram": board.free_ram,
+        "pack_in_ram": board.pack_in_ram,
     }
 
 

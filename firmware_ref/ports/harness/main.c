@@ -2,10 +2,11 @@
  *
  * Each line is a word and numbers of eight hexadecimal digits:
  *
- *     open STATUS CONTEXT STACK          bytes of twin_model, high-water mark of twin_open
+ *     open ANYTHING CONTEXT STACK        bytes of twin_model, high-water mark of twin_open
  *     kernel BYTES BYTES                 the first eight of twin_kernel, of which six are numbers
  *     scratch BYTES STACK                what twin_scratch_size says, mark of the first prediction
  *     empty COUNTS                       of measuring nothing
+ *     opening COUNTS                     of twin_open
  *     query MEAN SPREAD MEMBERS COUNTS   for each: bits of the floats, a hash of the estimates
  *     done
  *
@@ -128,7 +129,7 @@ static void predict(twin_flash at) {
     uint32_t *feature = (uint32_t *)(void *)x;
     unsigned left;
     for (left = model.features; left; left--, at += 4)
-        *feature++ = twin_u32(at);
+        *feature++ = twini_u32(at);
     if (!counting) {
         top = stack_pointer();
         paint();
@@ -139,21 +140,28 @@ static void predict(twin_flash at) {
     number[3] = board_counter() - number[3];
 }
 
+/* Counts go to number[0]. */
+static void open_pack(void) {
+    twin_flash pack = PLACE(board_pack);
+    number[0] = board_counter();
+    if (twin_open(&model, pack, twini_u32(pack + 8)))
+        stop("refused\n");
+    number[0] = board_counter() - number[0];
+}
+
 int main(void) {
-    twin_flash pack = PLACE(board_pack), at = PLACE(board_queries), end;
+    twin_flash at = PLACE(board_queries), end;
 
     top = stack_pointer();
     paint();
-    number[0] = (uint32_t)twin_open(&model, pack, twin_u32(pack + 8));
+    open_pack();
     number[2] = (uint32_t)used();
     number[1] = sizeof model;
     say("open", 3);
-    if (number[0])
-        board_exit(1);
     __builtin_memcpy(number, model.kernel, 8);
     say("kernel", 2);
     find_room();
-    end = at + (twin_size)twin_u32(at) + 4;
+    end = at + (twini_size)twini_u32(at) + 4;
     at += 4;
     predict(at);
     number[1] = (uint32_t)used();
@@ -165,6 +173,8 @@ int main(void) {
     number[0] = board_counter();
     number[0] = board_counter() - number[0];
     say("empty", 1);
+    open_pack();
+    say("opening", 1);
     for (; at != end; at += 4 * model.features) {
         predict(at);
         __builtin_memcpy(number, &out, sizeof out);

@@ -1,15 +1,16 @@
 /* Which kernel a model takes where the processor is known at run time only. */
 
+#include "../../include/twin_host.h"
 #include "host.h"
 
-#ifdef TWIN_HOST
+#if TWIN_HOST
 
 #if TWIN_HOST_ARM && !defined(__ARM_FEATURE_DOTPROD) && defined(__linux__)
 #include <sys/auxv.h>
 #endif
 
 #if TWIN_HOST_ARM
-static int twin_has_dot(void) {
+static int twini_has_dot(void) {
 #if defined(__ARM_FEATURE_DOTPROD)
     return 1;
 #elif defined(__linux__)
@@ -20,24 +21,26 @@ static int twin_has_dot(void) {
 }
 #endif
 
-typedef struct twin_offer {
+typedef struct twini_offer {
     const char *name;
     const twin_kernel *kernel;
     int here; /* whether this processor has it, for this model */
-} twin_offer;
+} twini_offer;
 
-const twin_kernel *twin_host_kernel(const twin_model *model, unsigned number, const char **name) {
-    const twin_offer offers[] = {
+TWIN_INTERNAL const twin_kernel *twini_host_kernel(const twin_model *model, unsigned number,
+                                                   const char **name) {
+    const twini_offer offers[] = {
 #if TWIN_HOST_ARM
-        {"neon_dot", &twin_kernel_neon_dot, !model->wide && twin_has_dot()},
-        {"neon", &twin_kernel_neon, 1},
-#elif TWIN_HOST_X86
+        {"neon_dot", &twini_kernel_neon_dot, !model->wide && twini_has_dot()},
+        {"neon", &twini_kernel_neon, 1},
+#endif
 #if TWIN_HOST_VNNI
-        {"vnni", &twin_kernel_vnni, __builtin_cpu_supports("avx512vnni") != 0},
+        {"vnni", &twini_kernel_vnni, __builtin_cpu_supports("avx512vnni") != 0},
 #endif
-        {"avx2", &twin_kernel_avx2, __builtin_cpu_supports("avx2") != 0},
+#if TWIN_HOST_X86
+        {"avx2", &twini_kernel_avx2, __builtin_cpu_supports("avx2") != 0},
 #endif
-        {"portable", &twin_kernel_portable, 1},
+        {"portable", &twini_kernel_portable, 1},
     };
     unsigned i;
     (void)model;
@@ -48,6 +51,21 @@ const twin_kernel *twin_host_kernel(const twin_model *model, unsigned number, co
             return offers[i].kernel;
         }
     return 0;
+}
+
+const char *twin_kernel_name(const twin_model *model, unsigned number) {
+    const char *name = 0;
+    return model->kernel && twini_host_kernel(model, number, &name) ? name : 0;
+}
+
+twin_status twin_set_kernel(twin_model *model, unsigned number) {
+    const twin_kernel *kernel = twini_host_kernel(model, number, 0);
+    if (!model->kernel)
+        return TWIN_ERROR_MODEL;
+    if (!kernel)
+        return TWIN_ERROR_UNSUPPORTED;
+    model->kernel = kernel;
+    return TWIN_OK;
 }
 
 #endif

@@ -7,6 +7,8 @@
  * turn. They go to r11, and r10 is their number. */
 #define ARRANGE                                                                                    \
     ".Ldsp_arrange:\n"                                                                             \
+    ".cfi_sections .debug_frame\n"                                                                 \
+    ".cfi_startproc\n"                                                                             \
     "ldrd r4, r5, [r8], #8\n"                                                                      \
     "pkhbt r12, r4, r5, lsl #16\n"                                                                 \
     "pkhtb r5, r5, r4, asr #16\n"                                                                  \
@@ -17,7 +19,8 @@
     "strd r12, r5, [r11], #8\n"                                                                    \
     "subs r10, r10, #4\n"                                                                          \
     "bne .Ldsp_arrange\n"                                                                          \
-    "bx lr\n"
+    "bx lr\n"                                                                                      \
+    ".cfi_endproc\n"
 
 /* Eight features of the query in r8 .. r11. */
 #define EIGHT_OF_QUERY(sum, weights)                                                               \
@@ -34,8 +37,9 @@
 /* The query is arranged in front of where it is, twice. Eight features stay in registers. */
 /* clang-format off */
 #define QUERY                                                                                      \
-    "twin_dsp_query:\n"                                                                            \
+    FUNCTION("twini_dsp_query")                                                                    \
     "push {r4-r11, lr}\n"                                                                          \
+    PUSHED_R4_TO_R11                                                                               \
     "ldrh r6, [r0, " ROW "]\n"                                                                     \
     "mov r8, r1\n"                                                                                 \
     "mov r9, r1\n"                                                                                 \
@@ -81,7 +85,8 @@
     "strd r0, r1, [r2], #8\n"                                                                      \
     "subs r7, #1\n"                                                                                \
     "bne 4b\n"                                                                                     \
-    "pop {r4-r11, pc}\n"
+    "pop {r4-r11, pc}\n"                                                                           \
+    END_OF("twini_dsp_query")
 /* clang-format on */
 
 #endif

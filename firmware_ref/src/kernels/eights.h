@@ -17,7 +17,8 @@
  *     way           from sums to activations: way_of(layer), activate(way, sums, multiplier, silu),
  *                   the multiplier shifted by MULTIPLIER_SHIFT
  *     fold          adds activations times a weight to sums
- *     rows          of weights, of eight outputs: take_rows(rows, layer, weights, numbers, without)
+ *     rows          of weights, of eight outputs, with rows_room to keep some of them in:
+ *                   take_rows(rows, room, layer, weights, numbers, without)
  *     take_start    what the sums of a further layer start with: (start, layer, rows, numbers, n)
  *     sum_inputs    sums of eight outputs over an eight: (sums, start, rows, n, eight, size)
  *     store         activations of four outputs into an eight: (eight, size, first, activations)
@@ -53,15 +54,16 @@ typedef struct header {
 
 /* Bytes of an eight. */
 static inline size_t size_of_eight(unsigned width) {
-    return 2 * LANES * (size_t)twin_align(width, 4);
+    return 2 * LANES * (size_t)twini_align(width, 4);
 }
 
 static inline uint8_t *eight_at(const void *block, unsigned number, unsigned width) {
-    return (uint8_t *)((uintptr_t)block + 4 * twin_align(width, 4) + number * size_of_eight(width));
+    return (uint8_t *)((uintptr_t)block + 4 * twini_align(width, 4) +
+                       number * size_of_eight(width));
 }
 
 static inline uint8_t *flags_at(const void *block, unsigned order, unsigned width) {
-    return (uint8_t *)((uintptr_t)block + sizeof(header) + order * twin_align(width, 4));
+    return (uint8_t *)((uintptr_t)block + sizeof(header) + order * twini_align(width, 4));
 }
 
 /* Eight outputs of a layer. */

@@ -17,7 +17,8 @@ typedef struct helium_lines {
 
 /* Sums of eight outputs to activations: stored at `place`, or folded with the weights there. False,
  * and nothing is folded, if one of them is not on a line. */
-int twin_helium_lines(const helium_lines *lines, twin_flash multiplier, const void *place);
+TWIN_INTERNAL int twini_helium_lines(const helium_lines *lines, twin_flash multiplier,
+                                     const void *place);
 
 /* Sums of a column to z; r10 becomes the largest |z|. */
 #define SUMS(z, even, odd)                                                                         \
@@ -47,15 +48,19 @@ int twin_helium_lines(const helium_lines *lines, twin_flash multiplier, const vo
     "vsub.i16 " z ", " z ", q2\n"
 
 /* clang-format off */
-__asm(".pushsection .text.twin_helium_lines, \"ax\", %progbits\n"
+__asm(".pushsection .text.twini_helium_lines, \"ax\", %progbits\n"
       ".syntax unified\n"
-      ".balign 4\n"
-      ".global twin_helium_lines\n"
-      ".type twin_helium_lines, %function\n"
-      "twin_helium_lines:\n"
+      FUNCTION("twini_helium_lines")
       "push {r4-r10, lr}\n"
+      FRAME("32")
+      KEPT_R4_TO_R7("32", "28", "24", "20") KEPT("r8", "16") KEPT("r9", "12") KEPT("r10", "8")
+      KEPT("lr", "4")
       "vpush {d8-d15}\n"
+      FRAME("96")
+      KEPT("d8", "96") KEPT("d9", "88") KEPT("d10", "80") KEPT("d11", "72")
+      KEPT("d12", "64") KEPT("d13", "56") KEPT("d14", "48") KEPT("d15", "40")
       "sub sp, #16\n"
+      FRAME("112")
       "vldrh.u16 q3, [r1]\n"
       "vshllb.s16 q0, q3, #16\n"
       "vshllt.s16 q1, q3, #16\n"
@@ -92,8 +97,11 @@ __asm(".pushsection .text.twin_helium_lines, \"ax\", %progbits\n"
       "vstrh.16 q7, [r2, #48]\n"
       "2:\n"
       "add sp, #16\n"
+      FRAME("96")
       "vpop {d8-d15}\n"
+      FRAME("32")
       "pop {r4-r10, pc}\n"
+      END_OF("twini_helium_lines")
       ".popsection");
 /* clang-format on */
 
@@ -101,7 +109,7 @@ __asm(".pushsection .text.twin_helium_lines, \"ax\", %progbits\n"
 #undef LINES
 
 /* Settle what a layer needs, whose sums will be in `sum`. */
-static void helium_settle(helium_lines *lines, const twin_layer *layer, int32_t *sum,
+static void helium_settle(helium_lines *lines, const twini_layer *layer, int32_t *sum,
                           int32_t *folded) {
     unsigned fraction = layer->fraction, i;
     lines->limit = 0;
@@ -118,14 +126,14 @@ static void helium_settle(helium_lines *lines, const twin_layer *layer, int32_t 
 }
 
 /* Finish eight outputs from o on, if they can be by lines. */
-static int helium_on_lines(const helium_lines *lines, const twin_layer *layer, uint32_t o,
+static int helium_on_lines(const helium_lines *lines, const twini_layer *layer, uint32_t o,
                            const int16_t *out) {
     const void *place = out ? (const void *)(out + 4 * o) : layer->fold + 2 * o;
     return lines->limit && o + 8 <= layer->outputs &&
-           twin_helium_lines(lines, layer->multiplier + 2 * o, place);
+           twini_helium_lines(lines, layer->multiplier + 2 * o, place);
 }
 
-/* twin_bump of eight numbers that are not negative. `width` is that of the curve's steps, less 15,
+/* twini_bump of eight numbers that are not negative. `width` is that of the curve's steps, less 15,
  * and `narrow` the largest number that has narrow ones. */
 static inline int16x8_t helium_bump(const int16_t *curve, int16x8_t a, int16_t width,
                                     uint16_t narrow) {

@@ -1,50 +1,54 @@
-/* The kernels of processors that run an operating system, and the choice among them at run time.
- * They are there with -DTWIN_HOST; a program puts the first of twin_host_kernel into model.kernel
- * when it has opened a pack, before it asks for the size of the scratch. */
+/* Where the kernels of hosts are compiled, and what they are written in: they take pairs in eights,
+ * and each function in a kernel file may use the instructions that TARGET names. */
 
 #ifndef TWIN_KERNELS_HOST_H
 #define TWIN_KERNELS_HOST_H
 
 #include "../twin_kernel.h"
 
-/* They are written for gcc and clang, and take pairs in eights. */
-#if defined(TWIN_HOST) && defined(__GNUC__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ &&        \
-    TWIN_BLOCK % 8 == 0 && TWIN_BLOCK <= 120 && TWIN_PARTIAL
-#if defined(__aarch64__)
-#define TWIN_HOST_ARM 1
-#elif defined(__x86_64__)
-#define TWIN_HOST_X86 1
-#endif
-#if defined(TWIN_HOST_EMULATED) /* by a test: functions stand for the instructions of x86-64 */
-#undef TWIN_HOST_ARM
-#undef TWIN_HOST_X86
-#define TWIN_HOST_X86 1
-#endif
-#if TWIN_HOST_X86 && TWIN_BLOCK % 16 == 0
-#define TWIN_HOST_VNNI 1
-#endif
+#ifndef TWIN_HOST_EMULATED /* by a test: functions stand for the instructions of x86-64 */
+#define TWIN_HOST_EMULATED 0
 #endif
 
-#ifdef __cplusplus
-extern "C" {
+#if TWIN_HOST && defined(__GNUC__) && TWIN_BLOCK % 8 == 0 && TWIN_BLOCK <= 120 && TWIN_PARTIAL
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#if defined(__x86_64__) || TWIN_HOST_EMULATED
+#define TWIN_HOST_X86 1
+#elif defined(__aarch64__)
+#define TWIN_HOST_ARM 1
 #endif
+#endif
+#endif
+#ifndef TWIN_HOST_X86
+#define TWIN_HOST_X86 0
+#endif
+#ifndef TWIN_HOST_ARM
+#define TWIN_HOST_ARM 0
+#endif
+#define TWIN_HOST_VNNI (TWIN_HOST_X86 && TWIN_BLOCK % 16 == 0)
 
 #if TWIN_HOST_ARM
-extern const twin_kernel twin_kernel_neon;
-extern const twin_kernel twin_kernel_neon_dot;
-#elif TWIN_HOST_X86
-extern const twin_kernel twin_kernel_avx2;
+TWIN_INTERNAL extern const twin_kernel twini_kernel_neon;
+TWIN_INTERNAL extern const twin_kernel twini_kernel_neon_dot;
+#endif
+#if TWIN_HOST_X86
+TWIN_INTERNAL extern const twin_kernel twini_kernel_avx2;
+#endif
 #if TWIN_HOST_VNNI
-extern const twin_kernel twin_kernel_vnni;
-#endif
+TWIN_INTERNAL extern const twin_kernel twini_kernel_vnni;
 #endif
 
-/* Kernel `number` of those that this processor has for the model, the fastest first, and its name;
- * NULL behind the last. */
-const twin_kernel *twin_host_kernel(const twin_model *model, unsigned number, const char **name);
-
-#ifdef __cplusplus
-}
+#define TWIN_PRAGMA(words) _Pragma(#words)
+#if TWIN_HOST_EMULATED
+#define TARGET(words)
+#define TARGET_END
+#elif defined(__clang__)
+#define TARGET(words)                                                                              \
+    TWIN_PRAGMA(clang attribute push(__attribute__((target(words))), apply_to = function))
+#define TARGET_END TWIN_PRAGMA(clang attribute pop)
+#else
+#define TARGET(words) TWIN_PRAGMA(GCC push_options) TWIN_PRAGMA(GCC target(words))
+#define TARGET_END    TWIN_PRAGMA(GCC pop_options)
 #endif
 
 #endif

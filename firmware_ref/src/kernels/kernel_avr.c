@@ -56,7 +56,7 @@ static void avr_sums(twin_flash weights, const int16_t *in, uint16_t count, int3
     sum[1] = second;
 }
 
-__attribute__((noinline)) static int16_t avr_activate(const twin_layer *layer, int32_t sum,
+__attribute__((noinline)) static int16_t avr_activate(const twini_layer *layer, int32_t sum,
                                                       int16_t multiplier) {
     return (int16_t)plain_activate(layer, sum, multiplier);
 }
@@ -68,7 +68,7 @@ static void avr_swap(int32_t *sum) {
 }
 
 /* All outputs of a layer; with B, if there is one. */
-static void avr_layer(const twin_layer *layer, const int16_t *in, unsigned both, int16_t *out,
+static void avr_layer(const twini_layer *layer, const int16_t *in, unsigned both, int16_t *out,
                       int32_t *difference) {
     twin_flash weights = layer->weights, mirror = layer->mirror, bias = layer->bias;
     twin_flash multiplier = layer->multiplier, fold = layer->fold;
@@ -76,19 +76,19 @@ static void avr_layer(const twin_layer *layer, const int16_t *in, unsigned both,
     for (left = layer->outputs; left; left--) {
         int32_t sum[COLUMNS];
         int16_t h0, h1;
-        sum[0] = sum[1] = twin_i32(bias);
+        sum[0] = sum[1] = twini_i32(bias);
         if (both) {
             avr_sums(mirror, in, layer->inputs, sum);
             avr_swap(sum);
         }
         avr_sums(weights, in, layer->inputs, sum);
-        h0 = avr_activate(layer, sum[0], twin_i16(multiplier));
-        h1 = avr_activate(layer, sum[1], twin_i16(multiplier));
+        h0 = avr_activate(layer, sum[0], twini_i16(multiplier));
+        h1 = avr_activate(layer, sum[1], twini_i16(multiplier));
         if (out) {
             *out++ = h0;
             *out++ = h1;
         } else {
-            *difference += twin_i16(fold) * ((int32_t)h0 - h1);
+            *difference += twini_i16(fold) * ((int32_t)h0 - h1);
         }
         weights += layer->row;
         mirror += layer->row;
@@ -98,22 +98,22 @@ static void avr_layer(const twin_layer *layer, const int16_t *in, unsigned both,
     }
 }
 
-static void avr_first(const twin_layer *layer, const twin_pairs *pairs, void *out,
+static void avr_first(const twini_layer *layer, const twini_pairs *pairs, void *out,
                       int32_t *difference) {
     int16_t *room = (int16_t *)pairs->room;
     uint16_t i;
     for (i = 0; i < layer->inputs; i++) {
         room[2 * i] = pairs->query[i];
-        room[2 * i + 1] = twin_i16(pairs->anchor[0] + 2 * i);
+        room[2 * i + 1] = twini_i16(pairs->anchor[0] + 2 * i);
     }
     avr_layer(layer, room, 1, (int16_t *)out, difference);
 }
 
-static void avr_further(const twin_layer *layer, const void *in, void *out, int32_t *difference) {
+static void avr_further(const twini_layer *layer, const void *in, void *out, int32_t *difference) {
     avr_layer(layer, (const int16_t *)in, 0, (int16_t *)out, difference);
 }
 
-const twin_kernel twin_kernel_avr = {
+const twin_kernel twini_kernel_avr = {
     PAIRS,       /* pairs */
     1,           /* unit */
     8,           /* align */

@@ -12,6 +12,7 @@
 
 #if TWIN_KERNEL_DSP
 
+#include "arm_frames.h"
 #include "dsp_finish.h"
 #include "dsp_loops.h"
 #include "dsp_query.h"
@@ -20,10 +21,11 @@
 
 #define PAIRS 2
 
-void twin_dsp_query(const twin_layer *layer, const int16_t *query, void *partial);
-void twin_dsp_first(const twin_layer *layer, const twin_pairs *pairs, void *out,
-                    int32_t *difference);
-void twin_dsp_further(const twin_layer *layer, const void *in, void *out, int32_t *difference);
+TWIN_INTERNAL void twini_dsp_query(const twini_layer *layer, const int16_t *query, void *partial);
+TWIN_INTERNAL void twini_dsp_first(const twini_layer *layer, const twini_pairs *pairs, void *out,
+                                   int32_t *difference);
+TWIN_INTERNAL void twini_dsp_further(const twini_layer *layer, const void *in, void *out,
+                                     int32_t *difference);
 
 /* There are loops that sum up the columns of an output in r0 .. r3, and ways to finish an output.
  * Which ones is settled once for a layer; a loop ends by loading what lies on the stack, from the
@@ -50,12 +52,16 @@ void twin_dsp_further(const twin_layer *layer, const void *in, void *out, int32_
 #define SEED   "#48"
 #define MIRROR "#52"
 #if TWIN_SILU
-#define STATE "#84"
+#define STATE_BYTES "84"
 #else
-#define STATE "#56"
+#define STATE_BYTES "56"
 #endif
+#define STATE "#" STATE_BYTES
 
-/* Fields of twin_layer. */
+/* push {r3-r11, lr} */
+#define PUSHED_R3_TO_R11 PUSHED_R4_TO_R11 FRAME("40")
+
+/* Fields of twini_layer. */
 #define WEIGHTS      "#0"
 #define BIAS         "#8"
 #define MULTIPLIER   "#12"
@@ -67,31 +73,28 @@ void twin_dsp_further(const twin_layer *layer, const void *in, void *out, int32_
 #define FRACTION     "#31"
 #define IS_SILU      "#33"
 #define LINES        "#36"
-typedef char dsp_knows_layers[offsetof(twin_layer, fold) == 20 &&
-                                      offsetof(twin_layer, shift) == 30 &&
-                                      offsetof(twin_layer, silu) == 33
+typedef char dsp_knows_layers[offsetof(twini_layer, fold) == 20 &&
+                                      offsetof(twini_layer, shift) == 30 &&
+                                      offsetof(twini_layer, silu) == 33
                                   ? 1
                                   : -1];
 #if TWIN_SILU
-typedef char dsp_knows_lines[offsetof(twin_layer, lines) == 36 ? 1 : -1];
+typedef char dsp_knows_lines[offsetof(twini_layer, lines) == 36 ? 1 : -1];
 #endif
-typedef char
-    dsp_knows_pairs[offsetof(twin_pairs, room) == 8 && offsetof(twin_pairs, anchor) == 12 ? 1 : -1];
+typedef char dsp_knows_pairs[offsetof(twini_pairs, room) == 8 && offsetof(twini_pairs, anchor) == 12
+                                 ? 1
+                                 : -1];
 
 /* clang-format off */
-__asm(".pushsection .text.twin_dsp, \"ax\", %progbits\n"
+__asm(".pushsection .text.twini_dsp, \"ax\", %progbits\n"
       ".syntax unified\n"
       ".balign 4\n"
-      ".global twin_dsp_query, twin_dsp_first, twin_dsp_further\n"
-      ".type twin_dsp_query, %function\n"
-      ".type twin_dsp_first, %function\n"
-      ".type twin_dsp_further, %function\n"
-
       ARRANGE
       QUERY
 
-      "twin_dsp_further:\n"
+      FUNCTION("twini_dsp_further")
       "push {r3-r11, lr}\n"
+      PUSHED_R3_TO_R11
       "ldrd r9, r5, [r0, " BIAS "]\n"
       "ldrh r10, [r0, " ROW "]\n"
       "mov r11, r1\n"
@@ -113,9 +116,11 @@ __asm(".pushsection .text.twin_dsp, \"ax\", %progbits\n"
       "mov r9, r2\n" /* a place to walk over */
       "adr lr, .Ldsp_seed + 1\n"
       "b .Ldsp_layer\n"
+      END_OF("twini_dsp_further")
 
-      "twin_dsp_first:\n"
+      FUNCTION("twini_dsp_first")
       "push {r3-r11, lr}\n"
+      PUSHED_R3_TO_R11
       "ldm r1, {r5-r9}\n"
       "ldrh r10, [r0, " ROW "]\n"
       "lsr r3, r10, #2\n"
@@ -144,6 +149,7 @@ __asm(".pushsection .text.twin_dsp, \"ax\", %progbits\n"
       "cmp r4, #0\n"
       "bne .Ldsp_layer_of_silu\n"
       "sub sp, #28\n"
+      FRAME("68")
 #endif
       ".Ldsp_activation:\n"
       "cbz r2, 1f\n"
@@ -160,6 +166,7 @@ __asm(".pushsection .text.twin_dsp, \"ax\", %progbits\n"
       "2:\n"
       "add r4, r2, #32\n" /* to the seed of the first output: over what RELU FOLD and RELU STORE are */
       "push {r1-r4}\n"
+      FRAME(STATE_BYTES)
       "ldrb r4, [r0, " SHIFT "]\n"
       "ldrh r3, [r0, " OUTPUTS "]\n"
       "rsb r1, r4, #16\n"
@@ -175,6 +182,7 @@ __asm(".pushsection .text.twin_dsp, \"ax\", %progbits\n"
       "movls r4, r1\n"
       "orr r4, r4, r3, lsl #8\n"
       "push {r4-r12, lr}\n"
+      FRAME("40 + " STATE_BYTES)
       "ldr r2, [sp, " MIRROR "]\n"
       "ldrd r12, lr, [r0, " WEIGHTS "]\n"
       "str lr, [sp, " MIRROR "]\n"
@@ -194,7 +202,9 @@ __asm(".pushsection .text.twin_dsp, \"ax\", %progbits\n"
       "bne 1b\n"
       ".Ldsp_return:\n"
       "add sp, " STATE "\n"
+      FRAME("40")
       "pop {r3-r11, pc}\n"
+      FRAME("40 + " STATE_BYTES)
       ".Ldsp_folded:\n"
       "ldr r0, [sp, " STATE "]\n"
       "strd r7, r8, [r0]\n"
@@ -271,20 +281,21 @@ __asm(".pushsection .text.twin_dsp, \"ax\", %progbits\n"
       SILU_APART("_fold") SILU_APART("_store")
       SILU_ELSEWHERE
 #endif
+      END_OF("twini_dsp_first")
       ".popsection");
 /* clang-format on */
 
-const twin_kernel twin_kernel_dsp = {
-    PAIRS,            /* pairs */
-    4,                /* unit */
-    8,                /* align */
-    8,                /* partial_bytes */
-    4 * PAIRS,        /* block_bytes */
-    twin_dsp_query,   /* query */
-    twin_dsp_first,   /* first */
-    twin_dsp_further, /* further */
-    2 * PAIRS,        /* room_bytes */
-    1,                /* lines */
+const twin_kernel twini_kernel_dsp = {
+    PAIRS,             /* pairs */
+    4,                 /* unit */
+    8,                 /* align */
+    8,                 /* partial_bytes */
+    4 * PAIRS,         /* block_bytes */
+    twini_dsp_query,   /* query */
+    twini_dsp_first,   /* first */
+    twini_dsp_further, /* further */
+    2 * PAIRS,         /* room_bytes */
+    1,                 /* lines */
 };
 
 #endif

@@ -13,6 +13,7 @@
 #if TWIN_KERNEL_HELIUM
 
 #include "../twin_arith.h"
+#include "arm_frames.h"
 #include <arm_mve.h>
 #include <string.h>
 
@@ -31,8 +32,8 @@ typedef struct helium_rows {
 } helium_rows;
 
 /* Sum up the columns of outputs; further ones two at a time. */
-void twin_helium_first(helium_rows *rows, int32_t *sums);
-void twin_helium_further(helium_rows *rows, int32_t *sums);
+TWIN_INTERNAL void twini_helium_first(helium_rows *rows, int32_t *sums);
+TWIN_INTERNAL void twini_helium_further(helium_rows *rows, int32_t *sums);
 
 /* clang-format off */
 #define COLUMN(first, second)                                                                      \
@@ -43,13 +44,11 @@ void twin_helium_further(helium_rows *rows, int32_t *sums);
     "vldrb.s16 q0, [r1], #8\n"                                                                     \
     "vldrb.s16 q1, [r3], #8\n"                                                                     \
     COLUMN("r0", "r8") COLUMN("r2", "r10") COLUMN("r4", "r12") COLUMN("r6", "lr")
-__asm(".pushsection .text.twin_helium_further, \"ax\", %progbits\n"
+__asm(".pushsection .text.twini_helium_further, \"ax\", %progbits\n"
       ".syntax unified\n"
-      ".balign 4\n"
-      ".global twin_helium_further\n"
-      ".type twin_helium_further, %function\n"
-      "twin_helium_further:\n"
+      FUNCTION("twini_helium_further")
       "push {r4-r11, lr}\n"
+      PUSHED_R4_TO_R11
       "mov r11, r0\n"
       "mov r9, r1\n"
       "1:\n"
@@ -76,13 +75,12 @@ __asm(".pushsection .text.twin_helium_further, \"ax\", %progbits\n"
       "cmp r9, r0\n"
       "bne 1b\n"
       "pop {r4-r11, pc}\n"
+      END_OF("twini_helium_further")
 
-      ".section .text.twin_helium_first, \"ax\", %progbits\n"
-      ".balign 4\n"
-      ".global twin_helium_first\n"
-      ".type twin_helium_first, %function\n"
-      "twin_helium_first:\n"
+      ".section .text.twini_helium_first, \"ax\", %progbits\n"
+      FUNCTION("twini_helium_first")
       "push {r4-r11, lr}\n"
+      PUSHED_R4_TO_R11
       "mov r11, r0\n"
       "mov r9, r1\n"
       "ldmia r11, {r1, r7, r8, r10, r12, lr}\n"
@@ -111,6 +109,7 @@ __asm(".pushsection .text.twin_helium_further, \"ax\", %progbits\n"
       "cmp r9, lr\n"
       "bne 1b\n"
       "pop {r4-r11, pc}\n"
+      END_OF("twini_helium_first")
       ".popsection");
 /* clang-format on */
 
@@ -123,7 +122,7 @@ typedef int32_t helium_sums[8][COLUMNS];
 
 /* Sums of the outputs from o on to activations: stored, or folded column by column. `silu` is known
  * at compile time, so that registers last for relu. */
-static inline __attribute__((always_inline)) void helium_columns(const twin_layer *layer,
+static inline __attribute__((always_inline)) void helium_columns(const twini_layer *layer,
                                                                  uint32_t o, helium_sums sum,
                                                                  int16_t *out, int32_t *folded,
                                                                  unsigned silu) {
@@ -165,20 +164,20 @@ static inline __attribute__((always_inline)) void helium_columns(const twin_laye
     }
 }
 
-static void helium_relu(const twin_layer *layer, uint32_t o, helium_sums sum, int16_t *out,
+static void helium_relu(const twini_layer *layer, uint32_t o, helium_sums sum, int16_t *out,
                         int32_t *folded) {
     helium_columns(layer, o, sum, out, folded, 0);
 }
 
 #if TWIN_SILU
-static void helium_silu(const twin_layer *layer, uint32_t o, helium_sums sum, int16_t *out,
+static void helium_silu(const twini_layer *layer, uint32_t o, helium_sums sum, int16_t *out,
                         int32_t *folded) {
     helium_columns(layer, o, sum, out, folded, 1);
 }
 #endif
 
 /* Folded columns to differences; or zeros behind what was stored. */
-static void helium_end(const twin_layer *layer, int16_t *out, const int32_t *folded,
+static void helium_end(const twini_layer *layer, int16_t *out, const int32_t *folded,
                        int32_t *difference) {
     if (out) {
         uint32_t o;
@@ -190,7 +189,7 @@ static void helium_end(const twin_layer *layer, int16_t *out, const int32_t *fol
     }
 }
 
-static void helium_first(const twin_layer *layer, const twin_pairs *pairs, void *out,
+static void helium_first(const twini_layer *layer, const twini_pairs *pairs, void *out,
                          int32_t *difference) {
     int16_t *room = (int16_t *)pairs->room;
     uint32_t o, i, inputs = layer->inputs;
@@ -215,7 +214,7 @@ static void helium_first(const twin_layer *layer, const twin_pairs *pairs, void 
         rows.mirror = layer->mirror + o * layer->row;
         rows.seeds = (const int32_t *)pairs->partial + 2 * o;
         rows.end = sums[0] + COLUMNS * (left < 8 ? left : 8);
-        twin_helium_first(&rows, sums[0]);
+        twini_helium_first(&rows, sums[0]);
 #if TWIN_SILU
         if (layer->silu) {
             if (!helium_on_lines(&lines, layer, o, (int16_t *)out))
@@ -228,7 +227,7 @@ static void helium_first(const twin_layer *layer, const twin_pairs *pairs, void 
     helium_end(layer, (int16_t *)out, folded, difference);
 }
 
-static void helium_further(const twin_layer *layer, const void *in, void *out,
+static void helium_further(const twini_layer *layer, const void *in, void *out,
                            int32_t *difference) {
     uint32_t o;
     int32_t folded[COLUMNS] = {0};
@@ -247,12 +246,12 @@ static void helium_further(const twin_layer *layer, const void *in, void *out,
         rows.row = layer->row;
         rows.end = sums[0] + COLUMNS * (left < 8 ? left & ~1u : 8);
         if (left > 1)
-            twin_helium_further(&rows, sums[0]);
+            twini_helium_further(&rows, sums[0]);
         if (left < 8 && left % 2) { /* the last one twice, as nothing may lie behind it */
             int32_t *last = rows.end;
             rows.row = 0;
             rows.end += 2 * COLUMNS;
-            twin_helium_further(&rows, last);
+            twini_helium_further(&rows, last);
         }
 #if TWIN_SILU
         if (layer->silu) {
@@ -266,12 +265,12 @@ static void helium_further(const twin_layer *layer, const void *in, void *out,
     helium_end(layer, (int16_t *)out, folded, difference);
 }
 
-static void helium_query(const twin_layer *layer, const int16_t *query, void *partial) {
+static void helium_query(const twini_layer *layer, const int16_t *query, void *partial) {
     const int8_t *a = (const int8_t *)layer->weights, *b = (const int8_t *)layer->mirror;
     int32_t *sum = (int32_t *)partial;
     uint32_t o, i;
     for (o = 0; o < layer->outputs; o++) {
-        int32_t of_a = twin_i32(layer->bias + 4 * o), of_b = of_a;
+        int32_t of_a = twini_i32(layer->bias + 4 * o), of_b = of_a;
         for (i = 0; i < layer->inputs; i += 8) {
             int16x8_t x = vldrhq_z_s16(query + i, vctp16q(layer->inputs - i));
             of_a = vmladavaq_s16(of_a, vldrbq_s16(a + i), x);
@@ -284,7 +283,7 @@ static void helium_query(const twin_layer *layer, const int16_t *query, void *pa
     }
 }
 
-const twin_kernel twin_kernel_helium = {
+const twin_kernel twini_kernel_helium = {
     PAIRS,          /* pairs */
     16,             /* unit */
     8,              /* align */

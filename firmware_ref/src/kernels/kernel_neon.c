@@ -7,29 +7,30 @@
 
 #include "neon.h"
 
+typedef uint8_t rows_room[8][MOST_INPUTS + 16];
+
 typedef struct rows {
     twin_flash row[8];
     unsigned wide;
-    uint8_t squeezed[8][MOST_INPUTS + 16];
 } rows;
 
-INLINE void take_rows(rows *eight, const twin_layer *layer, twin_flash weights,
+INLINE void take_rows(rows *eight, rows_room *room, const twini_layer *layer, twin_flash weights,
                       const uint32_t *numbers, const squeeze *without) {
     unsigned r;
     EIGHT_TIMES eight->row[r] = weights + numbers[r] * layer->row;
     if (without) {
-        squeeze_rows(without, eight->row, eight->squeezed[0], sizeof eight->squeezed[0]);
-        EIGHT_TIMES eight->row[r] = eight->squeezed[r];
+        squeeze_rows(without, eight->row, **room, sizeof **room);
+        EIGHT_TIMES eight->row[r] = (*room)[r];
     }
     eight->wide = layer->wide;
 }
 
-INLINE void take_start(int32_t *start, const twin_layer *layer, rows *eight,
+INLINE void take_start(int32_t *start, const twini_layer *layer, rows *eight,
                        const uint32_t *numbers, uint32_t n) {
     unsigned r;
     (void)eight;
     (void)n;
-    EIGHT_TIMES start[r] = twin_i32(layer->bias + 4 * numbers[r]);
+    EIGHT_TIMES start[r] = twini_i32(layer->bias + 4 * numbers[r]);
 }
 
 /* Eight weights of a row; behind the last row there is more to read than that. */
@@ -92,39 +93,15 @@ INLINE void store(uint8_t *to, size_t size, uint32_t first, const activations *h
 INLINE void turn(uint8_t *to, unsigned inputs, const twin_flash *anchor) {
     int16_t *out = (int16_t *)(void *)to;
     unsigned i, r;
-    for (i = 0; i < twin_align(inputs, 4); i++)
-        EIGHT_TIMES out[8 * i + r] = twin_i16(anchor[r] + 2 * i);
+    for (i = 0; i < twini_align(inputs, 4); i++)
+        EIGHT_TIMES out[8 * i + r] = twini_i16(anchor[r] + 2 * i);
 }
 
 #include "squeeze.h"
+
+#define KERNEL twini_kernel_neon
+#define ALIGN  16
+#define QUERY  plain_query
 #include "layers.h"
-
-static void neon_first(const twin_layer *layer, const twin_pairs *pairs, void *out,
-                       int32_t *difference) {
-    if (layer->silu)
-        first_layer(layer, pairs, out, difference, 1);
-    else
-        first_layer(layer, pairs, out, difference, 0);
-}
-
-static void neon_further(const twin_layer *layer, const void *in, void *out, int32_t *difference) {
-    if (layer->silu)
-        further_layer(layer, in, out, difference, 1);
-    else
-        further_layer(layer, in, out, difference, 0);
-}
-
-const twin_kernel twin_kernel_neon = {
-    PAIRS,         /* pairs */
-    4,             /* unit */
-    16,            /* align */
-    8,             /* partial_bytes */
-    4 * PAIRS + 4, /* block_bytes */
-    plain_query,   /* query */
-    neon_first,    /* first */
-    neon_further,  /* further */
-    2 * PAIRS,     /* room_bytes */
-    0,             /* lines */
-};
 
 #endif

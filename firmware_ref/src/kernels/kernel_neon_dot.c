@@ -9,28 +9,30 @@
 #include "neon.h"
 
 #if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("dotprod"))), apply_to = function)
+TARGET("dotprod")
 #else
-#pragma GCC push_options
-#pragma GCC target("arch=armv8.2-a+dotprod")
+TARGET("arch=armv8.2-a+dotprod")
 #endif
 
 #include "neon_dot.h"
 
+typedef uint8_t rows_room[8 * (MOST_INPUTS + 16)];
+
 typedef struct rows {
     const int8_t *row[8];
     const squeeze *without;
-    uint8_t room[8 * (MOST_INPUTS + 16)] __attribute__((aligned(16)));
+    uint8_t *room;
 } rows;
 
-INLINE void take_rows(rows *eight, const twin_layer *layer, twin_flash weights,
+INLINE void take_rows(rows *eight, rows_room *room, const twini_layer *layer, twin_flash weights,
                       const uint32_t *numbers, const squeeze *without) {
     unsigned r;
     EIGHT_TIMES eight->row[r] = (const int8_t *)(weights + numbers[r] * layer->row);
     eight->without = without;
+    eight->room = *room;
 }
 
-INLINE void take_start(int32_t *start, const twin_layer *layer, rows *eight,
+INLINE void take_start(int32_t *start, const twini_layer *layer, rows *eight,
                        const uint32_t *numbers, uint32_t n) {
     weighed all;
     unsigned r;
@@ -61,25 +63,14 @@ INLINE void sum_inputs(sums *sum, const int32_t *start, const rows *eight, uint3
         sum_halves(sum, start, eight->row, fours_of(n), high, low);
 }
 
-#include "squeeze.h"
-#include "layers.h"
-#include "neon_dot_last.h"
-
-static void dot_first(const twin_layer *layer, const twin_pairs *pairs, void *out,
-                      int32_t *difference) {
-    if (layer->silu)
-        first_layer(layer, pairs, out, difference, 1);
-    else
-        first_layer(layer, pairs, out, difference, 0);
-}
-
 /* A q + bias and B q + bias of each output, and 128 times all its weights: the anchors' share of
  * that is added here, too. */
-static void dot_query(const twin_layer *layer, const int16_t *query, void *partial) {
-    int8_t high[MOST_INPUTS], low[MOST_INPUTS], there[MOST_INPUTS];
+static void dot_query(const twini_layer *given, const int16_t *query, void *partial) {
+    const twini_layer mine = *given, *layer = &mine;
+    int8_t *high = (int8_t *)layer->work, *low = high + MOST_INPUTS, *there = low + MOST_INPUTS;
     int32_t *out = (int32_t *)partial;
     uint32_t o, i, inputs = layer->inputs;
-    for (i = 0; i < twin_align(inputs, 16); i++) {
+    for (i = 0; i < twini_align(inputs, 16); i++) {
         high[i] = (int8_t)(i < inputs ? query[i] >> 8 : 0);
         low[i] = (int8_t)(i < inputs ? (query[i] & 255) - 128 : 0);
         there[i] = (int8_t)(i < inputs ? 1 : 0);
@@ -103,37 +94,19 @@ static void dot_query(const twin_layer *layer, const int16_t *query, void *parti
         a_low = vaddq_s32(vaddq_s32(a_low, all), vshlq_n_s32(a_high, 8));
         b_low = vaddq_s32(vaddq_s32(b_low, all), vshlq_n_s32(b_high, 8));
         both = vpaddq_s32(a_low, b_low);
-        both = vaddq_s32(vpaddq_s32(both, both), vdupq_n_s32(twin_i32(layer->bias + 4 * o)));
+        both = vaddq_s32(vpaddq_s32(both, both), vdupq_n_s32(twini_i32(layer->bias + 4 * o)));
         vst1_s32(out + 2 * o, vget_low_s32(both));
     }
 }
 
-static void dot_further(const twin_layer *layer, const void *in, void *out, int32_t *difference) {
-    if (layer->silu)
-        further_layer(layer, in, out, difference, 1);
-    else if (out)
-        further_layer(layer, in, out, difference, 0);
-    else
-        last_layer(layer, in, difference);
-}
+#include "squeeze.h"
 
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+#define KERNEL   twini_kernel_neon_dot
+#define ALIGN    16
+#define QUERY    dot_query
+#define HAS_LAST "neon_dot_last.h"
+#include "layers.h"
 
-const twin_kernel twin_kernel_neon_dot = {
-    PAIRS,         /* pairs */
-    4,             /* unit */
-    16,            /* align */
-    8,             /* partial_bytes */
-    4 * PAIRS + 4, /* block_bytes */
-    dot_query,     /* query */
-    dot_first,     /* first */
-    dot_further,   /* further */
-    2 * PAIRS,     /* room_bytes */
-    0,             /* lines */
-};
+TARGET_END
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "plain.h"
 
-const twin_kernel twin_kernel_portable = {
+const twin_kernel twini_kernel_portable = {
     PAIRS,                          /* pairs */
     4,                              /* unit */
     8,                              /* align */
@@ -18,4 +18,7 @@ const twin_kernel twin_kernel_portable = {
     plain_further,                  /* further */
     0,                              /* room_bytes */
     0,                              /* lines */
+#if TWIN_HOST
+    0, /* work_bytes */
+#endif
 };

@@ -11,15 +11,18 @@
 #define ELEMENT     int32_t
 #define PLACE(i, c) (4 * (i) + (c))
 
+#include "arm_frames.h"
 #include "plain.h"
 
 /* The sums of an output: `count` weights, a multiple of 4, with each column. All of sum[] start
  * from sum[0]. */
-void twin_thumb_further(twin_flash weights, const void *in, uint32_t count, int32_t *sum);
+TWIN_INTERNAL void twini_thumb_further(twin_flash weights, const void *in, uint32_t count,
+                                       int32_t *sum);
 
 /* The same for the first layer. `in` are features of two anchors in turn; sum[2] and sum[3] start
  * from sum[0] and sum[1]. */
-void twin_thumb_first(twin_flash a, twin_flash b, const void *in, uint32_t count, int32_t *sum);
+TWIN_INTERNAL void twini_thumb_first(twin_flash a, twin_flash b, const void *in, uint32_t count,
+                                     int32_t *sum);
 
 /* clang-format off */
 #define INPUTS(one) one one one one
@@ -31,7 +34,7 @@ void twin_thumb_first(twin_flash a, twin_flash b, const void *in, uint32_t count
     "mla r5, r9, r12, r5\n"                                                                        \
     "mla r6, r10, r12, r6\n"                                                                       \
     "mla r7, r11, r12, r7\n"
-#define SAVE    "push {r4-r11, lr}\n"
+#define SAVE    "push {r4-r11, lr}\n" PUSHED_R4_TO_R11
 #define RESTORE "pop {r4-r11, pc}\n"
 #define FURTHER                                                                                    \
     "ldr r4, [r3]\n"                                                                               \
@@ -76,11 +79,15 @@ void twin_thumb_first(twin_flash a, twin_flash b, const void *in, uint32_t count
     "adds r2, #1\n"
 #define SAVE                                                                                       \
     "push {r4-r7, lr}\n"                                                                           \
+    FRAME("20")                                                                                    \
+    KEPT_R4_TO_R7("20", "16", "12", "8") KEPT("lr", "4")                                           \
     "mov r4, r8\n"                                                                                 \
     "mov r5, r9\n"                                                                                 \
     "mov r6, r10\n"                                                                                \
     "mov r7, r11\n"                                                                                \
-    "push {r4-r7}\n"
+    "push {r4-r7}\n"                                                                               \
+    FRAME("36")                                                                                    \
+    KEPT_R8_TO_R11("36", "32", "28", "24")
 #define RESTORE                                                                                    \
     "mov r3, r12\n"                                                                                \
     "mov r4, r8\n"                                                                                 \
@@ -89,6 +96,7 @@ void twin_thumb_first(twin_flash a, twin_flash b, const void *in, uint32_t count
     "mov r7, r11\n"                                                                                \
     "stmia r3!, {r4-r7}\n"                                                                         \
     "pop {r4-r7}\n"                                                                                \
+    FRAME("20")                                                                                    \
     "mov r8, r4\n"                                                                                 \
     "mov r9, r5\n"                                                                                 \
     "mov r10, r6\n"                                                                                \
@@ -134,40 +142,36 @@ void twin_thumb_first(twin_flash a, twin_flash b, const void *in, uint32_t count
     "bne 1b\n"
 #endif
 
-__asm(".pushsection .text.twin_thumb_further, \"ax\", %progbits\n"
+__asm(".pushsection .text.twini_thumb_further, \"ax\", %progbits\n"
       ".syntax unified\n"
-      ".balign 4\n"
-      ".global twin_thumb_further\n"
-      ".type twin_thumb_further, %function\n"
-      "twin_thumb_further:\n"
+      FUNCTION("twini_thumb_further")
       SAVE
       FURTHER
       RESTORE
-      ".section .text.twin_thumb_first, \"ax\", %progbits\n"
-      ".balign 4\n"
-      ".global twin_thumb_first\n"
-      ".type twin_thumb_first, %function\n"
-      "twin_thumb_first:\n"
+      END_OF("twini_thumb_further")
+      ".section .text.twini_thumb_first, \"ax\", %progbits\n"
+      FUNCTION("twini_thumb_first")
       SAVE
       FIRST
       RESTORE
+      END_OF("twini_thumb_first")
       ".popsection");
 /* clang-format on */
 
 #if TWIN_SILU
 /* Sums of output o to activations, by lines where z is on one. Not part of its caller, as there
  * would not be enough registers then. */
-__attribute__((noinline)) static void thumb_silu(const twin_layer *layer, uint32_t o,
+__attribute__((noinline)) static void thumb_silu(const twini_layer *layer, uint32_t o,
                                                  int32_t *sum) {
     const uint32_t *lines = layer->lines;
-    int32_t multiplier = twin_i16(layer->multiplier + 2 * o), half = (1 << layer->shift) >> 1;
+    int32_t multiplier = twini_i16(layer->multiplier + 2 * o), half = (1 << layer->shift) >> 1;
     unsigned width = layer->fraction - 5u, shift = layer->shift;
     uint32_t offset = 128u << width;
     int32_t *end = sum + COLUMNS; /* cppcheck-suppress ctuPointerArith ; one beyond the last */
     if (layer->fraction > 13 || !*lines) /* z would have to be limited first; there are none */
         offset = (uint32_t)1 << 31;
     do {
-        int32_t z = (twin_mulw(*sum, multiplier) + half) >> shift;
+        int32_t z = (twini_mulw(*sum, multiplier) + half) >> shift;
         uint32_t k = ((uint32_t)z + offset) >> width;
         if (k < TWIN_LINES) {
             int32_t line = (int32_t)lines[k];
@@ -179,7 +183,7 @@ __attribute__((noinline)) static void thumb_silu(const twin_layer *layer, uint32
 }
 #endif
 
-static void thumb_finish(const twin_layer *layer, uint32_t o, int32_t *sum, void *out,
+static void thumb_finish(const twini_layer *layer, uint32_t o, int32_t *sum, void *out,
                          int32_t *difference) {
 #if TWIN_SILU
     if (layer->silu) {
@@ -191,21 +195,21 @@ static void thumb_finish(const twin_layer *layer, uint32_t o, int32_t *sum, void
     plain_finish(layer, o, sum, (int32_t *)out, difference);
 }
 
-static void thumb_first(const twin_layer *layer, const twin_pairs *pairs, void *out,
+static void thumb_first(const twini_layer *layer, const twini_pairs *pairs, void *out,
                         int32_t *difference) {
     const int32_t *partial = (const int32_t *)pairs->partial;
     int32_t *room = (int32_t *)pairs->room;
     twin_flash a = layer->weights, b = layer->mirror;
     uint32_t o, i;
     for (i = 0; i < layer->inputs; i++) {
-        room[2 * i] = twin_i16(pairs->anchor[0] + 2 * i);
-        room[2 * i + 1] = twin_i16(pairs->anchor[1] + 2 * i);
+        room[2 * i] = twini_i16(pairs->anchor[0] + 2 * i);
+        room[2 * i + 1] = twini_i16(pairs->anchor[1] + 2 * i);
     }
     for (o = 0; o < layer->outputs; o++) {
         int32_t sum[COLUMNS];
         sum[0] = *partial++;
         sum[1] = *partial++;
-        twin_thumb_first(a, b, room, layer->inputs, sum);
+        twini_thumb_first(a, b, room, layer->inputs, sum);
         thumb_finish(layer, o, sum, out, difference);
         a += layer->row;
         b += layer->row;
@@ -213,20 +217,21 @@ static void thumb_first(const twin_layer *layer, const twin_pairs *pairs, void *
     plain_pad(layer, (int32_t *)out);
 }
 
-static void thumb_further(const twin_layer *layer, const void *in, void *out, int32_t *difference) {
+static void thumb_further(const twini_layer *layer, const void *in, void *out,
+                          int32_t *difference) {
     twin_flash row = layer->weights;
     uint32_t o;
     for (o = 0; o < layer->outputs; o++) {
         int32_t sum[COLUMNS];
-        sum[0] = twin_i32(layer->bias + 4 * o);
-        twin_thumb_further(row, in, layer->row, sum);
+        sum[0] = twini_i32(layer->bias + 4 * o);
+        twini_thumb_further(row, in, layer->row, sum);
         thumb_finish(layer, o, sum, out, difference);
         row += layer->row;
     }
     plain_pad(layer, (int32_t *)out);
 }
 
-const twin_kernel twin_kernel_thumb = {
+const twin_kernel twini_kernel_thumb = {
     PAIRS,         /* pairs */
     4,             /* unit */
     8,             /* align */

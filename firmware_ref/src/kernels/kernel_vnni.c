@@ -14,14 +14,7 @@
 
 #include "plain.h"
 
-#if TWIN_HOST_EMULATED
-#elif defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2,avx512f,avx512vnni"))),                   \
-                             apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx2,avx512f,avx512vnni")
-#endif
+TARGET("avx2,avx512f,avx512vnni")
 
 #include "x86.h"
 
@@ -77,32 +70,17 @@ INLINE activations activate(const way *how, sums sum, int32_t multiplier, int si
     return _mm512_min_epi32(h, set(TWIN_LARGEST));
 }
 
-/* Which of eight outputs are more than zero somewhere. */
-INLINE unsigned which(activations (*h)[TWIN_BLOCK / LANES], unsigned all) {
-    unsigned r, c, bits = 0;
-    EIGHT_TIMES {
-        __m512i any = h[r][0];
-        for (c = 1; c < all; c++)
-            any = _mm512_or_si512(any, h[r][c]);
-        bits |= (unsigned)(_mm512_test_epi32_mask(any, any) != 0) << r;
-    }
-    return bits;
+/* Two products of 16 bits, added to each sum. */
+INLINE sums add_products(sums a, __m512i x, __m512i y) {
+    return _mm512_dpwssd_epi32(a, x, y);
 }
 
-INLINE void sum_inputs(sums *sum, const int32_t *start, const rows *eight, uint32_t inputs,
-                       const uint8_t *from, size_t size) {
-    uint32_t i;
-    unsigned r;
-    (void)size;
-    EIGHT_TIMES sum[r] = set(start[r]);
-    for (i = 0; i < inputs; i += 2) {
-        __m512i x = load((const int32_t *)(const void *)(from + 2 * LANES * i));
-        EIGHT_TIMES {
-            int32_t two;
-            memcpy(&two, eight->row[r] + i, sizeof two);
-            sum[r] = _mm512_dpwssd_epi32(sum[r], x, set(two));
-        }
-    }
+INLINE activations either(activations a, activations b) {
+    return _mm512_or_si512(a, b);
+}
+
+INLINE unsigned is_any(activations a) {
+    return _mm512_test_epi32_mask(a, a) != 0;
 }
 
 /* Two outputs of each column into 32 bits. */
@@ -110,57 +88,15 @@ INLINE __m512i beside(activations a, activations b) {
     return _mm512_or_si512(_mm512_and_si512(a, set(UINT16_MAX)), _mm512_slli_epi32(b, 16));
 }
 
-INLINE void store(uint8_t *to, size_t size, uint32_t first, const activations *h) {
-    int32_t *out = (int32_t *)(void *)to + LANES / 2 * (size_t)first;
-    (void)size;
-    keep(out, beside(h[0], h[1]));
-    keep(out + LANES, beside(h[2], h[3]));
-}
-
-INLINE void turn(uint8_t *to, unsigned inputs, const twin_flash *anchor) {
-    int32_t *out = (int32_t *)(void *)to;
-    unsigned i, c;
-    for (i = 0; i < twin_align(inputs, 4); i += 2)
-        for (c = 0; c < LANES; c++)
-            out[LANES / 2 * i + c] = twin_i32(anchor[c] + 2 * i);
-}
+#include "x86_eights.h"
 
 #include "squeeze.h"
+
+#define KERNEL twini_kernel_vnni
+#define ALIGN  64
+#define QUERY  plain_query
 #include "layers.h"
 
-static void vnni_first(const twin_layer *layer, const twin_pairs *pairs, void *out,
-                       int32_t *difference) {
-    if (layer->silu)
-        first_layer(layer, pairs, out, difference, 1);
-    else
-        first_layer(layer, pairs, out, difference, 0);
-}
-
-static void vnni_further(const twin_layer *layer, const void *in, void *out, int32_t *difference) {
-    if (layer->silu)
-        further_layer(layer, in, out, difference, 1);
-    else
-        further_layer(layer, in, out, difference, 0);
-}
-
-#if TWIN_HOST_EMULATED
-#elif defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
-
-const twin_kernel twin_kernel_vnni = {
-    PAIRS,         /* pairs */
-    4,             /* unit */
-    64,            /* align */
-    8,             /* partial_bytes */
-    4 * PAIRS + 4, /* block_bytes */
-    plain_query,   /* query */
-    vnni_first,    /* first */
-    vnni_further,  /* further */
-    2 * PAIRS,     /* room_bytes */
-    0,             /* lines */
-};
+TARGET_END
 
 #endif

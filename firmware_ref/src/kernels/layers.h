@@ -1,24 +1,36 @@
-/* The layers of a block in eights, of what a kernel file defines (eights.h). */
+/* The layers of a block in eights, of what a kernel file defines (eights.h), and the kernel itself:
+ *
+ *     KERNEL, ALIGN    its name, and what its blocks are aligned to
+ *     QUERY            its function for the query's share in the first layer
+ *     HAS_LAST         a header, where it has another last_layer with relu, and what that works in
+ */
 
 #ifndef TWIN_KERNELS_LAYERS_H
 #define TWIN_KERNELS_LAYERS_H
 
 #include "eights.h"
 
-INLINE void number_from(octet *of, const twin_layer *layer, uint32_t o) {
+/* What a layer works in. */
+typedef struct work {
+    slot waiting[SLOTS + 1];
+    rows_room room;
+    squeeze plan;
+} work;
+
+INLINE void number_from(octet *of, const twini_layer *layer, uint32_t o) {
     uint32_t last = layer->outputs - 1u, r;
     EIGHT_TIMES of->numbers[r] = o + r < last ? o + r : last;
 }
 
 /* Fill in the rest, for the first `count` numbers; `last` for the last layer. */
-INLINE void describe(octet *of, const twin_layer *layer, uint32_t count, int last) {
+INLINE void describe(octet *of, const twini_layer *layer, uint32_t count, int last) {
     uint32_t r;
     EIGHT_TIMES {
-        int32_t multiplier = twin_i16(layer->multiplier + 2 * of->numbers[r]);
+        int32_t multiplier = twini_i16(layer->multiplier + 2 * of->numbers[r]);
         of->multiplier[r] = multiplier * (1 << MULTIPLIER_SHIFT);
         of->fold[r] = 0;
         if (last && r < count)
-            of->fold[r] = twin_i16(layer->fold + 2 * of->numbers[r]);
+            of->fold[r] = twini_i16(layer->fold + 2 * of->numbers[r]);
     }
 }
 
@@ -33,22 +45,23 @@ INLINE void fold_octet(const octet *of, const way *how, const sums *sum, int32_t
 
 /* One order of a layer. `in` is the first eight of its inputs; of these `n` are there, and
  * `without` says how to leave out the weights of the others. Returns how many outputs are there. */
-INLINE uint16_t one_order(const twin_layer *layer, twin_flash weights, const squeeze *without,
+INLINE uint16_t one_order(const twini_layer *layer, twin_flash weights, const squeeze *without,
                           const int32_t *partial, const uint8_t *in, uint32_t n, unsigned all,
                           unsigned order, void *out, int32_t *difference, int silu) {
     size_t size = size_of_eight(layer->inputs);
+    work *mine = (work *)layer->work;
     way how = way_of(layer);
     outlet to;
     uint32_t o, r;
     unsigned c;
-    begin_order(&to, out, order, all, layer->outputs);
+    begin_order(&to, mine->waiting, out, order, all, layer->outputs);
     for (o = 0; o < layer->outputs; o += 8) {
         int32_t start[8];
         octet of;
         rows eight;
         number_from(&of, layer, o);
         describe(&of, layer, layer->outputs - o, !out);
-        take_rows(&eight, layer, weights, of.numbers, without);
+        take_rows(&eight, &mine->room, layer, weights, of.numbers, without);
         if (partial)
             EIGHT_TIMES start[r] = partial[2 * of.numbers[r] + order];
         else
@@ -71,7 +84,7 @@ INLINE uint16_t one_order(const twin_layer *layer, twin_flash weights, const squ
 }
 
 /* First layer of a block; `partial` is {A q + bias, B q + bias} of each output. */
-INLINE void first_layer(const twin_layer *layer, const twin_pairs *pairs, void *out,
+INLINE void first_layer(const twini_layer *layer, const twini_pairs *pairs, void *out,
                         int32_t *difference, int silu) {
     unsigned all = (pairs->count + LANES - 1u) / LANES, c, order;
     const int32_t *partial = (const int32_t *)pairs->partial;
@@ -88,21 +101,67 @@ INLINE void first_layer(const twin_layer *layer, const twin_pairs *pairs, void *
 }
 
 /* Further layer of a block. */
-INLINE void further_layer(const twin_layer *layer, const void *in, void *out, int32_t *difference,
+INLINE void further_layer(const twini_layer *layer, const void *in, void *out, int32_t *difference,
                           int silu) {
-    squeeze plan;
+    squeeze *plan = &((work *)layer->work)->plan;
     unsigned order;
     header head;
     memcpy(&head, in, sizeof head);
     for (order = 0; order < 2; order++) {
         const uint8_t *eights = eight_at(in, order * head.eights, layer->inputs);
         uint32_t n = head.there[order];
-        const squeeze *without = plan_squeeze(&plan, in, order, n, layer->inputs);
+        const squeeze *without = plan_squeeze(plan, in, order, n, layer->inputs);
         head.there[order] = one_order(layer, layer->weights, without, 0, eights, n, head.eights,
                                       order, out, difference, silu);
     }
     if (out)
         memcpy(out, &head, sizeof head);
 }
+
+#ifdef HAS_LAST
+#include HAS_LAST
+#define WORK (sizeof(work) > sizeof(last_work) ? sizeof(work) : sizeof(last_work))
+#else
+#define WORK sizeof(work)
+#endif
+typedef char work_fits[WORK <= TWIN_WORK_BYTES ? 1 : -1];
+
+/* In each of these `silu` is known at compile time, and the layer is a copy, as a compiler may
+ * think of any other that what is written to the scratch changes it. */
+static void kernel_first(const twini_layer *given, const twini_pairs *pairs, void *out,
+                         int32_t *difference) {
+    const twini_layer layer = *given;
+    if (layer.silu)
+        first_layer(&layer, pairs, out, difference, 1);
+    else
+        first_layer(&layer, pairs, out, difference, 0);
+}
+
+static void kernel_further(const twini_layer *given, const void *in, void *out,
+                           int32_t *difference) {
+    const twini_layer layer = *given;
+    if (layer.silu)
+        further_layer(&layer, in, out, difference, 1);
+#ifdef HAS_LAST
+    else if (!out)
+        last_layer(&layer, in, difference);
+#endif
+    else
+        further_layer(&layer, in, out, difference, 0);
+}
+
+const twin_kernel KERNEL = {
+    PAIRS,                             /* pairs */
+    4,                                 /* unit */
+    ALIGN,                             /* align */
+    8,                                 /* partial_bytes */
+    4 * PAIRS + 4,                     /* block_bytes */
+    QUERY,                             /* query */
+    kernel_first,                      /* first */
+    kernel_further,                    /* further */
+    2 * PAIRS,                         /* room_bytes */
+    0,                                 /* lines */
+    (WORK + ALIGN - 1) / ALIGN *ALIGN, /* work_bytes */
+};
 
 #endif

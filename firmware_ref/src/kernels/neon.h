@@ -62,7 +62,7 @@ typedef struct way {
     uint16x8_t far;
 } way;
 
-INLINE way way_of(const twin_layer *layer) {
+INLINE way way_of(const twini_layer *layer) {
     int b = layer->fraction;
     way how;
     how.curve = layer->curve;
@@ -94,7 +94,7 @@ INLINE int16x8x2_t look_up(twin_flash curve, uint16x8_t k) {
     return vuzpq_s16(vreinterpretq_s16_u32(low), vreinterpretq_s16_u32(high));
 }
 
-/* twin_bump for eight. */
+/* twini_bump for eight. */
 INLINE int16x8_t bump(const way *how, uint16x8_t a) {
     uint16x8_t far = vcgeq_u16(a, how->far), r = vsubq_u16(a, vandq_u16(far, how->far));
     int16x8_t left = vbslq_s16(far, how->coarse, how->fine), step, g;

@@ -84,13 +84,13 @@ typedef struct weighed {
 
 /* From row to row of squeezed weights: 16 zeros behind each, and a multiple of 16. */
 INLINE size_t stride_of(uint32_t n) {
-    return twin_align(n + 16, 16);
+    return twini_align(n + 16, 16);
 }
 
 /* Take rows of weights, of `n` inputs. Where some are left out, the others go to `room`, each row
  * with 16 zeros behind it; they are summed up on their way, as reading them back at once is slow.
  */
-INLINE void weigh(weighed *eight, const twin_layer *layer, const uint32_t *numbers, uint32_t n,
+INLINE void weigh(weighed *eight, const twini_layer *layer, const uint32_t *numbers, uint32_t n,
                   const squeeze *without, uint8_t *room) {
     static const int8_t there[32] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
     uint32_t i, r, width = layer->row;
@@ -100,7 +100,7 @@ INLINE void weigh(weighed *eight, const twin_layer *layer, const uint32_t *numbe
     sums some, most;
     EIGHT_TIMES {
         all[r] = positive[r] = vdupq_n_s32(0);
-        bias[r] = twin_i32(layer->bias + 4 * numbers[r]);
+        bias[r] = twini_i32(layer->bias + 4 * numbers[r]);
         eight->row[r] = (const int8_t *)(layer->weights + numbers[r] * layer->row);
     }
     for (i = 0; i < width; i += 16) {

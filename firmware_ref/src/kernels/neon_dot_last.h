@@ -33,8 +33,8 @@ INLINE uint32_t how_many(uint32_t left, uint32_t n, const squeeze *without) {
 }
 
 /* Whatever is about weights alone. */
-INLINE void take_some(some *of, const twin_layer *layer, uint32_t first, uint32_t count, uint32_t n,
-                      const squeeze *without) {
+INLINE void take_some(some *of, const twini_layer *layer, uint32_t first, uint32_t count,
+                      uint32_t n, const squeeze *without) {
     uint32_t k, r;
     for (k = 0; k < count; k += 8) {
         weighed eight;
@@ -107,26 +107,31 @@ INLINE sums second_half(const some *of, uint32_t alive, uint32_t n, const int8_t
     return total;
 }
 
-static void last_layer(const twin_layer *layer, const void *in, int32_t *difference) {
+typedef struct last_work {
+    some of;
+    squeeze plan;
+} last_work;
+
+INLINE void last_layer(const twini_layer *layer, const void *in, int32_t *difference) {
     size_t size = size_of_eight(layer->inputs);
     way how = way_of(layer);
     uint32_t first, count;
     unsigned order, c;
     header head;
-    squeeze plan;
-    some of;
+    last_work *mine = (last_work *)layer->work;
+    some *of = &mine->of;
     memcpy(&head, in, sizeof head);
     for (order = 0; order < 2; order++) {
         uint32_t n = head.there[order];
-        const squeeze *without = plan_squeeze(&plan, in, order, n, layer->inputs);
+        const squeeze *without = plan_squeeze(&mine->plan, in, order, n, layer->inputs);
         for (first = 0; first < layer->outputs; first += count) {
             count = how_many(layer->outputs - first, n, without);
-            take_some(&of, layer, first, count, n, without);
+            take_some(of, layer, first, count, n, without);
             for (c = 0; c < head.eights; c++) {
                 const int8_t *from =
                     (const int8_t *)eight_at(in, order * head.eights + c, layer->inputs);
-                uint32_t alive = first_half(&of, count, n, from);
-                sums total = second_half(&of, alive, n, from + size / 2, &how);
+                uint32_t alive = first_half(of, count, n, from);
+                sums total = second_half(of, alive, n, from + size / 2, &how);
                 int32_t *to = difference + 8 * c;
                 keep(to, order ? subtract(load(to), total) : add(load(to), total));
             }

@@ -40,38 +40,38 @@
 
 /* Weight number i of a row. */
 static inline int32_t plain_weight(twin_flash row, uint32_t i, unsigned wide) {
-    return wide ? twin_i16(row + 2 * i) : twin_i8(row + i);
+    return wide ? twini_i16(row + 2 * i) : twini_i8(row + i);
 }
 
 /* Activation of an output from its sum. */
-static inline int32_t plain_activate(const twin_layer *layer, int32_t sum, int32_t multiplier) {
-    int32_t z = twin_sat(twin_rsh(twin_mulw(sum, multiplier), layer->shift));
+static inline int32_t plain_activate(const twini_layer *layer, int32_t sum, int32_t multiplier) {
+    int32_t z = twini_sat(twini_rsh(twini_mulw(sum, multiplier), layer->shift));
     int32_t h = z > 0 ? z : 0;
 #if TWIN_SILU
     if (layer->silu)
-        h -= twin_bump(layer->curve, z < 0 ? -z : z, layer->fraction);
+        h -= twini_bump(layer->curve, z < 0 ? -z : z, layer->fraction);
 #endif
     return h;
 }
 
 /* Activations of output o: stored, or folded into the differences. */
-static inline void plain_put(const twin_layer *layer, uint32_t o, const int32_t *h, ELEMENT *out,
+static inline void plain_put(const twini_layer *layer, uint32_t o, const int32_t *h, ELEMENT *out,
                              int32_t *difference) {
     unsigned c;
     if (out) {
         for (c = 0; c < COLUMNS; c++)
             out[PLACE(o, c)] = (ELEMENT)h[c];
     } else {
-        int32_t weight = twin_i16(layer->fold + 2 * o);
+        int32_t weight = twini_i16(layer->fold + 2 * o);
         for (c = 0; c < PAIRS; c++)
             difference[c] += weight * (h[2 * c] - h[2 * c + 1]);
     }
 }
 
 /* The same from its sums. */
-static inline void plain_finish(const twin_layer *layer, uint32_t o, const int32_t *sum,
+static inline void plain_finish(const twini_layer *layer, uint32_t o, const int32_t *sum,
                                 ELEMENT *out, int32_t *difference) {
-    int32_t multiplier = twin_i16(layer->multiplier + 2 * o), h[COLUMNS];
+    int32_t multiplier = twini_i16(layer->multiplier + 2 * o), h[COLUMNS];
     unsigned c;
     for (c = 0; c < COLUMNS; c++)
         h[c] = plain_activate(layer, sum[c], multiplier);
@@ -79,7 +79,7 @@ static inline void plain_finish(const twin_layer *layer, uint32_t o, const int32
 }
 
 /* Zeros up to a multiple of four, where there is a layer to read them. */
-static inline void plain_pad(const twin_layer *layer, ELEMENT *out) {
+static inline void plain_pad(const twini_layer *layer, ELEMENT *out) {
     uint32_t o;
     unsigned c;
     for (o = layer->outputs; out && o % 4; o++)
@@ -88,7 +88,7 @@ static inline void plain_pad(const twin_layer *layer, ELEMENT *out) {
 }
 
 /* A q, or B q. */
-static inline int32_t plain_of_query(const twin_layer *layer, twin_flash row, const int16_t *q) {
+static inline int32_t plain_of_query(const twini_layer *layer, twin_flash row, const int16_t *q) {
     int32_t sum = 0;
     uint32_t i;
     for (i = 0; i < layer->inputs; i++)
@@ -97,28 +97,28 @@ static inline int32_t plain_of_query(const twin_layer *layer, twin_flash row, co
 }
 
 /* Partial sums: A q + bias, then B q + bias of each output. */
-static inline void plain_query(const twin_layer *layer, const int16_t *query, void *partial) {
+static inline void plain_query(const twini_layer *layer, const int16_t *query, void *partial) {
     int32_t *out = (int32_t *)partial;
     uint32_t o;
     for (o = 0; o < layer->outputs; o++) {
-        int32_t bias = twin_i32(layer->bias + 4 * o);
+        int32_t bias = twini_i32(layer->bias + 4 * o);
         *out++ = bias + plain_of_query(layer, layer->weights + o * layer->row, query);
         *out++ = bias + plain_of_query(layer, layer->mirror + o * layer->row, query);
     }
 }
 
 /* A and B of one output with one anchor, added to both orders of the pair. */
-static inline void plain_of_anchor(const twin_layer *layer, twin_flash a, twin_flash b,
+static inline void plain_of_anchor(const twini_layer *layer, twin_flash a, twin_flash b,
                                    twin_flash anchor, int32_t *sum) {
     uint32_t i;
     for (i = 0; i < layer->inputs; i++) {
-        int32_t feature = twin_i16(anchor + 2 * i);
+        int32_t feature = twini_i16(anchor + 2 * i);
         sum[0] += plain_weight(b, i, layer->wide) * feature;
         sum[1] += plain_weight(a, i, layer->wide) * feature;
     }
 }
 
-static inline void plain_first(const twin_layer *layer, const twin_pairs *pairs, void *out,
+static inline void plain_first(const twini_layer *layer, const twini_pairs *pairs, void *out,
                                int32_t *difference) {
     twin_flash a = layer->weights, b = layer->mirror;
     uint32_t o;
@@ -129,7 +129,7 @@ static inline void plain_first(const twin_layer *layer, const twin_pairs *pairs,
         of_query[0] = ((const int32_t *)pairs->partial)[2 * o];
         of_query[1] = ((const int32_t *)pairs->partial)[2 * o + 1];
 #else
-        int32_t bias = twin_i32(layer->bias + 4 * o);
+        int32_t bias = twini_i32(layer->bias + 4 * o);
         of_query[0] = bias + plain_of_query(layer, a, pairs->query);
         of_query[1] = bias + plain_of_query(layer, b, pairs->query);
 #endif
@@ -146,7 +146,7 @@ static inline void plain_first(const twin_layer *layer, const twin_pairs *pairs,
 }
 
 /* Sums of one output of a further layer. */
-INLINE void plain_sums(const twin_layer *layer, twin_flash row, int32_t bias, const ELEMENT *h,
+INLINE void plain_sums(const twini_layer *layer, twin_flash row, int32_t bias, const ELEMENT *h,
                        int32_t *sums, unsigned wide) {
     int32_t sum[COLUMNS];
     uint32_t i, inputs = layer->inputs;
@@ -163,13 +163,13 @@ INLINE void plain_sums(const twin_layer *layer, twin_flash row, int32_t bias, co
     EACH_COLUMN sums[c] = sum[c];
 }
 
-static inline void plain_further(const twin_layer *layer, const void *in, void *out,
+static inline void plain_further(const twini_layer *layer, const void *in, void *out,
                                  int32_t *difference) {
     const ELEMENT *h = (const ELEMENT *)in;
     twin_flash row = layer->weights;
     uint32_t o;
     for (o = 0; o < layer->outputs; o++) {
-        int32_t sum[COLUMNS], bias = twin_i32(layer->bias + 4 * o);
+        int32_t sum[COLUMNS], bias = twini_i32(layer->bias + 4 * o);
         if (TWIN_INT16 && layer->wide)
             plain_sums(layer, row, bias, h, sum, 1);
         else

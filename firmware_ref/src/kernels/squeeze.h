@@ -13,8 +13,10 @@
 
 #define SLOTS 35 /* three that were left over, and four octets */
 
+typedef activations slot[TWIN_BLOCK / LANES];
+
 typedef struct outlet {
-    activations waiting[SLOTS + 1][TWIN_BLOCK / LANES]; /* the last is of zeros, to fill up with */
+    slot *waiting; /* SLOTS and one more, of zeros, to fill up with */
     uint8_t list[SLOTS + 3];
     uint8_t *flags, *eights;
     size_t size;
@@ -22,7 +24,9 @@ typedef struct outlet {
     unsigned listed, next, all;
 } outlet;
 
-INLINE void begin_order(outlet *to, void *block, unsigned order, unsigned all, unsigned width) {
+INLINE void begin_order(outlet *to, slot *waiting, void *block, unsigned order, unsigned all,
+                        unsigned width) {
+    to->waiting = waiting;
     to->flags = flags_at(block, order, width);
     to->eights = eight_at(block, order * all, width);
     to->size = size_of_eight(width);

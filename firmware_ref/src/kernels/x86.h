@@ -18,7 +18,7 @@ typedef struct way {
     __m256i half, far, fine, coarse, back, back_half;
 } way;
 
-INLINE way way_of(const twin_layer *layer) {
+INLINE way way_of(const twini_layer *layer) {
     int b = layer->fraction;
     way how;
     how.curve = layer->curve;
@@ -39,7 +39,7 @@ INLINE __m256i mulw_eight(__m256i sum, __m256i multiplier) {
     return _mm256_blend_epi32(_mm256_srli_epi64(even, 16), _mm256_slli_epi64(odd, 16), 0xAA);
 }
 
-/* twin_bump for eight. */
+/* twini_bump for eight. */
 INLINE __m256i bump_eight(const way *how, __m256i a) {
     __m256i far = _mm256_cmpgt_epi32(a, how->far), one = all_eight(1), last = all_eight(191);
     __m256i r = _mm256_sub_epi32(a, _mm256_and_si256(far, _mm256_add_epi32(how->far, one)));
@@ -74,8 +74,12 @@ INLINE __m256i activate_eight(const way *how, __m256i sum, int32_t multiplier, i
 /* Rows as 16-bit weights: where the pack has them, or widened. */
 typedef struct rows {
     const int16_t *row[8];
-    int16_t widened[8][MOST_INPUTS + 16];
 } rows;
+
+typedef struct rows_room {
+    int16_t widened[8][MOST_INPUTS + 16];
+    uint8_t squeezed[MOST_INPUTS + 32];
+} rows_room;
 
 INLINE __m128i load_bytes(const uint8_t *from) {
     return _mm_loadu_si128((const __m128i *)(const void *)from);
@@ -90,10 +94,9 @@ INLINE void squeeze_row(const squeeze *plan, const uint8_t *row, uint8_t *to) {
     _mm_storeu_si128((__m128i *)(void *)(to + plan->count), _mm_setzero_si128());
 }
 
-INLINE void take_rows(rows *eight, const twin_layer *layer, twin_flash weights,
+INLINE void take_rows(rows *eight, rows_room *room, const twini_layer *layer, twin_flash weights,
                       const uint32_t *numbers, const squeeze *without) {
     uint32_t i, count = without ? without->count : layer->inputs;
-    uint8_t squeezed[MOST_INPUTS + 32];
     unsigned r;
     for (r = 0; r < 8; r++) {
         const uint8_t *row = weights + numbers[r] * layer->row;
@@ -101,22 +104,22 @@ INLINE void take_rows(rows *eight, const twin_layer *layer, twin_flash weights,
         if (layer->wide)
             continue;
         if (without) {
-            squeeze_row(without, row, squeezed);
-            row = squeezed;
+            squeeze_row(without, row, room->squeezed);
+            row = room->squeezed;
         }
-        eight->row[r] = eight->widened[r];
+        eight->row[r] = room->widened[r];
         for (i = 0; i < count; i += 16) /* behind the last row there is more to read than that */
-            _mm256_storeu_si256((__m256i *)(void *)(eight->widened[r] + i),
+            _mm256_storeu_si256((__m256i *)(void *)(room->widened[r] + i),
                                 _mm256_cvtepi8_epi16(load_bytes(row + i)));
     }
 }
 
-INLINE void take_start(int32_t *start, const twin_layer *layer, rows *eight,
+INLINE void take_start(int32_t *start, const twini_layer *layer, rows *eight,
                        const uint32_t *numbers, uint32_t n) {
     unsigned r;
     (void)eight;
     (void)n;
-    EIGHT_TIMES start[r] = twin_i32(layer->bias + 4 * numbers[r]);
+    EIGHT_TIMES start[r] = twini_i32(layer->bias + 4 * numbers[r]);
 }
 
 #endif

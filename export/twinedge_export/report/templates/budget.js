@@ -232,24 +232,26 @@ const Budget = (facts) => {
     }
 
     const flashBytes = (one) => build.flash_bytes + twinBytes(one);
+    const allRam = (one) => ramBytes(build, one) + (board.pack_in_ram ? twinBytes(one) : 0);
     function excess(one) {
       const wrong = packFault(one);
       if (wrong) return wrong;
       const flash = flashBytes(one);
-      let ram = ramBytes(build, one);
+      let ram = allRam(one);
       if (board.free_flash === null) ram += flash;
       else if (flash > board.free_flash) return `flash ${flash} of ${board.free_flash} bytes`;
       return ram > board.free_ram ? `RAM ${ram} of ${board.free_ram} bytes` : null;
     }
-    const networks =
-      board.free_flash === null
-        ? null
-        : mostNetworks(model, Math.max(0, board.free_flash - build.flash_bytes));
+    const room = Math.min(
+      board.free_flash - build.flash_bytes,
+      board.pack_in_ram ? board.free_ram - ramBytes(build, model) : Infinity,
+    );
+    const networks = board.free_flash === null ? null : mostNetworks(model, Math.max(0, room));
     const fitting = (verdict, one) =>
       answer(verdict, {
         anchors: anchorsOf(one),
         flash_bytes: flashBytes(one),
-        ram_bytes: ramBytes(build, one),
+        ram_bytes: allRam(one),
         milliseconds_estimated: milliseconds(one, board, build),
         ann_members: networks,
       });

@@ -1,0 +1,99 @@
+"""Functions in assembly have a size, stay inside the library, and can be unwound by a debugger."""
+
+import re
+
+import pytest
+
+# Core: the kernel file it takes, and what of it is in assembly.
+CORES = {
+    "cortex-m0": ("thumb", {"further", "first"}),
+    "cortex-m3": ("thumb", {"further", "first"}),
+    "cortex-m4": ("dsp", {"query", "further", "first"}),
+    "cortex-m33": ("dsp", {"query", "further", "first"}),
+    "cortex-m55": ("helium", {"further", "first", "lines"}),
+}
+
+
+@pytest.fixture(params=CORES)
+def kernel(request, native, tmp_path):
+    """Return the object file of a core's kernel, and the functions in assembly."""
+    name, functions = CORES[request.param]
+    source = native.FIRMWARE / "src" / "kernels" / f"kernel_{name}.c"
+    output = tmp_path / "kernel.o"
+    floats = ["-mfloat-abi=hard"] if name == "helium" else []
+    options = (f"-mcpu={request.param}", "-mthumb", *floats, "-Os", "-g", "-c")
+    native.compile_c(output, *options, compiler="arm-none-eabi-gcc", sources=[source])
+    return output, {f"twini_{name}_{one}" for one in functions}
+
+
+def symbols_of(native, output):
+    """By name: section, address, size, visibility of the functions."""
+    table = native.run("arm-none-eabi-readelf", "--wide", "--symbols", output)
+    rows = [line.split() for line in table.splitlines() if " FUNC " in line]
+    return {row[7]: (row[6], int(row[1], 16) & ~1, int(row[2]), row[5]) for row in rows}
+
+
+def test_functions_have_a_size_and_are_hidden(native, kernel):
+    output, functions = kernel
+    symbols = symbols_of(native, output)
+    assert functions <= set(symbols)
+    for name in functions:
+        _, _, size, visibility = symbols[name]
+        assert size > 0
+        assert visibility == "HIDDEN"
+
+
+def test_every_instruction_can_be_unwound(native, kernel, tmp_path):
+    output, functions = kernel
+    # Linked, so that addresses are no relocations any more.
+    linked = tmp_path / "kernel.elf"
+    native.run(
+        "arm-none-eabi-ld", "--unresolved-symbols=ignore-all", "--entry=0", output, "-o", linked
+    )
+    frames = native.run("arm-none-eabi-readelf", "--debug-dump=frames", linked)
+    ranges = [
+        (int(start, 16) & ~1, int(end, 16) & ~1)
+        for start, end in re.findall(r"FDE .*pc=([0-9a-f]+)\.\.([0-9a-f]+)", frames)
+    ]
+    for name, (_, start, size, _) in symbols_of(native, linked).items():
+        if name in functions:
+            assert any(low <= start and start + size <= high for low, high in ranges), name
+
+
+def test_the_stack_is_followed_to_the_end(native, kernel, tmp_path):
+    """Where a function returns by popping the pc, its frame is what that pop takes."""
+    output, functions = kernel
+    linked = tmp_path / "kernel.elf"
+    native.run(
+        "arm-none-eabi-ld", "--unresolved-symbols=ignore-all", "--entry=0", output, "-o", linked
+    )
+    frames = native.run("arm-none-eabi-readelf", "--debug-dump=frames-interp", linked)
+    offsets = {}  # where the distance to the caller's frame changes
+    for address, offset in re.findall(r"(?m)^([0-9a-f]{8}) \w+\+(\d+)", frames):
+        offsets[int(address, 16) & ~1] = int(offset)
+    code = native.run("arm-none-eabi-objdump", "--disassemble", linked)
+    starts = {
+        start: start + size
+        for name, (_, start, size, _) in symbols_of(native, linked).items()
+        if name in functions
+    }
+    pops = 0
+    for address, registers in re.findall(
+        r"(?m)^ +([0-9a-f]+):\t[0-9a-f ]+\t(?:pop|ldmia\.w\tsp!,)\t?\s*\{(.*pc)\}", code
+    ):
+        at = int(address, 16)
+        if not any(start <= at < end for start, end in starts.items()):
+            continue
+        frame = offsets[max(place for place in offsets if place <= at)]
+        assert frame == 4 * count(registers), f"{address}: {registers}"
+        pops += 1
+    assert pops >= len(functions) - 1  # two of them share their end on a DSP core
+
+
+def count(registers):
+    """How many registers a list such as ``r4, r5, pc`` or ``r4-r6, pc`` has."""
+    total = 0
+    for part in registers.split(","):
+        low, _, high = part.strip().partition("-")
+        total += int(high[1:]) - int(low[1:]) + 1 if high else 1
+    return total

@@ -1,0 +1,169 @@
+"""What a caller may forget, or do at the wrong time, is refused and does no harm.
+
+test_sanitizers.py runs these tests once more, with a library that watches its memory.
+"""
+
+import ctypes
+import dataclasses
+
+import numpy as np
+import pytest
+
+from twinedge.pack import read_pack, write_pack
+from twinedge.pack.errors import PackError
+from twinedge.runtime import reference
+
+BEGINNINGS = {
+    "twin_begin": (np.float32, np.float32(np.nan)),
+    "twin_begin_raw": (np.int16, np.int16(-32768)),
+}
+QUIET_NAN = 0x7FC00000
+
+
+def assert_nothing_is_read(opened, run, status):
+    """A run that was refused does not step, and says why: its numbers are not those of before."""
+    assert opened.step(run, 1) == 0
+    assert opened.step(run, 65535) == 0
+    said, mean, spread = opened.read(run)
+    assert said == status
+    assert mean.view(np.uint32) == spread.view(np.uint32) == QUIET_NAN
+    assert opened.read_raw(run) == (status, 0, 0, 0)
+
+
+@pytest.mark.parametrize("function", BEGINNINGS)
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_sensor_that_says_nan(open_pack, small, function, place):
+    opened = open_pack(write_pack(small))
+    dtype, wrong = BEGINNINGS[function]
+    query = np.zeros(2, dtype)
+    query[place] = wrong
+    status, run = opened.begin(function, query)
+    assert status == "query"
+    assert_nothing_is_read(opened, run, "query")
+
+
+@pytest.mark.parametrize("function", BEGINNINGS)
+@pytest.mark.parametrize("size", ["none", "less"])
+def test_a_scratch_that_is_too_small(open_pack, small, function, size):
+    opened = open_pack(write_pack(small))
+    query = np.zeros(2, BEGINNINGS[function][0])
+    status, run = opened.begin(function, query, size=0 if size == "none" else opened.size - 1)
+    assert status == "scratch"
+    assert_nothing_is_read(opened, run, "scratch")
+    assert (opened.scratch == 0xA5).all()
+
+
+@pytest.mark.parametrize("function", BEGINNINGS)
+def test_a_scratch_that_could_not_be_had(open_pack, small, function):
+    opened = open_pack(write_pack(small))
+    opened.scratch = None
+    status, run = opened.begin(function, np.zeros(2, BEGINNINGS[function][0]))
+    assert status == "scratch"
+    assert_nothing_is_read(opened, run, "scratch")
+
+
+@pytest.mark.parametrize("step", [None, 64])
+@pytest.mark.parametrize("function", BEGINNINGS)
+def test_a_model_whose_pack_was_refused(open_pack, native, small, function, step):
+    data = bytearray(write_pack(small))
+    data[-1] ^= 1
+    opened = open_pack(data, step=step)
+    assert opened.status == "body_crc"
+    assert opened.library.twin_scratch_size(opened.model) == 0
+    opened.size, opened.scratch = 1 << 16, np.full(1 << 16, 0xA5, np.uint8)
+    opened.library.twin_set_neighbours(opened.model, 3)
+    status, run = opened.begin(function, np.zeros(2, BEGINNINGS[function][0]))
+    assert status == "model"
+    assert_nothing_is_read(opened, run, "model")
+
+
+def test_a_model_that_was_open_and_is_refused_now(open_pack, small):
+    opened = open_pack(write_pack(small))
+    assert opened.library.twin_open(opened.model, opened.pack.ctypes.data, 16) != 0
+    status, run = opened.begin("twin_begin", np.zeros(2, np.float32))
+    assert status == "model"
+    assert_nothing_is_read(opened, run, "model")
+
+
+@pytest.mark.parametrize("name", ["twin_predict", "twin_predict_raw"])
+def test_a_prediction_that_is_refused_leaves_nothing_of_the_one_before(
+    open_pack, native, small, name
+):
+    opened = open_pack(write_pack(small))
+    dtype, wrong = BEGINNINGS[name.replace("predict", "begin")]
+    out = native.Raw() if "raw" in name else native.Prediction()
+    for query, status in ((np.zeros(2, dtype), "ok"), (np.full(2, wrong), "query")):
+        found = getattr(opened.library, name)(
+            opened.model,
+            *(opened.scratch.ctypes.data, opened.size, query.ctypes.data, ctypes.byref(out), 0),
+        )
+        assert native.name_of(found) == status
+    fields = [getattr(out, field) for field, _ in out._fields_]
+    assert fields == [0, 0, 0] if "raw" in name else np.isnan(fields).all()
+
+
+@pytest.mark.parametrize("begun_with", [0, 1, 4])
+@pytest.mark.parametrize("then", [0, 2, 30])
+def test_a_run_keeps_the_neighbours_that_it_began_with(open_pack, packs, cases, begun_with, then):
+    pack = cases.draw(packs, "neighbours-of-four-twins")
+    opened = open_pack(write_pack(pack))
+    opened.set_neighbours(begun_with)
+    expected = dataclasses.replace(pack, neighbors=begun_with, trained_on_neighbors=False)
+    q = cases.queries(pack, 20)[3]
+    for done in (0, 1, 3):
+        members = np.zeros(expected.members, np.int32)
+        status, run = opened.begin("twin_begin", q, members)
+        assert status == "ok"
+        opened.step(run, done)
+        opened.library.twin_set_neighbours(opened.model, then)  # and no further scratch
+        assert opened.step(run, 65535) == 0
+        assert members.tolist() == reference.evaluate(expected, q[None]).members[0].tolist()
+        assert (opened.scratch[opened.size :] == 0xA5).all()
+        opened.library.twin_set_neighbours(opened.model, begun_with)
+
+
+def test_padding_whose_sum_would_wrap(open_pack, packs, small):
+    # 2^25 bytes of 0x80 between sections add up to 2^32.
+    data = bytearray(write_pack(small, metadata=False))
+    data += b"\x80" * (1 << 25)
+    data[8:12] = len(data).to_bytes(4, "little")
+    data = bytes(packs.repair(data))
+    with pytest.raises(PackError) as refusal:
+        read_pack(data)
+    assert refusal.value.reason.value == "padding"
+    assert open_pack(data).status == "padding"
+    assert open_pack(data, step=1 << 20).status == "padding"
+
+
+@pytest.mark.parametrize("step", [0, 1, 4, 5, 64, 1000, 2**32 - 1])
+def test_opening_in_steps(open_pack, packs, cases, step):
+    for name in cases.SHAPES:
+        pack = cases.draw(packs, name)
+        q = cases.queries(pack, 12)[:1]
+        opened = open_pack(write_pack(pack), step=step)
+        assert opened.status == "ok"
+        assert opened.predict(q)[-1].tolist() == reference.evaluate(pack, q).members.tolist()
+
+
+def test_steps_of_opening_are_bounded(library, native, packs, cases):
+    pack = cases.draw(packs, "relu-128-128-of-32")
+    data = np.frombuffer(write_pack(pack), np.uint8).copy()
+    model, opening = native.Model(), native.Opening()
+    place = data.ctypes.data
+    status = library.twin_open_begin(ctypes.byref(opening), model, place, len(data))
+    steps = 0
+    while status == native.MORE:
+        status = library.twin_open_step(ctypes.byref(opening), 256)
+        steps += 1
+    assert status == 0
+    # Each byte is looked at twice, and a step goes beyond its bytes by a row at most.
+    assert 2 * len(data) / (256 + 2 * 128) <= steps <= 2 * len(data) / 256 + 1
+    assert library.twin_open_step(ctypes.byref(opening), 256) == 0  # and stays so
+
+
+def test_an_opening_that_was_refused_stays_so(library, native, small):
+    data = np.frombuffer(b"none" + write_pack(small)[4:], np.uint8).copy()
+    model, opening = native.Model(), native.Opening()
+    said = library.twin_open_begin(ctypes.byref(opening), model, data.ctypes.data, len(data))
+    again = library.twin_open_step(ctypes.byref(opening), 1 << 20)
+    assert native.name_of(said) == native.name_of(again) == "magic"
