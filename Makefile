@@ -34,14 +34,15 @@ PYTEST    := $(BIN)/pytest --numprocesses $(TEST_JOBS) --dist loadfile
 # What the tests hold the boards to: 8 features, 128-128, int8, 32 anchors.
 BOARDS    := $(BIN)/twinedge firmware sizes
 
-CPPCHECK  := cppcheck --quiet --error-exitcode=1 --std=c99 --inline-suppr \
+CPPCHECK  := cppcheck --quiet --force --error-exitcode=1 --std=c99 --inline-suppr \
 	--enable=warning,style,performance,portability -I firmware_ref/include -I firmware_ref/src
 
-.PHONY: help demo test test-all test-pi lint format coverage fuzz bench clean debian-demo debian-dev
+.PHONY: help demo amalgamation test test-all test-pi lint format coverage fuzz bench clean \
+	debian-demo debian-dev
 .NOTPARALLEL: # one pip at a time in .venv, and lint before the tests
 
 help: ## List these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/demo.stamp ## Train the built-in test function, export it, run it, and see what it takes
 	@$(call say,twinedge train --dataset tf --effort quick -o runs/demo)
@@ -52,6 +53,10 @@ demo: $(VENV)/demo.stamp ## Train the built-in test function, export it, run it,
 
 # Shows a command as a person would type it, and runs it.
 say = echo; echo '$$ $(1)'; $(BIN)/$(1)
+
+amalgamation: OUT = build/amalgamation
+amalgamation: ## The C runtime as one twin.c and one twin.h, in OUT (build/amalgamation)
+	@PYTHONPATH=.:export $(PYTHON) -m twinedge_export.amalgamation $(OUT)
 
 test: lint ## Lint, then run the quick tests (ARGS="-k anchors" picks some)
 	@$(PYTEST) -m 'not slow' $(ARGS)

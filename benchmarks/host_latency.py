@@ -9,12 +9,17 @@ counts (LiteRT: with int8 layers). A batch is 1,000 queries in one call, in time
 What relu makes zero is spared some work in the C runtime, so there are 1,000 different queries,
 drawn as the training points were.
 
+Beside them stands a C program, host_latency.c, built as docs/packaging.md says: the runtime
+installed by CMake with no option, and found from another folder. It is compared with what the
+Python extension takes less its Python part, which is a call with no query.
+
     python benchmarks/host_latency.py
     python benchmarks/host_latency.py --rounds 50 --steps 300    # a try-out
 """
 
 import argparse
 import os
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -29,7 +34,15 @@ from twinedge.runtime.native import NativeDevice, open_file
 from twinedge_export import onnx_file, tflite
 from twinedge_export.quantise import quantise
 
-RESULTS = Path(__file__).parent / "results" / "host_latency.json"
+HERE = Path(__file__).parent
+RESULTS = HERE / "results" / "host_latency.json"
+PROJECT = """
+cmake_minimum_required(VERSION 3.13)
+project(host_latency C)
+find_package(twinedge REQUIRED)
+add_executable(host_latency {source})
+target_link_libraries(host_latency PRIVATE twinedge::twinedge)
+"""
 FEATURES, HIDDEN, ANCHORS, POINTS, BATCH = 8, (128, 128), 32, 600, 1000
 LITERT = [level for level in tflite.LEVELS if level.startswith("int8")]
 BATCH_ROUNDS, IN_TURN = 15, 10
@@ -102,6 +115,34 @@ def onnx(content: bytes, x: np.ndarray, alone: bool) -> Ask:
     return lambda number: session.run(["mean"], {"x": rows[number % len(rows)]})[0]
 
 
+def program(folder: Path) -> Path:
+    """Install the runtime, and build a program that finds it, each by CMake with no option."""
+    place = folder / "place"
+    (folder / "CMakeLists.txt").write_text(PROJECT.format(source=HERE / "host_latency.c"))
+    for command in (
+        ["cmake", "-S", HERE.parent / "firmware_ref", "-B", folder / "runtime"],
+        ["cmake", "--build", folder / "runtime"],
+        ["cmake", "--install", folder / "runtime", "--prefix", place],
+        ["cmake", "-S", folder, "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={place}"],
+        ["cmake", "--build", folder / "build"],
+    ):
+        subprocess.run(command, check=True, capture_output=True)
+    return folder / "build" / "host_latency"
+
+
+def ask_program(content: bytes, x: np.ndarray, rounds: int) -> tuple[str, float, float]:
+    """Kernel, microseconds of a query, and the sum of all predictions of a program in C."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        built = program(folder)
+        (folder / "pack").write_bytes(content)
+        (folder / "queries").write_bytes(x.astype("<f4").tobytes())
+        command = [built, folder / "pack", folder / "queries", str(rounds)]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+    kernel, nanoseconds, total = done.stdout.split()
+    return kernel, float(nanoseconds) / 1000, float(total)
+
+
 def medians(
     asks: dict[str, Ask], rounds: int, in_turn: int, clock: Callable[[], float]
 ) -> dict[str, float]:
@@ -131,23 +172,38 @@ def main() -> None:
     model = train(options.steps)
     rows = [np.random.default_rng(1).permutation(len(model.anchor_X_))[:ANCHORS]]
     x, _ = points(BATCH, seed=2)
-    device = native(write_pack(quantise(model, rows)))
+    content = write_pack(quantise(model, rows))
+    device = native(content)
     alone = [x[row : row + 1].copy() for row in range(len(x))]
-    one: dict[str, Ask] = {"native": lambda number: device.predict(alone[number % BATCH])}
+    out, none = np.empty(1, np.float32), np.empty((0, FEATURES), np.float32)
+    bare = device._native.model.predict
+    one: dict[str, Ask] = {
+        "native": lambda number: device.predict(alone[number % BATCH]),
+        "native, bare call": lambda number: bare(alone[number % BATCH], out, None, -1),
+        "native, no query": lambda number: bare(none, out[:0], None, -1),
+    }
     batch: dict[str, Ask] = {"native": lambda number: device.predict(x)}
     for level in LITERT:
-        content = tflite.tflite_model(model, rows, level=level)
-        one[f"litert {level}"] = litert(content, x, alone=True)
-        batch[f"litert {level}"] = litert(content, x, alone=False)
+        file = tflite.tflite_model(model, rows, level=level)
+        one[f"litert {level}"] = litert(file, x, alone=True)
+        batch[f"litert {level}"] = litert(file, x, alone=False)
     for level in onnx_file.LEVELS:
-        content = onnx_file.onnx_model(model, rows, level=level)
-        one[f"onnx {level}"] = onnx(content, x, alone=True)
-        batch[f"onnx {level}"] = onnx(content, x, alone=False)
+        file = onnx_file.onnx_model(model, rows, level=level)
+        one[f"onnx {level}"] = onnx(file, x, alone=True)
+        batch[f"onnx {level}"] = onnx(file, x, alone=False)
 
     single = medians(one, options.rounds, IN_TURN, time.perf_counter)
     many = medians(batch, BATCH_ROUNDS, 1, time.process_time)
     for name in single:
-        print(f"{name:24}{single[name]:10.1f} us{many[name] / BATCH:10.1f} us of a batch")
+        of_batch = f"{many[name] / BATCH:10.1f} us of a batch" if name in many else ""
+        print(f"{name:24}{single[name]:10.1f} us{of_batch}")
+
+    times = options.rounds // 50 + 1
+    program_kernel, program_us, total = ask_program(content, x, times)
+    expected = np.concatenate(device.predict(x, return_std=True)).astype(np.float64).sum()
+    assert np.isclose(total, times * expected), "the program predicts otherwise"
+    native_us = single["native, bare call"] - single["native, no query"]
+    print(f"{'C program':24}{program_us:10.1f} us, native without Python {native_us:.1f} us")
 
     def best(times: dict[str, float], *kinds: str) -> float:
         return min(taken for name, taken in times.items() if name.startswith(kinds))
@@ -163,6 +219,10 @@ def main() -> None:
         one_query_us={name: round(taken, 2) for name, taken in single.items()},
         batch_us_per_query={name: round(taken / BATCH, 2) for name, taken in many.items()},
         native_us=round(single["native"], 2),
+        program_kernel=program_kernel,
+        program_us=round(program_us, 2),
+        native_without_python_us=round(native_us, 2),
+        ratio_program=round(program_us / native_us, 3),
         litert_us=round(litert_us, 2),
         onnx_us=round(onnx_us, 2),
         ratio_litert=round(single["native"] / litert_us, 3),

@@ -1,18 +1,19 @@
 """The C runtime as one ``twin.c`` and one ``twin.h``, made of the files of ``firmware_ref``.
 
-A file of C may name what it keeps to itself as it likes: other files do not see it. In one file they
-do, so each name of a file's own gets the file's name in front, and its macros end where it ends.
+A C file may name what it keeps to itself as it likes, for no other file sees it. In one file they
+all would, so each such name gets the file's name in front, and macros end where their file ends.
 
 A header that some file includes before it says anything itself needs nothing of that file: it is
-shared, and comes once, in front of all files. Any other may depend on what was said before it, such
-as ``plain.h`` on the layout of a block: it belongs to the file that includes it, and comes anew with
-each. What only files of the runtime use becomes static, unless it is written in assembly.
+shared, and comes once, in front of all files. Any other may depend on what was said before it, as
+``plain.h`` does on the layout of a block: it belongs to the file that includes it, and comes anew
+with each. What only files of the runtime use becomes static, unless it is written in assembly.
 """
 
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,14 +28,16 @@ from twinedge_export.c_tokens import (
     directive_of,
     macro_of,
     macros_of,
+    renamed,
     tokens_of,
 )
 from twinedge_export.firmware import firmware_folder
 
 HEADER, SOURCE = "twin.h", "twin.c"
 _PUBLIC = "twin_"  # how names begin that programs use
-_OURS = ("twin", "TWIN")  # and those that are the same in all files
+_OURS = ("twin_", "twini_", "TWIN_")  # and those that are the same in all files
 _HIDDEN = "TWIN_INTERNAL"  # how the sources mark what only they use
+_AGAIN = ", continued"
 _WIDTH = 100
 
 _OF_HEADER = f"""/* twinedge {__version__}: the C runtime, in {HEADER} and {SOURCE}.
@@ -51,6 +54,11 @@ _OF_SOURCE = f"""/* twinedge {__version__}: the C runtime, in {HEADER} and {SOUR
  * SPDX-License-Identifier: Apache-2.0 */
 
 #include "{HEADER}"
+
+/* A kernel does not use all of what it shares with others. */
+#if defined(__GNUC__)
+#pragma GCC diagnostic ignored "-Wunused-function"
+#endif
 """
 _BEGIN_C = """
 #ifdef __cplusplus
@@ -84,18 +92,25 @@ def amalgamate(folder: Path | None = None) -> Amalgamation:
     InputError
         Where the files cannot be joined.
     """
-    root = folder or firmware_folder()
+    root = (folder or firmware_folder()).resolve()
     return Amalgamation(_header(root), _source(root))
 
 
-def write_amalgamation(to: Path) -> tuple[Path, Path]:
-    """Write ``twin.h`` and ``twin.c`` into a folder, and return their paths."""
+class Paths(NamedTuple):
+    """Where both files are."""
+
+    header: Path
+    source: Path
+
+
+def write_amalgamation(to: Path) -> Paths:
+    """Write ``twin.h`` and ``twin.c`` into a folder, which is made where there is none."""
     made = amalgamate()
     to.mkdir(parents=True, exist_ok=True)
-    header, source = to / HEADER, to / SOURCE
-    header.write_text(made.header, "utf-8")
-    source.write_text(made.source, "utf-8")
-    return header, source
+    paths = Paths(to / HEADER, to / SOURCE)
+    for path, text in zip(paths, made, strict=True):
+        path.write_text(text, "utf-8")
+    return paths
 
 
 def _header(root: Path) -> str:
@@ -110,7 +125,7 @@ def _header(root: Path) -> str:
             if not name:
                 parts.append(token.text)
             elif path.parent / name not in done:
-                parts.append(join(path.parent / name))
+                parts += [join(path.parent / name), _title(path, root, _AGAIN)]
         return "".join(parts)
 
     paths = [first, *sorted(first.parent.glob("*.h"))]
@@ -119,18 +134,18 @@ def _header(root: Path) -> str:
 
 def _source(root: Path) -> str:
     files = _Files(root)
-    units = [_Unit.of(path, files) for path in sorted((root / "src").rglob("*.c"))]
+    units = [_Unit.of(path, files) for path in files.sources]
     # C++ knows no static variable that is declared before it is defined: kernels come first.
     units.sort(key=lambda unit: not unit.has_variables)
     internal = {name for unit in units for name in unit.internal}
-    parts = [_OF_SOURCE]
+    parts = [_OF_SOURCE, _BEGIN_C]
     for path in files.shared:
         tokens = [token for token in files.tokens(path) if not _quoted(token)]
         parts += [_title(path, root), _text(_kept_inside(tokens, internal, files.macros))]
-    parts += [_system_includes(units), _BEGIN_C]
-    for unit in units:
-        tokens = _kept_inside(unit.tokens, internal, {**files.macros, **unit.macros})
-        parts.append(_text(_renamed(tokens, unit.new_names(files))))
+    parts += [_END_C, _system_includes(units), _BEGIN_C]
+    for unit, names in zip(units, _new_names(units), strict=True):
+        tokens = _kept_inside(unit.tokens, internal, unit.known_macros)
+        parts.append(_text(renamed(tokens, names)))
         parts += ["\n", *(f"#undef {name}\n" for name in unit.macros)]
     return _tidy("".join([*parts, _END_C]))
 
@@ -142,18 +157,14 @@ class _Files:
         self.root = root
         self._public = {path.name for path in (root / "include").glob("*.h")}
         self._tokens: dict[Path, list[Token]] = {}
-        paths = sorted((root / "src").rglob("*.[ch]"))
-        self.macros = {
-            macro.name: macro for path in paths for macro in macros_of(self.tokens(path))
-        }
-        self.names = {
-            token.text for path in paths for token in self.tokens(path) if token.kind == "name"
-        }
+        self.sources = sorted((root / "src").rglob("*.c"))
         self.shared: list[Path] = []
-        for path in paths:
-            if path.suffix == ".c":
-                for name in _leading_includes(self.tokens(path)):
-                    self._share(self.find(name, path))
+        for path in self.sources:
+            for name in _leading_includes(self.tokens(path)):
+                self._share(self.find(name, path))
+        self.macros = {
+            macro.name: macro for path in self.shared for macro in macros_of(self.tokens(path))
+        }
 
     def tokens(self, path: Path) -> list[Token]:
         """Return a file without its include guard."""
@@ -205,9 +216,14 @@ class _Unit:
         return re.sub("^(kernel|twin)_", "", self.path.stem)
 
     @property
+    def known_macros(self) -> dict[str, Macro]:
+        """Those that it may use."""
+        return {**self.files.macros, **self.macros}
+
+    @cached_property
     def declared(self) -> list[Declaration]:
         """What it declares, with names of macros as what they stand for."""
-        return list(_declared(self.tokens, {**self.files.macros, **self.macros}))
+        return list(_declared(self.tokens, self.known_macros))
 
     @property
     def internal(self) -> set[str]:
@@ -222,39 +238,25 @@ class _Unit:
     def has_variables(self) -> bool:
         return any(one.kind == "variable" for one in self.declared)
 
-    def new_names(self, files: _Files) -> dict[str, str]:
-        """Return what to call its own names."""
-        names = {}
-        for old in (name for one in self.declared for name in one.names):
-            prefix = f"{self.name.upper() if old.isupper() else self.name}_"
-            if not old.startswith((prefix, *_OURS)):
-                names[old] = prefix + old
-        taken = files.names.intersection(names.values())
-        if taken:
-            raise InputError(f"{self.path}: {taken.pop()} would be the name of two things")
-        return names
-
     @property
     def _here(self) -> tuple[str, ...]:
-        """Conditions that the present place is under."""
-        return tuple(
-            part
-            for level in self._conditions
-            for part in (*(f"!({before})" for before in level[:-1]), level[-1])
-            if part
-        )
+        """Conditions that the present place is under, each fit to be joined with others."""
+        parts: list[str] = []
+        for *others, last in self._conditions:
+            parts += [f"!({other})" for other in others]
+            parts.append(f"({last})" if "||" in last else last)
+        return tuple(part for part in parts if part)
 
     def _add(self, path: Path) -> None:
         self._places[path] = self._here
-        title = _title(path, self.files.root)
-        self.tokens += [*tokens_of(f"{title}"), *(() if path == self.path else ())]
+        self.tokens += tokens_of(_title(path, self.files.root))
         for token in self.files.tokens(path):
             said = directive_of(token)
-            if said.word == "include":
-                self._include(said.rest, path)
-                continue
-            self._see(said)
-            self.tokens.append(token)
+            if said.word != "include":
+                self._see(said)
+                self.tokens.append(token)
+            elif self._include(said.rest, path):
+                self.tokens += tokens_of(_title(path, self.files.root, _AGAIN))
 
     def _see(self, said: Directive) -> None:
         word, rest = said
@@ -269,26 +271,45 @@ class _Unit:
         elif word == "endif":
             self._conditions.pop()
 
-    def _include(self, what: str, beside: Path) -> None:
+    def _include(self, what: str, beside: Path) -> bool:
+        """Put a header in its place; returns whether it was not there yet."""
         if what in self.macros:
             what = self.macros[what].body
         if what.startswith("<"):
             self.includes.append((self._here, what))
         if not what.startswith('"'):
-            return
+            return False
         path = self.files.find(what.strip('"'), beside)
         if path is None or path in self.files.shared:
-            return
+            return False
         if path not in self._places:
             self._add(path)
-        elif self._places[path] != self._here[: len(self._places[path])]:
+            return True
+        if self._places[path] != self._here[: len(self._places[path])]:
             raise InputError(f"{beside}: {what} was included before, under another condition")
+        return False
 
 
 def _declared(tokens: Sequence[Token], macros: Mapping[str, Macro]) -> Iterator[Declaration]:
     for one in declarations(tokens, macros):
         names = (macros[name].body if name in macros else name for name in one.names)
         yield one._replace(names=tuple(names))
+
+
+def _new_names(units: Sequence[_Unit]) -> Iterator[dict[str, str]]:
+    """Yield what to call each file's own names."""
+    used = {token.text for unit in units for token in unit.tokens if token.kind == "name"}
+    for unit in units:
+        names = {}
+        for old in (name for one in unit.declared for name in one.names):
+            prefix = f"{unit.name.upper() if old.isupper() else unit.name}_"
+            if not old.startswith((prefix, *_OURS)):
+                names[old] = prefix + old
+        twice = used.intersection(names.values())
+        if twice:
+            raise InputError(f"{unit.path}: {twice.pop()} would be the name of two things")
+        used.update(names.values())
+        yield names
 
 
 def _kept_inside(
@@ -300,7 +321,9 @@ def _kept_inside(
         if one.is_static or not one.names or one.names[-1] not in internal:
             continue
         if one.kind == "variable" and not one.is_definition:
-            out[one.start : one.end + 1] = [Token("space", "")] * (one.end + 1 - one.start)
+            end = one.end + 1
+            end += [token.text for token in tokens[end : end + 1]] == ["\n"]
+            out[one.start : end] = [Token("space", "")] * (end - one.start)
         elif out[one.start].text == _HIDDEN:
             out[one.start] = Token("name", "static")
         else:
@@ -308,29 +331,68 @@ def _kept_inside(
     return out
 
 
-def _renamed(tokens: Sequence[Token], names: Mapping[str, str]) -> Iterator[Token]:
-    """Rename all but fields of structs, which are known by what they are fields of."""
-    code = [token.text for token in tokens if token.is_code]
-    code += ["", "", ""]  # so that there is something in front of the first, and behind the last
-    is_struct: list[bool] = []  # for each brace that is open
-    brackets = 0
-    number = 0
+def _system_includes(units: Sequence[_Unit]) -> str:
+    """Headers of the compiler, before any macro of a file could change what they say."""
+    wanted: dict[tuple[str, ...], dict[str, None]] = {}
+    for unit in units:
+        for conditions, name in unit.includes:
+            wanted.setdefault(conditions, {})[name] = None
+    parts = []
+    for conditions, names in wanted.items():
+        lines = "".join(f"#include {name}\n" for name in names)
+        parts.append(f"\n#if {' && '.join(conditions)}\n{lines}#endif\n" if conditions else lines)
+    return "".join(parts)
+
+
+def _quoted(token: Token) -> str:
+    """Name of the header that a directive includes from beside it; else nothing."""
+    said = directive_of(token)
+    return said.rest.strip('"') if said.word == "include" and said.rest.startswith('"') else ""
+
+
+def _leading_includes(tokens: Sequence[Token]) -> Iterator[str]:
+    """Names of the headers that come before anything else."""
     for token in tokens:
-        if token.kind == "directive" and directive_of(token).word == "define":
-            yield _renamed_macro(token, names)
-        if not token.is_code:
-            if not (token.kind == "directive" and directive_of(token).word == "define"):
-                yield token
+        if token.kind in ("comment", "space"):
             continue
-        before, behind = code[number - 1], code[number + 1]
-        number += 1
-        if token.text == "{":
-            is_struct.append({before, code[number - 3]} & {"struct", "union"} != set())
-        elif token.text == "}":
-            is_struct.pop()
-        brackets += (token.text == "[") - (token.text == "]")
-        declared = is_struct[-1:] == [True] and not brackets and behind in (*";,[:)=",)
-        if token.text in names and before not in (".", "->") and not declared:
-            yield Token("name", names[token.text])
-        else:
-            yield token
+        name = _quoted(token)
+        if not name:
+            return
+        yield name
+
+
+def _without_guard(tokens: list[Token]) -> list[Token]:
+    """Leave out what keeps a header from being included twice."""
+    places = [i for i, token in enumerate(tokens) if token.kind not in ("comment", "space")]
+    if len(places) < 3:
+        return tokens
+    first, second, last = (directive_of(tokens[places[i]]) for i in (0, 1, -1))
+    if (first.word, second.word, last.word) != ("ifndef", "define", "endif"):
+        return tokens
+    if first.rest != second.rest:
+        return tokens
+    guard = {places[0], places[1], places[-1]}
+    return [token for i, token in enumerate(tokens) if i not in guard]
+
+
+def _title(path: Path, root: Path, note: str = "") -> str:
+    name = path.relative_to(root).as_posix()
+    return f"\n\n/* ==== {name}{note} ".ljust(_WIDTH - 1, "=") + " */\n\n"
+
+
+def _text(tokens: Sequence[Token]) -> str:
+    return "".join(token.text for token in tokens)
+
+
+def _tidy(text: str) -> str:
+    """Leave out conditionals and titles with nothing below, and all but one of blank lines."""
+    count = 1
+    while count:
+        text, count = re.subn(r"(?m)^#if[^\n]*(?<!\\)\n\s*#endif[^\n]*\n", "", text)
+    text = re.sub(rf"/\* ==== [^\n]*{_AGAIN} =+ \*/\s*(?=/\* ====)", "", text)
+    return re.sub(r"\n{3,}", "\n\n", text).rstrip("\n") + "\n"
+
+
+if __name__ == "__main__":
+    for written in write_amalgamation(Path(sys.argv[1])):
+        print(written)

@@ -6,41 +6,88 @@ from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 from string import Template
+from typing import NamedTuple
 
 import numpy as np
 
 from twinedge.errors import InputError
 from twinedge.pack import Pack, read_pack, write_pack
 from twinedge.runtime.reference import evaluate
+from twinedge_export.amalgamation import write_amalgamation
 from twinedge_export.boards.build import left_out
 from twinedge_export.firmware import firmware_folder
 from twinedge_export.job import File, Job
 from twinedge_export.scratch import scratch_expression
 
 FOLDER = "c"
-_SKETCH = "model"  # Arduino wants a folder of the sketch's name, with all code below its src/
+_SKETCH = "model"  # Arduino wants a folder of the sketch's name, with code in it or below its src/
 _PAGES = ("README.md", "CMakeLists.txt", "platformio.ini", "main.c")
 _SKETCH_PAGES = ("model.ino", "model.h", "model.c")
-_RUNTIME = Path("src", "twinedge")
 _NOT_RUNTIME = ("Makefile", "*.md", ".*", "build", "example", "examples", "ports", "test")
-_SETTINGS = Path("include", "twin_config.h")
+
+
+class _Form(NamedTuple):
+    """The runtime in a project: where it is in the sketch, and what the pages say of it."""
+
+    home: str
+    header: str
+    settings: str  # the file that has them
+    where: str
+    switches: str
+    elsewhere: str
+    cmake: str
+
+
+_AS_FILES = _Form(
+    home="src/twinedge",
+    header="src/twinedge/include/twin.h",
+    settings="src/twinedge/include/twin_config.h",
+    where="`src/twinedge`",
+    switches="`twin_config.h` beside it has the\nswitches, set to fit this pack",
+    elsewhere="""\
+| ESP-IDF | `model/src/twinedge` is a component: put it into `components/` |
+| Zephyr | it is a module: `-DZEPHYR_EXTRA_MODULES=.../model/src/twinedge`, `CONFIG_TWINEDGE=y` |
+| anything else | compile `model/*.c`, `model/src/twinedge/src/*.c` and `.../src/kernels/*.c` |""",
+    cmake="""\
+add_subdirectory(model/src/twinedge twinedge)
+add_executable(model main.c model/model.c)
+target_link_libraries(model PRIVATE twinedge::twinedge)""",
+)
+_AS_ONE = _Form(
+    home=".",
+    header="twin.h",
+    settings="twin.h",
+    where="`twin.c` and `twin.h`",
+    switches="Below `twin_config.h` in it are the\nswitches, set to fit this pack",
+    elsewhere="| anything else | compile `model/*.c` |",
+    cmake="add_executable(model main.c model/model.c model/twin.c)",
+)
 
 
 class _Page(Template):
     delimiter = "@"  # CMake and make use the dollar
 
 
-def c_project(job: Job, pack_file: File) -> File:
-    """Write the folder: a CMake project, an Arduino sketch and a PlatformIO project as it is."""
+def c_project(job: Job, pack_file: File, *, single_file: bool = False) -> File:
+    """Write the folder: a CMake project, an Arduino sketch and a PlatformIO project as it is.
+
+    With ``single_file`` the runtime in it is one ``twin.c`` and one ``twin.h``.
+    """
+    form = _AS_ONE if single_file else _AS_FILES
     folder = job.folder / FOLDER
     sketch = folder / _SKETCH
     sketch.mkdir(parents=True)
     pack = read_pack(pack_file.path.read_bytes())
-    words = _words(job, pack_file, pack)
+    words = {**form._asdict(), **_words(job, pack_file, pack)}
     for home, pages in ((folder, _PAGES), (sketch, _SKETCH_PAGES)):
         for name in pages:
             (home / name).write_text(_page(name, words), "utf-8")
-    _copy_runtime(sketch / _RUNTIME, pack)
+    if single_file:
+        write_amalgamation(sketch / form.home)
+    else:
+        ignore = shutil.ignore_patterns(*_NOT_RUNTIME)
+        shutil.copytree(firmware_folder(), sketch / form.home, ignore=ignore)
+    _set(sketch / form.settings, _settings(pack))
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     return File("c", folder, size, pack_file.made, pack_file.score)
 
@@ -50,15 +97,14 @@ def _page(name: str, words: dict[str, str]) -> str:
     return _Page(text).substitute(words)
 
 
-def _copy_runtime(to: Path, pack: Pack) -> None:
-    """Copy the runtime with its manifests, and leave out what the pack does not need."""
-    shutil.copytree(firmware_folder(), to, ignore=shutil.ignore_patterns(*_NOT_RUNTIME))
-    settings = (to / _SETTINGS).read_text("utf-8")
-    for name, value in _settings(pack).items():
-        settings, count = re.subn(rf"(?m)^(#define {name}) 1$", rf"\1 {value}", settings)
+def _set(header: Path, settings: dict[str, str]) -> None:
+    """Leave out what the pack does not need."""
+    text = header.read_text("utf-8")
+    for name, value in settings.items():
+        text, count = re.subn(rf"(?m)^(#define {name}) 1$", rf"\1 {value}", text)
         if count != 1:
-            raise InputError(f"{_SETTINGS.name} has no {name}: install twinedge anew")
-    (to / _SETTINGS).write_text(settings, "utf-8")
+            raise InputError(f"{header.name} has no {name}: install twinedge anew")
+    header.write_text(text, "utf-8")
 
 
 def _settings(pack: Pack) -> dict[str, str]:
@@ -83,8 +129,7 @@ def _words(job: Job, pack_file: File, pack: Pack) -> dict[str, str]:
         "members": str(pack.members),
         "size": str(len(content)),
         "scratch": scratch_expression(pack),
-        "twin_h": (_RUNTIME / "include" / "twin.h").as_posix(),
-        "settings": ", ".join(f"`{name}={value}`" for name, value in _settings(pack).items())
+        "left_out": ", ".join(f"`{name}={value}`" for name, value in _settings(pack).items())
         or "it needs all of the runtime",
         "bytes": "\n".join(_array(content)),
         "anchors": str(len(pack.targets)),

@@ -6,7 +6,10 @@ braces have to be balanced on each side, as they are wherever people read code.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
+
+from twinedge.errors import InputError
 
 _TOKEN = re.compile(
     r"""
@@ -63,7 +66,7 @@ class Declaration(NamedTuple):
     start, end : int
         Its tokens, the last one included.
     names : tuple of str
-        All that it declares; of functions and variables one.
+        All that it declares; a function or variable is the last.
     kind : str
         "function", "variable" or "type".
     is_static, is_definition : bool
@@ -84,7 +87,9 @@ def tokens_of(text: str) -> list[Token]:
 
 
 def directive_of(token: Token) -> Directive:
-    """Read a directive, without its comments."""
+    """Read a directive, without its comments; of any other token both words are empty."""
+    if token.kind != "directive":
+        return Directive("", "")
     bare = re.sub(r"\\\n", " ", token.text)
     bare = re.sub(r"/\*.*?\*/|//.*", " ", bare, flags=re.DOTALL)
     found = _DIRECTIVE.match(bare)
@@ -99,8 +104,26 @@ def macro_of(directive: Directive) -> Macro:
 
 def macros_of(tokens: Sequence[Token]) -> list[Macro]:
     """All macros that are defined, under whatever condition."""
-    said = [directive_of(token) for token in tokens if token.kind == "directive"]
+    said = map(directive_of, tokens)
     return [macro_of(one) for one in said if one.word == "define"]
+
+
+def renamed(tokens: Sequence[Token], names: Mapping[str, str]) -> list[Token]:
+    """Rename everything but fields of structs, which are known by what they are fields of.
+
+    Comments and strings stay as they are, and of directives all but what macros stand for.
+    """
+    fields = _fields(_words(tokens))
+    out = []
+    for i, token in enumerate(tokens):
+        text = token.text
+        if token.kind == "name" and i not in fields:
+            text = names.get(text, text)
+        elif directive_of(token).word == "define":
+            rest = renamed(tokens_of(text.partition("#")[2]), names)
+            text = "#" + "".join(one.text for one in rest)
+        out.append(Token(token.kind, text))
+    return out
 
 
 class _Word(NamedTuple):
@@ -109,6 +132,33 @@ class _Word(NamedTuple):
     at: int
     text: str
     is_name: bool
+
+
+def _words(tokens: Sequence[Token]) -> list[_Word]:
+    return [
+        _Word(i, token.text, token.kind == "name")
+        for i, token in enumerate(tokens)
+        if token.is_code
+    ]
+
+
+def _fields(words: list[_Word]) -> set[int]:
+    """Find tokens that name a field: where a struct declares it, and behind a dot or arrow."""
+    found = set()
+    is_struct = [False]  # for each brace that is open
+    brackets = 0
+    before = last = ""
+    for word, behind in zip(words, [*words[1:], _Word(-1, "", False)], strict=True):
+        if word.text == "{":
+            is_struct.append("struct" in (before, last) or "union" in (before, last))
+        elif word.text == "}":
+            is_struct.pop()
+        brackets += (word.text == "[") - (word.text == "]")
+        is_declared = is_struct[-1] and not brackets and behind.text in (*";,[:)=",)
+        if last in (".", "->") or is_declared:
+            found.add(word.at)
+        before, last = last, word.text
+    return found
 
 
 def declarations(tokens: Sequence[Token], macros: Mapping[str, Macro]) -> Iterator[Declaration]:
@@ -120,9 +170,7 @@ def declarations(tokens: Sequence[Token], macros: Mapping[str, Macro]) -> Iterat
     macros : mapping from str to Macro
         Those that the text may use.
     """
-    words = [
-        _Word(i, token.text, token.kind == "name") for i, token in enumerate(tokens) if token.is_code
-    ]
+    words = _words(tokens)
     statement: list[_Word] = []
     depth, is_body = 0, False
     for i, word in enumerate(words):
@@ -137,7 +185,7 @@ def declarations(tokens: Sequence[Token], macros: Mapping[str, Macro]) -> Iterat
             yield _declaration(_without_calls(statement, macros), macros)
             statement, is_body = [], False
     if depth:
-        raise ValueError("braces do not match")
+        raise InputError("braces of a C file do not match")
 
 
 def _without_calls(statement: list[_Word], macros: Mapping[str, Macro]) -> list[_Word]:
@@ -206,7 +254,7 @@ def _types(words: list[_Word]) -> tuple[str, ...]:
 
 
 def _typedef(outside: list[_Word]) -> str:
-    """The name in ``typedef ... name;``, ``... name[n];`` or ``... (*name)(...);``."""
+    """Find the name in ``typedef ... name;``, ``... name[n];`` or ``... (*name)(...);``."""
     for first, second, third in zip(outside, outside[1:], outside[2:], strict=False):
         if first.text == "(" and second.text == "*":
             return third.text
@@ -214,8 +262,8 @@ def _typedef(outside: list[_Word]) -> str:
 
 
 def _function(outside: list[_Word]) -> str:
-    """The name in front of the first parenthesis, unless a value stands before it."""
-    for word, behind in zip(outside, outside[1:], strict=False):
+    """Find the name in front of the first parenthesis, unless a value stands before it."""
+    for word, behind in pairwise(outside):
         if word.text == "=":
             break
         if word.is_name and behind.text == "(":
@@ -224,7 +272,7 @@ def _function(outside: list[_Word]) -> str:
 
 
 def _variable(outside: list[_Word]) -> str:
-    """The last name in front of an array's length, a value or the end, if it is no type's."""
+    """Find the last name in front of an array's length, a value or the end, if it is no type's."""
     name = before = ""
     for word in outside:
         if word.text in ("[", "=", ";"):

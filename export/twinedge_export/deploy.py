@@ -88,6 +88,7 @@ def export(
     weights: str = "int8",
     qat: bool | None = None,
     float_io: bool = False,
+    single_file: bool = False,
     neighbors: int | None = None,
     tolerance: float = 0.02,
     seed: int = 0,
@@ -116,6 +117,8 @@ def export(
         rounding costs more than the tolerance.
     float_io : bool
         TFLite files that take and give floats, not integers.
+    single_file : bool
+        A C project with the runtime as one ``twin.c`` and one ``twin.h``.
     neighbors : int, optional
         How many nearest anchors of each twin predict, 0 for all; by default as it was trained.
     tolerance : float
@@ -164,7 +167,7 @@ def export(
         if "onnx" in wanted:
             files += onnx_files(job, original=twin)
         if "c" in wanted:
-            files.append(c_project(job, first))
+            files.append(c_project(job, first, single_file=single_file))
         ordinary = Model.of(
             twin.n_features_in_,
             twin.architecture_.hidden,

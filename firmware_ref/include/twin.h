@@ -142,15 +142,15 @@ typedef struct twin_run {
     int64_t sum;      /* of the estimates */
     int64_t deviations;
     uint64_t squares;
-    int32_t reference;  /* the first estimate, from which deviations count */
-    twin_status status; /* what twin_read says */
-    unsigned total;     /* estimates in the end; 0 where the query was refused */
-    unsigned count;     /* estimates so far */
-    unsigned twin;      /* twins begun */
-    unsigned before;    /* anchors of the twins before this one */
-    unsigned owned;     /* anchors of this twin */
-    unsigned chosen;    /* those of them that predict */
-    unsigned position;  /* those of them that did */
+    int32_t reference; /* the first estimate, from which deviations count */
+    int status;        /* what twin_read says */
+    unsigned total;    /* estimates in the end; 0 where the query was refused */
+    unsigned count;    /* estimates so far */
+    unsigned twin;     /* twins begun */
+    unsigned before;   /* anchors of the twins before this one */
+    unsigned owned;    /* anchors of this twin */
+    unsigned chosen;   /* those of them that predict */
+    unsigned position; /* those of them that did */
 #if TWIN_NEIGHBOURS
     uint64_t *nearest;   /* the anchors that predict, where not all do */
     unsigned sought;     /* steps of the search for them that were made */

@@ -30,10 +30,11 @@
 #define TWIN_INT16 1
 #endif
 
-/* 1: twin_text gives a line for each status. 0: it gives "", and no text is linked. */
+/* 1: twin_text gives a line for each status. 0: it gives "", and no text is linked. On AVR it would
+ * lie in RAM. */
 #ifndef TWIN_TEXT
 #if defined(__AVR__)
-#define TWIN_TEXT 0 /* there, text would lie in RAM */
+#define TWIN_TEXT 0
 #else
 #define TWIN_TEXT 1
 #endif

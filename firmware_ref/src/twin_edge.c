@@ -40,7 +40,7 @@ static float twini_f32(twin_flash at) {
     return value;
 }
 
-/* A product that a sum follows, or a difference that a product does. */
+/* A product, which a sum may follow. */
 static float twini_rounded(float value) {
 #if TWIN_ROUNDS && !TWIN_FUSES
     return value;
@@ -83,10 +83,10 @@ twin_status twin_begin(twin_run *run, const twin_model *model, void *scratch, ui
     twin_flash scaling = model->scaling;
     unsigned i;
     for (i = 0; !status && i < model->features; i++) {
-        float t = twini_rounded(x[i] - twini_f32(scaling));
+        float t = twini_alone(x[i] - twini_f32(scaling));
         t = twini_rounded(t * twini_f32(scaling + 4));
         if (twini_is_nan(t)) /* only where x is: the pack's numbers are finite */
-            status = twini_refuse(run, TWIN_ERROR_QUERY);
+            return twini_refuse(run, TWIN_ERROR_QUERY);
         run->query[i] = (int16_t)twini_quantise(t);
         scaling += 8;
     }
@@ -114,14 +114,14 @@ twin_status twin_read(const twin_run *run, twin_prediction *out) {
         TWIN_COPY(&out->mean, &nan, sizeof nan);
         out->spread = out->mean;
     }
-    return run->status;
+    return (twin_status)run->status;
 }
 
 twin_status twin_predict(const twin_model *model, void *scratch, uint32_t size, const float *x,
                          twin_prediction *out, int32_t *members) {
     twin_run run;
-    (void)twin_begin(&run, model, scratch, size, x, members);
-    twin_step(&run, TWIN_ALL);
+    if (!twin_begin(&run, model, scratch, size, x, members))
+        twin_step(&run, TWIN_ALL);
     return twin_read(&run, out);
 }
 

@@ -130,7 +130,9 @@ TWIN_INTERNAL extern const twin_kernel twini_kernel_avr;
  *     bump = ((base << w) + slope * z / 32 + (fraction < 15 ? 512 : 0)) >> 10 */
 #define TWIN_LINES      256 /* of 4 bytes */
 #define TWIN_WITH_LINES (TWIN_SILU && TWIN_SILU_BYTES)
+#if TWIN_WITH_LINES
 TWIN_INTERNAL void twini_lines(twin_flash curve, uint32_t *lines);
+#endif
 
 /* Which one `model` takes. On devices no other is linked, unless it lacks something. */
 #if defined(TWIN_KERNEL)

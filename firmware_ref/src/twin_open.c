@@ -85,7 +85,7 @@ static twin_status twini_check_file(twin_flash at, uint32_t size, uint32_t *behi
         return TWIN_ERROR_TRUNCATED;
     if (twini_u32(at) != 0x4E495754u) /* TWIN */
         return TWIN_ERROR_MAGIC;
-    if (twini_u16(at + 4) < TWIN_PACK_OLDEST || twini_u16(at + 4) > TWIN_PACK_NEWEST)
+    if (twini_u16(at + 4) - 0u - TWIN_PACK_OLDEST > TWIN_PACK_NEWEST - TWIN_PACK_OLDEST)
         return TWIN_ERROR_VERSION;
     length = twini_u32(at + 8);
     if (size < length)
@@ -530,7 +530,8 @@ static unsigned twini_twin_faults(const twin_model *model, twin_flash record) {
             faults |= twini_row_faults(&layer, o, depth ? 1 : 2);
         faults |= twini_layer_faults(&layer);
     }
-    return faults | twini_output_faults(at, layer.outputs, record + (twini_size)model->twin_size);
+    return faults |
+           twini_output_faults(at, model->hidden[depth - 1], record + (twini_size)model->twin_size);
 }
 
 static twin_status twini_check_numbers(const twin_model *model) {

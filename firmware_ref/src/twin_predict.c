@@ -96,12 +96,14 @@ uint32_t twin_scratch_size(const twin_model *model) {
 
 TWIN_INTERNAL twin_status twini_start(twin_run *run, const twin_model *model, void *scratch,
                                       uint32_t size, int32_t *members) {
+    uint32_t needed;
     unsigned i;
     run->model = model;
     run->members = members;
     run->sum = 0;
     run->deviations = 0;
     run->squares = 0;
+    run->reference = 0;
     run->total = 0;
     run->count = 0;
     run->twin = 0;
@@ -109,12 +111,16 @@ TWIN_INTERNAL twin_status twini_start(twin_run *run, const twin_model *model, vo
     run->owned = 0;
     run->chosen = 0;
     run->position = 0;
-    if (!scratch || twini_lay_out(run, model, (uintptr_t)scratch) - 1 >= size)
-        return twini_refuse(run, model->kernel ? TWIN_ERROR_SCRATCH : TWIN_ERROR_MODEL);
+    needed = twini_lay_out(run, model, (uintptr_t)scratch);
+    if (!needed)
+        return twini_refuse(run, TWIN_ERROR_MODEL);
+    if (!scratch || needed > size)
+        return twini_refuse(run, TWIN_ERROR_SCRATCH);
     run->status = TWIN_ERROR_EARLY;
     run->total = model->members;
 #if TWIN_NEIGHBOURS
     run->neighbours = model->neighbours;
+    run->sought = 0;
 #endif
     for (i = model->features; i % 4; i++)
         run->query[i] = 0;
@@ -130,9 +136,9 @@ twin_status twin_begin_raw(twin_run *run, const twin_model *model, void *scratch
     twin_status status = twini_start(run, model, scratch, size, members);
     unsigned i;
     for (i = 0; !status && i < model->features; i++) {
-        run->query[i] = query[i];
         if (query[i] == INT16_MIN)
-            status = twini_refuse(run, TWIN_ERROR_QUERY);
+            return twini_refuse(run, TWIN_ERROR_QUERY);
+        run->query[i] = query[i];
     }
     return status;
 }
@@ -293,13 +299,13 @@ TWIN_INTERNAL void twini_combine(const twin_run *run, twin_raw *out) {
 
 twin_status twin_read_raw(const twin_run *run, twin_raw *out) {
     twini_combine(run, out);
-    return run->status;
+    return (twin_status)run->status;
 }
 
 twin_status twin_predict_raw(const twin_model *model, void *scratch, uint32_t size,
                              const int16_t *query, twin_raw *out, int32_t *members) {
     twin_run run;
-    (void)twin_begin_raw(&run, model, scratch, size, query, members);
-    twin_step(&run, TWIN_ALL);
+    if (!twin_begin_raw(&run, model, scratch, size, query, members))
+        twin_step(&run, TWIN_ALL);
     return twin_read_raw(&run, out);
 }

@@ -73,19 +73,28 @@ static uint32_t rebuild(uint8_t *pack, uint32_t size, uint32_t most, const secti
     return made ? made : size;
 }
 
-/* Give the sections the lengths of this shape, add those that it needs and leave out a curve that
- * it must not have. Returns how many there are. */
+static int has(const section *all, uint32_t count, uint32_t kind) {
+    while (count--)
+        if (all[count].kind == kind)
+            return 1;
+    return 0;
+}
+
+/* Make the list what it must be for this shape: each section once, with its length and flag, all
+ * that it needs, and no curve without need. Returns how many there are. */
 static uint32_t fit(section *all, uint32_t count, const shape *of) {
-    uint32_t found = 0, kept = 0, kind, i;
-    for (i = 0; i < count; i++)
-        if (all[i].kind != CURVE || of->silu) {
-            all[kept] = all[i];
-            all[kept].length = section_bytes(of, all[i].kind, all[i].length);
-            found |= all[i].kind <= IDS ? 1u << all[i].kind : 0;
-            kept++;
-        }
+    uint32_t kept = 0, kind, i;
+    for (i = 0; i < count; i++) {
+        kind = all[i].kind;
+        if (has(all, kept, kind) || (kind == CURVE && !of->silu))
+            continue;
+        all[kept] = all[i];
+        all[kept].flags = kind >= SCALING && kind <= ANCHORS;
+        all[kept].length = section_bytes(of, kind, all[i].length);
+        kept++;
+    }
     for (kind = SCALING; kind <= ANCHORS && kept < MOST_SECTIONS; kind++)
-        if (!(found >> kind & 1) && (kind != CURVE || of->silu)) {
+        if (!has(all, kept, kind) && (kind != CURVE || of->silu)) {
             section one = {kind, 1, 0, 0, 0};
             one.length = section_bytes(of, kind, 0);
             all[kept++] = one;
@@ -142,27 +151,10 @@ static void vary_shape(shape *of, uint64_t *luck) {
         break;
     default:
         d %= of->layers;
-        of->hidden[d] = vary(of->hidden[d], one_in(luck, 16) ? 160 : most, luck);
+        of->hidden[d] = vary(of->hidden[d], one_in(luck, 16) ? 200 : most, luck);
     }
     if (of->anchors < of->twins)
         of->anchors = of->twins;
-}
-
-/* The pack in another shape; its numbers stay where they fit. */
-static uint32_t reshape(uint8_t *pack, uint32_t size, uint32_t most, uint64_t *luck) {
-    sections all;
-    uint32_t count;
-    shape of;
-    if (!read_shape(&of, pack))
-        return size;
-    vary_shape(&of, luck);
-    count = fit(all, read_table(all, pack, size), &of);
-    if (bytes_of(all, count) > most)
-        return size;
-    write_shape(&of, pack);
-    size = rebuild(pack, size, most, all, count, luck);
-    mend_values(pack, size, luck);
-    return size;
 }
 
 /* Of any size and sign, small ones as often as large ones. */
@@ -220,6 +212,23 @@ static uint32_t renew(uint8_t *pack, uint32_t most, uint64_t *luck) {
         return HEADER;
     if (!one_in(luck, 4))
         temper(pack, size, &of, luck);
+    mend_values(pack, size, luck);
+    return size;
+}
+
+/* The pack in another shape, and sound; its numbers stay where they fit. */
+static uint32_t reshape(uint8_t *pack, uint32_t size, uint32_t most, uint64_t *luck) {
+    sections all;
+    uint32_t count;
+    shape of;
+    if (!read_shape(&of, pack))
+        return renew(pack, most, luck);
+    vary_shape(&of, luck);
+    count = fit(all, read_table(all, pack, size), &of);
+    if (bytes_of(all, count) > most)
+        return size;
+    write_shape(&of, pack);
+    size = rebuild(pack, size, most, all, count, luck);
     mend_values(pack, size, luck);
     return size;
 }
@@ -293,13 +302,13 @@ static uint32_t pick(const uint8_t *pack, uint32_t size, uint32_t *width, uint64
     sections all;
     uint32_t count = read_table(all, pack, size), i, k, features;
     shape of;
-    if (one_in(luck, 8) || !count) {
+    if (one_in(luck, 16) || !count) {
         i = below(luck, sizeof header / sizeof *header);
         *width = header[i][1];
         return header[i][0];
     }
     i = below(luck, count);
-    if (one_in(luck, 8)) {
+    if (one_in(luck, 16)) {
         k = below(luck, sizeof entry / sizeof *entry);
         *width = entry[k][1];
         return HEADER + ENTRY * i + entry[k][0];

@@ -5,19 +5,14 @@
  * (fuzz_mutate.h), and each is also tried with length and checksums put right, and then with its
  * values put right: what is fuzzed is every check, and all that lies behind them.
  *
- * With libFuzzer, or with -DFUZZ_ALONE as a program by itself, for compilers that have none:
- *
- *     fuzz_open SEED COUNT FILE...
- *
- * mutates the files at random. Execution n of SEED is execution 0 of SEED + n. Both print what they
- * saw when they end, as one line of JSON. */
+ * To be linked with libFuzzer or with fuzz_alone.c. At the end it prints what it saw, as one line
+ * of JSON. */
 
 #include "fuzz_mutate.h"
 #include "twin.h"
 #include "twin_host.h"
 #include <stdio.h>
 
-int LLVMFuzzerInitialize(int *count, char ***arguments);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed);
 
@@ -31,13 +26,9 @@ static struct {
     const char *kernels[KERNELS];
 } seen;
 
-static void tell_where(void) {
-    (void)fprintf(stderr, "fuzz_open: in input number %llu\n", seen.inputs);
-}
-
 static void broken(const char *claim, int line) {
-    (void)fprintf(stderr, "fuzz_open.c:%d: does not hold: %s\n", line, claim);
-    tell_where();
+    (void)fprintf(stderr, "fuzz_open.c:%d: does not hold, in input %llu: %s\n", line, seen.inputs,
+                  claim);
     abort();
 }
 #define MUST(claim) ((claim) ? (void)0 : broken(#claim, __LINE__))
@@ -94,8 +85,8 @@ static void check_range(const twin_model *model, const int32_t *estimates) {
     for (i = 0; i < 3; i++)
         of.hidden[i] = model->hidden[i];
     for (t = 0; t < model->twin_count; t++) {
-        const uint8_t *twin = model->twins + t * twin_bytes(&of);
-        const uint8_t *weights = twin + layer_of(&of, of.layers - 1).end;
+        twin_flash twin = model->twins + t * twin_bytes(&of);
+        twin_flash weights = twin + layer_of(&of, of.layers - 1).end;
         uint32_t owned = get(model->counts + 2 * t, 2);
         int64_t most = 0;
         for (i = 0; i < width; i++)
@@ -114,22 +105,21 @@ static void check_range(const twin_model *model, const int32_t *estimates) {
  * Returns how many. */
 static uint32_t choose(const twin_model *model, const int16_t *query, uint32_t neighbours,
                        const int32_t *all, int32_t *chosen) {
-    uint64_t *distance = (uint64_t *)room(sizeof(uint64_t) * model->anchor_count);
+    uint64_t *distance = (uint64_t *)calloc(model->anchor_count, sizeof(uint64_t));
     uint32_t t, i, j, first = 0, count = 0;
-    for (i = 0; i < model->anchor_count; i++) {
-        distance[i] = 0;
+    MUST(distance);
+    for (i = 0; i < model->anchor_count; i++)
         for (j = 0; j < model->features; j++) {
-            const uint8_t *feature = model->anchors + i * model->anchor_size + 2 * j;
+            twin_flash feature = model->anchors + i * model->anchor_size + 2 * j;
             int64_t apart = (int64_t)query[j] - get_signed(feature, 2);
             distance[i] += (uint64_t)(apart * apart);
         }
-    }
     for (t = 0; t < model->twin_count; t++) {
         uint32_t behind = first + get(model->counts + 2 * t, 2);
         for (i = first; i < behind; i++) {
             uint32_t nearer = 0;
             for (j = first; neighbours && j < behind; j++)
-                nearer += distance[j] < distance[i] || (distance[j] == distance[i] && j < i);
+                nearer += distance[j] < distance[i] || (j < i && distance[j] == distance[i]);
             if (!neighbours || nearer < neighbours)
                 chosen[count++] = all[i];
         }
@@ -161,7 +151,6 @@ static void step(twin_model *model, const scratch *mine, const int16_t *query, i
                  twin_raw *out, uint64_t *luck) {
     uint16_t neighbours = model->neighbours;
     uint32_t total = model->members, left = total;
-    twin_status status;
     twin_run run;
     memset(&run, 0xA5, sizeof run);
     MUST(twin_begin_raw(&run, model, mine->start, mine->size, query, members) == TWIN_OK);
@@ -169,6 +158,7 @@ static void step(twin_model *model, const scratch *mine, const int16_t *query, i
     if (one_in(luck, 2))
         twin_set_neighbours(model, (uint16_t)some(luck, 12));
     while (left) {
+        twin_status status;
         left = twin_step(&run, (uint16_t)some(luck, 6));
         status = twin_read_raw(&run, out);
         MUST(status == (out->count == total ? TWIN_OK : out->count ? TWIN_MORE : TWIN_ERROR_EARLY));
@@ -207,8 +197,7 @@ static void count_kernel(const char *name) {
     seen.packs[i]++;
 }
 
-/* All kernels against the portable one, which is the last, with all anchors and with the nearest.
- */
+/* All kernels against the portable one, the last, with all anchors and with the nearest. */
 static void ask_kernels(twin_model *model, const int16_t *query, uint64_t *luck) {
     size_t bytes = sizeof(int32_t) * model->anchor_count;
     int32_t *all = (int32_t *)room(bytes), *chosen = (int32_t *)room(bytes);
@@ -245,7 +234,7 @@ static void ask_kernels(twin_model *model, const int16_t *query, uint64_t *luck)
 /* A query that makes sums as large as they can be; one at the edges; or any. */
 static void draw_query(const twin_model *model, int16_t *query, uint64_t *luck) {
     uint32_t width = 1u + model->wide, row = (model->features + 3u) / 4 * 4 * width, i;
-    const uint8_t *weights = model->twins + below(luck, model->twin_count) * model->twin_size + 16;
+    twin_flash weights = model->twins + below(luck, model->twin_count) * model->twin_size + 16;
     uint32_t style = below(luck, 4);
     weights += below(luck, 2u * model->hidden[0]) * row;
     for (i = 0; i < model->features; i++) {
@@ -289,6 +278,9 @@ static void refuse_queries(const twin_model *model, scratch *mine, float *x, int
     query[at] = INT16_MIN;
     MUST(twin_predict_raw(model, mine->start, mine->size, query, &raw, 0) == TWIN_ERROR_QUERY);
     MUST(!raw.mean && !raw.root && !raw.count);
+    MUST(twin_predict(model, mine->start, mine->size - 1, x, &out, 0) == TWIN_ERROR_SCRATCH);
+    MUST(out.mean != out.mean && out.spread != out.spread);
+    out.mean = out.spread = 1;
     x[at] = float_of(0x7F800001u + below(luck, 0x7FFFFF) + (draw(luck) & 0x80000000u));
     memset(&run, 0xA5, sizeof run);
     MUST(twin_begin(&run, model, mine->start, mine->size, x, 0) == TWIN_ERROR_QUERY);
@@ -300,7 +292,7 @@ static void refuse_queries(const twin_model *model, scratch *mine, float *x, int
 static void ask_floats(twin_model *model, uint64_t *luck) {
     static const uint32_t edges[] = {0x7F800000, 0xFF800000, 0x7F7FFFFF, 0xFF7FFFFF,
                                      0,          0x80000000, 1,          0x3F800000};
-    const uint8_t *target = model->scaling + 8u * model->features;
+    twin_flash target = model->scaling + 8u * model->features;
     float *x = (float *)room(sizeof(float) * model->features);
     int16_t *query = (int16_t *)room(sizeof(int16_t) * model->features);
     volatile float mean, spread;
@@ -337,6 +329,7 @@ static void check_shut(twin_model *model) {
     int16_t query[1] = {0};
     uint64_t memory[1];
     twin_raw out;
+    twin_set_neighbours(model, 1);
     MUST(twin_scratch_size(model) == 0);
     MUST(!twin_kernel_name(model, 0) && twin_set_kernel(model, 0) == TWIN_ERROR_MODEL);
     MUST(twin_predict_raw(model, memory, sizeof memory, query, &out, 0) == TWIN_ERROR_MODEL);
@@ -354,7 +347,7 @@ static twin_status try_pack(const uint8_t *data, uint32_t size, uint64_t *luck) 
     memset(&opening, 0xA5, sizeof opening);
     memcpy(pack, data, size);
     status = twin_open(&model, pack, size);
-    MUST(status <= TWIN_OK && status > -STATUSES);
+    MUST(status <= TWIN_OK && status > -STATUSES && *twin_text(status));
     found = twin_open_begin(&opening, &stepped, pack, size);
     while (found == TWIN_MORE) {
         MUST(twin_scratch_size(&stepped) == 0);
@@ -366,44 +359,15 @@ static twin_status try_pack(const uint8_t *data, uint32_t size, uint64_t *luck) 
         check_shut(&stepped);
     } else {
         int16_t *query = (int16_t *)room(sizeof(int16_t) * model.features);
-        MUST(!memcmp(&model, &stepped, sizeof model));
-        draw_query(&model, query, luck);
-        ask_kernels(&model, query, luck);
-        ask_floats(&model, luck);
+        twin_model *either = one_in(luck, 2) ? &model : &stepped;
+        draw_query(either, query, luck);
+        ask_kernels(either, query, luck);
+        ask_floats(either, luck);
         free(query);
     }
+    MUST(!size || twin_open(&model, pack + 1, size - 1) == TWIN_ERROR_ALIGNMENT);
     free(block);
     return status;
-}
-
-/* What is drawn depends on the bytes alone, so a finding is found again. */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
-    uint32_t size = (uint32_t)bytes;
-    uint64_t luck = crc_of(data, size);
-    uint8_t *pack = (uint8_t *)room(size);
-    twin_status status = try_pack(data, size, &luck);
-    if (status && size >= HEADER) {
-        memcpy(pack, data, size);
-        mend_file(pack, size);
-        if (memcmp(pack, data, size) != 0)
-            status = try_pack(pack, size, &luck);
-        if (status == TWIN_ERROR_PADDING || status == TWIN_ERROR_VALUE ||
-            status == TWIN_ERROR_OVERFLOW) {
-            mend_values(pack, size, &luck);
-            mend_file(pack, size);
-            MUST(try_pack(pack, size, &luck) == TWIN_OK);
-            seen.mended++;
-        }
-    }
-    seen.inputs++;
-    seen.verdicts[-status]++;
-    free(pack);
-    return 0;
-}
-
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed) {
-    uint64_t luck = seed;
-    return mutate(data, (uint32_t)size, (uint32_t)most, &luck);
 }
 
 /* One line of JSON. */
@@ -418,69 +382,45 @@ static void report(void) {
     (void)printf("}}\n");
 }
 
-int LLVMFuzzerInitialize(int *count, char ***arguments) {
-    (void)count;
-    (void)arguments;
-    return atexit(report);
-}
-
-#ifdef FUZZ_ALONE
-
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/common_interface_defs.h>
-#define WHEN_IT_DIES(tell) __sanitizer_set_death_callback(tell)
-#else
-#define WHEN_IT_DIES(tell) (void)(tell)
-#endif
-
-static uint64_t chance; /* of the execution */
-
-/* In place of libFuzzer's: some bytes take other values, are left out, or come in. */
-size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t most) {
-    uint32_t times = 1 + below(&chance, 4);
-    for (; times && size; times--) {
-        uint32_t at = below(&chance, (uint32_t)size), what = below(&chance, 4);
-        size_t behind = size - at - 1;
-        if (what == 0 && behind) {
-            memmove(data + at, data + at + 1, behind);
-            size--;
-        } else if (what == 1 && size < most) {
-            memmove(data + at + 1, data + at, behind + 1);
-            size++;
-        } else {
-            data[at] = (uint8_t)draw(&chance);
-        }
+/* Put the values right: that changes nothing in a sound pack, and makes any other sound that has
+ * nothing wrong but its values. */
+static void try_mended(uint8_t *pack, uint32_t size, twin_status status, uint64_t *luck) {
+    uint8_t *old = (uint8_t *)room(size);
+    memcpy(old, pack, size);
+    mend_values(pack, size, luck);
+    mend_file(pack, size);
+    MUST(!memcmp(pack, old, size) == !status);
+    free(old);
+    if (status) {
+        MUST(try_pack(pack, size, luck) == TWIN_OK);
+        seen.mended++;
     }
-    return size;
 }
 
-enum { MOST_BYTES = 8192 };
-
-/* One execution: a file that was mutated once or more. */
-static void execute(char **names, uint32_t count, uint64_t seed) {
-    static uint8_t pack[MOST_BYTES];
-    uint64_t luck = seed * 0x9E3779B97F4A7C15u;
-    uint32_t times, size;
-    FILE *file = fopen(names[below(&luck, count)], "rb");
-    MUST(file);
-    size = (uint32_t)fread(pack, 1, sizeof pack, file);
-    (void)fclose(file);
-    chance = luck ^ 1;
-    for (times = 1 + some(&luck, 3); times; times--)
-        size = mutate(pack, size, sizeof pack, &luck);
-    LLVMFuzzerTestOneInput(pack, size);
-}
-
-int main(int count, char **arguments) {
-    unsigned long long seed, executions;
-    if (count < 4)
-        return 2;
-    WHEN_IT_DIES(tell_where);
-    seed = strtoull(arguments[1], 0, 10);
-    for (executions = strtoull(arguments[2], 0, 10); executions; executions--)
-        execute(arguments + 3, (uint32_t)count - 3, seed++);
-    report();
+/* What is drawn depends on the bytes alone, so a finding is found again. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    uint32_t bytes = (uint32_t)size;
+    uint64_t luck = crc_of(data, bytes);
+    uint8_t *pack = (uint8_t *)room(size);
+    twin_status status;
+    MUST(seen.inputs || !atexit(report));
+    memcpy(pack, data, size);
+    status = try_pack(pack, bytes, &luck);
+    if (status && bytes >= HEADER) {
+        mend_file(pack, bytes);
+        if (memcmp(pack, data, size) != 0)
+            status = try_pack(pack, bytes, &luck);
+    }
+    if (status == TWIN_OK || status == TWIN_ERROR_PADDING || status == TWIN_ERROR_VALUE ||
+        status == TWIN_ERROR_OVERFLOW)
+        try_mended(pack, bytes, status, &luck);
+    seen.inputs++;
+    seen.verdicts[-status]++;
+    free(pack);
     return 0;
 }
 
-#endif
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed) {
+    uint64_t luck = seed;
+    return mutate(data, (uint32_t)size, (uint32_t)most, &luck);
+}

@@ -13,44 +13,44 @@ enum { HEADER = 48, ENTRY = 12, MOST_SECTIONS = 32, CURVE_LENGTH = 193 };
 enum { SCALING = 1, TWINS, CURVE, ANCHORS, IDS };
 
 /* The next random number; any start will do (splitmix64). */
-static uint32_t draw(uint64_t *luck) {
+static inline uint32_t draw(uint64_t *luck) {
     uint64_t z = *luck += 0x9E3779B97F4A7C15u;
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
     z = (z ^ z >> 27) * 0x94D049BB133111EBu;
     return (uint32_t)(z >> 32);
 }
 
-static uint32_t below(uint64_t *luck, uint32_t n) {
+static inline uint32_t below(uint64_t *luck, uint32_t n) {
     return draw(luck) % n;
 }
 
-static int one_in(uint64_t *luck, uint32_t n) {
+static inline int one_in(uint64_t *luck, uint32_t n) {
     return !below(luck, n);
 }
 
 /* Numbers of 1, 2 or 4 bytes, the lowest first. */
-static uint32_t get(const uint8_t *at, uint32_t width) {
+static inline uint32_t get(const uint8_t *at, uint32_t width) {
     uint32_t value = 0;
     while (width--)
         value = value << 8 | at[width];
     return value;
 }
 
-static int32_t get_signed(const uint8_t *at, uint32_t width) {
+static inline int32_t get_signed(const uint8_t *at, uint32_t width) {
     uint32_t value = get(at, width), sign = (uint32_t)1 << (8 * width - 1);
     return (int32_t)(((int64_t)value ^ sign) - sign);
 }
 
-static void put(uint8_t *at, uint32_t value, uint32_t width) {
+static inline void put(uint8_t *at, uint32_t value, uint32_t width) {
     for (; width--; value >>= 8)
         *at++ = (uint8_t)value;
 }
 
-static uint32_t magnitude(int32_t a) {
+static inline uint32_t magnitude(int32_t a) {
     return a < 0 ? 0 - (uint32_t)a : (uint32_t)a;
 }
 
-static uint32_t up(uint32_t n, uint32_t to) {
+static inline uint32_t up(uint32_t n, uint32_t to) {
     return (n + to - 1) / to * to;
 }
 
@@ -60,7 +60,7 @@ typedef struct shape {
 } shape;
 
 /* Returns whether such networks can be. */
-static int read_shape(shape *of, const uint8_t *pack) {
+static inline int read_shape(shape *of, const uint8_t *pack) {
     uint32_t d;
     of->features = get(pack + 20, 2);
     of->layers = pack[22];
@@ -79,7 +79,7 @@ static int read_shape(shape *of, const uint8_t *pack) {
            of->twins - 1 < 256 && of->anchors >= of->twins && of->anchors <= 4096;
 }
 
-static void write_shape(const shape *of, uint8_t *pack) {
+static inline void write_shape(const shape *of, uint8_t *pack) {
     uint32_t d;
     put(pack + 20, of->features, 2);
     put(pack + 22, of->layers, 1);
@@ -100,7 +100,7 @@ typedef struct layer {
     uint32_t inputs, outputs, kernels, width, row, weights, bias, multiplier, end;
 } layer;
 
-static layer layer_of(const shape *of, uint32_t depth) {
+static inline layer layer_of(const shape *of, uint32_t depth) {
     layer all = {0, 0, 0, 0, 0, 0, 0, 0, 16};
     uint32_t d;
     for (d = 0; d <= depth; d++) {
@@ -117,13 +117,13 @@ static layer layer_of(const shape *of, uint32_t depth) {
     return all;
 }
 
-static uint32_t twin_bytes(const shape *of) {
+static inline uint32_t twin_bytes(const shape *of) {
     layer last = layer_of(of, of->layers - 1);
     return up(last.end + 2 * up(last.outputs, 4), 16);
 }
 
 /* Length of a section of this kind; `other` where it may have any. */
-static uint32_t section_bytes(const shape *of, uint32_t kind, uint32_t other) {
+static inline uint32_t section_bytes(const shape *of, uint32_t kind, uint32_t other) {
     switch (kind) {
     case SCALING:
         return 8 * of->features + 8;
@@ -146,7 +146,7 @@ typedef struct section {
 } section;
 
 /* Sections as the table states them, cut off where the file ends; returns how many. */
-static uint32_t read_table(section *all, const uint8_t *pack, uint32_t size) {
+static inline uint32_t read_table(section *all, const uint8_t *pack, uint32_t size) {
     uint32_t i, count = get(pack + 6, 2);
     for (i = 0; i < count && i < MOST_SECTIONS && HEADER + ENTRY * (i + 1) <= size; i++) {
         const uint8_t *entry = pack + HEADER + ENTRY * i;
@@ -164,7 +164,7 @@ static uint32_t read_table(section *all, const uint8_t *pack, uint32_t size) {
 }
 
 /* A section of the length that it should have, or NULL. */
-static uint8_t *find(uint8_t *pack, uint32_t size, const shape *of, uint32_t kind) {
+static inline uint8_t *find(uint8_t *pack, uint32_t size, const shape *of, uint32_t kind) {
     section all[MOST_SECTIONS];
     uint32_t i, count = read_table(all, pack, size);
     for (i = 0; i < count; i++)
@@ -173,7 +173,7 @@ static uint8_t *find(uint8_t *pack, uint32_t size, const shape *of, uint32_t kin
     return 0;
 }
 
-static uint32_t crc_of(const uint8_t *at, uint32_t size) {
+static inline uint32_t crc_of(const uint8_t *at, uint32_t size) {
     static uint32_t table[256];
     uint32_t crc = ~(uint32_t)0, i, k;
     for (i = 0; !table[255] && i < 256; i++)
@@ -185,7 +185,7 @@ static uint32_t crc_of(const uint8_t *at, uint32_t size) {
 }
 
 /* Put right what stands in front of every other check: magic, version, length and checksums. */
-static void mend_file(uint8_t *pack, uint32_t size) {
+static inline void mend_file(uint8_t *pack, uint32_t size) {
     uint32_t behind = HEADER + ENTRY * get(pack + 6, 2);
     if (behind > size)
         behind = size;
@@ -196,7 +196,7 @@ static void mend_file(uint8_t *pack, uint32_t size) {
     put(pack + 12, crc_of(pack, behind), 4);
 }
 
-static void mend_scaling(uint8_t *at, uint32_t count) {
+static inline void mend_scaling(uint8_t *at, uint32_t count) {
     for (; count--; at += 8) {
         uint32_t offset = get(at, 4), gain = get(at + 4, 4) & 0x7FFFFFFFu;
         if ((offset & 0x7F800000u) == 0x7F800000u)
@@ -210,8 +210,8 @@ static void mend_scaling(uint8_t *at, uint32_t count) {
 
 /* Take from weights until the sum of their magnitudes is `most`, from each its part or from the
  * last of them all; those of two kernels are `apart` bytes from each other. Returns the sum. */
-static uint32_t mend_weights(uint8_t *row, uint32_t count, uint32_t width, uint32_t kernels,
-                             uint32_t apart, uint32_t most, uint64_t *luck) {
+static inline uint32_t mend_weights(uint8_t *row, uint32_t count, uint32_t width, uint32_t kernels,
+                                    uint32_t apart, uint32_t most, uint64_t *luck) {
     int cut = 2; /* not yet decided: most rows are fine as they are */
     for (;;) {
         uint32_t k, i, sum = 0;
@@ -235,7 +235,7 @@ static uint32_t mend_weights(uint8_t *row, uint32_t count, uint32_t width, uint3
     }
 }
 
-static void mend_layer(uint8_t *twin, const layer *of, uint64_t *luck) {
+static inline void mend_layer(uint8_t *twin, const layer *of, uint64_t *luck) {
     uint32_t o, k;
     for (o = 0; o < of->outputs; o++) {
         uint8_t *row = twin + of->weights + o * of->row, *at = twin + of->bias + 4 * o;
@@ -252,7 +252,7 @@ static void mend_layer(uint8_t *twin, const layer *of, uint64_t *luck) {
     memset(twin + of->multiplier + 2 * o, 0, of->end - of->multiplier - 2 * o);
 }
 
-static void mend_twin(uint8_t *twin, const shape *of, uint64_t *luck) {
+static inline void mend_twin(uint8_t *twin, const shape *of, uint64_t *luck) {
     layer last = layer_of(of, of->layers - 1);
     uint32_t d, used = last.end + 2 * last.outputs;
     for (d = 0; d < 3; d++) {
@@ -274,7 +274,7 @@ static void mend_twin(uint8_t *twin, const shape *of, uint64_t *luck) {
     memset(twin + used, 0, twin_bytes(of) - used);
 }
 
-static void mend_anchors(uint8_t *at, const shape *of) {
+static inline void mend_anchors(uint8_t *at, const shape *of) {
     uint32_t left = of->anchors - of->twins, used = 2 * of->features, i, k;
     uint8_t *features = at + up(2 * of->twins, 4), *targets;
     for (i = 0; i < of->twins; i++) {
@@ -300,7 +300,7 @@ static void mend_anchors(uint8_t *at, const shape *of) {
 
 /* Put every number in its range and zero where zeros belong, in a pack whose header and table are
  * sound: then all of it is. */
-static void mend_values(uint8_t *pack, uint32_t size, uint64_t *luck) {
+static inline void mend_values(uint8_t *pack, uint32_t size, uint64_t *luck) {
     section all[MOST_SECTIONS];
     uint32_t count = read_table(all, pack, size), end = HEADER + ENTRY * count, i;
     uint8_t *at;

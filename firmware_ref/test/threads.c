@@ -42,7 +42,7 @@ static void *work(void *argument) {
 }
 
 int main(int count, char **names) {
-    static uint32_t pack[1 << 14], scratch[1 << 12];
+    static uint32_t pack[1 << 14], scratch[1 << 14];
     static float queries[QUERIES * 64];
     static uint32_t expected[QUERIES][2];
     pthread_t thread[THREADS];

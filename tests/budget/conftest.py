@@ -49,6 +49,7 @@ CORE = {
                 "block_bytes": 0,
                 "room_bytes": 0,
                 "lines": 0,
+                "work_bytes": 0,
             },
             "references": REFERENCES if (activation, weights) == ("relu", "int8") else [],
         }

@@ -39,7 +39,9 @@ def test_a_build_is_for_packs_of_its_kind(core):
 
 
 def test_scratch_by_hand():
-    scratch = Scratch(align=8, unit=4, partial_bytes=8, block_bytes=6, room_bytes=0, lines=0)
+    scratch = Scratch(
+        align=8, unit=4, partial_bytes=8, block_bytes=6, room_bytes=0, lines=0, work_bytes=0
+    )
     # Partial sums, a block for each layer but the last, the query, and what alignment may cost.
     model = Model(5, (6, 9, 30), (10, 2))
     assert scratch.bytes(model) == 48 + 48 + 72 + 16 + 7
@@ -51,6 +53,7 @@ def test_scratch_by_hand():
     assert replace(scratch, room_bytes=3).bytes(model) == scratch.bytes(model) + 24
     # Lines, for silu.
     silu = replace(model, activation="silu")
+    assert replace(scratch, work_bytes=500).bytes(model) == scratch.bytes(model) + 500
     assert replace(scratch, lines=1).bytes(silu) == scratch.bytes(silu) + 1024
     assert replace(scratch, lines=1).bytes(model) == scratch.bytes(silu) == scratch.bytes(model)
 

@@ -33,9 +33,10 @@ int main(int argc, char **argv) {
             return 2;
         kernel = *model.kernel;
         kernel.lines = i % 2;
+        kernel.work_bytes = i % 3 * 512;
         model.kernel = &kernel;
-        printf("%d %d %d %d %d %d %lu\\n", kernel.align, kernel.unit, kernel.partial_bytes,
-               kernel.block_bytes, kernel.room_bytes, kernel.lines,
+        printf("%d %d %d %d %d %d %u %lu\\n", kernel.align, kernel.unit, kernel.partial_bytes,
+               kernel.block_bytes, kernel.room_bytes, kernel.lines, kernel.work_bytes,
                (unsigned long)twin_scratch_size(&model));
     }
     return 0;
@@ -52,7 +53,7 @@ def program(tmp_path_factory):
     (folder / "main.c").write_text(PROGRAM)
     core = [*FIRMWARE.glob("src/*.c"), FIRMWARE / "src" / "kernels" / "kernel_portable.c"]
     flags = ["-std=c99", "-O1", "-I", str(FIRMWARE / "include"), "-I", str(FIRMWARE / "src")]
-    flags.append("-DTWIN_KERNEL=(&twin_kernel_portable)")
+    flags += ["-DTWIN_KERNEL=(&twini_kernel_portable)", "-DTWIN_HOST=1"]
     command = [compiler, *flags, "-o", "scratch", "main.c", *sorted(map(str, core))]
     subprocess.run(command, cwd=folder, check=True)
     return folder / "scratch"

@@ -52,6 +52,15 @@ def test_json_has_what_programs_need(cli, folder):
     assert json.loads(Path("there/export.json").read_text()).keys() <= answer.json.keys()
 
 
+def test_the_runtime_of_the_c_project_may_be_one_file(cli, folder):
+    options = ("--anchors", "8", "--select", "xy", "--formats", "twin,c")
+    assert cli("export", *options, "--single-file").code == 0
+    names = {path.name for path in Path("out/c/model").iterdir()}
+    assert names == {"model.ino", "model.c", "model.h", "twin.c", "twin.h"}
+    assert cli("export", *options, "-o", "many").code == 0
+    assert Path("many/c/model/src/twinedge/src/twin_open.c").is_file()
+
+
 def test_the_anchors_may_be_named_in_a_file(cli, folder):
     Path("rows.txt").write_text("5, 6, 7\n")
     answer = cli("export", "--formats", "twin", "--select", "rows.txt", "--json")

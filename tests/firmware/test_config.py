@@ -1,5 +1,7 @@
 """Every knob of twin_config.h: what is left out is refused, and the rest still predicts."""
 
+import ctypes
+
 import numpy as np
 import pytest
 
@@ -51,3 +53,34 @@ def test_everything_off_at_once_is_smaller(native, tmp_path, compiler):
         "twin_open_step",
     ):
         assert gone not in exported
+
+
+CRC_C = """
+#include "twin.h"
+unsigned calls;
+uint32_t board_crc(uint32_t crc, twin_flash at, uint32_t size) {
+    uint32_t i;
+    calls += (uintptr_t)at % 4 == 0 && size % 4 == 0;
+    for (crc = ~crc; size--; at++)
+        for (crc ^= *at, i = 0; i < 8; i++)
+            crc = (crc >> 1) ^ (0xEDB88320u & (0 - (crc & 1)));
+    return ~crc;
+}
+"""
+
+
+@pytest.mark.parametrize("steps", [0, 1])
+def test_a_checksum_by_the_hardware(native, packs, cases, tmp_path, steps):
+    (tmp_path / "crc.c").write_text(CRC_C)
+    options = ("-O1", "-fPIC", "-shared", "-DTWIN_CRC=board_crc", f"-DTWIN_OPEN_STEPS={steps}")
+    sources = [*native.SOURCES, tmp_path / "crc.c"]
+    library = native.load(native.compile_c(tmp_path / "lib.so", *options, sources=sources))
+    calls = ctypes.c_uint.in_dll(library, "calls")
+    data = write_pack(cases.draw(packs, "odd-widths"))
+    for step, expected in ((None, 1), *([(100, -(-len(data) // 100))] if steps else [])):
+        calls.value = 0
+        assert native.Native(library, data, step=step).status == "ok"
+        assert expected - 1 <= calls.value <= expected  # the header is summed up by ourselves
+    damaged = bytearray(data)
+    damaged[-1] ^= 1
+    assert native.Native(library, damaged).status == "body_crc"

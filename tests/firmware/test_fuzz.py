@@ -1,5 +1,6 @@
-"""The fuzzer starts from sound packs, gets past the checks, and finds nothing."""
+"""The fuzzer starts from sound packs, gets past the checks, and finds planted faults only."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -18,18 +19,102 @@ CORPUS = {
     "more-neighbours-than-anchors": "all_neighbours.twin",
 }
 
+# As in firmware_ref/Makefile; libFuzzer itself comes in when its program is linked.
+WATCH = (
+    "-O2",
+    "-fsanitize=fuzzer-no-link,address,undefined",
+    "-fno-sanitize=null,object-size,pointer-overflow",
+    "-fno-sanitize-recover=all",
+    "-fno-sanitize-coverage=trace-cmp",
+)
+
+# Faults of the runtime: where, what it says there, what it would say, and what to compile again.
+FAULTS = {
+    "steps-of-a-checksum-that-are-no-words": (
+        "twin_open.c",
+        "bytes < 4 ? 4 : bytes & ~(uint32_t)3;",
+        "bytes < 4 ? 4 : bytes;",
+        "twin_open.c",
+    ),
+    "weights-of-the-output-that-are-too-large": (
+        "twin_open.c",
+        "twini_sum(at, end, 1) > 32769",
+        "twini_sum(at, end, 1) > 40000",
+        "twin_open.c",
+    ),
+    "scratch-for-an-aligned-address-only": (
+        "twin_predict.c",
+        "- start) + twini_align_of(kernel) - 1;",
+        "- start);",
+        "twin_predict.c",
+    ),
+    "neighbours-that-change-on-the-way": (
+        "twin_predict.c",
+        "twini_choose(run->neighbours,",
+        "twini_choose(model->neighbours,",
+        "twin_predict.c",
+    ),
+    "neighbours-that-are-not-the-nearest": (
+        "twin_nearest.c",
+        "heap[below + 1] > heap[below]",
+        "heap[below + 1] < heap[below]",
+        "twin_nearest.c",
+    ),
+    "infinity-that-is-refused": (
+        "twin_edge.c",
+        "bits << 1 > 0xFF000000u",
+        "bits << 1 >= 0xFF000000u",
+        "twin_edge.c",
+    ),
+    "one-kernel-that-does-not-limit": (
+        "kernels/plain.h",
+        "twini_sat(twini_rsh(",
+        "(twini_rsh(",
+        "kernels/kernel_portable.c",
+    ),
+}
+
 
 @pytest.fixture(scope="module")
 def kept(native):
     return native.FIRMWARE / "test" / "corpus"
 
 
+def compile_object(native, source, folder):
+    path = folder / f"{source.stem}.o"
+    return native.compile_c(path, *WATCH, "-c", compiler="clang", sources=[source])
+
+
 @pytest.fixture(scope="module")
-def fuzzer(native, tmp_path_factory):
-    sources = [*native.SOURCES, native.FIRMWARE / "test" / "fuzz_open.c"]
-    options = ("-O1", "-g", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all")
-    path = tmp_path_factory.mktemp("fuzzer") / "fuzz_open"
-    return native.compile_c(path, *options, compiler="clang", sources=sources)
+def objects(native, tmp_path_factory):
+    """Compile the runtime and both drivers of the fuzzer, one by one; by name."""
+    folder = tmp_path_factory.mktemp("objects")
+    sources = [*native.SOURCES, *(native.FIRMWARE / "test").glob("fuzz_*.c")]
+    return {source.stem: compile_object(native, source, folder) for source in sources}
+
+
+@pytest.fixture(scope="module")
+def fuzzer(native, objects, tmp_path_factory):
+    """With libFuzzer."""
+    parts = [path for name, path in objects.items() if name != "fuzz_alone"]
+    program = tmp_path_factory.mktemp("fuzzer") / "fuzz_open"
+    native.run("clang", "-fsanitize=fuzzer,address,undefined", *parts, "-o", program)
+    return program
+
+
+def link_alone(native, objects, program):
+    native.run("clang", "-fsanitize=address,undefined", *objects.values(), "-o", program)
+    return program
+
+
+def run_alone(program, kept, inputs):
+    """Fuzz without libFuzzer: the same inputs each time."""
+    return subprocess.run(
+        [program, "1", str(inputs), *sorted(kept.iterdir())],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def test_the_corpus_is_what_these_packs_are(kept, packs, cases):
@@ -42,10 +127,11 @@ def fuzz(fuzzer, kept, folder, *limits):
     """Fuzz from a copy of the corpus; returns how much code was seen at first and in the end."""
     shutil.copytree(kept, folder / "corpus")
     done = subprocess.run(
-        [fuzzer, "-seed=1", "-max_len=4096", "-timeout=10", *limits, folder / "corpus"],
+        [fuzzer, "-seed=1", "-max_len=8192", "-timeout=10", *limits, folder / "corpus"],
         cwd=folder,
         capture_output=True,
         text=True,
+        errors="replace",
         check=False,
     )
     assert done.returncode == 0, done.stderr[-5000:]
@@ -57,6 +143,38 @@ def test_some_fuzzing_finds_nothing(fuzzer, kept, tmp_path):
     start, end = fuzz(fuzzer, kept, tmp_path, "-runs=5000")
     # Sound packs are evaluated from the start; damaged ones lead to checks that were not seen yet.
     assert end > start > 200
+
+
+def test_the_fuzzer_gets_past_the_checks(native, objects, kept, tmp_path):
+    done = run_alone(link_alone(native, objects, tmp_path / "fuzz_alone"), kept, 5000)
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout)
+    verdicts = {native.name_of(-n): count for n, count in enumerate(seen["verdicts"]) if count}
+    assert seen["inputs"] == sum(verdicts.values()) == 5000
+    # Much of what comes out of the mutator is sound, and there is some of every other kind.
+    assert verdicts["ok"] > 1500
+    behind_checksums = {"truncated", "length", "header", "section", "padding", "value", "overflow"}
+    assert set(verdicts) == {"ok"} | behind_checksums
+    assert seen["mended"] == sum(verdicts[name] for name in ("padding", "value", "overflow"))
+    # Whatever is sound was evaluated by all kernels that this processor has for it.
+    evaluated = verdicts["ok"] + seen["mended"]
+    assert seen["kernels"]["portable"] == evaluated
+    assert all(evaluated / 4 < packs <= evaluated for packs in seen["kernels"].values())
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_found(native, objects, kept, tmp_path, fault):
+    name, right, wrong, unit = FAULTS[fault]
+    tree = shutil.copytree(native.FIRMWARE / "src", tmp_path / "src")
+    text = (tree / name).read_text()
+    assert text.count(right) == 1, "the runtime was rewritten: this fault needs another place"
+    (tree / name).write_text(text.replace(right, wrong))
+    faulty = compile_object(native, tree / unit, tmp_path)
+    program = link_alone(native, {**objects, faulty.stem: faulty}, tmp_path / "fuzz_alone")
+    done = run_alone(program, kept, 5000)
+    assert done.returncode != 0
+    found = "does not hold", "runtime error", "AddressSanitizer"
+    assert any(words in done.stderr for words in found), done.stderr
 
 
 @pytest.mark.slow

@@ -1,6 +1,5 @@
 """The kernels of hosts give the bits of the reference, each of them, wherever it can run."""
 
-import ctypes
 import platform
 from functools import cache
 from pathlib import Path

@@ -49,7 +49,7 @@ def test_cpp_and_c_meet(native, tmp_path):
 
 def test_cppcheck_is_content(native, programs):
     native.run(
-        *("cppcheck", "--quiet", "--error-exitcode=1", "--std=c99", "--inline-suppr"),
+        *("cppcheck", "--quiet", "--force", "--error-exitcode=1", "--std=c99", "--inline-suppr"),
         "--enable=warning,style,performance,portability",
         *native.INCLUDES,
         *programs,

@@ -56,4 +56,5 @@ def test_the_example_is_what_an_export_writes(library):
     pack = read_pack(bytes(map(int, re.findall(r"\d+(?=,)", text[text.index("= {") :]))))
     header = (folder / "model.h").read_text()
     assert "#include <twin.h>" in header
-    assert f"#define MODEL_SCRATCH {scratch_expression(pack)}\n" in header
+    joined = re.sub(r"\s*\\\n\s*", " ", header)
+    assert f"#define MODEL_SCRATCH {scratch_expression(pack)}\n" in joined

@@ -16,12 +16,12 @@ from twinedge_export.twin_file import twin_file
 WARNINGS = "-Wall -Wextra -Werror -pedantic"
 
 
-@pytest.fixture(scope="module", params=["one twin", "four twins", "neighbours"])
+@pytest.fixture(scope="module", params=["one twin", "four twins", "neighbours", "one file"])
 def project(request, tiny_twin, four_twins, curve, tmp_path_factory):
     """The folder of a C project."""
     X, y = curve
     model = four_twins if request.param == "four twins" else tiny_twin
-    neighbors = 3 if request.param == "neighbours" else 0
+    neighbors = 3 if request.param in ("neighbours", "one file") else 0
     twins = len(model.weights_)
     rows = np.arange(0, 60, 5)
     names = ("angle */ 1", "offset\nof it", "idle /* it")
@@ -38,7 +38,7 @@ def project(request, tiny_twin, four_twins, curve, tmp_path_factory):
     )
     weights = "int8" if request.param == "four twins" else "int16"
     pack, job = twin_file(job, weights=weights, qat=False, seed=0)
-    return c_project(job, pack).path
+    return c_project(job, pack, single_file=request.param == "one file").path
 
 
 def expected(project):
@@ -80,9 +80,21 @@ def test_a_program_with_too_little_scratch_says_so(project, run, tmp_path):
     assert "refused" in said
 
 
+def test_the_runtime_is_where_the_readme_says(project):
+    text = (project / "README.md").read_text()
+    is_one_file = (project / "model" / "twin.c").exists()
+    assert (project / "model" / "twin.h").exists() == is_one_file
+    assert (project / "model" / "src").exists() != is_one_file
+    assert ("`twin.c` and `twin.h`" in text) == is_one_file
+    assert ("src/twinedge" in text) != is_one_file
+    assert (project / re.search("`(.*twin.h)` is the documentation", text)[1]).is_file()
+
+
 def test_code_that_the_pack_does_not_need_is_left_out(project):
     pack = read_pack((project.parent / "model.twin").read_bytes())
-    header = (project / "model/src/twinedge/include/twin_config.h").read_text()
+    places = ("twin.h", "src/twinedge/include/twin_config.h")
+    header = next(file for name in places if (file := project / "model" / name).exists())
+    header = header.read_text()
     needs = {
         "SILU": pack.activation == "silu",
         "INT16": pack.weight_bits == 16,

@@ -39,7 +39,12 @@ def check(pack, cases, shop, count):
         emulated = subprocess.run(
             board.command(board.run, image=trial.image.path), capture_output=True, check=True
         )
-        assert here.stdout == emulated.stdout != b""
+        answers = [
+            [line for line in said.stdout.splitlines() if line.startswith(b"query")]
+            for said in (here, emulated)  # which may have different kernels
+        ]
+        assert answers[0] == answers[1]
+        assert len(answers[0]) == count
 
 
 def draw(packs, name):

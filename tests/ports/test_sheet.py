@@ -8,10 +8,23 @@ import pytest
 from twinedge.budget import read_firmware
 from twinedge.budget.firmware import read_rows
 from twinedge.cli import main
-from twinedge_export.boards.sheet import as_words, sizes, with_table
+from twinedge_export.boards.sheet import as_words, sizes, with_tables
+from twinedge_export.boards.stack import HOSTS, host_stacks
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE = "# Ports\n\nText.\n\n<!-- boards -->\nold\n<!-- /boards -->\n\nMore.\n"
+PAGE = """# Ports
+
+Text.
+
+<!-- boards -->
+old
+<!-- /boards -->
+
+<!-- kernels -->
+<!-- /kernels -->
+
+More.
+"""
 
 
 def command(capsys, *words):
@@ -20,24 +33,39 @@ def command(capsys, *words):
     return stop.value.code, *capsys.readouterr()
 
 
-def test_the_docs_hold_the_table():
+@pytest.fixture(scope="module")
+def kernels():
+    return host_stacks()
+
+
+def test_the_docs_hold_the_tables(kernels):
     text = (DOCS / "ports.md").read_text("utf-8")
-    assert with_table(text, sizes(read_firmware())) == text
+    assert with_tables(text, sizes(read_firmware()), kernels) == text
 
 
-def test_a_table_goes_between_the_marks_and_nowhere_else():
+def test_kernels_of_hosts_keep_off_the_stack(kernels):
+    assert {(one["kernel"], one["machine"]) for one in kernels} == {
+        (kernel, machine) for machine, (_, names) in HOSTS.items() for kernel in names
+    }
+    assert all(0 < one["stack_bytes"] <= 4096 for one in kernels)
+
+
+def test_tables_go_between_the_marks_and_nowhere_else(kernels):
     rows = sizes(read_firmware())
-    text = with_table(PAGE, rows)
+    text = with_tables(PAGE, rows, kernels)
     assert text.startswith("# Ports\n\nText.\n\n<!-- boards -->\n| board | core |")
-    assert text.endswith("|\n<!-- /boards -->\n\nMore.\n")
+    assert text.endswith("|\n<!-- /kernels -->\n\nMore.\n")
     assert "old" not in text
-    assert with_table(text, rows) == text
-    assert len(text.splitlines()) == len(PAGE.splitlines()) - 1 + 2 + len(rows)
+    assert with_tables(text, rows, kernels) == text
+    lines = len(PAGE.splitlines()) - 1 + 2 + len(rows) + 2 + len(kernels)
+    assert len(text.splitlines()) == lines
 
 
-@pytest.mark.parametrize("mark", ["<!-- boards -->", "<!-- /boards -->"])
-def test_a_page_without_marks_is_refused(complaint, mark):
-    assert "<!-- boards -->" in complaint(with_table, PAGE.replace(mark, ""), [])
+@pytest.mark.parametrize("name", ["boards", "kernels"])
+@pytest.mark.parametrize("mark", ["<!-- {} -->", "<!-- /{} -->"])
+def test_a_page_without_marks_is_refused(complaint, name, mark):
+    text = PAGE.replace(mark.format(name), "")
+    assert f"<!-- {name} -->" in complaint(with_tables, text, [], [])
 
 
 def test_what_does_not_fit_is_a_dash():

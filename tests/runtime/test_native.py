@@ -254,6 +254,50 @@ def test_buffers_that_do_not_fit_are_refused(small):
             native._native.Model(*arguments)
 
 
+def test_items_of_no_bytes_are_refused(small):
+    _, data = small
+    model = native._native.Model(data)
+    nothing, out = np.zeros(4, "V0"), np.zeros(4, np.float32)
+    assert memoryview(nothing).itemsize == 0
+    for arguments in ((nothing, out, None), (out, nothing, None), (np.zeros((4, 3)), out, nothing)):
+        with pytest.raises((ValueError, BufferError)):
+            model.predict(*arguments, -1)
+
+
+def unaligned(array):
+    """Return a copy that begins at an odd address."""
+    memory = np.zeros(array.nbytes + 1, np.uint8)
+    copy = memory[1:].view(array.dtype).reshape(array.shape)
+    copy[:] = array
+    assert copy.ctypes.data % 2
+    assert copy.flags.c_contiguous
+    return copy
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_arrays_at_odd_addresses(small, device, kind):
+    pack, data = small
+    x = queries(pack, 20).astype(kind)
+    expected = reference.evaluate(pack, x)
+    np.testing.assert_array_equal(device.predict(unaligned(x)), expected.mean)
+    opened = Native(data, pack)
+    assert_same(opened.evaluate(unaligned(x)), expected)
+    assert_same(
+        opened.evaluate_raw(unaligned(reference.quantise(pack, x)))._replace(
+            mean=expected.mean, spread=expected.spread
+        ),
+        expected,
+    )
+    out, members = np.zeros(20, np.float32), np.zeros((20, pack.members), np.int32)
+    for arguments in (
+        (unaligned(x), out, None),
+        (x, unaligned(out), None),
+        (x, out, unaligned(members)),
+    ):
+        with pytest.raises(ValueError, match="items"):
+            opened.model.predict(*arguments, -1)
+
+
 def test_threads_share_a_model(small, device):
     pack, _ = small
     x = queries(pack, 400)
@@ -311,6 +355,60 @@ def test_a_batch_can_be_interrupted(slow):
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, old)
+
+
+@pytest.fixture(scope="module")
+def long():
+    """One query of a model that takes seconds."""
+    from twinedge.budget import Model
+    from twinedge_export.boards.references import random_pack
+
+    pack = random_pack(Model.of(2, (1024, 1024), 800))
+    return Native(write_pack(pack), pack, "portable"), np.zeros((1, 2), np.float32)
+
+
+def test_others_run_while_one_long_query_is_evaluated(long):
+    opened, x = long
+    query = threading.Thread(target=opened.predict_with_spread, args=(x,))
+    query.start()
+    steps = 0
+    while query.is_alive():
+        time.sleep(0.001)
+        steps += 1
+    assert steps > 20
+
+
+def test_one_long_query_can_be_interrupted(long):
+    opened, x = long
+    old = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        start = time.perf_counter()
+        with pytest.raises(KeyboardInterrupt):
+            opened.predict_with_spread(x)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+    taken = time.perf_counter() - start
+    start = time.perf_counter()
+    opened.predict_with_spread(x)
+    assert taken < time.perf_counter() - start
+
+
+def test_threads_share_a_model_whose_queries_take_long(long):
+    opened, x = long
+    expected = opened.predict_with_spread(x)
+    found = []
+    threads = [
+        threading.Thread(target=lambda: found.append(opened.predict_with_spread(x)))
+        for _ in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(np.array_equal(one, expected) for one in found)
+    assert len(found) == 3
 
 
 def test_without_the_c_runtime_it_says_what_to_do(small, device, monkeypatch):

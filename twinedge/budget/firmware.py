@@ -31,6 +31,7 @@ class Scratch:
     block_bytes: int
     room_bytes: int
     lines: int
+    work_bytes: int
 
     def bytes(self, model: Model) -> int:
         """Scratch of one prediction, as ``twin_scratch_size`` of the C runtime computes it."""
@@ -42,7 +43,7 @@ class Scratch:
         if self.lines and model.activation == "silu":
             parts.append(LINES)
         aligned = sum(align(part, self.align) for part in parts)
-        return aligned + 2 * features + self.align - 1
+        return aligned + self.work_bytes + 2 * features + self.align - 1
 
 
 @dataclass(frozen=True)

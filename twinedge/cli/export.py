@@ -74,6 +74,12 @@ def export(
     float_io: Annotated[
         bool, typer.Option("--float-io", help="TFLite files that take and give floats.")
     ] = False,
+    single_file: Annotated[
+        bool,
+        typer.Option(
+            "--single-file", help="C project with the runtime as one twin.c and one twin.h."
+        ),
+    ] = False,
     neighbors: Annotated[
         Any, value("Predict with so many nearest anchors of each twin only.", "N", whole(0))
     ] = None,
@@ -108,6 +114,7 @@ def export(
             weights=weights,
             qat=qat,
             float_io=float_io,
+            single_file=single_file,
             neighbors=neighbors,
             tolerance=tolerance,
             seed=seed,

@@ -36,6 +36,7 @@ def measure(
     from twinedge_export.boards.measure import measure_board
     from twinedge_export.boards.references import KINDS
     from twinedge_export.boards.sheet import sizes, write_sheet
+    from twinedge_export.boards.stack import host_stacks
 
     boards = [board_named(name) for name in dict.fromkeys(board or all_boards())]
     for one in boards:
@@ -51,7 +52,7 @@ def measure(
         )
         write_firmware(rows, file)
     found = sizes(read_firmware(file))
-    page = write_sheet(found) if output is None else None
+    page = write_sheet(found, host_stacks()) if output is None else None
     if as_json:
         print_json({"file": str(file), "page": page and str(page), "boards": found})
     else:

@@ -31,8 +31,8 @@ _FLOAT, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)  # what it takes as
 class Native:
     """A pack, open in the C runtime.
 
-    Threads may share it: several queries, and one that takes long, are answered with the interpreter
-    unlocked.
+    Threads may share it: several queries, and one that takes long, are answered with the
+    interpreter unlocked.
 
     Parameters
     ----------

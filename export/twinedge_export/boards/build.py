@@ -7,11 +7,12 @@ from pathlib import Path, PurePath
 
 from twinedge.errors import InputError
 from twinedge.pack.contents import Array, Pack
+from twinedge_export.amalgamation import write_amalgamation
 from twinedge_export.boards.board import Board
 from twinedge_export.boards.link_map import Sizes, sizes_of
 from twinedge_export.firmware import firmware_folder
 
-WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
+WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wundef", "-Werror")
 RUNNER = "runner"
 _TOO_LARGE = re.compile(r"overflowed by \d+ bytes|will not fit")
 _TROUBLE = re.compile(r"error:.*|undefined reference.*")
@@ -63,11 +64,14 @@ class Workshop:
         May be empty, or one that a workshop with the same board and flags has left.
     flags : tuple of str
         Further flags, as from ``left_out``.
+    single_file : bool
+        Whether to compile the runtime as one file.
     """
 
     board: Board
     folder: Path
     flags: tuple[str, ...] = ()
+    single_file: bool = False
     _objects: list[Path] = field(default_factory=list)
 
     def image(self, content: bytes, queries: Array) -> Image:
@@ -110,6 +114,11 @@ class Workshop:
         text, data = said.splitlines()[1].split()[:2]
         return int(text) + int(data)
 
+    def _runtime(self) -> list[Path]:
+        if self.single_file:
+            return [Path(write_amalgamation(self.folder).source.name)]
+        return sorted((firmware_folder() / "src").rglob("*.c"))
+
     def _harness(self) -> list[Path]:
         mine = [self.board.folder / source for source in self.board.sources]
         return [self.board.folder.parent / "harness" / "main.c", *mine]
@@ -117,7 +126,7 @@ class Workshop:
     def _compile(self) -> None:
         self.board.check_tools()
         self.folder.mkdir(parents=True, exist_ok=True)
-        runtime = sorted((firmware_folder() / "src").rglob("*.c"))
+        runtime = self._runtime()
         # The harness must not be turned into calls of the library: they would count.
         plain = "-fno-tree-loop-distribute-patterns"
         self._gcc("-c", *WARNINGS, *map(str, runtime))
@@ -130,12 +139,13 @@ class Workshop:
 
     def _gcc(self, *words: str) -> None:
         root = firmware_folder()
+        headers = "." if self.single_file else root / "include"
         self._run(
             self.board.compiler,
             *("-std=c99", *self.board.command(self.board.flags)),
             *self.flags,
             *("-ffunction-sections", "-fdata-sections"),
-            *(f"-I{root / 'include'}", f"-I{root / 'ports' / 'harness'}", *words),
+            *(f"-I{headers}", f"-I{root / 'ports' / 'harness'}", *words),
         )
 
     def _run(self, *command: str) -> str:

@@ -24,7 +24,7 @@ _SECTION = re.compile(
     r"^ (?P<name>[.\w][\w.$-]*)\s+0x(?P<at>[0-9a-f]+)\s+0x(?P<size>[0-9a-f]+) (?P<file>\S.*)$",
     re.MULTILINE,
 )
-_RUNTIME = ("twin_", "kernel_")  # how names of its files begin
+_RUNTIME = ("twin.", "twin_", "kernel_", "choose_host")  # how names of its files begin
 _CHECKS = ("twin_open",)  # those that only opening a pack takes
 
 

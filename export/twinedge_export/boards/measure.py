@@ -2,6 +2,7 @@
 
 import subprocess
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -103,13 +104,17 @@ def _program(workshop: Workshop, trial: Trial) -> int:
 
 
 def _scratch(board: Board, tried: dict[Model, Trial]) -> Scratch:
-    """Take what the kernel says; room for features and lines are what was measured beyond it."""
+    """Take what the kernel says; the rest of the rule is what was measured beyond it.
+
+    That is room for features, lines, and on hosts some memory to work in.
+    """
     (kernel,) = {one.answers.kernel for one in tried.values()}
     said = (kernel.align, kernel.unit, kernel.partial_bytes, kernel.block_bytes)
-    for room, lines in product(range(256), range(2)):
-        rule = Scratch(*said, room_bytes=room, lines=lines)
-        if all(rule.bytes(model) == one.answers.scratch for model, one in tried.items()):
-            return rule
+    for hosted, lines, room in product(sorted({False, board.hosted}), range(2), range(256)):
+        rule = Scratch(*said, room_bytes=room, lines=lines, work_bytes=0)
+        beyond = {one.answers.scratch - rule.bytes(model) for model, one in tried.items()}
+        if len(beyond) == 1 and (beyond == {0} or hosted):
+            return replace(rule, work_bytes=beyond.pop())
     raise InputError(f"{board.name}: {kernel} does not explain the scratch that was measured")
 
 

@@ -1,4 +1,4 @@
-"""What was measured on each board, as a table: for people, and for ``docs/ports.md``."""
+"""What was measured, as tables: for people, and for ``docs/ports.md``."""
 
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,9 @@ from twinedge_export.firmware import firmware_folder
 MODEL = Model.of(8)  # the one of the paper: 128-128, 32 anchors, relu, int8
 HEADER = ("board", "core", "text", "RAM", "stack", "instructions", "per multiply-add of layer 2")
 _LAYER_2 = 2 * MODEL.members * MODEL.hidden[0] * MODEL.hidden[1]  # both orders of each pair
-_START, _END = "<!-- boards -->", "<!-- /boards -->"
+KERNEL_HEADER = ("kernel", "machine", "stack")
 _TITLE = "# Ports: the boards that run the runtime"
+_MARKS = "".join(f"<!-- {name} -->\n<!-- /{name} -->\n" for name in ("boards", "kernels"))
 
 
 def sizes(firmware: dict[str, Runtime]) -> list[dict[str, Any]]:
@@ -45,8 +46,8 @@ def as_words(row: dict[str, Any]) -> list[str]:
     return [f"{one:.2f}" if isinstance(one, float) else str(one or "-") for one in row.values()]
 
 
-def write_sheet(rows: list[dict[str, Any]]) -> Path | None:
-    """Put the table between its marks in ``docs/ports.md``; None where this is no checkout.
+def write_sheet(rows: list[dict[str, Any]], kernels: list[dict[str, Any]]) -> Path | None:
+    """Put both tables between their marks in ``docs/ports.md``; None where this is no checkout.
 
     Raises
     ------
@@ -57,19 +58,25 @@ def write_sheet(rows: list[dict[str, Any]]) -> Path | None:
     if not (root / "pyproject.toml").is_file():
         return None
     page = root / "docs" / "ports.md"
-    text = page.read_text("utf-8") if page.exists() else f"{_TITLE}\n\n{_START}\n{_END}\n"
+    text = page.read_text("utf-8") if page.exists() else f"{_TITLE}\n\n{_MARKS}"
     beside = page.with_name(f".{page.name}.partial")
-    beside.write_text(with_table(text, rows), encoding="utf-8")
+    beside.write_text(with_tables(text, rows, kernels), encoding="utf-8")
     beside.replace(page)
     return page
 
 
-def with_table(text: str, rows: list[dict[str, Any]]) -> str:
+def with_tables(text: str, rows: list[dict[str, Any]], kernels: list[dict[str, Any]]) -> str:
     """Return a page with these rows between its marks."""
-    before, start, rest = text.partition(_START)
-    _, end, after = rest.partition(_END)
+    text = _with_table(text, "boards", HEADER, rows)
+    return _with_table(text, "kernels", KERNEL_HEADER, kernels)
+
+
+def _with_table(text: str, name: str, header: tuple[str, ...], rows: list[dict[str, Any]]) -> str:
+    mark, end_mark = f"<!-- {name} -->", f"<!-- /{name} -->"
+    before, start, rest = text.partition(mark)
+    _, end, after = rest.partition(end_mark)
     if not start or not end:
-        raise InputError(f"the page of the boards has no place between {_START} and {_END}")
-    lines = [HEADER, ["---"] * 2 + ["--:"] * (len(HEADER) - 2), *map(as_words, rows)]
+        raise InputError(f"the page of the boards has no place between {mark} and {end_mark}")
+    lines = [header, ["---"] * 2 + ["--:"] * (len(header) - 2), *map(as_words, rows)]
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return f"{before}{start}\n{table}\n{end}{after}"

@@ -94,6 +94,7 @@ def _build(kind: tuple[str, str, bool], build: Build) -> dict[str, Any]:
             "block_bytes": scratch.block_bytes,
             "room_bytes": scratch.room_bytes,
             "lines": scratch.lines,
+            "work_bytes": scratch.work_bytes,
         },
         "references": [
             {

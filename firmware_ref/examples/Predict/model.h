@@ -11,7 +11,8 @@
 
 /* Bytes of scratch that are enough for a prediction, whatever the device; twin_scratch_size tells
  * what it takes to the byte, and a prediction with less is refused. */
-#define MODEL_SCRATCH (48u + 64u * TWIN_BLOCK + 96u * TWIN_PARTIAL + 216u * (TWIN_BLOCK > 1))
+#define MODEL_SCRATCH                                                                              \
+    (48u + 64u * TWIN_BLOCK + 96u * TWIN_PARTIAL + 216u * (TWIN_BLOCK > 1) + TWIN_WORK_BYTES)
 
 #ifdef __cplusplus
 extern "C" {

@@ -161,14 +161,16 @@ const Budget = (facts) => {
 
   // -- boards -----------------------------------------------------------------------------------
 
-  function scratchBytes({ align: to, unit, partial_bytes, block_bytes, room_bytes, lines }, model) {
+  function scratchBytes(kernel, model) {
+    const { align: to, lines } = kernel;
     const features = align(model.features, 4);
-    const parts = [partial_bytes * model.hidden[0], room_bytes * features];
-    for (const width of model.hidden.slice(0, -1)) parts.push(block_bytes * align(width, unit));
+    const parts = [kernel.partial_bytes * model.hidden[0], kernel.room_bytes * features];
+    for (const width of model.hidden.slice(0, -1))
+      parts.push(kernel.block_bytes * align(width, kernel.unit));
     if (model.neighbors > 0 && model.neighbors < Math.max(...model.counts))
       parts.push(8 * model.neighbors);
     if (lines && model.activation === "silu") parts.push(facts.lines_bytes);
-    return sum(parts.map((part) => align(part, to))) + 2 * features + to - 1;
+    return sum(parts.map((part) => align(part, to))) + kernel.work_bytes + 2 * features + to - 1;
   }
 
   const ramBytes = (build, model) =>

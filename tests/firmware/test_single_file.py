@@ -1,0 +1,272 @@
+"""The runtime as one file compiles wherever the separate files do, and gives the same bits."""
+
+import platform
+import re
+from functools import cache
+
+import numpy as np
+import pytest
+
+from twinedge.pack import write_pack
+from twinedge.runtime import reference
+from twinedge_export.amalgamation import write_amalgamation
+
+HERE = platform.machine()
+TRIPLETS = {"aarch64": "aarch64-linux-gnu", "x86_64": "x86_64-linux-gnu"}
+KERNELS = {"aarch64": ("neon_dot", "neon", "portable"), "x86_64": ("vnni", "avx2", "portable")}.get(
+    HERE, ("portable",)
+)
+
+# How a device is asked for, and what it has for a kernel in assembly.
+DEVICES = {
+    "cortex-m0": ("arm-none-eabi-gcc", ("-mcpu=cortex-m0", "-mthumb"), "thumb"),
+    "cortex-m3": ("arm-none-eabi-gcc", ("-mcpu=cortex-m3", "-mthumb"), "thumb"),
+    "cortex-m4": ("arm-none-eabi-gcc", ("-mcpu=cortex-m4", "-mthumb"), "dsp"),
+    "cortex-m55": (
+        *("arm-none-eabi-gcc", ("-mcpu=cortex-m55", "-mthumb", "-mfloat-abi=hard")),
+        "helium",
+    ),
+    "atmega328p": ("avr-gcc", ("-mmcu=atmega328p",), None),
+    "atmega2560": ("avr-gcc", ("-mmcu=atmega2560", "-DTWIN_FLASH=2"), None),
+}
+SETTINGS = [
+    ("-DTWIN_HOST=0",),
+    ("-DTWIN_HOST=0", "-DTWIN_BLOCK=1", "-DTWIN_PARTIAL=0", "-DTWIN_TEXT=0"),
+    ("-DTWIN_FLOAT=0", "-DTWIN_NEIGHBOURS=0", "-DTWIN_OPEN_STEPS=0"),
+    ("-DTWIN_SILU=0", "-DTWIN_INT16=0", "-DTWIN_QUICK_OPEN=0"),
+]
+
+# replay.c, with the kernel that the environment names.
+PICKING_C = """
+#include "twin.h"
+#include <stdlib.h>
+#include <string.h>
+static twin_status open_and_pick(twin_model *model, twin_pack pack, uint32_t size) {
+    const char *wanted = getenv("KERNEL"), *name;
+    twin_status status = twin_open(model, pack, size);
+    unsigned number = 0;
+    if (status)
+        return status;
+    while ((name = twin_kernel_name(model, number)) && strcmp(wanted, name))
+        number++;
+    return twin_set_kernel(model, name ? number : 0); /* it may not be for 16-bit weights */
+}
+#undef twin_open
+#define twin_open open_and_pick
+#include "REPLAY"
+"""
+
+
+@pytest.fixture(scope="module")
+def single(native, tmp_path_factory):
+    """Folder with both files, and a program that replays."""
+    folder = tmp_path_factory.mktemp("single")
+    write_amalgamation(folder)
+    replay = native.FIRMWARE / "test" / "replay.c"
+    (folder / "picking.c").write_text(PICKING_C.replace("REPLAY", str(replay)))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def compiled(native, single):
+    """Compile twin.c, once for the same options; there is no other header to be found."""
+
+    @cache
+    def call(*options, compiler="gcc", standard="c99"):
+        output = single / f"{compiler}{''.join(options)}.o".replace("/", "_")
+        words = (f"-std={standard}", *native.WARNINGS, *options, "-c", "twin.c", "-o", output)
+        native.run(compiler, *words, cwd=single)
+        return output
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def program(native, single, compiled):
+    """Link it with a program that replays."""
+
+    @cache
+    def call(compiler):
+        output = single / f"replay-{compiler}"
+        runtime = compiled("-O2", "-fPIC", compiler=compiler)
+        native.run(compiler, "-O1", "-I.", "picking.c", runtime, "-o", output, cwd=single)
+        return output
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def library(native, single, compiled):
+    native.run("gcc", "-shared", compiled("-O2", "-fPIC"), "-o", single / "libtwin.so")
+    return native.load(single / "libtwin.so")
+
+
+@pytest.fixture(scope="module")
+def separate(native, tmp_path_factory):
+    """Shared library of the separate files."""
+    return native.compile_c(tmp_path_factory.mktemp("separate") / "libtwin.so", "-shared", "-fPIC")
+
+
+@pytest.fixture(scope="module")
+def small_replay(make_replay):
+    return make_replay(30)
+
+
+@pytest.mark.parametrize("options", [("-O0",), ("-O2", "-fPIC")], ids=" ".join)
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_no_warning(compiled, compiler, options):
+    compiled(*options, compiler=compiler)
+
+
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_no_warning_as_cpp(compiled, compiler):
+    compiled("-xc++", compiler=compiler, standard="c++17")
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_no_warning_on_the_other_machine(compiled, compiler):
+    triplet = next(TRIPLETS[machine] for machine in TRIPLETS if machine != HERE)
+    if compiler == "clang":
+        compiled(f"--target={triplet}", f"-I/usr/{triplet}/include", compiler="clang")
+    else:
+        compiled("-O2", "-fPIC", compiler=f"{triplet}-gcc")
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=" ".join)
+def test_no_warning_with_other_settings(compiled, settings):
+    compiled(*settings)
+
+
+def public(native, path, *options, tool="nm"):
+    """Names that a file shows, without their settings, and those that it needs."""
+    lines = native.run(tool, "--format=posix", *options, path).splitlines()
+    symbols = [line.split()[:2] for line in lines]
+    shown = {name for name, kind in symbols if kind.isupper() and kind != "U"}
+    needed = {name for name, kind in symbols if kind == "U"}
+    return {re.sub(r"_v\d+_.*", "", name) for name in shown}, needed
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_devices_compile_it_and_see_public_names_only(native, compiled, device):
+    compiler, options, assembly = DEVICES[device]
+    path = compiled(*options, "-Os", compiler=compiler)
+    shown, _ = public(native, path, tool=re.sub("gcc$", "nm", compiler))
+    assert "twin_open" in shown
+    others = {name for name in shown if not name.startswith("twin_")}
+    assert bool(others) == bool(assembly)
+    assert all(name.startswith(f"twini_{assembly}_") for name in others)
+    if assembly:
+        said = native.run("arm-none-eabi-readelf", "--symbols", "--wide", path)
+        lines = [line for line in said.splitlines() if any(name in line for name in others)]
+        assert all("HIDDEN" in line for line in lines if "GLOBAL" in line)
+
+
+def test_assembly_is_found_from_cpp(native, compiled):
+    _, options, _ = DEVICES["cortex-m4"]
+    path = compiled("-xc++", *options, compiler="arm-none-eabi-g++", standard="c++17")
+    _, needed = public(native, path, tool="arm-none-eabi-nm")
+    assert {name for name in needed if "twin" in name} == set()
+
+
+def test_it_shows_and_needs_what_the_separate_files_do(native, single, library, separate):
+    found = public(native, single / "libtwin.so", "--dynamic")
+    assert found == public(native, separate, "--dynamic")
+    assert {"twin_open", "twin_predict", "twin_set_kernel"} <= found[0]
+
+
+def test_nothing_is_global_but_what_is_public(native, compiled, library, single):
+    shown, _ = public(native, single / "libtwin.so", "--dynamic")
+    assert public(native, compiled("-O0"))[0] == shown
+
+
+def test_programs_may_have_the_separate_headers_and_the_other_way_round(native, single, tmp_path):
+    # They are the same functions under the same names, settings included.
+    for headers, sources in (
+        (native.FIRMWARE / "include", [single / "twin.c"]),
+        (single, native.SOURCES),
+    ):
+        main = native.FIRMWARE / "example" / "main.c"
+        native.run("gcc", f"-I{headers}", main, *sources, "-o", tmp_path / "example")
+
+
+def test_kernels_are_offered_as_by_the_separate_files(native, library, separate, packs):
+    for dtype in (np.int8, np.int16):
+        data = write_pack(packs.random_pack(np.random.default_rng(3), dtype=dtype))
+        opened = [native.Native(one, data) for one in (library, native.load(separate))]
+        assert opened[0].kernels() == opened[1].kernels()
+        assert set(opened[0].kernels()) <= set(KERNELS)
+
+
+def assert_same_bits(native, library, packs, cases, seed, count):
+    """Whether all kernels that a library offers give the bits of the reference; returns them."""
+    rng = np.random.default_rng([51, seed])
+    seen = set()
+    for number in range(count):
+        pack = packs.random_pack(rng)
+        opened = native.Native(library, write_pack(pack))
+        x = cases.queries(pack, 20, number)
+        expected = reference.evaluate(pack, x)
+        for kernel in opened.kernels():
+            opened.take_kernel(kernel)
+            mean, spread, members = opened.predict(x)
+            np.testing.assert_array_equal(members, expected.members)
+            np.testing.assert_array_equal(mean.view(np.uint32), expected.mean.view(np.uint32))
+            np.testing.assert_array_equal(spread.view(np.uint32), expected.spread.view(np.uint32))
+            seen.add(kernel)
+    return seen
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_kernel_of_this_machine_gives_the_bits_of_the_reference(
+    native, library, packs, cases, seed
+):
+    seen = assert_same_bits(native, library, packs, cases, seed, 12)
+    assert "portable" in seen
+    assert HERE not in TRIPLETS or len(seen) > 1
+
+
+@pytest.mark.slow
+def test_kernels_of_x86_64_by_functions_for_their_instructions(
+    native, single, packs, cases, tmp_path
+):
+    # See test_kernels.py for what that proves. All of them are said to be here.
+    (tmp_path / "immintrin.h").write_text(
+        "#include <simde/x86/avx2.h>\n#include <simde/x86/avx512.h>\n"
+    )
+    simde = ("-DSIMDE_ENABLE_NATIVE_ALIASES", "-DSIMDE_NO_NATIVE", "-DTWIN_HOST_EMULATED")
+    words = (*simde, "-D__builtin_cpu_supports(name)=1", "-w", f"-isystem{tmp_path}")
+    path = tmp_path / "libtwin.so"
+    native.run("gcc", "-O1", "-fPIC", "-shared", *words, single / "twin.c", "-o", path)
+    seen = assert_same_bits(native, native.load(path), packs, cases, 0, 40)
+    assert seen == {"vnni", "avx2", "portable"}
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_replay(small_replay, program, monkeypatch, compiler, kernel):
+    monkeypatch.setenv("KERNEL", kernel)
+    wrong, total = small_replay.mismatches(program(compiler))
+    assert wrong == 0
+    assert total > 10_000
+
+
+@pytest.mark.parametrize("kernel", ["avx2", "portable"])
+def test_replay_on_x86_64(small_replay, program, monkeypatch, kernel):
+    # No emulator has AVX-512; what vnni computes is seen above where the processor has it.
+    triplet = TRIPLETS["x86_64"]
+    here = HERE == "x86_64"
+    emulator = ("qemu-x86_64", "-cpu", "max", "-L", "/" if here else f"/usr/{triplet}")
+    monkeypatch.setenv("KERNEL", kernel)
+    replay = program("gcc" if here else f"{triplet}-gcc")
+    wrong, total = small_replay.mismatches(replay, *emulator)
+    assert wrong == 0
+    assert total > 10_000
+
+
+def test_tiny_c_compiles_it_and_gives_the_same_bits(small_replay, native, single):
+    # A compiler with no builtin, attribute or intrinsic of GNU's.
+    replay = native.FIRMWARE / "test" / "replay.c"
+    words = (f"-I{single}", "-Wall", "-Werror", single / "twin.c", replay)
+    native.run("tcc", *words, "-o", single / "replay-tcc")
+    wrong, _ = small_replay.mismatches(single / "replay-tcc")
+    assert wrong == 0
