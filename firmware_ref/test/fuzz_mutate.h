@@ -124,9 +124,10 @@ static uint32_t vary(uint32_t was, uint32_t most, uint64_t *luck) {
 /* Change one thing about the networks. */
 static void vary_shape(shape *of, uint64_t *luck) {
     uint32_t d = below(luck, 3), most = one_in(luck, 4) ? 40 : 18;
+    uint32_t width = one_in(luck, 16) ? 200 : most;
     switch (below(luck, 9)) {
     case 0:
-        of->features = vary(of->features, most, luck);
+        of->features = vary(of->features, width, luck);
         break;
     case 1:
         of->layers = 1 + d;
@@ -151,7 +152,7 @@ static void vary_shape(shape *of, uint64_t *luck) {
         break;
     default:
         d %= of->layers;
-        of->hidden[d] = vary(of->hidden[d], one_in(luck, 16) ? 200 : most, luck);
+        of->hidden[d] = vary(of->hidden[d], width, luck);
     }
     if (of->anchors < of->twins)
         of->anchors = of->twins;

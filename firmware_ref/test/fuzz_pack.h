@@ -76,7 +76,8 @@ static inline int read_shape(shape *of, const uint8_t *pack) {
             return 0;
     }
     return of->features - 1 < 1024 && of->layers - 1 < 3 && of->silu < 2 && of->wide < 2 &&
-           of->twins - 1 < 256 && of->anchors >= of->twins && of->anchors <= 4096;
+           of->twins - 1 < 256 && of->anchors >= of->twins && of->anchors <= 4096 &&
+           of->neighbours <= 4096;
 }
 
 static inline void write_shape(const shape *of, uint8_t *pack) {
