@@ -77,7 +77,8 @@ INLINE __m256i beside(activations a, activations b) {
 #define KERNEL twini_kernel_avx2
 #define ALIGN  32
 #define QUERY  plain_query
-#include "layers.h"
+#define WORK   sizeof(work)
+#include "host_kernel.h"
 
 TARGET_END
 

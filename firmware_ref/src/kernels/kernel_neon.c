@@ -102,6 +102,7 @@ INLINE void turn(uint8_t *to, unsigned inputs, const twin_flash *anchor) {
 #define KERNEL twini_kernel_neon
 #define ALIGN  16
 #define QUERY  plain_query
-#include "layers.h"
+#define WORK   sizeof(work)
+#include "host_kernel.h"
 
 #endif

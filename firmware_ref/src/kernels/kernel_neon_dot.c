@@ -100,12 +100,15 @@ static void dot_query(const twini_layer *given, const int16_t *query, void *part
 }
 
 #include "squeeze.h"
+#include "layers.h"
+#include "neon_dot_last.h"
 
 #define KERNEL   twini_kernel_neon_dot
 #define ALIGN    16
 #define QUERY    dot_query
-#define HAS_LAST "neon_dot_last.h"
-#include "layers.h"
+#define WORK     (sizeof(work) > sizeof(last_work) ? sizeof(work) : sizeof(last_work))
+#define HAS_LAST 1
+#include "host_kernel.h"
 
 TARGET_END
 

@@ -95,7 +95,8 @@ INLINE __m512i beside(activations a, activations b) {
 #define KERNEL twini_kernel_vnni
 #define ALIGN  64
 #define QUERY  plain_query
-#include "layers.h"
+#define WORK   sizeof(work)
+#include "host_kernel.h"
 
 TARGET_END
 

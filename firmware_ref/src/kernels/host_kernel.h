@@ -1,0 +1,53 @@
+/* A kernel of the layers in layers.h; its file defines before
+ *
+ *     KERNEL, ALIGN    its name, and what its blocks are aligned to
+ *     QUERY            its function for the query's share in the first layer
+ *     WORK             bytes that its layers work in
+ *     HAS_LAST         if it has another last_layer for relu */
+
+#ifndef TWIN_KERNELS_HOST_KERNEL_H
+#define TWIN_KERNELS_HOST_KERNEL_H
+
+#include "layers.h"
+
+typedef char work_fits[WORK <= TWIN_WORK_BYTES ? 1 : -1];
+
+/* In each of these `silu` is known at compile time, and the layer is a copy, as a compiler may
+ * think of any other that what is written to the scratch changes it. */
+static void kernel_first(const twini_layer *given, const twini_pairs *pairs, void *out,
+                         int32_t *difference) {
+    const twini_layer layer = *given;
+    if (layer.silu)
+        first_layer(&layer, pairs, out, difference, 1);
+    else
+        first_layer(&layer, pairs, out, difference, 0);
+}
+
+static void kernel_further(const twini_layer *given, const void *in, void *out,
+                           int32_t *difference) {
+    const twini_layer layer = *given;
+    if (layer.silu)
+        further_layer(&layer, in, out, difference, 1);
+#ifdef HAS_LAST
+    else if (!out)
+        last_layer(&layer, in, difference);
+#endif
+    else
+        further_layer(&layer, in, out, difference, 0);
+}
+
+const twin_kernel KERNEL = {
+    PAIRS,                             /* pairs */
+    4,                                 /* unit */
+    ALIGN,                             /* align */
+    8,                                 /* partial_bytes */
+    4 * PAIRS + 4,                     /* block_bytes */
+    QUERY,                             /* query */
+    kernel_first,                      /* first */
+    kernel_further,                    /* further */
+    2 * PAIRS,                         /* room_bytes */
+    0,                                 /* lines */
+    (WORK + ALIGN - 1) / ALIGN *ALIGN, /* work_bytes */
+};
+
+#endif
