@@ -15,7 +15,6 @@ KNOBS = {
     "TWIN_INT16": ("relu-int16", "64-features-int16"),
     "TWIN_TEXT": (),
     "TWIN_PARTIAL": (),
-    "TWIN_HOST": (),
     "TWIN_QUICK_OPEN": (),
     "TWIN_OPEN_STEPS": (),
 }
@@ -23,7 +22,7 @@ KNOBS = {
 
 @pytest.mark.parametrize("knob", KNOBS)
 def test_a_knob_turned_off(native, packs, cases, tmp_path, knob):
-    options = ("-O1", "-fPIC", "-shared", f"-D{knob}=0")
+    options = ("-O1", "-fPIC", "-shared", "-DTWIN_HOST=0", f"-D{knob}=0")
     path = native.compile_c(tmp_path / "lib.so", *options)
     library = native.load(path)
     for name in KNOBS[knob]:
@@ -37,7 +36,7 @@ def test_a_knob_turned_off(native, packs, cases, tmp_path, knob):
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_everything_off_at_once_is_smaller(native, tmp_path, compiler):
-    options = ("-Os", "-fPIC", "-shared")
+    options = ("-Os", "-fPIC", "-shared", "-DTWIN_HOST=0")
     off = [f"-D{knob}=0" for knob in KNOBS]
     whole = native.compile_c(tmp_path / "whole.so", *options, compiler=compiler)
     least = native.compile_c(tmp_path / "least.so", *options, *off, compiler=compiler)
@@ -72,7 +71,8 @@ uint32_t board_crc(uint32_t crc, twin_flash at, uint32_t size) {
 @pytest.mark.parametrize("steps", [0, 1])
 def test_a_checksum_by_the_hardware(native, packs, cases, tmp_path, steps):
     (tmp_path / "crc.c").write_text(CRC_C)
-    options = ("-O1", "-fPIC", "-shared", "-DTWIN_CRC=board_crc", f"-DTWIN_OPEN_STEPS={steps}")
+    options = ("-O1", "-fPIC", "-shared", "-DTWIN_HOST=0", "-DTWIN_CRC=board_crc")
+    options = (*options, f"-DTWIN_OPEN_STEPS={steps}")
     sources = [*native.SOURCES, tmp_path / "crc.c"]
     library = native.load(native.compile_c(tmp_path / "lib.so", *options, sources=sources))
     calls = ctypes.c_uint.in_dll(library, "calls")

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from twinedge.pack import layout
 from twinedge.version import __version__
 
 PATTERNS = {
@@ -12,12 +13,25 @@ PATTERNS = {
     "idf_component.yml": r'^version: "(.*)"$',
     "library.json": r'^  "version": "(.*)",$',
     "library.properties": r"^version=(.*)$",
+    "include/twin.h": r'^#define TWIN_VERSION +"(.*)"$',
 }
 
 
 @pytest.mark.parametrize("name", PATTERNS)
 def test_a_manifest_has_the_version_of_the_python_package(firmware, name):
     assert re.findall(PATTERNS[name], (firmware / name).read_text(), re.M) == [__version__]
+
+
+def test_the_header_tells_its_version_in_numbers_too(firmware):
+    text = (firmware / "include" / "twin.h").read_text()
+    numbers = re.findall(r"^#define TWIN_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)$", text, re.M)
+    assert ".".join(numbers) == __version__
+
+
+def test_the_header_tells_which_packs_it_reads(firmware):
+    text = (firmware / "include" / "twin.h").read_text()
+    versions = re.findall(r"^#define TWIN_PACK_(?:OLDEST|NEWEST) +(\d+)$", text, re.M)
+    assert [int(one) for one in versions] == [layout.VERSION, layout.VERSION]
 
 
 def test_platformio_is_told_of_files_that_are_there(firmware):
