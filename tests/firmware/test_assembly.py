@@ -43,38 +43,40 @@ def test_functions_have_a_size_and_are_hidden(native, kernel):
         assert visibility == "HIDDEN"
 
 
-def test_every_instruction_can_be_unwound(native, kernel, tmp_path):
+@pytest.fixture
+def linked(native, kernel, tmp_path):
+    """The same, linked: addresses are no relocations any more."""
     output, functions = kernel
-    # Linked, so that addresses are no relocations any more.
-    linked = tmp_path / "kernel.elf"
+    path = tmp_path / "kernel.elf"
     native.run(
-        "arm-none-eabi-ld", "--unresolved-symbols=ignore-all", "--entry=0", output, "-o", linked
+        "arm-none-eabi-ld", "--unresolved-symbols=ignore-all", "--entry=0", output, "-o", path
     )
-    frames = native.run("arm-none-eabi-readelf", "--debug-dump=frames", linked)
+    return path, functions
+
+
+def test_every_instruction_can_be_unwound(native, linked):
+    path, functions = linked
+    frames = native.run("arm-none-eabi-readelf", "--debug-dump=frames", path)
     ranges = [
         (int(start, 16) & ~1, int(end, 16) & ~1)
         for start, end in re.findall(r"FDE .*pc=([0-9a-f]+)\.\.([0-9a-f]+)", frames)
     ]
-    for name, (_, start, size, _) in symbols_of(native, linked).items():
+    for name, (_, start, size, _) in symbols_of(native, path).items():
         if name in functions:
             assert any(low <= start and start + size <= high for low, high in ranges), name
 
 
-def test_the_stack_is_followed_to_the_end(native, kernel, tmp_path):
+def test_the_stack_is_followed_to_the_end(native, linked):
     """Where a function returns by popping the pc, its frame is what that pop takes."""
-    output, functions = kernel
-    linked = tmp_path / "kernel.elf"
-    native.run(
-        "arm-none-eabi-ld", "--unresolved-symbols=ignore-all", "--entry=0", output, "-o", linked
-    )
-    frames = native.run("arm-none-eabi-readelf", "--debug-dump=frames-interp", linked)
+    path, functions = linked
+    frames = native.run("arm-none-eabi-readelf", "--debug-dump=frames-interp", path)
     offsets = {}  # where the distance to the caller's frame changes
     for address, offset in re.findall(r"(?m)^([0-9a-f]{8}) \w+\+(\d+)", frames):
         offsets[int(address, 16) & ~1] = int(offset)
-    code = native.run("arm-none-eabi-objdump", "--disassemble", linked)
+    code = native.run("arm-none-eabi-objdump", "--disassemble", path)
     starts = {
         start: start + size
-        for name, (_, start, size, _) in symbols_of(native, linked).items()
+        for name, (_, start, size, _) in symbols_of(native, path).items()
         if name in functions
     }
     pops = 0
