@@ -52,7 +52,7 @@
 #endif
 
 /* 1: opening a pack looks at four bytes at a time, and takes a table of 64 bytes for the checksum.
- * 0: it takes a few times as long, and some 200 bytes less of flash. */
+ * 0: it takes three to four times as long, and some 100 bytes less of flash. */
 #ifndef TWIN_QUICK_OPEN
 #if defined(__AVR__)
 #define TWIN_QUICK_OPEN 0

@@ -47,6 +47,7 @@ def test_run_compares_and_measures(cli, files):
     assert found["queries"] == 3
     assert found["bit_exact"] is True
     counts = ("instructions_per_query", "macs_per_query", "text_bytes", "pack_bytes")
+    counts = (*counts, "opening_instructions")
     for name in (*counts, "ram_bytes", "stack_bytes"):
         assert found[name] > 0
     inputs, outputs = files.hidden[:2]

@@ -34,6 +34,11 @@ class Trial(NamedTuple):
         return None if np.isnan(mean) else round(float(mean))
 
     @property
+    def opening_instructions(self) -> int | None:
+        """Of opening the pack; None where they were not counted."""
+        return None if np.isnan(self.answers.opening) else round(self.answers.opening)
+
+    @property
     def stack_bytes(self) -> int:
         """High-water mark of opening and predicting."""
         return max(self.answers.stack_open, self.answers.stack_predict)
@@ -55,6 +60,7 @@ class Trial(NamedTuple):
             "bit_exact": not len(self.mismatches),
             "instructions_per_query": self.instructions_per_query,
             "macs_per_query": self.macs_per_query,
+            "opening_instructions": self.opening_instructions,
             "text_bytes": sizes.text,
             "rodata_bytes": sizes.rodata,
             "data_bytes": sizes.data,
