@@ -85,7 +85,7 @@ static twin_status twini_check_file(twin_flash at, uint32_t size, uint32_t *behi
         return TWIN_ERROR_TRUNCATED;
     if (twini_u32(at) != 0x4E495754u) /* TWIN */
         return TWIN_ERROR_MAGIC;
-    if (twini_u16(at + 4) - 0u - TWIN_PACK_OLDEST > TWIN_PACK_NEWEST - TWIN_PACK_OLDEST)
+    if ((unsigned)twini_u16(at + 4) - TWIN_PACK_OLDEST > TWIN_PACK_NEWEST - TWIN_PACK_OLDEST)
         return TWIN_ERROR_VERSION;
     length = twini_u32(at + 8);
     if (size < length)

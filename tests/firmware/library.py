@@ -19,7 +19,6 @@ WARNINGS = ["-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wunde
 MISTAKES = ("alignment", "unsupported", "scratch", "query", "model", "early")
 STATUSES = ("ok", *(reason.value for reason in Reason), *MISTAKES)  # number n stands for status -n
 MORE = 1  # the one that is positive
-TO_THE_END = 65535
 
 # Options for a library that watches its memory or counts its branches: test_sanitizers.py and
 # firmware_ref/test/coverage.py run these tests again with such ones.
