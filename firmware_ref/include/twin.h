@@ -36,18 +36,20 @@ extern "C" {
 #define TWIN_VERSION_PATCH 0
 #define TWIN_VERSION       "0.1.0"
 #define TWIN_PACK_OLDEST   1
-#define TWIN_PACK_NEWEST   1
+#define TWIN_PACK_NEWEST   2
 
 /* A name that tells version and settings, so that a program and a library compiled with different
- * ones do not link: twin_open_v0_1_block2_flash0_float1_near1_silu1_wide1_text1_partial1_host0. */
+ * ones do not link: twin_open_v0_1_block2_flash0_float1_near1_silu1_wide1_text1_partial1_host0_ends1.
+ */
 #define TWIN_CONFIGURED(name)                                                                      \
     TWIN_SPELL(name, TWIN_VERSION_MAJOR, TWIN_VERSION_MINOR, TWIN_BLOCK, TWIN_FLASH, TWIN_FLOAT,   \
-               TWIN_NEIGHBOURS, TWIN_SILU, TWIN_INT16, TWIN_TEXT, TWIN_PARTIAL, TWIN_HOST)
-#define TWIN_SPELL(name, v, w, b, m, f, n, s, i, t, p, h)                                          \
-    TWIN_SPELLED(name, v, w, b, m, f, n, s, i, t, p, h)
+               TWIN_NEIGHBOURS, TWIN_SILU, TWIN_INT16, TWIN_TEXT, TWIN_PARTIAL, TWIN_HOST,         \
+               TWIN_INTERVALS)
+#define TWIN_SPELL(name, v, w, b, m, f, n, s, i, t, p, h, e)                                       \
+    TWIN_SPELLED(name, v, w, b, m, f, n, s, i, t, p, h, e)
 /* clang-format off */
-#define TWIN_SPELLED(name, v, w, b, m, f, n, s, i, t, p, h)                                        \
-    name##_v##v##_##w##_block##b##_flash##m##_float##f##_near##n##_silu##s##_wide##i##_text##t##_partial##p##_host##h
+#define TWIN_SPELLED(name, v, w, b, m, f, n, s, i, t, p, h, e)                                     \
+    name##_v##v##_##w##_block##b##_flash##m##_float##f##_near##n##_silu##s##_wide##i##_text##t##_partial##p##_host##h##_ends##e
 /* clang-format on */
 
 /* What a function returns: TWIN_OK; something negative where it refuses; or TWIN_MORE, where all is
@@ -56,7 +58,7 @@ typedef enum twin_status {
     TWIN_OK = 0,
     TWIN_MORE = 1,
 
-    /* Why twin_open refuses a pack, as in FORMAT.md, section 8. */
+    /* Why twin_open refuses a pack, as in FORMAT.md, section 10. */
     TWIN_ERROR_TRUNCATED = -1,  /* the end is missing */
     TWIN_ERROR_LENGTH = -2,     /* longer than its header says */
     TWIN_ERROR_MAGIC = -3,      /* not a pack */
@@ -75,7 +77,8 @@ typedef enum twin_status {
     TWIN_ERROR_SCRATCH = -14,     /* less scratch than twin_scratch_size says */
     TWIN_ERROR_QUERY = -15,       /* a feature is not a number (raw: -32768) */
     TWIN_ERROR_MODEL = -16,       /* the model is not open: twin_open refused, or is not done */
-    TWIN_ERROR_EARLY = -17        /* nothing was evaluated yet that could be read */
+    TWIN_ERROR_EARLY = -17,       /* nothing was evaluated yet that could be read */
+    TWIN_ERROR_LEVEL = -18        /* the pack has no intervals of that coverage */
 } twin_status;
 
 /* A place in a pack. Where TWIN_FLASH is 2, twin_open takes a number as the pack's address. */
@@ -110,20 +113,46 @@ typedef struct twin_model {
     uint8_t layers;        /* hidden layers */
     uint8_t silu;          /* 1 silu, 0 relu */
     uint8_t wide;          /* 1 for 16-bit kernels, 0 for 8-bit ones */
-    uint8_t flags;         /* bit 0: the twins were trained on neighbours only */
+    uint8_t flags;         /* bit 0: the twins were trained on neighbours only; bit 1: intervals */
+#if TWIN_INTERVALS
+    twin_flash intervals; /* sections of the pack; 0 where it has none */
+    twin_flash domain;
+    uint32_t quantile; /* half of an interval for each unit of the scale, in 1/65536 */
+#endif
 } twin_model;
 
-/* A prediction in the units of the target. */
+/* A prediction in the units of the target. Where the pack has no intervals, `intervals` is 0, and
+ * scale, low and high are NaN.
+ *
+ * `outside` and `missing` have a bit for each feature: bit 0 for the first, and so on; bit 31 stands
+ * for all from the 32nd on. A feature that is missing was filled in. */
 typedef struct twin_prediction {
     float mean;
     float spread; /* standard deviation of the members' estimates */
+#if TWIN_INTERVALS
+    float scale;       /* how large an error is to be expected: two of three are smaller */
+    float low;         /* the true value lies between these, */
+    float high;        /* with the coverage of twin_set_coverage */
+    uint32_t outside;  /* features beyond their range in training */
+    uint32_t missing;  /* features that were NaN */
+    uint8_t intervals; /* 1 where scale, low and high are there */
+#endif
 } twin_prediction;
 
-/* The same in integers: mean * gain + offset is the prediction, root * gain / count the spread,
- * with the gain and offset of the target that the pack holds. */
+/* The same in integers: mean * gain + offset is the prediction, low and high likewise; root * gain /
+ * count is the spread and scale * gain / 16 the scale, with the gain and offset of the target that
+ * the pack holds. Without intervals scale, low and high are 0. */
 typedef struct twin_raw {
     int32_t mean;
     uint32_t root;
+#if TWIN_INTERVALS
+    uint32_t scale;
+    int32_t low;
+    int32_t high;
+    uint32_t outside;
+    uint32_t missing;
+    uint8_t intervals;
+#endif
     uint16_t count; /* estimates so far */
 } twin_raw;
 
@@ -142,6 +171,12 @@ typedef struct twin_run {
     int64_t sum;      /* of the estimates */
     int64_t deviations;
     uint64_t squares;
+#if TWIN_INTERVALS
+    uint64_t asymmetries; /* squares of them */
+    uint32_t difficulty;  /* the logarithms, added up */
+    uint32_t outside;
+    uint32_t missing;
+#endif
     int32_t reference; /* the first estimate, from which deviations count */
     int status;        /* what twin_read says */
     unsigned total;    /* estimates in the end; 0 where the query was refused */
@@ -214,11 +249,18 @@ uint32_t TWIN_CRC(uint32_t crc, twin_flash at, uint32_t size);
 void twin_set_neighbours(twin_model *model, uint16_t neighbours);
 #endif
 
+/* Let intervals cover `thousandths` of all true values, 900 for 90 %. What a pack has is listed in
+ * it, and twin_open takes 900, or the highest below, or the lowest there is.
+ * TWIN_ERROR_LEVEL where the pack has no such intervals, and then nothing changes. */
+#if TWIN_INTERVALS
+twin_status twin_set_coverage(twin_model *model, uint16_t thousandths);
+#endif
+
 /* Bytes of scratch that a prediction needs, at any alignment; 0 if the model is not open. */
 uint32_t twin_scratch_size(const twin_model *model);
 
 /* Predict from `model->features` integers, -32767 .. 32767: (x - offset) * gain of each feature,
- * rounded. `members` takes the `model->members` estimates in the order of the anchors, or is NULL.
+ * rounded; -32768 for one that is missing, which is refused where the pack has nothing for it. `members` takes the `model->members` estimates in the order of the anchors, or is NULL.
  * Where the query is refused, all of `out` is zero. */
 twin_status twin_predict_raw(const twin_model *model, void *scratch, uint32_t size,
                              const int16_t *query, twin_raw *out, int32_t *members);
@@ -245,8 +287,9 @@ twin_status twin_read_raw(const twin_run *run, twin_raw *out);
 
 #if TWIN_FLOAT
 /* Predict from `model->features` numbers in the user's units. Infinities are as good as any number
- * beyond the range of the training data; NaN is refused. `members` as above, or NULL. Where the
- * query is refused, mean and spread are NaN. */
+ * beyond the range of the training data. NaN stands for a missing feature: what the pack has for it
+ * is taken instead, and where that is nothing the query is refused. `members` as above, or NULL.
+ * Where the query is refused, all floats are NaN. */
 twin_status twin_predict(const twin_model *model, void *scratch, uint32_t size, const float *x,
                          twin_prediction *out, int32_t *members);
 twin_status twin_begin(twin_run *run, const twin_model *model, void *scratch, uint32_t size,

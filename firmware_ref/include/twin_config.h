@@ -20,6 +20,17 @@
 #define TWIN_NEIGHBOURS 1
 #endif
 
+/* 1: packs with intervals; ranges of features, and what stands for missing ones.
+ * 0: packs with intervals are refused as unsupported, and of others nothing says what is unusual
+ * about a query. */
+#ifndef TWIN_INTERVALS
+#if defined(__AVR__)
+#define TWIN_INTERVALS 0
+#else
+#define TWIN_INTERVALS 1
+#endif
+#endif
+
 /* 1: packs with the silu activation. 0: they are refused as unsupported. */
 #ifndef TWIN_SILU
 #define TWIN_SILU 1

@@ -1,4 +1,4 @@
-/* The building blocks of FORMAT.md, section 6. */
+/* The building blocks of FORMAT.md, section 8. */
 
 #ifndef TWIN_ARITH_H
 #define TWIN_ARITH_H

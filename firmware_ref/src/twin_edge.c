@@ -85,9 +85,8 @@ twin_status twin_begin(twin_run *run, const twin_model *model, void *scratch, ui
     for (i = 0; !status && i < model->features; i++) {
         float t = twini_alone(x[i] - twini_f32(scaling));
         t = twini_rounded(t * twini_f32(scaling + 4));
-        if (twini_is_nan(t)) /* only where x is: the pack's numbers are finite */
-            return twini_refuse(run, TWIN_ERROR_QUERY);
-        run->query[i] = (int16_t)twini_quantise(t);
+        /* Not a number only where x is none: the pack's numbers are finite. */
+        status = twini_ask(run, i, twini_is_nan(t) ? INT16_MIN : twini_quantise(t));
         scaling += 8;
     }
     return status;
@@ -99,21 +98,39 @@ float twin_target(const twin_model *model, int32_t estimate) {
     return twini_alone(product + twini_f32(scaling));
 }
 
+static float twini_nan(void) {
+    uint32_t bits = 0x7FC00000u;
+    float nan;
+    TWIN_COPY(&nan, &bits, sizeof nan);
+    return nan;
+}
+
+/* A distance, which has no offset, in the units of the target. */
+static float twini_distance(const twin_model *model, uint32_t distance) {
+    return twini_alone(twini_alone((float)distance) *
+                       twini_f32(model->scaling + 8 * (uint32_t)model->features + 4));
+}
+
 twin_status twin_read(const twin_run *run, twin_prediction *out) {
     const twin_model *model = run->model;
+    twin_raw raw;
+    twini_combine(run, &raw);
+    out->mean = out->spread = twini_nan();
     if (run->count) {
-        float spread;
-        twin_raw raw;
-        twini_combine(run, &raw);
         out->mean = twin_target(model, raw.mean);
-        spread = twini_alone(twini_alone((float)raw.root) *
-                             twini_f32(model->scaling + 8 * (uint32_t)model->features + 4));
-        out->spread = twini_alone(spread / twini_alone((float)raw.count));
-    } else {
-        uint32_t nan = 0x7FC00000u;
-        TWIN_COPY(&out->mean, &nan, sizeof nan);
-        out->spread = out->mean;
+        out->spread = twini_alone(twini_distance(model, raw.root) / twini_alone((float)raw.count));
     }
+#if TWIN_INTERVALS
+    out->scale = out->low = out->high = twini_nan();
+    if (raw.intervals) {
+        out->scale = twini_alone(twini_distance(model, raw.scale) * 0.0625f);
+        out->low = twin_target(model, raw.low);
+        out->high = twin_target(model, raw.high);
+    }
+    out->outside = raw.outside;
+    out->missing = raw.missing;
+    out->intervals = raw.intervals;
+#endif
     return (twin_status)run->status;
 }
 

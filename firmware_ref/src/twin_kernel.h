@@ -6,9 +6,15 @@
  * activations of a block are stored, and how many pairs it has, is the kernel's own choice.
  *
  * For each block the core calls first, then further for each other layer. All but the last store
- * activations in `out`; in the last `out` is NULL, and each output o adds
- * fold[o] * (h(query, anchor)[o] - h(anchor, query)[o]) to the pair's entry of `difference`
- * instead: the sum stays within 32 bits in any order (FORMAT.md, section 7). */
+ * activations in `out`; in the last `out` is NULL, and each output o adds to `totals` instead. Where the
+ * layer is not scaled, fold[o] * (h(query, anchor)[o] - h(anchor, query)[o]) goes to the pair's
+ * entry. Where it is, `fold` are pairs of numbers, and totals are three times TWIN_BLOCK numbers:
+ *
+ *     fold[o][0] * h(query, anchor)[o]
+ *     fold[o][0] * h(anchor, query)[o]
+ *     fold[o][1] * h(anchor, query)[o]
+ *
+ * All stay within 32 bits in any order (FORMAT.md, section 9). */
 
 #ifndef TWIN_KERNEL_H
 #define TWIN_KERNEL_H
@@ -31,7 +37,7 @@ typedef struct twini_layer {
     twin_flash bias;       /* i32 of each output */
     twin_flash multiplier; /* i16 of each output */
     twin_flash curve;      /* i16[193], for silu */
-    twin_flash fold;       /* i16[outputs]: the output's weights, in the last layer */
+    twin_flash fold;       /* in the last layer i16[outputs], or [outputs][2] */
     uint16_t inputs;
     uint16_t outputs;
     uint16_t row;
@@ -39,6 +45,9 @@ typedef struct twini_layer {
     uint8_t fraction;
     uint8_t wide; /* 1 for i16 weights */
     uint8_t silu; /* 0 for relu */
+#if TWIN_INTERVALS
+    uint8_t scaled; /* 1 where the network has a second output */
+#endif
 #if TWIN_SILU
     const uint32_t *lines; /* for kernels that ask for them */
 #endif
@@ -69,11 +78,10 @@ typedef struct twin_kernel {
     void (*query)(const twini_layer *layer, const int16_t *query, void *partial);
 
     /* First layer of a block. */
-    void (*first)(const twini_layer *layer, const twini_pairs *pairs, void *out,
-                  int32_t *difference);
+    void (*first)(const twini_layer *layer, const twini_pairs *pairs, void *out, int32_t *totals);
 
     /* A further layer of a block, from the activations `in`. */
-    void (*further)(const twini_layer *layer, const void *in, void *out, int32_t *difference);
+    void (*further)(const twini_layer *layer, const void *in, void *out, int32_t *totals);
 
     /* Of twini_pairs.room, for each feature up to a multiple of 4; may be 0. What is a multiple of
      * `align` ends where the query begins. */

@@ -17,6 +17,11 @@ TWIN_INTERNAL twin_flash twini_layer_at(twini_layer *layer, const twin_model *mo
 #define TWIN_HEAD_FRACTION   3
 #define TWIN_HEAD_SHIFT      6
 #define TWIN_HEAD_MULTIPLIER 8
+#if TWIN_INTERVALS
+#define TWIN_HEAD_SECOND_SHIFT      7
+#define TWIN_HEAD_SECOND_MULTIPLIER 10
+#define TWIN_HEAD_BIAS              12
+#endif
 
 /* A function that makes its only caller larger if it becomes part of it. */
 #if defined(__GNUC__)
@@ -31,6 +36,15 @@ static inline unsigned twini_is_silu(const twin_model *model) {
 }
 static inline unsigned twini_is_wide(const twin_model *model) {
     return TWIN_INT16 ? model->wide : 0;
+}
+
+static inline unsigned twini_is_scaled(const twin_model *model) {
+    return TWIN_INTERVALS ? model->flags >> 1 : 0;
+}
+
+/* Bytes of the weights of an output. */
+static inline unsigned twini_fold(const twin_model *model) {
+    return 2 * ((model->hidden[model->layers - 1] + 3) & ~3u);
 }
 
 /* Bytes in a row of `n` weights. */
@@ -59,6 +73,9 @@ TWIN_INTERNAL unsigned twini_seek(twin_run *run, twin_flash anchors);
 /* Lay out the scratch and start in front of the first twin. The query goes to run->query. */
 TWIN_INTERNAL twin_status twini_start(twin_run *run, const twin_model *model, void *scratch,
                                       uint32_t size, int32_t *members);
+
+/* Take a quantised feature of the query; where it is missing, INT16_MIN, what the pack has for it. */
+TWIN_INTERNAL twin_status twini_ask(twin_run *run, unsigned i, int32_t feature);
 
 /* What the estimates of the run come to so far. */
 TWIN_INTERNAL void twini_combine(const twin_run *run, twin_raw *out);

@@ -1,4 +1,4 @@
-/* Opening a pack: the faults of FORMAT.md, section 8, in that order. */
+/* Opening a pack: the faults of FORMAT.md, section 10, in that order. */
 
 #include "twin_model.h"
 
@@ -11,7 +11,8 @@
 
 enum { HEADER = 48, ENTRY = 12, MOST_SECTIONS = 32, MOST_WIDTH = 1024, MOST_ANCHORS = 4096 };
 enum { MOST_SHIFT = 30, LEAST_FRACTION = 5, MOST_FRACTION = 15, CURVE_LENGTH = 193 };
-enum { SCALING = 1, TWINS, CURVE, ANCHORS, IDS, METADATA };
+enum { SCALING = 1, TWINS, CURVE, ANCHORS, IDS, METADATA, INTERVALS, RANGES, KINDS };
+enum { INTERVALS_HEAD = 32, LEVEL = 8, MOST_LEVELS = 15 };
 
 /* CRC-32 as in zip, of one word more. The pack's checksums are of whole words. */
 static uint32_t twini_crc_word(uint32_t crc, uint32_t word) {
@@ -108,7 +109,10 @@ TWIN_APART uint32_t twini_record_size(const twin_model *model) {
         size += outputs * (kernels * twini_row(model, twini_inputs(model, depth)) + 4);
         size += twini_align(2 * outputs, 4);
     }
-    return twini_align(size + 2 * twini_align(model->hidden[depth - 1], 4), 16);
+    size += twini_fold(model);
+    if (twini_is_scaled(model))
+        size += twini_fold(model) + 4;
+    return twini_align(size, 16);
 }
 
 /* Fault 9, and what this build has no code for. */
@@ -126,7 +130,8 @@ static twin_status twini_read_header(twin_model *model, twin_flash at) {
     bad = model->features - 1u >= MOST_WIDTH || model->layers - 1u >= 3 || model->silu > 1 ||
           kernel > 1 || model->twin_count - 1u >= 256 || model->anchor_count < model->twin_count ||
           model->anchor_count > MOST_ANCHORS || model->neighbours > MOST_ANCHORS ||
-          flags > (model->neighbours ? 1 : 0) || twini_u32(at + 40) || twini_u32(at + 44);
+          flags > (twini_u8(at + 4) > 1 ? 3 : 1) || (flags & 1 && !model->neighbours) ||
+          twini_u32(at + 40) || twini_u32(at + 44);
     for (depth = 0; depth < 3; depth++) {
         unsigned width = twini_u16(at + 24 + 2 * depth);
         model->hidden[depth] = (uint16_t)width;
@@ -135,14 +140,18 @@ static twin_status twini_read_header(twin_model *model, twin_flash at) {
     if (bad)
         return TWIN_ERROR_HEADER;
     if ((!TWIN_SILU && model->silu) || (!TWIN_INT16 && model->wide) ||
-        (!TWIN_NEIGHBOURS && model->neighbours))
+        (!TWIN_NEIGHBOURS && model->neighbours) || (!TWIN_INTERVALS && flags > 1))
         return TWIN_ERROR_UNSUPPORTED;
     return TWIN_OK;
 }
 
-/* Length that a section of this kind has; `length` where it may have any. */
-static uint32_t twini_length(const twin_model *model, unsigned kind, uint32_t length) {
+/* Length that the section at `at` has by its kind; `length` where it may have any. */
+static uint32_t twini_length(const twin_model *model, unsigned kind, twin_flash at,
+                             uint32_t length) {
     uint32_t anchors = model->anchor_count;
+#if TWIN_INTERVALS
+    uint32_t levels;
+#endif
     switch (kind) {
     case SCALING:
         return 8 * (uint32_t)model->features + 8;
@@ -155,35 +164,51 @@ static uint32_t twini_length(const twin_model *model, unsigned kind, uint32_t le
                anchors * (model->anchor_size + 4u);
     case IDS:
         return 4 * anchors;
+#if TWIN_INTERVALS
+    case INTERVALS:
+        levels = length < INTERVALS_HEAD ? 0 : twini_u32(at + 28);
+        return levels - 1 < MOST_LEVELS ? INTERVALS_HEAD + LEVEL * levels : ~length;
+    case RANGES:
+        return 8 * (uint32_t)model->features;
+#endif
     default:
+        (void)at;
         return length;
     }
 }
 
+/* Whether sections of this kind mean something in a pack of its version. */
+static unsigned twini_is_known(twin_flash pack, unsigned kind) {
+    return kind <= METADATA || (TWIN_INTERVALS && twini_u8(pack + 4) > 1 && kind < KINDS);
+}
+
 /* Fault 10; and fault 11, unless it is looked for in steps. */
 static twin_status twini_read_sections(twin_model *model, twin_flash pack, uint32_t size) {
-    twin_flash entry, at[ANCHORS + 1], table = pack + HEADER;
+    twin_flash entry, at[KINDS] = {0}, table = pack + HEADER;
     twin_flash stop = table + ENTRY * (uint32_t)twini_u16(pack + 6);
     uint32_t end = (uint32_t)(stop - pack);
     unsigned dirt = 0, found = 0, needed = 1 << SCALING | 1 << TWINS | 1 << ANCHORS;
     if (twini_is_silu(model))
         needed |= 1 << CURVE;
+    if (twini_is_scaled(model))
+        needed |= 1 << INTERVALS;
     for (entry = table; entry != stop; entry += ENTRY) {
-        unsigned kind = twini_u16(entry), required = kind - 1 < ANCHORS;
+        unsigned kind = twini_u16(entry), known = twini_is_known(pack, kind) ? kind : 0;
+        unsigned required = known - 1 < ANCHORS || known == INTERVALS;
         uint32_t offset = twini_u32(entry + 4), length = twini_u32(entry + 8);
         twin_flash other;
         if (offset % 16 || offset < end || offset > size || length > size - offset ||
-            twini_u16(entry + 2) != required || length != twini_length(model, kind, length))
+            twini_u16(entry + 2) != required || 
+            length != twini_length(model, known, pack + offset, length))
             return TWIN_ERROR_SECTION;
         for (other = table; other != entry; other += ENTRY)
             if (twini_u16(other) == kind)
                 return TWIN_ERROR_SECTION;
         dirt |= TWIN_OPEN_STEPS ? 0 : twini_dirt(pack + end, pack + offset);
         end = offset + length;
-        if (required) {
+        at[known] = pack + offset;
+        if (required)
             found |= 1u << kind;
-            at[kind] = pack + offset;
-        }
     }
     if (found != needed)
         return TWIN_ERROR_SECTION;
@@ -195,6 +220,10 @@ static twin_status twini_read_sections(twin_model *model, twin_flash pack, uint3
     model->counts = at[ANCHORS];
     model->anchors = model->counts + (uint16_t)twini_align(2 * model->twin_count, 4);
     model->targets = model->anchors + (twini_size)model->anchor_count * model->anchor_size;
+#if TWIN_INTERVALS
+    model->intervals = at[INTERVALS];
+    model->domain = at[RANGES];
+#endif
     return TWIN_OK;
 }
 
@@ -258,11 +287,24 @@ static unsigned twini_head_faults(const twin_model *model, twin_flash head) {
                 : shift | fraction)
             return VALUE;
     }
+#if TWIN_INTERVALS
+    if (twini_is_scaled(model))
+        return twini_u8(head + TWIN_HEAD_SHIFT) > MOST_SHIFT ||
+                       twini_u8(head + TWIN_HEAD_SECOND_SHIFT) > MOST_SHIFT ||
+                       (twini_u32(head + TWIN_HEAD_MULTIPLIER) & 0x80008000u)
+                   ? VALUE
+                   : 0;
+#endif
     /* The shift is followed by a zero, the multiplier by six. */
     return twini_u16(head + TWIN_HEAD_SHIFT) > MOST_SHIFT ||
                    twini_u32(head + TWIN_HEAD_MULTIPLIER) > 32767 || twini_u32(head + 12)
                ? VALUE
                : 0;
+}
+
+/* OVERFLOW, if 32767 * sum + bias has more than 31 bits: beyond 65538 the product alone has. */
+static unsigned twini_overflow(uint32_t sum, uint32_t bias) {
+    return sum > 65538 || (sum << 15) - sum + bias > 0x7FFFFFFFu ? OVERFLOW : 0;
 }
 
 /* Of one output of a layer with one kernel, or two. */
@@ -281,20 +323,38 @@ static unsigned twini_row_faults(const twini_layer *layer, unsigned o, unsigned 
     } while (--kernels);
     if (twini_u16(layer->multiplier + 2 * o) & 0x8000u)
         faults |= VALUE;
-    /* 32767 * sum + bias, in 32 bits: beyond 65538 the product alone is too large. */
-    if (sum > 65538 || (sum << 15) - sum + bias > 0x7FFFFFFFu)
-        faults |= OVERFLOW;
-    return faults;
+    return faults | twini_overflow(sum, bias);
 }
 
 static unsigned twini_layer_faults(const twini_layer *layer) {
     return twini_dirt(layer->multiplier + 2 * layer->outputs, layer->fold);
 }
 
-/* The weights of the output, and what is behind them in the record. */
-static unsigned twini_output_faults(twin_flash at, unsigned width, twin_flash next) {
-    twin_flash end = at + 2 * width;
-    unsigned faults = twini_dirt(end, next);
+#if TWIN_INTERVALS
+/* The weights of both outputs, and what is behind them in the record at `head`. */
+static unsigned twini_outputs_faults(const twin_model *model, twin_flash head, twin_flash at) {
+    twin_flash next = head + (twini_size)model->twin_size, bias = at + 2 * twini_fold(model);
+    uint32_t sums[2] = {0, 0};
+    unsigned i, faults;
+    for (i = 0; i < 2u * model->hidden[model->layers - 1]; i++) {
+        sums[i & 1] += twini_magnitude(twini_i16(at));
+        at += 2;
+    }
+    faults = twini_dirt(at, bias) | twini_dirt(bias + 4, next);
+    faults |= twini_overflow(2 * sums[0], twini_magnitude(twini_i32(head + TWIN_HEAD_BIAS)));
+    return faults | twini_overflow(sums[1], twini_magnitude(twini_i32(bias)));
+}
+#endif
+
+/* The weights of the output, and what is behind them in the record at `head`. */
+static unsigned twini_output_faults(const twin_model *model, twin_flash head, twin_flash at) {
+    twin_flash end = at + 2 * model->hidden[model->layers - 1];
+    unsigned faults;
+#if TWIN_INTERVALS
+    if (twini_is_scaled(model))
+        return twini_outputs_faults(model, head, at);
+#endif
+    faults = twini_dirt(end, head + (twini_size)model->twin_size);
     return twini_sum(at, end, 1) > 32769 ? faults | OVERFLOW : faults;
 }
 
@@ -335,6 +395,68 @@ static unsigned twini_anchor_faults(const twin_model *model, unsigned number) {
     return faults | twini_dirt(at, end);
 }
 
+#if TWIN_INTERVALS
+static unsigned twini_interval_faults(const twin_model *model) {
+    twin_flash at = model->intervals;
+    uint32_t level = 0, quantile = 1, left;
+    unsigned faults = 0;
+    if (!at)
+        return 0;
+    left = twini_u32(at + 28);
+    if (twini_u32(at) - 1 >= 0x7FFFFFFFu || !twini_u32(at + 16) || twini_u32(at + 24) > 65536)
+        faults = VALUE;
+    for (at += INTERVALS_HEAD; left; left--) {
+        if (twini_u32(at) <= level || twini_u32(at + 4) < quantile)
+            faults = VALUE;
+        level = twini_u32(at);
+        quantile = twini_u32(at + 4);
+        at += LEVEL;
+    }
+    return level > 999 ? VALUE : faults;
+}
+
+static unsigned twini_domain_faults(const twin_model *model) {
+    twin_flash at = model->domain;
+    unsigned i, faults = 0;
+    for (i = 0; at && i < model->features; i++) {
+        int32_t least = twini_i16(at);
+        if (least == INT16_MIN || least > twini_i16(at + 2))
+            faults |= VALUE;
+        if (twini_u16(at + 6))
+            faults |= PADDING;
+        at += 8;
+    }
+    return faults;
+}
+
+twin_status twin_set_coverage(twin_model *model, uint16_t thousandths) {
+    twin_flash at = model->intervals;
+    uint32_t left;
+    if (!model->kernel)
+        return TWIN_ERROR_MODEL;
+    for (left = at ? twini_u32(at + 28) : 0; left; left--) {
+        at += LEVEL;
+        if (twini_u32(at + INTERVALS_HEAD - LEVEL) == thousandths) {
+            model->quantile = twini_u32(at + INTERVALS_HEAD - 4);
+            return TWIN_OK;
+        }
+    }
+    return TWIN_ERROR_LEVEL;
+}
+
+/* 90 %, or the highest level below, or the lowest. */
+static void twini_default_coverage(twin_model *model) {
+    twin_flash at = model->intervals;
+    uint32_t left = at ? twini_u32(at + 28) : 0;
+    model->quantile = 0;
+    for (; left; left--) {
+        at += LEVEL;
+        if (!model->quantile || twini_u32(at + INTERVALS_HEAD - LEVEL) <= 900)
+            model->quantile = twini_u32(at + INTERVALS_HEAD - 4);
+    }
+}
+#endif
+
 static void twini_count_members(twin_model *model) {
     unsigned i, members = 0;
     for (i = 0; TWIN_NEIGHBOURS && i < model->twin_count; i++)
@@ -354,6 +476,9 @@ void twin_set_neighbours(twin_model *model, uint16_t neighbours) {
 /* Nothing of the pack is used before this. */
 static void twini_release(twin_model *model) {
     twini_count_members(model);
+#if TWIN_INTERVALS
+    twini_default_coverage(model);
+#endif
     model->kernel = TWIN_KERNEL;
 }
 
@@ -421,8 +546,8 @@ static uint32_t twini_look_at_row(twin_opening *opening) {
         opening->depth++;
         if (opening->depth == model->layers) {
             twin_status status;
+            faults |= twini_output_faults(model, opening->at, behind);
             opening->at += (twini_size)model->twin_size;
-            faults |= twini_output_faults(behind, layer.outputs, opening->at);
             status = twini_verdict(faults);
             if (status)
                 opening->status = (int8_t)status;
@@ -470,6 +595,13 @@ static uint32_t twini_look_at_numbers(twin_opening *opening) {
         opening->number++;
         if (opening->number == model->anchor_count) {
             status = twini_verdict(opening->faults);
+#if TWIN_INTERVALS
+            if (!status)
+                status = twini_verdict(twini_interval_faults(model));
+            if (!status)
+                status = twini_verdict(twini_domain_faults(model));
+            count += 8 * (uint32_t)model->features;
+#endif
             opening->status = (int8_t)status;
             if (!status)
                 twini_release(model);
@@ -530,8 +662,7 @@ static unsigned twini_twin_faults(const twin_model *model, twin_flash record) {
             faults |= twini_row_faults(&layer, o, depth ? 1 : 2);
         faults |= twini_layer_faults(&layer);
     }
-    return faults |
-           twini_output_faults(at, model->hidden[depth - 1], record + (twini_size)model->twin_size);
+    return faults | twini_output_faults(model, record, at);
 }
 
 static twin_status twini_check_numbers(const twin_model *model) {
@@ -548,6 +679,12 @@ static twin_status twini_check_numbers(const twin_model *model) {
         for (i = 0; i < model->anchor_count; i++)
             faults |= twini_anchor_faults(model, i);
     }
+#if TWIN_INTERVALS
+    if (!faults)
+        faults = twini_interval_faults(model);
+    if (!faults)
+        faults = twini_domain_faults(model);
+#endif
     return twini_verdict(faults);
 }
 

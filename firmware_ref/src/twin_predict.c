@@ -6,6 +6,14 @@
 /* Estimates further apart than this count as this far. */
 #define FAR_APART 1048575u
 
+/* Of the totals of a pair, how many there are. */
+#define TOTALS (TWIN_INTERVALS ? 3 : 1)
+
+#if TWIN_INTERVALS
+enum { HARDEST = 24575 }; /* logarithm of the largest difficulty */
+#define WIDEST 2147483647 /* half of an interval, and its ends */
+#endif
+
 TWIN_INTERNAL twin_flash twini_layer_at(twini_layer *layer, const twin_model *model,
                                         twin_flash record, twin_flash at, unsigned depth) {
     unsigned outputs = model->hidden[depth], inputs = twini_inputs(model, depth);
@@ -18,6 +26,9 @@ TWIN_INTERNAL twin_flash twini_layer_at(twini_layer *layer, const twin_model *mo
     layer->fraction = twini_u8(record + TWIN_HEAD_FRACTION + depth);
     layer->wide = (uint8_t)twini_is_wide(model);
     layer->silu = (uint8_t)twini_is_silu(model);
+#if TWIN_INTERVALS
+    layer->scaled = (uint8_t)twini_is_scaled(model);
+#endif
     layer->curve = TWIN_SILU ? model->curve : 0;
     layer->weights = at;
     layer->mirror = at + kernel;
@@ -103,6 +114,12 @@ TWIN_INTERNAL twin_status twini_start(twin_run *run, const twin_model *model, vo
     run->sum = 0;
     run->deviations = 0;
     run->squares = 0;
+#if TWIN_INTERVALS
+    run->asymmetries = 0;
+    run->difficulty = 0;
+    run->outside = 0;
+    run->missing = 0;
+#endif
     run->reference = 0;
     run->total = 0;
     run->count = 0;
@@ -135,12 +152,27 @@ twin_status twin_begin_raw(twin_run *run, const twin_model *model, void *scratch
                            const int16_t *query, int32_t *members) {
     twin_status status = twini_start(run, model, scratch, size, members);
     unsigned i;
-    for (i = 0; !status && i < model->features; i++) {
-        if (query[i] == INT16_MIN)
-            return twini_refuse(run, TWIN_ERROR_QUERY);
-        run->query[i] = query[i];
-    }
+    for (i = 0; !status && i < model->features; i++)
+        status = twini_ask(run, i, query[i]);
     return status;
+}
+
+TWIN_INTERNAL twin_status twini_ask(twin_run *run, unsigned i, int32_t feature) {
+#if TWIN_INTERVALS
+    uint32_t bit = (uint32_t)1 << (i < 31 ? i : 31);
+    twin_flash entry = run->model->domain;
+    if (entry) {
+        entry += 8 * (uint16_t)i;
+        if (feature == INT16_MIN) {
+            feature = twini_i16(entry + 4);
+            run->missing |= bit;
+        } else if (feature < twini_i16(entry) || feature > twini_i16(entry + 2)) {
+            run->outside |= bit;
+        }
+    }
+#endif
+    run->query[i] = (int16_t)feature;
+    return feature == INT16_MIN ? twini_refuse(run, TWIN_ERROR_QUERY) : TWIN_OK;
 }
 
 /* Features of anchor `number`. */
@@ -179,6 +211,11 @@ static void twini_next_twin(twin_run *run, twini_layer *layer) {
         model->kernel->query(layer, run->query, run->partial);
 }
 
+/* A distance as far as it counts. */
+static uint32_t twini_near(uint32_t apart) {
+    return apart < FAR_APART ? apart : FAR_APART;
+}
+
 static void twini_take(twin_run *run, int32_t estimate) {
     uint32_t apart;
     if (!run->count)
@@ -190,26 +227,43 @@ static void twini_take(twin_run *run, int32_t estimate) {
     apart = (uint32_t)estimate - (uint32_t)run->reference;
     if (estimate < run->reference)
         apart = 0 - apart;
-    if (apart > FAR_APART)
-        apart = FAR_APART;
+    apart = twini_near(apart);
     run->squares += (uint64_t)apart * apart;
     run->deviations += estimate < run->reference ? -(int32_t)apart : (int32_t)apart;
 }
+
+/* A total of an output to its units. `head` is what the head of the twin has for it. */
+static int32_t twini_scaled(twin_flash head, int32_t total) {
+    int32_t units = twini_mulw(total, twini_i16(head + TWIN_HEAD_MULTIPLIER));
+    return twini_rsh(units, twini_u8(head + TWIN_HEAD_SHIFT));
+}
+
+#if TWIN_INTERVALS
+/* What else a pair has to tell: its asymmetry, and the logarithm of its difficulty. */
+static void twini_take_signals(twin_run *run, int32_t asymmetry, int32_t logarithm) {
+    uint32_t apart = twini_near((uint32_t)(asymmetry < 0 ? -asymmetry : asymmetry));
+    run->asymmetries += (uint64_t)apart * apart;
+    if (logarithm > HARDEST)
+        logarithm = HARDEST;
+    if (logarithm > 0)
+        run->difficulty += (uint32_t)logarithm;
+}
+#endif
 
 /* The next `count` anchors of this twin, at most a block of them. */
 static void twini_evaluate(twin_run *run, unsigned count, twini_layer *layer) {
     const twin_model *model = run->model;
     const twin_kernel *kernel = model->kernel;
     twin_flash record = twini_record(model, run->twin - 1), at = record + TWIN_HEAD;
-    int32_t difference[TWIN_BLOCK];
+    int32_t totals[TOTALS * TWIN_BLOCK];
     unsigned i, depth;
     twini_pairs pairs;
     pairs.query = run->query;
     pairs.partial = run->partial;
     pairs.room = run->room;
     pairs.count = (uint8_t)count;
-    for (i = 0; i < TWIN_BLOCK; i++)
-        difference[i] = 0;
+    for (i = 0; i < TOTALS * TWIN_BLOCK; i++)
+        totals[i] = 0;
     for (i = 0; i < kernel->pairs; i++) {
         unsigned position = run->position + (i < count ? i : 0);
         pairs.anchor[i] = twini_features(model, twini_number(run, position));
@@ -218,16 +272,27 @@ static void twini_evaluate(twin_run *run, unsigned count, twini_layer *layer) {
         void *out = depth + 1 < model->layers ? run->block[depth] : 0;
         at = twini_layer_at(layer, model, record, at, depth);
         if (depth)
-            kernel->further(layer, run->block[depth - 1], out, difference);
+            kernel->further(layer, run->block[depth - 1], out, totals);
         else
-            kernel->first(layer, &pairs, out, difference);
+            kernel->first(layer, &pairs, out, totals);
     }
     for (i = 0; i < count; i++) {
-        int32_t sum = twini_mulw(difference[i], twini_i16(record + TWIN_HEAD_MULTIPLIER));
-        twini_take(
-            run, twini_rsh(sum, twini_u8(record + TWIN_HEAD_SHIFT)) +
-                     twini_i32(model->targets + 4 * (twini_size)twini_number(run, run->position)));
-        run->position++;
+        twini_size number = twini_number(run, run->position++);
+        int32_t difference = totals[i];
+#if TWIN_INTERVALS
+        if (twini_is_scaled(model)) {
+            int32_t back = totals[TWIN_BLOCK + i];
+            int32_t both = difference + back + twini_i32(record + TWIN_HEAD_BIAS);
+            int32_t hard = totals[2 * TWIN_BLOCK + i] + twini_i32(at + 2 * twini_fold(model));
+            twini_take_signals(
+                run, twini_scaled(record, both),
+                twini_rsh(twini_mulw(hard, twini_i16(record + TWIN_HEAD_SECOND_MULTIPLIER)),
+                          twini_u8(record + TWIN_HEAD_SECOND_SHIFT)));
+            difference -= back;
+        }
+#endif
+        twini_take(run,
+                   twini_scaled(record, difference) + twini_i32(model->targets + 4 * number));
     }
 }
 
@@ -284,6 +349,54 @@ static uint32_t twini_root(uint64_t a) {
     return root;
 }
 
+#if TWIN_INTERVALS
+/* 2 to the power of logarithm / 1024. */
+static uint32_t twini_power(uint32_t logarithm) {
+    uint32_t rest = logarithm & 1023, whole = logarithm >> 10;
+    uint32_t power = 16384 + ((rest * (10756 + ((5628 * rest) >> 10))) >> 10);
+    return whole < 14 ? power >> (14 - whole) : power << (whole - 14);
+}
+
+/* A signal's part of the scale, squared. */
+static uint64_t twini_part(twin_flash weight, uint32_t signal) {
+    uint64_t part = ((uint64_t)twini_u32(weight) * signal) >> 16;
+    if (part > WIDEST)
+        part = WIDEST;
+    return part * part;
+}
+
+/* An end of the interval, within what can be stored. */
+static int32_t twini_end(int64_t end) {
+    return end > WIDEST ? WIDEST : end < -WIDEST ? -WIDEST : (int32_t)end;
+}
+
+static void twini_bound(const twin_run *run, twin_raw *out) {
+    const twin_model *model = run->model;
+    uint32_t n = run->count, constant;
+    uint64_t square, width;
+    twin_flash at = model->intervals;
+    out->outside = run->outside;
+    out->missing = run->missing;
+    out->scale = 0;
+    out->low = out->high = 0;
+    out->intervals = n && twini_is_scaled(model);
+    if (!out->intervals)
+        return;
+    constant = twini_u32(at);
+    square = (uint64_t)constant * constant;
+    square += twini_part(at + 4, twini_divide((uint64_t)out->root << 4, n));
+    square +=
+        twini_part(at + 8, twini_divide((uint64_t)twini_root(n * run->asymmetries) << 4, n));
+    square += twini_part(at + 12, twini_power(run->difficulty / n));
+    out->scale = twini_root(square);
+    width = ((uint64_t)model->quantile * out->scale) >> 20;
+    if (width > WIDEST)
+        width = WIDEST;
+    out->low = twini_end(out->mean - (int64_t)width);
+    out->high = twini_end(out->mean + (int64_t)width);
+}
+#endif
+
 TWIN_INTERNAL void twini_combine(const twin_run *run, twin_raw *out) {
     uint32_t n = run->count, mean;
     uint64_t sum = (uint64_t)run->sum;
@@ -295,6 +408,9 @@ TWIN_INTERNAL void twini_combine(const twin_run *run, twin_raw *out) {
     out->mean = (int32_t)(run->sum < 0 ? 0 - mean : mean);
     out->root = twini_root(n * run->squares - (uint64_t)off * off);
     out->count = (uint16_t)n;
+#if TWIN_INTERVALS
+    twini_bound(run, out);
+#endif
 }
 
 twin_status twin_read_raw(const twin_run *run, twin_raw *out) {

@@ -44,6 +44,8 @@ const char *twin_text(twin_status status) {
         return "the model is not open";
     case TWIN_ERROR_EARLY:
         return "nothing was evaluated yet";
+    case TWIN_ERROR_LEVEL:
+        return "the pack has no intervals of that coverage";
     }
     return "unknown status";
 }

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from twinedge.pack.layout import NO_FILL
+
 EXTREMES = [0.0, -0.0, np.inf, -np.inf, 3.4e38, -3.4e38, 1e-45, -1e-38, 1e300, 0.5, -1.5]
 
 # Name: what the pack is made of; see random_packs.py.
@@ -35,8 +37,8 @@ SHAPES = {
 LARGE = ("relu-128-128-of-32", "silu-64-64-four-twins-of-8")  # those that take their time
 
 
-def draw(packs, name):
-    """Return the pack of this name."""
+def draw(packs, name, scaled=None):
+    """Return the pack of this name, with or without intervals."""
     (features, hidden, activation, dtype), counts, neighbours, weights = SHAPES[name]
     return packs.random_pack(
         np.random.default_rng([11, list(SHAPES).index(name)]),
@@ -47,6 +49,7 @@ def draw(packs, name):
         counts=counts,
         neighbors=neighbours,
         weights=weights,
+        scaled=scaled,
     )
 
 
@@ -64,5 +67,7 @@ def queries(pack, count, seed=0):
     wild = rng.random(x.shape) < 0.1
     x = np.where(wild, rng.choice(EXTREMES, x.shape), x)
     x[-len(EXTREMES) :] = np.array(EXTREMES)[:, None]  # all features at once
+    if pack.domain is not None:
+        x[(rng.random(x.shape) < 0.05) & (pack.domain.fill != NO_FILL)] = np.nan
     with np.errstate(over="ignore"):
         return x.astype(np.float32)

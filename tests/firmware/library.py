@@ -16,7 +16,7 @@ HEADERS = sorted([*(FIRMWARE / "include").glob("*.h"), *(FIRMWARE / "src").rglob
 INCLUDES = [f"-I{FIRMWARE / 'include'}", f"-I{FIRMWARE / 'src'}"]
 WARNINGS = ["-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wundef", "-Werror"]
 
-MISTAKES = ("alignment", "unsupported", "scratch", "query", "model", "early")
+MISTAKES = ("alignment", "unsupported", "scratch", "query", "model", "early", "level")
 STATUSES = ("ok", *(reason.value for reason in Reason), *MISTAKES)  # number n stands for status -n
 MORE = 1  # the one that is positive
 
@@ -60,19 +60,33 @@ class Model(ctypes.Structure):
         *((name, ctypes.c_uint16) for name in ("twin_count", "anchor_count", "neighbours")),
         ("members", ctypes.c_uint16),
         *((name, ctypes.c_uint8) for name in ("layers", "silu", "wide", "flags")),
+        *((name, ctypes.c_void_p) for name in ("intervals", "domain")),
+        ("quantile", ctypes.c_uint32),
     )
 
 
 class Prediction(ctypes.Structure):
     """``twin_prediction``."""
 
-    _fields_ = (("mean", ctypes.c_float), ("spread", ctypes.c_float))
+    _fields_ = (
+        *((name, ctypes.c_float) for name in ("mean", "spread", "scale", "low", "high")),
+        *((name, ctypes.c_uint32) for name in ("outside", "missing")),
+        ("intervals", ctypes.c_uint8),
+    )
 
 
 class Raw(ctypes.Structure):
     """``twin_raw``."""
 
-    _fields_ = (("mean", ctypes.c_int32), ("root", ctypes.c_uint32), ("count", ctypes.c_uint16))
+    _fields_ = (
+        ("mean", ctypes.c_int32),
+        ("root", ctypes.c_uint32),
+        ("scale", ctypes.c_uint32),
+        *((name, ctypes.c_int32) for name in ("low", "high")),
+        *((name, ctypes.c_uint32) for name in ("outside", "missing")),
+        ("intervals", ctypes.c_uint8),
+        ("count", ctypes.c_uint16),
+    )
 
 
 class Run(ctypes.Structure):
@@ -111,6 +125,7 @@ def load(path):
         "twin_open_begin": (ctypes.c_int, pointer, model, pointer, size),
         "twin_open_step": (ctypes.c_int, pointer, size),
         "twin_set_neighbours": (None, model, ctypes.c_uint16),
+        "twin_set_coverage": (ctypes.c_int, model, ctypes.c_uint16),
         "twin_scratch_size": (size, model),
         "twin_predict": (ctypes.c_int, model, pointer, size, pointer, pointer, pointer),
         "twin_predict_raw": (ctypes.c_int, model, pointer, size, pointer, pointer, pointer),
@@ -177,8 +192,11 @@ class Native:
         self.library.twin_set_neighbours(self.model, count)
         self.fit_scratch()
 
+    def set_coverage(self, thousandths):
+        return name_of(self.library.twin_set_coverage(self.model, thousandths))
+
     def call(self, name, queries, out):
-        """Call a function that predicts on each query ``(n, f)``; returns fields and members."""
+        """Call a function that predicts on each query ``(n, f)``; returns fields, and members."""
         function = getattr(self.library, name)
         members = np.zeros((len(queries), self.model.members), np.int32)
         found = []
@@ -194,16 +212,31 @@ class Native:
             assert status == 0, name_of(status)
             found.append([getattr(out, field) for field, _ in out._fields_])
         assert (self.scratch[self.size :] == 0xA5).all()
-        return (*np.array(found).T, members)
+        columns = zip(*found, strict=True)
+        types = dict(out._fields_)
+        fields = {
+            name: np.array(column, types[name])
+            for name, column in zip(types, columns, strict=True)
+        }
+        return {**fields, "members": members}
+
+    def predict_all(self, x):
+        """Return all fields of ``twin_prediction``, and members, of queries ``(n, f)``, float32."""
+        return self.call("twin_predict", x, Prediction())
 
     def predict(self, x):
         """Return float mean and spread, and members, of queries ``(n, f)``, float32."""
-        mean, spread, members = self.call("twin_predict", x, Prediction())
-        return mean.astype(np.float32), spread.astype(np.float32), members
+        found = self.predict_all(x)
+        return found["mean"], found["spread"], found["members"]
+
+    def predict_raw_all(self, q):
+        """Return all fields of ``twin_raw``, and members, of quantised queries ``(n, f)``."""
+        return self.call("twin_predict_raw", np.ascontiguousarray(q, np.int16), Raw())
 
     def predict_raw(self, q):
         """Return integer mean, root and count, and members, of quantised queries ``(n, f)``."""
-        return self.call("twin_predict_raw", np.ascontiguousarray(q, np.int16), Raw())
+        found = self.predict_raw_all(q)
+        return found["mean"], found["root"], found["count"], found["members"]
 
     def begin(self, function, query, members=None, size=None):
         """Begin a prediction; returns the status and the run."""
@@ -232,6 +265,6 @@ class Native:
 
     def read_raw(self, run):
         """Status, mean, root and count."""
-        out = Raw(1, 2, 3)
+        out = Raw(1, 2, count=3)
         status = self.library.twin_read_raw(ctypes.byref(run), ctypes.byref(out))
         return name_of(status), out.mean, out.root, out.count

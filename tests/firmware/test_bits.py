@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from twinedge.pack import write_pack
+from twinedge.pack.layout import NO_FILL
 from twinedge.runtime import reference
 
 NAMES = list(runpy.run_path(str(Path(__file__).parent / "cases.py"))["SHAPES"])
@@ -16,21 +17,41 @@ QUERIES = int(os.environ.get("TWIN_TEST_QUERIES", "1000"))
 
 def assert_same_bits(opened, pack, x):
     assert opened.status == "ok"
-    expected = reference.evaluate(pack, x)
-    mean, spread, members = opened.predict(x)
-    np.testing.assert_array_equal(members, expected.members)
-    for found, right in ((mean, expected.mean), (spread, expected.spread)):
-        np.testing.assert_array_equal(found.view(np.uint32), right.view(np.uint32))
-    raw_mean, root, count, members = opened.predict_raw(reference.quantise(pack, x[:50]))
-    np.testing.assert_array_equal(members, expected.members[:50])
-    np.testing.assert_array_equal(raw_mean, expected.raw_mean[:50])
-    np.testing.assert_array_equal(root, expected.raw_spread[:50])
-    assert set(count) == {pack.members}
+    expected, found = reference.evaluate(pack, x), opened.predict_all(x)
+    q = reference.quantise(pack, x)
+    raw = opened.predict_raw_all(np.where(np.isnan(x), NO_FILL, q)[:50])
+    np.testing.assert_array_equal(found["members"], expected.members)
+    np.testing.assert_array_equal(raw["members"], expected.members[:50])
+    assert set(raw["count"]) == {pack.members}
+    fields = {"mean": expected.mean, "spread": expected.spread}
+    integers = {"mean": expected.raw_mean, "root": expected.raw_spread}
+    if pack.intervals is not None:
+        levels = list(pack.intervals.quantiles)
+        level = max((one for one in levels if one <= 900), default=levels[0])
+        bounds = reference.bounds(pack, expected, level)
+        fields |= {name: getattr(bounds, name) for name in ("scale", "low", "high")}
+        integers |= {name: getattr(bounds, f"raw_{name}") for name in ("scale", "low", "high")}
+    for name, right in fields.items():
+        np.testing.assert_array_equal(found[name].view(np.uint32), right.view(np.uint32), name)
+    for name, right in integers.items():
+        np.testing.assert_array_equal(raw[name], right[:50], name)
+    for one, rows in ((found, slice(None)), (raw, slice(50))):
+        assert set(one["intervals"]) == {int(pack.intervals is not None)}
+        masks = bits(reference.outside(pack, q[rows]) & ~np.isnan(x[rows]))
+        np.testing.assert_array_equal(one["outside"], masks)
+        np.testing.assert_array_equal(one["missing"], bits(np.isnan(x[rows])))
 
 
+def bits(flags):
+    """Masks of flags ``(n, f)``: bit 31 stands for all from the 32nd on."""
+    places = np.minimum(np.arange(flags.shape[1]), 31)
+    return np.bitwise_or.reduce(flags * (1 << places), axis=1)
+
+
+@pytest.mark.parametrize("scaled", [False, True])
 @pytest.mark.parametrize("name", NAMES)
-def test_all_kinds_of_packs(open_pack, packs, cases, name):
-    pack = cases.draw(packs, name)
+def test_all_kinds_of_packs(open_pack, packs, cases, name, scaled):
+    pack = cases.draw(packs, name, scaled)
     count = QUERIES // 3 if name in cases.LARGE else QUERIES
     assert_same_bits(open_pack(write_pack(pack)), pack, cases.queries(pack, count))
 

@@ -2,23 +2,26 @@
 
 import struct
 import zlib
+from dataclasses import replace
 
 import numpy as np
 
-from twinedge.pack import Layer, Pack, Twin
+from twinedge.pack import Difficulty, Domain, Intervals, Layer, Pack, Twin
+from twinedge.pack.layout import NO_FILL
 
 INPUT = 32767
 ROOM = {"layer": 2**31 - 1, "output": 2**30 - 1}  # what 32767 times all magnitudes may reach
 
 
 def random_pack(rng, **given):
-    """Draw a pack; ``given`` fixes fields of ``random_shape``."""
+    """Draw a pack; ``given`` fixes fields of ``random_shape``, and whether it is ``scaled``."""
+    scaled = given.pop("scaled", None)
     shape = random_shape(rng) | given
     features, hidden, silu = shape["features"], shape["hidden"], shape["activation"] == "silu"
     total = sum(shape["counts"])
     limit = 2 ** int(rng.integers(1, 31)) - 1
     curve = rng.integers(0, 16384, 193) if rng.random() < 0.3 else silu_like()
-    return Pack(
+    pack = Pack(
         activation=shape["activation"],
         x_offset=rng.normal(0, 10, features).astype(np.float32),
         x_gain=(10 ** rng.uniform(1, 5, features)).astype(np.float32),
@@ -36,6 +39,36 @@ def random_pack(rng, **given):
         trained_on_neighbors=bool(shape["neighbors"] and rng.random() < 0.5),
         ids=rng.integers(0, 2**32, total).astype(np.uint32),
         metadata={"names": ["größe", "\ud800"], "rmse": 0.25},
+    )
+    if scaled is None:
+        scaled = rng.random() < 0.5
+    return with_intervals(rng, pack, shape["weights"]) if scaled else pack
+
+
+def with_intervals(rng, pack, weights="normal"):
+    """Give a pack second outputs, intervals and a domain."""
+    twins = []
+    for twin in pack.twins:
+        hard, hard_bias = fitting(rng, len(twin.output), np.int16, weights, "layer")
+        multiplier, shift = scale(rng, weights, 0.001)
+        left = 2**31 - 1 - 2 * INPUT * int(np.abs(twin.output.astype(int)).sum())
+        difficulty = Difficulty(hard.astype(np.int16), hard_bias, multiplier, shift)
+        bias = int(rng.integers(-left, left + 1) * rng.choice([0, 0.01, 1]))
+        twins.append(replace(twin, bias=bias, difficulty=difficulty))
+    levels = np.unique(rng.integers(1, 1000, rng.integers(1, 16)))
+    largest = 2 ** int(rng.integers(1, 33))
+    ends = np.sort(rng.integers(-INPUT, INPUT + 1, (2, pack.features)), axis=0).astype(np.int16)
+    fill = rng.integers(-INPUT - 1, INPUT + 1, pack.features).astype(np.int16)
+    intervals = Intervals(
+        int(rng.integers(1, 2 ** int(rng.integers(1, 32)))),
+        *(int(one) for one in rng.integers(0, 2 ** int(rng.integers(1, 33)), 3)),
+        int(rng.integers(1, 2**32)),
+        int(rng.integers(0, 2**32)),
+        int(rng.integers(0, 65537)),
+        dict(zip(levels.tolist(), np.sort(rng.integers(1, largest, len(levels))).tolist())),
+    )
+    return replace(
+        pack, twins=tuple(twins), intervals=intervals, domain=Domain(*ends, np.where(rng.random(pack.features) < 0.5, fill, NO_FILL).astype(np.int16))
     )
 
 

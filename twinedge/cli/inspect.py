@@ -45,7 +45,7 @@ def inspect(
 def _as_json(file: str, found: "Description") -> dict[str, Any]:
     from twinedge.pack.bytemap import meaning_of, name_of, uses
 
-    fault, pack = found.fault, found.pack
+    fault, pack, version = found.fault, found.pack, found.stated.get("version", 0)
     result: dict[str, Any] = {
         "file": file,
         "bytes": found.length,
@@ -63,10 +63,10 @@ def _as_json(file: str, found: "Description") -> dict[str, Any]:
         "sections": [
             {
                 "kind": one.kind,
-                "name": name_of(one.kind),
+                "name": name_of(one.kind, version),
                 "offset": one.offset,
                 "size": one.length,
-                "meaning": meaning_of(one),
+                "meaning": meaning_of(one, version),
             }
             for one in found.sections
         ],
@@ -86,13 +86,19 @@ def _as_json(file: str, found: "Description") -> dict[str, Any]:
 def _print(file: str, found: "Description") -> None:
     from twinedge.pack.bytemap import meaning_of, name_of, uses
 
+    version = found.stated.get("version", 0)
     print_record({"file": file, "bytes": found.length, **_summary(found)})
     if found.sections:
         print_text("")
         print_table(
             ("section", "offset", "size", "meaning"),
             [
-                (name_of(one.kind), str(one.offset), str(one.length), meaning_of(one))
+                (
+                    name_of(one.kind, version),
+                    str(one.offset),
+                    str(one.length),
+                    meaning_of(one, version),
+                )
                 for one in found.sections
             ],
         )

@@ -5,7 +5,18 @@ from math import prod
 from typing import NamedTuple
 
 from twinedge.pack.header import Header, Section
-from twinedge.pack.layout import ENTRY, HEADER, MEANINGS, REQUIRED, TWIN_HEAD, Kind, Part, Shape
+from twinedge.pack.layout import (
+    ENTRY,
+    HEADER,
+    INTERVALS,
+    LEVEL,
+    MEANINGS,
+    REQUIRED,
+    TWIN_HEAD,
+    Kind,
+    Part,
+    Shape,
+)
 
 
 class Piece(NamedTuple):
@@ -45,8 +56,8 @@ def pieces(header: Header, length: int) -> Iterator[Piece]:
     for section in header.sections:
         yield from _gap(end, section.offset)
         end = section.offset
-        for part, size, padding, use, holds in _parts(section, header.shape):
-            yield Piece(name_of(section.kind), part, end, size, padding, use, holds)
+        for part, size, padding, use, holds in _parts(section, header):
+            yield Piece(name_of(section.kind, header.version), part, end, size, padding, use, holds)
             end += size
     yield from _gap(end, length)
 
@@ -62,22 +73,18 @@ def uses(parts: Iterable[Piece]) -> dict[str, int]:
     return {**totals, "padding": filling}
 
 
-def name_of(kind: int) -> str:
-    """Name of a section kind."""
-    known = _known(kind)
+def name_of(kind: int, version: int) -> str:
+    """Name of a section kind in a version of the format."""
+    known = Kind.of(kind, version)
     return f"kind {kind}" if known is None else known.name.lower()
 
 
-def meaning_of(section: Section) -> str:
+def meaning_of(section: Section, version: int) -> str:
     """Say in a few words what a section is for."""
-    known = _known(section.kind)
+    known = Kind.of(section.kind, version)
     if known is not None:
         return MEANINGS[known]
     return f"not known, {'but required' if section.flags & REQUIRED else 'skipped'}"
-
-
-def _known(kind: int) -> Kind | None:
-    return Kind(kind) if kind in Kind.__members__.values() else None
 
 
 def _gap(start: int, end: int) -> Iterator[Piece]:
@@ -88,9 +95,9 @@ def _gap(start: int, end: int) -> Iterator[Piece]:
 _Sized = tuple[str, int, int, str, str]  # part, size, padding, use, holds
 
 
-def _parts(section: Section, shape: Shape) -> Iterator[_Sized]:
+def _parts(section: Section, header: Header) -> Iterator[_Sized]:
     """Everything in a section, one behind the other."""
-    kind, length = _known(section.kind), section.length
+    kind, length, shape = Kind.of(section.kind, header.version), section.length, header.shape
     if kind is Kind.SCALING:
         features = shape.features
         yield "features", 8 * features, 0, "scaling", f"float32[{features}][2]: offset, gain"
@@ -106,9 +113,16 @@ def _parts(section: Section, shape: Shape) -> Iterator[_Sized]:
         yield "curve", length, 0, "curve", f"int16[{length // 2}]"
     elif kind is Kind.IDS:
         yield "ids", length, 0, "ids", f"uint32[{length // 4}]"
+    elif kind is Kind.INTERVALS:
+        levels = (length - INTERVALS.size) // LEVEL.size
+        yield "scale", INTERVALS.size, 0, "intervals", "uint32[8]: constant, weights of the signals"
+        yield "levels", LEVEL.size * levels, 0, "intervals", f"uint32[{levels}][2]: level, quantile"
+    elif kind is Kind.DOMAIN:
+        yield "domain", length, length // 4, "domain", f"int16[{length // 8}][4]: ends, fill value"
     elif length:
         own = kind is Kind.METADATA
-        yield name_of(section.kind), length, 0, "metadata" if own else "other", "JSON" * own
+        title, use = name_of(section.kind, header.version), "metadata" if own else "other"
+        yield title, length, 0, use, "JSON" * own
 
 
 def _twin(title: str, shape: Shape) -> Iterator[_Sized]:
@@ -116,8 +130,14 @@ def _twin(title: str, shape: Shape) -> Iterator[_Sized]:
     parts = shape.twin_parts()
     for part in parts:
         word = part.name.rstrip("0123456789")
-        layer = "" if word == "output" else f" layer {int(part.name[len(word) :]) + 1}"
-        plural = {"bias": "biases", "multiplier": "multipliers", "output": "output weights"}
+        layer = "" if word == part.name else f" layer {int(part.name[len(word) :]) + 1}"
+        plural = {
+            "bias": "biases",
+            "multiplier": "multipliers",
+            "output": "output weights",
+            "outputs": "weights of both outputs",
+            "difficulty_bias": "bias of the difficulty",
+        }
         use = plural.get(word, "kernels")
         yield _array(part, f"{title}{layer} {plural.get(word, f'kernel {word}')}", use)
     rest = shape.twin_size - TWIN_HEAD.size - sum(part.size for part in parts)

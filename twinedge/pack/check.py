@@ -1,29 +1,34 @@
 """Checks on the numbers in a pack, behind its layout: also the proof that no sum can overflow."""
 
-from collections.abc import Iterable
+from itertools import pairwise
 
 import numpy as np
 
-from twinedge.pack.contents import Array, Pack, Twin
+from twinedge.pack.contents import Array, Domain, Intervals, Pack, Twin
 from twinedge.pack.errors import PackError, Reason
 from twinedge.pack.layout import FRACTIONS, MAX_SHIFT
 
 LARGEST = 32767  # magnitude of a quantised feature or activation, and of a multiplier
-ACCUMULATOR, OUTPUT, TARGET, CURVE = 2**31, 2**30, 2**30, 2**14  # each the first beyond its range
+ACCUMULATOR, TARGET, CURVE = 2**31, 2**30, 2**14  # each the first beyond its range
+SCALE = 2**31 - 1  # the largest constant part of a scale
 
 
 def check_contents(pack: Pack) -> None:
-    """Refuse a pack with a number FORMAT.md does not allow, in the order of its section 8."""
+    """Refuse a pack with a number FORMAT.md does not allow, in the order of its section 10."""
     check_scaling(
         np.append(pack.x_offset, pack.y_offset),
         np.append(pack.x_gain, pack.y_gain),
     )
     for number, twin in enumerate(pack.twins):
-        check_head(twin.shifts, twin.fractions, twin.multiplier, number)
+        check_head(twin, number)
         check_weights(twin, number)
     if pack.curve is not None:
         check_curve(pack.curve)
     check_anchors(pack.counts, pack.anchors, pack.targets)
+    if pack.intervals is not None:
+        check_intervals(pack.intervals)
+    if pack.domain is not None:
+        check_domain(pack.domain)
 
 
 def check_scaling(offsets: Array, gains: Array) -> None:
@@ -32,14 +37,16 @@ def check_scaling(offsets: Array, gains: Array) -> None:
         raise PackError(Reason.VALUE, "an offset or gain is not finite, or a gain not positive")
 
 
-def check_head(
-    shifts: Iterable[int], fractions: Iterable[int], multiplier: int, number: int
-) -> None:
-    """Refuse shifts, fraction bits and an output multiplier outside their ranges."""
+def check_head(twin: Twin, number: int) -> None:
+    """Refuse shifts, fraction bits and multipliers of outputs outside their ranges."""
+    shifts, multipliers = [*twin.shifts], [twin.multiplier]
+    if twin.difficulty is not None:
+        shifts.append(twin.difficulty.shift)
+        multipliers.append(twin.difficulty.multiplier)
     if not (
         all(0 <= shift <= MAX_SHIFT for shift in shifts)
-        and all(fraction in FRACTIONS for fraction in fractions)
-        and 0 <= multiplier <= LARGEST
+        and all(fraction in FRACTIONS for fraction in twin.fractions)
+        and all(0 <= multiplier <= LARGEST for multiplier in multipliers)
     ):
         raise PackError(Reason.VALUE, f"the head of twin {number} has an impossible value")
 
@@ -57,13 +64,22 @@ def check_weights(twin: Twin, number: int) -> None:
                 f"a sum in layer {depth + 1} of twin {number} could overflow (output {worst} "
                 f"reaches {int(reach[worst])}, the limit is {ACCUMULATOR})",
             )
-    output = int(_magnitudes(twin.output)) * LARGEST
-    if output >= OUTPUT:
+    # Both orders of a pair are added up, and a bias to them.
+    output = 2 * int(_magnitudes(twin.output)) * LARGEST + abs(twin.bias)
+    if output >= ACCUMULATOR:
         raise PackError(
             Reason.OVERFLOW,
             f"the output of twin {number} could overflow (it reaches {output}, the limit is "
-            f"{OUTPUT})",
+            f"{ACCUMULATOR})",
         )
+    if twin.difficulty is not None:
+        second = int(_magnitudes(twin.difficulty.output)) * LARGEST + abs(twin.difficulty.bias)
+        if second >= ACCUMULATOR:
+            raise PackError(
+                Reason.OVERFLOW,
+                f"the difficulty of twin {number} could overflow (it reaches {second}, the limit "
+                f"is {ACCUMULATOR})",
+            )
 
 
 def check_curve(curve: Array) -> None:
@@ -78,6 +94,32 @@ def check_anchors(counts: Array, anchors: Array, targets: Array) -> None:
         raise PackError(Reason.VALUE, "the twins' anchors do not add up")
     if _largest(anchors) > LARGEST or _largest(targets) >= TARGET:
         raise PackError(Reason.VALUE, "an anchor lies outside what can be stored")
+
+
+def check_intervals(intervals: Intervals) -> None:
+    """Refuse a scale that could be zero, and levels or quantiles that do not ascend."""
+    levels, quantiles = list(intervals.quantiles), list(intervals.quantiles.values())
+    if not (
+        1 <= intervals.constant <= SCALE
+        and all(0 <= number < 2**32 for number in (*intervals.weights, intervals.typical))
+        and 1 <= intervals.rows < 2**32
+        and 0 <= intervals.outside <= 65536
+        and levels
+        and levels[0] >= 1
+        and levels[-1] <= 999
+        and all(one < other for one, other in pairwise(levels))
+        and quantiles[0] >= 1
+        and quantiles[-1] < 2**32
+        and all(one <= other for one, other in pairwise(quantiles))
+    ):
+        raise PackError(Reason.VALUE, "the intervals have an impossible value")
+
+
+def check_domain(domain: Domain) -> None:
+    """Refuse ranges that are none, and ends that no feature can have."""
+    ends = np.concatenate([domain.least, domain.most])
+    if _largest(ends) > LARGEST or (domain.least > domain.most).any():
+        raise PackError(Reason.VALUE, "the range of a feature is none")
 
 
 def _magnitudes(weights: Array) -> Array:

@@ -22,7 +22,7 @@ class Layer:
     multiplier : array of shape (outputs,), int16
         With ``shift``, brings the accumulator to units of 2^-fraction.
     shift, fraction : int
-        See FORMAT.md, section 6.
+        See FORMAT.md, section 8.
     """
 
     kernel: Array
@@ -30,6 +30,26 @@ class Layer:
     multiplier: Array
     shift: int
     fraction: int
+
+
+@dataclass(frozen=True)
+class Difficulty:
+    """The second output of a network: how large an error is to be expected, as a logarithm.
+
+    Parameters
+    ----------
+    output : array of shape (inputs,), int16
+        Its weights.
+    bias : int
+        In units of its sums.
+    multiplier, shift : int
+        Bring its sums to units of 1/1024 of the logarithm to base 2.
+    """
+
+    output: Array
+    bias: int
+    multiplier: int
+    shift: int
 
 
 @dataclass(frozen=True)
@@ -44,12 +64,19 @@ class Twin:
         Weights of the output.
     multiplier, shift : int
         Bring the output to the units of the targets.
+    bias : int
+        What both orders of a pair have together that the weights do not tell, in units of the
+        output's sums; in packs with intervals.
+    difficulty : Difficulty, optional
+        In packs with intervals.
     """
 
     layers: tuple[Layer, ...]
     output: Array
     multiplier: int
     shift: int
+    bias: int = 0
+    difficulty: Difficulty | None = None
 
     @property
     def shifts(self) -> tuple[int, ...]:
@@ -60,6 +87,63 @@ class Twin:
     def fractions(self) -> tuple[int, ...]:
         """Fraction bits of each hidden layer."""
         return tuple(layer.fraction for layer in self.layers)
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """How far off predictions are to be expected.
+
+    The square of the scale is ``constant**2 + (by_spread * spread)**2 + (by_asymmetry *
+    asymmetry)**2 + (by_difficulty * difficulty)**2``; an interval is the prediction plus and minus
+    a quantile times the scale.
+
+    Parameters
+    ----------
+    constant : int
+        In sixteenths of the unit of the targets.
+    by_spread, by_asymmetry, by_difficulty : int
+        Weights of the three signals, in units of 1/65536.
+    rows : int
+        Rows this was calibrated on.
+    typical : int
+        Mean scale of these rows, in sixteenths of the unit of the targets.
+    outside : int
+        Share of these rows with a feature outside of its range, in units of 1/65536.
+    quantiles : dict of int to int
+        For each level, in thousandths and ascending, what to multiply the scale by, in units of
+        1/65536.
+    """
+
+    constant: int
+    by_spread: int
+    by_asymmetry: int
+    by_difficulty: int
+    rows: int
+    typical: int
+    outside: int
+    quantiles: dict[int, int]
+
+    @property
+    def weights(self) -> tuple[int, int, int]:
+        """Of spread, asymmetry and difficulty."""
+        return self.by_spread, self.by_asymmetry, self.by_difficulty
+
+
+@dataclass(frozen=True)
+class Domain:
+    """What queries are like in training, as quantised features.
+
+    Parameters
+    ----------
+    least, most : array of shape (f,), int16
+        Range of each feature.
+    fill : array of shape (f,), int16
+        What stands for a missing one; -32768 where nothing does.
+    """
+
+    least: Array
+    most: Array
+    fill: Array
 
 
 @dataclass(frozen=True)
@@ -88,6 +172,10 @@ class Pack:
         How many nearest anchors of each twin predict; 0 for all.
     trained_on_neighbors : bool
         Whether the twins know near pairs only.
+    intervals : Intervals, optional
+        How far off predictions are to be expected; each twin has a difficulty then.
+    domain : Domain, optional
+        Ranges of the features, and what stands for missing ones.
     ids : array of shape (k,), uint32, or None
         Which training row each anchor is.
     metadata : dict
@@ -106,6 +194,8 @@ class Pack:
     curve: Array | None = None
     neighbors: int = 0
     trained_on_neighbors: bool = False
+    intervals: Intervals | None = None
+    domain: Domain | None = None
     ids: Array | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
 

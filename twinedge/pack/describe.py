@@ -18,8 +18,10 @@ from twinedge.pack.layout import (
     KERNEL_TYPES,
     MAGIC,
     MAX_SECTIONS,
+    NEWEST,
+    OLDEST,
     TRAINED_ON_NEIGHBORS,
-    VERSION,
+    WITH_INTERVALS,
 )
 from twinedge.pack.reader import read_pack
 
@@ -67,7 +69,8 @@ class Description:
     stated : dict
         What the header says, as far as its checksum vouches for it: ``version``, ``length``,
         ``features``, ``hidden``, ``activation``, ``kernel``, ``twins``, ``anchors``, ``neighbors``,
-        ``trained_on_neighbors``. Of another version the first two, without a warrant.
+        ``trained_on_neighbors``, ``intervals``. Of a version that this twinedge does not read the
+        first two, without a warrant.
     sections : tuple of Section
         The section table, as far as its checksum vouches for it.
     pieces : tuple of Piece
@@ -111,7 +114,7 @@ def describe(data: bytes) -> Description:
         return Description(len(data), fault)
     _, version, count, length, header_crc, body_crc, *fields = HEADER.unpack_from(data)
     stated = {"version": version, "length": length}
-    if version != VERSION:
+    if not OLDEST <= version <= NEWEST:
         return Description(len(data), fault, stated=stated)
     behind = HEADER.size + ENTRY.size * count
     whole = 1 <= count <= MAX_SECTIONS and behind <= len(data)
@@ -147,6 +150,7 @@ def _stated(fields: list[Any]) -> dict[str, Any]:
         "anchors": anchors,
         "neighbors": neighbors,
         "trained_on_neighbors": bool(flags & TRAINED_ON_NEIGHBORS),
+        "intervals": bool(flags & WITH_INTERVALS),
     }
 
 

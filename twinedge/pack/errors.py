@@ -6,7 +6,7 @@ from twinedge.errors import InputError
 
 
 class Reason(Enum):
-    """One word for each kind of fault, and a code in C for each (FORMAT.md, section 8)."""
+    """One word for each kind of fault, and a code in C for each (FORMAT.md, section 10)."""
 
     TRUNCATED = "truncated"
     LENGTH = "length"

@@ -10,13 +10,18 @@ from twinedge.pack.layout import (
     ENTRY,
     HEADER,
     HEADER_CRC_AT,
+    INTERVALS,
     KERNEL_TYPES,
+    LEVEL,
     MAGIC,
     MAX_ANCHORS,
+    MAX_LEVELS,
     MAX_SECTIONS,
+    NEWEST,
+    OLDEST,
     REQUIRED,
     TRAINED_ON_NEIGHBORS,
-    VERSION,
+    WITH_INTERVALS,
     Kind,
     Shape,
 )
@@ -39,6 +44,7 @@ class Section(NamedTuple):
 class Header(NamedTuple):
     """Header and section table."""
 
+    version: int
     shape: Shape
     activation: str
     neighbors: int
@@ -52,15 +58,17 @@ def read_header(data: bytes) -> Header:
     Raises
     ------
     PackError
-        For faults 1 to 11 of FORMAT.md, section 8.
+        For faults 1 to 11 of FORMAT.md, section 10.
     """
     if len(data) < HEADER.size:
         raise PackError(Reason.TRUNCATED, f"{len(data)} bytes are too few for a pack")
     magic, version, count, length, header_crc, body_crc, *fields = HEADER.unpack_from(data)
     if magic != MAGIC:
         raise PackError(Reason.MAGIC, "not a .twin pack: it does not begin with TWIN")
-    if version != VERSION:
-        raise PackError(Reason.VERSION, f"version {version}; this twinedge reads {VERSION}")
+    if not OLDEST <= version <= NEWEST:
+        raise PackError(
+            Reason.VERSION, f"version {version}; this twinedge reads {OLDEST} to {NEWEST}"
+        )
     if len(data) < length:
         raise PackError(Reason.TRUNCATED, f"{len(data)} bytes of {length}: the end is missing")
     if len(data) > length:
@@ -76,33 +84,36 @@ def read_header(data: bytes) -> Header:
         raise PackError(Reason.HEADER_CRC, "damaged: the checksum of the header does not fit")
     if zlib.crc32(memoryview(data)[behind:]) != body_crc:
         raise PackError(Reason.BODY_CRC, "damaged: the checksum of the content does not fit")
-    header = _header(fields, table)
+    header = _header(version, fields, table)
     _check_places(header.sections, behind, length)
-    _check_kinds(header)
+    _check_kinds(header, data)
     _check_gaps(data, behind, header.sections)
     return header
 
 
-def _header(fields: list[Any], table: bytes) -> Header:
+def _header(version: int, fields: list[Any], table: bytes) -> Header:
     features, layers, activation, *rest = fields
     widths, (kernel, zero, twins, anchors, neighbors, flags, reserved) = rest[:3], rest[3:]
+    known = TRAINED_ON_NEIGHBORS if version == 1 else TRAINED_ON_NEIGHBORS | WITH_INTERVALS
+    near = bool(flags & TRAINED_ON_NEIGHBORS)
     sound = (
         layers <= len(widths)
         and not any(widths[layers:])
         and activation < len(ACTIVATIONS)
         and kernel < len(KERNEL_TYPES)
         and neighbors <= MAX_ANCHORS
-        and not (zero or any(reserved) or flags & ~TRAINED_ON_NEIGHBORS)
-        and (neighbors or not flags)
+        and not (zero or any(reserved) or flags & ~known)
+        and (neighbors or not near)
     )
     if not sound:
         raise PackError(Reason.HEADER, "the header describes no network that could be")
-    shape = Shape(features, tuple(widths[:layers]), KERNEL_TYPES[kernel], twins, anchors)
+    hidden, scaled = tuple(widths[:layers]), bool(flags & WITH_INTERVALS)
+    shape = Shape(features, hidden, KERNEL_TYPES[kernel], twins, anchors, scaled)
     fault = shape.fault()
     if fault:
         raise PackError(Reason.HEADER, fault)
     sections = tuple(Section(*entry) for entry in ENTRY.iter_unpack(table))
-    return Header(shape, ACTIVATIONS[activation], neighbors, bool(flags), sections)
+    return Header(version, shape, ACTIVATIONS[activation], neighbors, near, sections)
 
 
 def _check_places(sections: tuple[Section, ...], start: int, length: int) -> None:
@@ -112,7 +123,7 @@ def _check_places(sections: tuple[Section, ...], start: int, length: int) -> Non
         start = one.end
 
 
-def _check_kinds(header: Header) -> None:
+def _check_kinds(header: Header, data: bytes) -> None:
     kinds = [one.kind for one in header.sections]
     if len(set(kinds)) < len(kinds):
         raise PackError(Reason.SECTION, "a section occurs twice")
@@ -121,26 +132,36 @@ def _check_kinds(header: Header) -> None:
         needed.add(Kind.CURVE)
     elif Kind.CURVE in kinds:
         raise PackError(Reason.SECTION, "relu has no table, but there is a section for it")
+    if header.shape.scaled:
+        needed.add(Kind.INTERVALS)
+    elif header.version > 1 and Kind.INTERVALS in kinds:
+        raise PackError(Reason.SECTION, "there are intervals that the header does not tell of")
     missing = needed.difference(kinds)
     if missing:
         names = ", ".join(kind.name.lower() for kind in sorted(missing))
         raise PackError(Reason.SECTION, f"sections are missing: {names}")
     for one in header.sections:
-        _check_kind(one, header.shape)
+        _check_kind(one, header, data)
 
 
-def _check_kind(one: Section, shape: Shape) -> None:
+def _check_kind(one: Section, header: Header, data: bytes) -> None:
     if one.flags & ~REQUIRED:
         raise PackError(Reason.SECTION, f"section kind {one.kind} has unknown flags")
     required = bool(one.flags & REQUIRED)
-    if one.kind not in Kind.__members__.values():
+    kind = Kind.of(one.kind, header.version)
+    if kind is None:
         if required:
             raise PackError(Reason.SECTION, f"section kind {one.kind} is required and not known")
         return
-    kind = Kind(one.kind)
     if required != kind.required:
         raise PackError(Reason.SECTION, f"section kind {one.kind} has the wrong flag")
-    length = shape.length(kind)
+    length = header.shape.length(kind)
+    if kind is Kind.INTERVALS:
+        whole = one.length >= INTERVALS.size
+        levels = INTERVALS.unpack_from(data, one.offset)[-1] if whole else 0
+        if not 1 <= levels <= MAX_LEVELS:
+            raise PackError(Reason.SECTION, f"{levels} levels of intervals are not possible")
+        length = INTERVALS.size + LEVEL.size * levels
     if length is not None and one.length != length:
         raise PackError(
             Reason.SECTION, f"section kind {one.kind} has {one.length} bytes, not {length}"

@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
-MAGIC, VERSION = b"TWIN", 1
+MAGIC, OLDEST, NEWEST = b"TWIN", 1, 2
 HEADER = struct.Struct("<4sHHIIIHBB3HBBHHHH8s")
 ENTRY = struct.Struct("<HHII")
-TWIN_HEAD = struct.Struct("<3B3BBBh6s")
+TWIN_HEAD = struct.Struct("<3B3BBBhhi")
+INTERVALS = struct.Struct("<8I")
+LEVEL = struct.Struct("<II")
 HEADER_CRC_AT = 12
 ALIGNMENT = 16
 CURVE_FINE, CURVE_LENGTH = 128, 193  # entries 1/32 apart up to 4, then 1/8 apart up to 12
@@ -20,11 +22,14 @@ ACTIVATIONS = ("relu", "silu")
 KERNEL_TYPES = (np.dtype("<i1"), np.dtype("<i2"))
 MAX_SECTIONS, MAX_LAYERS, MAX_WIDTH, MAX_TWINS, MAX_ANCHORS = 32, 3, 1024, 256, 4096
 MAX_SHIFT, FRACTIONS = 30, range(5, 16)
-REQUIRED, TRAINED_ON_NEIGHBORS = 1, 1  # flags of a section, of the header
+REQUIRED = 1  # flag of a section
+TRAINED_ON_NEIGHBORS, WITH_INTERVALS = 1, 2  # flags of the header
+MAX_LEVELS = 15
+NO_FILL = -32768
 
 
 class Kind(IntEnum):
-    """Section kinds that this version knows."""
+    """Kinds of sections; those up to the metadata are in every version of the format."""
 
     SCALING = 1
     TWINS = 2
@@ -32,11 +37,19 @@ class Kind(IntEnum):
     ANCHORS = 4
     IDS = 5
     METADATA = 6
+    INTERVALS = 7
+    DOMAIN = 8
 
     @property
     def required(self) -> bool:
         """Whether a reader that does not know this kind must refuse the file."""
-        return self <= Kind.ANCHORS
+        return self <= Kind.ANCHORS or self == Kind.INTERVALS
+
+    @classmethod
+    def of(cls, number: int, version: int) -> "Kind | None":
+        """Return the kind of this number in a version of the format; None where it has none."""
+        last = cls.METADATA if version == 1 else cls.DOMAIN
+        return cls(number) if cls.SCALING <= number <= last else None
 
 
 MEANINGS = {
@@ -46,6 +59,8 @@ MEANINGS = {
     Kind.ANCHORS: "anchors: how many each twin has, features, targets",
     Kind.IDS: "training row of each anchor",
     Kind.METADATA: "names, units, scores (JSON)",
+    Kind.INTERVALS: "what makes intervals: weights of the signals, quantiles",
+    Kind.DOMAIN: "range of each feature, and what stands for a missing one",
 }
 
 
@@ -78,6 +93,7 @@ class Shape:
     kernel: np.dtype[Any]
     twins: int
     anchors: int
+    scaled: bool = False  # whether twins have a second output, for intervals
 
     def fault(self) -> str | None:
         """Say what a pack of this shape has too much or too little of; None where it can be."""
@@ -105,7 +121,13 @@ class Shape:
                 Part(f"multiplier{depth}", np.dtype("<i2"), (width,), (width,)),
             ]
             inputs = width
-        return [*parts, Part("output", np.dtype("<i2"), (align(inputs, 4),), (inputs,))]
+        if not self.scaled:
+            return [*parts, Part("output", np.dtype("<i2"), (align(inputs, 4),), (inputs,))]
+        return [
+            *parts,
+            Part("outputs", np.dtype("<i2"), (align(inputs, 4), 2), (inputs, 2)),
+            Part("difficulty_bias", np.dtype("<i4"), (1,), (1,)),
+        ]
 
     def anchor_parts(self) -> list[Part]:
         """Arrays of the anchors section."""
@@ -129,14 +151,22 @@ class Shape:
             Kind.CURVE: 2 * CURVE_LENGTH,
             Kind.ANCHORS: sum(part.size for part in self.anchor_parts()),
             Kind.IDS: 4 * self.anchors,
+            Kind.DOMAIN: 8 * self.features,
         }.get(kind)
 
-    def device_sections(self, activation: str) -> dict[Kind, int]:
-        """Lengths of the sections that a device needs, without ids and metadata, in file order."""
-        kinds = [kind for kind in Kind if kind.required]
+    def device_sections(self, activation: str, levels: int = 0) -> dict[Kind, int]:
+        """Lengths of the sections that a device needs, without ids and metadata, in file order.
+
+        ``levels`` is how many levels a pack with intervals has.
+        """
+        kinds = [Kind.SCALING, Kind.TWINS, Kind.CURVE, Kind.ANCHORS]
         if activation != "silu":
             kinds.remove(Kind.CURVE)
-        return {kind: length for kind in kinds if (length := self.length(kind)) is not None}
+        if self.scaled:
+            kinds += [Kind.INTERVALS, Kind.DOMAIN]
+        lengths = {kind: self.length(kind) for kind in kinds}
+        lengths[Kind.INTERVALS] = INTERVALS.size + LEVEL.size * levels if self.scaled else None
+        return {kind: length for kind, length in lengths.items() if length is not None}
 
 
 def file_size(lengths: Collection[int]) -> int:

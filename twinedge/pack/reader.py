@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,14 +10,26 @@ import numpy as np
 from twinedge.pack.check import (
     check_anchors,
     check_curve,
+    check_domain,
     check_head,
+    check_intervals,
     check_scaling,
     check_weights,
 )
-from twinedge.pack.contents import Array, Layer, Pack, Twin
+from twinedge.pack.contents import Array, Difficulty, Domain, Intervals, Layer, Pack, Twin
 from twinedge.pack.errors import PackError, Reason
 from twinedge.pack.header import is_zero, read_header
-from twinedge.pack.layout import MAX_LAYERS, TWIN_HEAD, Kind, Part, Shape, align, kernels
+from twinedge.pack.layout import (
+    INTERVALS,
+    LEVEL,
+    MAX_LAYERS,
+    TWIN_HEAD,
+    Kind,
+    Part,
+    Shape,
+    align,
+    kernels,
+)
 
 
 def read_pack(data: bytes) -> Pack:
@@ -31,17 +44,23 @@ def read_pack(data: bytes) -> Pack:
     ------
     PackError
         Where the bytes are not a pack of this version, whole and sound; of several faults it names
-        the first in the order of FORMAT.md, section 8.
+        the first in the order of FORMAT.md, section 10.
     """
     header = read_header(data)
     shape = header.shape
-    content = {one.kind: data[one.offset : one.end] for one in header.sections}
+    content = {
+        kind: data[one.offset : one.end]
+        for one in header.sections
+        if (kind := Kind.of(one.kind, header.version)) is not None
+    }
     # In the order in which faults count.
     offsets, gains = _scaling(content[Kind.SCALING])
     twins = tuple(_twin(content[Kind.TWINS], number, shape) for number in range(shape.twins))
     curve = _curve(content.get(Kind.CURVE))
     anchors = _arrays(content[Kind.ANCHORS], 0, shape.anchor_parts())
     check_anchors(**anchors)
+    intervals = _intervals(content.get(Kind.INTERVALS))
+    domain = _domain(content.get(Kind.DOMAIN))
     ids = content.get(Kind.IDS)
     metadata = _metadata(content.get(Kind.METADATA))
     return Pack(
@@ -57,6 +76,8 @@ def read_pack(data: bytes) -> Pack:
         curve=curve,
         neighbors=header.neighbors,
         trained_on_neighbors=header.trained_on_neighbors,
+        intervals=intervals,
+        domain=domain,
         ids=None if ids is None else np.frombuffer(ids, "<u4").astype(np.uint32),
         metadata=metadata,
     )
@@ -71,12 +92,24 @@ def _scaling(data: bytes) -> tuple[Array, Array]:
 
 def _twin(data: bytes, number: int, shape: Shape) -> Twin:
     start, depth = number * shape.twin_size, len(shape.hidden)
-    *numbers, out_shift, zero, multiplier, reserved = TWIN_HEAD.unpack_from(data, start)
+    *numbers, out_shift, second_shift, multiplier, second_multiplier, bias = TWIN_HEAD.unpack_from(
+        data, start
+    )
     shifts, fractions = numbers[:MAX_LAYERS], numbers[MAX_LAYERS:]
-    if any((*shifts[depth:], *fractions[depth:], zero, *reserved)):
+    second = (second_shift, second_multiplier, bias)
+    if any((*shifts[depth:], *fractions[depth:])) or (any(second) and not shape.scaled):
         raise PackError(Reason.VALUE, f"the head of twin {number} has a value where none belongs")
-    check_head((*shifts, out_shift), fractions[:depth], multiplier, number)
+    empty = np.zeros(0, np.int16)
+    layers = tuple(Layer(empty, empty, empty, *one) for one in zip(shifts, fractions, strict=True))
+    difficulty = Difficulty(empty, 0, second_multiplier, second_shift) if shape.scaled else None
+    twin = Twin(layers[:depth], empty, multiplier, out_shift, bias, difficulty)
+    check_head(twin, number)
     arrays = _arrays(data, start + TWIN_HEAD.size, shape.twin_parts())
+    output = arrays["outputs"][:, 0] if shape.scaled else arrays["output"]
+    if difficulty is not None:
+        difficulty = replace(
+            difficulty, output=arrays["outputs"][:, 1], bias=int(arrays["difficulty_bias"][0])
+        )
     layers = tuple(
         Layer(
             np.concatenate([arrays[f"{half}{d}"] for half in kernels(d)], axis=1),
@@ -87,7 +120,7 @@ def _twin(data: bytes, number: int, shape: Shape) -> Twin:
         )
         for d in range(depth)
     )
-    twin = Twin(layers, arrays["output"], multiplier, out_shift)
+    twin = replace(twin, layers=layers, output=output, difficulty=difficulty)
     check_weights(twin, number)
     return twin
 
@@ -99,7 +132,9 @@ def _arrays(data: bytes, start: int, parts: list[Part]) -> dict[str, Array]:
         stored = np.frombuffer(data, part.dtype, math.prod(part.stored), start).reshape(part.stored)
         used = stored[tuple(slice(n) for n in part.used)]
         end = start + part.size
-        if not is_zero(data, start + stored.nbytes, end) or stored[..., used.shape[-1] :].any():
+        beyond = stored.copy()
+        beyond[tuple(slice(n) for n in part.used)] = 0
+        if not is_zero(data, start + stored.nbytes, end) or beyond.any():
             raise PackError(Reason.PADDING, f"padding of {part.name} is not zero")
         arrays[part.name] = used.astype(part.dtype.newbyteorder("="))
         start = end
@@ -115,6 +150,32 @@ def _curve(data: bytes | None) -> Array | None:
     curve = np.frombuffer(data, "<i2").astype(np.int16)
     check_curve(curve)
     return curve
+
+
+def _intervals(data: bytes | None) -> Intervals | None:
+    if data is None:
+        return None
+    constant, spread, asymmetry, difficulty, rows, typical, outside, _ = INTERVALS.unpack_from(data)
+    table = list(LEVEL.iter_unpack(data[INTERVALS.size :]))
+    quantiles = dict(table)
+    if len(quantiles) < len(table):
+        raise PackError(Reason.VALUE, "the intervals have an impossible value")
+    intervals = Intervals(
+        constant, spread, asymmetry, difficulty, rows, typical, outside, quantiles
+    )
+    check_intervals(intervals)
+    return intervals
+
+
+def _domain(data: bytes | None) -> Domain | None:
+    if data is None:
+        return None
+    least, most, fill, zero = np.frombuffer(data, "<i2").astype(np.int16).reshape(-1, 4).T.copy()
+    if zero.any():
+        raise PackError(Reason.PADDING, "padding of the domain is not zero")
+    domain = Domain(least, most, fill)
+    check_domain(domain)
+    return domain
 
 
 def _metadata(text: bytes | None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from twinedge.errors import InputError
 from twinedge.pack.check import check_contents, check_head
-from twinedge.pack.contents import Array, Pack, Twin
+from twinedge.pack.contents import Array, Domain, Intervals, Pack, Twin
 from twinedge.pack.errors import PackError, Reason
 from twinedge.pack.layout import (
     ACTIVATIONS,
@@ -17,14 +17,17 @@ from twinedge.pack.layout import (
     ENTRY,
     HEADER,
     HEADER_CRC_AT,
+    INTERVALS,
     KERNEL_TYPES,
+    LEVEL,
     MAGIC,
     MAX_ANCHORS,
     MAX_LAYERS,
+    MAX_LEVELS,
     REQUIRED,
     TRAINED_ON_NEIGHBORS,
     TWIN_HEAD,
-    VERSION,
+    WITH_INTERVALS,
     Kind,
     Part,
     Shape,
@@ -61,6 +64,10 @@ def write_pack(pack: Pack, *, metadata: bool = True) -> bytes:
     arrays = {"counts": pack.counts, "anchors": pack.anchors, "targets": pack.targets}
     sections[Kind.ANCHORS] = b"".join(_bytes(p, arrays[p.name]) for p in shape.anchor_parts())
     check_contents(pack)
+    if pack.intervals is not None:
+        sections[Kind.INTERVALS] = _intervals(pack.intervals)
+    if pack.domain is not None:
+        sections[Kind.DOMAIN] = _domain(pack.domain, shape)
     if metadata and pack.ids is not None:
         count = (shape.anchors,)
         sections[Kind.IDS] = _bytes(Part("ids", np.dtype("<u4"), count, count), pack.ids)
@@ -74,7 +81,8 @@ def shape_of(pack: Pack) -> Shape:
     if not pack.twins or not pack.twins[0].layers:
         raise PackError(Reason.HEADER, "a pack has a twin, and a twin a hidden layer")
     kernel = pack.twins[0].layers[0].kernel.dtype.newbyteorder("<")
-    shape = Shape(pack.features, pack.hidden, kernel, len(pack.twins), len(pack.targets))
+    scaled = pack.intervals is not None
+    shape = Shape(pack.features, pack.hidden, kernel, len(pack.twins), len(pack.targets), scaled)
     fault = shape.fault()
     if fault:
         raise PackError(Reason.HEADER, fault)
@@ -84,7 +92,14 @@ def shape_of(pack: Pack) -> Shape:
         raise PackError(Reason.HEADER, f"{pack.neighbors} neighbours cannot predict")
     if (pack.curve is not None) != (pack.activation == "silu"):
         raise PackError(Reason.SECTION, "silu needs its table, and nothing else has one")
+    if any((twin.difficulty is not None) != scaled for twin in pack.twins):
+        raise PackError(Reason.SECTION, "intervals and difficulties come together")
     return shape
+
+
+def version_of(pack: Pack) -> int:
+    """Return the oldest version of the format that can hold a pack."""
+    return 1 if pack.intervals is None and pack.domain is None else 2
 
 
 def _assemble(pack: Pack, shape: Shape, sections: dict[Kind, bytes]) -> bytes:
@@ -94,9 +109,10 @@ def _assemble(pack: Pack, shape: Shape, sections: dict[Kind, bytes]) -> bytes:
         flags = REQUIRED if kind.required else 0
         table += ENTRY.pack(kind, flags, start + len(body), len(content))
         body += content + bytes(align(len(content)) - len(content))
+    flags = TRAINED_ON_NEIGHBORS * pack.trained_on_neighbors | WITH_INTERVALS * shape.scaled
     header = HEADER.pack(
         MAGIC,
-        VERSION,
+        version_of(pack),
         len(sections),
         start + len(body),
         0,
@@ -110,7 +126,7 @@ def _assemble(pack: Pack, shape: Shape, sections: dict[Kind, bytes]) -> bytes:
         shape.twins,
         shape.anchors,
         pack.neighbors,
-        TRAINED_ON_NEIGHBORS if pack.trained_on_neighbors else 0,
+        flags,
         bytes(8),
     )
     crc = zlib.crc32(header + table).to_bytes(4, "little")
@@ -130,12 +146,29 @@ def _scaling(pack: Pack, shape: Shape) -> bytes:
 def _twin(twin: Twin, number: int, shape: Shape) -> bytes:
     if len(twin.layers) != len(shape.hidden):
         raise PackError(Reason.VALUE, "the twins of a pack have one shape")
-    check_head(twin.shifts, twin.fractions, twin.multiplier, number)
+    check_head(twin, number)
     *shifts, shift = twin.shifts
+    second, bias = twin.difficulty, twin.bias
+    if second is None and bias:
+        raise PackError(Reason.VALUE, "an output has a bias in packs with intervals alone")
+    for one in (bias, 0 if second is None else second.bias):
+        if not -(2**31) <= one < 2**31:
+            raise PackError(Reason.OVERFLOW, f"the bias of an output, {one}, has over 32 bits")
     head = TWIN_HEAD.pack(
-        *_filled(shifts), *_filled(twin.fractions), shift, 0, twin.multiplier, bytes(6)
+        *_filled(shifts),
+        *_filled(twin.fractions),
+        shift,
+        0 if second is None else second.shift,
+        twin.multiplier,
+        0 if second is None else second.multiplier,
+        bias,
     )
     arrays: dict[str, Array] = {"output": twin.output}
+    if second is not None:
+        if second.output.shape != twin.output.shape or second.output.dtype != twin.output.dtype:
+            raise PackError(Reason.VALUE, "both outputs of a twin have as many weights")
+        arrays["outputs"] = np.stack([twin.output, second.output], axis=1)
+        arrays["difficulty_bias"] = np.array([second.bias], np.int32)
     for depth, layer in enumerate(twin.layers):
         halves = [layer.kernel] if depth else np.split(layer.kernel, [shape.features], axis=1)
         for name, half in zip(kernels(depth), halves, strict=True):
@@ -143,6 +176,29 @@ def _twin(twin: Twin, number: int, shape: Shape) -> bytes:
         arrays[f"bias{depth}"], arrays[f"multiplier{depth}"] = layer.bias, layer.multiplier
     body = b"".join(_bytes(part, arrays[part.name]) for part in shape.twin_parts())
     return (head + body).ljust(shape.twin_size, b"\0")
+
+
+def _intervals(intervals: Intervals) -> bytes:
+    if len(intervals.quantiles) > MAX_LEVELS:
+        raise PackError(Reason.SECTION, f"{len(intervals.quantiles)} levels are too many")
+    head = INTERVALS.pack(
+        intervals.constant,
+        *intervals.weights,
+        intervals.rows,
+        intervals.typical,
+        intervals.outside,
+        len(intervals.quantiles),
+    )
+    return head + b"".join(LEVEL.pack(*one) for one in intervals.quantiles.items())
+
+
+def _domain(domain: Domain, shape: Shape) -> bytes:
+    part = Part("domain", np.dtype("<i2"), (shape.features,), (shape.features,))
+    zero = np.zeros(shape.features, np.int16)
+    for column in (domain.least, domain.most, domain.fill):
+        _bytes(part, column)
+    columns = np.stack([domain.least, domain.most, domain.fill, zero], axis=1)
+    return columns.astype("<i2").tobytes()
 
 
 def _filled(numbers: Iterable[int]) -> tuple[int, ...]:

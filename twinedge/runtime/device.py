@@ -113,8 +113,10 @@ class Device:
         return min(int(neighbors), self.anchors)
 
 
-def check_queries(x: Any, features: int) -> Array:
+def check_queries(x: Any, features: int, fillable: Array | None = None) -> Array:
     """Check queries ``(n, features)``; returns them as an array of numbers.
+
+    NaN stands for a missing feature where ``fillable`` ``(features,)`` says that it may.
 
     Raises
     ------
@@ -129,7 +131,8 @@ def check_queries(x: Any, features: int) -> Array:
         raise InputError(f"queries must have {features} features, not shape {x.shape}")
     if x.dtype.kind not in "biuf":
         raise InputError(f"queries must be numbers, not {x.dtype}")
-    if np.isnan(x).any():
+    missing = np.isnan(x)
+    if missing.any() and (fillable is None or (missing & ~fillable).any()):
         raise InputError("a query has a feature that is not a number")
     checked: Array = x
     return checked

@@ -1,9 +1,10 @@
 """The integer arithmetic of FORMAT.md in numpy: slow, plain, and the judge of all others.
 
 Products of matrices are taken in float64, where numpy is fast: every sum stays far below 2^53
-(FORMAT.md, section 7), so they are exact in any order.
+(FORMAT.md, section 9), so they are exact in any order.
 """
 
+from collections.abc import Iterator
 from math import isqrt
 from typing import Any, NamedTuple
 
@@ -11,10 +12,12 @@ import numpy as np
 
 from twinedge.pack.check import LARGEST
 from twinedge.pack.contents import Array, Layer, Pack, Twin
-from twinedge.pack.layout import CURVE_FINE, CURVE_LENGTH
+from twinedge.pack.layout import CURVE_FINE, CURVE_LENGTH, NO_FILL
 from twinedge.runtime.device import check_queries
 
 _SPREAD = 1048575  # estimates further apart than this count as this far
+_HARDEST = 24575  # logarithm of the largest difficulty
+_WIDEST = 2**31 - 1  # half of an interval, and its ends
 _BLOCK = 1 << 20  # numbers alive at a time in one array: 8 MB
 
 
@@ -23,7 +26,9 @@ class Estimates(NamedTuple):
 
     ``mean`` and ``spread`` are float32 ``(n,)`` in the units of the target; ``raw_mean`` int32 and
     ``raw_spread`` uint32 ``(n,)`` are the integers behind them (the latter times the number of
-    members); ``members`` int32 ``(n, m)`` are the estimates themselves.
+    members); ``members`` int32 ``(n, m)`` are the estimates themselves. ``signals`` uint32
+    ``(3, n)`` are spread, asymmetry and difficulty, in sixteenths of the unit of a target; None
+    where the pack has no second output.
     """
 
     mean: Array
@@ -31,6 +36,22 @@ class Estimates(NamedTuple):
     raw_mean: Array
     raw_spread: Array
     members: Array
+    signals: Array | None = None
+
+
+class Bounds(NamedTuple):
+    """Scale and interval of ``n`` queries.
+
+    ``scale``, ``low`` and ``high`` are float32 ``(n,)`` in the units of the target; ``raw_scale``
+    uint32, ``raw_low`` and ``raw_high`` int32 ``(n,)`` are the integers behind them.
+    """
+
+    scale: Array
+    low: Array
+    high: Array
+    raw_scale: Array
+    raw_low: Array
+    raw_high: Array
 
 
 def evaluate(pack: Pack, x: Any) -> Estimates:
@@ -45,8 +66,15 @@ def evaluate(pack: Pack, x: Any) -> Estimates:
 
 
 def quantise(pack: Pack, x: Any) -> Array:
-    """Bring queries ``(n, f)`` to the integers the networks take, int16 ``(n, f)``."""
-    x = check_queries(x, pack.features)
+    """Bring queries ``(n, f)`` to the integers the networks take, int16 ``(n, f)``.
+
+    What the domain of the pack has for it stands for a missing feature, NaN.
+    """
+    x = check_queries(x, pack.features, fillable(pack))
+    missing = np.isnan(x)
+    if missing.any():
+        assert pack.domain is not None  # what has no domain has no fill value either
+        return np.where(missing, pack.domain.fill, quantise(pack, np.where(missing, 0, x)))
     with np.errstate(over="ignore"):  # infinity is as good as any number beyond the range
         t = (x.astype(np.float32) - pack.x_offset) * pack.x_gain
     t = np.clip(t, -LARGEST, LARGEST)
@@ -56,17 +84,81 @@ def quantise(pack: Pack, x: Any) -> Array:
     return q
 
 
+def fillable(pack: Pack) -> Array:
+    """Which features may be missing, bool ``(f,)``."""
+    if pack.domain is None:
+        return np.zeros(pack.features, bool)
+    filled: Array = pack.domain.fill != NO_FILL
+    return filled
+
+
+def outside(pack: Pack, q: Array) -> Array:
+    """Which quantised features, int16 ``(n, f)``, are not in their training range: bool."""
+    if pack.domain is None:
+        return np.zeros(q.shape, bool)
+    beyond: Array = (q < pack.domain.least) | (q > pack.domain.most)
+    return beyond
+
+
 def evaluate_raw(pack: Pack, q: Array) -> Estimates:
     """Evaluate quantised queries, int16 ``(n, f)``, none of them -32768."""
     members = np.empty((len(q), pack.members), np.int32)
+    beside = [np.zeros_like(members) for _ in range(2)] if pack.intervals is not None else []
     ends = np.cumsum(pack.counts, dtype=np.int64)
     column = 0
     for twin, start, stop in zip(pack.twins, ends - pack.counts, ends, strict=True):
         width = min(stop - start, pack.neighbors or stop - start)
         theirs = members[:, column : column + width]
-        _fill(theirs, pack, twin, q, pack.anchors[start:stop], pack.targets[start:stop])
+        others = [one[:, column : column + width] for one in beside]
+        _fill(theirs, others, pack, twin, q, pack.anchors[start:stop], pack.targets[start:stop])
         column += width
-    return combine(pack, members)
+    found = combine(pack, members)
+    if not beside:
+        return found
+    return found._replace(signals=np.stack([*_signals(found, *beside)]))
+
+
+def bounds(pack: Pack, found: Estimates, level: int) -> Bounds:
+    """Scale and interval of what was evaluated, at a level in thousandths that the pack has."""
+    intervals = pack.intervals
+    assert intervals is not None and found.signals is not None
+    raw = raw_scale(found.signals, intervals.constant, intervals.weights)
+    width = np.minimum(raw.astype(np.uint64) * np.uint64(intervals.quantiles[level]) >> 20, _WIDEST)
+    mean, width = found.raw_mean.astype(np.int64), width.astype(np.int64)
+    low, high = np.maximum(mean - width, -_WIDEST), np.minimum(mean + width, _WIDEST)
+    with np.errstate(over="ignore"):
+        ends = [end.astype(np.float32) * pack.y_gain + pack.y_offset for end in (low, high)]
+        scale = raw.astype(np.float32) * pack.y_gain * np.float32(0.0625)
+    return Bounds(scale, *ends, raw, low.astype(np.int32), high.astype(np.int32))
+
+
+def raw_scale(signals: Array, constant: int, weights: tuple[int, int, int]) -> Array:
+    """Scale ``(n,)`` from signals ``(3, n)``, uint32, in sixteenths of the unit of a target."""
+    parts = signals.astype(np.uint64) * np.array(weights, np.uint64)[:, None] >> 16
+    parts = np.minimum(parts, _WIDEST).astype(np.int64)
+    columns = parts.T.tolist()
+    # In Python's integers, as 64 bits must be unsigned here.
+    roots = [isqrt(constant**2 + sum(part**2 for part in column)) for column in columns]
+    return np.array(roots, np.uint32)
+
+
+def _signals(found: Estimates, asymmetries: Array, logarithms: Array) -> Iterator[Array]:
+    """Spread, asymmetry and difficulty ``(n,)``, in sixteenths of the unit of a target."""
+    count = asymmetries.shape[1]
+    yield (found.raw_spread.astype(np.uint64) * 16 // count).astype(np.uint32)
+    u = np.clip(asymmetries, -_SPREAD, _SPREAD).astype(np.int64)
+    roots = [isqrt(count * squares) for squares in np.square(u).sum(axis=1).tolist()]
+    yield (np.array(roots, np.uint64) * 16 // count).astype(np.uint32)
+    mean = np.clip(logarithms, 0, _HARDEST).sum(axis=1, dtype=np.int64) // count
+    yield power_of_two(mean).astype(np.uint32)
+
+
+def power_of_two(logarithm: Array) -> Array:
+    """2 to the power of ``logarithm / 1024``, int64, within 0.4 % and rounded down."""
+    whole, rest = logarithm >> 10, logarithm & 1023
+    power = 16384 + ((rest * (10756 + ((5628 * rest) >> 10))) >> 10)
+    found: Array = (power << whole) >> 14
+    return found
 
 
 def nearest(q: Array, anchors: Array, count: int) -> Array:
@@ -111,8 +203,19 @@ def activate(layer: Layer, acc: Array, curve: Array | None) -> Array:
     return h - _bump(curve.astype(np.int64), np.abs(z), layer.fraction)
 
 
-def _fill(members: Array, pack: Pack, twin: Twin, q: Array, anchors: Array, targets: Array) -> None:
-    """Put the estimates of one twin's anchors into ``members`` ``(n, m)``."""
+def _fill(
+    members: Array,
+    beside: list[Array],
+    pack: Pack,
+    twin: Twin,
+    q: Array,
+    anchors: Array,
+    targets: Array,
+) -> None:
+    """Put the estimates of one twin's anchors into ``members`` ``(n, m)``.
+
+    Their asymmetries and difficulties go ``beside``, where the twin has a second output.
+    """
     first = twin.layers[0]
     kernels = np.split(first.kernel.astype(np.float64), [pack.features], axis=1)
     # An anchor passes through the first layer once, as either half of a pair.
@@ -123,20 +226,27 @@ def _fill(members: Array, pack: Pack, twin: Twin, q: Array, anchors: Array, targ
     for columns in _slices(members.shape[1], width):
         for rows in _slices(len(q), (columns.stop - columns.start) * width):
             who = chosen[rows if pack.neighbors else slice(1), columns]
-            forward, back = (
-                _output(pack, twin, (q[rows] @ kernel.T)[:, None] + of_anchors[who])
+            hidden = [
+                _hidden(pack, twin, (q[rows] @ kernel.T)[:, None] + of_anchors[who])
                 for kernel, of_anchors in zip(kernels, theirs, strict=True)
-            )
+            ]
+            forward, back = (one @ twin.output for one in hidden)
             difference = _rsh(_mulw(forward - back, np.int64(twin.multiplier)), twin.shift)
             members[rows, columns] = difference + targets[who]
+            if twin.difficulty is not None:
+                both, last = forward + back + twin.bias, twin.difficulty
+                hard = hidden[1] @ last.output + last.bias
+                asymmetries, logarithms = beside
+                asymmetries[rows, columns] = _rsh(_mulw(both, twin.multiplier), twin.shift)
+                logarithms[rows, columns] = _rsh(_mulw(hard, last.multiplier), last.shift)
 
 
-def _output(pack: Pack, twin: Twin, acc: Array) -> Array:
-    """Everything behind the first layer's sums ``(n, m, h)``: the output's sums ``(n, m)``."""
+def _hidden(pack: Pack, twin: Twin, acc: Array) -> Array:
+    """Everything behind the first layer's sums ``(n, m, h)``: the last hidden layer, float64."""
     h = activate(twin.layers[0], acc, pack.curve)
     for layer in twin.layers[1:]:
         h = activate(layer, h.astype(np.float64) @ layer.kernel.T + layer.bias, pack.curve)
-    return h.astype(np.float64) @ twin.output
+    return h.astype(np.float64)
 
 
 def _bump(curve: Array, a: Array, fraction: int) -> Array:

@@ -71,6 +71,7 @@ typedef struct octet {
     uint32_t numbers[8]; /* the last again in place of those beyond it */
     int32_t multiplier[8];
     int16_t fold[8]; /* zero beyond the last */
+    int16_t hard[8]; /* the same of the second output */
 } octet;
 
 /* How to leave out the weights of inputs that are not there: of each sixteen, which stay, from the

@@ -15,25 +15,25 @@ typedef char work_fits[WORK <= TWIN_WORK_BYTES ? 1 : -1];
 /* In each of these `silu` is known at compile time, and the layer is a copy, as a compiler may
  * think of any other that what is written to the scratch changes it. */
 static void kernel_first(const twini_layer *given, const twini_pairs *pairs, void *out,
-                         int32_t *difference) {
+                         int32_t *totals) {
     const twini_layer layer = *given;
     if (layer.silu)
-        first_layer(&layer, pairs, out, difference, 1);
+        first_layer(&layer, pairs, out, totals, 1);
     else
-        first_layer(&layer, pairs, out, difference, 0);
+        first_layer(&layer, pairs, out, totals, 0);
 }
 
 static void kernel_further(const twini_layer *given, const void *in, void *out,
-                           int32_t *difference) {
+                           int32_t *totals) {
     const twini_layer layer = *given;
     if (layer.silu)
-        further_layer(&layer, in, out, difference, 1);
+        further_layer(&layer, in, out, totals, 1);
 #ifdef HAS_LAST
     else if (!out)
-        last_layer(&layer, in, difference);
+        last_layer(&layer, in, totals);
 #endif
     else
-        further_layer(&layer, in, out, difference, 0);
+        further_layer(&layer, in, out, totals, 0);
 }
 
 const twin_kernel KERNEL = {

@@ -69,7 +69,7 @@ static void avr_swap(int32_t *sum) {
 
 /* All outputs of a layer; with B, if there is one. */
 static void avr_layer(const twini_layer *layer, const int16_t *in, unsigned both, int16_t *out,
-                      int32_t *difference) {
+                      int32_t *totals) {
     twin_flash weights = layer->weights, mirror = layer->mirror, bias = layer->bias;
     twin_flash multiplier = layer->multiplier, fold = layer->fold;
     uint16_t left;
@@ -88,7 +88,7 @@ static void avr_layer(const twini_layer *layer, const int16_t *in, unsigned both
             *out++ = h0;
             *out++ = h1;
         } else {
-            *difference += twini_i16(fold) * ((int32_t)h0 - h1);
+            *totals += twini_i16(fold) * ((int32_t)h0 - h1);
         }
         weights += layer->row;
         mirror += layer->row;
@@ -99,18 +99,18 @@ static void avr_layer(const twini_layer *layer, const int16_t *in, unsigned both
 }
 
 static void avr_first(const twini_layer *layer, const twini_pairs *pairs, void *out,
-                      int32_t *difference) {
+                      int32_t *totals) {
     int16_t *room = (int16_t *)pairs->room;
     uint16_t i;
     for (i = 0; i < layer->inputs; i++) {
         room[2 * i] = pairs->query[i];
         room[2 * i + 1] = twini_i16(pairs->anchor[0] + 2 * i);
     }
-    avr_layer(layer, room, 1, (int16_t *)out, difference);
+    avr_layer(layer, room, 1, (int16_t *)out, totals);
 }
 
-static void avr_further(const twini_layer *layer, const void *in, void *out, int32_t *difference) {
-    avr_layer(layer, (const int16_t *)in, 0, (int16_t *)out, difference);
+static void avr_further(const twini_layer *layer, const void *in, void *out, int32_t *totals) {
+    avr_layer(layer, (const int16_t *)in, 0, (int16_t *)out, totals);
 }
 
 const twin_kernel twini_kernel_avr = {

@@ -23,9 +23,9 @@
 
 TWIN_INTERNAL void twini_dsp_query(const twini_layer *layer, const int16_t *query, void *partial);
 TWIN_INTERNAL void twini_dsp_first(const twini_layer *layer, const twini_pairs *pairs, void *out,
-                                   int32_t *difference);
+                                   int32_t *totals);
 TWIN_INTERNAL void twini_dsp_further(const twini_layer *layer, const void *in, void *out,
-                                     int32_t *difference);
+                                     int32_t *totals);
 
 /* There are loops that sum up the columns of an output in r0 .. r3, and ways to finish an output.
  * Which ones is settled once for a layer; a loop ends by loading what lies on the stack, from the

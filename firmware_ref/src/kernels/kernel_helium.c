@@ -178,19 +178,19 @@ static void helium_silu(const twini_layer *layer, uint32_t o, helium_sums sum, i
 
 /* Folded columns to differences; or zeros behind what was stored. */
 static void helium_end(const twini_layer *layer, int16_t *out, const int32_t *folded,
-                       int32_t *difference) {
+                       int32_t *totals) {
     if (out) {
         uint32_t o;
         for (o = (layer->outputs + 7u) / 8; o % 2; o++)
             memset(out + 8 * COLUMNS * o, 0, 16 * COLUMNS);
     } else {
-        difference[0] += folded[0] - folded[1];
-        difference[1] += folded[2] - folded[3];
+        totals[0] += folded[0] - folded[1];
+        totals[1] += folded[2] - folded[3];
     }
 }
 
 static void helium_first(const twini_layer *layer, const twini_pairs *pairs, void *out,
-                         int32_t *difference) {
+                         int32_t *totals) {
     int16_t *room = (int16_t *)pairs->room;
     uint32_t o, i, inputs = layer->inputs;
     int32_t folded[COLUMNS] = {0};
@@ -224,11 +224,11 @@ static void helium_first(const twini_layer *layer, const twini_pairs *pairs, voi
 #endif
         helium_relu(layer, o, sums, (int16_t *)out, out ? 0 : folded);
     }
-    helium_end(layer, (int16_t *)out, folded, difference);
+    helium_end(layer, (int16_t *)out, folded, totals);
 }
 
 static void helium_further(const twini_layer *layer, const void *in, void *out,
-                           int32_t *difference) {
+                           int32_t *totals) {
     uint32_t o;
     int32_t folded[COLUMNS] = {0};
     helium_sums sums;
@@ -262,7 +262,7 @@ static void helium_further(const twini_layer *layer, const void *in, void *out,
 #endif
         helium_relu(layer, o, sums, (int16_t *)out, out ? 0 : folded);
     }
-    helium_end(layer, (int16_t *)out, folded, difference);
+    helium_end(layer, (int16_t *)out, folded, totals);
 }
 
 static void helium_query(const twini_layer *layer, const int16_t *query, void *partial) {

@@ -184,19 +184,19 @@ __attribute__((noinline)) static void thumb_silu(const twini_layer *layer, uint3
 #endif
 
 static void thumb_finish(const twini_layer *layer, uint32_t o, int32_t *sum, void *out,
-                         int32_t *difference) {
+                         int32_t *totals) {
 #if TWIN_SILU
     if (layer->silu) {
         thumb_silu(layer, o, sum);
-        plain_put(layer, o, sum, (int32_t *)out, difference);
+        plain_put(layer, o, sum, (int32_t *)out, totals);
         return;
     }
 #endif
-    plain_finish(layer, o, sum, (int32_t *)out, difference);
+    plain_finish(layer, o, sum, (int32_t *)out, totals);
 }
 
 static void thumb_first(const twini_layer *layer, const twini_pairs *pairs, void *out,
-                        int32_t *difference) {
+                        int32_t *totals) {
     const int32_t *partial = (const int32_t *)pairs->partial;
     int32_t *room = (int32_t *)pairs->room;
     twin_flash a = layer->weights, b = layer->mirror;
@@ -210,7 +210,7 @@ static void thumb_first(const twini_layer *layer, const twini_pairs *pairs, void
         sum[0] = *partial++;
         sum[1] = *partial++;
         twini_thumb_first(a, b, room, layer->inputs, sum);
-        thumb_finish(layer, o, sum, out, difference);
+        thumb_finish(layer, o, sum, out, totals);
         a += layer->row;
         b += layer->row;
     }
@@ -218,14 +218,14 @@ static void thumb_first(const twini_layer *layer, const twini_pairs *pairs, void
 }
 
 static void thumb_further(const twini_layer *layer, const void *in, void *out,
-                          int32_t *difference) {
+                          int32_t *totals) {
     twin_flash row = layer->weights;
     uint32_t o;
     for (o = 0; o < layer->outputs; o++) {
         int32_t sum[COLUMNS];
         sum[0] = twini_i32(layer->bias + 4 * o);
         twini_thumb_further(row, in, layer->row, sum);
-        thumb_finish(layer, o, sum, out, difference);
+        thumb_finish(layer, o, sum, out, totals);
         row += layer->row;
     }
     plain_pad(layer, (int32_t *)out);

@@ -17,6 +17,20 @@ typedef struct work {
     squeeze plan;
 } work;
 
+/* Whether the network has a second output; and the weight of neuron `o` for either. */
+INLINE unsigned is_scaled(const twini_layer *layer) {
+#if TWIN_INTERVALS
+    return layer->scaled;
+#else
+    (void)layer;
+    return 0;
+#endif
+}
+
+INLINE int16_t fold_weight(const twini_layer *layer, uint32_t o, unsigned second) {
+    return (int16_t)twini_i16(layer->fold + (is_scaled(layer) ? 4 * o + 2 * second : 2 * o));
+}
+
 INLINE void number_from(octet *of, const twini_layer *layer, uint32_t o) {
     uint32_t last = layer->outputs - 1u, r;
     EIGHT_TIMES of->numbers[r] = o + r < last ? o + r : last;
@@ -28,26 +42,49 @@ INLINE void describe(octet *of, const twini_layer *layer, uint32_t count, int la
     EIGHT_TIMES {
         int32_t multiplier = twini_i16(layer->multiplier + 2 * of->numbers[r]);
         of->multiplier[r] = multiplier * (1 << MULTIPLIER_SHIFT);
-        of->fold[r] = 0;
-        if (last && r < count)
-            of->fold[r] = twini_i16(layer->fold + 2 * of->numbers[r]);
+        of->fold[r] = of->hard[r] = 0;
+        if (last && r < count) {
+            of->fold[r] = fold_weight(layer, of->numbers[r], 0);
+            if (is_scaled(layer))
+                of->hard[r] = fold_weight(layer, of->numbers[r], 1);
+        }
     }
 }
 
-/* Fold an octet into the differences of an eight; those of the other order count negative. */
-INLINE void fold_octet(const octet *of, const way *how, const sums *sum, int32_t *difference,
-                       unsigned order, int silu) {
-    sums total = set(0);
+/* Add what one order of an eight comes to: `first` by the output, `second` by the second one. */
+INLINE void add_totals(const twini_layer *layer, int32_t *totals, unsigned order, sums first,
+                       sums second) {
+    if (!is_scaled(layer) && order) {
+        keep(totals, subtract(load(totals), first));
+    } else if (order) {
+        keep(totals + TWIN_BLOCK, add(load(totals + TWIN_BLOCK), first));
+        keep(totals + 2 * TWIN_BLOCK, add(load(totals + 2 * TWIN_BLOCK), second));
+    } else {
+        keep(totals, add(load(totals), first));
+    }
+}
+
+/* Fold an octet into the totals of an eight. */
+INLINE void fold_octet(const twini_layer *layer, const octet *of, const way *how, const sums *sum,
+                       int32_t *totals, unsigned order, int silu) {
+    sums first = set(0), second = first;
     uint32_t r;
-    EIGHT_TIMES total = fold(total, activate(how, sum[r], of->multiplier[r], silu), of->fold[r]);
-    keep(difference, order ? subtract(load(difference), total) : add(load(difference), total));
+    if (order && is_scaled(layer))
+        EIGHT_TIMES {
+            activations h = activate(how, sum[r], of->multiplier[r], silu);
+            first = fold(first, h, of->fold[r]);
+            second = fold(second, h, of->hard[r]);
+        }
+    else
+        EIGHT_TIMES first = fold(first, activate(how, sum[r], of->multiplier[r], silu), of->fold[r]);
+    add_totals(layer, totals, order, first, second);
 }
 
 /* One order of a layer. `in` is the first eight of its inputs; of these `n` are there, and
  * `without` says how to leave out the weights of the others. Returns how many outputs are there. */
 INLINE uint16_t one_order(const twini_layer *layer, twin_flash weights, const squeeze *without,
                           const int32_t *partial, const uint8_t *in, uint32_t n, unsigned all,
-                          unsigned order, void *out, int32_t *difference, int silu) {
+                          unsigned order, void *out, int32_t *totals, int silu) {
     size_t size = size_of_eight(layer->inputs);
     work *mine = (work *)layer->work;
     way how = way_of(layer);
@@ -74,7 +111,7 @@ INLINE uint16_t one_order(const twini_layer *layer, twin_flash weights, const sq
                 EIGHT_TIMES h[r] = activate(&how, sum[r], of.multiplier[r], silu);
                 put(&to, c, h);
             } else {
-                fold_octet(&of, &how, sum, difference + LANES * c, order, silu);
+                fold_octet(layer, &of, &how, sum, totals + LANES * c, order, silu);
             }
         }
         if (out)
@@ -85,7 +122,7 @@ INLINE uint16_t one_order(const twini_layer *layer, twin_flash weights, const sq
 
 /* First layer of a block; `partial` is {A q + bias, B q + bias} of each output. */
 INLINE void first_layer(const twini_layer *layer, const twini_pairs *pairs, void *out,
-                        int32_t *difference, int silu) {
+                        int32_t *totals, int silu) {
     unsigned all = (pairs->count + LANES - 1u) / LANES, c, order;
     const int32_t *partial = (const int32_t *)pairs->partial;
     uint8_t *turned = (uint8_t *)pairs->room;
@@ -95,13 +132,13 @@ INLINE void first_layer(const twini_layer *layer, const twini_pairs *pairs, void
         turn(turned + c * size_of_eight(layer->inputs), layer->inputs, pairs->anchor + LANES * c);
     for (order = 0; order < 2; order++)
         head.there[order] = one_order(layer, order ? layer->weights : layer->mirror, 0, partial,
-                                      turned, layer->inputs, all, order, out, difference, silu);
+                                      turned, layer->inputs, all, order, out, totals, silu);
     if (out)
         memcpy(out, &head, sizeof head);
 }
 
 /* Further layer of a block. */
-INLINE void further_layer(const twini_layer *layer, const void *in, void *out, int32_t *difference,
+INLINE void further_layer(const twini_layer *layer, const void *in, void *out, int32_t *totals,
                           int silu) {
     squeeze *plan = &((work *)layer->work)->plan;
     unsigned order;
@@ -112,7 +149,7 @@ INLINE void further_layer(const twini_layer *layer, const void *in, void *out, i
         uint32_t n = head.there[order];
         const squeeze *without = plan_squeeze(plan, in, order, n, layer->inputs);
         head.there[order] = one_order(layer, layer->weights, without, 0, eights, n, head.eights,
-                                      order, out, difference, silu);
+                                      order, out, totals, silu);
     }
     if (out)
         memcpy(out, &head, sizeof head);

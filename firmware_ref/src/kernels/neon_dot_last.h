@@ -19,6 +19,7 @@ typedef struct some {
     int32_t start[ROWS + 1]; /* bias, and 128 times all weights */
     int32_t floor[ROWS];     /* a sum of high bytes up to this makes zero of an output */
     int16_t fold[ROWS + 1];
+    int16_t hard[ROWS + 1]; /* weights of the second output */
     uint8_t alive[ROWS + 8];   /* outputs that may be more than zero in an eight */
     int32_t high[ROWS + 1][8]; /* sums of high bytes over an eight */
     uint8_t squeezed[SPACE] __attribute__((aligned(16)));
@@ -46,12 +47,13 @@ INLINE void take_some(some *of, const twini_layer *layer, uint32_t first, uint32
             of->row[k + r] = eight.row[r];
             of->multiplier[k + r] = these.multiplier[r];
             of->fold[k + r] = these.fold[r];
+            of->hard[k + r] = these.hard[r];
             of->start[k + r] = eight.start[r];
             of->floor[k + r] = eight.floor[r];
         }
     }
     of->row[NOBODY] = (const int8_t *)layer->weights;
-    of->multiplier[NOBODY] = of->start[NOBODY] = of->fold[NOBODY] = 0;
+    of->multiplier[NOBODY] = of->start[NOBODY] = of->fold[NOBODY] = of->hard[NOBODY] = 0;
     keep(of->high[NOBODY], set(0));
 }
 
@@ -85,9 +87,10 @@ INLINE uint32_t first_half(some *of, uint32_t count, uint32_t n, const int8_t *h
     return alive;
 }
 
-/* Low bytes of the outputs that are alive: what they add to the pairs of an eight. */
+/* Low bytes of the outputs that are alive: what they add to the pairs of an eight. Where `hard` is not
+ * NULL, it takes what they add to the second output. */
 INLINE sums second_half(const some *of, uint32_t alive, uint32_t n, const int8_t *low,
-                        const way *how) {
+                        const way *how, sums *hard) {
     sums total = set(0);
     uint32_t k, r;
     for (k = 0; k < alive; k += 8) {
@@ -102,6 +105,8 @@ INLINE sums second_half(const some *of, uint32_t alive, uint32_t n, const int8_t
         EIGHT_TIMES {
             activations h = activate(how, sum[r], of->multiplier[one[r]], 0);
             total = fold(total, h, of->fold[one[r]]);
+            if (hard)
+                *hard = fold(*hard, h, of->hard[one[r]]);
         }
     }
     return total;
@@ -112,7 +117,7 @@ typedef struct last_work {
     squeeze plan;
 } last_work;
 
-INLINE void last_layer(const twini_layer *layer, const void *in, int32_t *difference) {
+INLINE void last_layer(const twini_layer *layer, const void *in, int32_t *totals) {
     size_t size = size_of_eight(layer->inputs);
     way how = way_of(layer);
     uint32_t first, count;
@@ -131,9 +136,13 @@ INLINE void last_layer(const twini_layer *layer, const void *in, int32_t *differ
                 const int8_t *from =
                     (const int8_t *)eight_at(in, order * head.eights + c, layer->inputs);
                 uint32_t alive = first_half(of, count, n, from);
-                sums total = second_half(of, alive, n, from + size / 2, &how);
-                int32_t *to = difference + 8 * c;
-                keep(to, order ? subtract(load(to), total) : add(load(to), total));
+                const int8_t *low = from + size / 2;
+                sums first_total, hard = set(0);
+                if (order && is_scaled(layer))
+                    first_total = second_half(of, alive, n, low, &how, &hard);
+                else
+                    first_total = second_half(of, alive, n, low, &how, 0);
+                add_totals(layer, totals + 8 * c, order, first_total, hard);
             }
         }
     }

@@ -54,28 +54,37 @@ static inline int32_t plain_activate(const twini_layer *layer, int32_t sum, int3
     return h;
 }
 
-/* Activations of output o: stored, or folded into the differences. */
+/* Activations of output o: stored, or folded into the totals. */
 static inline void plain_put(const twini_layer *layer, uint32_t o, const int32_t *h, ELEMENT *out,
-                             int32_t *difference) {
+                             int32_t *totals) {
     unsigned c;
     if (out) {
         for (c = 0; c < COLUMNS; c++)
             out[PLACE(o, c)] = (ELEMENT)h[c];
+#if TWIN_INTERVALS
+    } else if (layer->scaled) {
+        int32_t weight = twini_i16(layer->fold + 4 * o), hard = twini_i16(layer->fold + 4 * o + 2);
+        for (c = 0; c < PAIRS; c++) {
+            totals[c] += weight * h[2 * c];
+            totals[TWIN_BLOCK + c] += weight * h[2 * c + 1];
+            totals[2 * TWIN_BLOCK + c] += hard * h[2 * c + 1];
+        }
+#endif
     } else {
         int32_t weight = twini_i16(layer->fold + 2 * o);
         for (c = 0; c < PAIRS; c++)
-            difference[c] += weight * (h[2 * c] - h[2 * c + 1]);
+            totals[c] += weight * (h[2 * c] - h[2 * c + 1]);
     }
 }
 
 /* The same from its sums. */
 static inline void plain_finish(const twini_layer *layer, uint32_t o, const int32_t *sum,
-                                ELEMENT *out, int32_t *difference) {
+                                ELEMENT *out, int32_t *totals) {
     int32_t multiplier = twini_i16(layer->multiplier + 2 * o), h[COLUMNS];
     unsigned c;
     for (c = 0; c < COLUMNS; c++)
         h[c] = plain_activate(layer, sum[c], multiplier);
-    plain_put(layer, o, h, out, difference);
+    plain_put(layer, o, h, out, totals);
 }
 
 /* Zeros up to a multiple of four, where there is a layer to read them. */
@@ -119,7 +128,7 @@ static inline void plain_of_anchor(const twini_layer *layer, twin_flash a, twin_
 }
 
 static inline void plain_first(const twini_layer *layer, const twini_pairs *pairs, void *out,
-                               int32_t *difference) {
+                               int32_t *totals) {
     twin_flash a = layer->weights, b = layer->mirror;
     uint32_t o;
     for (o = 0; o < layer->outputs; o++) {
@@ -138,7 +147,7 @@ static inline void plain_first(const twini_layer *layer, const twini_pairs *pair
             sum[2 * c + 1] = of_query[1];
             plain_of_anchor(layer, a, b, pairs->anchor[c], sum + 2 * c);
         }
-        plain_finish(layer, o, sum, (ELEMENT *)out, difference);
+        plain_finish(layer, o, sum, (ELEMENT *)out, totals);
         a += layer->row;
         b += layer->row;
     }
@@ -164,7 +173,7 @@ INLINE void plain_sums(const twini_layer *layer, twin_flash row, int32_t bias, c
 }
 
 static inline void plain_further(const twini_layer *layer, const void *in, void *out,
-                                 int32_t *difference) {
+                                 int32_t *totals) {
     const ELEMENT *h = (const ELEMENT *)in;
     twin_flash row = layer->weights;
     uint32_t o;
@@ -174,7 +183,7 @@ static inline void plain_further(const twini_layer *layer, const void *in, void 
             plain_sums(layer, row, bias, h, sum, 1);
         else
             plain_sums(layer, row, bias, h, sum, 0);
-        plain_finish(layer, o, sum, (ELEMENT *)out, difference);
+        plain_finish(layer, o, sum, (ELEMENT *)out, totals);
         row += layer->row;
     }
     plain_pad(layer, (ELEMENT *)out);
