@@ -39,7 +39,8 @@ extern "C" {
 #define TWIN_PACK_NEWEST   2
 
 /* A name that tells version and settings, so that a program and a library compiled with different
- * ones do not link: twin_open_v0_1_block2_flash0_float1_near1_silu1_wide1_text1_partial1_host0_ends1.
+ * ones do not link:
+ * twin_open_v0_1_block2_flash0_float1_near1_silu1_wide1_text1_partial1_host0_ends1.
  */
 #define TWIN_CONFIGURED(name)                                                                      \
     TWIN_SPELL(name, TWIN_VERSION_MAJOR, TWIN_VERSION_MINOR, TWIN_BLOCK, TWIN_FLASH, TWIN_FLOAT,   \
@@ -124,8 +125,8 @@ typedef struct twin_model {
 /* A prediction in the units of the target. Where the pack has no intervals, `intervals` is 0, and
  * scale, low and high are NaN.
  *
- * `outside` and `missing` have a bit for each feature: bit 0 for the first, and so on; bit 31 stands
- * for all from the 32nd on. A feature that is missing was filled in. */
+ * `outside` and `missing` have a bit for each feature: bit 0 for the first, and so on; bit 31
+ * stands for all from the 32nd on. A feature that is missing was filled in. */
 typedef struct twin_prediction {
     float mean;
     float spread; /* standard deviation of the members' estimates */
@@ -139,9 +140,9 @@ typedef struct twin_prediction {
 #endif
 } twin_prediction;
 
-/* The same in integers: mean * gain + offset is the prediction, low and high likewise; root * gain /
- * count is the spread and scale * gain / 16 the scale, with the gain and offset of the target that
- * the pack holds. Without intervals scale, low and high are 0. */
+/* The same in integers: mean * gain + offset is the prediction, low and high likewise; root * gain
+ * / count is the spread and scale * gain / 16 the scale, with the gain and offset of the target
+ * that the pack holds. Without intervals scale, low and high are 0. */
 typedef struct twin_raw {
     int32_t mean;
     uint32_t root;
@@ -173,7 +174,7 @@ typedef struct twin_run {
     uint64_t squares;
 #if TWIN_INTERVALS
     uint64_t asymmetries; /* squares of them */
-    uint32_t difficulty;  /* the logarithms, added up */
+    uint32_t difficulty;  /* added up */
     uint32_t outside;
     uint32_t missing;
 #endif
@@ -260,8 +261,9 @@ twin_status twin_set_coverage(twin_model *model, uint16_t thousandths);
 uint32_t twin_scratch_size(const twin_model *model);
 
 /* Predict from `model->features` integers, -32767 .. 32767: (x - offset) * gain of each feature,
- * rounded; -32768 for one that is missing, which is refused where the pack has nothing for it. `members` takes the `model->members` estimates in the order of the anchors, or is NULL.
- * Where the query is refused, all of `out` is zero. */
+ * rounded; -32768 for one that is missing, which is refused where the pack has nothing for it.
+ * `members` takes the `model->members` estimates in the order of the anchors, or is NULL. Where the
+ * query is refused, all of `out` is zero. */
 twin_status twin_predict_raw(const twin_model *model, void *scratch, uint32_t size,
                              const int16_t *query, twin_raw *out, int32_t *members);
 

@@ -86,7 +86,13 @@ twin_status twin_begin(twin_run *run, const twin_model *model, void *scratch, ui
         float t = twini_alone(x[i] - twini_f32(scaling));
         t = twini_rounded(t * twini_f32(scaling + 4));
         /* Not a number only where x is none: the pack's numbers are finite. */
-        status = twini_ask(run, i, twini_is_nan(t) ? INT16_MIN : twini_quantise(t));
+#if TWIN_INTERVALS
+        status = twini_ask(run, i, (int16_t)(twini_is_nan(t) ? INT16_MIN : twini_quantise(t)));
+#else
+        if (twini_is_nan(t))
+            return twini_refuse(run, TWIN_ERROR_QUERY);
+        run->query[i] = (int16_t)twini_quantise(t);
+#endif
         scaling += 8;
     }
     return status;
@@ -105,10 +111,11 @@ static float twini_nan(void) {
     return nan;
 }
 
-/* A distance, which has no offset, in the units of the target. */
-static float twini_distance(const twin_model *model, uint32_t distance) {
-    return twini_alone(twini_alone((float)distance) *
-                       twini_f32(model->scaling + 8 * (uint32_t)model->features + 4));
+/* A part of a distance, which has no offset, in the units of the target. */
+TWIN_SHARED float twini_distance(const twin_model *model, uint32_t distance, uint16_t parts) {
+    float all = twini_alone(twini_alone((float)distance) *
+                            twini_f32(model->scaling + 8 * (uint32_t)model->features + 4));
+    return twini_alone(all / twini_alone((float)parts));
 }
 
 twin_status twin_read(const twin_run *run, twin_prediction *out) {
@@ -118,17 +125,17 @@ twin_status twin_read(const twin_run *run, twin_prediction *out) {
     out->mean = out->spread = twini_nan();
     if (run->count) {
         out->mean = twin_target(model, raw.mean);
-        out->spread = twini_alone(twini_distance(model, raw.root) / twini_alone((float)raw.count));
+        out->spread = twini_distance(model, raw.root, raw.count);
     }
 #if TWIN_INTERVALS
     out->scale = out->low = out->high = twini_nan();
     if (raw.intervals) {
-        out->scale = twini_alone(twini_distance(model, raw.scale) * 0.0625f);
+        out->scale = twini_distance(model, raw.scale, 16);
         out->low = twin_target(model, raw.low);
         out->high = twin_target(model, raw.high);
     }
-    out->outside = raw.outside;
-    out->missing = raw.missing;
+    out->outside = run->outside;
+    out->missing = run->missing;
     out->intervals = raw.intervals;
 #endif
     return (twin_status)run->status;

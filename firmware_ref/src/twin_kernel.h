@@ -6,9 +6,10 @@
  * activations of a block are stored, and how many pairs it has, is the kernel's own choice.
  *
  * For each block the core calls first, then further for each other layer. All but the last store
- * activations in `out`; in the last `out` is NULL, and each output o adds to `totals` instead. Where the
- * layer is not scaled, fold[o] * (h(query, anchor)[o] - h(anchor, query)[o]) goes to the pair's
- * entry. Where it is, `fold` are pairs of numbers, and totals are three times TWIN_BLOCK numbers:
+ * activations in `out`; in the last `out` is NULL, and each output o adds to `totals` instead.
+ * Where the layer is not scaled, fold[o] * (h(query, anchor)[o] - h(anchor, query)[o]) goes to the
+ * pair's entry. Where it is, `fold` are pairs of numbers behind the first four bytes, and totals
+ * are three times TWIN_BLOCK numbers:
  *
  *     fold[o][0] * h(query, anchor)[o]
  *     fold[o][0] * h(anchor, query)[o]
@@ -37,7 +38,7 @@ typedef struct twini_layer {
     twin_flash bias;       /* i32 of each output */
     twin_flash multiplier; /* i16 of each output */
     twin_flash curve;      /* i16[193], for silu */
-    twin_flash fold;       /* in the last layer i16[outputs], or [outputs][2] */
+    twin_flash fold;       /* in the last layer i16[outputs]; or an i32 and i16[outputs][2] */
     uint16_t inputs;
     uint16_t outputs;
     uint16_t row;

@@ -17,17 +17,20 @@ TWIN_INTERNAL twin_flash twini_layer_at(twini_layer *layer, const twin_model *mo
 #define TWIN_HEAD_FRACTION   3
 #define TWIN_HEAD_SHIFT      6
 #define TWIN_HEAD_MULTIPLIER 8
-#if TWIN_INTERVALS
-#define TWIN_HEAD_SECOND_SHIFT      7
-#define TWIN_HEAD_SECOND_MULTIPLIER 10
-#define TWIN_HEAD_BIAS              12
-#endif
+#define TWIN_HEAD_BIAS       12
 
 /* A function that makes its only caller larger if it becomes part of it. */
 #if defined(__GNUC__)
 #define TWIN_APART __attribute__((noinline)) static
 #else
 #define TWIN_APART static
+#endif
+
+/* A function that intervals call again. */
+#if TWIN_INTERVALS
+#define TWIN_SHARED TWIN_APART
+#else
+#define TWIN_SHARED static
 #endif
 
 /* What the model may be, as far as this build knows: twin_open refuses the rest. */
@@ -40,11 +43,6 @@ static inline unsigned twini_is_wide(const twin_model *model) {
 
 static inline unsigned twini_is_scaled(const twin_model *model) {
     return TWIN_INTERVALS ? model->flags >> 1 : 0;
-}
-
-/* Bytes of the weights of an output. */
-static inline unsigned twini_fold(const twin_model *model) {
-    return 2 * ((model->hidden[model->layers - 1] + 3) & ~3u);
 }
 
 /* Bytes in a row of `n` weights. */
@@ -74,10 +72,8 @@ TWIN_INTERNAL unsigned twini_seek(twin_run *run, twin_flash anchors);
 TWIN_INTERNAL twin_status twini_start(twin_run *run, const twin_model *model, void *scratch,
                                       uint32_t size, int32_t *members);
 
-/* Take a quantised feature of the query; where it is missing, INT16_MIN, what the pack has for it. */
-TWIN_INTERNAL twin_status twini_ask(twin_run *run, unsigned i, int32_t feature);
-
-/* What the estimates of the run come to so far. */
+/* What the estimates of the run come to so far; without what is there already, the masks, and what
+ * is not, where there are no intervals. */
 TWIN_INTERNAL void twini_combine(const twin_run *run, twin_raw *out);
 
 /* Let the run do nothing, and whoever reads it know why. */
@@ -86,5 +82,11 @@ static inline twin_status twini_refuse(twin_run *run, twin_status status) {
     run->total = 0;
     return status;
 }
+
+/* Take a quantised feature of the query; where it is missing, INT16_MIN, what the pack has for it.
+ */
+#if TWIN_INTERVALS
+TWIN_INTERNAL twin_status twini_ask(twin_run *run, unsigned i, int16_t feature);
+#endif
 
 #endif

@@ -102,17 +102,17 @@ static twin_status twini_check_file(twin_flash at, uint32_t size, uint32_t *behi
 }
 
 TWIN_APART uint32_t twini_record_size(const twin_model *model) {
-    uint32_t size = TWIN_HEAD;
+    uint32_t size = TWIN_HEAD, last;
     unsigned depth;
     for (depth = 0; depth < model->layers; depth++) {
         uint32_t outputs = model->hidden[depth], kernels = depth ? 1 : 2;
         size += outputs * (kernels * twini_row(model, twini_inputs(model, depth)) + 4);
         size += twini_align(2 * outputs, 4);
     }
-    size += twini_fold(model);
+    last = 2 * twini_align(model->hidden[depth - 1], 4);
     if (twini_is_scaled(model))
-        size += twini_fold(model) + 4;
-    return twini_align(size, 16);
+        last = 2 * last + 4;
+    return twini_align(size + last, 16);
 }
 
 /* Fault 9, and what this build has no code for. */
@@ -130,8 +130,8 @@ static twin_status twini_read_header(twin_model *model, twin_flash at) {
     bad = model->features - 1u >= MOST_WIDTH || model->layers - 1u >= 3 || model->silu > 1 ||
           kernel > 1 || model->twin_count - 1u >= 256 || model->anchor_count < model->twin_count ||
           model->anchor_count > MOST_ANCHORS || model->neighbours > MOST_ANCHORS ||
-          flags > (twini_u8(at + 4) > 1 ? 3 : 1) || (flags & 1 && !model->neighbours) ||
-          twini_u32(at + 40) || twini_u32(at + 44);
+          (flags & 1) > model->neighbours || flags >> 1 >= twini_u8(at + 4) || twini_u32(at + 40) ||
+          twini_u32(at + 44); /* the second flag is new in version 2 */
     for (depth = 0; depth < 3; depth++) {
         unsigned width = twini_u16(at + 24 + 2 * depth);
         model->hidden[depth] = (uint16_t)width;
@@ -169,7 +169,7 @@ static uint32_t twini_length(const twin_model *model, unsigned kind, twin_flash 
         levels = length < INTERVALS_HEAD ? 0 : twini_u32(at + 28);
         return levels - 1 < MOST_LEVELS ? INTERVALS_HEAD + LEVEL * levels : ~length;
     case RANGES:
-        return 8 * (uint32_t)model->features;
+        return 6 * (uint32_t)model->features;
 #endif
     default:
         (void)at;
@@ -177,38 +177,44 @@ static uint32_t twini_length(const twin_model *model, unsigned kind, twin_flash 
     }
 }
 
-/* Whether sections of this kind mean something in a pack of its version. */
-static unsigned twini_is_known(twin_flash pack, unsigned kind) {
-    return kind <= METADATA || (TWIN_INTERVALS && twini_u8(pack + 4) > 1 && kind < KINDS);
-}
-
 /* Fault 10; and fault 11, unless it is looked for in steps. */
 static twin_status twini_read_sections(twin_model *model, twin_flash pack, uint32_t size) {
-    twin_flash entry, at[KINDS] = {0}, table = pack + HEADER;
+    twin_flash entry, at[KINDS], table = pack + HEADER;
     twin_flash stop = table + ENTRY * (uint32_t)twini_u16(pack + 6);
     uint32_t end = (uint32_t)(stop - pack);
     unsigned dirt = 0, found = 0, needed = 1 << SCALING | 1 << TWINS | 1 << ANCHORS;
+#if TWIN_INTERVALS
+    model->domain = 0;
+    model->intervals = 0;
+#endif
     if (twini_is_silu(model))
         needed |= 1 << CURVE;
     if (twini_is_scaled(model))
         needed |= 1 << INTERVALS;
     for (entry = table; entry != stop; entry += ENTRY) {
-        unsigned kind = twini_u16(entry), known = twini_is_known(pack, kind) ? kind : 0;
-        unsigned required = known - 1 < ANCHORS || known == INTERVALS;
+        unsigned kind = twini_u16(entry);
+        unsigned required = kind - 1 < ANCHORS || (TWIN_INTERVALS && kind == INTERVALS);
         uint32_t offset = twini_u32(entry + 4), length = twini_u32(entry + 8);
         twin_flash other;
         if (offset % 16 || offset < end || offset > size || length > size - offset ||
-            twini_u16(entry + 2) != required || 
-            length != twini_length(model, known, pack + offset, length))
+            twini_u16(entry + 2) != required ||
+            length != twini_length(model, kind, pack + offset, length))
             return TWIN_ERROR_SECTION;
         for (other = table; other != entry; other += ENTRY)
             if (twini_u16(other) == kind)
                 return TWIN_ERROR_SECTION;
         dirt |= TWIN_OPEN_STEPS ? 0 : twini_dirt(pack + end, pack + offset);
         end = offset + length;
-        at[known] = pack + offset;
-        if (required)
+        if (required) {
             found |= 1u << kind;
+            at[kind] = pack + offset;
+        }
+#if TWIN_INTERVALS
+        if (kind == INTERVALS)
+            model->intervals = pack + offset;
+        if (kind == RANGES)
+            model->domain = pack + offset;
+#endif
     }
     if (found != needed)
         return TWIN_ERROR_SECTION;
@@ -220,10 +226,6 @@ static twin_status twini_read_sections(twin_model *model, twin_flash pack, uint3
     model->counts = at[ANCHORS];
     model->anchors = model->counts + (uint16_t)twini_align(2 * model->twin_count, 4);
     model->targets = model->anchors + (twini_size)model->anchor_count * model->anchor_size;
-#if TWIN_INTERVALS
-    model->intervals = at[INTERVALS];
-    model->domain = at[RANGES];
-#endif
     return TWIN_OK;
 }
 
@@ -241,9 +243,9 @@ static uint32_t twini_magnitude(int32_t a) {
     return a < 0 ? 0 - (uint32_t)a : (uint32_t)a;
 }
 
-/* Sum of the magnitudes of the i8, or where `wide` i16, from `at` up to `end`. Those of i8 are
- * whole words. */
-static uint32_t twini_sum(twin_flash at, twin_flash end, unsigned wide) {
+/* Sum of the magnitudes of the i8, or where `wide` i16, from `at` up to `end` in steps of so many
+ * bytes. Those of i8 are whole words. */
+static uint32_t twini_sum(twin_flash at, twin_flash end, unsigned wide, unsigned step) {
     uint32_t sum = 0;
 #if TWIN_QUICK_OPEN
     for (; !wide && at != end; at += 4) {
@@ -260,7 +262,7 @@ static uint32_t twini_sum(twin_flash at, twin_flash end, unsigned wide) {
 #endif
     while (at != end) {
         sum += twini_magnitude(wide ? twini_i16(at) : twini_i8(at));
-        at += 1 + wide;
+        at += step;
     }
     return sum;
 }
@@ -280,6 +282,9 @@ static unsigned twini_scaling_faults(const twin_model *model) {
 
 static unsigned twini_head_faults(const twin_model *model, twin_flash head) {
     unsigned i;
+#if TWIN_INTERVALS
+    uint32_t most_second = 0, multipliers = 0xFFFF8000u;
+#endif
     for (i = 0; i < 3; i++) {
         uint8_t shift = twini_u8(head + i), fraction = twini_u8(head + TWIN_HEAD_FRACTION + i);
         if (i < model->layers
@@ -287,24 +292,31 @@ static unsigned twini_head_faults(const twin_model *model, twin_flash head) {
                 : shift | fraction)
             return VALUE;
     }
+    /* Without a second output the shift is followed by a zero, the multiplier by six. */
 #if TWIN_INTERVALS
-    if (twini_is_scaled(model))
-        return twini_u8(head + TWIN_HEAD_SHIFT) > MOST_SHIFT ||
-                       twini_u8(head + TWIN_HEAD_SECOND_SHIFT) > MOST_SHIFT ||
-                       (twini_u32(head + TWIN_HEAD_MULTIPLIER) & 0x80008000u)
-                   ? VALUE
-                   : 0;
-#endif
-    /* The shift is followed by a zero, the multiplier by six. */
-    return twini_u16(head + TWIN_HEAD_SHIFT) > MOST_SHIFT ||
-                   twini_u32(head + TWIN_HEAD_MULTIPLIER) > 32767 || twini_u32(head + 12)
+    if (twini_is_scaled(model)) {
+        most_second = MOST_SHIFT;
+        multipliers = 0x80008000u;
+    } else if (twini_u32(head + TWIN_HEAD_BIAS)) {
+        return VALUE;
+    }
+    return twini_u8(head + TWIN_HEAD_SHIFT) > MOST_SHIFT ||
+                   twini_u8(head + TWIN_HEAD_SHIFT + 1) > most_second ||
+                   (twini_u32(head + TWIN_HEAD_MULTIPLIER) & multipliers)
                ? VALUE
                : 0;
+#else
+    return twini_u16(head + TWIN_HEAD_SHIFT) > MOST_SHIFT ||
+                   twini_u32(head + TWIN_HEAD_MULTIPLIER) > 32767 ||
+                   twini_u32(head + TWIN_HEAD_BIAS)
+               ? VALUE
+               : 0;
+#endif
 }
 
-/* OVERFLOW, if 32767 * sum + bias has more than 31 bits: beyond 65538 the product alone has. */
-static unsigned twini_overflow(uint32_t sum, uint32_t bias) {
-    return sum > 65538 || (sum << 15) - sum + bias > 0x7FFFFFFFu ? OVERFLOW : 0;
+/* Whether 32767 * sum + bias has more than 31 bits: beyond 65538 the product alone has. */
+TWIN_SHARED unsigned twini_overflows(uint32_t sum, uint32_t bias) {
+    return sum > 65538 || (sum << 15) - sum + bias > 0x7FFFFFFFu;
 }
 
 /* Of one output of a layer with one kernel, or two. */
@@ -317,45 +329,44 @@ static unsigned twini_row_faults(const twini_layer *layer, unsigned o, unsigned 
         twin_flash end;
         row += (twini_size)o * layer->row;
         end = row + layer->row;
-        sum += twini_sum(row, end, layer->wide);
+        sum += twini_sum(row, end, layer->wide, 1u + layer->wide);
         faults |= twini_dirt(row + used, end);
         row = layer->mirror;
     } while (--kernels);
     if (twini_u16(layer->multiplier + 2 * o) & 0x8000u)
         faults |= VALUE;
-    return faults | twini_overflow(sum, bias);
+    if (twini_overflows(sum, bias))
+        faults |= OVERFLOW;
+    return faults;
 }
 
 static unsigned twini_layer_faults(const twini_layer *layer) {
     return twini_dirt(layer->multiplier + 2 * layer->outputs, layer->fold);
 }
 
-#if TWIN_INTERVALS
-/* The weights of both outputs, and what is behind them in the record at `head`. */
-static unsigned twini_outputs_faults(const twin_model *model, twin_flash head, twin_flash at) {
-    twin_flash next = head + (twini_size)model->twin_size, bias = at + 2 * twini_fold(model);
-    uint32_t sums[2] = {0, 0};
-    unsigned i, faults;
-    for (i = 0; i < 2u * model->hidden[model->layers - 1]; i++) {
-        sums[i & 1] += twini_magnitude(twini_i16(at));
-        at += 2;
-    }
-    faults = twini_dirt(at, bias) | twini_dirt(bias + 4, next);
-    faults |= twini_overflow(2 * sums[0], twini_magnitude(twini_i32(head + TWIN_HEAD_BIAS)));
-    return faults | twini_overflow(sums[1], twini_magnitude(twini_i32(bias)));
-}
-#endif
-
-/* The weights of the output, and what is behind them in the record at `head`. */
+/* The weights of the outputs, and what is behind them in the record at `head`. */
 static unsigned twini_output_faults(const twin_model *model, twin_flash head, twin_flash at) {
+    unsigned step = 2, faults = 0;
     twin_flash end = at + 2 * model->hidden[model->layers - 1];
-    unsigned faults;
 #if TWIN_INTERVALS
-    if (twini_is_scaled(model))
-        return twini_outputs_faults(model, head, at);
+    if (twini_is_scaled(model)) {
+        uint32_t bias = twini_magnitude(twini_i32(at));
+        step = 4;
+        end += 4 + 2 * model->hidden[model->layers - 1];
+        at += 4;
+        if (twini_overflows(twini_sum(at + 2, end + 2, 1, step), bias))
+            faults = OVERFLOW;
+    }
 #endif
-    faults = twini_dirt(end, head + (twini_size)model->twin_size);
-    return twini_sum(at, end, 1) > 32769 ? faults | OVERFLOW : faults;
+#if TWIN_INTERVALS
+    if (twini_overflows(2 * twini_sum(at, end, 1, step),
+                        twini_magnitude(twini_i32(head + TWIN_HEAD_BIAS))))
+        faults = OVERFLOW;
+#else
+    if (twini_sum(at, end, 1, step) > 32769) /* there is no bias */
+        faults = OVERFLOW;
+#endif
+    return faults | twini_dirt(end, head + (twini_size)model->twin_size);
 }
 
 static unsigned twini_curve_faults(const twin_model *model) {
@@ -396,64 +407,29 @@ static unsigned twini_anchor_faults(const twin_model *model, unsigned number) {
 }
 
 #if TWIN_INTERVALS
-static unsigned twini_interval_faults(const twin_model *model) {
+/* Take the highest level up to this, or the lowest; returns which it is. 0: there are none. */
+TWIN_APART uint32_t twini_cover(twin_model *model, uint32_t thousandths) {
     twin_flash at = model->intervals;
-    uint32_t level = 0, quantile = 1, left;
-    unsigned faults = 0;
-    if (!at)
-        return 0;
-    left = twini_u32(at + 28);
-    if (twini_u32(at) - 1 >= 0x7FFFFFFFu || !twini_u32(at + 16) || twini_u32(at + 24) > 65536)
-        faults = VALUE;
+    uint32_t left = at ? twini_u32(at + 28) : 0, taken = 0;
     for (at += INTERVALS_HEAD; left; left--) {
-        if (twini_u32(at) <= level || twini_u32(at + 4) < quantile)
-            faults = VALUE;
-        level = twini_u32(at);
-        quantile = twini_u32(at + 4);
+        uint32_t level = twini_u32(at);
+        if (!taken || level <= thousandths) {
+            taken = level;
+            model->quantile = twini_u32(at + 4);
+        }
         at += LEVEL;
     }
-    return level > 999 ? VALUE : faults;
-}
-
-static unsigned twini_domain_faults(const twin_model *model) {
-    twin_flash at = model->domain;
-    unsigned i, faults = 0;
-    for (i = 0; at && i < model->features; i++) {
-        int32_t least = twini_i16(at);
-        if (least == INT16_MIN || least > twini_i16(at + 2))
-            faults |= VALUE;
-        if (twini_u16(at + 6))
-            faults |= PADDING;
-        at += 8;
-    }
-    return faults;
+    return taken;
 }
 
 twin_status twin_set_coverage(twin_model *model, uint16_t thousandths) {
-    twin_flash at = model->intervals;
-    uint32_t left;
+    uint32_t quantile = model->quantile;
     if (!model->kernel)
         return TWIN_ERROR_MODEL;
-    for (left = at ? twini_u32(at + 28) : 0; left; left--) {
-        at += LEVEL;
-        if (twini_u32(at + INTERVALS_HEAD - LEVEL) == thousandths) {
-            model->quantile = twini_u32(at + INTERVALS_HEAD - 4);
-            return TWIN_OK;
-        }
-    }
+    if (twini_cover(model, thousandths) == thousandths)
+        return TWIN_OK;
+    model->quantile = quantile;
     return TWIN_ERROR_LEVEL;
-}
-
-/* 90 %, or the highest level below, or the lowest. */
-static void twini_default_coverage(twin_model *model) {
-    twin_flash at = model->intervals;
-    uint32_t left = at ? twini_u32(at + 28) : 0;
-    model->quantile = 0;
-    for (; left; left--) {
-        at += LEVEL;
-        if (!model->quantile || twini_u32(at + INTERVALS_HEAD - LEVEL) <= 900)
-            model->quantile = twini_u32(at + INTERVALS_HEAD - 4);
-    }
 }
 #endif
 
@@ -477,7 +453,7 @@ void twin_set_neighbours(twin_model *model, uint16_t neighbours) {
 static void twini_release(twin_model *model) {
     twini_count_members(model);
 #if TWIN_INTERVALS
-    twini_default_coverage(model);
+    (void)twini_cover(model, 900);
 #endif
     model->kernel = TWIN_KERNEL;
 }
@@ -595,13 +571,6 @@ static uint32_t twini_look_at_numbers(twin_opening *opening) {
         opening->number++;
         if (opening->number == model->anchor_count) {
             status = twini_verdict(opening->faults);
-#if TWIN_INTERVALS
-            if (!status)
-                status = twini_verdict(twini_interval_faults(model));
-            if (!status)
-                status = twini_verdict(twini_domain_faults(model));
-            count += 8 * (uint32_t)model->features;
-#endif
             opening->status = (int8_t)status;
             if (!status)
                 twini_release(model);
@@ -679,12 +648,6 @@ static twin_status twini_check_numbers(const twin_model *model) {
         for (i = 0; i < model->anchor_count; i++)
             faults |= twini_anchor_faults(model, i);
     }
-#if TWIN_INTERVALS
-    if (!faults)
-        faults = twini_interval_faults(model);
-    if (!faults)
-        faults = twini_domain_faults(model);
-#endif
     return twini_verdict(faults);
 }
 

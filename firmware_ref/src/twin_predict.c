@@ -10,8 +10,7 @@
 #define TOTALS (TWIN_INTERVALS ? 3 : 1)
 
 #if TWIN_INTERVALS
-enum { HARDEST = 24575 }; /* logarithm of the largest difficulty */
-#define WIDEST 2147483647 /* half of an interval, and its ends */
+#define WIDEST 0x7FFFFFFFu /* half of an interval */
 #endif
 
 TWIN_INTERNAL twin_flash twini_layer_at(twini_layer *layer, const twin_model *model,
@@ -152,28 +151,35 @@ twin_status twin_begin_raw(twin_run *run, const twin_model *model, void *scratch
                            const int16_t *query, int32_t *members) {
     twin_status status = twini_start(run, model, scratch, size, members);
     unsigned i;
-    for (i = 0; !status && i < model->features; i++)
+    for (i = 0; !status && i < model->features; i++) {
+#if TWIN_INTERVALS
         status = twini_ask(run, i, query[i]);
+#else
+        if (query[i] == INT16_MIN)
+            return twini_refuse(run, TWIN_ERROR_QUERY);
+        run->query[i] = query[i];
+#endif
+    }
     return status;
 }
 
-TWIN_INTERNAL twin_status twini_ask(twin_run *run, unsigned i, int32_t feature) {
 #if TWIN_INTERVALS
+TWIN_INTERNAL twin_status twini_ask(twin_run *run, unsigned i, int16_t feature) {
     uint32_t bit = (uint32_t)1 << (i < 31 ? i : 31);
     twin_flash entry = run->model->domain;
     if (entry) {
-        entry += 8 * (uint16_t)i;
+        entry += 6 * (uint16_t)i;
         if (feature == INT16_MIN) {
-            feature = twini_i16(entry + 4);
+            feature = (int16_t)twini_i16(entry + 4);
             run->missing |= bit;
         } else if (feature < twini_i16(entry) || feature > twini_i16(entry + 2)) {
             run->outside |= bit;
         }
     }
-#endif
-    run->query[i] = (int16_t)feature;
+    run->query[i] = feature;
     return feature == INT16_MIN ? twini_refuse(run, TWIN_ERROR_QUERY) : TWIN_OK;
 }
+#endif
 
 /* Features of anchor `number`. */
 static twin_flash twini_features(const twin_model *model, unsigned number) {
@@ -232,21 +238,19 @@ static void twini_take(twin_run *run, int32_t estimate) {
     run->deviations += estimate < run->reference ? -(int32_t)apart : (int32_t)apart;
 }
 
-/* A total of an output to its units. `head` is what the head of the twin has for it. */
-static int32_t twini_scaled(twin_flash head, int32_t total) {
-    int32_t units = twini_mulw(total, twini_i16(head + TWIN_HEAD_MULTIPLIER));
-    return twini_rsh(units, twini_u8(head + TWIN_HEAD_SHIFT));
+/* A total of an output, 0 or 1 for the second, to its units. */
+TWIN_SHARED int32_t twini_units(twin_flash head, unsigned second, int32_t total) {
+    int32_t units = twini_mulw(total, twini_i16(head + TWIN_HEAD_MULTIPLIER + 2 * second));
+    return twini_rsh(units, twini_u8(head + TWIN_HEAD_SHIFT + second));
 }
 
 #if TWIN_INTERVALS
-/* What else a pair has to tell: its asymmetry, and the logarithm of its difficulty. */
-static void twini_take_signals(twin_run *run, int32_t asymmetry, int32_t logarithm) {
+/* What else a pair has to tell: its asymmetry, and its difficulty. */
+static void twini_take_signals(twin_run *run, int32_t asymmetry, int32_t difficulty) {
     uint32_t apart = twini_near((uint32_t)(asymmetry < 0 ? -asymmetry : asymmetry));
     run->asymmetries += (uint64_t)apart * apart;
-    if (logarithm > HARDEST)
-        logarithm = HARDEST;
-    if (logarithm > 0)
-        run->difficulty += (uint32_t)logarithm;
+    if (difficulty > 0)
+        run->difficulty += twini_near((uint32_t)difficulty);
 }
 #endif
 
@@ -283,16 +287,13 @@ static void twini_evaluate(twin_run *run, unsigned count, twini_layer *layer) {
         if (twini_is_scaled(model)) {
             int32_t back = totals[TWIN_BLOCK + i];
             int32_t both = difference + back + twini_i32(record + TWIN_HEAD_BIAS);
-            int32_t hard = totals[2 * TWIN_BLOCK + i] + twini_i32(at + 2 * twini_fold(model));
-            twini_take_signals(
-                run, twini_scaled(record, both),
-                twini_rsh(twini_mulw(hard, twini_i16(record + TWIN_HEAD_SECOND_MULTIPLIER)),
-                          twini_u8(record + TWIN_HEAD_SECOND_SHIFT)));
+            int32_t hard = totals[2 * TWIN_BLOCK + i] + twini_i32(at);
+            twini_take_signals(run, twini_units(record, 0, both), twini_units(record, 1, hard));
             difference -= back;
         }
 #endif
         twini_take(run,
-                   twini_scaled(record, difference) + twini_i32(model->targets + 4 * number));
+                   twini_units(record, 0, difference) + twini_i32(model->targets + 4 * number));
     }
 }
 
@@ -341,7 +342,7 @@ static uint32_t twini_divide(uint64_t a, uint32_t n) {
 }
 
 /* The largest s with s * s <= a, bit by bit. */
-static uint32_t twini_root(uint64_t a) {
+TWIN_SHARED uint32_t twini_root(uint64_t a) {
     uint32_t root = 0, bit;
     for (bit = (uint32_t)1 << 31; bit; bit >>= 1)
         if ((uint64_t)(root | bit) * (root | bit) <= a)
@@ -350,50 +351,36 @@ static uint32_t twini_root(uint64_t a) {
 }
 
 #if TWIN_INTERVALS
-/* 2 to the power of logarithm / 1024. */
-static uint32_t twini_power(uint32_t logarithm) {
-    uint32_t rest = logarithm & 1023, whole = logarithm >> 10;
-    uint32_t power = 16384 + ((rest * (10756 + ((5628 * rest) >> 10))) >> 10);
-    return whole < 14 ? power >> (14 - whole) : power << (whole - 14);
+/* a * b >> shift, but at most WIDEST. */
+TWIN_APART uint32_t twini_product(uint32_t a, uint32_t b, uint8_t shift) {
+    uint64_t product = ((uint64_t)a * b) >> shift;
+    return product >> 31 ? WIDEST : (uint32_t)product;
 }
 
-/* A signal's part of the scale, squared. */
-static uint64_t twini_part(twin_flash weight, uint32_t signal) {
-    uint64_t part = ((uint64_t)twini_u32(weight) * signal) >> 16;
-    if (part > WIDEST)
-        part = WIDEST;
-    return part * part;
-}
-
-/* An end of the interval, within what can be stored. */
-static int32_t twini_end(int64_t end) {
-    return end > WIDEST ? WIDEST : end < -WIDEST ? -WIDEST : (int32_t)end;
-}
-
+/* Scale and interval, once mean and spread are known. */
 static void twini_bound(const twin_run *run, twin_raw *out) {
     const twin_model *model = run->model;
-    uint32_t n = run->count, constant;
-    uint64_t square, width;
-    twin_flash at = model->intervals;
-    out->outside = run->outside;
-    out->missing = run->missing;
-    out->scale = 0;
-    out->low = out->high = 0;
-    out->intervals = n && twini_is_scaled(model);
-    if (!out->intervals)
-        return;
-    constant = twini_u32(at);
-    square = (uint64_t)constant * constant;
-    square += twini_part(at + 4, twini_divide((uint64_t)out->root << 4, n));
-    square +=
-        twini_part(at + 8, twini_divide((uint64_t)twini_root(n * run->asymmetries) << 4, n));
-    square += twini_part(at + 12, twini_power(run->difficulty / n));
-    out->scale = twini_root(square);
-    width = ((uint64_t)model->quantile * out->scale) >> 20;
-    if (width > WIDEST)
-        width = WIDEST;
-    out->low = twini_end(out->mean - (int64_t)width);
-    out->high = twini_end(out->mean + (int64_t)width);
+    twin_flash weight = model->intervals;
+    uint32_t n = run->count, signal[4], width;
+    uint64_t square = 0;
+    unsigned i;
+    signal[0] = out->root;
+    signal[1] = twini_root(n * run->asymmetries);
+    signal[2] = run->difficulty;
+    signal[3] = 16 * n;
+    for (i = 0; i < 4; i++) {
+        uint32_t part = twini_product(twini_u32(weight), signal[i], 12);
+        square += (uint64_t)part * part;
+        weight += 4;
+    }
+    out->scale = twini_root(square) / n;
+    width = twini_product(model->quantile, out->scale, 20);
+    out->low = (int32_t)((uint32_t)out->mean - width);
+    out->high = (int32_t)((uint32_t)out->mean + width);
+    if (out->low > out->mean)
+        out->low = INT32_MIN;
+    if (out->high < out->mean)
+        out->high = INT32_MAX;
 }
 #endif
 
@@ -409,12 +396,22 @@ TWIN_INTERNAL void twini_combine(const twin_run *run, twin_raw *out) {
     out->root = twini_root(n * run->squares - (uint64_t)off * off);
     out->count = (uint16_t)n;
 #if TWIN_INTERVALS
-    twini_bound(run, out);
+    out->intervals = n && twini_is_scaled(run->model);
+    if (out->intervals)
+        twini_bound(run, out);
 #endif
 }
 
 twin_status twin_read_raw(const twin_run *run, twin_raw *out) {
     twini_combine(run, out);
+#if TWIN_INTERVALS
+    if (!out->intervals) {
+        out->scale = 0;
+        out->low = out->high = 0;
+    }
+    out->outside = run->outside;
+    out->missing = run->missing;
+#endif
     return (twin_status)run->status;
 }
 

@@ -1,14 +1,23 @@
 """``twinedge predict`` with exported files, and answering lines."""
 
+import json
+import runpy
 import signal
 import subprocess
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from twinedge.pack import read_pack
-from twinedge.runtime.reference import evaluate
+from twinedge.pack import Domain, read_pack, write_pack
+from twinedge.pack.layout import NO_FILL
+from twinedge.runtime.loading import load
+from twinedge.runtime.reference import evaluate, quantise
+
+PACKS = runpy.run_path(str(Path(__file__).parents[1] / "pack" / "random_packs.py"))
+HEADER = "level,spread,outside,scale,low,high,missing"
 
 
 @pytest.fixture(scope="session")
@@ -24,6 +33,24 @@ def exported(tiny_run, tmp_path_factory):
 @pytest.fixture
 def pack(exported):
     return exported / "model.twin"
+
+
+@pytest.fixture(scope="session")
+def calibrated(exported, tmp_path_factory):
+    """The same with intervals, and with something for a missing offset or idle."""
+    pack = read_pack((exported / "model.twin").read_bytes())
+    least, most = quantise(pack, [[-1.0, -5.0, -120.0], [1.0, 15.0, 80.0]])
+    drawn = PACKS["with_intervals"](np.random.default_rng(0), pack)
+    intervals = replace(
+        drawn.intervals,
+        constant=16000,
+        quantiles={500: 44000, 800: 84000, 900: 108000, 950: 130000},
+    )
+    fill = np.append(np.int16(NO_FILL), quantise(pack, [[0.0, 6.0, -20.0]])[0, 1:])
+    pack = replace(drawn, intervals=intervals, domain=Domain(least, most, fill))
+    path = tmp_path_factory.mktemp("calibrated") / "model.twin"
+    path.write_bytes(write_pack(pack))
+    return path
 
 
 def test_a_table_gets_the_bits_of_the_reference(cli, pack, curve, curve_csv):
@@ -43,6 +70,106 @@ def test_features_outside_the_training_range_are_named(cli, pack, tmp_path):
     assert head == "level,spread,outside"
     assert plain.endswith(",")
     assert far.endswith(",offset|idle")
+
+
+@pytest.mark.parametrize("coverage", [None, 0.5, 0.9, 0.95])
+@pytest.mark.parametrize("backend", ["native", "numpy"])
+def test_intervals_are_those_of_the_device(cli, calibrated, curve, curve_csv, coverage, backend):
+    options = [] if coverage is None else ["--coverage", coverage]
+    answer = cli("predict", calibrated, curve_csv, "--json", "--backend", backend, *options)
+    assert (answer.code, answer.err) == (0, "")
+    said = load(calibrated).predict_all(curve[0], coverage)
+    assert list(answer.json) == [
+        "file",
+        "target",
+        "coverage",
+        "rows",
+        "prediction",
+        *HEADER.split(",")[1:],
+    ]
+    assert answer.json["coverage"] == (coverage or 0.9)
+    assert answer.json["rows"] == 120
+    np.testing.assert_array_equal(answer.json["prediction"], said.mean)
+    for name in ("spread", "scale", "low", "high"):
+        np.testing.assert_array_equal(answer.json[name], getattr(said, name))
+    assert answer.json["missing"] == answer.json["outside"] == [[]] * 120
+
+
+def test_what_was_outside_or_missing_is_named(cli, calibrated, tmp_path):
+    (tmp_path / "new.csv").write_text(
+        "idle,angle,offset\n-20,0.5,6\n1e9,0.5,-99\n-20,0.5,\nNA,7,?\n"
+    )
+    answer = cli("predict", calibrated, "new.csv")
+    assert (answer.code, answer.err) == (0, "new.csv: filled in 3 missing values\n")
+    head, *rows = answer.out.splitlines()
+    assert head == HEADER
+    cells = [row.split(",") for row in rows]
+    assert [(row[2], row[6]) for row in cells] == [
+        ("", ""),
+        ("offset|idle", ""),
+        ("", "offset"),
+        ("angle", "offset|idle"),
+    ]
+    assert cells[0][:2] == cells[2][:2]  # what was filled in is what the first row has
+    assert cells[0][3:6] == cells[2][3:6]
+    numbers = np.array([row[:2] + row[3:6] for row in cells], float)
+    assert (numbers[:, 3] < numbers[:, 0]).all()
+    assert (numbers[:, 0] < numbers[:, 4]).all()
+    assert cli("predict", calibrated, "new.csv", "--quiet").err == ""
+    report = cli("predict", calibrated, "new.csv", "--json").json
+    assert report["missing"] == [[], [], ["offset"], ["offset", "idle"]]
+    assert report["outside"] == [[], ["offset", "idle"], [], ["angle"]]
+
+
+def test_what_may_not_be_missing_is_refused_with_its_place(refused, calibrated, pack, tmp_path):
+    (tmp_path / "new.csv").write_text("angle,offset,idle\n0.5,6,-20\n,6,-20\n")
+    for file in (calibrated, pack):
+        refused("predict", file, "new.csv", says=["new.csv", "row 3", "'angle'", "missing value"])
+    (tmp_path / "other.csv").write_text("angle,offset,idle\n0.5,,-20\n")
+    refused("predict", pack, "other.csv", says=["other.csv", "row 2", "'offset'"])
+
+
+def test_without_ninety_percent_the_highest_below_is_taken_and_told(
+    cli, refused, calibrated, curve_csv, tmp_path
+):
+    pack = read_pack(calibrated.read_bytes())
+    intervals = replace(pack.intervals, quantiles={500: 44000, 800: 84000})
+    (tmp_path / "few.twin").write_bytes(write_pack(replace(pack, intervals=intervals)))
+    answer = cli("predict", "few.twin", curve_csv, "--json")
+    assert answer.json["coverage"] == 0.8
+    assert answer.err == "low and high are for a coverage of 0.8: there is no 0.9\n"
+    assert cli("predict", "few.twin", curve_csv, "--json", "--quiet").err == ""
+    assert cli("predict", "few.twin", curve_csv, "--coverage", "0.8").err == ""
+    more = ["few.twin has no intervals of coverage 0.9, it has 0.5, 0.8; its calibration rows"]
+    refused("predict", "few.twin", curve_csv, "--coverage", "0.9", says=more)
+
+
+def test_other_neighbours_than_it_was_calibrated_for_are_told(cli, calibrated, curve_csv):
+    answer = cli("predict", calibrated, curve_csv, "--neighbors", "2")
+    assert answer.err == "low and high were not calibrated for these neighbours\n"
+    assert answer.out.startswith(HEADER)
+
+
+@pytest.mark.parametrize(
+    ("file", "coverage", "says"),
+    [
+        ("calibrated", "0.99", ["no intervals of coverage 0.99", "0.95; its calibration rows"]),
+        ("calibrated", "0.9005", ["no intervals of coverage 0.9005, it has 0.5, 0.8, 0.9, 0.95"]),
+        ("calibrated", "90", ["--coverage", "'90'", "between 0 and 1"]),
+        ("calibrated", "high", ["--coverage", "'high'", "between 0 and 1"]),
+        ("pack", "0.9", ["model.twin has no intervals"]),
+        ("tiny_run", "0.9", ["has no intervals"]),
+    ],
+)
+@pytest.mark.parametrize("table", ["table", "lines"])
+def test_a_coverage_that_is_not_there_is_refused(
+    refused, request, curve_csv, file, coverage, says, table
+):
+    if table == "lines" and file == "tiny_run":
+        pytest.skip("lines are for exported files")
+    model = request.getfixturevalue(file)
+    where = "-" if table == "lines" else curve_csv
+    refused("predict", model, where, "--coverage", coverage, says=says)
 
 
 def test_neighbours_may_be_fewer(cli, pack, curve_csv):
@@ -76,8 +203,8 @@ def test_a_damaged_pack_is_refused(refused, pack, tmp_path, curve_csv):
     refused("predict", "model.twin", curve_csv, says=["model.twin"])
 
 
-def lines(pack):
-    command = [sys.executable, "-m", "twinedge", "predict", str(pack), "-"]
+def lines(pack, *options):
+    command = [sys.executable, "-m", "twinedge", "predict", str(pack), "-", *options]
     return subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -92,6 +219,25 @@ def test_lines_are_answered_as_they_come_and_bad_ones_survived(pack):
             assert ("error" in answer) == (line == "oops")
         rest, err = process.communicate()
     assert (process.returncode, rest, err) == (0, "", "")
+
+
+@pytest.mark.parametrize("options", [(), ("--coverage", "0.5")])
+def test_lines_say_what_a_table_says(cli, calibrated, tmp_path, options):
+    text = "angle,offset,idle\n0.5,6,-20\n0.5,,-20\n9,6,NA\n-0.25,11.5,31\n"
+    (tmp_path / "new.csv").write_text(text)
+    table = cli("predict", calibrated, "new.csv", *options).out
+    with lines(calibrated, *options) as process:
+        out, err = process.communicate(text)
+    assert (out, err) == (table, "")
+    report = cli("predict", calibrated, "new.csv", "--json", *options).json
+    with lines(calibrated, *options) as process:
+        out, _ = process.communicate("[0.5, 6, -20]\n[0.5, null, -20]\n")
+    names = ["prediction", *HEADER.split(",")[1:]]
+    for number, answer in enumerate(map(json.loads, out.splitlines())):
+        assert list(answer) == names
+        assert answer["missing"] == report["missing"][number]
+        for name in ("prediction", "spread", "scale", "low", "high"):
+            assert answer[name] == float(f"{report[name][number]:.7g}")
 
 
 def test_ctrl_c_ends_it_quietly(pack):

@@ -60,8 +60,8 @@ def with_intervals(rng, pack, weights="normal"):
     ends = np.sort(rng.integers(-INPUT, INPUT + 1, (2, pack.features)), axis=0).astype(np.int16)
     fill = rng.integers(-INPUT - 1, INPUT + 1, pack.features).astype(np.int16)
     intervals = Intervals(
-        int(rng.integers(1, 2 ** int(rng.integers(1, 32)))),
         *(int(one) for one in rng.integers(0, 2 ** int(rng.integers(1, 33)), 3)),
+        int(rng.integers(1, 2 ** int(rng.integers(1, 33)))),
         int(rng.integers(1, 2**32)),
         int(rng.integers(0, 2**32)),
         int(rng.integers(0, 65537)),

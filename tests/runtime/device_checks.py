@@ -38,11 +38,19 @@ class Given:
 
 
 def predictions_are_those_of_the_float_model(given, name):
-    mean, spread = given.device(name).predict(given.x, return_std=True)
+    device = given.device(name)
+    mean, spread = device.predict(given.x), device.spread(given.x)
     assert mean.dtype == spread.dtype == np.float32
     assert mean.shape == spread.shape == (len(given.x),)
     assert not given.is_off(name, mean, given.mean)
     assert not given.is_off(name, spread, given.spread)
+    again, std = device.predict(given.x, return_std=True)
+    np.testing.assert_array_equal(again, mean)
+    if not device.coverages:
+        np.testing.assert_array_equal(std, spread)
+    said = device.predict_all(given.x)
+    np.testing.assert_array_equal(said.mean, mean)
+    np.testing.assert_array_equal(said.spread, spread)
 
 
 def the_batch_changes_nothing(given, name):
@@ -75,22 +83,67 @@ def bad_queries_are_refused_in_the_same_words(given, name):
         ([[1.0] * features, [1.0]], f"queries must have {features} features each"),
         ([["a"] * features], "queries must be numbers, not"),
         ([[1j] * features], "queries must be numbers, not"),
-        ([[np.nan, *[1.0] * (features - 1)]], "a query has a feature that is not a number"),
     ):
-        for ask in (device.predict, device.outside, device.members):
+        for ask in asking(device):
             assert words in complaint(ask, x)
     for neighbors in (0, -1, 1.5, "2", True):
         words = complaint(device.predict, given.x, neighbors=neighbors)
         assert "is not a whole number of at least 1" in words
 
 
+def what_is_missing_is_filled_in_or_refused_by_name(given, name):
+    device, features = given.device(name), len(given.names)
+    for number, feature in enumerate(given.names):
+        x = np.ones((2, features))
+        x[1, number] = np.nan
+        if device.fillable[number]:
+            assert device.missing(x).tolist() == np.isnan(x).tolist()
+            assert not device.outside(x)[1, number]
+            assert np.isfinite(device.predict(x)).all()
+            continue
+        for ask in (*asking(device), device.missing):
+            words = complaint(ask, x)
+            assert words == f"a query has a feature that is not a number: {feature}"
+    assert not device.missing(given.x).any()
+    assert (device.predict_all(given.x).missing is None) == (not device.fillable.any())
+
+
+def intervals_are_there_or_refused(given, name):
+    device = given.device(name)
+    for coverage in (0, 1, 90, np.nan, "0.9", None, True):
+        words = complaint(device.predict_interval, given.x, coverage)
+        assert "is not a number between 0 and 1" in words
+    said = device.predict_all(given.x)
+    if not device.coverages:
+        for ask in (device.predict_interval, device.predict_all):
+            assert "has no intervals: " in complaint(ask, given.x, 0.9)
+        assert (device.usual_coverage, said.scale, said.low, said.high) == (None, None, None, None)
+        return
+    assert list(device.coverages) == sorted(set(device.coverages))
+    assert f"it has {device.coverages[0]:g}" in complaint(device.predict_interval, given.x, 0.1234)
+    ends = device.predict_interval(given.x, device.coverages)
+    assert (ends.shape, ends.dtype) == ((len(given.x), 2, len(device.coverages)), np.float32)
+    mean, scale = device.predict(given.x, return_std=True)
+    assert (scale > 0).all()
+    assert (np.diff(ends[:, 0], axis=1) <= 0).all()
+    assert (np.diff(ends[:, 1], axis=1) >= 0).all()
+    assert (ends[:, 0] <= mean[:, None]).all()
+    assert (ends[:, 1] >= mean[:, None]).all()
+    usual = device.predict_interval(given.x, device.usual_coverage)
+    assert usual.shape == (len(given.x), 2)
+    for found, expected in ((said.scale, scale), (said.low, usual[:, 0]), (said.high, usual[:, 1])):
+        np.testing.assert_array_equal(found, expected)
+
+
 def beyond_the_range_an_answer_is_computed_and_flagged(given, name):
     device = given.device(name)
     far = np.array([[np.inf], [-np.inf], [1e300], [-1e30]]) * np.ones(len(given.names))
-    mean, spread = device.predict(far, return_std=True)
+    mean, std = device.predict(far, return_std=True)
     assert np.isfinite(mean).all()
-    assert np.isfinite(spread).all()
+    assert np.isfinite(std).all()
+    assert np.isfinite(device.spread(far)).all()
     assert device.outside(far).all()
+    np.testing.assert_array_equal(device.predict_all(far).outside, device.outside(far))
     some = given.x[:2].copy()
     some[1, 0] = 1e6
     expected = np.zeros(some.shape, bool)
@@ -116,7 +169,7 @@ def members_and_neighbours_are_there_or_refused(given, name):
         return
     members = device.members(given.x)
     assert members.shape == (len(given.x), given.anchors)
-    mean, spread = device.predict(given.x, return_std=True)
+    mean, spread = device.predict(given.x), device.spread(given.x)
     np.testing.assert_allclose(members.mean(axis=1), mean, atol=1e-4 * given.unit)
     np.testing.assert_allclose(members.std(axis=1), spread, atol=1e-4 * given.unit)
     near = device.predict(given.x, neighbors=2)
@@ -132,10 +185,17 @@ CHECKS = (
     the_batch_changes_nothing,
     numbers_of_any_kind_are_taken,
     bad_queries_are_refused_in_the_same_words,
+    what_is_missing_is_filled_in_or_refused_by_name,
+    intervals_are_there_or_refused,
     beyond_the_range_an_answer_is_computed_and_flagged,
     a_device_knows_its_names_and_anchors,
     members_and_neighbours_are_there_or_refused,
 )
+
+
+def asking(device):
+    """What answers queries, whatever the file."""
+    return device.predict, device.outside, device.members, device.spread, device.predict_all
 
 
 def complaint(function, *args, **kwargs):

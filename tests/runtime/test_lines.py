@@ -6,8 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from twinedge.pack import write_pack
-from twinedge.runtime.lines import LONGEST, Answers, serve
+from twinedge.data.cells import looks_missing
+from twinedge.pack import Domain, write_pack
+from twinedge.pack.layout import NO_FILL
+from twinedge.runtime.lines import LONGEST, MISSING, Answers, serve
 from twinedge.runtime.loading import load
 
 FEATURES = {"angle": (-1, 1), "offset": (-5, 15), "idle, mostly": (-120, 80)}
@@ -18,7 +20,7 @@ def device(random_pack, tmp_path_factory):
     """One that knows names with commas in them; what it predicts does not matter here."""
     features = [{"name": name, "min": a, "max": b} for name, (a, b) in FEATURES.items()]
     pack = replace(
-        random_pack(np.random.default_rng(0), features=3, neighbors=0),
+        random_pack(np.random.default_rng(0), features=3, neighbors=0, scaled=False),
         metadata={"features": features, "target": "water, level"},
     )
     path = tmp_path_factory.mktemp("lines") / "model.twin"
@@ -26,8 +28,36 @@ def device(random_pack, tmp_path_factory):
     return load(path, "numpy")
 
 
-def answered(device, *lines):
-    return list(Answers(device).to(lines))
+@pytest.fixture(scope="module")
+def calibrated(random_pack, tmp_path_factory):
+    """One that has intervals, and something for a missing offset or idle."""
+    pack = random_pack(
+        np.random.default_rng(1), features=3, neighbors=0, weights="normal", scaled=True
+    )
+    features = [{"name": name} for name in FEATURES]
+    least, most = (np.array(ends) for ends in zip(*FEATURES.values(), strict=True))
+    pack = replace(
+        pack,
+        x_offset=np.zeros(3, np.float32),
+        x_gain=np.full(3, 64, np.float32),
+        intervals=replace(pack.intervals, quantiles={500: 50000, 900: 100000, 950: 120000}),
+        domain=Domain(
+            (least * 64).astype(np.int16),
+            (most * 64).astype(np.int16),
+            np.array([NO_FILL, 6 * 64, -20 * 64], np.int16),
+        ),
+        metadata={
+            "features": [one | {"min": 0, "max": 0} for one in features],
+            "target": "level",
+        },
+    )
+    path = tmp_path_factory.mktemp("calibrated") / "model.twin"
+    path.write_bytes(write_pack(pack))
+    return load(path, "native")
+
+
+def answered(device, *lines, **settings):
+    return list(Answers(device, **settings).to(lines))
 
 
 def expected(device, x):
@@ -130,20 +160,140 @@ def test_lines_that_arrive_together_are_shared_among_cores(device, monkeypatch, 
     mean, spread = device.predict(x, return_std=True)
     expected = [f"{a:.7g},{b:.7g}," for a, b in zip(mean, spread, strict=True)]
     parts = []
-    predict = compiled.predict
+    predict = compiled.predict_all
 
-    def watched(x, **settings):
+    def watched(x, *settings):
         parts.append((len(x), threading.current_thread() is threading.main_thread()))
-        return predict(x, **settings)
+        return predict(x, *settings)
 
-    monkeypatch.setattr(compiled, "predict", watched)
+    monkeypatch.setattr(compiled, "predict_all", watched)
     assert answered(compiled, *rows) == expected
     assert len(parts) == cores
     assert sum(count for count, _ in parts) == 200
     assert [on_main for _, on_main in parts] == [cores == 1] * cores
 
 
-def served(device, *chunks):
+def in_words(device, x, coverage=None):
+    """What lines are answered with, from one call of the device."""
+    said = device.predict_all(x, coverage)
+    low, high = device.predict_interval(x, coverage or 0.9).T
+    columns = (said.mean, said.spread, said.outside, said.scale, low, high, said.missing)
+    return [",".join(map(in_word, row)) for row in zip(*columns, strict=True)]
+
+
+def in_word(value):
+    """A number, or the names of the features that are flagged."""
+    if not np.ndim(value):
+        return f"{value:.7g}"
+    names = "|".join(np.array(list(FEATURES))[value])
+    return f'"{names}"' if "," in names else names
+
+
+def test_intervals_come_behind_what_there_was(calibrated):
+    x = np.array([[0.5, 6.0, -20.0], [9.0, 6.0, 1e9]])
+    said = calibrated.predict_all(x)
+    plain, far = answered(calibrated, "0.5,6,-20", "9,6,1e9")
+    mean, spread, outside, scale, low, high, missing = plain.split(",")
+    assert (outside, missing) == ("", "")
+    numbers = (said.mean, said.spread, said.scale, said.low, said.high)
+    assert [mean, spread, scale, low, high] == [f"{one[0]:.7g}" for one in numbers]
+    numbers = [f"{one[1]:.7g}" for one in numbers]
+    assert far == ",".join([*numbers[:2], '"angle|idle, mostly"', *numbers[2:], ""])
+
+
+def test_intervals_have_names_in_json_and_in_a_header(calibrated, monkeypatch):
+    said = calibrated.predict_all([[0.5, 6.0, np.nan]])
+    (answer,) = map(json.loads, answered(calibrated, "[0.5, 6, null]"))
+    fields = ["prediction", "spread", "outside", "scale", "low", "high", "missing"]
+    assert list(answer) == fields
+    assert (answer["outside"], answer["missing"]) == ([], ["idle, mostly"])
+    for name in ("spread", "scale", "low", "high"):
+        assert answer[name] == float(f"{getattr(said, name)[0]:.7g}")
+    monkeypatch.setattr(calibrated, "feature_names", ("angle", "offset", "idle"))
+    head, line = answered(calibrated, "offset,idle,angle", "6,,0.5")
+    assert head == ",".join(["level", *fields[1:]])
+    assert line.endswith(",idle")
+    assert line.startswith(f"{said.mean[0]:.7g},")
+
+
+def test_a_missing_value_is_filled_in_where_something_stands_for_it(calibrated):
+    filled = answered(calibrated, "0.5,6,-20")[0].rstrip(",")
+    for word in sorted(MISSING):
+        assert looks_missing(word)
+        for spelled in (word, f" {word.upper()} "):
+            assert answered(calibrated, f"0.5,{spelled},-20") == [f"{filled},offset"]
+            (answer,) = answered(calibrated, f"{spelled},6,-20")
+            assert answer.startswith("error: angle: '")
+            assert answer.endswith("' is not a number")
+    assert answered(calibrated, "0.5,,") == [f'{filled},"offset|idle, mostly"']
+    assert answered(calibrated, "0.5,nan,nan", "0.5,6,-20") == [
+        f'{filled},"offset|idle, mostly"',
+        f"{filled},",
+    ]
+    assert json.loads(answered(calibrated, "[0.5, NaN, -20]")[0])["missing"] == ["offset"]
+
+
+def test_tables_and_lines_know_the_same_spellings_of_missing():
+    words = ["", "NA", "n/a", "#N/A", "NaN", "null", "None", "?", "-", "nil", "missing", "0", "x"]
+    assert [looks_missing(word) for word in words] == [word.lower() in MISSING for word in words]
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        ("", "1 values, expected 3"),
+        ("nan,6,-20", "angle: 'nan' is not a number"),
+        (",6,-20", "angle: '' is not a number"),
+        ("0.5,six,-20", "offset: 'six' is not a number"),
+        ("[null, 6, -20]", "angle: null is not a number"),
+        ("[NaN, 6, -20]", "angle: 'nan' is not a number"),
+        ('{"angle": 1, "offset": 2}', "idle, mostly is missing"),
+        ("[1, true, 3]", "offset: true is not a number"),
+    ],
+    ids=repr,
+)
+def test_other_lines_are_refused_as_before(calibrated, line, word):
+    good = answered(calibrated, "0.5,6,-20")
+    first, answer, last = answered(calibrated, "0.5,6,-20", line, "0.5,6,-20")
+    assert [first] == [last] == good
+    assert word in answer
+
+
+def test_a_blank_line_is_no_missing_value(random_pack, tmp_path):
+    pack = random_pack(np.random.default_rng(5), features=1, scaled=True)
+    domain = replace(pack.domain, fill=np.zeros(1, np.int16))
+    (tmp_path / "model.twin").write_bytes(write_pack(replace(pack, domain=domain)))
+    device = load(tmp_path / "model.twin")
+    assert answered(device, "", " ") == 2 * ["error: x1: '' is not a number"]
+    assert answered(device, "NA")[0].endswith(",x1")
+
+
+@pytest.mark.parametrize("coverage", [None, 0.5, 0.9, 0.95])
+def test_lines_have_the_bits_of_one_call_at_any_coverage(calibrated, coverage):
+    rng = np.random.default_rng(6)
+    x = rng.uniform(-1.2, 1.2, (3000, 3)) * [1, 10, 100] + [0, 5, -20]
+    x[:, 1:][rng.random((3000, 2)) < 0.1] = np.nan
+    rows = [",".join(map(repr, row)).replace("nan", "") for row in x.tolist()]
+    expected = in_words(calibrated, x, coverage)
+    assert answered(calibrated, *rows, coverage=coverage) == expected
+    assert [answered(calibrated, row, coverage=coverage) for row in rows[:50]] == [
+        [one] for one in expected[:50]
+    ]
+    text = "\n".join(rows).encode()
+    chunks = [text[i : i + 50_000] for i in range(0, len(text), 50_000)]
+    assert served(calibrated, *chunks, coverage=coverage) == expected
+    plain = load(calibrated.info["file"], "numpy")
+    assert answered(plain, *rows, coverage=coverage) == expected
+
+
+def test_a_coverage_that_is_not_there_is_refused_before_anything_is_read(
+    calibrated, device, complaint
+):
+    assert "it has 0.5, 0.9, 0.95; its" in complaint(served, calibrated, b"1,2,3\n", coverage=0.99)
+    assert "has no intervals: " in complaint(served, device, b"1,2,3\n", coverage=0.9)
+
+
+def served(device, *chunks, **settings):
     """What comes out when these bytes come in, a write at a time."""
     read, write = os.pipe()
     out = []
@@ -155,9 +305,11 @@ def served(device, *chunks):
 
     feeder = threading.Thread(target=feed)
     feeder.start()
-    serve(device, read, out.append)
-    feeder.join()
-    os.close(read)
+    try:
+        serve(device, read, out.append, **settings)
+    finally:
+        feeder.join()
+        os.close(read)
     return "".join(out).splitlines()
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from twinedge.errors import InputError
 from twinedge.pack import PackError, read_pack, write_pack
+from twinedge.pack.layout import NO_FILL
 from twinedge.runtime import native, reference
 from twinedge.runtime.device import MissingPackageError
 from twinedge.runtime.native import Native
@@ -40,7 +41,18 @@ def small(random_pack):
         counts=[5, 6],
         neighbors=0,
         weights="normal",
+        scaled=False,
     )
+    data = write_pack(pack)
+    return read_pack(data), data
+
+
+@pytest.fixture
+def calibrated(packs, small):
+    """The same with intervals and a domain that has something for each missing feature."""
+    pack = packs["with_intervals"](np.random.default_rng(41), small[0])
+    fill = np.array([0, -5, 30000], np.int16)
+    pack = replace(pack, domain=replace(pack.domain, fill=fill))
     data = write_pack(pack)
     return read_pack(data), data
 
@@ -57,7 +69,11 @@ def queries(pack, count, seed=0):
 
 
 def assert_same(found, expected):
+    expected = expected._replace(signals=None)  # which the C runtime keeps to itself
     for name, one, other in zip(expected._fields, found, expected, strict=True):
+        if other is None:
+            assert one is None, name
+            continue
         assert one.dtype == other.dtype, name
         np.testing.assert_array_equal(one.view(np.uint32), other.view(np.uint32), err_msg=name)
 
@@ -67,12 +83,13 @@ def test_the_c_runtime_was_compiled():
     assert native._native is not None, "pip install -e . did not compile twinedge.runtime._native"
 
 
+@pytest.mark.parametrize("scaled", [False, True])
 @pytest.mark.parametrize("name", CASES["SHAPES"])
-def test_all_kinds_of_packs(packs, name):
+def test_all_kinds_of_packs(packs, name, scaled):
     class Packs:
         random_pack = staticmethod(packs["random_pack"])
 
-    pack = CASES["draw"](Packs, name)
+    pack = CASES["draw"](Packs, name, scaled)
     opened = Native(write_pack(pack), pack)
     x = queries(pack, 200 if name in CASES["LARGE"] else 1000)
     expected = reference.evaluate(pack, x)
@@ -80,6 +97,50 @@ def test_all_kinds_of_packs(packs, name):
     mean, spread = opened.predict_with_spread(x)
     np.testing.assert_array_equal(mean.view(np.uint32), expected.mean.view(np.uint32))
     np.testing.assert_array_equal(spread.view(np.uint32), expected.spread.view(np.uint32))
+    if scaled:
+        assert_same_bounds(opened, pack, x, expected)
+
+
+def assert_same_bounds(opened, pack, x, expected):
+    """Scale, ends and flags, of all levels in one call and of one, as floats and as integers."""
+    levels = list(pack.intervals.quantiles)
+    bounds = [reference.bounds(pack, expected, level) for level in levels]
+    missing = np.isnan(x)
+    q = reference.quantise(pack, x)
+    outside = reference.outside(pack, q) & ~missing
+    flags = np.stack([reference.mask(outside), reference.mask(missing)])
+    raw_ends = [end for one in bounds for end in (one.raw_low, one.raw_high)]
+    ends = [end for one in bounds for end in (one.low, one.high)]
+    whole = [expected.mean, expected.spread, bounds[0].scale, *ends]
+    raw = [expected.raw_mean, expected.raw_spread, bounds[0].raw_scale, *raw_ends]
+    found = opened.predict_with_bounds(x, levels)
+    np.testing.assert_array_equal(found.view(np.uint32), [one.view(np.uint32) for one in whole])
+    for level, one in zip(levels, bounds, strict=True):
+        *_, low, high = opened.predict_with_bounds(x[:50], [level])
+        np.testing.assert_array_equal(low.view(np.uint32), one.low[:50].view(np.uint32))
+        np.testing.assert_array_equal(high.view(np.uint32), one.high[:50].view(np.uint32))
+    some = np.where(missing, np.int16(NO_FILL), q)
+    thousandths = np.array(levels, np.uint16)
+    for given, right in ((x, whole), (some, raw)):
+        out, masks = np.zeros((len(right), len(x)), np.int32), np.zeros((2, len(x)), np.uint32)
+        opened.answer(np.ascontiguousarray(given), out, None, -1, thousandths, masks)
+        np.testing.assert_array_equal(masks, flags)
+        np.testing.assert_array_equal(out.view(np.uint32), [one.view(np.uint32) for one in right])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_bounds_of_random_packs(packs, seed):
+    rng = np.random.default_rng([22, seed])
+    for number in range(10):
+        pack = packs["random_pack"](rng, scaled=True)
+        x = queries(pack, 25, number)
+        expected = reference.evaluate(pack, x)
+        for kernel in Native(write_pack(pack), pack).kernels:
+            opened = Native(write_pack(pack), pack, kernel)
+            assert_same_bounds(opened, pack, x, expected)
+            for row in (0, 11, 24):
+                one = x[row : row + 1]
+                assert_same_bounds(opened, pack, one, reference.evaluate(pack, one))
 
 
 @pytest.mark.parametrize("case", VECTORS.values(), ids=VECTORS)
@@ -164,7 +225,7 @@ def test_what_is_not_a_number_is_refused(small, device, row, kind):
     x = np.zeros((701, pack.features), kind)
     x[row, 1] = np.nan
     for bad in (x, x[row : row + 1]):
-        with pytest.raises(InputError, match="a query has a feature that is not a number"):
+        with pytest.raises(InputError, match="a query has a feature that is not a number: x2"):
             device.predict(bad)
     x[row, 1] = 0
     assert np.isfinite(device.predict(x)).all()
@@ -252,6 +313,75 @@ def test_buffers_that_do_not_fit_are_refused(small):
     for arguments in ((), (1,), (data, 1), (data, None, None)):
         with pytest.raises(TypeError):
             native._native.Model(*arguments)
+
+
+def test_levels_and_flags_that_do_not_fit_are_refused(calibrated, small):
+    pack, data = calibrated
+    model = native._native.Model(data)
+    first, *others = pack.intervals.quantiles
+    levels = np.array([first, *others[:1]], np.uint16)
+    x, out, flags = np.zeros((4, 3)), np.zeros((7, 4), np.float32), np.zeros((2, 4), np.uint32)
+    assert len(levels) == 2
+    assert model.predict(x, out, None, -1, levels, flags) == 4
+    assert model.predict(x, out[:5], None, -1, levels[:1], None) == 4
+    assert model.predict(x, out[:3], None, -1, levels[:0], None) == 4
+    assert model.predict(x[:0], out[:, :0], None, -1, levels, flags[:, :0]) == 0
+    for columns in (1, 2, 3):
+        assert model.predict(x, out[:columns], None, -1, None, flags) == 4
+    unknown = next(level for level in range(1, 1000) if level not in pack.intervals.quantiles)
+    for arguments in (
+        (out, levels[:1], None),
+        (out[:5], levels, None),
+        (out[:2], levels[:1], None),
+        (out[:4], None, None),
+        (out[:0], None, None),
+        (out, levels.astype(np.uint32), None),
+        (out, levels.tobytes(), None),
+        (out, np.array([first, unknown], np.uint16), None),
+        (out[:5], np.array([0], np.uint16), None),
+        (out[:5], np.array([65535], np.uint16), None),
+        (out[:1], None, flags[:1]),
+        (out[:1], None, flags.astype(np.uint64)),
+        (out[:1], None, flags[:, :2].copy()),
+        (out[:1], None, flags.tobytes()),
+        (out, unaligned(levels), flags),
+        (out, levels, unaligned(flags)),
+    ):
+        with pytest.raises((ValueError, BufferError)):
+            model.predict(x, arguments[0], None, -1, *arguments[1:])
+    for arguments in ((levels,), (levels, flags, None), (1, flags), (levels, 1)):
+        with pytest.raises(TypeError):
+            model.predict(x, out, None, -1, *arguments)
+    plain = native._native.Model(small[1])
+    assert plain.predict(x, out[:2], None, -1, None, flags) == 4
+    assert not flags.any()
+    for count, some in ((3, None), (5, levels[:1])):
+        with pytest.raises(ValueError, match="no intervals of that coverage"):
+            plain.predict(x, out[:count], None, -1, some, None)
+
+
+def test_a_level_lasts_for_one_call(calibrated):
+    pack, data = calibrated
+    opened = Native(data, pack)
+    x = queries(pack, 20)
+    levels = list(pack.intervals.quantiles)
+    each = {level: opened.predict_with_bounds(x, [level]) for level in levels}
+    for level in reversed(levels):
+        np.testing.assert_array_equal(opened.predict_with_bounds(x, [level]), each[level])
+        np.testing.assert_array_equal(opened.predict_with_spread(x), each[level][:2])
+
+
+def test_a_missing_feature_is_refused_where_nothing_stands_for_it(calibrated, small):
+    pack, data = calibrated
+    x = np.full((3, 3), np.nan, np.float32)
+    expected = reference.evaluate(pack, x)
+    assert_same(Native(data, pack).evaluate(x), expected)
+    raw = np.full((3, 3), NO_FILL, np.int16)
+    np.testing.assert_array_equal(Native(data, pack).evaluate_raw(raw).mean, expected.raw_mean)
+    with pytest.raises(InputError, match="not a number: x1"):
+        Native(small[1], small[0]).predict_with_spread(x)
+    with pytest.raises(InputError, match="not a number"):
+        Native(small[1], small[0]).evaluate_raw(raw)
 
 
 def test_items_of_no_bytes_are_refused(small):

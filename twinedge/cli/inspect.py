@@ -45,7 +45,7 @@ def inspect(
 def _as_json(file: str, found: "Description") -> dict[str, Any]:
     from twinedge.pack.bytemap import meaning_of, name_of, uses
 
-    fault, pack, version = found.fault, found.pack, found.stated.get("version", 0)
+    fault, pack = found.fault, found.pack
     result: dict[str, Any] = {
         "file": file,
         "bytes": found.length,
@@ -63,10 +63,10 @@ def _as_json(file: str, found: "Description") -> dict[str, Any]:
         "sections": [
             {
                 "kind": one.kind,
-                "name": name_of(one.kind, version),
+                "name": name_of(one.kind),
                 "offset": one.offset,
                 "size": one.length,
-                "meaning": meaning_of(one, version),
+                "meaning": meaning_of(one),
             }
             for one in found.sections
         ],
@@ -86,7 +86,6 @@ def _as_json(file: str, found: "Description") -> dict[str, Any]:
 def _print(file: str, found: "Description") -> None:
     from twinedge.pack.bytemap import meaning_of, name_of, uses
 
-    version = found.stated.get("version", 0)
     print_record({"file": file, "bytes": found.length, **_summary(found)})
     if found.sections:
         print_text("")
@@ -94,10 +93,10 @@ def _print(file: str, found: "Description") -> None:
             ("section", "offset", "size", "meaning"),
             [
                 (
-                    name_of(one.kind, version),
+                    name_of(one.kind),
                     str(one.offset),
                     str(one.length),
-                    meaning_of(one, version),
+                    meaning_of(one),
                 )
                 for one in found.sections
             ],

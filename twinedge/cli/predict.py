@@ -1,23 +1,27 @@
 """``twinedge predict``: answers for a table, or line by line."""
 
 import sys
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from twinedge.cli.options import Json, Quiet, choice, examples, value
-from twinedge.cli.output import note_filled, print_csv, print_json, stream_out
-from twinedge.cli.words import whole
+from twinedge.cli.output import note, note_filled, print_csv, print_json, stream_out
+from twinedge.cli.words import share, whole
 from twinedge.errors import InputError
 
 if TYPE_CHECKING:
     from twinedge.data import Table
+    from twinedge.runtime.device import Device
 
+_USUAL = 0.9  # coverage, unless another is asked for
 EXAMPLES = examples(
     "predict runs/latest new.csv > predictions.csv",
     "predict runs/latest new.csv --anchors 32 --json",
     "predict out/model.twin new.csv",
+    "predict out/model.twin new.csv --coverage 0.95",
     "predict out/model.twin - < /dev/ttyUSB0",
 )
 
@@ -39,6 +43,10 @@ def predict(
     neighbors: Annotated[
         Any, value("Use only so many anchors nearest to each point.", "N", whole(1))
     ] = None,
+    coverage: Annotated[
+        Any,
+        value("Share of the true values from low to high; else 0.9, or less.", "SHARE", share),
+    ] = None,
     backend: Annotated[
         str,
         choice("What reads an exported file.", "auto", "native", "numpy", "tflite", "onnx"),
@@ -53,36 +61,48 @@ def predict(
     found by name; further ones are ignored. Exported files also name the features that lie outside
     the training range, where a prediction means little.
 
+    Of a model that was calibrated there is more: scale, the size of the error to expect, and low
+    and high, between which the true value lies as often as --coverage says. Empty cells are filled
+    in where the file has values for them, and named as missing.
+
     With - for a table, each line of standard input (CSV, or JSON) is answered at once by a line
-    with prediction, spread and the features outside, or by an error.
+    with the same fields, or by an error.
     """
     if model.is_dir() or not model.suffix:
         if table == "-" or backend != "auto":
             raise InputError(f"{model}: lines and backends are for exported files, not a run")
-        _with_run(model, Path(table), anchors, neighbors, as_json, quiet)
+        _with_run(model, Path(table), anchors, neighbors, coverage, as_json, quiet)
         return
     if anchors != "all":
         raise InputError(f"{model}: --anchors is for runs; a file has those it was exported with")
     from twinedge.runtime.loading import load
 
     device = load(model, backend)
+    coverage = _coverage(device, coverage, neighbors, quiet)
     if table == "-":
         from twinedge.runtime.lines import serve
 
-        serve(device, sys.stdin.fileno(), stream_out, neighbors)
+        serve(device, sys.stdin.fileno(), stream_out, neighbors, coverage)
         return
-    points = _read(Path(table), device.feature_names, None, quiet)
-    mean, spread = device.predict(points.X, return_std=True, neighbors=neighbors)
-    outside = [
-        [name for name, far in zip(device.feature_names, row, strict=True) if far]
-        for row in device.outside(points.X)
-    ]
-    result = {"file": str(model), "target": device.target_name}
-    _print(result, mean, spread, as_json, outside)
+    said = device.predict_all(_queries(device, Path(table), quiet), coverage, neighbors)
+    columns: dict[str, Any] = {"prediction": said.mean}
+    for name in device.fields[1:]:
+        column = getattr(said, name)
+        if column.ndim == 2:  # flags
+            column = [list(compress(device.feature_names, row)) for row in column]
+        columns[name] = column
+    result: dict[str, Any] = {"file": str(model), "target": device.target_name}
+    _print(result | ({} if coverage is None else {"coverage": coverage}), columns, as_json)
 
 
 def _with_run(
-    folder: Path, table: Path, anchors: Any, neighbors: int | None, as_json: bool, quiet: bool
+    folder: Path,
+    table: Path,
+    anchors: Any,
+    neighbors: int | None,
+    coverage: float | None,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     from twinedge.learn.run import load_run
 
@@ -91,7 +111,34 @@ def _with_run(
     mean, spread = trained.model.predict(
         points.X, return_std=True, anchors=anchors, neighbors=neighbors
     )
-    _print({"run": str(folder), "target": trained.target_name}, mean, spread, as_json)
+    result = {"run": str(folder), "target": trained.target_name}
+    _print(result, {"prediction": mean, "spread": spread}, as_json)
+
+
+def _coverage(
+    device: "Device", wanted: float | None, neighbors: int | None, quiet: bool
+) -> float | None:
+    """Return the coverage of low and high, None for a file without; say what is odd about it."""
+    if wanted is not None:
+        device.check_coverage(wanted)
+    taken = device.usual_coverage if wanted is None else wanted
+    if taken is None:
+        return None
+    if wanted is None and taken != _USUAL:
+        note(f"low and high are for a coverage of {taken:g}: there is no {_USUAL:g}", quiet=quiet)
+    if neighbors not in (None, device.info.get("neighbors")):
+        note("low and high were not calibrated for these neighbours", quiet=quiet)
+    return taken
+
+
+def _queries(device: "Device", table: Path, quiet: bool) -> Any:
+    """Read a table; a value that is missing, and may be, is NaN."""
+    import numpy as np
+
+    # No cell is infinite, so this marks what the device is to fill in.
+    marks = np.where(device.fillable, np.inf, np.nan)
+    points = _read(table, device.feature_names, marks, quiet)
+    return np.where(np.isinf(points.X), np.nan, points.X)
 
 
 def _read(table: Path, names: tuple[str, ...], fill_values: Any, quiet: bool) -> "Table":
@@ -102,20 +149,17 @@ def _read(table: Path, names: tuple[str, ...], fill_values: Any, quiet: bool) ->
     return points
 
 
-def _print(
-    result: dict[str, Any],
-    mean: Any,
-    spread: Any,
-    as_json: bool,
-    outside: list[list[str]] | None = None,
-) -> None:
-    more: dict[str, Any] = {} if outside is None else {"outside": outside}
+def _print(result: dict[str, Any], columns: dict[str, Any], as_json: bool) -> None:
+    """Print columns, the prediction first: arrays of numbers, or lists of names."""
     if as_json:
-        result |= {"rows": len(mean), "prediction": mean.tolist(), "spread": spread.tolist()}
-        print_json({**result, **more})
+        lists = {
+            name: one if isinstance(one, list) else one.tolist() for name, one in columns.items()
+        }
+        print_json({**result, "rows": len(lists["prediction"]), **lists})
         return
     # The networks compute in single precision: more digits say nothing.
-    words = [[f"{one:.7g}" for one in row] for row in zip(mean, spread, strict=True)]
-    if outside is not None:
-        words = [[*row, "|".join(names)] for row, names in zip(words, outside, strict=True)]
-    print_csv([result["target"], "spread", *more], words)
+    words = (
+        ["|".join(one) if isinstance(one, list) else f"{one:.7g}" for one in row]
+        for row in zip(*columns.values(), strict=True)
+    )
+    print_csv([result["target"], *list(columns)[1:]], words)

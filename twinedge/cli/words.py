@@ -51,6 +51,14 @@ def number(*words: str) -> Parser:
     return parse
 
 
+def share(word: str) -> float:
+    """Take a number between 0 and 1, neither of them."""
+    value = _converted(float, word)
+    if value is not None and 0 < value < 1:
+        return value
+    raise typer.BadParameter(f"{word!r}; expected a number between 0 and 1")
+
+
 def widths(word: str) -> tuple[int, ...]:
     """Take the widths of the hidden layers, as in ``64,32``."""
     values = [_converted(int, part) for part in word.split(",")]

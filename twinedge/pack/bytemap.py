@@ -57,7 +57,7 @@ def pieces(header: Header, length: int) -> Iterator[Piece]:
         yield from _gap(end, section.offset)
         end = section.offset
         for part, size, padding, use, holds in _parts(section, header):
-            yield Piece(name_of(section.kind, header.version), part, end, size, padding, use, holds)
+            yield Piece(name_of(section.kind), part, end, size, padding, use, holds)
             end += size
     yield from _gap(end, length)
 
@@ -73,15 +73,15 @@ def uses(parts: Iterable[Piece]) -> dict[str, int]:
     return {**totals, "padding": filling}
 
 
-def name_of(kind: int, version: int) -> str:
-    """Name of a section kind in a version of the format."""
-    known = Kind.of(kind, version)
+def name_of(kind: int) -> str:
+    """Name of a section kind."""
+    known = Kind.of(kind)
     return f"kind {kind}" if known is None else known.name.lower()
 
 
-def meaning_of(section: Section, version: int) -> str:
+def meaning_of(section: Section) -> str:
     """Say in a few words what a section is for."""
-    known = Kind.of(section.kind, version)
+    known = Kind.of(section.kind)
     if known is not None:
         return MEANINGS[known]
     return f"not known, {'but required' if section.flags & REQUIRED else 'skipped'}"
@@ -97,7 +97,7 @@ _Sized = tuple[str, int, int, str, str]  # part, size, padding, use, holds
 
 def _parts(section: Section, header: Header) -> Iterator[_Sized]:
     """Everything in a section, one behind the other."""
-    kind, length, shape = Kind.of(section.kind, header.version), section.length, header.shape
+    kind, length, shape = Kind.of(section.kind), section.length, header.shape
     if kind is Kind.SCALING:
         features = shape.features
         yield "features", 8 * features, 0, "scaling", f"float32[{features}][2]: offset, gain"
@@ -118,10 +118,10 @@ def _parts(section: Section, header: Header) -> Iterator[_Sized]:
         yield "scale", INTERVALS.size, 0, "intervals", "uint32[8]: constant, weights of the signals"
         yield "levels", LEVEL.size * levels, 0, "intervals", f"uint32[{levels}][2]: level, quantile"
     elif kind is Kind.DOMAIN:
-        yield "domain", length, length // 4, "domain", f"int16[{length // 8}][4]: ends, fill value"
+        yield "domain", length, 0, "domain", f"int16[{length // 6}][3]: ends, fill value"
     elif length:
         own = kind is Kind.METADATA
-        title, use = name_of(section.kind, header.version), "metadata" if own else "other"
+        title, use = name_of(section.kind), "metadata" if own else "other"
         yield title, length, 0, use, "JSON" * own
 
 

@@ -9,8 +9,7 @@ from twinedge.pack.errors import PackError, Reason
 from twinedge.pack.layout import FRACTIONS, MAX_SHIFT
 
 LARGEST = 32767  # magnitude of a quantised feature or activation, and of a multiplier
-ACCUMULATOR, TARGET, CURVE = 2**31, 2**30, 2**14  # each the first beyond its range
-SCALE = 2**31 - 1  # the largest constant part of a scale
+ACCUMULATOR, OUTPUT, TARGET, CURVE = 2**31, 2**30, 2**30, 2**14  # each the first beyond its range
 
 
 def check_contents(pack: Pack) -> None:
@@ -100,8 +99,9 @@ def check_intervals(intervals: Intervals) -> None:
     """Refuse a scale that could be zero, and levels or quantiles that do not ascend."""
     levels, quantiles = list(intervals.quantiles), list(intervals.quantiles.values())
     if not (
-        1 <= intervals.constant <= SCALE
-        and all(0 <= number < 2**32 for number in (*intervals.weights, intervals.typical))
+        intervals.constant >= 1
+        and all(0 <= one < 2**32 for one in (*intervals.weights, intervals.constant))
+        and 0 <= intervals.typical < 2**32
         and 1 <= intervals.rows < 2**32
         and 0 <= intervals.outside <= 65536
         and levels

@@ -34,7 +34,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Difficulty:
-    """The second output of a network: how large an error is to be expected, as a logarithm.
+    """The second output of a network: how large an error is to be expected.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class Difficulty:
     bias : int
         In units of its sums.
     multiplier, shift : int
-        Bring its sums to units of 1/1024 of the logarithm to base 2.
+        Bring its sums to the units of the targets.
     """
 
     output: Array
@@ -99,10 +99,10 @@ class Intervals:
 
     Parameters
     ----------
-    constant : int
-        In sixteenths of the unit of the targets.
     by_spread, by_asymmetry, by_difficulty : int
         Weights of the three signals, in units of 1/65536.
+    constant : int
+        In units of 1/4096 of that of the targets.
     rows : int
         Rows this was calibrated on.
     typical : int
@@ -114,10 +114,10 @@ class Intervals:
         1/65536.
     """
 
-    constant: int
     by_spread: int
     by_asymmetry: int
     by_difficulty: int
+    constant: int
     rows: int
     typical: int
     outside: int
@@ -127,6 +127,11 @@ class Intervals:
     def weights(self) -> tuple[int, int, int]:
         """Of spread, asymmetry and difficulty."""
         return self.by_spread, self.by_asymmetry, self.by_difficulty
+
+    @property
+    def usual_level(self) -> int:
+        """The level that a runtime takes unasked: 900, or the highest below, or the lowest."""
+        return max((one for one in self.quantiles if one <= 900), default=min(self.quantiles))
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,6 @@ class Section(NamedTuple):
 class Header(NamedTuple):
     """Header and section table."""
 
-    version: int
     shape: Shape
     activation: str
     neighbors: int
@@ -113,7 +112,7 @@ def _header(version: int, fields: list[Any], table: bytes) -> Header:
     if fault:
         raise PackError(Reason.HEADER, fault)
     sections = tuple(Section(*entry) for entry in ENTRY.iter_unpack(table))
-    return Header(version, shape, ACTIVATIONS[activation], neighbors, near, sections)
+    return Header(shape, ACTIVATIONS[activation], neighbors, near, sections)
 
 
 def _check_places(sections: tuple[Section, ...], start: int, length: int) -> None:
@@ -134,7 +133,7 @@ def _check_kinds(header: Header, data: bytes) -> None:
         raise PackError(Reason.SECTION, "relu has no table, but there is a section for it")
     if header.shape.scaled:
         needed.add(Kind.INTERVALS)
-    elif header.version > 1 and Kind.INTERVALS in kinds:
+    elif Kind.INTERVALS in kinds:
         raise PackError(Reason.SECTION, "there are intervals that the header does not tell of")
     missing = needed.difference(kinds)
     if missing:
@@ -148,7 +147,7 @@ def _check_kind(one: Section, header: Header, data: bytes) -> None:
     if one.flags & ~REQUIRED:
         raise PackError(Reason.SECTION, f"section kind {one.kind} has unknown flags")
     required = bool(one.flags & REQUIRED)
-    kind = Kind.of(one.kind, header.version)
+    kind = Kind.of(one.kind)
     if kind is None:
         if required:
             raise PackError(Reason.SECTION, f"section kind {one.kind} is required and not known")

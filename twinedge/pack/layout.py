@@ -29,7 +29,7 @@ NO_FILL = -32768
 
 
 class Kind(IntEnum):
-    """Kinds of sections; those up to the metadata are in every version of the format."""
+    """Kinds of sections."""
 
     SCALING = 1
     TWINS = 2
@@ -46,10 +46,9 @@ class Kind(IntEnum):
         return self <= Kind.ANCHORS or self == Kind.INTERVALS
 
     @classmethod
-    def of(cls, number: int, version: int) -> "Kind | None":
-        """Return the kind of this number in a version of the format; None where it has none."""
-        last = cls.METADATA if version == 1 else cls.DOMAIN
-        return cls(number) if cls.SCALING <= number <= last else None
+    def of(cls, number: int) -> "Kind | None":
+        """Return the kind of this number; None where there is none."""
+        return cls(number) if number in cls.__members__.values() else None
 
 
 MEANINGS = {
@@ -125,8 +124,8 @@ class Shape:
             return [*parts, Part("output", np.dtype("<i2"), (align(inputs, 4),), (inputs,))]
         return [
             *parts,
-            Part("outputs", np.dtype("<i2"), (align(inputs, 4), 2), (inputs, 2)),
             Part("difficulty_bias", np.dtype("<i4"), (1,), (1,)),
+            Part("outputs", np.dtype("<i2"), (align(inputs, 4), 2), (inputs, 2)),
         ]
 
     def anchor_parts(self) -> list[Part]:
@@ -151,7 +150,7 @@ class Shape:
             Kind.CURVE: 2 * CURVE_LENGTH,
             Kind.ANCHORS: sum(part.size for part in self.anchor_parts()),
             Kind.IDS: 4 * self.anchors,
-            Kind.DOMAIN: 8 * self.features,
+            Kind.DOMAIN: 6 * self.features,
         }.get(kind)
 
     def device_sections(self, activation: str, levels: int = 0) -> dict[Kind, int]:

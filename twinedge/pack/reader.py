@@ -10,9 +10,7 @@ import numpy as np
 from twinedge.pack.check import (
     check_anchors,
     check_curve,
-    check_domain,
     check_head,
-    check_intervals,
     check_scaling,
     check_weights,
 )
@@ -51,7 +49,7 @@ def read_pack(data: bytes) -> Pack:
     content = {
         kind: data[one.offset : one.end]
         for one in header.sections
-        if (kind := Kind.of(one.kind, header.version)) is not None
+        if (kind := Kind.of(one.kind)) is not None
     }
     # In the order in which faults count.
     offsets, gains = _scaling(content[Kind.SCALING])
@@ -155,27 +153,15 @@ def _curve(data: bytes | None) -> Array | None:
 def _intervals(data: bytes | None) -> Intervals | None:
     if data is None:
         return None
-    constant, spread, asymmetry, difficulty, rows, typical, outside, _ = INTERVALS.unpack_from(data)
-    table = list(LEVEL.iter_unpack(data[INTERVALS.size :]))
-    quantiles = dict(table)
-    if len(quantiles) < len(table):
-        raise PackError(Reason.VALUE, "the intervals have an impossible value")
-    intervals = Intervals(
-        constant, spread, asymmetry, difficulty, rows, typical, outside, quantiles
-    )
-    check_intervals(intervals)
-    return intervals
+    spread, asymmetry, difficulty, constant, rows, typical, outside, _ = INTERVALS.unpack_from(data)
+    quantiles = dict(LEVEL.iter_unpack(data[INTERVALS.size :]))
+    return Intervals(spread, asymmetry, difficulty, constant, rows, typical, outside, quantiles)
 
 
 def _domain(data: bytes | None) -> Domain | None:
     if data is None:
         return None
-    least, most, fill, zero = np.frombuffer(data, "<i2").astype(np.int16).reshape(-1, 4).T.copy()
-    if zero.any():
-        raise PackError(Reason.PADDING, "padding of the domain is not zero")
-    domain = Domain(least, most, fill)
-    check_domain(domain)
-    return domain
+    return Domain(*np.frombuffer(data, "<i2").astype(np.int16).reshape(-1, 3).T.copy())
 
 
 def _metadata(text: bytes | None) -> dict[str, Any]:

@@ -182,8 +182,8 @@ def _intervals(intervals: Intervals) -> bytes:
     if len(intervals.quantiles) > MAX_LEVELS:
         raise PackError(Reason.SECTION, f"{len(intervals.quantiles)} levels are too many")
     head = INTERVALS.pack(
-        intervals.constant,
         *intervals.weights,
+        intervals.constant,
         intervals.rows,
         intervals.typical,
         intervals.outside,
@@ -194,10 +194,9 @@ def _intervals(intervals: Intervals) -> bytes:
 
 def _domain(domain: Domain, shape: Shape) -> bytes:
     part = Part("domain", np.dtype("<i2"), (shape.features,), (shape.features,))
-    zero = np.zeros(shape.features, np.int16)
     for column in (domain.least, domain.most, domain.fill):
         _bytes(part, column)
-    columns = np.stack([domain.least, domain.most, domain.fill, zero], axis=1)
+    columns = np.stack([domain.least, domain.most, domain.fill], axis=1)
     return columns.astype("<i2").tobytes()
 
 

@@ -92,10 +92,15 @@ static void model_free(PyObject *object) {
 
 /* What one call is about. */
 typedef struct {
-    Py_buffer in;      /* queries: float, double, or int16 for quantised ones */
-    Py_buffer out;     /* means, and the spreads behind them where there is room */
+    Py_buffer in;  /* queries: float, double, or int16 for quantised ones */
+    Py_buffer out; /* all means, and behind them, where there is room, all spreads, scales, lower
+                    * and upper ends of intervals at each level */
     Py_buffer members; /* or no room */
+    Py_buffer levels;  /* coverages of intervals, in thousandths, as uint16; or none */
+    Py_buffer flags;   /* features outside, then those missing, as bits; or no room */
     Py_ssize_t rows;
+    Py_ssize_t columns; /* numbers in an answer */
+    Py_ssize_t level_count;
     twin_model model;
     void *scratch;
     uint32_t size;
@@ -129,22 +134,74 @@ static void begin(twin_run *run, const Call *call, Py_ssize_t row) {
         begin_floats(run, call, start, members);
 }
 
-/* Write the answer. */
-static twin_status end(const twin_run *run, const Call *call, Py_ssize_t row) {
-    int both = call->out.len > call->rows * 4;
+/* An answer: floats, or for quantised queries integers. */
+typedef union {
+    float units;
+    int32_t raw;
+    uint32_t distance;
+} Number;
+
+typedef struct {
+    Number mean, spread, scale, low, high;
+    uint32_t outside, missing;
+} Answer;
+
+static twin_status look(const twin_run *run, const Call *call, Answer *answer) {
     twin_status status;
     if (call->in.itemsize == 2) {
-        twin_raw raw;
-        status = twin_read_raw(run, &raw);
-        ((int32_t *)call->out.buf)[row] = raw.mean;
-        if (both)
-            ((uint32_t *)call->out.buf)[call->rows + row] = raw.root;
+        twin_raw found;
+        status = twin_read_raw(run, &found);
+        answer->mean.raw = found.mean;
+        answer->spread.distance = found.root;
+        answer->scale.distance = found.scale;
+        answer->low.raw = found.low;
+        answer->high.raw = found.high;
+        answer->outside = found.outside;
+        answer->missing = found.missing;
     } else {
-        twin_prediction prediction;
-        status = twin_read(run, &prediction);
-        ((float *)call->out.buf)[row] = prediction.mean;
-        if (both)
-            ((float *)call->out.buf)[call->rows + row] = prediction.spread;
+        twin_prediction found;
+        status = twin_read(run, &found);
+        answer->mean.units = found.mean;
+        answer->spread.units = found.spread;
+        answer->scale.units = found.scale;
+        answer->low.units = found.low;
+        answer->high.units = found.high;
+        answer->outside = found.outside;
+        answer->missing = found.missing;
+    }
+    return status;
+}
+
+/* Write the ends of the intervals from `out` on. The model is the call's own, so its coverage may
+ * change on the way. */
+static void bound(const twin_run *run, Call *call, Answer *answer, Number *out) {
+    Py_ssize_t i;
+    for (i = 0; i < call->level_count; i++, out += 2 * call->rows) {
+        if (call->level_count > 1) {
+            (void)twin_set_coverage(&call->model, ((const uint16_t *)call->levels.buf)[i]);
+            (void)look(run, call, answer);
+        }
+        out[0] = answer->low;
+        out[call->rows] = answer->high;
+    }
+}
+
+/* Write the answer. */
+static twin_status end(const twin_run *run, Call *call, Py_ssize_t row) {
+    Number *out = (Number *)call->out.buf + row;
+    Answer answer;
+    twin_status status = look(run, call, &answer);
+    out[0] = answer.mean;
+    if (call->columns > 1)
+        out[call->rows] = answer.spread;
+    if (call->columns > 2) {
+        out[2 * call->rows] = answer.scale;
+        bound(run, call, &answer, out + 3 * call->rows);
+    }
+    if (call->flags.buf) {
+        uint32_t *flags = (uint32_t *)call->flags.buf + row;
+        flags[0] = answer.outside;
+        flags[call->rows] = answer.missing;
     }
     return status;
 }
@@ -157,7 +214,7 @@ typedef struct {
 } Place;
 
 /* Go on with it for a piece. */
-static void go_on(Place *place, const Call *call) {
+static void go_on(Place *place, Call *call) {
     uint16_t left = call->piece;
     while (left && !place->refused && place->row < call->rows) {
         if (!place->begun)
@@ -181,6 +238,38 @@ static int fits(const Py_buffer *buffer, Py_ssize_t itemsize) {
     return buffer->itemsize == itemsize && (uintptr_t)buffer->buf % (size_t)itemsize == 0;
 }
 
+/* Check the levels, and take the last. */
+static int take_levels(Call *call) {
+    Py_ssize_t i;
+    if (call->columns > 2 && !call->model.intervals) {
+        refuse(TWIN_ERROR_LEVEL);
+        return -1;
+    }
+    for (i = 0; i < call->level_count; i++) {
+        uint16_t level = ((const uint16_t *)call->levels.buf)[i];
+        twin_status status = twin_set_coverage(&call->model, level);
+        if (status) {
+            refuse(status);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* Whether there is room for the mean of each query, or for more: its spread, then its scale, then
+ * two ends at each level. */
+static int has_room(Call *call) {
+    Py_ssize_t column = 4 * call->rows;
+    call->level_count = call->levels.obj ? call->levels.len / 2 : 0;
+    call->columns = column ? call->out.len / column : 1;
+    if (!column)
+        return !call->out.len;
+    if (call->out.len % column)
+        return 0;
+    return call->level_count ? call->columns == 3 + 2 * call->level_count
+                             : call->columns >= 1 && call->columns <= 3;
+}
+
 /* Check the sizes of all buffers, and find a scratch. */
 static int prepare(Call *call, Model *self, long neighbours) {
     Py_ssize_t size = call->in.itemsize, query, work;
@@ -189,16 +278,20 @@ static int prepare(Call *call, Model *self, long neighbours) {
         twin_set_neighbours(&call->model, (uint16_t)neighbours);
     query = size * call->model.features;
     if ((size != 2 && size != 4 && size != 8) || !fits(&call->in, size) || call->in.len % query ||
-        !fits(&call->out, 4) || (call->members.obj && !fits(&call->members, 4))) {
+        !fits(&call->out, 4) || (call->members.obj && !fits(&call->members, 4)) ||
+        (call->levels.obj && !fits(&call->levels, 2)) ||
+        (call->flags.obj && !fits(&call->flags, 4))) {
         PyErr_SetString(PyExc_ValueError, "buffers of other items than the model takes");
         return -1;
     }
     call->rows = call->in.len / query;
-    if ((call->out.len != 4 * call->rows && call->out.len != 8 * call->rows) ||
+    if (!has_room(call) || (call->flags.obj && call->flags.len != 8 * call->rows) ||
         (call->members.obj && call->members.len != 4 * call->rows * call->model.members)) {
         PyErr_SetString(PyExc_ValueError, "buffers of other sizes than the model needs");
         return -1;
     }
+    if (take_levels(call))
+        return -1;
     work = (Py_ssize_t)call->model.twin_size * 2;
     call->piece = (uint16_t)(work < PATIENCE / UINT16_MAX ? UINT16_MAX : 1 + PATIENCE / work);
     call->locked = call->rows == 1 && work * call->model.members <= SOON;
@@ -216,7 +309,7 @@ static int prepare(Call *call, Model *self, long neighbours) {
 }
 
 /* Returns the number of the first query that is refused, of all if none is, -1 on an error. */
-static Py_ssize_t answer_all(const Call *call) {
+static Py_ssize_t answer_all(Call *call) {
     Place place;
     place.row = 0;
     place.begun = place.refused = 0;
@@ -235,17 +328,25 @@ static Py_ssize_t answer_all(const Call *call) {
     return place.row;
 }
 
+/* Levels and flags, each of which may be None. */
+static int take_more(Call *call, PyObject *const *given) {
+    if (given[0] != Py_None && PyObject_GetBuffer(given[0], &call->levels, PyBUF_SIMPLE))
+        return -1;
+    return given[1] == Py_None ? 0 : PyObject_GetBuffer(given[1], &call->flags, PyBUF_WRITABLE);
+}
+
 static PyObject *model_predict(PyObject *object, PyObject *const *given, Py_ssize_t count) {
     Model *self = (Model *)object;
     Py_ssize_t row = -1;
     long neighbours;
     Call call;
-    if (count != 4) {
-        PyErr_SetString(PyExc_TypeError, "predict(queries, out, members, neighbours)");
+    if (count != 4 && count != 6) {
+        PyErr_SetString(PyExc_TypeError,
+                        "predict(queries, out, members, neighbours[, levels, flags])");
         return NULL;
     }
-    call.out.obj = call.members.obj = NULL;
-    call.members.buf = call.scratch = NULL;
+    call.out.obj = call.members.obj = call.levels.obj = call.flags.obj = NULL;
+    call.members.buf = call.flags.buf = call.scratch = NULL;
     neighbours = PyLong_AsLong(given[3]);
     if (neighbours == -1 && PyErr_Occurred())
         return NULL;
@@ -253,10 +354,14 @@ static PyObject *model_predict(PyObject *object, PyObject *const *given, Py_ssiz
         return NULL;
     if (!PyObject_GetBuffer(given[1], &call.out, PyBUF_WRITABLE) &&
         (given[2] == Py_None || !PyObject_GetBuffer(given[2], &call.members, PyBUF_WRITABLE)) &&
-        !prepare(&call, self, neighbours))
+        (count == 4 || !take_more(&call, given + 4)) && !prepare(&call, self, neighbours))
         row = answer_all(&call);
     if (call.scratch != self->scratch)
         PyMem_Free(call.scratch);
+    if (count > 4) {
+        PyBuffer_Release(&call.flags);
+        PyBuffer_Release(&call.levels);
+    }
     PyBuffer_Release(&call.members);
     PyBuffer_Release(&call.out);
     PyBuffer_Release(&call.in);
@@ -284,7 +389,7 @@ static PyObject *model_kernels(PyObject *self, PyObject *nothing) {
 
 static PyMethodDef methods[] = {
     {"predict", (PyCFunction)(void (*)(void))model_predict, METH_FASTCALL,
-     "predict(queries, out, members, neighbours)\n--\n\n"
+     "predict(queries, out, members, neighbours, levels=None, flags=None)\n--\n\n"
      "Answer queries; returns how many there were before the first that is refused."},
     {"kernel", model_kernel, METH_NOARGS, "kernel()\n--\n\nName of the kernel that evaluates."},
     {"kernels", model_kernels, METH_NOARGS,

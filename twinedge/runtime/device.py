@@ -1,21 +1,47 @@
 """What all backends have in common: one object that predicts, and how it treats what it is asked.
 
-A query is as many numbers as the model has features. Another number of them, text, and NaN are
-refused; infinity is as good as any number beyond the range. Beyond the training data an answer is
-computed and means little: ``outside`` says where.
+A query is as many numbers as the model has features. Another number of them, and text, are refused;
+infinity is as good as any number beyond the range. NaN is a missing feature: it is filled in where
+the file has a value for it, and refused where it has none. Beyond the training data an answer is
+computed and means little: ``outside`` says where, and ``missing`` what was filled in.
+
+A file that was calibrated knows how large its errors are: ``predict_interval``. The spread of the
+estimates, which every file has, knows only how far its anchors disagree.
 """
 
-from numbers import Integral
-from typing import Any
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from twinedge.errors import InputError
 from twinedge.pack.contents import Array
 
+_USUAL = 900  # thousandths of all true values that an interval covers unless another is asked for
+_NOISE = 1e-3  # thousandths by which a coverage may be off, as 0.9 is in single precision
+_HIGHEST = 999
+
 
 class MissingPackageError(InputError):
     """A backend that cannot work here; the message names what to install."""
+
+
+class Prediction(NamedTuple):
+    """All that a device says of ``n`` queries, in the order in which commands print it.
+
+    Numbers are float32 ``(n,)`` in the units of the target, flags bool ``(n, f)``. A file without
+    intervals has no ``scale``, ``low`` and ``high``, and one that takes no missing features has no
+    ``missing``: these are None then.
+    """
+
+    mean: Array
+    spread: Array
+    outside: Array
+    scale: Array | None = None
+    low: Array | None = None
+    high: Array | None = None
+    missing: Array | None = None
 
 
 class Device:
@@ -31,6 +57,10 @@ class Device:
         Anchors of all twins together.
     info : dict
         For people: file, backend, and the like.
+    levels : sequence of int
+        Coverages of its intervals in thousandths; what has any must have ``_bounds``.
+    fillable : array of shape (f,), bool, optional
+        Which features may be missing; by default none.
 
     Attributes
     ----------
@@ -38,18 +68,45 @@ class Device:
         How many there are.
     feature_names, target_name : tuple of str, str
         As in the training data.
+    coverages : tuple of float
+        What ``predict_interval`` can be asked for, ascending; empty without intervals.
+    fillable : array of shape (f,), bool
+        Which features may be missing.
     info : dict
         Metadata of the file, and what was given.
     """
 
     def __init__(
-        self, metadata: dict[str, Any], span: Array, *, anchors: int, info: dict[str, Any]
+        self,
+        metadata: dict[str, Any],
+        span: Array,
+        *,
+        anchors: int,
+        info: dict[str, Any],
+        levels: Sequence[int] = (),
+        fillable: Array | None = None,
     ) -> None:
         self.features = len(span[0])
         self.feature_names, self._low, self._high = _described(metadata, span)
         self.target_name = str(metadata.get("target", "y"))
         self.anchors = anchors
+        # A reader of packs lets any numbers pass here.
+        self._levels = tuple(sorted({one for one in levels if 0 < one <= _HIGHEST}))
+        self.coverages = tuple(one / 1000 for one in self._levels)
+        self.fillable = np.zeros(self.features, bool) if fillable is None else fillable
         self.info = {**metadata, **info, "anchors": anchors}
+
+    @property
+    def usual_coverage(self) -> float | None:
+        """The coverage that is taken unasked: 0.9, or the highest below, or the lowest."""
+        level = self._usual_level
+        return None if level is None else level / 1000
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Names of what ``predict_all`` has to say."""
+        more = ("scale", "low", "high") if self.coverages else ()
+        return ("mean", "spread", "outside", *more, *(("missing",) if self.fillable.any() else ()))
 
     def predict(self, x: Any, return_std: bool = False, neighbors: int | None = None) -> Any:
         """Predict queries.
@@ -59,10 +116,11 @@ class Device:
         x : array of shape (n, f)
             In the user's units.
         return_std : bool
-            Give the standard deviation of the estimates, too.
+            Give the size of the error that is to be expected, too: the calibrated scale where the
+            file has intervals, else the spread of the estimates.
         neighbors : int, optional
             Use only so many anchors of each twin that are nearest to a query; by default as many
-            as the file says.
+            as the file says, which is also what scale and intervals were calibrated for.
 
         Returns
         -------
@@ -77,8 +135,80 @@ class Device:
             Where a query has another number of features or is not a number, or the file cannot
             choose anchors.
         """
-        mean, spread = self._predict(self._check(x), self._check_neighbors(neighbors))
+        x, neighbors = self._check(x), self._check_neighbors(neighbors)
+        if return_std and self.coverages:
+            mean, _, scale = self._bounds(x, neighbors, ())
+            return mean, scale
+        mean, spread = self._predict(x, neighbors)
         return (mean, spread) if return_std else mean
+
+    def predict_interval(self, x: Any, coverage: Any = 0.9, neighbors: int | None = None) -> Array:
+        """Predict between which two numbers the true values lie.
+
+        Parameters
+        ----------
+        x : array of shape (n, f)
+            In the user's units.
+        coverage : float, or sequence of k floats
+            Share of the true values that lie within, one of ``coverages``.
+        neighbors : int, optional
+            As in ``predict``.
+
+        Returns
+        -------
+        array of shape (n, 2), or (n, 2, k) for a sequence; float32
+            Low and high, in units of the target.
+
+        Raises
+        ------
+        InputError
+            As in ``predict``, and where the file has no such intervals.
+        """
+        if isinstance(coverage, np.ndarray):
+            coverage = coverage.tolist()
+        several = isinstance(coverage, Sequence) and not isinstance(coverage, str | bytes)
+        levels = tuple(map(self._level, coverage if several else [coverage]))
+        x = self._check(x)
+        ends = self._bounds(x, self._check_neighbors(neighbors), levels)[3:]
+        found = np.ascontiguousarray(ends.reshape(len(levels), 2, len(x)).T)
+        return found if several else found[:, :, 0]
+
+    def predict_all(
+        self, x: Any, coverage: float | None = None, neighbors: int | None = None
+    ) -> Prediction:
+        """Predict with all that there is to say of a prediction, in one go.
+
+        Parameters
+        ----------
+        x : array of shape (n, f)
+            In the user's units.
+        coverage : float, optional
+            Of the interval; by default ``usual_coverage``, and none where the file has none.
+        neighbors : int, optional
+            As in ``predict``.
+
+        Raises
+        ------
+        InputError
+            As in ``predict``, and where the file has no such intervals.
+        """
+        level = self._usual_level if coverage is None else self._level(coverage)
+        x, neighbors = self._check(x), self._check_neighbors(neighbors)
+        outside, missing = self._outside(x), np.isnan(x)
+        if level is None:
+            said = Prediction(*self._predict(x, neighbors), outside)
+        else:
+            mean, spread, *bounds = self._bounds(x, neighbors, (level,))
+            said = Prediction(mean, spread, outside, *bounds)
+        return said._replace(missing=missing) if self.fillable.any() else said
+
+    def spread(self, x: Any, neighbors: int | None = None) -> Array:
+        """Give the standard deviation of the estimates, float32 ``(n,)``, in units of the target.
+
+        It tells how far the anchors disagree, calibrated or not; ``predict`` tells how large an
+        error is to be expected.
+        """
+        return self._predict(self._check(x), self._check_neighbors(neighbors))[1]
 
     def members(self, x: Any, neighbors: int | None = None) -> Array:
         """Estimates of single anchors, float32 ``(n, m)``, in units of the target.
@@ -91,19 +221,48 @@ class Device:
         return self._members(self._check(x), self._check_neighbors(neighbors))
 
     def outside(self, x: Any) -> Array:
-        """Which features of queries ``(n, f)`` are not in their training range: bool ``(n, f)``."""
-        x = self._check(x)
-        outside: Array = (x < self._low) | (x > self._high)
-        return outside
+        """Which features of queries ``(n, f)`` are not in their training range: bool ``(n, f)``.
+
+        One that is missing is not among them.
+        """
+        return self._outside(self._check(x))
+
+    def missing(self, x: Any) -> Array:
+        """Which features of queries ``(n, f)`` are missing and are filled in: bool ``(n, f)``."""
+        missing: Array = np.isnan(self._check(x))
+        return missing
+
+    def check_coverage(self, coverage: Any) -> None:
+        """Refuse a coverage that the file has no intervals of.
+
+        Raises
+        ------
+        InputError
+            Says which it has.
+        """
+        self._level(coverage)
+
+    # What a backend has to bring; queries and neighbours were checked.
 
     def _predict(self, x: Array, neighbors: int | None) -> tuple[Array, Array]:
+        """Mean and spread, float32 ``(n,)`` each."""
+        raise NotImplementedError
+
+    def _bounds(self, x: Array, neighbors: int | None, levels: tuple[int, ...]) -> Array:
+        """Mean, spread and scale, then low and high at each level: float32 ``(3 + 2 k, n)``."""
         raise NotImplementedError
 
     def _members(self, x: Array, neighbors: int | None) -> Array:
         raise NotImplementedError
 
+    def _outside(self, x: Array) -> Array:
+        outside: Array = (x < self._low) | (x > self._high)
+        return outside
+
+    # How all of them check what they are asked.
+
     def _check(self, x: Any) -> Array:
-        return check_queries(x, self.features)
+        return check_queries(x, self.features, self.fillable, self.feature_names)
 
     def _check_neighbors(self, neighbors: Any) -> int | None:
         if neighbors is None:
@@ -112,11 +271,38 @@ class Device:
             raise InputError(f"neighbors={neighbors!r} is not a whole number of at least 1")
         return min(int(neighbors), self.anchors)
 
+    @property
+    def _usual_level(self) -> int | None:
+        below = [one for one in self._levels if one <= _USUAL]
+        return max(below, default=min(self._levels, default=None))
 
-def check_queries(x: Any, features: int, fillable: Array | None = None) -> Array:
+    def _level(self, coverage: Any) -> int:
+        """Thousandths of a coverage that the file has."""
+        counts = isinstance(coverage, Real) and not isinstance(coverage, bool)
+        if not counts or not 0 < coverage < 1:
+            words = " ".join(repr(coverage).split())
+            raise InputError(f"coverage={words} is not a number between 0 and 1")
+        file = self.info["file"]
+        if not self._levels:
+            raise InputError(f"{file} has no intervals: it is of a model that was not calibrated")
+        wanted = float(coverage) * 1000
+        level = round(wanted)
+        if level in self._levels and abs(wanted - level) < _NOISE:
+            return level
+        known = ", ".join(f"{one:g}" for one in self.coverages)
+        more = "; its calibration rows allow no more" if wanted > self._levels[-1] else ""
+        raise InputError(
+            f"{file} has no intervals of coverage {float(coverage):.9g}, it has {known}{more}"
+        )
+
+
+def check_queries(
+    x: Any, features: int, fillable: Array | None = None, names: Sequence[str] = ()
+) -> Array:
     """Check queries ``(n, features)``; returns them as an array of numbers.
 
-    NaN stands for a missing feature where ``fillable`` ``(features,)`` says that it may.
+    NaN stands for a missing feature where ``fillable`` ``(features,)`` says that it may. Features
+    without ``names`` are called x1, x2, ... in messages.
 
     Raises
     ------
@@ -132,16 +318,25 @@ def check_queries(x: Any, features: int, fillable: Array | None = None) -> Array
     if x.dtype.kind not in "biuf":
         raise InputError(f"queries must be numbers, not {x.dtype}")
     missing = np.isnan(x)
-    if missing.any() and (fillable is None or (missing & ~fillable).any()):
-        raise InputError("a query has a feature that is not a number")
+    if missing.any():
+        refused = missing if fillable is None else missing & ~fillable
+        if refused.any():
+            name = (names or _numbered(features))[int(refused.any(axis=0).argmax())]
+            name = name if name.isprintable() else ascii(name)
+            raise InputError(f"a query has a feature that is not a number: {name}")
     checked: Array = x
     return checked
+
+
+def _numbered(count: int) -> tuple[str, ...]:
+    """Names of features that have none."""
+    return tuple(f"x{number}" for number in range(1, count + 1))
 
 
 def _described(metadata: dict[str, Any], span: Array) -> tuple[tuple[str, ...], Array, Array]:
     """Names and ranges of the features; metadata may be anything, and are taken if they fit."""
     low, high = span
-    names = tuple(f"x{number}" for number in range(1, len(low) + 1))
+    names = _numbered(len(low))
     described = metadata.get("features")
     try:
         named = tuple(str(one["name"]) for one in described)  # type: ignore[union-attr]

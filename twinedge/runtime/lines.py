@@ -4,16 +4,20 @@ Each line in is one line out, in the same order, in the form it came in: CSV or 
 array. A line that cannot be read is answered with an error and forgotten; the next one is answered
 as if nothing had been. Lines that arrive together are evaluated together, on all cores where the C
 runtime does it, but none ever waits for another.
+
+An answer has the fields of ``Device.fields``: what files without intervals say comes first, so that
+who reads it by position finds it where it was.
 """
 
 import json
 import os
 import select
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, compress
-from math import isfinite, isnan
+from math import isfinite, isnan, nan
+from typing import TypeAlias
 
 import numpy as np
 
@@ -21,6 +25,11 @@ from twinedge.pack.contents import Array
 from twinedge.runtime.device import Device
 from twinedge.runtime.native import NativeDevice
 
+_Value: TypeAlias = float | list[str]  # a number, or names of features
+_Columns: TypeAlias = list[list[float] | list[list[str]]]  # by field, then by line
+
+# Spellings of a missing value, as in the tables of twinedge.data.
+MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "+nan", "-nan", "null", "none", "?"})
 _CHUNK = 1 << 16
 _PART = 32  # queries that are worth a thread
 LONGEST = 1 << 20  # bytes of a line; a longer one is no query but something gone wrong
@@ -39,17 +48,32 @@ class Answers:
         What predicts.
     neighbors : int, optional
         How many nearest anchors, if not as many as the file says.
+    coverage : float, optional
+        Of the intervals, if not ``device.usual_coverage``.
 
     Examples
     --------
     ``list(Answers(device).to(["1.5,2.5"]))`` is ``["0.25,0.01,"]``: prediction, spread, and the
-    names of features outside the training range, with ``|`` between them.
+    names of features outside the training range, with ``|`` between them. With intervals scale, low
+    and high follow, and where features may be missing the names of those that were.
+
+    Raises
+    ------
+    InputError
+        Where the file has no intervals of that coverage.
     """
 
-    def __init__(self, device: Device, neighbors: int | None = None) -> None:
-        self._device = device
-        self._predict = _predictor(device, neighbors)
+    def __init__(
+        self, device: Device, neighbors: int | None = None, coverage: float | None = None
+    ) -> None:
+        if coverage is not None:
+            device.check_coverage(coverage)
+        self._predict = _predictor(device, neighbors, coverage)
         self._names = device.feature_names
+        self._fillable: list[bool] = device.fillable.tolist()
+        others = device.fields[1:]
+        self._header = ",".join([_quoted(device.target_name), *others])
+        self._keys = ["prediction", *others]
         self._order: Sequence[int] | None = None  # where a header has each feature
         self._columns = len(self._names)
         self._first = True
@@ -64,13 +88,13 @@ class Answers:
         if self._first and lines:
             self._first = False
             if self._is_header(_clean(lines[0])):
-                head = [f"{_quoted(self._device.target_name)},spread,outside"]
+                head = [self._header]
                 lines = lines[1:]
         x = self._table(lines)
         if x is None:
             return self._one_by_one(head, lines)
         results = self._results(x)
-        return lambda: chain(head, map(_in_csv, *results()))
+        return lambda: chain(head, map(_in_csv, zip(*results(), strict=True)))
 
     def _table(self, lines: Sequence[str]) -> Array | None:
         """Read lines all at once; None where one of them has to be looked at by itself."""
@@ -83,7 +107,7 @@ class Answers:
             return None
         if self._order is not None:
             x = x.take(self._order, axis=1)
-        return None if np.isnan(x).any() else x
+        return None if (np.isnan(x) & ~np.array(self._fillable)).any() else x
 
     def _one_by_one(self, head: list[str], lines: Sequence[str]) -> Callable[[], Iterator[str]]:
         read: list[tuple[list[float] | None, bool, str]] = []
@@ -103,25 +127,26 @@ class Answers:
                 if values is None:
                     yield json.dumps({"error": words}) if as_json else f"error: {words}"
                 else:
-                    yield (_in_json if as_json else _in_csv)(*next(found))
+                    yield self._in_json(next(found)) if as_json else _in_csv(next(found))
 
         return answer
 
-    def _results(self, x: Array) -> Callable[[], tuple[list[float], list[float], list[list[str]]]]:
-        """Begin to evaluate; later: predictions, spreads, and names of features outside."""
+    def _results(self, x: Array) -> Callable[[], _Columns]:
+        """Begin to evaluate; later: for each field numbers, or names of features."""
         if not len(x):
-            return lambda: ([], [], [])
+            return lambda: [[] for _ in self._keys]
         predicted = self._predict(x)
-        outside = self._device.outside(x)
-        names: list[list[str]] = [[]] * len(x)
-        for row in np.flatnonzero(outside.any(axis=1)):
-            names[row] = list(compress(self._names, outside[row]))
+        return lambda: [self._named(one) if one.ndim == 2 else one.tolist() for one in predicted()]
 
-        def results() -> tuple[list[float], list[float], list[list[str]]]:
-            mean, spread = predicted()
-            return mean.tolist(), spread.tolist(), names
+    def _named(self, flags: Array) -> list[list[str]]:
+        """Names of the features that are flagged, for each query."""
+        names: list[list[str]] = [[]] * len(flags)
+        for row in np.flatnonzero(flags.any(axis=1)):
+            names[row] = list(compress(self._names, flags[row]))
+        return names
 
-        return results
+    def _in_json(self, values: Iterable[_Value]) -> str:
+        return json.dumps(dict(zip(self._keys, map(_short, values), strict=True)))
 
     def _is_header(self, line: str) -> bool:
         """Whether the line names the features; further columns are ignored."""
@@ -137,14 +162,16 @@ class Answers:
         if len(fields) != self._columns:
             raise _FaultError(f"{len(fields)} values, expected {self._columns}")
         chosen = fields if self._order is None else [fields[i] for i in self._order]
-        try:
-            return self._checked(list(map(float, chosen)))
-        except ValueError as error:
-            if isinstance(error, _FaultError):
-                raise
-            place = next(i for i, field in enumerate(chosen) if not _is_float(field))
-            word = chosen[place].strip()[:40]
-            raise _FaultError(f"{self._names[place]}: {word!r} is not a number") from None
+        values = []
+        for name, word, fillable in zip(self._names, chosen, self._fillable, strict=True):
+            if fillable and line.strip() and word.strip().lower() in MISSING:
+                values.append(nan)
+                continue
+            try:
+                values.append(float(word))
+            except ValueError:
+                raise _FaultError(f"{name}: {word.strip()[:40]!r} is not a number") from None
+        return self._checked(values)
 
     def _json(self, line: str) -> list[float]:
         try:
@@ -158,24 +185,32 @@ class Answers:
             value = [value[name] for name in self._names]
         if len(value) != len(self._names):
             raise _FaultError(f"{len(value)} values, expected {len(self._names)}")
-        for name, one in zip(self._names, value, strict=True):
+        values = []
+        for name, one, fillable in zip(self._names, value, self._fillable, strict=True):
+            if one is None and fillable:
+                one = nan
             if isinstance(one, bool) or not isinstance(one, int | float):
                 raise _FaultError(f"{name}: {json.dumps(one)[:40]} is not a number")
+            values.append(one)
         try:
-            return self._checked([float(one) for one in value])
+            return self._checked([float(one) for one in values])
         except OverflowError:
             raise _FaultError("a number beyond all bounds") from None
 
     def _checked(self, values: list[float]) -> list[float]:
         if isnan(sum(values)):  # one of them is, or two are infinities that cancel
-            for name, one in zip(self._names, values, strict=True):
-                if isnan(one):
+            for name, one, fillable in zip(self._names, values, self._fillable, strict=True):
+                if isnan(one) and not fillable:
                     raise _FaultError(f"{name}: 'nan' is not a number")
         return values
 
 
 def serve(
-    device: Device, source: int, write: Callable[[str], None], neighbors: int | None = None
+    device: Device,
+    source: int,
+    write: Callable[[str], None],
+    neighbors: int | None = None,
+    coverage: float | None = None,
 ) -> None:
     """Answer lines from a file descriptor until it ends, each as soon as it is there.
 
@@ -189,8 +224,15 @@ def serve(
         Takes whole lines and passes them on at once.
     neighbors : int, optional
         How many nearest anchors, if not as many as the file says.
+    coverage : float, optional
+        Of the intervals, if not ``device.usual_coverage``.
+
+    Raises
+    ------
+    InputError
+        Where the file has no intervals of that coverage; nothing was read then.
     """
-    answers = Answers(device, neighbors)
+    answers = Answers(device, neighbors, coverage)
     begun: deque[Callable[[], Iterator[str]]] = deque()
 
     def begin(block: bytes) -> None:
@@ -223,13 +265,15 @@ def _is_ready(source: int) -> bool:
     return os.name == "posix" and bool(select.select([source], [], [], 0)[0])
 
 
-def _predictor(device: Device, neighbors: int | None) -> Callable[[Array], Callable[[], Array]]:
-    """Return what begins to evaluate queries, and later gives mean and spread, ``(2, n)``."""
+def _predictor(
+    device: Device, neighbors: int | None, coverage: float | None
+) -> Callable[[Array], Callable[[], list[Array]]]:
+    """Return what begins to evaluate queries, and later gives the fields of the device."""
 
-    def predict(x: Array) -> Array:
-        return np.stack(device.predict(x, return_std=True, neighbors=neighbors))
+    def predict(x: Array) -> list[Array]:
+        return [one for one in device.predict_all(x, coverage, neighbors) if one is not None]
 
-    def at_once(x: Array) -> Callable[[], Array]:
+    def at_once(x: Array) -> Callable[[], list[Array]]:
         predicted = predict(x)
         return lambda: predicted
 
@@ -238,36 +282,28 @@ def _predictor(device: Device, neighbors: int | None) -> Callable[[Array], Calla
         return at_once  # others take all cores themselves, or must not be asked twice at a time
     pool = ThreadPoolExecutor(cores)
 
-    def in_parts(x: Array) -> Callable[[], Array]:
+    def in_parts(x: Array) -> Callable[[], list[Array]]:
         if len(x) < _PART * 2:
             return at_once(x)
         parts = np.array_split(x, min(cores, len(x) // _PART))
         futures = [pool.submit(predict, part) for part in parts]
-        return lambda: np.concatenate([future.result() for future in futures], axis=1)
+        return lambda: [
+            np.concatenate(field)
+            for field in zip(*(future.result() for future in futures), strict=True)
+        ]
 
     return in_parts
 
 
-def _in_csv(mean: float, spread: float, outside: list[str]) -> str:
-    far = _quoted("|".join(outside)) if outside else ""
-    return f"{mean:.7g},{spread:.7g},{far}"
-
-
-def _in_json(mean: float, spread: float, outside: list[str]) -> str:
-    return json.dumps({"prediction": _short(mean), "spread": _short(spread), "outside": outside})
+def _in_csv(values: Iterable[_Value]) -> str:
+    return ",".join(
+        _quoted("|".join(one)) if isinstance(one, list) else f"{one:.7g}" for one in values
+    )
 
 
 def _clean(line: str) -> str:
     """Take off what an editor or a terminal leaves at either end."""
     return line.removeprefix("\ufeff").rstrip("\r")
-
-
-def _is_float(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
 
 
 def _unquoted(field: str) -> str:
@@ -279,6 +315,8 @@ def _quoted(word: str) -> str:
     return '"{}"'.format(word.replace('"', '""')) if set(word) & set(',"\n\r') else word
 
 
-def _short(number: float) -> float | None:
-    """Round to what single precision can say; JSON knows no infinity."""
-    return float(f"{number:.7g}") if isfinite(number) else None
+def _short(value: _Value) -> _Value | None:
+    """Round a number to what single precision can say; JSON knows no infinity."""
+    if isinstance(value, list):
+        return value
+    return float(f"{value:.7g}") if isfinite(value) else None

@@ -1,5 +1,6 @@
 """A pack evaluated by the C runtime: the bits of the reference, at the speed of the processor."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from twinedge.pack.contents import Array, Pack
 from twinedge.pack.errors import PackError, Reason
 from twinedge.pack.layout import MAX_ANCHORS
 from twinedge.runtime import reference
-from twinedge.runtime.device import Device, MissingPackageError
+from twinedge.runtime.device import Device, MissingPackageError, Prediction, check_queries
 from twinedge.runtime.pack_device import PackDevice
 
 if TYPE_CHECKING:
@@ -22,9 +23,10 @@ else:
     except ImportError:  # installed where there was no C compiler
         _native = None
 
-NOT_A_NUMBER = "a query has a feature that is not a number"
 _AS_IN_THE_PACK = -1
 _REASONS = tuple(Reason)  # number n stands for the status -1 - n of the C runtime
+_REFUSED = "a query has a feature that is not a number"
+_BITS = 31  # of its masks that stand for one feature each; the last stands for all others
 _FLOAT, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)  # what it takes as it is
 
 
@@ -85,6 +87,14 @@ class Native:
         self.answer(self.fitting(x), out, None, neighbors)
         return out
 
+    def predict_with_bounds(
+        self, x: Array, levels: Sequence[int], neighbors: int = _AS_IN_THE_PACK
+    ) -> Array:
+        """Predict means, spreads, scales, low and high at each level: float32 ``(3 + 2 k, n)``."""
+        out = np.empty((3 + 2 * len(levels), len(x)), np.float32)
+        self.answer(self.fitting(x), out, None, neighbors, np.array(levels, np.uint16))
+        return out
+
     def members(self, x: Array, neighbors: int = _AS_IN_THE_PACK) -> Array:
         """Estimates of single anchors, int32 ``(n, m)``."""
         return self._all(self.fitting(x), np.empty(len(x), np.float32), neighbors)
@@ -118,10 +128,37 @@ class Native:
         self.answer(x, out, members, neighbors)
         return members
 
-    def answer(self, x: Array, out: Array, members: Array | None, neighbors: int) -> None:
-        """Write means, and spreads where ``out`` has room for them; and members, if wanted."""
-        if self.model.predict(x, out, members, min(neighbors, MAX_ANCHORS)) != len(x):
-            raise InputError(NOT_A_NUMBER)
+    def answer(
+        self,
+        x: Array,
+        out: Array,
+        members: Array | None,
+        neighbors: int,
+        levels: Array | None = None,
+        flags: Array | None = None,
+    ) -> None:
+        """Answer queries that lie well: float32 or float64, or int16 for quantised ones.
+
+        Parameters
+        ----------
+        x : array of shape (n, f)
+            Queries.
+        out : array of shape (n,), (2, n) or (3 + 2 k, n)
+            Takes means; spreads; scales, and low and high at each level. float32, and int32 for
+            quantised queries.
+        members : array of shape (n, m), int32, optional
+            Takes estimates.
+        neighbors : int
+            How many nearest anchors of each twin predict.
+        levels : array of shape (k,), uint16, optional
+            In thousandths.
+        flags : array of shape (2, n), uint32, optional
+            Takes masks of the features outside, and of those missing.
+        """
+        most = min(neighbors, MAX_ANCHORS)
+        if self.model.predict(x, out, members, most, levels, flags) != len(x):
+            check_queries(x, self._features, reference.fillable(self._pack))  # names the feature
+            raise InputError(_REFUSED)
 
 
 def _lies_well(x: Array) -> bool:
@@ -148,6 +185,8 @@ class NativeDevice(PackDevice):
         self.info["kernel"] = native.kernel
         self._native = native
         self._answer = native.model.predict
+        self._fills = bool(self.fillable.any())
+        self._with_std = 3 if self.coverages else 2  # mean, spread, scale
 
     def predict(self, x: Any, return_std: bool = False, neighbors: int | None = None) -> Any:
         """Predict queries; see ``Device.predict``.
@@ -162,14 +201,35 @@ class NativeDevice(PackDevice):
             and _lies_well(x)
         ):
             x = self._native.fitting(self._check(x))
-        if neighbors is None:
-            nearest = _AS_IN_THE_PACK
-        else:
-            nearest = min(self._check_neighbors(neighbors) or 0, MAX_ANCHORS)
-        out = np.empty((2, len(x)) if return_std else len(x), _FLOAT)
+        nearest = _AS_IN_THE_PACK if neighbors is None else self._check_neighbors(neighbors) or 0
+        out = np.empty((self._with_std, len(x)) if return_std else len(x), _FLOAT)
         if self._answer(x, out, None, nearest) != len(x):
-            raise InputError(NOT_A_NUMBER)
-        return (out[0], out[1]) if return_std else out
+            self._check(x)  # names the feature
+            raise InputError(_REFUSED)
+        return (out[0], out[-1]) if return_std else out
+
+    def predict_all(
+        self, x: Any, coverage: float | None = None, neighbors: int | None = None
+    ) -> Prediction:
+        """Predict with all that there is to say; see ``Device.predict_all``."""
+        level = self._usual_level if coverage is None else self._level(coverage)
+        x, nearest = self._native.fitting(self._check(x)), self._check_neighbors(neighbors)
+        levels = None if level is None else np.array([level], np.uint16)
+        out = np.empty((2 if level is None else 5, len(x)), _FLOAT)
+        masks = np.empty((2, len(x)), np.uint32)
+        self._native.answer(x, out, None, nearest or _AS_IN_THE_PACK, levels, masks)
+        outside, missing = self._flags(x, masks)
+        mean, spread, *bounds = out
+        said = Prediction(mean, spread, outside, *bounds)
+        return said._replace(missing=missing) if self._fills else said
+
+    def _flags(self, x: Array, masks: Array) -> tuple[Array, Array]:
+        """Which features are outside, and which missing, bool ``(n, f)``, from bits ``(2, n)``."""
+        if self.pack.domain is None or (self.features > _BITS and masks.any()):
+            return self._outside(x), np.isnan(x)
+        bits = np.arange(self.features, dtype=np.uint32).clip(max=_BITS)
+        outside, missing = (masks[:, :, None] >> bits & 1).astype(bool)
+        return outside, missing
 
     def _members(self, x: Array, neighbors: int | None) -> Array:
         members = self._native.members(x, _AS_IN_THE_PACK if neighbors is None else neighbors)

@@ -1,5 +1,6 @@
 """A ``.twin`` file as a device, and the backend that evaluates it with numpy."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -24,6 +25,12 @@ class Evaluator(Protocol):
     def predict_with_spread(self, x: Array, neighbors: int = -1) -> Array:
         """Predict means and their spreads, float32 ``(2, n)``."""
 
+    def predict_with_bounds(self, x: Array, levels: Sequence[int], neighbors: int = -1) -> Array:
+        """Predict means, spreads, scales, low and high at each level: float32 ``(3 + 2 k, n)``.
+
+        Levels are in thousandths, and of those that the pack has.
+        """
+
     def evaluate(self, x: Array, neighbors: int = -1) -> reference.Estimates:
         """Everything there is to say of queries ``(n, f)``."""
 
@@ -38,6 +45,15 @@ class Reference:
         """Predict means and their spreads, float32 ``(2, n)``."""
         found = self.evaluate(x, neighbors)
         return np.stack([found.mean, found.spread])
+
+    def predict_with_bounds(self, x: Array, levels: Sequence[int], neighbors: int = -1) -> Array:
+        """Predict means, spreads, scales, low and high at each level: float32 ``(3 + 2 k, n)``."""
+        assert self._pack.intervals is not None
+        found = self.evaluate(x, neighbors)
+        usual = reference.bounds(self._pack, found, self._pack.intervals.usual_level)
+        at_each = [reference.bounds(self._pack, found, level) for level in levels]
+        ends = [end for one in at_each for end in (one.low, one.high)]
+        return np.stack([found.mean, found.spread, usual.scale, *ends])
 
     def evaluate(self, x: Array, neighbors: int = -1) -> reference.Estimates:
         """Everything there is to say of queries ``(n, f)``."""
@@ -76,6 +92,8 @@ class PackDevice(Device):
                 "activation": pack.activation,
                 "neighbors": pack.neighbors,
             },
+            levels=() if pack.intervals is None else tuple(pack.intervals.quantiles),
+            fillable=reference.fillable(pack),
         )
         self.pack = pack
         self._evaluator = evaluator
@@ -83,6 +101,16 @@ class PackDevice(Device):
     def _predict(self, x: Array, neighbors: int | None) -> tuple[Array, Array]:
         mean, spread = self._evaluator.predict_with_spread(x, neighbors or -1)
         return mean, spread
+
+    def _bounds(self, x: Array, neighbors: int | None, levels: tuple[int, ...]) -> Array:
+        return self._evaluator.predict_with_bounds(x, levels, neighbors or -1)
+
+    def _outside(self, x: Array) -> Array:
+        if self.pack.domain is None:
+            return super()._outside(x)
+        # Of integers, as in C: of two values that make the same, both are outside or none is.
+        outside: Array = reference.outside(self.pack, reference.quantise(self.pack, x))
+        return outside & ~np.isnan(x)
 
     def _members(self, x: Array, neighbors: int | None) -> Array:
         members = self._evaluator.evaluate(x, neighbors or -1).members.astype(np.float32)

@@ -4,20 +4,18 @@ Products of matrices are taken in float64, where numpy is fast: every sum stays 
 (FORMAT.md, section 9), so they are exact in any order.
 """
 
-from collections.abc import Iterator
 from math import isqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from twinedge.pack.check import LARGEST
-from twinedge.pack.contents import Array, Layer, Pack, Twin
+from twinedge.pack.contents import Array, Intervals, Layer, Pack, Twin
 from twinedge.pack.layout import CURVE_FINE, CURVE_LENGTH, NO_FILL
 from twinedge.runtime.device import check_queries
 
 _SPREAD = 1048575  # estimates further apart than this count as this far
-_HARDEST = 24575  # logarithm of the largest difficulty
-_WIDEST = 2**31 - 1  # half of an interval, and its ends
+_WIDEST = 2**31 - 1  # half of an interval
 _BLOCK = 1 << 20  # numbers alive at a time in one array: 8 MB
 
 
@@ -27,8 +25,8 @@ class Estimates(NamedTuple):
     ``mean`` and ``spread`` are float32 ``(n,)`` in the units of the target; ``raw_mean`` int32 and
     ``raw_spread`` uint32 ``(n,)`` are the integers behind them (the latter times the number of
     members); ``members`` int32 ``(n, m)`` are the estimates themselves. ``signals`` uint32
-    ``(3, n)`` are spread, asymmetry and difficulty, in sixteenths of the unit of a target; None
-    where the pack has no second output.
+    ``(3, n)`` are spread, asymmetry and difficulty in units of the targets, each times the number
+    of members; None where the pack has no second output.
     """
 
     mean: Array
@@ -100,6 +98,13 @@ def outside(pack: Pack, q: Array) -> Array:
     return beyond
 
 
+def mask(flags: Array) -> Array:
+    """Turn flags of features, bool ``(n, f)``, into bits: the last of 32 stands for all others."""
+    bits = np.uint32(1) << np.minimum(np.arange(flags.shape[1]), 31).astype(np.uint32)
+    masks: Array = np.bitwise_or.reduce(np.where(flags, bits, np.uint32(0)), axis=1)
+    return masks
+
+
 def evaluate_raw(pack: Pack, q: Array) -> Estimates:
     """Evaluate quantised queries, int16 ``(n, f)``, none of them -32768."""
     members = np.empty((len(q), pack.members), np.int32)
@@ -115,50 +120,44 @@ def evaluate_raw(pack: Pack, q: Array) -> Estimates:
     found = combine(pack, members)
     if not beside:
         return found
-    return found._replace(signals=np.stack([*_signals(found, *beside)]))
+    return found._replace(signals=_signals(found, *beside))
 
 
 def bounds(pack: Pack, found: Estimates, level: int) -> Bounds:
     """Scale and interval of what was evaluated, at a level in thousandths that the pack has."""
     intervals = pack.intervals
     assert intervals is not None and found.signals is not None
-    raw = raw_scale(found.signals, intervals.constant, intervals.weights)
-    width = np.minimum(raw.astype(np.uint64) * np.uint64(intervals.quantiles[level]) >> 20, _WIDEST)
-    mean, width = found.raw_mean.astype(np.int64), width.astype(np.int64)
-    low, high = np.maximum(mean - width, -_WIDEST), np.minimum(mean + width, _WIDEST)
+    raw = raw_scale(found.signals, intervals, found.members.shape[1])
+    wide = raw.astype(np.uint64) * np.uint64(intervals.quantiles[level]) >> np.uint64(20)
+    width = np.minimum(wide, _WIDEST).astype(np.int64)
+    ends = [
+        np.clip(found.raw_mean + signed, -(2**31), 2**31 - 1).astype(np.int32)
+        for signed in (-width, width)
+    ]
     with np.errstate(over="ignore"):
-        ends = [end.astype(np.float32) * pack.y_gain + pack.y_offset for end in (low, high)]
-        scale = raw.astype(np.float32) * pack.y_gain * np.float32(0.0625)
-    return Bounds(scale, *ends, raw, low.astype(np.int32), high.astype(np.int32))
+        low, high = (end.astype(np.float32) * pack.y_gain + pack.y_offset for end in ends)
+        scale = raw.astype(np.float32) * pack.y_gain / np.float32(16)
+    return Bounds(scale, low, high, raw, *ends)
 
 
-def raw_scale(signals: Array, constant: int, weights: tuple[int, int, int]) -> Array:
-    """Scale ``(n,)`` from signals ``(3, n)``, uint32, in sixteenths of the unit of a target."""
-    parts = signals.astype(np.uint64) * np.array(weights, np.uint64)[:, None] >> 16
-    parts = np.minimum(parts, _WIDEST).astype(np.int64)
-    columns = parts.T.tolist()
+def raw_scale(signals: Array, intervals: Intervals, members: int) -> Array:
+    """Scale, uint32 ``(n,)``, of signals ``(3, n)``: in sixteenths of the unit of a target."""
+    every = np.full((1, signals.shape[1]), 16 * members, np.uint64)
+    weights = np.array([*intervals.weights, intervals.constant], np.uint64)
+    parts = np.concatenate([signals, every]) * weights[:, None] >> np.uint64(12)
+    columns = np.minimum(parts, _WIDEST).T.tolist()
     # In Python's integers, as 64 bits must be unsigned here.
-    roots = [isqrt(constant**2 + sum(part**2 for part in column)) for column in columns]
+    roots = [isqrt(sum(part**2 for part in column)) // members for column in columns]
     return np.array(roots, np.uint32)
 
 
-def _signals(found: Estimates, asymmetries: Array, logarithms: Array) -> Iterator[Array]:
-    """Spread, asymmetry and difficulty ``(n,)``, in sixteenths of the unit of a target."""
-    count = asymmetries.shape[1]
-    yield (found.raw_spread.astype(np.uint64) * 16 // count).astype(np.uint32)
+def _signals(found: Estimates, asymmetries: Array, difficulties: Array) -> Array:
+    """Spread, asymmetry and difficulty, uint32 ``(3, n)``, each times the number of members."""
     u = np.clip(asymmetries, -_SPREAD, _SPREAD).astype(np.int64)
+    count = u.shape[1]
     roots = [isqrt(count * squares) for squares in np.square(u).sum(axis=1).tolist()]
-    yield (np.array(roots, np.uint64) * 16 // count).astype(np.uint32)
-    mean = np.clip(logarithms, 0, _HARDEST).sum(axis=1, dtype=np.int64) // count
-    yield power_of_two(mean).astype(np.uint32)
-
-
-def power_of_two(logarithm: Array) -> Array:
-    """2 to the power of ``logarithm / 1024``, int64, within 0.4 % and rounded down."""
-    whole, rest = logarithm >> 10, logarithm & 1023
-    power = 16384 + ((rest * (10756 + ((5628 * rest) >> 10))) >> 10)
-    found: Array = (power << whole) >> 14
-    return found
+    difficulty = np.clip(difficulties, 0, _SPREAD).sum(axis=1, dtype=np.int64)
+    return np.stack([found.raw_spread, np.array(roots, np.uint32), difficulty.astype(np.uint32)])
 
 
 def nearest(q: Array, anchors: Array, count: int) -> Array:
@@ -236,9 +235,9 @@ def _fill(
             if twin.difficulty is not None:
                 both, last = forward + back + twin.bias, twin.difficulty
                 hard = hidden[1] @ last.output + last.bias
-                asymmetries, logarithms = beside
+                asymmetries, difficulties = beside
                 asymmetries[rows, columns] = _rsh(_mulw(both, twin.multiplier), twin.shift)
-                logarithms[rows, columns] = _rsh(_mulw(hard, last.multiplier), last.shift)
+                difficulties[rows, columns] = _rsh(_mulw(hard, last.multiplier), last.shift)
 
 
 def _hidden(pack: Pack, twin: Twin, acc: Array) -> Array:

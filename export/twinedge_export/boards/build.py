@@ -44,13 +44,18 @@ class Image:
 
 
 def left_out(pack: Pack) -> tuple[str, ...]:
-    """Return flags that leave out of the runtime what this pack does not need."""
+    """Return flags that leave out of the runtime what this pack does not need.
+
+    Whether it needs intervals is told either way: boards differ in what they have by default.
+    """
     needless = {
         "SILU": pack.activation != "silu",
         "INT16": pack.weight_bits == 8,
         "NEIGHBOURS": not pack.neighbors,
     }
-    return tuple(f"-DTWIN_{what}=0" for what, is_so in needless.items() if is_so)
+    flags = [f"-DTWIN_{what}=0" for what, is_so in needless.items() if is_so]
+    unusual = pack.intervals is not None or pack.domain is not None
+    return (*flags, f"-DTWIN_INTERVALS={int(unusual)}")
 
 
 @dataclass

@@ -12,7 +12,16 @@ from twinedge_export.boards.board import Board
 from twinedge_export.boards.build import RUNNER, Image
 
 # The words it says, and how many numbers follow them.
-_WORDS = {"open": 3, "kernel": 2, "scratch": 2, "empty": 1, "opening": 1, "query": 4, "done": 0}
+_WORDS = {
+    "open": 3,
+    "kernel": 2,
+    "scratch": 2,
+    "empty": 1,
+    "opening": 1,
+    "query": 4,
+    "bound": 5,
+    "done": 0,
+}
 
 
 class Kernel(NamedTuple):
@@ -30,7 +39,8 @@ class Answers(NamedTuple):
 
     ``mean`` and ``spread`` are bits of float32, ``members`` hashes of the estimates (0 where they
     were not kept), all uint32 ``(n,)``; ``instructions`` are float64 ``(n,)``, and so is
-    ``opening``, those of opening the pack.
+    ``opening``, those of opening the pack. ``bounds`` uint32 ``(5, n)`` are bits of scale, low and
+    high and the masks of features outside and missing, where the runtime has intervals.
     """
 
     context: int
@@ -43,6 +53,7 @@ class Answers(NamedTuple):
     spread: Array
     members: Array
     instructions: Array
+    bounds: Array
 
 
 def run_image(board: Board, image: Image, seconds: float) -> Answers:
@@ -89,4 +100,5 @@ def _read(said: list[tuple[str, list[str]]], counts_per_instruction: float) -> A
     per_instruction = counts_per_instruction or np.nan
     instructions = (counts.astype(np.float64) - empty) / per_instruction
     marks = stack_open, stack_predict, (opening - empty) / per_instruction
-    return Answers(context, kernel, scratch, *marks, mean, spread, members, instructions)
+    bounds = np.array(of["bound"], np.uint32).reshape(-1, 5).T
+    return Answers(context, kernel, scratch, *marks, mean, spread, members, instructions, bounds)

@@ -13,6 +13,7 @@ from twinedge_export.boards.build import Image, Workshop
 from twinedge_export.boards.count import count_query
 from twinedge_export.boards.emulate import Answers, run_image
 
+_NAN = 0x7FC00000  # bits
 _SECONDS = 60  # that an emulator may take at least
 _MACS_PER_SECOND = 1e5  # that a slow one does on a busy machine
 
@@ -82,7 +83,7 @@ def try_pack(workshop: Workshop, content: bytes, queries: Array, *, count: bool 
     content : bytes
         The pack.
     queries : array of shape (n, f), float32
-        In the user's units, none of them NaN.
+        In the user's units; NaN where the pack has a value for it.
     count : bool
         Whether to count instructions even where that takes long: for Linux.
 
@@ -98,7 +99,7 @@ def try_pack(workshop: Workshop, content: bytes, queries: Array, *, count: bool 
     answers = run_image(workshop.board, image, seconds)
     if count and not workshop.board.counts_per_instruction:
         answers.instructions[:] = count_query(workshop, content, queries[:1], seconds)
-    wrong = _wrong(reference.evaluate(pack, queries), answers)
+    wrong = _wrong(pack, queries, answers)
     return Trial(workshop.board, image, answers, macs, pack.features, wrong)
 
 
@@ -111,13 +112,31 @@ def multiply_adds(pack: Pack) -> int:
     return 2 * pack.members * sum(inputs * outputs for inputs, outputs in pairwise(widths))
 
 
-def _wrong(expected: reference.Estimates, answers: Answers) -> Array:
+def _wrong(pack: Pack, queries: Array, answers: Answers) -> Array:
+    expected = reference.evaluate(pack, queries)
     same = (answers.mean == expected.mean.view(np.uint32)) & (
         answers.spread == expected.spread.view(np.uint32)
     )
     kept = answers.members != 0
     same &= ~kept | (answers.members == hashes(expected.members))
+    if answers.bounds.size:
+        same &= _same_bounds(pack, queries, expected, answers.bounds)
     return np.flatnonzero(~same)
+
+
+def _same_bounds(
+    pack: Pack, queries: Array, expected: reference.Estimates, found: Array
+) -> Array:
+    missing = np.isnan(queries)
+    masks = reference.outside(pack, reference.quantise(pack, queries)) & ~missing, missing
+    same = (found[3:] == [reference.mask(one) for one in masks]).all(axis=0)
+    if pack.intervals is None:
+        same &= (found[:3] == _NAN).all(axis=0)
+        return same
+    bounds = reference.bounds(pack, expected, pack.intervals.usual_level)
+    ends = np.stack([bounds.scale, bounds.low, bounds.high]).view(np.uint32)
+    same &= (found[:3] == ends).all(axis=0)
+    return same
 
 
 def hashes(members: Array) -> Array:

@@ -156,7 +156,6 @@ def pack(found: Findings) -> Section:
         for use in order
         if parts[use]
     ]
-    version = found.pack.stated["version"]
     return Section(
         "pack",
         "What every byte is for",
@@ -177,7 +176,7 @@ def pack(found: Findings) -> Section:
                 "Sections of the file",
                 ("section", "offset", "bytes", "meaning"),
                 tuple(
-                    (name_of(one.kind, version), one.offset, one.length, meaning_of(one, version))
+                    (name_of(one.kind), one.offset, one.length, meaning_of(one))
                     for one in found.pack.sections
                 ),
                 folded=True,

@@ -8,6 +8,7 @@
  *     empty COUNTS                       of measuring nothing
  *     opening COUNTS                     of twin_open
  *     query MEAN SPREAD MEMBERS COUNTS   for each: bits of the floats, a hash of the estimates
+ *     bound SCALE LOW HIGH OUTSIDE MISSING   and behind it, where the runtime has intervals
  *     done
  *
  * A hash of 0 says that the estimates were not kept, for want of memory. */
@@ -27,7 +28,7 @@ enum { LARGEST_STACK = 1 << 14, PAINT = 0xA5, NEAR = 32 };
 
 static twin_model model;
 static twin_prediction out;
-static uint32_t number[4];
+static uint32_t number[4 + TWIN_INTERVALS];
 static size_t scratch_size;
 static uint8_t *scratch;
 static uintptr_t top; /* the stack pointer of what is painted */
@@ -177,9 +178,13 @@ int main(void) {
     say("opening", 1);
     for (; at != end; at += 4 * model.features) {
         predict(at);
-        __builtin_memcpy(number, &out, sizeof out);
+        __builtin_memcpy(number, &out, 8);
         number[2] = members ? hash() : 0;
         say("query", 4);
+#if TWIN_INTERVALS
+        __builtin_memcpy(number, &out.scale, sizeof number);
+        say("bound", 5);
+#endif
     }
     say("done", 0);
     board_exit(0);

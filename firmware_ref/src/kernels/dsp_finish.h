@@ -1,8 +1,11 @@
 /* From the sums of an output to activations, for kernel_dsp.c: requantised, relu, stored in a block
- * or folded into the differences of the pairs. */
+ * or folded into the totals of the pairs. */
 
 #ifndef TWIN_KERNELS_DSP_FINISH_H
 #define TWIN_KERNELS_DSP_FINISH_H
+
+#define TWIN_STRING(number)  TWIN_STRING_(number)
+#define TWIN_STRING_(number) #number
 
 /* Sums to z: products of 64 bits, rounded to their upper half, are what FORMAT.md says. */
 #define REQUANTISE(by)                                                                             \
@@ -31,6 +34,24 @@
     "ldrsh r1, [r6], #2\n"                                                                         \
     "mla r7, r0, r1, r7\n"                                                                         \
     "mla r8, r2, r1, r8\n"
+/* The same in both orders, and with the weights of the second output in one. The totals of the
+ * other order, and those of the second output, wait where the caller has them. */
+#define BACK "#4 * " TWIN_STRING(TWIN_BLOCK)
+#define HARD "#8 * " TWIN_STRING(TWIN_BLOCK)
+#define FOLD_BOTH                                                                                  \
+    "ldr lr, [r6, #4]!\n"                                                                          \
+    "smlabb r7, r0, lr, r7\n"                                                                      \
+    "smlabb r8, r2, lr, r8\n"                                                                      \
+    "ldr r0, [sp, " STATE "]\n"                                                                    \
+    "ldrd r10, r11, [r0, " BACK "]\n"                                                              \
+    "smlabb r10, r1, lr, r10\n"                                                                    \
+    "smlabb r11, r3, lr, r11\n"                                                                    \
+    "strd r10, r11, [r0, " BACK "]\n"                                                              \
+    "ldrd r10, r11, [r0, " HARD "]\n"                                                              \
+    "smlabt r10, r1, lr, r10\n"                                                                    \
+    "smlabt r11, r3, lr, r11\n"                                                                    \
+    "strd r10, r11, [r0, " HARD "]\n"                                                              \
+    "ldrd r10, r11, [sp, " INPUT "]\n"
 #define STORE                                                                                      \
     "strh r0, [r6]\n"                                                                              \
     "strh r1, [r6, #4]\n"                                                                          \

@@ -142,48 +142,75 @@
     "bx lr\n"
 /* clang-format on */
 
+/* Where the sums of a scaled layer are looked at, and finished; r12 is how relu would do that. */
+#if TWIN_INTERVALS
+#define SILU_CHECK_BOTH                                                                            \
+    "ldrb r4, [r0, " IS_SCALED "]\n"                                                               \
+    "cbz r4, 1f\n"                                                                                 \
+    "adr r8, .Ldsp_check_both + 1\n"
+#define SILU_FINISH_BOTH                                                                           \
+    "ldrb r2, [r0, " IS_SCALED "]\n"                                                               \
+    "cmp r2, #0\n"                                                                                 \
+    "itt ne\n"                                                                                     \
+    "addne r12, r12, #.Ldsp_silu_both - .Ldsp_fold\n"                                              \
+    "bne 2f\n"
+#else
+#define SILU_CHECK_BOTH
+#define SILU_FINISH_BOTH
+#endif
+
 /* Settled once for a layer, as kernel_dsp.c does for relu. In .Ldsp_layer_of_silu r4 and r6 .. r8
  * are free; in .Ldsp_finish_of_silu r2 is, r1 is `up`, and r12 how relu would finish. */
+/* clang-format off */
 #define SILU_SETTLE                                                                                \
-    ".Ldsp_layer_of_silu:\n" FRAME(                                                                \
-        "40") "ldr r7, [r0, " CURVE "]\n"                                                          \
-              "adr r8, .Ldsp_check_store + 1\n"                                                    \
-              "cbnz r2, 1f\n"                                                                      \
-              "adr r8, .Ldsp_check_fold + 1\n"                                                     \
-              "1:\n"                                                                               \
-              "push {r7, r8}\n" FRAME(                                                             \
-                  "48") "ldrb r4, [r0, " FRACTION "]\n"                                            \
-                        "ldr r6, [r0, " LINES "]\n"                                                \
-                        "movw r7, #511\n"                                                          \
-                        "cmp r4, #15\n"                                                            \
-                        "it eq\n"                                                                  \
-                        "movweq r7, #1023\n"                                                       \
-                        "subs r4, r4, #5\n"                                                        \
-                        "ldr r8, [r6]\n"                                                           \
-                        "cmp r8, #0\n"                                                             \
-                        "it ne\n"                                                                  \
-                        "movne r8, #128\n"                                                         \
-                        "lsl r8, r8, r4\n"                                                         \
-                        "push {r7, r8}\n" FRAME(                                                   \
-                            "56") "movs r7, #1\n"                                                  \
-                                  "lsls r7, r4\n"                                                  \
-                                  "sub r7, r7, r8, lsl #16\n"                                      \
-                                  "push {r4, r6, r7}\n" FRAME(                                     \
-                                      "68") "b .Ldsp_activation\n"                                 \
-                                            ".Ldsp_finish_of_silu:\n" FRAME(                       \
-                                                STATE_BYTES) "adr r2, .Ldsp_limit + 1\n"           \
-                                                             "str r2, [sp, " BEHIND " - 40]\n"     \
-                                                             "adr r2, .Ldsp_store + 1\n"           \
-                                                             "cmp r12, r2\n"                       \
-                                                             "ite eq\n"                            \
-                                                             "adreq r12, .Ldsp_silu_store + 1\n"   \
-                                                             "addne r12, r12, #.Ldsp_silu_fold - " \
-                                                             ".Ldsp_fold\n"                        \
-                                                             "ldrb r2, [r0, " FRACTION "]\n"       \
-                                                             "cmp r2, #13\n"                       \
-                                                             "it hi\n"                             \
-                                                             "movhi r1, #16\n"                     \
-                                                             "b .Ldsp_finish\n" FRAME(             \
-                                                                 "40 + " STATE_BYTES)
+    ".Ldsp_layer_of_silu:\n"                                                                       \
+    FRAME("40")                                                                                    \
+    "ldr r7, [r0, " CURVE "]\n"                                                                    \
+    "adr r8, .Ldsp_check_store + 1\n"                                                              \
+    "cbnz r2, 1f\n"                                                                                \
+    "adr r8, .Ldsp_check_fold + 1\n"                                                               \
+    SILU_CHECK_BOTH                                                                                \
+    "1:\n"                                                                                         \
+    "push {r7, r8}\n"                                                                              \
+    FRAME("48")                                                                                    \
+    "ldrb r4, [r0, " FRACTION "]\n"                                                                \
+    "ldr r6, [r0, " LINES "]\n"                                                                    \
+    "movw r7, #511\n"                                                                              \
+    "cmp r4, #15\n"                                                                                \
+    "it eq\n"                                                                                      \
+    "movweq r7, #1023\n"                                                                           \
+    "subs r4, r4, #5\n"                                                                            \
+    "ldr r8, [r6]\n"                                                                               \
+    "cmp r8, #0\n"                                                                                 \
+    "it ne\n"                                                                                      \
+    "movne r8, #128\n"                                                                             \
+    "lsl r8, r8, r4\n"                                                                             \
+    "push {r7, r8}\n"                                                                              \
+    FRAME("56")                                                                                    \
+    "movs r7, #1\n"                                                                                \
+    "lsls r7, r4\n"                                                                                \
+    "sub r7, r7, r8, lsl #16\n"                                                                    \
+    "push {r4, r6, r7}\n"                                                                          \
+    FRAME("68")                                                                                    \
+    "b .Ldsp_activation\n"                                                                         \
+    ".Ldsp_finish_of_silu:\n"                                                                      \
+    FRAME(STATE_BYTES)                                                                             \
+    "adr r2, .Ldsp_limit + 1\n"                                                                    \
+    "str r2, [sp, " BEHIND " - 40]\n"                                                              \
+    "adr r2, .Ldsp_store + 1\n"                                                                    \
+    "cmp r12, r2\n"                                                                                \
+    "itt eq\n"                                                                                     \
+    "adreq r12, .Ldsp_silu_store + 1\n"                                                            \
+    "beq 2f\n"                                                                                     \
+    SILU_FINISH_BOTH                                                                               \
+    "add r12, r12, #.Ldsp_silu_fold - .Ldsp_fold\n"                                                \
+    "2:\n"                                                                                         \
+    "ldrb r2, [r0, " FRACTION "]\n"                                                                \
+    "cmp r2, #13\n"                                                                                \
+    "it hi\n"                                                                                      \
+    "movhi r1, #16\n"                                                                              \
+    "b .Ldsp_finish\n"                                                                             \
+    FRAME("40 + " STATE_BYTES)
+/* clang-format on */
 
 #endif

@@ -89,6 +89,15 @@ __asm(".pushsection .text.twini_helium_lines, \"ax\", %progbits\n"
       "vmladava.s16 r10, q0, q7\n"
       "strd r4, r6, [r7]\n"
       "strd r8, r10, [r7, #8]\n"
+#if TWIN_INTERVALS
+      "vldrh.u16 q0, [r2, #16]\n"
+      "ldr r4, [r7, #20]\n"
+      "ldr r6, [r7, #28]\n"
+      "vmladava.s16 r4, q0, q5\n"
+      "vmladava.s16 r6, q0, q7\n"
+      "str r4, [r7, #20]\n"
+      "str r6, [r7, #28]\n"
+#endif
       "b 2f\n"
       "1:\n"
       "vstrh.16 q4, [r2]\n"
@@ -128,9 +137,13 @@ static void helium_settle(helium_lines *lines, const twini_layer *layer, int32_t
 /* Finish eight outputs from o on, if they can be by lines. */
 static int helium_on_lines(const helium_lines *lines, const twini_layer *layer, uint32_t o,
                            const int16_t *out) {
-    const void *place = out ? (const void *)(out + 4 * o) : layer->fold + 2 * o;
-    return lines->limit && o + 8 <= layer->outputs &&
-           twini_helium_lines(lines, layer->multiplier + 2 * o, place);
+    int16x8_t fold[2] = {vdupq_n_s16(0), vdupq_n_s16(0)};
+    const void *place = out ? (const void *)(out + 4 * o) : fold;
+    if (!lines->limit || o + 8 > layer->outputs)
+        return 0;
+    if (!out)
+        fold[0] = helium_fold(layer, o, fold + 1);
+    return twini_helium_lines(lines, layer->multiplier + 2 * o, place);
 }
 
 /* twini_bump of eight numbers that are not negative. `width` is that of the curve's steps, less 15,

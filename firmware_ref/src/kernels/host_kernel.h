@@ -23,8 +23,7 @@ static void kernel_first(const twini_layer *given, const twini_pairs *pairs, voi
         first_layer(&layer, pairs, out, totals, 0);
 }
 
-static void kernel_further(const twini_layer *given, const void *in, void *out,
-                           int32_t *totals) {
+static void kernel_further(const twini_layer *given, const void *in, void *out, int32_t *totals) {
     const twini_layer layer = *given;
     if (layer.silu)
         further_layer(&layer, in, out, totals, 1);

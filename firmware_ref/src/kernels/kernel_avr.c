@@ -87,6 +87,14 @@ static void avr_layer(const twini_layer *layer, const int16_t *in, unsigned both
         if (out) {
             *out++ = h0;
             *out++ = h1;
+#if TWIN_INTERVALS
+        } else if (layer->scaled) {
+            int32_t weight = twini_i16(fold + 4);
+            totals[0] += weight * h0;
+            totals[TWIN_BLOCK] += weight * h1;
+            totals[2 * TWIN_BLOCK] += (int32_t)twini_i16(fold + 6) * h1;
+            fold += 2;
+#endif
         } else {
             *totals += twini_i16(fold) * ((int32_t)h0 - h1);
         }

@@ -72,12 +72,16 @@ TWIN_INTERNAL void twini_dsp_further(const twini_layer *layer, const void *in, v
 #define SHIFT        "#30"
 #define FRACTION     "#31"
 #define IS_SILU      "#33"
+#define IS_SCALED    "#34"
 #define LINES        "#36"
 typedef char dsp_knows_layers[offsetof(twini_layer, fold) == 20 &&
                                       offsetof(twini_layer, shift) == 30 &&
                                       offsetof(twini_layer, silu) == 33
                                   ? 1
                                   : -1];
+#if TWIN_INTERVALS
+typedef char dsp_knows_scaled[offsetof(twini_layer, scaled) == 34 ? 1 : -1];
+#endif
 #if TWIN_SILU
 typedef char dsp_knows_lines[offsetof(twini_layer, lines) == 36 ? 1 : -1];
 #endif
@@ -157,14 +161,26 @@ __asm(".pushsection .text.twini_dsp, \"ax\", %progbits\n"
       "ldr r7, .Ldsp_steps\n"
       "adr r12, .Ldsp_store + 1\n"
       "adr r2, .Ldsp_store_behind + 1\n"
+#if TWIN_INTERVALS
+      "add r4, r2, #32\n" /* to the seed of the first output: over RELU STORE */
+#endif
       "b 2f\n"
       "1:\n"
+      "adr r2, .Ldsp_fold_behind + 1\n"
+#if TWIN_INTERVALS
+      "add r4, r2, #32\n" /* and over RELU FOLD */
+      "ldrb r6, [r0, " IS_SCALED "]\n"
+      "cbz r6, 3f\n"
+      "adr r2, .Ldsp_both_behind + 1\n"
+      "3:\n"
+#endif
       "ldr r6, [r0, " FOLD_WEIGHTS "]\n"
       "ldr r7, [sp, " STATE " - 56]\n"
       "ldrd r7, r8, [r7]\n"
-      "adr r2, .Ldsp_fold_behind + 1\n"
       "2:\n"
-      "add r4, r2, #32\n" /* to the seed of the first output: over what RELU FOLD and RELU STORE are */
+#if !TWIN_INTERVALS
+      "add r4, r2, #32\n" /* to the seed of the first output: over RELU, and FOLD or STORE */
+#endif
       "push {r1-r4}\n"
       FRAME(STATE_BYTES)
       "ldrb r4, [r0, " SHIFT "]\n"
@@ -174,8 +190,8 @@ __asm(".pushsection .text.twini_dsp, \"ax\", %progbits\n"
       "ldrb r2, [r0, " IS_SILU "]\n"
       "cmp r2, #0\n"
       "bne .Ldsp_finish_of_silu\n"
-      ".Ldsp_finish:\n"
 #endif
+      ".Ldsp_finish:\n"
       "cmp r1, #15\n"
       "ite hi\n"
       "adrhi r12, .Ldsp_any + 1\n"
@@ -250,9 +266,20 @@ __asm(".pushsection .text.twini_dsp, \"ax\", %progbits\n"
       "str lr, [sp, " MIRROR "]\n"
       ".Ldsp_fold:\n"
       REQUANTISE("lr")
+#if TWIN_INTERVALS
+      "ldr pc, [sp, " BEHIND "]\n"
+#endif
       ".Ldsp_fold_behind:\n"
       RELU SUBTRACT FOLD
+      ".Ldsp_fold_next:\n"
       NEXT_FOLDED
+#if TWIN_INTERVALS
+      ".Ldsp_both_behind:\n"
+      RELU
+      ".Ldsp_fold_both:\n"
+      FOLD_BOTH
+      "b .Ldsp_fold_next\n"
+#endif
       ".Ldsp_store:\n"
       REQUANTISE("r8")
       ".Ldsp_store_behind:\n"
@@ -276,6 +303,13 @@ __asm(".pushsection .text.twini_dsp, \"ax\", %progbits\n"
       "str lr, [sp, " MIRROR "]\n"
       ".Ldsp_silu_fold:\n"
       SILU("_fold") SILU_SUBTRACT FOLD NEXT_FOLDED
+#if TWIN_INTERVALS
+      "str lr, [sp, " MIRROR "]\n"
+      ".Ldsp_silu_both:\n"
+      SILU("_both") SILU_SHIFT
+      "b .Ldsp_fold_both\n"
+      SILU_APART("_both")
+#endif
       ".Ldsp_silu_store:\n"
       SILU("_store") SILU_SHIFT STORE NEXT_STORED
       SILU_APART("_fold") SILU_APART("_store")

@@ -116,6 +116,30 @@ __asm(".pushsection .text.twini_helium_further, \"ax\", %progbits\n"
 /* Sums of eight outputs. */
 typedef int32_t helium_sums[8][COLUMNS];
 
+/* Columns that were folded, with the weights of the output and then of the second one, whose
+ * columns (query, anchor) nobody wants. */
+#if TWIN_INTERVALS
+#define FOLDED (2 * COLUMNS)
+#else
+#define FOLDED COLUMNS
+#endif
+
+/* Weights that the eight outputs from o on are folded with; zero beyond the last. */
+static inline int16x8_t helium_fold(const twini_layer *layer, uint32_t o, int16x8_t *hard) {
+    mve_pred16_t there = vctp16q(layer->outputs - o);
+    const int16_t *fold = (const int16_t *)(const void *)layer->fold;
+#if TWIN_INTERVALS
+    if (layer->scaled) {
+        uint16x8_t even = vidupq_n_u16(0, 2);
+        fold += 2 * o + 2;
+        *hard = vldrhq_gather_shifted_offset_z_s16(fold + 1, even, there);
+        return vldrhq_gather_shifted_offset_z_s16(fold, even, there);
+    }
+#endif
+    (void)hard;
+    return vldrhq_z_s16(fold + o, there);
+}
+
 #if TWIN_SILU
 #include "helium_silu.h"
 #endif
@@ -129,7 +153,7 @@ static inline __attribute__((always_inline)) void helium_columns(const twini_lay
     const uint32x4_t rows = vidupq_n_u32(0, 8);
     mve_pred16_t there = vctp16q(layer->outputs - o);
     int16x8_t factor = vldrhq_z_s16((const int16_t *)(const void *)layer->multiplier + o, there);
-    int16x8_t fold = factor; /* or anything */
+    int16x8_t fold = factor, hard = factor; /* or anything */
     int32x4_t even = vshllbq_n_s16(factor, 16), odd = vshlltq_n_s16(factor, 16);
     int32_t down = -(int32_t)layer->shift;
     unsigned c;
@@ -141,7 +165,7 @@ static inline __attribute__((always_inline)) void helium_columns(const twini_lay
     (void)silu;
 #endif
     if (folded)
-        fold = vldrhq_z_s16((const int16_t *)(const void *)layer->fold + o, there);
+        fold = helium_fold(layer, o, &hard);
     else
         out += 4 * o;
     for (c = 0; c < COLUMNS; c++) {
@@ -156,6 +180,10 @@ static inline __attribute__((always_inline)) void helium_columns(const twini_lay
 #endif
         if (folded) {
             *folded = vmladavaq_s16(*folded, fold, h);
+#if TWIN_INTERVALS
+            if (c & 1)
+                folded[COLUMNS] = vmladavaq_s16(folded[COLUMNS], hard, h);
+#endif
             folded++;
         } else {
             vst1q_s16(out, vpselq_s16(h, vdupq_n_s16(0), there));
@@ -184,6 +212,17 @@ static void helium_end(const twini_layer *layer, int16_t *out, const int32_t *fo
         for (o = (layer->outputs + 7u) / 8; o % 2; o++)
             memset(out + 8 * COLUMNS * o, 0, 16 * COLUMNS);
     } else {
+#if TWIN_INTERVALS
+        if (layer->scaled) {
+            totals[0] += folded[0];
+            totals[1] += folded[2];
+            totals[TWIN_BLOCK] += folded[1];
+            totals[TWIN_BLOCK + 1] += folded[3];
+            totals[2 * TWIN_BLOCK] += folded[COLUMNS + 1];
+            totals[2 * TWIN_BLOCK + 1] += folded[COLUMNS + 3];
+            return;
+        }
+#endif
         totals[0] += folded[0] - folded[1];
         totals[1] += folded[2] - folded[3];
     }
@@ -193,7 +232,7 @@ static void helium_first(const twini_layer *layer, const twini_pairs *pairs, voi
                          int32_t *totals) {
     int16_t *room = (int16_t *)pairs->room;
     uint32_t o, i, inputs = layer->inputs;
-    int32_t folded[COLUMNS] = {0};
+    int32_t folded[FOLDED] = {0};
     helium_sums sums;
     helium_rows rows;
 #if TWIN_SILU
@@ -227,10 +266,9 @@ static void helium_first(const twini_layer *layer, const twini_pairs *pairs, voi
     helium_end(layer, (int16_t *)out, folded, totals);
 }
 
-static void helium_further(const twini_layer *layer, const void *in, void *out,
-                           int32_t *totals) {
+static void helium_further(const twini_layer *layer, const void *in, void *out, int32_t *totals) {
     uint32_t o;
-    int32_t folded[COLUMNS] = {0};
+    int32_t folded[FOLDED] = {0};
     helium_sums sums;
     helium_rows rows;
 #if TWIN_SILU

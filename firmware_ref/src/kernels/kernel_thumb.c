@@ -217,8 +217,7 @@ static void thumb_first(const twini_layer *layer, const twini_pairs *pairs, void
     plain_pad(layer, (int32_t *)out);
 }
 
-static void thumb_further(const twini_layer *layer, const void *in, void *out,
-                          int32_t *totals) {
+static void thumb_further(const twini_layer *layer, const void *in, void *out, int32_t *totals) {
     twin_flash row = layer->weights;
     uint32_t o;
     for (o = 0; o < layer->outputs; o++) {

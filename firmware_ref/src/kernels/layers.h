@@ -28,7 +28,7 @@ INLINE unsigned is_scaled(const twini_layer *layer) {
 }
 
 INLINE int16_t fold_weight(const twini_layer *layer, uint32_t o, unsigned second) {
-    return (int16_t)twini_i16(layer->fold + (is_scaled(layer) ? 4 * o + 2 * second : 2 * o));
+    return (int16_t)twini_i16(layer->fold + (is_scaled(layer) ? 4 * o + 4 + 2 * second : 2 * o));
 }
 
 INLINE void number_from(octet *of, const twini_layer *layer, uint32_t o) {
@@ -76,7 +76,8 @@ INLINE void fold_octet(const twini_layer *layer, const octet *of, const way *how
             second = fold(second, h, of->hard[r]);
         }
     else
-        EIGHT_TIMES first = fold(first, activate(how, sum[r], of->multiplier[r], silu), of->fold[r]);
+        EIGHT_TIMES first =
+            fold(first, activate(how, sum[r], of->multiplier[r], silu), of->fold[r]);
     add_totals(layer, totals, order, first, second);
 }
 

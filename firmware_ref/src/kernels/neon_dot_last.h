@@ -19,7 +19,7 @@ typedef struct some {
     int32_t start[ROWS + 1]; /* bias, and 128 times all weights */
     int32_t floor[ROWS];     /* a sum of high bytes up to this makes zero of an output */
     int16_t fold[ROWS + 1];
-    int16_t hard[ROWS + 1]; /* weights of the second output */
+    int16_t hard[ROWS + 1];    /* weights of the second output */
     uint8_t alive[ROWS + 8];   /* outputs that may be more than zero in an eight */
     int32_t high[ROWS + 1][8]; /* sums of high bytes over an eight */
     uint8_t squeezed[SPACE] __attribute__((aligned(16)));
@@ -87,8 +87,8 @@ INLINE uint32_t first_half(some *of, uint32_t count, uint32_t n, const int8_t *h
     return alive;
 }
 
-/* Low bytes of the outputs that are alive: what they add to the pairs of an eight. Where `hard` is not
- * NULL, it takes what they add to the second output. */
+/* Low bytes of the outputs that are alive: what they add to the pairs of an eight. Where `hard` is
+ * not NULL, it takes what they add to the second output. */
 INLINE sums second_half(const some *of, uint32_t alive, uint32_t n, const int8_t *low,
                         const way *how, sums *hard) {
     sums total = set(0);

@@ -1,0 +1,370 @@
+/* Coverage that holds while things drift, and flags that say that they do.
+ *
+ * Shares and ratios are in units of 1/1024, so that products and quotients fit into 32 bits. */
+
+#include "twin_watch.h"
+#include "twin_model.h"
+
+#if TWIN_INTERVALS
+
+#if defined(__GNUC__)
+#define TWIN_FILL __builtin_memset
+#else
+#define TWIN_FILL memset
+#endif
+
+enum { OUTSIDE, SCALE, ABOVE, BELOW, WORSE, TESTS }; /* the bits of their flags */
+
+#define ONE           1024u
+#define LARGEST_RATIO 65535u
+#define FORGET        65535u
+
+/* Alpha has a unit in which its steps are whole numbers. It leaves 0 .. ALL by one step at most,
+ * unless a truth is missed by the widest interval there is, or a prediction is exact. */
+#define RATE    40
+#define ALL     (RATE * (int32_t)1000)
+#define A_STEP  1000
+#define IN_DEBT ((int32_t)1 << 20)
+
+/* A sum that comes to this raises its flag. Where scores do not depend on each other, the chance
+ * that a query begins such a climb is below exp(-32 x), with E exp(x (score - usual)) = 1. An event
+ * with half the share that is usual has x = 1.25. Scales of any distribution have x = 0.46 where
+ * their mean is that in calibration: the worst are 0 and MOST_SCALE and nothing in between. Errors
+ * without bias have x = 0.5 where all are as large as half the interval, and those of a normal
+ * distribution have 1.6. */
+#define ENOUGH      (32 * ONE)
+#define USUAL_BIAS  (ONE / 4)
+#define USUAL_SCALE (ONE + ONE / 2)
+#define MOST_SCALE  (3 * ONE)
+
+/* As bytes: "TWW" and the version, the fields as words, CRC-32 of all of these. */
+#define MAGIC   0x575754u
+#define VERSION 1u
+enum { WORDS = TWIN_WATCH_BYTES / 4, FIELDS = WORDS - 2 };
+
+typedef char twini_watch_is_words[sizeof(twin_watch) == 4 * FIELDS ? 1 : -1];
+typedef char twini_watch_is_small[sizeof(twin_watch) <= 64 ? 1 : -1];
+
+/* CRC-32 as in zip, of one word more, but for the inversion at the end. */
+static uint32_t twini_watch_crc(uint32_t crc, uint32_t word) {
+    uint8_t bits = 32;
+    crc ^= word;
+    do
+        crc = (crc >> 1) ^ (0xEDB88320u & (0 - (crc & 1)));
+    while (--bits);
+    return crc;
+}
+
+/* Tells packs apart: no two calibrations give the same numbers. */
+static uint32_t twini_watch_mark(const twin_model *model) {
+    twin_flash at = model->intervals;
+    uint32_t crc = UINT32_MAX, left = 8 + 2 * twini_u32(at + 28);
+    for (; left; left--) {
+        crc = twini_watch_crc(crc, twini_u32(at));
+        at += 4;
+    }
+    return crc;
+}
+
+static unsigned twini_watches(const twin_watch *watch, const twin_model *model) {
+    return watch->level && model->kernel && model->intervals;
+}
+
+static int32_t twini_clip(int32_t value, int32_t least, int32_t most) {
+    return value < least ? least : value > most ? most : value;
+}
+
+/* What 32 bits hold of it. */
+static uint32_t twini_narrow(uint64_t value) {
+    return value >> 32 ? UINT32_MAX : (uint32_t)value;
+}
+
+/* The quantile where intervals leave out `alpha`: on straight lines from nothing at level 0 through
+ * the levels of the pack. Behind the last of them it grows by a quarter each time that alpha is
+ * halved, as in the tails of Student's t with three degrees of freedom. Where nothing is to be left
+ * out it is as large as can be. */
+static uint32_t twini_quantile(const twin_model *model, int32_t alpha) {
+    twin_flash at = model->intervals;
+    uint32_t left = twini_u32(at + 28), level = 0, quantile = 0;
+    if (alpha <= 0)
+        return UINT32_MAX;
+    if (alpha >= ALL)
+        return 0;
+    for (;;) {
+        uint32_t above, more, wanted = (uint32_t)(ALL - alpha);
+        if (left) {
+            left--;
+            above = RATE * twini_u32(at + 32);
+            more = twini_u32(at + 36) - quantile;
+            at += 8;
+        } else {
+            above = level + ((uint32_t)ALL - level + 1) / 2;
+            more = quantile / 4 + 1;
+            if (more > UINT32_MAX - quantile)
+                more = UINT32_MAX - quantile;
+        }
+        if (wanted <= above) {
+            wanted -= level;
+            above -= level;
+            return quantile + more / above * wanted + more % above * wanted / above;
+        }
+        level = above;
+        quantile += more;
+    }
+}
+
+/* Let the next prediction have its interval. */
+static void twini_adapt(const twin_watch *watch, twin_model *model) {
+    uint64_t quantile = twini_quantile(model, watch->alpha);
+    if (watch->stretch > ONE)
+        quantile = (quantile * watch->stretch) >> 10;
+    model->quantile = twini_narrow(quantile);
+}
+
+/* a / b, at most LARGEST_RATIO; nothing is 0 times nothing. */
+static uint32_t twini_ratio(uint32_t a, uint32_t b) {
+    uint32_t ratio = LARGEST_RATIO;
+    if (a >> 6 < b) {
+        while (a >> 22) {
+            a >>= 1;
+            b >>= 1;
+        }
+        ratio = (a << 10) / b;
+    } else if (!a) {
+        ratio = 0;
+    }
+    return ratio < LARGEST_RATIO ? ratio : LARGEST_RATIO;
+}
+
+/* Page's CUSUM: what speaks for the flag, less what is usual, added up from when it began to be
+ * more. */
+static void twini_test(twin_watch *watch, unsigned number, uint32_t score, uint32_t usual) {
+    uint32_t sum = watch->sums[number] + score;
+    sum = sum > usual ? sum - usual : 0;
+    if (sum >= ENOUGH) {
+        sum = ENOUGH;
+        watch->flags |= 1u << number;
+    }
+    watch->sums[number] = sum;
+}
+
+/* So many rows as a share of those of the calibration: what is known from few rows is not known
+ * well. */
+static uint32_t twini_rows(const twin_model *model, uint32_t rows) {
+    return rows * ONE / twini_u32(model->intervals + 16) + 1;
+}
+
+/* The share of an event that is usual where it had this one in calibration: twice that, or half way
+ * to all of them, and some rows more. */
+TWIN_APART uint32_t twini_usual(const twin_model *model, uint32_t share, uint32_t rows) {
+    uint32_t more = (ONE - share) / 2;
+    return share + (more < share ? more : share) + twini_rows(model, rows);
+}
+
+/* The level that errors are judged by, whatever coverage was asked for: 90 %, or the highest below,
+ * or the lowest. Higher ones are known from fewer errors, and with lower ones errors that are
+ * merely skewed would look biased. */
+static twin_flash twini_judge(const twin_model *model) {
+    twin_flash at = model->intervals + 32;
+    uint32_t left = twini_u32(at - 4);
+    while (--left && twini_u32(at + 8) <= 900)
+        at += 8;
+    return at;
+}
+
+static void twini_saw(twin_watch *watch, const twin_model *model, uint32_t scale,
+                      unsigned outside) {
+    uint32_t ratio = twini_ratio(scale, twini_u32(model->intervals + 20));
+    watch->seen++;
+    watch->outside += outside;
+    watch->scales += ratio;
+    if (watch->seen > FORGET) {
+        watch->seen >>= 1;
+        watch->outside >>= 1;
+        watch->scales >>= 1;
+    }
+    twini_test(watch, OUTSIDE, outside ? ONE : 0,
+               twini_usual(model, twini_u32(model->intervals + 24) >> 6, 8));
+    twini_test(watch, SCALE, ratio < MOST_SCALE ? ratio : MOST_SCALE,
+               USUAL_SCALE + twini_rows(model, 8));
+}
+
+/* The intervals that are to come. `missed` is whether the truth was missed by the interval that was
+ * given, `now` whether it would be by the one that would be given now.
+ *
+ * Only the latter moves alpha: truths of intervals from before it last moved would make it swing
+ * the more the later they are. What the former adds up to in excess is owed, and paid back over
+ * some 256 truths by aiming at fewer misses. Where truths are not late the two are the same,
+ * nothing is ever owed, and this is adaptive conformal inference as published. Sums are taken
+ * modulo 2^32, so that nothing overflows whatever was restored. */
+static void twini_steer(twin_watch *watch, uint32_t error, unsigned missed, unsigned now) {
+    int32_t aim = 1000 - (int32_t)watch->level, owed = twini_clip(watch->owed / 256, -aim, aim);
+    uint32_t step = (uint32_t)(aim - owed) - (now ? A_STEP : 0);
+    uint32_t more = (uint32_t)(missed - now) * A_STEP - (uint32_t)owed;
+    watch->alpha = twini_clip((int32_t)((uint32_t)watch->alpha + step), -A_STEP, ALL + A_STEP);
+    watch->owed = twini_clip((int32_t)((uint32_t)watch->owed + more), -IN_DEBT, IN_DEBT);
+    /* At four to one, what one error in five exceeds: more than 1 only where errors have grown. */
+    if (error > watch->stretch)
+        watch->stretch += watch->stretch / 16;
+    else if (watch->stretch > ONE / 4)
+        watch->stretch -= watch->stretch / 64;
+}
+
+/* `error` is how far off the prediction was, over half the interval of the level that judges. */
+static void twini_told(twin_watch *watch, twin_model *model, uint32_t error, unsigned above,
+                       unsigned missed, unsigned now) {
+    uint32_t score = error < ONE ? error : ONE;
+    twini_steer(watch, error, missed, now);
+    twini_adapt(watch, model);
+    watch->told++;
+    watch->covered += !missed;
+    if (watch->told > FORGET) {
+        watch->told >>= 1;
+        watch->covered >>= 1;
+    }
+    if (!above)
+        score = 0 - score;
+    twini_test(watch, ABOVE, ONE + score, ONE + USUAL_BIAS);
+    twini_test(watch, BELOW, ONE - score, ONE + USUAL_BIAS);
+    twini_test(watch, WORSE, error > ONE ? ONE : 0,
+               twini_usual(model, 1000 - twini_u32(twini_judge(model)), 6));
+}
+
+twin_status twin_watch_begin(twin_watch *watch, twin_model *model, uint16_t thousandths) {
+    twin_status status = twin_set_coverage(model, thousandths);
+    TWIN_FILL(watch, 0, sizeof *watch);
+    if (!status) {
+        watch->pack = twini_watch_mark(model);
+        watch->level = thousandths;
+        watch->alpha = ALL - RATE * (int32_t)thousandths;
+        watch->stretch = ONE;
+    }
+    return status;
+}
+
+void twin_watch_saw_raw(twin_watch *watch, const twin_model *model, const twin_raw *given) {
+    if (twini_watches(watch, model) && given->intervals)
+        twini_saw(watch, model, given->scale, given->outside != 0);
+}
+
+/* Half of an interval, as in FORMAT.md, section 8, but for its limit. */
+static uint32_t twini_half(const twin_raw *given, uint32_t quantile) {
+    return twini_narrow(((uint64_t)quantile * given->scale) >> 20);
+}
+
+void twin_watch_told_raw(twin_watch *watch, twin_model *model, const twin_raw *given,
+                         int32_t truth) {
+    unsigned above = truth > given->mean;
+    uint32_t off = (uint32_t)truth - (uint32_t)given->mean;
+    if (!above)
+        off = 0 - off;
+    if (twini_watches(watch, model) && given->intervals && truth != INT32_MIN)
+        twini_told(watch, model,
+                   twini_ratio(off, twini_half(given, twini_u32(twini_judge(model) + 4))), above,
+                   truth < given->low || truth > given->high,
+                   off > twini_half(given, model->quantile));
+}
+
+#if TWIN_FLOAT
+
+/* a / b cut to an integer, for a and b that are not negative; what is no number is large. Only a
+ * volatile makes every compiler round the quotient. */
+static uint32_t twini_quotient(float a, float b) {
+    volatile float quotient = a / b;
+    float rounded = quotient;
+    return rounded < 4294967296.0f ? (uint32_t)rounded : UINT32_MAX;
+}
+
+void twin_watch_saw(twin_watch *watch, const twin_model *model, const twin_prediction *given) {
+    if (twini_watches(watch, model) && given->intervals) {
+        uint32_t bits = twini_u32(model->scaling + 8 * (uint32_t)model->features + 4);
+        float gain;
+        TWIN_COPY(&gain, &bits, sizeof gain);
+        twini_saw(watch, model, twini_quotient(given->scale * 16, gain), given->outside != 0);
+    }
+}
+
+void twin_watch_told(twin_watch *watch, twin_model *model, const twin_prediction *given,
+                     float truth) {
+    unsigned above = truth > given->mean;
+    volatile float off = above ? truth - given->mean : given->mean - truth;
+    uint32_t bits;
+    TWIN_COPY(&bits, &truth, sizeof bits);
+    if (twini_watches(watch, model) && given->intervals && ~bits & 0x7F800000u) {
+        uint32_t scales = twini_quotient(off * 65536, given->scale);
+        twini_told(watch, model, twini_ratio(scales, twini_u32(twini_judge(model) + 4)), above,
+                   truth < given->low || truth > given->high, scales > model->quantile);
+    }
+}
+
+#endif
+
+/* Both at most 65535. */
+static uint32_t twini_thousandths(uint32_t part, uint32_t whole) {
+    return whole ? 1000 * part / whole : 0;
+}
+
+uint32_t twin_watch_coverage(const twin_watch *watch) {
+    return twini_thousandths(watch->covered, watch->told);
+}
+
+uint32_t twin_watch_outside(const twin_watch *watch) {
+    return twini_thousandths(watch->outside, watch->seen);
+}
+
+uint32_t twin_watch_scale(const twin_watch *watch) {
+    return watch->seen ? twini_thousandths(watch->scales / watch->seen, ONE) : 0;
+}
+
+uint32_t twin_watch_flags(const twin_watch *watch) {
+    return watch->flags;
+}
+
+void twin_watch_clear(twin_watch *watch, uint32_t flags) {
+    unsigned i;
+    watch->flags &= ~flags;
+    for (i = 0; i < TESTS; i++)
+        if (flags >> i & 1)
+            watch->sums[i] = 0;
+}
+
+/* Of words in front of their CRC; 0 with it. */
+static uint32_t twini_watch_sum(const uint32_t *words, unsigned count) {
+    uint32_t crc = UINT32_MAX;
+    while (count--)
+        crc = twini_watch_crc(crc, *words++);
+    return crc;
+}
+
+void twin_watch_save(const twin_watch *watch, uint8_t *bytes) {
+    uint32_t words[WORDS];
+    unsigned i;
+    words[0] = MAGIC | (uint32_t)VERSION << 24;
+    TWIN_COPY(words + 1, watch, sizeof *watch);
+    words[WORDS - 1] = twini_watch_sum(words, WORDS - 1);
+    for (i = 0; i < TWIN_WATCH_BYTES; i++)
+        bytes[i] = (uint8_t)(words[i / 4] >> 8 * (i % 4));
+}
+
+twin_status twin_watch_restore(twin_watch *watch, twin_model *model, const uint8_t *bytes) {
+    uint32_t words[WORDS];
+    unsigned i;
+    if (!model->kernel)
+        return TWIN_ERROR_MODEL;
+    for (i = 0; i < WORDS; i++, bytes += 4)
+        words[i] = bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 |
+                   (uint32_t)bytes[3] << 24;
+    if ((words[0] & 0xFFFFFFu) != MAGIC)
+        return TWIN_ERROR_MAGIC;
+    if (words[0] >> 24 != VERSION)
+        return TWIN_ERROR_VERSION;
+    if (twini_watch_sum(words, WORDS))
+        return TWIN_ERROR_BODY_CRC;
+    if (!model->intervals || words[1] != twini_watch_mark(model))
+        return TWIN_ERROR_LEVEL;
+    TWIN_COPY(watch, words + 1, sizeof *watch);
+    twini_adapt(watch, model);
+    return TWIN_OK;
+}
+
+#endif
