@@ -91,6 +91,7 @@ def export(
     single_file: bool = False,
     neighbors: int | None = None,
     tolerance: float = 0.02,
+    intervals: bool = True,
     seed: int = 0,
     say: Callable[[str], None] = lambda message: None,
 ) -> Export:
@@ -124,6 +125,9 @@ def export(
     tolerance : float
         By which part a file's validation error may exceed that of the float model with the same
         anchors.
+    intervals : bool
+        Files with intervals, ranges of the features and values for missing ones, if the model has
+        them; without, they are a little smaller.
     seed : int
         Of the choice of anchors and the fine-tuning.
     say : function
@@ -159,6 +163,9 @@ def export(
             beside,
             _metadata(run, method),
             say,
+            run.fill_values,
+            # What was never calibrated on points apart has no intervals to keep.
+            intervals and twin.calibration_ is not None,
         )
         first, job = twin_file(job, weights=weights, qat=qat, seed=seed)
         files = [first]

@@ -130,7 +130,7 @@ def search(
     for width in list(shapes)[:tries]:
         most = max(one.twins for one, _ in shapes[width])
         say(f"Training width {width}, twins {most}")
-        given = {"effort": "quick", "random_state": seed, **settings}
+        given = {"effort": "quick", "intervals": False, "random_state": seed, **settings}
         model = TwinRegressor(twins=most, hidden=(width, width), **given)
         model.fit(*train, validation)
         if model.interrupted_:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from twinedge.errors import InputError
 from twinedge.learn.twin import TwinRegressor
-from twinedge.pack.contents import Array
+from twinedge.pack.contents import Array, Pack
 from twinedge_export.judge import Judge, Predict, Score
 
 
@@ -53,6 +53,12 @@ class Job:
         Names and scores that travel with the files.
     say : function
         Tells a person what is being done.
+    fill_values : array of shape (f,), optional
+        What stands for missing features.
+    intervals : bool
+        Whether files are to have intervals.
+    pack : Pack, optional
+        What the ``.twin`` file holds, once it is written.
     """
 
     model: TwinRegressor
@@ -63,6 +69,9 @@ class Job:
     folder: Path
     metadata: dict[str, Any]
     say: Callable[[str], None]
+    fill_values: Array | None = None
+    intervals: bool = True
+    pack: Pack | None = None
 
     def climb(
         self, kind: str, name: str, levels: Sequence[Level], load: Callable[[Path], Predict]

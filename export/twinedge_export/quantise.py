@@ -10,7 +10,8 @@ from twinedge.errors import InputError
 from twinedge.learn.neighbours import nearest_others
 from twinedge.learn.twin import TwinRegressor
 from twinedge.pack.check import LARGEST, TARGET, check_contents
-from twinedge.pack.contents import Array, Pack
+from twinedge.pack.contents import Array, Domain, Intervals, Pack
+from twinedge.pack.layout import NO_FILL
 from twinedge.pack.writer import shape_of
 from twinedge.runtime.reference import quantise as quantise_points
 from twinedge_export.curve import silu_curve
@@ -20,6 +21,7 @@ from twinedge_export.rounding import round_network
 WEIGHTS: dict[str, Any] = {"int8": np.int8, "int16": np.int16}
 UNITS = 65536  # units of an estimate in one standard deviation of the target
 _CALIBRATION_PAIRS = 4096
+_UNCALIBRATED = Intervals(0, 0, 0, 1, 1, 0, 0, {500: 1})
 # Features may exceed the training data by a quarter, and reach two standard deviations in any case.
 # More would cost where the target has no noise: what limits a pack there is the unit of a feature.
 _HEADROOM, _LEAST_REACH = 1.25, 2.0
@@ -33,6 +35,8 @@ def quantise(
     neighbors: int | None = None,
     metadata: dict[str, Any] | None = None,
     compensate: bool = True,
+    fill_values: Array | None = None,
+    intervals: bool = False,
 ) -> Pack:
     """Make the pack of a fitted model.
 
@@ -51,6 +55,11 @@ def quantise(
         Stored in the pack.
     compensate : bool
         Round weights so that their errors cancel on training pairs; else each by itself.
+    fill_values : array of shape (f,), optional
+        What stands for missing features, in the user's units.
+    intervals : bool
+        With the second outputs of the twins, if the model has them, and ranges of the features.
+        What the intervals are is still to be calibrated.
 
     Raises
     ------
@@ -65,6 +74,9 @@ def quantise(
     scaling, architecture = model.scaling_, model.architecture_
     scaled = scaling.features(model.anchor_X_)
     pairs = _calibration_pairs(model, scaled)
+    readouts = [None] * len(lists)
+    if intervals and model.difficulty_ is not None:
+        readouts = list(model.difficulty_)
     x_unit = max(_LEAST_REACH, _HEADROOM * float(np.abs(scaled).max())) / LARGEST
     with np.errstate(over="ignore", under="ignore"):  # what float32 cannot hold is refused below
         pack = Pack(
@@ -82,8 +94,9 @@ def quantise(
                     y_unit=1 / UNITS,
                     dtype=WEIGHTS[weights],
                     compensate=compensate,
+                    readout=readout,
                 )
-                for network in model.weights_
+                for network, readout in zip(model.weights_, readouts, strict=True)
             ),
             anchors=np.zeros((len(chosen), model.n_features_in_), np.int16),
             targets=np.zeros(len(chosen), np.int32),
@@ -91,6 +104,7 @@ def quantise(
             curve=silu_curve() if architecture.activation == "silu" else None,
             neighbors=_neighbors(model, neighbors),
             trained_on_neighbors=_trained_on_neighbors(model),
+            intervals=_UNCALIBRATED if intervals and model.difficulty_ is not None else None,
             ids=chosen.astype(np.uint32),
             metadata=metadata or {},
         )
@@ -100,7 +114,17 @@ def quantise(
         pack,
         anchors=quantise_points(pack, model.anchor_X_[chosen]),
         targets=_targets(pack, model.anchor_y_[chosen]),
+        domain=_domain(pack, model.anchor_X_, fill_values) if intervals else None,
     )
+
+
+def _domain(pack: Pack, X: Array, fill_values: Array | None) -> Domain:
+    least, most = quantise_points(pack, np.stack([X.min(axis=0), X.max(axis=0)]))
+    fill = np.full(len(least), NO_FILL, np.int16)
+    if fill_values is not None:
+        known = np.isfinite(fill_values)
+        fill = np.where(known, quantise_points(pack, np.nan_to_num(fill_values)[None])[0], fill)
+    return Domain(least, most, fill)
 
 
 def _trained_on_neighbors(model: TwinRegressor) -> bool:

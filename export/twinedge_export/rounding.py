@@ -6,6 +6,7 @@ step of its kernel taken from it, so multipliers add no error: with 16-bit activ
 loses it loses to the rounding of kernels. That is done so that the errors cancel on the pairs.
 """
 
+from dataclasses import replace
 from math import floor, log2
 from typing import Any
 
@@ -14,12 +15,13 @@ import numpy as np
 from twinedge.errors import InputError
 from twinedge.learn.network import Architecture
 from twinedge.pack.check import ACCUMULATOR, LARGEST, OUTPUT
-from twinedge.pack.contents import Array, Layer, Twin
+from twinedge.pack.contents import Array, Difficulty, Layer, Twin
 from twinedge.pack.layout import FRACTIONS, MAX_SHIFT
 from twinedge.runtime.reference import activate
 from twinedge_export.compensation import Calibration
 from twinedge_export.curve import silu_curve
 
+_TINY = 1e-12  # step of weights that are all zero
 _HEADROOM = 1.1  # what activations may reach beyond the training pairs before they are limited
 
 
@@ -32,6 +34,7 @@ def round_network(
     y_unit: float,
     dtype: Any,
     compensate: bool = True,
+    readout: Array | None = None,
 ) -> Twin:
     """Round a network.
 
@@ -49,6 +52,8 @@ def round_network(
         Type of the kernels.
     compensate : bool
         Round weights so that their errors cancel on the pairs; else each by itself.
+    readout : array of shape (width + 1,), optional
+        The second output: weights of the last hidden layer, and a bias.
 
     Raises
     ------
@@ -57,7 +62,7 @@ def round_network(
     """
     if not np.isfinite(network).all():
         raise InputError("the network has weights that are not finite: its training diverged")
-    *hidden, (last, _) = architecture.parts(network.astype(np.float64))
+    *hidden, (last, last_bias) = architecture.parts(network.astype(np.float64))
     curve = silu_curve() if architecture.activation == "silu" else None
     layers = []
     # Each pair in both orders, as it is evaluated.
@@ -75,8 +80,17 @@ def round_network(
     # A difference is taken in both orders and halved, so the output's bias cancels.
     h, q = (np.subtract(*np.split(both, 2)) for both in (h, q))
     seen = Calibration(q, h @ last / unit, bias=False) if compensate else None
-    output, multiplier, shift = round_output(last[:, 0], unit / (2 * y_unit), seen)
-    return Twin(tuple(layers), output, multiplier, shift)
+    both = 0.0 if readout is None else float(last_bias[0]) / y_unit
+    output, multiplier, shift = round_output(last[:, 0], unit / (2 * y_unit), seen, both)
+    twin = Twin(tuple(layers), output, multiplier, shift)
+    if readout is None:
+        return twin
+    room = ACCUMULATOR - 1 - 2 * LARGEST * int(np.abs(output.astype(np.int64)).sum())
+    return replace(
+        twin,
+        bias=_bias(both, multiplier, shift, room),
+        difficulty=round_difficulty(readout.astype(np.float64), unit / y_unit, 1 / y_unit),
+    )
 
 
 def round_layer(
@@ -120,17 +134,41 @@ def round_layer(
     )
 
 
+def round_difficulty(readout: Array, unit: float, bias_unit: float) -> Difficulty:
+    """Round the second output, weights and a bias ``(inputs + 1,)``.
+
+    An input of 1 stands for ``unit`` estimate units, and the bias is in ``bias_unit`` of them.
+    """
+    row, bias = readout[None, :-1], float(readout[-1]) * bias_unit
+    load = np.abs(row).sum(axis=1) + abs(bias) / (unit * LARGEST)
+    finest = np.maximum(_finest(row, load, ACCUMULATOR, LARGEST), _TINY)
+    steps, multiplier, shift = _steps(finest, unit)
+    weights = np.rint(row / steps)[0].astype(np.int16)
+    room = ACCUMULATOR - 1 - LARGEST * int(np.abs(weights.astype(np.int64)).sum())
+    factor = int(multiplier[0])
+    return Difficulty(weights, _bias(bias, factor, shift, room), factor, shift)
+
+
+def _bias(units: float, multiplier: int, shift: int, room: int) -> int:
+    """Bias of an output that is to come to so many estimate units."""
+    whole = round(units * 2.0 ** (16 + shift) / max(multiplier, 1))
+    return max(-room, min(whole, room))
+
+
 def round_output(
-    weights: Array, unit: float, seen: Calibration | None = None
+    weights: Array, unit: float, seen: Calibration | None = None, both: float = 0.0
 ) -> tuple[Array, int, int]:
     """Round the output's weights ``(inputs,)``; an input of 1 stands for ``unit`` estimate units.
+
+    ``both`` is what is added to both orders of a pair together, in estimate units.
 
     Returns the weights, int16 ``(inputs,)``, the multiplier and the shift.
     """
     row = weights[None]
     if seen is not None:
         row = seen.fitted(row)
-    finest = _finest(row, np.abs(row).sum(axis=1), OUTPUT, LARGEST)
+    load = np.abs(row).sum(axis=1) + abs(both) / (2 * unit * LARGEST)
+    finest = _finest(row, load, OUTPUT, LARGEST)
     steps, multiplier, shift = _steps(finest, unit)
     costs = np.full(len(weights), LARGEST)
     whole = _whole(row / steps, seen, LARGEST, costs, OUTPUT)

@@ -3,10 +3,12 @@
 from dataclasses import replace
 from pathlib import Path
 
+from twinedge.calibration import calibrate_pack
 from twinedge.errors import InputError
+from twinedge.learn.difficulty import learn_difficulty
 from twinedge.learn.twin import TwinRegressor
 from twinedge.pack import read_pack, write_pack
-from twinedge.pack.contents import Array
+from twinedge.pack.contents import Array, Pack
 from twinedge.runtime.reference import evaluate
 from twinedge_export.finetune import fine_tune
 from twinedge_export.job import File, Job, Level
@@ -34,26 +36,26 @@ def twin_file(job: Job, *, weights: str, qat: bool | None, seed: int) -> tuple[F
 
     def pack_of(made: str, model: TwinRegressor) -> bytes:
         models[made] = model
-        return write_pack(
-            quantise(
-                model,
-                job.rows,
-                weights=weights,
-                neighbors=job.neighbors,
-                metadata=job.metadata,
-            )
+        pack = quantise(
+            model,
+            job.rows,
+            weights=weights,
+            neighbors=job.neighbors,
+            metadata=job.metadata,
+            fill_values=job.fill_values,
+            intervals=job.intervals,
         )
+        return write_pack(_calibrated(pack, job))
 
     levels = []
     if not qat:
         levels.append(Level(weights, lambda: pack_of(weights, job.model)))
     if qat is not False:
         made = f"{weights}, fine-tuned"
-        points = job.judge.validation
         levels.append(
             Level(
                 made,
-                lambda: pack_of(made, fine_tune(job.model, *points, weights=weights, seed=seed)),
+                lambda: pack_of(made, _fine_tuned(job, weights, seed)),
             )
         )
     try:
@@ -62,7 +64,27 @@ def twin_file(job: Job, *, weights: str, qat: bool | None, seed: int) -> tuple[F
         if weights == "int16" or "--tolerance" not in str(error):
             raise
         raise InputError(f"{error}; --weights int16 costs less") from error
-    return file, replace(job, model=models[file.made])
+    pack = read_pack(file.path.read_bytes())
+    return file, replace(job, model=models[file.made], pack=pack)
+
+
+def _fine_tuned(job: Job, weights: str, seed: int) -> TwinRegressor:
+    model = fine_tune(job.model, *job.judge.validation, weights=weights, seed=seed)
+    if model is not job.model and model.difficulty_ is not None:
+        model.difficulty_ = learn_difficulty(model, seed)  # its hidden layers are others now
+    return model
+
+
+def _calibrated(pack: Pack, job: Job) -> Pack:
+    """Calibrate on the validation points; a pack that they cannot do that for goes without."""
+    if pack.intervals is None:
+        return pack
+    try:
+        return calibrate_pack(pack, *job.judge.validation, chosen=True)
+    except InputError as error:
+        job.say(f"no intervals: {error}")
+        twins = tuple(replace(twin, bias=0, difficulty=None) for twin in pack.twins)
+        return replace(pack, twins=twins, intervals=None)
 
 
 def load(path: Path) -> Predict:

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from twinedge.calibration import Calibration
 from twinedge.learn.run import load_run
 
 
@@ -66,3 +67,62 @@ def test_a_point_far_outside_the_training_data_gets_a_number(cli, tiny_run, tmp_
     answer = cli("predict", tiny_run, "far.csv", "--json", *options)
     assert (answer.code, answer.err) == (0, "")
     assert all(isinstance(value, float) for value in answer.json["prediction"])
+
+
+@pytest.fixture
+def calibrated(tiny_run, monkeypatch):
+    """A run that says of a spread of 1 that the error is 2, with intervals of 0.5 and 0.8."""
+    trained = load_run(tiny_run)
+    trained.model.difficulty_ = np.zeros((1, 9), np.float32)
+    trained.model.calibration_ = Calibration(
+        np.array([2.0, 0, 0]), 0.0, {0.5: 0.25, 0.8: 1.5}, rows=20, typical=1.0, outside=0.0
+    )
+    monkeypatch.setattr("twinedge.learn.run.load_run", lambda folder: trained)
+    return trained.model
+
+
+@pytest.mark.parametrize("options", [{}, {"anchors": 8}, {"neighbors": 3}])
+@pytest.mark.parametrize("coverage", [0.5, 0.8])
+def test_a_run_that_was_calibrated_has_intervals(
+    cli, tiny_run, curve_csv, curve, calibrated, coverage, options
+):
+    words = [word for name, value in options.items() for word in (f"--{name}", value)]
+    answer = cli("predict", tiny_run, curve_csv, "--json", "--coverage", coverage, *words)
+    assert answer.err == (
+        "low and high were calibrated for other anchors than these\n" * bool(words)
+    )
+    mean, scale = calibrated.predict(curve[0], return_std=True, **options)
+    low, high = calibrated.predict_interval(curve[0], coverage, **options).T
+    spread = calibrated.spread(curve[0], **options)
+    np.testing.assert_allclose(scale, 2 * spread, rtol=1e-4)
+    assert answer.json == {
+        "run": str(tiny_run),
+        "target": "level",
+        "coverage": coverage,
+        "rows": 120,
+        "prediction": mean.tolist(),
+        "spread": spread.tolist(),
+        "scale": scale.tolist(),
+        "low": low.tolist(),
+        "high": high.tolist(),
+    }
+
+
+@pytest.mark.usefixtures("calibrated")
+def test_unasked_a_run_takes_the_highest_coverage_up_to_ninety_percent(cli, tiny_run, curve_csv):
+    answer = cli("predict", tiny_run, curve_csv)
+    header, numbers = answer.predictions
+    assert header == "level,spread,scale,low,high"
+    assert answer.err == "low and high are for a coverage of 0.8: there is no 0.9\n"
+    np.testing.assert_allclose(numbers[:, 4] - numbers[:, 0], 1.5 * numbers[:, 2], atol=1e-4)
+
+
+@pytest.mark.usefixtures("calibrated")
+def test_a_coverage_that_a_run_has_not_is_refused(refused, tiny_run, curve_csv):
+    says = ["0.95", "0.5, 0.8"]
+    refused("predict", tiny_run, curve_csv, "--coverage", "0.95", says=says)
+
+
+def test_a_run_that_was_not_calibrated_has_none(cli, refused, tiny_run, curve_csv):
+    assert cli("predict", tiny_run, curve_csv).out.startswith("level,spread\n")
+    refused("predict", tiny_run, curve_csv, "--coverage", "0.9", says=["no intervals"])

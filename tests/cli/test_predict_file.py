@@ -146,7 +146,7 @@ def test_without_ninety_percent_the_highest_below_is_taken_and_told(
 
 def test_other_neighbours_than_it_was_calibrated_for_are_told(cli, calibrated, curve_csv):
     answer = cli("predict", calibrated, curve_csv, "--neighbors", "2")
-    assert answer.err == "low and high were not calibrated for these neighbours\n"
+    assert answer.err == "low and high were calibrated for other anchors than these\n"
     assert answer.out.startswith(HEADER)
 
 
@@ -158,15 +158,12 @@ def test_other_neighbours_than_it_was_calibrated_for_are_told(cli, calibrated, c
         ("calibrated", "90", ["--coverage", "'90'", "between 0 and 1"]),
         ("calibrated", "high", ["--coverage", "'high'", "between 0 and 1"]),
         ("pack", "0.9", ["model.twin has no intervals"]),
-        ("tiny_run", "0.9", ["has no intervals"]),
     ],
 )
 @pytest.mark.parametrize("table", ["table", "lines"])
 def test_a_coverage_that_is_not_there_is_refused(
     refused, request, curve_csv, file, coverage, says, table
 ):
-    if table == "lines" and file == "tiny_run":
-        pytest.skip("lines are for exported files")
     model = request.getfixturevalue(file)
     where = "-" if table == "lines" else curve_csv
     refused("predict", model, where, "--coverage", coverage, says=says)

@@ -72,7 +72,9 @@ def test_there_is_no_state(build):
 def test_headers_define_nothing_without_a_prefix(native, tmp_path):
     empty, all_of_it = tmp_path / "empty.c", tmp_path / "all.c"
     empty.write_text("#include <stdint.h>\n")
-    all_of_it.write_text('#include <stdint.h>\n#include "twin.h"\n#include "twin_host.h"\n')
+    headers = sorted(path.name for path in (native.FIRMWARE / "include").glob("*.h"))
+    includes = "".join(f'#include "{name}"\n' for name in headers)
+    all_of_it.write_text("#include <stdint.h>\n" + includes)
     macros = [
         set(native.run("gcc", "-dM", "-E", f"-I{native.FIRMWARE / 'include'}", path).splitlines())
         for path in (empty, all_of_it)

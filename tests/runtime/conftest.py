@@ -74,7 +74,7 @@ def _export(folder, model, levels, X, y):
     }
     inside = X[((low <= X) & (high >= X)).all(axis=1)]
     x = inside[-20:]
-    mean, spread = model.predict(x, return_std=True, anchors=flat)
+    mean, spread = model.predict(x, anchors=flat), model.spread(x, anchors=flat)
     nearest = model.predict(x, anchors=flat, neighbors=2)
     np.savez(folder / "expected.npz", x=x, mean=mean, spread=spread, nearest=nearest)
     (folder / "model.twin").write_bytes(write_pack(quantise(model, rows, metadata=metadata)))

@@ -95,7 +95,8 @@ class Plain:
         self.f, depth, self.activation = struct.unpack_from("<HBB", data, 20)
         self.widths = struct.unpack_from("<3H", data, 24)[:depth]
         self.kernel_type = "bh"[data[30]]
-        twins, self.k, self.m, _ = struct.unpack_from("<4H", data, 32)
+        twins, self.k, self.m, flags = struct.unpack_from("<4H", data, 32)
+        self.scaled = bool(flags & 2)
         offsets = {}
         for number in range(struct.unpack_from("<H", data, 6)[0]):
             kind, _, offset, _ = struct.unpack_from("<HHII", data, 48 + 12 * number)
@@ -113,30 +114,50 @@ class Plain:
         targets = anchors.take("i", self.k)
         owners = [twin for twin, count in enumerate(counts) for _ in range(count)]
         self.anchors = list(zip(owners, points, targets, strict=True))
+        self.quantiles, self.domain = {}, None
+        if self.scaled:
+            intervals = Taker(data, offsets[7])
+            self.weights, (self.constant, *_, levels) = (
+                intervals.take("I", 3),
+                intervals.take("I", 5),
+            )
+            self.quantiles = dict(intervals.take("I", 2) for _ in range(levels))
+        if 8 in offsets:
+            domain = Taker(data, offsets[8])
+            self.domain = [domain.take("h", 3) for _ in range(self.f)]
 
     def _twin(self, taker):
         shifts, fractions = taker.take("B", 3), taker.take("B", 3)
-        out_shift, _ = taker.take("B", 2)
-        out_multiplier = taker.take("h", 1)[0]
-        taker.take("B", 6)
+        all_shifts, multipliers = taker.take("B", 2), taker.take("h", 2)
+        (bias,) = taker.take("i", 1)
+        outputs = list(zip(multipliers, all_shifts, strict=True))
         layers, inputs = [], self.f
         for depth, width in enumerate(self.widths):
             kernel = taker.matrix(self.kernel_type, width, inputs)
             if depth == 0:
                 second = taker.matrix(self.kernel_type, width, inputs)
                 kernel = [a + b for a, b in zip(kernel, second, strict=True)]
-            bias = taker.take("i", width)
+            starts = taker.take("i", width)
             multipliers = taker.take("h", width)
             taker.align(4)
-            layers.append((kernel, bias, multipliers, shifts[depth], fractions[depth]))
+            layers.append((kernel, starts, multipliers, shifts[depth], fractions[depth]))
             inputs = width
-        output = taker.take("h", pad4(inputs))[:inputs]
+        if self.scaled:
+            (hard_bias,) = taker.take("i", 1)
+            folded = taker.take("h", 2 * pad4(inputs))[: 2 * inputs]
+            weights, biases = (folded[::2], folded[1::2]), (bias, hard_bias)
+        else:
+            weights, biases = (taker.take("h", pad4(inputs))[:inputs], None), (0, 0)
         taker.align(16)
-        return layers, output, out_multiplier, out_shift
+        return layers, *zip(weights, biases, outputs, strict=True)
 
     def query(self, x):
         q = []
-        for value, (offset, gain) in zip(x, self.x_scaling, strict=True):
+        for i, (value, (offset, gain)) in enumerate(zip(x, self.x_scaling, strict=True)):
+            if math.isnan(value):
+                q.append(self.domain[i][2])
+                assert q[-1] != -32768
+                continue
             t = f32(f32(f32(value) - offset) * gain)
             assert not math.isnan(t)
             t = max(-32767.0, min(32767.0, t))
@@ -175,16 +196,27 @@ class Plain:
             h = after
         return h
 
+    def outside(self, x):
+        """Which features are outside: those that are missing are not."""
+        if self.domain is None:
+            return [False] * self.f
+        ranges = zip(x, self.query(x), self.domain, strict=True)
+        return [not math.isnan(value) and not a <= q <= b for value, q, (a, b, _) in ranges]
+
     def estimate(self, q, anchor):
+        """The estimate of an anchor; in scaled packs its asymmetry and difficulty, too."""
         owner, point, target = anchor
         twin = self.twins[owner]
-        _, output, multiplier, shift = twin
-        forward, back = (
-            dot(output, self.hidden(twin, q, point)),
-            dot(output, self.hidden(twin, point, q)),
-        )
+        _, (output, bias, (multiplier, shift)), (hard, hard_bias, to_difficulty) = twin
+        mirrored = self.hidden(twin, point, q)
+        forward, back = dot(output, self.hidden(twin, q, point)), dot(output, mirrored)
         assert max(abs(forward), abs(back)) < 2**30
-        return i32(rsh(mulw(i32(forward - back), multiplier), shift) + target)
+        e = i32(rsh(mulw(i32(forward - back), multiplier), shift) + target)
+        if not self.scaled:
+            return e, None, None
+        u = rsh(mulw(i32(forward + back + bias), multiplier), shift)
+        g = rsh(mulw(dot(hard, mirrored, hard_bias), to_difficulty[0]), to_difficulty[1])
+        return e, u, g
 
     def who(self, q):
         if self.m == 0:
@@ -204,7 +236,9 @@ class Plain:
 
     def evaluate_raw(self, q):
         """Prediction and spread as bits of f32, M, s, and all estimates."""
-        e = [self.estimate(q, anchor) for anchor in self.who(q)]
+        return self.combine([self.estimate(q, anchor)[0] for anchor in self.who(q)])
+
+    def combine(self, e):
         n = len(e)
         total = i64(sum(e))
         mean = abs(total) // n
@@ -216,6 +250,28 @@ class Plain:
         prediction = f32(f32(f32(mean) * self.y_gain) + self.y_offset)
         spread = f32(f32(f32(s) * self.y_gain) / f32(n))
         return bits(prediction), bits(spread), mean, s, e
+
+    def bounds(self, x):
+        """Scale as bits of f32 and as an integer; for each level both ends, likewise."""
+        q = self.query(x)
+        e, u, g = zip(*(self.estimate(q, anchor) for anchor in self.who(q)), strict=True)
+        n, (*_, mean, s, _) = len(e), self.combine(list(e))
+        u = [max(-1048575, min(1048575, one)) for one in u]
+        g = [max(0, min(1048575, one)) for one in g]
+        asymmetry = u32(math.isqrt(u64(n * u64(sum(one * one for one in u)))))
+        signals = [s, asymmetry, u32(sum(g)), 16 * n]
+        parts = [
+            min(u64(weight * signal) >> 12, 2**31 - 1)
+            for weight, signal in zip([*self.weights, self.constant], signals, strict=True)
+        ]
+        scale = u32(math.isqrt(u64(sum(part * part for part in parts))) // n)
+        ends = {}
+        for level, quantile in self.quantiles.items():
+            width = min(u64(quantile * scale) >> 20, 2**31 - 1)
+            low, high = max(-(2**31), i64(mean - width)), min(2**31 - 1, i64(mean + width))
+            units = [f32(f32(f32(end) * self.y_gain) + self.y_offset) for end in (low, high)]
+            ends[level] = (*map(bits, units), low, high)
+        return bits(f32(f32(f32(scale) * self.y_gain) / 16)), scale, ends
 
 
 def bits(a):

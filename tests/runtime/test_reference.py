@@ -37,7 +37,27 @@ def assert_same_bits(plain, pack, x):
     assert bits(found.mean) == list(means)
     assert bits(found.spread) == list(spreads)
     assert found.members.shape == (len(x), pack.members)
-    assert [part.dtype for part in found] == [np.float32, np.float32, np.int32, np.uint32, np.int32]
+    *parts, signals = found
+    assert [part.dtype for part in parts] == [np.float32, np.float32, np.int32, np.uint32, np.int32]
+    missing = np.isnan(x)
+    outside = reference.outside(pack, reference.quantise(pack, x)) & ~missing
+    assert outside.tolist() == [judge.outside(row) for row in x.tolist()]
+    assert (signals is not None) == (pack.intervals is not None)
+    if signals is not None:
+        assert (signals.dtype, signals.shape) == (np.uint32, (3, len(x)))
+        assert_same_bounds(judge, pack, found, x)
+
+
+def assert_same_bounds(judge, pack, found, x):
+    scales, raw_scales, ends = zip(*map(judge.bounds, x.tolist()), strict=True)
+    for level in pack.intervals.quantiles:
+        bounds = reference.bounds(pack, found, level)
+        assert bits(bounds.scale) == list(scales)
+        assert bounds.raw_scale.tolist() == list(raw_scales)
+        low, high, raw_low, raw_high = zip(*(one[level] for one in ends), strict=True)
+        assert (bits(bounds.low), bits(bounds.high)) == (list(low), list(high))
+        assert bounds.raw_low.tolist() == list(raw_low)
+        assert bounds.raw_high.tolist() == list(raw_high)
 
 
 def queries(rng, pack, count):
@@ -49,7 +69,9 @@ def queries(rng, pack, count):
     q[0] = pack.anchors[rng.integers(len(pack.anchors))]
     x = q / pack.x_gain.astype(np.float64) + pack.x_offset
     wild = rng.random(x.shape) < 0.1
-    return np.where(wild, rng.choice(EXTREMES, x.shape), x)
+    x = np.where(wild, rng.choice(EXTREMES, x.shape), x)
+    x[(rng.random(x.shape) < 0.1) & reference.fillable(pack)] = np.nan
+    return x
 
 
 @pytest.mark.parametrize("seed", range(24))
@@ -195,6 +217,6 @@ def test_blocks_bound_the_memory_and_change_no_bit(random_pack, monkeypatch, nei
     ids=["too few", "no row", "uneven", "nan", "text", "complex"],
 )
 def test_other_queries_are_refused(random_pack, x, words):
-    pack = random_pack(np.random.default_rng(0), features=2)
+    pack = random_pack(np.random.default_rng(0), features=2, scaled=False)
     with pytest.raises(InputError, match=words):
         reference.evaluate(pack, x)

@@ -86,6 +86,12 @@ def export(
     tolerance: Annotated[
         Any, value("By which part rounding may raise the validation error.", "NUMBER", number())
     ] = 0.02,
+    intervals: Annotated[
+        bool,
+        typer.Option(
+            help="Intervals, ranges of the features and values for missing ones in the files."
+        ),
+    ] = True,
     seed: Seed = 0,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -117,6 +123,7 @@ def export(
             single_file=single_file,
             neighbors=neighbors,
             tolerance=tolerance,
+            intervals=intervals,
             seed=seed,
             say=say,
         )

@@ -45,7 +45,7 @@ def predict(
     ] = None,
     coverage: Annotated[
         Any,
-        value("Share of the true values from low to high; else 0.9, or less.", "SHARE", share),
+        value("How often the true value lies within low and high.", "0.9|SHARE", share),
     ] = None,
     backend: Annotated[
         str,
@@ -62,8 +62,9 @@ def predict(
     the training range, where a prediction means little.
 
     Of a model that was calibrated there is more: scale, the size of the error to expect, and low
-    and high, between which the true value lies as often as --coverage says. Empty cells are filled
-    in where the file has values for them, and named as missing.
+    and high, between which the true value lies as often as --coverage says: by default 0.9, or the
+    highest below that the model has. Empty cells are filled in where the file has values for them,
+    and their columns named as missing.
 
     With - for a table, each line of standard input (CSV, or JSON) is answered at once by a line
     with the same fields, or by an error.
@@ -78,7 +79,10 @@ def predict(
     from twinedge.runtime.loading import load
 
     device = load(model, backend)
-    coverage = _coverage(device, coverage, neighbors, quiet)
+    coverage = _taken(coverage, device.coverages, quiet)
+    if coverage is not None:
+        device.check_coverage(coverage)
+        _note_others(neighbors not in (None, device.info.get("neighbors")), quiet)
     if table == "-":
         from twinedge.runtime.lines import serve
 
@@ -108,27 +112,34 @@ def _with_run(
 
     trained = load_run(folder)
     points = _read(table, trained.feature_names, trained.fill_values, quiet)
-    mean, spread = trained.model.predict(
-        points.X, return_std=True, anchors=anchors, neighbors=neighbors
-    )
-    result = {"run": str(folder), "target": trained.target_name}
-    _print(result, {"prediction": mean, "spread": spread}, as_json)
+    model, options = trained.model, {"anchors": anchors, "neighbors": neighbors}
+    mean, std = model.predict(points.X, return_std=True, **options)
+    columns = {"prediction": mean, "spread": std}
+    result: dict[str, Any] = {"run": str(folder), "target": trained.target_name}
+    levels = () if model.calibration_ is None else tuple(model.calibration_.quantiles)
+    taken = _taken(coverage, levels, quiet)
+    if taken is not None:
+        ends = model.predict_interval(points.X, taken, **options)
+        columns["spread"] = model.spread(points.X, **options)
+        columns |= {"scale": std, "low": ends[:, 0], "high": ends[:, 1]}
+        result["coverage"] = taken
+        _note_others(anchors != "all" or neighbors is not None, quiet)
+    _print(result, columns, as_json)
 
 
-def _coverage(
-    device: "Device", wanted: float | None, neighbors: int | None, quiet: bool
-) -> float | None:
-    """Return the coverage of low and high, None for a file without; say what is odd about it."""
-    if wanted is not None:
-        device.check_coverage(wanted)
-    taken = device.usual_coverage if wanted is None else wanted
-    if taken is None:
-        return None
-    if wanted is None and taken != _USUAL:
-        note(f"low and high are for a coverage of {taken:g}: there is no {_USUAL:g}", quiet=quiet)
-    if neighbors not in (None, device.info.get("neighbors")):
-        note("low and high were not calibrated for these neighbours", quiet=quiet)
-    return taken
+def _taken(coverage: float | None, coverages: tuple[float, ...], quiet: bool) -> float | None:
+    """Return the coverage of low and high: what was asked for, or what is usual if there is any."""
+    if coverage is not None or not coverages:
+        return coverage
+    usual = max((one for one in coverages if one <= _USUAL), default=min(coverages))
+    if usual != _USUAL:
+        note(f"low and high are for a coverage of {usual:g}: there is no {_USUAL:g}", quiet=quiet)
+    return usual
+
+
+def _note_others(others: bool, quiet: bool) -> None:
+    if others:
+        note("low and high were calibrated for other anchors than these", quiet=quiet)
 
 
 def _queries(device: "Device", table: Path, quiet: bool) -> Any:

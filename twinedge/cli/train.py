@@ -69,6 +69,9 @@ def train(
     distil: Annotated[
         bool, typer.Option(help="End with a network that learns from those of the last round.")
     ] = True,
+    intervals: Annotated[
+        bool, typer.Option(help="Learn how large errors are to be expected.")
+    ] = True,
     seed: Seed = 0,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with a training that was stopped.")
@@ -95,6 +98,7 @@ def train(
         effort=effort,
         steps=steps,
         distil=distil,
+        intervals=intervals,
         random_state=seed,
         verbose=sys.stderr.isatty() and not quiet,
     )

@@ -1,6 +1,6 @@
 """What every twinned regressor shares: estimates from anchors, and how far they can be trusted."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -8,6 +8,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from twinedge.calibration import Calibration
 from twinedge.errors import InputError
 from twinedge.learn.dealing import deal
 from twinedge.learn.neighbours import nearest
@@ -35,6 +36,7 @@ class AnchoredRegressor(RegressorMixin, BaseEstimator):
     anchor_y_: FloatArray
     scaling_: Scaling
     n_features_in_: int
+    calibration_: Calibration | None = None
 
     def predict(
         self,
@@ -52,7 +54,9 @@ class AnchoredRegressor(RegressorMixin, BaseEstimator):
         X : array of shape (n, features)
             Points to predict.
         return_std : bool
-            Give the standard deviation of the estimates too.
+            Give how large an error is to be expected, too: the calibrated scale of a model that
+            has one, of which two of three errors are smaller; else the standard deviation of the
+            estimates.
         anchors : "all", int or array of int, optional
             Anchors to use instead of those set in the constructor: rows of ``anchor_X_``.
         neighbors : int, optional
@@ -68,6 +72,9 @@ class AnchoredRegressor(RegressorMixin, BaseEstimator):
         std : array of shape (n,)
             Only if ``return_std``.
         """
+        if return_std and self.calibration_ is not None and symmetric:
+            mean, signals = self._signals(X, anchors, neighbors)
+            return mean, self.calibration_.scale(signals)
         means, stds = [], []
         for block in self._estimates(X, anchors, neighbors, symmetric):
             means.append(block.mean(axis=1))
@@ -75,6 +82,60 @@ class AnchoredRegressor(RegressorMixin, BaseEstimator):
         if return_std:
             return np.concatenate(means), np.concatenate(stds)
         return np.concatenate(means)
+
+    def predict_interval(
+        self,
+        X: npt.ArrayLike,
+        coverage: float | Sequence[float] = 0.9,
+        *,
+        anchors: Anchors | None = None,
+        neighbors: int | None = None,
+    ) -> FloatArray:
+        """Intervals that hold the true value with a given probability.
+
+        They are calibrated on the validation points, by conformal prediction.
+
+        Parameters
+        ----------
+        X : array of shape (n, features)
+            Points to predict.
+        coverage : float, or sequence of k floats
+            Probability, one of ``calibration_.quantiles``.
+        anchors, neighbors
+            As in ``predict``; the calibration is that of the model's own anchors.
+
+        Returns
+        -------
+        array of shape (n, 2), or (n, 2, k)
+            Low and high ends, in units of the target.
+
+        Raises
+        ------
+        InputError
+            Where the model has no intervals, or none of such a coverage.
+        """
+        self._check(X)
+        if self.calibration_ is None:
+            raise InputError(
+                "the model has no intervals: it was fitted without, or on too few points"
+            )
+        reach = [self.calibration_.reach(one) for one in np.atleast_1d(coverage)]
+        mean, signals = self._signals(X, anchors, neighbors)
+        width = self.calibration_.scale(signals)[:, None] * reach
+        ends = np.stack([mean[:, None] - width, mean[:, None] + width], axis=1)
+        return ends[..., 0] if np.ndim(coverage) == 0 else ends
+
+    def spread(
+        self,
+        X: npt.ArrayLike,
+        *,
+        anchors: Anchors | None = None,
+        neighbors: int | None = None,
+        symmetric: bool = True,
+    ) -> FloatArray:
+        """Give the standard deviation of the estimates, ``(n,)``; parameters as in ``predict``."""
+        blocks = self._estimates(X, anchors, neighbors, symmetric)
+        return np.concatenate([block.std(axis=1) for block in blocks])
 
     def estimates(
         self,
@@ -157,6 +218,12 @@ class AnchoredRegressor(RegressorMixin, BaseEstimator):
     @property
     def _twins(self) -> int:
         """Number of functions F."""
+        raise NotImplementedError
+
+    def _signals(
+        self, X: npt.ArrayLike, anchors: Anchors | None, neighbors: int | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Predictions ``(n,)``; spread, asymmetry and difficulty ``(3, n)``, in their units."""
         raise NotImplementedError
 
     def _across(

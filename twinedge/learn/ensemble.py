@@ -48,8 +48,10 @@ class EnsembleRegressor(RegressorMixin, BaseEstimator):
         if validation is not None:
             options["validation"] = validation
         settled = clone(self.base)
-        if "distil" in settled.get_params():
-            settled.set_params(distil=False)  # many networks are a mean already
+        # Many networks are a mean already, and have their own disagreement.
+        settled.set_params(
+            **{name: False for name in ("distil", "intervals") if name in settled.get_params()}
+        )
         for seed in seeds:
             member = clone(settled).set_params(random_state=int(seed)).fit(X, y, **options)
             self.members_.append(member)

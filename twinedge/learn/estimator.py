@@ -29,7 +29,7 @@ Validation = tuple[Any, Any] | None
 
 # Parameters that leave a training as it is, so that it can be resumed with others; a
 # ``random_state`` acts through the seed drawn from it.
-_NOT_OF_THE_TRAINING = ("anchors", "random_state", "verbose")
+_NOT_OF_THE_TRAINING = ("anchors", "intervals", "random_state", "verbose")
 _CHOSEN = ("activation", "learning_rate", "weight_decay", "steps")
 
 

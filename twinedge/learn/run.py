@@ -2,7 +2,8 @@
 
     run.json      what was trained, on what, with which scores; checksums of the other files
     twin.keras    the networks, in the units of the table
-    points.npz    training, validation and test points, scaling, and values for missing cells
+    points.npz    training, validation and test points, scaling, values for missing cells, and the
+                  second output of the networks
 
 A run is written beside its place and moved there whole.
 """
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from twinedge.calibration import Calibration
 from twinedge.errors import InputError
 from twinedge.learn.backend import tf
 from twinedge.learn.keras_model import from_keras, save_keras, to_keras
@@ -82,6 +84,8 @@ class Run:
         }
         if self.fill_values is not None:
             points["fill_values"] = self.fill_values
+        if model.difficulty_ is not None:
+            points["difficulty"] = model.difficulty_
         np.savez_compressed(folder / "points.npz", **points)
         record = {
             "format": FORMAT,
@@ -93,6 +97,7 @@ class Run:
             "scores": self.scores,
             "parameters": {**model.get_params(), "random_state": _seed(model.random_state)},
             "chosen": {name: getattr(model, f"{name}_") for name in _CHOSEN},
+            "calibration": model.calibration_ and _stored(model.calibration_),
             "sha256": {name: _digest(folder / name) for name in _FILES},
         }
         (folder / "run.json").write_text(json.dumps(record, indent=1, default=_plain) + "\n")
@@ -124,6 +129,9 @@ def load_run(folder: Path) -> Run:
         model.n_features_in_ = model.anchor_X_.shape[1]
         model.validation_ = points["X_val"], points["y_val"]
         model.validation_rmse_ = record["scores"].get("rmse_val")
+        # Runs of before there were intervals have neither.
+        model.difficulty_ = points.get("difficulty")
+        model.calibration_ = _restored(record.get("calibration"))
         return Run(
             model,
             tuple(record["feature_names"]),
@@ -163,6 +171,18 @@ def _read_record(folder: Path) -> dict[str, Any]:
     if not isinstance(record.get("sha256"), dict):
         raise InputError(f"{path} is damaged (no checksums); train the run again")
     return record
+
+
+def _stored(calibration: Calibration) -> dict[str, Any]:
+    quantiles = [list(one) for one in calibration.quantiles.items()]
+    return {**vars(calibration), "weights": calibration.weights.tolist(), "quantiles": quantiles}
+
+
+def _restored(stored: dict[str, Any] | None) -> Calibration | None:
+    if stored is None:
+        return None
+    arrays = {"weights": np.array(stored["weights"]), "quantiles": dict(stored["quantiles"])}
+    return Calibration(**{**stored, **arrays})
 
 
 def _digest(path: Path) -> str:

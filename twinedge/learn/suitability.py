@@ -158,7 +158,7 @@ def _predict(
     """Predictions of one kind of model; for a twin, of those with fewer pairs, too."""
     options: dict[str, Any] = {"steps": steps, "random_state": seed, **_SETTING}
     if kind == "twin":
-        model = TwinRegressor(**options).fit(*train)
+        model = TwinRegressor(intervals=False, **options).fit(*train)
         anchors = min(_ANCHORS, len(model.anchor_y_))
         found = {"twin": model.predict(X, anchors=anchors)}
         for m in MULTIPLIERS:

@@ -1,6 +1,7 @@
 """Twin neural network regression."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -8,15 +9,17 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from twinedge.calibration import calibrate
 from twinedge.errors import InputError
 from twinedge.learn.anchored import AnchoredRegressor, Anchors, Chosen
 from twinedge.learn.ann import AnnRegressor
 from twinedge.learn.dealing import deal
+from twinedge.learn.difficulty import learn_difficulty
 from twinedge.learn.estimator import NetworkRegressor, Validation
 from twinedge.learn.extra_pairs import ExtraPairs
 from twinedge.learn.neighbours import partners_of
 from twinedge.learn.network import Architecture, FloatArray
-from twinedge.learn.pairwise import differences
+from twinedge.learn.pairwise import differences, signals
 from twinedge.learn.parameters import nonnegative_number, positive_integer, row_number, seed_of
 from twinedge.learn.semi_supervised import SemiSupervisedTask
 from twinedge.learn.tasks import PairTask
@@ -54,6 +57,8 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         How long to search and train.
     steps : "auto" or int, default="auto"
         Steps of the last training; "auto" goes by ``effort``. With a number there is no pupil.
+    intervals : bool, default=True
+        Learn how large errors are to be expected, and calibrate intervals on the validation data.
     distil : bool, default=True
         End a search that is not quick with a pupil that learns from the networks of the last round
         what they say of points between the training points. Several twins, neighbours, multipliers
@@ -77,6 +82,10 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         Points the settings were chosen on (the training points where nothing was held out).
     validation_rmse_ : float
         Error on them.
+    difficulty_ : array of shape (twins, width + 1), or None
+        The second output of each network: weights of the last hidden layer, and a bias.
+    calibration_ : Calibration or None
+        What makes intervals of predictions; None where there were too few validation points.
     trials_ : list of dict
         Every network that was trained on the way, with its validation error.
 
@@ -91,6 +100,8 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
     >>> bool(abs(y[0] - np.sin(1.5)) < 0.05)
     True
     """
+
+    difficulty_: FloatArray | None = None
 
     def __init__(
         self,
@@ -107,6 +118,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         effort: str = "normal",
         steps: int | str = "auto",
         distil: bool = True,
+        intervals: bool = True,
         validation_fraction: float = 0.125,
         random_state: Any = None,
         verbose: bool = False,
@@ -123,6 +135,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         self.effort = effort
         self.steps = steps
         self.distil = distil
+        self.intervals = intervals
         self.validation_fraction = validation_fraction
         self.random_state = random_state
         self.verbose = verbose
@@ -172,7 +185,34 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         self.anchor_X_, self.anchor_y_ = train
         self.validation_ = held if len(held[1]) else train
         self.validation_rmse_ = self.rmse(*self.validation_)
+        self.difficulty_, self.calibration_ = None, None
+        if self.intervals and np.isfinite(self.weights_).all():
+            self.difficulty_ = learn_difficulty(self, seed)
+            self.calibrate(*held)
         return self
+
+    def calibrate(self, X: npt.ArrayLike, y: npt.ArrayLike, *, chosen: bool = True) -> None:
+        """Make intervals anew from points that the networks were not trained on.
+
+        Where there are too few of them, or nothing to learn, ``calibration_`` is None.
+
+        Parameters
+        ----------
+        X, y : array of shape (n, features), (n,)
+            Points and their targets.
+        chosen : bool
+            Whether settings of the training were chosen on these points.
+        """
+        self.calibration_ = None
+        if self.difficulty_ is None or not len(np.atleast_1d(y)):
+            return
+        mean, signals = self._signals(X, None, None)
+        low, high = self.anchor_X_.min(axis=0), self.anchor_X_.max(axis=0)
+        outside = ((np.asarray(X) < low) | (np.asarray(X) > high)).any(axis=1)
+        with suppress(InputError):
+            self.calibration_ = calibrate(
+                signals, np.asarray(y) - mean, outside=outside, chosen=chosen
+            )
 
     def single_anchor(self, j: int, *, twin: int = 0) -> AnnRegressor:
         """Turn a twin into the ordinary network it is for one anchor (equation 3 of the paper).
@@ -225,6 +265,42 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         )
         for block in blocks:
             yield block * self.scaling_.y_scale
+
+    def _signals(
+        self, X: npt.ArrayLike, anchors: Anchors | None, neighbors: int | None
+    ) -> tuple[FloatArray, FloatArray]:
+        x = self._check(X)
+        assert self.difficulty_ is not None  # what has a calibration has that
+        rows = deal(self.anchors if anchors is None else anchors, len(self.anchor_y_), self._twins)
+        points, targets = self.anchor_X_[rows], self.anchor_y_[rows][:, None]
+        chosen = self._nearest(x, points, neighbors)
+        scaled = self.scaling_.features(x)
+        blocks = signals(
+            self.architecture_,
+            self.weights_,
+            self.difficulty_,
+            np.broadcast_to(scaled, (self._twins, *scaled.shape)),
+            self.scaling_.features(points),
+            chosen,
+        )
+        means, found, start = [], [], 0
+        for block in blocks:
+            part = slice(start, start + block.shape[2])
+            start = part.stop
+            offset = targets
+            if chosen is not None:
+                offset = np.take_along_axis(targets, chosen[:, part], axis=2)
+            difference, asymmetry, hard = block * self.scaling_.y_scale
+            estimates = difference + offset
+            means.append(estimates.mean(axis=(0, 2)))
+            found.append(
+                [
+                    estimates.std(axis=(0, 2)),
+                    np.sqrt(np.square(asymmetry).mean(axis=(0, 2))),
+                    np.maximum(hard, 0).mean(axis=(0, 2)),
+                ]
+            )
+        return np.concatenate(means), np.concatenate(found, axis=1)
 
     def _beside(
         self, task: PairTask, unlabelled: npt.ArrayLike | None, extra: ExtraPairs | None

@@ -56,7 +56,7 @@ def anchor_uncertainty(
         return np.abs(sums)
     anchors = model.anchor_X_
     if by == "spread":
-        _, std = model.predict(anchors, return_std=True, anchors="all")
+        std = model.spread(anchors, anchors="all")
         leave = model.crossed(X, anchors[:1])
         return np.broadcast_to(np.tile(std, len(leave)), (leave.shape[1], len(leave) * len(std)))
     b = anchors[np.random.default_rng(0).permutation(len(anchors))[:_LOOPS]]
@@ -200,7 +200,7 @@ def _of_points(model: AnchoredRegressor, by: str) -> Callable[[npt.ArrayLike], F
     if not isinstance(model, AnchoredRegressor):
         raise InputError(f"{type(model).__name__} is not a TwinRegressor or a TwinnedRegressor")
     measures: dict[str, Callable[[npt.ArrayLike], FloatArray]] = {
-        "spread": lambda X: model.predict(X, return_std=True, anchors="all")[1],
+        "spread": lambda X: model.spread(X, anchors="all"),
         "loop_violation": model.loop_violation,
         "asymmetry": lambda X: model.asymmetry(X, anchors="all"),
     }

@@ -107,11 +107,11 @@ def _trained_twins(
     cell: Cell, train: Points, validation: Points, members: int, **pairs: Any
 ) -> EnsembleRegressor:
     if cell.setup.trainer == "published":
-        model = EnsembleRegressor(TwinRegressor(), members)
+        model = EnsembleRegressor(TwinRegressor(intervals=False), members)
         seeds = _seeds(cell)[:members]
         model.members_ = [published_twin(train, validation, seed, **pairs) for seed in seeds]
         return model
-    base = TwinRegressor(effort=cell.setup.effort, steps=cell.setup.steps, **pairs)
+    base = TwinRegressor(effort=cell.setup.effort, steps=cell.setup.steps, intervals=False, **pairs)
     return _ensemble(base, cell, train, validation, members)
 
 

@@ -43,7 +43,9 @@ def load(path: str | Path, backend: str = "auto") -> Device:
     Returns
     -------
     Device
-        Has ``predict``, ``members``, ``outside``, ``feature_names``, ``anchors`` and ``info``.
+        Has ``predict``, ``predict_interval`` and ``coverages``, ``spread``, ``members``,
+        ``outside``, ``missing``, ``predict_all`` for all of these at once, ``feature_names``,
+        ``anchors`` and ``info``.
 
     Raises
     ------

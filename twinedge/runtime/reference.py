@@ -126,7 +126,8 @@ def evaluate_raw(pack: Pack, q: Array) -> Estimates:
 def bounds(pack: Pack, found: Estimates, level: int) -> Bounds:
     """Scale and interval of what was evaluated, at a level in thousandths that the pack has."""
     intervals = pack.intervals
-    assert intervals is not None and found.signals is not None
+    assert intervals is not None
+    assert found.signals is not None
     raw = raw_scale(found.signals, intervals, found.members.shape[1])
     wide = raw.astype(np.uint64) * np.uint64(intervals.quantiles[level]) >> np.uint64(20)
     width = np.minimum(wide, _WIDEST).astype(np.int64)

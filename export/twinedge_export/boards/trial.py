@@ -124,18 +124,15 @@ def _wrong(pack: Pack, queries: Array, answers: Answers) -> Array:
     return np.flatnonzero(~same)
 
 
-def _same_bounds(
-    pack: Pack, queries: Array, expected: reference.Estimates, found: Array
-) -> Array:
+def _same_bounds(pack: Pack, queries: Array, expected: reference.Estimates, found: Array) -> Array:
     missing = np.isnan(queries)
     masks = reference.outside(pack, reference.quantise(pack, queries)) & ~missing, missing
-    same = (found[3:] == [reference.mask(one) for one in masks]).all(axis=0)
-    if pack.intervals is None:
-        same &= (found[:3] == _NAN).all(axis=0)
-        return same
-    bounds = reference.bounds(pack, expected, pack.intervals.usual_level)
-    ends = np.stack([bounds.scale, bounds.low, bounds.high]).view(np.uint32)
-    same &= (found[:3] == ends).all(axis=0)
+    ends = np.full((3, len(queries)), _NAN, np.uint32)
+    if pack.intervals is not None:
+        bounds = reference.bounds(pack, expected, pack.intervals.usual_level)
+        ends = np.stack([bounds.scale, bounds.low, bounds.high]).view(np.uint32)
+    right = np.stack([*ends, *(reference.mask(one) for one in masks)])
+    same: Array = (found == right).all(axis=0)
     return same
 
 

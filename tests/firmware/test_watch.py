@@ -1,0 +1,914 @@
+"""The watch: coverage that holds under drift, flags that are raised in time and not in vain."""
+
+import ctypes
+import itertools
+import re
+import struct
+import zlib
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from twinedge.pack import Intervals, write_pack
+
+PAGE = Path(__file__).parents[2] / "docs" / "watch.md"
+OUTSIDE, SCALE, ABOVE, BELOW, WORSE = (1 << number for number in range(5))
+DRIFT = ABOVE | BELOW | WORSE
+BYTES = 72
+RATE = 40
+ALL = 1000 * RATE  # alpha of an interval that covers nothing
+WIDEST = 2**32 - 1  # quantile of one that covers everything
+LIMIT = 2**31 - 1  # of numbers in the unit of a target
+TYPICAL = 16 * 1000  # mean scale in calibration, in sixteenths of that
+LEVELS = (500, 700, 800, 900, 950, 980, 990, 995)
+
+# Predictions in bulk, each with the interval that the model has at that moment, as in FORMAT.md.
+DRIVER = """
+#include "twin_watch.h"
+enum { RING = 256 };
+static int32_t end(int64_t at) {
+    return at > INT32_MAX ? INT32_MAX : at < -INT32_MAX ? -INT32_MAX : (int32_t)at;
+}
+uint32_t watch_size(void);
+uint32_t watch_size(void) { return sizeof(twin_watch); }
+void drive(twin_watch *watch, twin_model *model, uint32_t count, uint32_t late, int clear,
+           const int32_t *mean, const uint32_t *scale, const uint8_t *outside, const int32_t *truth,
+           uint8_t *missed, uint32_t *flags, uint32_t *quantile);
+void drive(twin_watch *watch, twin_model *model, uint32_t count, uint32_t late, int clear,
+           const int32_t *mean, const uint32_t *scale, const uint8_t *outside, const int32_t *truth,
+           uint8_t *missed, uint32_t *flags, uint32_t *quantile) {
+    static twin_raw ring[RING];
+    uint32_t i;
+    for (i = 0; i < count; i++) {
+        twin_raw *now = ring + i % RING;
+        int64_t half = (int64_t)(((uint64_t)model->quantile * scale[i]) >> 20);
+        now->mean = mean[i];
+        now->scale = scale[i];
+        now->low = end(mean[i] - half);
+        now->high = end(mean[i] + half);
+        now->outside = outside[i];
+        now->intervals = 1;
+        quantile[i] = model->quantile;
+        twin_watch_saw_raw(watch, model, now);
+        if (i >= late) {
+            const twin_raw *then = ring + (i - late) % RING;
+            missed[i - late] = truth[i - late] < then->low || truth[i - late] > then->high;
+            twin_watch_told_raw(watch, model, then, truth[i - late]);
+        }
+        flags[i] = twin_watch_flags(watch);
+        if (clear)
+            twin_watch_clear(watch, flags[i]);
+    }
+}
+"""
+
+
+class Watch(ctypes.Structure):
+    """``twin_watch`` of twin_watch.h."""
+
+    _fields_ = (
+        *((name, ctypes.c_uint32) for name in ("pack", "level")),
+        *((name, ctypes.c_int32) for name in ("alpha", "owed")),
+        *((name, ctypes.c_uint32) for name in ("stretch", "flags")),
+        ("sums", ctypes.c_uint32 * 5),
+        *((name, ctypes.c_uint32) for name in ("seen", "outside", "scales", "told", "covered")),
+    )
+
+
+def load(native, folder, *options, compiler="gcc"):
+    """Compile the runtime with the driver, and load it."""
+    (folder / "drive.c").write_text(DRIVER)
+    sources = [*native.SOURCES, folder / "drive.c"]
+    options = ("-fPIC", "-shared", "-DTWIN_HOST=0", *native.EXTRA_OPTIONS, *options)
+    path = native.compile_c(folder / "libtwin.so", *options, compiler=compiler, sources=sources)
+    library = native.load(path)
+    pointer, status = ctypes.c_void_p, ctypes.c_int
+    for name, result, *arguments in (
+        ("begin", status, pointer, pointer, ctypes.c_uint16),
+        ("saw", None, pointer, pointer, pointer),
+        ("saw_raw", None, pointer, pointer, pointer),
+        ("told", None, pointer, pointer, pointer, ctypes.c_float),
+        ("told_raw", None, pointer, pointer, pointer, ctypes.c_int32),
+        *((name, ctypes.c_uint32, pointer) for name in ("coverage", "outside", "scale", "flags")),
+        ("clear", None, pointer, ctypes.c_uint32),
+        ("save", None, pointer, pointer),
+        ("restore", status, pointer, pointer, pointer),
+    ):
+        function = getattr(library, f"twin_watch_{name}")
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+class Watched:
+    """An open pack and a watch on it."""
+
+    def __init__(self, native, library, data):
+        self._names, self.library = native.name_of, library
+        self.opened = native.Native(library, data)
+        self.model, self.watch = self.opened.model, Watch()
+        ctypes.memset(ctypes.byref(self.watch), 0xA5, ctypes.sizeof(self.watch))
+
+    def call(self, name, *arguments):
+        function = getattr(self.library, f"twin_watch_{name}")
+        return function(ctypes.byref(self.watch), *arguments)
+
+    def with_model(self, name, *arguments):
+        return self.call(name, ctypes.byref(self.model), *arguments)
+
+    def begin(self, level=900):
+        return self._names(self.with_model("begin", level))
+
+    def save(self):
+        saved = (ctypes.c_uint8 * BYTES)()
+        self.call("save", saved)
+        return bytes(saved)
+
+    def restore(self, saved):
+        return self._names(self.with_model("restore", (ctypes.c_uint8 * BYTES)(*saved)))
+
+    def state(self):
+        return bytes(self.watch), self.model.quantile
+
+    def drive(self, *, scale, truth, mean=0, outside=0, late=0, clear=True):
+        """Predict and tell truths; returns which were missed, and flags and quantiles."""
+        count = len(truth)
+        columns = [
+            np.ascontiguousarray(np.broadcast_to(column, count), dtype)
+            for column, dtype in (
+                (mean, np.int32),
+                (scale, np.uint32),
+                (outside, np.uint8),
+                (truth, np.int32),
+            )
+        ]
+        missed = np.zeros(count, np.uint8)
+        flags, quantile = np.zeros((2, count), np.uint32)
+        places = [ctypes.c_void_p(one.ctypes.data) for one in (*columns, missed, flags, quantile)]
+        self.library.drive(
+            ctypes.byref(self.watch), ctypes.byref(self.model), count, late, clear, *places
+        )
+        return missed[: count - late], flags, quantile
+
+
+@pytest.fixture(scope="module")
+def watched_library(native, tmp_path_factory):
+    return load(native, tmp_path_factory.mktemp("watch"), "-O2")
+
+
+@pytest.fixture(scope="module")
+def plain(packs, cases):
+    """A small pack with intervals, whatever they are."""
+    return cases.draw(packs, "one-anchor-one-feature", scaled=True)
+
+
+@pytest.fixture(scope="module")
+def open_watch(native, watched_library, plain):
+    """Open a pack of this calibration, and begin to watch it: ``open_watch(quantiles)``."""
+
+    def make(quantiles, level=900, *, rows=500, typical=TYPICAL, outside=0.0, library=None):
+        intervals = replace(
+            plain.intervals,
+            rows=rows,
+            typical=round(typical),
+            outside=round(65536 * outside),
+            quantiles={one: round(65536 * quantile) for one, quantile in quantiles.items()},
+        )
+        data = write_pack(replace(plain, intervals=intervals))
+        made = Watched(native, library or watched_library, data)
+        if level:
+            assert made.begin(level) == "ok"
+        return made
+
+    return make
+
+
+NORMAL = {500: 0.674, 700: 1.036, 800: 1.282, 900: 1.645, 950: 1.96, 980: 2.326, 990: 2.576}
+
+# Errors in units of the scale, with a standard deviation of 1 and no bias.
+ERRORS = {
+    "normal": lambda rng, count: rng.standard_normal(count),
+    "heavy-tailed": lambda rng, count: rng.standard_t(3, count) / np.sqrt(3),
+    "skewed": lambda rng, count: skewed(rng.standard_t(3, count)),
+}
+
+
+def skewed(t):
+    """Make what is above twice as far off, then take mean and deviation out."""
+    half = np.sqrt(3) / np.pi  # mean of what is above, of Student's t with 3 degrees of freedom
+    return (np.where(t > 0, 2 * t, t) - half) / np.sqrt(7.5 - half**2)
+
+
+def scales(rng, count):
+    """Scales around the typical one, with a standard deviation of half of it."""
+    return rng.lognormal(-0.11, 0.47, count)
+
+
+def conformal(errors):
+    """Quantiles of split conformal prediction, as far as there are rows for them."""
+    rows = np.sort(np.abs(errors))
+    ranks = {level: -(-(len(rows) + 1) * level // 1000) for level in LEVELS}
+    return {level: rows[rank - 1] for level, rank in ranks.items() if rank <= len(rows)}
+
+
+@pytest.fixture(scope="module")
+def calibrate(open_watch):
+    """Watch a model that was calibrated on rows drawn at random."""
+
+    def make(rng, kind, rows, outside=0.03, level=900):
+        return open_watch(
+            conformal(ERRORS[kind](rng, rows)),
+            level,
+            rows=rows,
+            typical=TYPICAL * scales(rng, rows).mean(),
+            outside=rng.binomial(rows, outside) / rows,
+        )
+
+    return make
+
+
+def live(watched, rng, kind, count, *, offset=0, grown=1, larger=1, outside=0.03, **how):
+    """Let a model predict; ``offset`` is in standard deviations of the error."""
+    scale = np.maximum(np.rint(TYPICAL * larger * scales(rng, count)), 1)
+    mean = rng.integers(-(10**6), 10**6, count)
+    error = (grown * ERRORS[kind](rng, count) + offset) * scale / 16
+    return watched.drive(
+        scale=scale,
+        mean=mean,
+        truth=mean + np.rint(error),
+        outside=rng.random(count) < outside,
+        **how,
+    )
+
+
+def windows(missed, length=1000):
+    """Least and largest share covered in any window."""
+    total = np.concatenate([[0], np.cumsum(missed, dtype=int)])
+    covered = 1 - (total[length:] - total[:-length]) / length
+    return covered.min(), covered.max()
+
+
+def raw(native, mean=0, scale=TYPICAL, half=1000, outside=0, intervals=1):
+    return native.Raw(
+        mean,
+        0,
+        scale,
+        mean - half,
+        mean + half,
+        outside,
+        0,
+        intervals,
+        1,
+    )
+
+
+# ---- intervals
+
+
+def expected_quantile(quantiles, alpha):
+    """Of a level, by the rules of twin_watch.c, in whole numbers of any size."""
+    wanted = ALL - alpha
+    if alpha <= 0:
+        return WIDEST
+    if wanted <= 0:
+        return 0
+    points = [(0, 0), *((RATE * level, value) for level, value in quantiles.items())]
+    while points[-1][0] < wanted:
+        level, value = points[-1]
+        points.append((level + (ALL - level + 1) // 2, min(value + value // 4 + 1, WIDEST)))
+    for (below, low), (above, high) in itertools.pairwise(points):
+        if wanted <= above:
+            return low + (high - low) * (wanted - below) // (above - below)
+    raise AssertionError
+
+
+tables = st.dictionaries(st.integers(1, 999), st.integers(1, WIDEST), min_size=1, max_size=15)
+
+
+@settings(deadline=None, max_examples=100)
+@given(tables, st.lists(st.integers(-1000, ALL + 1000), min_size=2, max_size=20))
+def test_a_level_becomes_a_quantile_by_the_table_of_the_pack(open_watch, table, alphas):
+    values = sorted(table.values())
+    table = dict(zip(sorted(table), values, strict=True))
+    watched = open_watch(
+        {level: value / 65536 for level, value in table.items()}, next(iter(table))
+    )
+    assert watched.model.quantile == values[0]
+    found = []
+    for alpha in sorted({*alphas, *(ALL - RATE * level for level in table)}):
+        watched.watch.alpha = alpha
+        assert watched.restore(watched.save()) == "ok"
+        assert watched.model.quantile == expected_quantile(table, alpha)
+        found.append(watched.model.quantile)
+        level = (ALL - alpha) / RATE
+        if level in table:
+            assert watched.model.quantile == table[level]
+    assert found == sorted(found, reverse=True)
+
+
+@pytest.mark.parametrize("level", [500, 900, 990])
+def test_alpha_moves_by_a_fortieth_of_what_it_should_be_less_what_it_was(native, open_watch, level):
+    watched = open_watch(NORMAL, level)
+    rng = np.random.default_rng(level)
+    alpha = ALL - RATE * level
+    for missed in rng.random(500) < 1 - level / 1000:
+        assert watched.watch.alpha == alpha
+        half = min((watched.model.quantile * TYPICAL) >> 20, LIMIT)
+        if watched.model.quantile == WIDEST:
+            missed = False  # as nothing lies outside of it
+        truth = int(rng.choice([-1, 1])) * (half + 1 if missed else half)
+        watched.with_model("told_raw", ctypes.byref(raw(native, half=half)), truth)
+        alpha += 1000 - level - (1000 if missed else 0)
+    assert watched.watch.owed == 0
+
+
+@pytest.fixture
+def network(cases, packs):
+    """A pack with a network whose scales differ, and quantiles of normal errors."""
+    pack = cases.draw(packs, "some-of-everything", scaled=True)
+    quantiles = {level: round(65536 * quantile) for level, quantile in NORMAL.items()}
+    intervals = Intervals(16 * 500, 30000, 30000, 30000, 500, 16 * 3000, 32768, quantiles)
+    limits = np.full(pack.features, 20000, np.int16)
+    domain = replace(pack.domain, least=-limits, most=limits)
+    return replace(
+        pack,
+        intervals=intervals,
+        domain=domain,
+        y_gain=np.float32(0.01),
+        y_offset=np.float32(3),
+        x_offset=np.zeros(pack.features, np.float32),
+        x_gain=np.ones(pack.features, np.float32),
+    )
+
+
+def test_the_next_prediction_has_the_adapted_interval(native, watched_library, network):
+    # End to end, in integers and in floats side by side.
+    whole, of_floats = (Watched(native, watched_library, write_pack(network)) for _ in range(2))
+    assert whole.begin() == of_floats.begin() == "ok"
+    rng = np.random.default_rng(0)
+    quantiles, missed = set(), 0
+    for q in rng.integers(-25000, 25001, (600, network.features)).astype(np.int16):
+        found = whole.opened.predict_raw_all(q[None])
+        given_ = native.Raw(*(found[name][0] for name, _ in native.Raw._fields_))
+        quantile = whole.model.quantile
+        half = (quantile * given_.scale) >> 20
+        assert given_.low == max(given_.mean - half, -LIMIT)
+        assert given_.high == min(given_.mean + half, LIMIT)
+        quantiles.add(quantile)
+        truth = given_.mean + round(rng.standard_t(3) * given_.scale / 16)
+        missed += not given_.low <= truth <= given_.high
+        whole.with_model("saw_raw", ctypes.byref(given_))
+        whole.with_model("told_raw", ctypes.byref(given_), truth)
+        found = of_floats.opened.predict_all(q[None].astype(np.float32))
+        given_ = native.Prediction(*(found[name][0] for name, _ in native.Prediction._fields_))
+        of_floats.with_model("saw", ctypes.byref(given_))
+        of_floats.with_model("told", ctypes.byref(given_), truth * 0.01 + 3)
+    assert len(quantiles) > 100
+    assert whole.watch.seen == whole.watch.told == 600
+    assert whole.watch.covered == 600 - missed
+    assert whole.call("coverage") == 1000 * whole.watch.covered // 600
+    assert whole.call("coverage") == pytest.approx(900, abs=42)
+    assert whole.call("outside") > 200
+    assert whole.watch.owed == of_floats.watch.owed == 0
+    for name in ("alpha", "stretch", "seen", "outside", "told", "covered"):
+        assert getattr(whole.watch, name) == getattr(of_floats.watch, name), name
+    assert whole.watch.scales == pytest.approx(of_floats.watch.scales, rel=0.001)
+
+
+def drifts(rng, count):
+    """Ways in which an offset walks, in standard deviations of the error."""
+    time = np.arange(count)
+    steps = rng.integers(1500, 3000, count // 1500 + 1).cumsum()
+    return {
+        "none": 0,
+        "walk": rng.normal(0, 0.02, count).cumsum(),
+        "ramp": 0.001 * time,
+        "sinusoid": 3 * np.sin(2 * np.pi * time / 3000),
+        "jumps": 2.0 * (np.searchsorted(steps, time) % 2),
+    }
+
+
+WILD = {
+    "walk": lambda rng, time: rng.normal(0, 0.3, len(time)).cumsum(),
+    "sinusoid": lambda rng, time: 8 * np.sin(2 * np.pi * time / 150),
+    "jumps": lambda rng, time: rng.normal(0, 10, len(time) // 300 + 1)[time // 300],
+}
+
+
+@pytest.mark.parametrize("kind", ERRORS)
+@pytest.mark.parametrize("rows", [60, 500])
+def test_any_thousand_truths_are_covered_while_an_offset_walks(calibrate, kind, rows):
+    for seed in range(3):
+        rng = np.random.default_rng([rows, seed])
+        ways = drifts(rng, 20000)
+        ways |= {f"wild {name}": way(rng, np.arange(20000)) for name, way in WILD.items()}
+        for name, offset in ways.items():
+            watched = calibrate(rng, kind, rows)
+            missed, _, quantile = live(watched, rng, kind, 20000, offset=offset)
+            least, most = windows(missed)
+            assert 0.858 <= least <= most <= 0.942, name
+            # And not by intervals that say nothing.
+            assert (quantile == WIDEST).mean() < 0.02, name
+
+
+@pytest.mark.parametrize("kind", ERRORS)
+@pytest.mark.parametrize("rows", [60, 500])
+def test_any_thousand_truths_are_covered_when_each_is_fifty_queries_late(calibrate, kind, rows):
+    for seed in range(3):
+        rng = np.random.default_rng([rows, seed])
+        for name, offset in drifts(rng, 20000).items():
+            watched = calibrate(rng, kind, rows)
+            missed, _, quantile = live(watched, rng, kind, 20000, offset=offset, late=50)
+            least, most = windows(missed)
+            assert 0.85 <= least <= most <= 0.95, name
+            assert missed.mean() == pytest.approx(0.1, abs=0.005), name
+            assert (quantile == WIDEST).mean() < 0.02, name
+
+
+@pytest.mark.parametrize("late", [3, 30, 200])
+def test_late_truths_are_covered_in_the_long_run(calibrate, late):
+    rng = np.random.default_rng(late)
+    offset = WILD["walk"](rng, np.arange(60000))
+    watched = calibrate(rng, "normal", 60)
+    missed, _, _ = live(watched, rng, "normal", 60000, offset=offset, late=late)
+    assert missed.mean() == pytest.approx(0.1, abs=0.01)
+
+
+@pytest.mark.parametrize("wants", ["misses", "none", "either", "bursts"])
+@pytest.mark.parametrize("level", [500, 900, 990])
+def test_whoever_chooses_the_truths_cannot_break_the_bound(native, open_watch, wants, level):
+    watched = open_watch(NORMAL, level)
+    rng = np.random.default_rng(level)
+    bound = (1 + 2 / RATE) / (1000 / RATE)
+    missed = []
+    for number in range(6000):
+        half = min((watched.model.quantile * TYPICAL) >> 20, LIMIT)
+        given_ = raw(native, half=half)
+        wanted = {
+            "misses": True,
+            "none": False,
+            "either": rng.random() < 0.5,
+            "bursts": number // 700 % 2 == 0,
+        }[wants]
+        # Just outside; as near as can be, but never exact.
+        truth = min(half + 1, 10**7) if wanted else 1
+        watched.with_model("told_raw", ctypes.byref(given_), truth)
+        missed.append(truth > half)
+    least, most = windows(missed)
+    assert level / 1000 - bound <= least <= most <= level / 1000 + bound
+
+
+def test_intervals_narrow_again(calibrate):
+    rng = np.random.default_rng(8)
+    watched = calibrate(rng, "normal", 500)
+    _, _, before = live(watched, rng, "normal", 3000)
+    _, _, far = live(watched, rng, "normal", 3000, offset=10)
+    _, _, after = live(watched, rng, "normal", 3000)
+    assert np.median(before[1000:]) == pytest.approx(1.645 * 65536, rel=0.1)
+    assert np.median(far[1000:]) == pytest.approx(11.3 * 65536, rel=0.15)
+    assert np.median(after[1000:]) == pytest.approx(1.645 * 65536, rel=0.1)
+
+
+# ---- flags
+
+
+def first(flags, wanted):
+    """How many queries it took, and which flags there were then."""
+    at = np.flatnonzero(flags & wanted)
+    return (at[0] + 1, int(flags[at[0]])) if len(at) else (np.inf, 0)
+
+
+@pytest.mark.parametrize("kind", ERRORS)
+@pytest.mark.parametrize("rows", [60, 500])
+def test_a_step_of_two_standard_deviations_is_flagged_within_200_truths(calibrate, kind, rows):
+    delays = []
+    for seed, sign in itertools.product(range(100), (-1, 1)):
+        rng = np.random.default_rng([rows, seed])
+        watched = calibrate(rng, kind, rows)
+        assert not live(watched, rng, kind, 500)[1].any()
+        _, flags, _ = live(watched, rng, kind, 300, offset=2 * sign, clear=False)
+        assert flags[-1] & (ABOVE | BELOW) == (ABOVE if sign > 0 else BELOW)
+        delays.append(first(flags, DRIFT)[0])
+    assert max(delays) <= 100
+    assert np.median(delays) <= 60
+
+
+def test_a_step_is_flagged_whatever_coverage_was_asked_for(calibrate):
+    for level in (500, 900, 990):
+        rng = np.random.default_rng(level)
+        watched = calibrate(rng, "skewed", 500, level=level)
+        assert not live(watched, rng, "skewed", 20000)[1].any()
+        _, flags, _ = live(watched, rng, "skewed", 300, offset=2, clear=False)
+        assert first(flags, ABOVE)[0] <= 100
+
+
+@pytest.mark.parametrize("kind", ERRORS)
+@pytest.mark.parametrize("rows", [60, 500])
+def test_no_false_alarm_in_hundreds_of_thousands_of_queries(calibrate, kind, rows):
+    alarms = 0
+    for seed in range(40):  # each with a calibration of its own
+        rng = np.random.default_rng([rows, seed])
+        share = float(rng.choice([0, 0.03, 0.2]))
+        watched = calibrate(rng, kind, rows, outside=share)
+        alarms += np.count_nonzero(live(watched, rng, kind, 9000, outside=share)[1])
+    assert alarms == 0  # of 360,000, and six times as many in all
+
+
+@pytest.mark.parametrize(
+    ("change", "flag", "within"),
+    [
+        ({"outside": 1}, OUTSIDE, 60),
+        ({"outside": 0.5}, OUTSIDE, 300),
+        ({"larger": 2}, SCALE, 400),
+        ({"larger": 3}, SCALE, 80),
+        ({"grown": 3}, WORSE, 200),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("rows", [60, 500])
+def test_what_else_changes_is_flagged(calibrate, change, flag, within, rows):
+    for seed in range(30):
+        rng = np.random.default_rng([rows, seed])
+        watched = calibrate(rng, "normal", rows)
+        _, flags, _ = live(watched, rng, "normal", 1000, clear=False, **change)
+        delay, said = first(flags, flag)
+        assert delay <= within or (change == {"larger": 2} and rows == 60)
+        assert said in (flag, 0)
+
+
+def test_a_flag_stays_until_it_is_cleared(calibrate):
+    rng = np.random.default_rng(5)
+    watched = calibrate(rng, "normal", 500)
+    live(watched, rng, "normal", 300, offset=3, outside=1, clear=False)
+    assert watched.call("flags") == OUTSIDE | ABOVE | WORSE
+    live(watched, rng, "normal", 300, offset=0, clear=False)
+    assert watched.call("flags") == OUTSIDE | ABOVE | WORSE
+    watched.call("clear", ABOVE)
+    assert watched.call("flags") == OUTSIDE | WORSE
+    assert watched.watch.sums[2] == 0
+    assert watched.watch.sums[0] > 0
+    watched.call("clear", 0xFFFFFFFF)
+    assert watched.call("flags") == 0
+    assert list(watched.watch.sums) == [0] * 5
+    assert live(watched, rng, "normal", 5000)[1].any() == 0
+
+
+def test_one_wild_value_raises_no_flag(open_watch):
+    watched = open_watch(NORMAL)
+    for truth in (LIMIT, -LIMIT):
+        _, flags, _ = watched.drive(scale=[2**32 - 1], truth=[truth], outside=1)
+        assert not flags.any()
+    assert max(watched.watch.sums) < 3 * 1024
+
+
+# ---- counts
+
+
+def test_shares_are_in_thousandths(open_watch, native):
+    watched = open_watch(NORMAL)
+    for name in ("coverage", "outside", "scale"):
+        assert watched.call(name) == 0
+    for number in range(400):
+        given_ = raw(native, scale=TYPICAL * (1 + number % 3), outside=4 * (number % 8 == 0))
+        watched.with_model("saw_raw", ctypes.byref(given_))
+        watched.with_model("told_raw", ctypes.byref(given_), 1001 if number % 5 == 0 else -1000)
+    assert watched.call("coverage") == 800
+    assert watched.call("outside") == 125
+    assert watched.call("scale") == pytest.approx(2000, abs=5)
+
+
+def test_counts_are_halved_before_they_could_wrap(calibrate):
+    rng = np.random.default_rng(6)
+    watched = calibrate(rng, "normal", 500)
+    for _ in range(3):
+        live(watched, rng, "normal", 70000, outside=0.03)
+        for whole, parts in (("seen", ("outside",)), ("told", ("covered",))):
+            assert 32768 <= getattr(watched.watch, whole) <= 65535
+            assert all(
+                getattr(watched.watch, part) <= getattr(watched.watch, whole) for part in parts
+            )
+        assert watched.call("coverage") == pytest.approx(900, abs=3)
+        assert watched.call("outside") == pytest.approx(30, abs=4)
+        assert watched.call("scale") == pytest.approx(1000, abs=80)
+
+
+def test_at_the_limit_of_its_counts_it_goes_on(open_watch, native):
+    # As it is after 2^32 queries, all of them outside, far too large and covered.
+    watched = open_watch(NORMAL)
+    watched.watch.seen = watched.watch.outside = watched.watch.told = watched.watch.covered = 65535
+    watched.watch.scales = 65535 * 65535
+    given_ = raw(native, scale=2**32 - 1, outside=1)
+    for _ in range(2):
+        watched.with_model("saw_raw", ctypes.byref(given_))
+        watched.with_model("told_raw", ctypes.byref(given_), 0)
+    assert watched.watch.seen == watched.watch.told == 32769
+    assert watched.call("coverage") == watched.call("outside") == 1000
+    assert watched.call("scale") == pytest.approx(64000, abs=5)
+
+
+# ---- saving
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([500, 900, 990]),
+    st.integers(0, 400),
+    st.integers(1, 400),
+    st.sampled_from([0, 2, 30]),
+)
+def test_what_was_restored_has_the_same_future(open_watch, seed, level, before, after, offset):
+    rng = np.random.default_rng(seed)
+    one, other = open_watch(NORMAL, level), open_watch(NORMAL, level=None)
+    live(one, rng, "normal", before, offset=offset, clear=False)
+    saved = one.save()
+    assert other.restore(saved) == "ok"
+    assert other.save() == saved
+    assert one.state() == other.state()
+    futures = [
+        live(watched, np.random.default_rng(seed), "normal", after, offset=offset)
+        for watched in (one, other)
+    ]
+    for here, there in zip(*futures, strict=True):
+        np.testing.assert_array_equal(here, there)
+    assert one.state() == other.state()
+
+
+def test_the_bytes_are_as_documented(calibrate):
+    rng = np.random.default_rng(7)
+    watched = calibrate(rng, "normal", 60)
+    live(watched, rng, "normal", 5000, offset=5, late=20, clear=False)
+    saved = watched.save()
+    assert saved[:4] == b"TWW\x01"
+    fields = struct.unpack("<2I2i12I", saved[4:-4])
+    assert fields[1] == 900
+    found = [getattr(watched.watch, name) for name, _ in Watch._fields_]
+    flat = itertools.chain(*(one if isinstance(one, ctypes.Array) else [one] for one in found))
+    assert fields == tuple(flat)
+    assert struct.unpack("<I", saved[-4:])[0] == zlib.crc32(saved[:-4]) ^ 0xFFFFFFFF
+
+
+def test_every_bit_that_flips_is_found_and_nothing_is_half_restored(calibrate):
+    rng = np.random.default_rng(9)
+    watched, other = (calibrate(np.random.default_rng(1), "normal", 60) for _ in range(2))
+    live(watched, rng, "normal", 700, offset=3, clear=False)
+    saved = watched.save()
+    live(other, rng, "normal", 50)
+    before = other.state()
+    for bit in range(8 * BYTES):
+        damaged = bytearray(saved)
+        damaged[bit // 8] ^= 1 << bit % 8
+        expected = "magic" if bit < 24 else "version" if bit < 32 else "body_crc"
+        assert other.restore(damaged) == expected
+        assert other.state() == before
+    assert other.restore(saved) == "ok"
+    assert other.state() == watched.state()
+
+
+@pytest.mark.parametrize("byte", [0x00, 0xFF])
+def test_erased_flash_is_no_watch(open_watch, byte):
+    watched = open_watch(NORMAL)
+    before = watched.state()
+    assert watched.restore([byte] * BYTES) == "magic"
+    assert watched.state() == before
+
+
+def test_a_watch_of_another_pack_is_refused(open_watch, native, watched_library, plain):
+    saved = open_watch(NORMAL).save()
+    assert open_watch(NORMAL).restore(saved) == "ok"
+    without = Watched(native, watched_library, write_pack(replace_intervals(plain)))
+    others = [
+        open_watch(NORMAL | {900: 1.646}),
+        open_watch({900: 1.645}),
+        open_watch(NORMAL, rows=501),
+        open_watch(NORMAL, typical=TYPICAL + 1),
+    ]
+    for other in (*others, without):
+        before = other.state()
+        assert other.restore(saved) == "level"
+        assert other.state() == before
+    closed = open_watch(NORMAL)
+    closed.model.kernel = None
+    before = closed.state()
+    assert closed.restore(saved) == "model"
+    assert closed.state() == before
+
+
+def replace_intervals(pack):
+    """Return the pack without intervals."""
+    twins = tuple(replace(twin, bias=0, difficulty=None) for twin in pack.twins)
+    return replace(pack, twins=twins, intervals=None)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.integers(0, 2**32 - 1), min_size=15, max_size=15), st.integers(0, 2**32 - 1))
+def test_no_number_in_a_saved_watch_does_harm(open_watch, words, seed):
+    # Whoever can mend a checksum can make a watch tell nonsense, and no more than that.
+    watched = open_watch(NORMAL)
+    forged = b"TWW\x01" + struct.pack("<16I", watched.watch.pack, *words)
+    forged += struct.pack("<I", zlib.crc32(forged) ^ 0xFFFFFFFF)
+    assert watched.restore(forged) == "ok"
+    live(watched, np.random.default_rng(seed), "heavy-tailed", 300, offset=1)
+    for name in ("coverage", "outside", "scale", "flags"):
+        watched.call(name)
+
+
+# ---- misuse
+
+
+def assert_does_nothing(watched, native):
+    """Whatever it is told, neither the watch nor the model changes."""
+    before = watched.state()
+    for given_ in (raw(native), raw(native, outside=1)):
+        watched.with_model("saw_raw", ctypes.byref(given_))
+        watched.with_model("told_raw", ctypes.byref(given_), 5000)
+    given_ = native.Prediction(0, 0, 1, -1, 1, 0, 0, 1)
+    watched.with_model("saw", ctypes.byref(given_))
+    watched.with_model("told", ctypes.byref(given_), 5.0)
+    assert watched.state() == before
+
+
+def test_a_watch_that_could_not_begin_does_nothing(native, watched_library, open_watch, plain):
+    watched = open_watch(NORMAL, level=None)
+    quantile = watched.model.quantile
+    for level in (0, 1, 899, 901, 1000, 65535):
+        assert watched.begin(level) == "level"
+        assert watched.model.quantile == quantile
+        assert_does_nothing(watched, native)
+    without = Watched(native, watched_library, write_pack(replace_intervals(plain)))
+    assert without.begin() == "level"
+    assert_does_nothing(without, native)
+    closed = Watched(native, watched_library, write_pack(plain)[:-16])
+    assert closed.opened.status == "truncated"
+    assert closed.begin() == "model"
+    assert_does_nothing(closed, native)
+    for name in ("coverage", "outside", "scale", "flags"):
+        assert closed.call(name) == 0
+
+
+def test_a_model_that_was_closed_meanwhile_is_left_alone(native, open_watch):
+    for field in ("kernel", "intervals"):
+        watched = open_watch(NORMAL)
+        setattr(watched.model, field, None)
+        assert_does_nothing(watched, native)
+
+
+def test_what_is_no_prediction_or_no_truth_counts_for_nothing(native, open_watch):
+    watched = open_watch(NORMAL)
+    before = watched.state()
+    refused, given_ = raw(native, intervals=0), raw(native)
+    watched.with_model("saw_raw", ctypes.byref(refused))
+    watched.with_model("told_raw", ctypes.byref(refused), 9999)
+    watched.with_model("told_raw", ctypes.byref(given_), -(2**31))
+    nan = float("nan")
+    refused = native.Prediction(nan, nan, nan, nan, nan, 0, 0, 0)
+    given_ = native.Prediction(0, 0, 1, -1, 1, 0, 0, 1)
+    watched.with_model("saw", ctypes.byref(refused))
+    watched.with_model("told", ctypes.byref(refused), 1.0)
+    for truth in (nan, float("inf"), -float("inf")):
+        watched.with_model("told", ctypes.byref(given_), truth)
+    assert watched.state() == before
+
+
+EXTREMES = [0, 1, -1, LIMIT, -LIMIT, 2**30]
+FLOATS = [0.0, 1e-45, 1.0, -3.4e38, 3.4e38, float("inf")]
+
+
+def test_extremes_do_no_harm(native, open_watch):
+    watched = open_watch(NORMAL)
+    for mean, truth, scale in itertools.product(EXTREMES, EXTREMES, (1, 2**16, 2**32 - 1)):
+        given_ = native.Raw(mean, 0, scale, -LIMIT, LIMIT, 2**32 - 1, 0, 1, 1)
+        watched.with_model("saw_raw", ctypes.byref(given_))
+        watched.with_model("told_raw", ctypes.byref(given_), truth)
+    for mean, truth, scale in itertools.product(FLOATS, FLOATS, FLOATS):
+        given_ = native.Prediction(mean, 0, abs(scale), -1, 1, 0, 0, 1)
+        watched.with_model("saw", ctypes.byref(given_))
+        watched.with_model("told", ctypes.byref(given_), truth)
+    assert 0 < watched.watch.told <= watched.watch.seen
+
+
+# ---- the code
+
+
+def test_it_is_small(native, watched_library, tmp_path):
+    assert watched_library.watch_size() == ctypes.sizeof(Watch) == 64
+    source = native.FIRMWARE / "src" / "twin_watch.c"
+    needed = {}
+    for cpu in ("cortex-m0", "cortex-m4"):
+        output = tmp_path / f"{cpu}.o"
+        options = (f"-mcpu={cpu}", "-mthumb", "-Os", "-DTWIN_FLOAT=0", "-c")
+        native.compile_c(output, *options, compiler="arm-none-eabi-gcc", sources=[source])
+        text, data, bss = native.run("arm-none-eabi-size", output).splitlines()[1].split()[:3]
+        assert int(text) < 1500
+        assert (data, bss) == ("0", "0")
+        said = native.run("arm-none-eabi-nm", "--undefined-only", output)
+        needed[cpu] = {line.split()[-1] for line in said.splitlines()}
+    # No division of 64 bits, and no float.
+    assert needed["cortex-m4"] <= {"twin_set_coverage", "memset", "memcpy"}
+    helpers = {"__aeabi_lmul", "__aeabi_uidiv", "__aeabi_uidivmod"}
+    assert needed["cortex-m0"] <= needed["cortex-m4"] | helpers
+
+
+@pytest.mark.parametrize("options", [("-DTWIN_INTERVALS=0",), ("-DTWIN_INTERVALS=0", "-xc++")])
+def test_without_intervals_there_is_nothing(native, tmp_path, options):
+    source = native.FIRMWARE / "src" / "twin_watch.c"
+    words = ("-c", *native.WARNINGS, *native.INCLUDES, *options, source)
+    native.run("gcc", *words, "-o", tmp_path / "watch.o")
+    assert native.run("nm", tmp_path / "watch.o") == ""
+
+
+PROGRAM = """
+#include "twin_watch.h"
+int main(void) {
+    twin_model model;
+    twin_prediction out;
+    return twin_open(&model, 0, 0) || twin_predict(&model, 0, 0, 0, &out, 0);
+}
+"""
+
+
+def test_a_program_that_does_not_watch_does_not_have_it(native, tmp_path):
+    main = tmp_path / "main.c"
+    main.write_text(PROGRAM)
+    options = ("-O2", "-DTWIN_HOST=0", "-ffunction-sections", "-Wl,--gc-sections")
+    native.compile_c(tmp_path / "example", *options, sources=[*native.SOURCES, main])
+    assert "watch" not in native.run("nm", tmp_path / "example")
+
+
+@pytest.mark.parametrize(
+    ("compiler", "options"),
+    [
+        ("gcc", ("-O0",)),
+        ("clang", ("-O3",)),
+        ("gcc", ("-O2", "-U__BYTE_ORDER__", "-D__BYTE_ORDER__=4321")),
+        ("gcc", ("-O2", "-DTWIN_FLOAT=0", "-std=gnu99")),
+    ],
+)
+def test_every_compiler_gives_the_same_state(native, open_watch, tmp_path, compiler, options):
+    if "-DTWIN_FLOAT=0" in options:
+        (tmp_path / "float.c").write_text(
+            "void twin_watch_saw(void);\nvoid twin_watch_told(void);\n"
+            "void twin_watch_saw(void) {}\nvoid twin_watch_told(void) {}\n"
+        )
+        options = (*options, tmp_path / "float.c")
+    library = load(native, tmp_path, *options, compiler=compiler)
+    states = []
+    for one in (library, None):
+        watched = open_watch(NORMAL, library=one)
+        rng = np.random.default_rng(10)
+        futures = live(watched, rng, "heavy-tailed", 5000, offset=3, late=5)
+        states.append((watched.save(), *(column.tobytes() for column in futures)))
+    assert states[0] == states[1]
+
+
+# ---- what is printed
+
+
+@pytest.fixture(scope="module")
+def program(native, tmp_path_factory):
+    """The program of the page, compiled as it stands."""
+    folder = tmp_path_factory.mktemp("program")
+    (code,) = re.findall(r"(?ms)^```c\n(.*?)^```", PAGE.read_text())
+    (folder / "watch.c").write_text(code)
+    sources = [*native.SOURCES, folder / "watch.c"]
+    return native.compile_c(folder / "watch", "-O2", "-DTWIN_HOST=0", sources=sources)
+
+
+def test_the_printed_program_watches(native, program, open_watch, cases, packs, tmp_path):
+    pack = cases.draw(packs, "neighbours", scaled=True)
+    quantiles = {level: round(65536 * quantile) for level, quantile in NORMAL.items()}
+    intervals = replace(pack.intervals, quantiles=quantiles, rows=500, outside=0)
+    (tmp_path / "model.twin").write_bytes(write_pack(replace(pack, intervals=intervals)))
+    command = (program, tmp_path / "model.twin", tmp_path / "watch.state")
+    middle = pack.x_offset.astype(float)
+    inside = (pack.domain.least.astype(float) + pack.domain.most) / 2 / pack.x_gain + middle
+    query = " ".join(f"{value:.9g}" for value in inside)
+    said = native.run(*command, input=f"{query}\n")
+    mean, low, high = map(float, re.fullmatch(r"(\S+) from (\S+) to (\S+)\n", said).groups())
+    assert low <= mean <= high
+    far = f"{mean + 0.5 * (high - mean):.9g}"
+    said = native.run(*command, input=f"{query} {far}\n" * 50)
+    assert "predictions" not in said
+    said = native.run(*command, input=f"{query} {far}\n" * 300)  # goes on where it was
+    assert said.count("predictions are off to one side") == 2
+    state = (tmp_path / "watch.state").read_bytes()
+    assert len(state) == BYTES
+    assert struct.unpack("<I", state[60:64])[0] == 350
+
+
+def test_the_example_of_the_header_compiles(native, tmp_path):
+    header = (native.FIRMWARE / "include" / "twin_watch.h").read_text()
+    (code,) = re.findall(r"(?m)(?:^ \*     .*\n)+", header)
+    source = tmp_path / "example.c"
+    source.write_text(
+        '#include "twin_watch.h"\n#include <stddef.h>\n'
+        "extern twin_model model; extern const float x[8]; extern float truth;\n"
+        "extern twin_prediction out; extern uint32_t scratch[1024];\n"
+        "int measure(float *to); void do_without_it(void); void call_for_help(void);\n"
+        "void example(void);\n"
+        "void example(void) {\n" + re.sub(r"(?m)^ \* ?", "", code) + "}\n"
+    )
+    native.compile_c(tmp_path / "example.o", "-O2", "-c", sources=[source])

@@ -1,0 +1,268 @@
+"""How large an error is to be expected of a prediction, and intervals that keep what they claim.
+
+Three signals tell of a prediction how far it may be off: the *spread* of the anchors' estimates,
+their *asymmetry*, and the *difficulty* that the second output of a network has learnt. One model of
+the variance weighs them,
+
+    scale^2 = constant^2 + (weights . signals)^2, added up signal by signal,
+
+fitted to the errors of rows that the networks were not trained on, by the likelihood of a Student
+distribution, which large errors do not sway. Conformal prediction then says how many scales an
+interval has to reach for a given part of such errors. A row's error is divided by the scale of a
+model that was fitted without it, so that few rows do not flatter themselves.
+
+Only numpy is needed, so that a Raspberry Pi can calibrate its own models.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from twinedge.errors import InputError
+
+if TYPE_CHECKING:
+    from twinedge.pack.contents import Pack
+
+Array = npt.NDArray[Any]
+
+LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
+LEAST_ROWS = 10
+_USUAL = 0.6827  # within one scale, as within one standard deviation of a normal distribution
+_FREEDOM = 4  # degrees of freedom of the Student distribution
+_ROUNDS = 300  # of a fit
+_FOLDS = 10
+_NOTHING = 1e-3  # part of the variance up to which a signal has nothing to say
+# Rows that settings were chosen on flatter a model a little: their quantile is taken half a rank
+# further out.
+_FLATTERY = 0.5
+_MOST = 2**32 - 1
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What makes a scale and intervals of signals.
+
+    Parameters
+    ----------
+    weights : array of shape (3,)
+        Of spread, asymmetry and difficulty.
+    constant : float
+        Part of the scale that no signal explains, in units of the target.
+    quantiles : dict of float to float
+        For each coverage, ascending, how many scales an interval reaches to either side.
+    rows : int
+        Rows this was calibrated on.
+    typical : float
+        Mean scale of these rows, in units of the target.
+    outside : float
+        Share of these rows with a feature outside of its training range.
+    """
+
+    weights: Array
+    constant: float
+    quantiles: dict[float, float]
+    rows: int
+    typical: float
+    outside: float
+
+    def scale(self, signals: Array) -> Array:
+        """Scale ``(n,)`` of signals ``(3, n)``, all in units of the target.
+
+        About two of three errors are smaller.
+        """
+        parts = np.square(self.weights[:, None] * signals).sum(axis=0)
+        found: Array = np.sqrt(self.constant**2 + parts)
+        return found
+
+    def reach(self, coverage: float) -> float:
+        """How many scales an interval of this coverage reaches to either side.
+
+        Raises
+        ------
+        InputError
+            Where there is none of this coverage.
+        """
+        return reach_of(self.quantiles, coverage, self.rows)
+
+
+def reach_of(quantiles: dict[float, float], coverage: Any, rows: int) -> float:
+    """Quantile of a coverage among those that there are; one that is not there is refused."""
+    for level, found in quantiles.items():
+        if abs(level - coverage) < 1e-6:
+            return found
+    there = ", ".join(f"{level:g}" for level in quantiles)
+    why = f", and the {rows} rows they were calibrated on allow no more" if rows else ""
+    raise InputError(f"there are no intervals of coverage {coverage:g}, only of {there}{why}")
+
+
+def calibrate(
+    signals: Array,
+    errors: Array,
+    *,
+    outside: Array | None = None,
+    chosen: bool = False,
+    levels: Sequence[float] = LEVELS,
+) -> Calibration:
+    """Calibrate on rows that the networks were not trained on.
+
+    Parameters
+    ----------
+    signals : array of shape (3, n)
+        Spread, asymmetry and difficulty of each prediction.
+    errors : array of shape (n,)
+        True value less prediction.
+    outside : array of shape (n,), optional
+        Whether a feature of the row lies outside of its training range.
+    chosen : bool
+        Whether settings of the training were chosen on these rows.
+    levels : sequence of float
+        Coverages of the intervals; one that so few rows cannot support is left out.
+
+    Raises
+    ------
+    InputError
+        Where there is nothing to learn from these rows.
+    """
+    errors = np.abs(np.asarray(errors, np.float64))
+    signals = np.asarray(signals, np.float64)
+    rows = len(errors)
+    if rows < LEAST_ROWS:
+        raise InputError(f"{rows} rows are too few to calibrate on: {LEAST_ROWS} are the least")
+    if not (np.isfinite(errors).all() and np.isfinite(signals).all()):
+        raise InputError("a row to calibrate on has an error that is not finite")
+    if np.ptp(errors) <= 1e-9 * errors.max():
+        raise InputError("all rows to calibrate on have the same error: they tell nothing apart")
+    if not signals.any():
+        raise InputError("spread, asymmetry and difficulty are zero for all rows to calibrate on")
+    scores = np.empty(rows)
+    order = np.random.default_rng(0).permutation(rows)
+    for fold in np.array_split(order, min(_FOLDS, rows)):
+        others = np.setdiff1d(order, fold)
+        model = _fitted(signals[:, others], errors[others])
+        scores[fold] = errors[fold] / _scale(model, signals[:, fold])
+    further = _FLATTERY if chosen else 0
+    usual = quantile(scores, _USUAL, further)
+    assert usual is not None  # the least number of rows has such a quantile
+    constant, *weights = usual * np.sqrt(_fitted(signals, errors))
+    found = {level: quantile(scores / usual, level, further) for level in levels}
+    done = Calibration(
+        np.array(weights),
+        float(constant),
+        {level: one for level, one in found.items() if one is not None},
+        rows,
+        0.0,
+        0.0 if outside is None else float(np.mean(outside)),
+    )
+    return replace(done, typical=float(done.scale(signals).mean()))
+
+
+def quantile(scores: Array, coverage: float, further: float = 0.0) -> float | None:
+    """Split-conformal quantile of scores ``(n,)``: a new one is not above it in this part of cases.
+
+    Parameters
+    ----------
+    scores : array of shape (n,)
+        Errors divided by their scales.
+    coverage : float
+        Between 0 and 1.
+    further : float
+        By how many ranks to go further out; in between, scores are interpolated.
+
+    Returns
+    -------
+    float or None
+        None where so few scores cannot support the coverage.
+    """
+    rank = ceil((len(scores) + 1) * coverage - 1e-9)
+    if rank > len(scores):
+        return None
+    place = min(rank + further, len(scores)) - 1
+    return float(np.interp(place, np.arange(len(scores)), np.sort(scores)))
+
+
+def interval_score(low: Array, high: Array, y: Array, coverage: float) -> float:
+    """Mean width of intervals, plus what they miss ``y`` by times 2 / (1 - coverage)."""
+    missed = np.maximum(low - y, 0) + np.maximum(y - high, 0)
+    return float(np.mean(high - low + 2 / (1 - coverage) * missed))
+
+
+def calibrate_pack(pack: "Pack", X: Array, y: Array, *, chosen: bool = False) -> "Pack":
+    """Calibrate a pack that has second outputs, on what its own integers say of these rows.
+
+    Parameters
+    ----------
+    pack : Pack
+        With intervals, whatever they are; they are made anew.
+    X, y : array of shape (n, f), (n,)
+        Rows that the networks were not trained on.
+    chosen : bool
+        Whether settings of the training were chosen on these rows.
+
+    Raises
+    ------
+    InputError
+        Where the pack has no second output, or there is nothing to learn from these rows.
+    """
+    from twinedge.pack.contents import Intervals
+    from twinedge.runtime import reference
+
+    if pack.intervals is None:
+        raise InputError("the pack was exported without intervals, and cannot be given any")
+    q = reference.quantise(pack, X)
+    found = reference.evaluate_raw(pack, q)
+    assert found.signals is not None
+    members, unit = found.members.shape[1], float(pack.y_gain)
+    signals = found.signals.astype(np.float64) * unit / members
+    outside = np.asarray(reference.outside(pack, q).any(axis=1))
+    errors = np.asarray(y, np.float64) - found.mean
+    made = calibrate(signals, errors, outside=outside, chosen=chosen)
+    spread, asymmetry, difficulty = (_integer(65536 * weight) for weight in made.weights)
+    intervals = Intervals(
+        spread,
+        asymmetry,
+        difficulty,
+        max(1, _integer(4096 * made.constant / unit)),
+        made.rows,
+        0,
+        round(65536 * made.outside),
+        {round(1000 * level): max(1, _integer(65536 * q)) for level, q in made.quantiles.items()},
+    )
+    typical = reference.raw_scale(found.signals, intervals, members).mean()
+    return replace(pack, intervals=replace(intervals, typical=round(float(typical))))
+
+
+def _integer(number: float) -> int:
+    return min(round(number), _MOST)
+
+
+def _fitted(signals: Array, errors: Array) -> Array:
+    """Coefficients ``(4,)`` of the variance: of the constant, then of the signals' squares.
+
+    Each round makes the likelihood larger and keeps coefficients positive: it replaces the
+    logarithm by its tangent, and the quotients by what bounds them from above.
+    """
+    squares = np.square(errors)
+    unit = np.median(signals, axis=1, keepdims=True)
+    unit = np.where(unit > 0, unit, np.maximum(signals.mean(axis=1, keepdims=True), 1e-300))
+    terms = np.vstack([np.ones(len(errors)), np.square(signals / unit)])
+    least = 1e-12 * squares.max()
+    found = np.full(len(terms), max(float(np.median(squares)), least) / len(terms))
+    for _ in range(_ROUNDS):
+        variance = found @ terms + least
+        robust = (_FREEDOM + 1) / (_FREEDOM + squares / variance) * squares
+        below = np.maximum(terms @ (1 / variance), 1e-300)
+        found = found * np.sqrt(terms @ (robust / np.square(variance)) / below)
+    parts = found * terms.mean(axis=1)
+    found[parts < _NOTHING * parts.sum()] = 0
+    found[0] += least
+    found[1:] /= np.square(unit[:, 0])
+    return found
+
+
+def _scale(coefficients: Array, signals: Array) -> Array:
+    found: Array = np.sqrt(coefficients[0] + coefficients[1:] @ np.square(signals))
+    return found
