@@ -1,4 +1,4 @@
-"""Putting a folder in its place whole: written beside it, then moved, or nothing at all."""
+"""Putting folders and files in their place whole: written beside it, then moved, or not at all."""
 
 import os
 import shutil
@@ -27,6 +27,18 @@ def place_folder(folder: Path, write: Callable[[Path], None]) -> None:
             old.rename(folder)
         shutil.rmtree(beside, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
+
+
+def place_file(path: Path, content: bytes) -> None:
+    """Put a file in its place whole, or leave what was there as it was."""
+    beside = _beside(path.resolve(), "partial")
+    try:
+        beside.write_bytes(content)
+        beside.replace(path.resolve())
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from error
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def check_place(folder: Path, noun: str, sign: str) -> None:

@@ -12,7 +12,8 @@ import numpy as np
 
 from twinedge.errors import InputError
 from twinedge.pack import Pack, read_pack, write_pack
-from twinedge.runtime.reference import evaluate
+from twinedge.pack.contents import Array
+from twinedge.runtime import reference
 from twinedge_export.amalgamation import write_amalgamation
 from twinedge_export.boards.build import left_out
 from twinedge_export.firmware import firmware_folder
@@ -64,6 +65,38 @@ _AS_ONE = _Form(
 )
 
 
+_MEAN_AND_SPREAD = {
+    "beside": "spread",
+    "coverage": "none",
+    "it_prints": "It prints prediction and spread for the point in `main.c`",
+    "main_prints": """\
+    printf("%.9g %.9g\\n", (double)out.mean, (double)out.spread);""",
+    "sketch_prints": """\
+        Serial.print(out.mean, 6);
+        Serial.print(' ');
+        Serial.println(out.spread, 6);""",
+}
+_MEAN_AND_INTERVAL = {
+    "beside": "interval",
+    "main_prints": """\
+    printf("%.9g %.9g %.9g %s\\n", (double)out.mean, (double)out.low, (double)out.high,
+           out.outside ? "outside" : "inside");""",
+    "sketch_prints": """\
+        Serial.print(out.mean, 6);
+        Serial.print(' ');
+        Serial.print(out.low, 6);
+        Serial.print(' ');
+        Serial.print(out.high, 6);
+        Serial.println(out.outside ? " outside" : " inside");""",
+}
+# A knob that is the same everywhere, or one that boards differ in.
+_KNOB = (
+    r"(?m)^(#ifndef {0}\n)"
+    r"(?:#define {0} 1\n|#if .*\n#define {0} \d\n#else\n#define {0} \d\n#endif\n)"
+    r"(#endif)$"
+)
+
+
 class _Page(Template):
     delimiter = "@"  # CMake and make use the dollar
 
@@ -98,17 +131,18 @@ def _page(name: str, words: dict[str, str]) -> str:
 
 
 def _set(header: Path, settings: dict[str, str]) -> None:
-    """Leave out what the pack does not need."""
+    """Leave out what the pack does not need, and put in what it does, whatever the board."""
     text = header.read_text("utf-8")
     for name, value in settings.items():
-        text, count = re.subn(rf"(?m)^(#define {name}) 1$", rf"\1 {value}", text)
+        knob = _KNOB.format(name)
+        text, count = re.subn(knob, rf"\1#define {name} {value}\n\2", text)
         if count != 1:
             raise InputError(f"{header.name} has no {name}: install twinedge anew")
     header.write_text(text, "utf-8")
 
 
 def _settings(pack: Pack) -> dict[str, str]:
-    """Return settings of twin_config.h that fit the pack, where they are not the defaults."""
+    """Return settings of twin_config.h that fit the pack, where the defaults do not everywhere."""
     return dict(flag.removeprefix("-D").split("=", 1) for flag in left_out(pack))
 
 
@@ -116,7 +150,6 @@ def _words(job: Job, pack_file: File, pack: Pack) -> dict[str, str]:
     content = write_pack(pack, metadata=False)
     features, judge = job.metadata["features"], job.judge
     x = judge.validation[0][:1].astype(np.float32)
-    answer = evaluate(pack, x)
     twins, hidden = len(pack.twins), "-".join(map(str, pack.hidden))
     networks = "One twin" if twins == 1 else f"{twins} twins"
     return {
@@ -129,8 +162,7 @@ def _words(job: Job, pack_file: File, pack: Pack) -> dict[str, str]:
         "members": str(pack.members),
         "size": str(len(content)),
         "scratch": scratch_expression(pack),
-        "left_out": ", ".join(f"`{name}={value}`" for name, value in _settings(pack).items())
-        or "it needs all of the runtime",
+        "left_out": ", ".join(f"`{name}={value}`" for name, value in _settings(pack).items()),
         "bytes": "\n".join(_array(content)),
         "anchors": str(len(pack.targets)),
         "method": job.metadata["select"],
@@ -141,8 +173,35 @@ def _words(job: Job, pack_file: File, pack: Pack) -> dict[str, str]:
             f"{i}. {_plain(one['name'])}: {one['min']:.6g} to {one['max']:.6g}"
             for i, one in enumerate(features, start=1)
         ),
-        "expected": f"{float(answer.mean[0]):.9g} {float(answer.spread[0]):.9g}",
+        **_answer(pack, x),
     }
+
+
+def _answer(pack: Pack, x: Array) -> dict[str, str]:
+    """Say what the programs print, and what must come out for ``x`` ``(1, f)``."""
+    found = reference.evaluate(pack, x)
+    if pack.intervals is None:
+        return {**_MEAN_AND_SPREAD, "expected": _numbers(found.mean, found.spread)}
+    usual = pack.intervals.usual_level
+    bounds = reference.bounds(pack, found, usual)
+    outside = reference.outside(pack, reference.quantise(pack, x)).any()
+    ends = _numbers(found.mean, bounds.low, bounds.high)
+    levels = ", ".join(map(_percent, pack.intervals.quantiles))
+    return {
+        **_MEAN_AND_INTERVAL,
+        "coverage": f"of {_percent(usual)}; `twin_set_coverage` takes one of {levels}",
+        "it_prints": "It prints the prediction for the point in `main.c`, the ends of its interval "
+        f"of\n{_percent(usual)}, and whether a feature lies outside of its range in training",
+        "expected": f"{ends} {'outside' if outside else 'inside'}",
+    }
+
+
+def _numbers(*values: Array) -> str:
+    return " ".join(f"{float(value[0]):.9g}" for value in values)
+
+
+def _percent(level: int) -> str:
+    return f"{level / 10:g} %"
 
 
 def _array(content: bytes) -> Iterator[str]:

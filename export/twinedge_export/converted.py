@@ -48,7 +48,7 @@ def _file(
     names: Sequence[str],
     model: TwinRegressor | None = None,
 ) -> File:
-    settings: dict[str, Any] = {"shape": shape, "metadata": job.metadata}
+    settings: dict[str, Any] = {"shape": shape, "metadata": job.metadata, "pack": job.pack}
 
     def level(made: str) -> Level:
         return Level(made, lambda: make(model or job.model, job.rows, level=made, **settings))

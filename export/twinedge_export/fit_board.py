@@ -95,6 +95,7 @@ def search(
     *,
     anchors: int = 32,
     tries: int = 6,
+    intervals: bool = True,
     seed: int = 0,
     say: Callable[[str], None] = lambda message: None,
     **settings: Any,
@@ -113,6 +114,8 @@ def search(
         Most anchors to try; more of them cost more time than they bring.
     tries : int
         How many widths to train, from the widest that fits.
+    intervals : bool
+        Whether the pack shall have intervals, and must fit with what they take.
     seed : int
         Of training and anchors.
     say : function
@@ -125,13 +128,15 @@ def search(
     InputError
         Where the runtime has not been measured on the board's core, or nothing fits.
     """
-    shapes = fitting(train[0].shape[1], min(anchors, len(train[1])), board, firmware)
+    most = min(anchors, len(train[1]))
+    shapes = fitting(train[0].shape[1], most, board, firmware, intervals=intervals)
     trials: list[Trial] = []
     for width in list(shapes)[:tries]:
-        most = max(one.twins for one, _ in shapes[width])
-        say(f"Training width {width}, twins {most}")
+        twins = max(one.twins for one, _ in shapes[width])
+        say(f"Training width {width}, twins {twins}")
+        # Predictions alone are scored, whatever the pack will say beside them.
         given = {"effort": "quick", "intervals": False, "random_state": seed, **settings}
-        model = TwinRegressor(twins=most, hidden=(width, width), **given)
+        model = TwinRegressor(twins=twins, hidden=(width, width), **given)
         model.fit(*train, validation)
         if model.interrupted_:
             raise KeyboardInterrupt
@@ -150,6 +155,7 @@ def write_winner(run: Path, folder: Path, winner: Model, seed: int) -> File:
     settings: dict[str, Any] = {
         "anchors": winner.anchors,
         "weights": winner.weights,
+        "intervals": winner.intervals,
         "formats": ("twin",),
         "seed": seed,
     }
@@ -160,23 +166,31 @@ def write_winner(run: Path, folder: Path, winner: Model, seed: int) -> File:
 
 
 def fitting(
-    features: int, anchors: int, board: Board, firmware: dict[str, Runtime]
+    features: int,
+    anchors: int,
+    board: Board,
+    firmware: dict[str, Runtime],
+    *,
+    intervals: bool = True,
 ) -> dict[int, list[tuple[Model, Verdict]]]:
     """List the models with at most so many anchors that fit a board, by width, the widest first.
 
-    The table of silu is counted for all: which activation is better, training will tell.
+    The table of silu is counted for all: which activation is better, training will tell. So are all
+    levels of intervals, for those who want ``intervals``.
     """
     check_measured(board, firmware)
     # An image to try it out holds a query as well.
     board = replace(board, reserved_flash=board.reserved_flash + 4 * (features + 1))
     shapes: dict[int, list[tuple[Model, Verdict]]] = {}
     for width in WIDTHS:
-        found = [(one, judge(one, board, firmware)) for one in _models(features, anchors, width)]
+        models = _models(features, anchors, width, intervals)
+        found = [(one, judge(one, board, firmware)) for one in models]
         fit = [(one, verdict) for one, verdict in found if verdict.verdict == "fits"]
         if fit:
             shapes[width] = fit
     if not shapes:
-        least = Model.of(features, (WIDTHS[-1],) * 2, 1, activation="silu")
+        narrowest = (WIDTHS[-1],) * 2
+        least = Model.of(features, narrowest, 1, activation="silu", intervals=intervals)
         why = judge(least, board, firmware).words
         raise InputError(f"{board.name}: no model of {features} features fits ({why})")
     return shapes
@@ -191,7 +205,7 @@ def check_measured(board: Board, firmware: dict[str, Runtime]) -> None:
         )
 
 
-def _models(features: int, most: int, width: int) -> Iterable[Model]:
+def _models(features: int, most: int, width: int, intervals: bool) -> Iterable[Model]:
     for twins in TWINS:
         anchors = most - most % twins
         while anchors >= max(twins, min(FEWEST_ANCHORS, most)):
@@ -203,6 +217,7 @@ def _models(features: int, most: int, width: int) -> Iterable[Model]:
                     twins=twins,
                     activation="silu",
                     weights=weights,
+                    intervals=intervals,
                 )
             anchors = anchors // 2 - anchors // 2 % twins
 

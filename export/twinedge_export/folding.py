@@ -10,9 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from twinedge.calibration import Calibration
 from twinedge.errors import InputError
 from twinedge.learn.twin import TwinRegressor
-from twinedge.pack.contents import Array
+from twinedge.pack.contents import Array, Pack
+from twinedge.runtime.file_device import calibration_of
 
 
 class Dense(NamedTuple):
@@ -73,12 +75,16 @@ class Folded:
         Anchors, as inputs of the graph.
     targets : array of shape (k,)
         Their targets, scaled.
+    difficulty : Dense, optional
+        The second output, read like the last of ``layers`` from the layer before; what is below
+        zero is to be taken for zero.
     """
 
     first: Dense
     layers: tuple[Dense, ...]
     points: Array
     targets: Array
+    difficulty: Dense | None = None
 
     @property
     def halves(self) -> Array:
@@ -106,6 +112,8 @@ class Folding:
         Of all hidden layers.
     y_mean, y_scale : float
         Of the target, in its units.
+    calibration : Calibration, optional
+        What makes a scale and intervals of the outputs; each twin has a difficulty then.
     """
 
     inputs: Inputs
@@ -113,6 +121,7 @@ class Folding:
     activation: str
     y_mean: float
     y_scale: float
+    calibration: Calibration | None = None
 
     @property
     def features(self) -> int:
@@ -125,7 +134,9 @@ class Folding:
         return sum(len(twin.targets) for twin in self.twins)
 
 
-def fold(model: TwinRegressor, rows: Sequence[Array], inputs: Inputs) -> Folding:
+def fold(
+    model: TwinRegressor, rows: Sequence[Array], inputs: Inputs, pack: Pack | None = None
+) -> Folding:
     """Fold the anchors of a model.
 
     Parameters
@@ -136,21 +147,30 @@ def fold(model: TwinRegressor, rows: Sequence[Array], inputs: Inputs) -> Folding
         Training rows that are its anchors.
     inputs : Inputs
         How queries come in.
+    pack : Pack, optional
+        Of the same model; its intervals are taken over.
 
     Raises
     ------
     InputError
-        Where there is not one list of anchors for each twin, or its training diverged.
+        Where there is not one list of anchors for each twin, its training diverged, or the pack has
+        intervals and the model nothing to make them of.
     """
     if not np.isfinite(model.weights_).all():
         raise InputError("the network has weights that are not finite: its training diverged")
     lists = anchor_lists(model, rows)
+    calibration = None if pack is None else calibration_of(pack)
+    readouts: Sequence[Array | None] = [None] * len(lists)
+    if calibration is not None:
+        if model.difficulty_ is None:
+            raise InputError("the pack has intervals, and the model has no second output for them")
+        readouts = list(model.difficulty_)
     folded = (
-        _folded(model, network, mine, inputs)
-        for network, mine in zip(model.weights_, lists, strict=True)
+        _folded(model, network, mine, inputs, readout)
+        for network, mine, readout in zip(model.weights_, lists, readouts, strict=True)
     )
     activation, scaling = model.architecture_.activation, model.scaling_
-    return Folding(inputs, tuple(folded), activation, scaling.y_mean, scaling.y_scale)
+    return Folding(inputs, tuple(folded), activation, scaling.y_mean, scaling.y_scale, calibration)
 
 
 def anchor_lists(model: TwinRegressor, rows: Sequence[Array] | Array) -> list[Array]:
@@ -167,7 +187,9 @@ def anchor_lists(model: TwinRegressor, rows: Sequence[Array] | Array) -> list[Ar
     return lists
 
 
-def _folded(model: TwinRegressor, network: Array, rows: Array, inputs: Inputs) -> Folded:
+def _folded(
+    model: TwinRegressor, network: Array, rows: Array, inputs: Inputs, readout: Array | None
+) -> Folded:
     scaling = model.scaling_
     *hidden, last = model.architecture_.parts(network.astype(np.float64))
     (kernel, bias), *others = hidden
@@ -179,4 +201,9 @@ def _folded(model: TwinRegressor, network: Array, rows: Array, inputs: Inputs) -
         (*(Dense(*layer, True) for layer in others), Dense(*last, False)),
         inputs.of(model.anchor_X_[rows]),
         (model.anchor_y_[rows] - scaling.y_mean) / scaling.y_scale,
+        None if readout is None else _readout(readout.astype(np.float64)),
     )
+
+
+def _readout(readout: Array) -> Dense:
+    return Dense(readout[:-1, None], readout[-1:], False)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from twinedge.calibration import Calibration
 from twinedge.learn.backend import tf
 from twinedge.learn.neighbours import nearest_others
 from twinedge.learn.network import ACTIVATIONS
@@ -46,6 +47,10 @@ class Graph:
     """
 
     queries: tuple[str, ...]
+    # In the order of a file; it has some of them only with a calibration.
+    outputs: tuple[str, ...]
+    # Of these, what stays a float where others become integers.
+    floats: tuple[str, ...] = ()
     # Whether what follows the layers can be rounded, too: then nothing but a change of shape.
     rounded_to_the_end: bool
 
@@ -55,6 +60,7 @@ class Graph:
         layers = len(folding.twins[0].layers)
         self.core_layers = layers if integers else max(1, layers - 1)
         self.between = [f"twin{number}" for number in range(len(folding.twins))]
+        self.beside = [_second(name) for name in self.between if folding.calibration]
         self._activate: Callable[[Any], Any] = ACTIVATIONS[folding.activation]
 
     @property
@@ -84,7 +90,9 @@ class Graph:
     def tail(self, tensors: Tensors) -> Tensors:
         """Whatever is left, to the outputs of the file."""
         done = self._layers(tensors, slice(self.core_layers, None))
-        return self.combine([done[name] for name in self.between])
+        return self.combine(
+            [done[name] for name in self.between], [done[name] for name in self.beside]
+        )
 
     def whole(self, tensors: Tensors) -> Tensors:
         """All in one."""
@@ -96,8 +104,8 @@ class Graph:
         """From inputs of the folding to the first hidden layer of each twin."""
         raise NotImplementedError
 
-    def combine(self, outputs: list[Any]) -> Tensors:
-        """From the differences of each twin to the outputs of the file."""
+    def combine(self, outputs: list[Any], difficulties: list[Any]) -> Tensors:
+        """From the differences of each twin, and its second outputs, to the outputs of the file."""
         raise NotImplementedError
 
     def calibration(self, model: TwinRegressor) -> Tensors:
@@ -112,10 +120,12 @@ class Graph:
         raise NotImplementedError
 
     def _layers(self, tensors: Tensors, part: slice) -> Tensors:
-        done = {}
+        done = dict(tensors)
         for name, twin in zip(self.between, self.folding.twins, strict=True):
             h = tensors[name]
             for layer in twin.layers[part]:
+                if twin.difficulty is not None and layer is twin.layers[-1]:
+                    done[_second(name)] = tf.nn.relu(self._dense(h, twin.difficulty))
                 h = self._dense(h, layer)
             done[name] = h
         return done
@@ -131,10 +141,14 @@ class Graph:
 class Ensemble(Graph):
     """``x`` ``(n, f)`` to ``mean`` and ``spread`` ``(n,)``, in units of the target.
 
-    With integers the mean lacks the mean of the target.
+    With a calibration also to ``scale`` ``(n,)``, and ``low`` and ``high`` ``(n, levels)``. With
+    integers the mean lacks the mean of the target.
     """
 
     queries = ("x",)
+    outputs = ("mean", "spread", "scale", "low", "high")
+    # 8 bits would have to end somewhere, and an interval that ends there claims too much.
+    floats = ("scale", "low", "high")
     rounded_to_the_end = False  # TensorFlow Lite 2.14 has a square root of floats only
 
     def pick(self, model: TwinRegressor) -> Tensors:
@@ -153,29 +167,57 @@ class Ensemble(Graph):
             done[name] = self._activate(mine + _constant(twin.offsets[None]))
         return done
 
-    def combine(self, outputs: list[Any]) -> Tensors:
-        """Mean and spread of the estimates, from differences ``(n, 2, k, 1)``."""
-        sign = _constant(np.array([1.0, -1.0]).reshape(1, 2, 1))
-        estimates = []
-        for twin, output in zip(self.folding.twins, outputs, strict=True):
-            both = tf.reshape(output, (-1, 2, len(twin.targets)))
-            # The mean of F(x, a) and -F(a, x).
-            estimates.append(tf.reduce_mean(both * sign, axis=1) + _constant(twin.targets[None]))
-        joined = tf.concat(estimates, axis=1) if len(estimates) > 1 else estimates[0]
+    def combine(self, outputs: list[Any], difficulties: list[Any]) -> Tensors:
+        """Mean and spread of the estimates, from differences ``(n, 2, k, 1)``, and intervals."""
+        # The mean of F(x, a) and -F(a, x).
+        estimates = [
+            one + _constant(twin.targets[None])
+            for twin, one in zip(self.folding.twins, self._orders(outputs, 1, -1), strict=True)
+        ]
+        joined = _joined(estimates)
         mean = tf.reduce_mean(joined, axis=1, keepdims=True)
         square = tf.reduce_mean(tf.math.squared_difference(joined, mean), axis=1)
         # Last, so that nothing before depends on the units of the target.
         unit = _constant(self.folding.y_scale)
         mean = tf.reshape(mean, (-1,)) * unit
-        if not self.integers:  # else few bits would have to reach from zero to the target
-            mean += _constant(self.folding.y_mean)
-        return {"mean": mean, "spread": tf.sqrt(square) * unit}
+        centre = mean + _constant(self.folding.y_mean)
+        # Of integers, few bits would have to reach from zero to the target.
+        found = {"mean": mean if self.integers else centre, "spread": tf.sqrt(square) * unit}
+        if self.folding.calibration is None:
+            return found
+        asymmetry = _joined(self._orders(outputs, 1, 1))
+        # Of the two orders, (anchor, query) alone.
+        difficulty = tf.reduce_mean(_joined(self._orders(difficulties, 0, 2)), axis=1)
+        squares = square, tf.reduce_mean(asymmetry * asymmetry, axis=1), difficulty * difficulty
+        return found | self._bounds(self.folding.calibration, centre, squares)
+
+    def _bounds(self, calibration: Calibration, centre: Any, squares: tuple[Any, ...]) -> Tensors:
+        """Scale and intervals from the squares of the signals ``(n,)``, scaled."""
+        total = _constant((calibration.constant / self.folding.y_scale) ** 2)
+        for weight, square in zip(calibration.weights, squares, strict=True):
+            total += square * _constant(weight**2)
+        scale = tf.sqrt(total) * _constant(self.folding.y_scale)
+        quantiles = _constant(np.array([*calibration.quantiles.values()])[None])
+        reach, centre = tf.reshape(scale, (-1, 1)) * quantiles, tf.reshape(centre, (-1, 1))
+        return {"scale": scale, "low": centre - reach, "high": centre + reach}
+
+    def _orders(self, outputs: list[Any], first: float, second: float) -> list[Any]:
+        """Mean ``(n, k)`` of both orders of each pair, each with this weight, twin by twin."""
+        weights = _constant(np.array([first, second]).reshape(1, 2, 1))
+        return [
+            tf.reduce_mean(tf.reshape(one, (-1, 2, len(twin.targets))) * weights, axis=1)
+            for twin, one in zip(self.folding.twins, outputs, strict=True)
+        ]
 
 
 class BareTwin(Graph):
-    """``first`` and ``second`` ``(n, f)`` to ``difference`` ``(n, twins)``, in one order only."""
+    """``first`` and ``second`` ``(n, f)`` to ``difference`` ``(n, twins)``, in one order only.
+
+    With a calibration also to ``difficulty`` ``(n, twins)``, that of the second point.
+    """
 
     queries = ("first", "second")
+    outputs = ("difference", "difficulty")
     rounded_to_the_end = True
 
     def pick(self, model: TwinRegressor) -> Tensors:
@@ -198,10 +240,12 @@ class BareTwin(Graph):
             for name, twin in zip(self.between, self.folding.twins, strict=True)
         }
 
-    def combine(self, outputs: list[Any]) -> Tensors:
-        """Differences of all twins side by side."""
-        joined = tf.concat(outputs, axis=3) if len(outputs) > 1 else outputs[0]
-        return {"difference": tf.reshape(joined, (-1, len(outputs)))}
+    def combine(self, outputs: list[Any], difficulties: list[Any]) -> Tensors:
+        """Differences of all twins side by side, and so their second outputs."""
+        found = zip(self.outputs, (outputs, difficulties), strict=True)
+        return {
+            name: tf.reshape(_joined(some, axis=3), (-1, len(some))) for name, some in found if some
+        }
 
 
 SHAPES: dict[str, type[Graph]] = {"ensemble": Ensemble, "twin": BareTwin}
@@ -212,6 +256,15 @@ def _order(points: Array) -> Array:
     edges = [points.argmin(axis=0), points.argmax(axis=0)]
     rows = np.concatenate([*edges, np.random.default_rng(0).permutation(len(points))])
     return np.array(list(dict.fromkeys(rows.tolist())))
+
+
+def _second(name: str) -> str:
+    """Name of the second output of a twin."""
+    return f"{name}_difficulty"
+
+
+def _joined(some: list[Any], axis: int = 1) -> Any:
+    return tf.concat(some, axis=axis) if len(some) > 1 else some[0]
 
 
 def _constant(value: Array | float) -> Any:

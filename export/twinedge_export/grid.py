@@ -30,12 +30,18 @@ def with_core_on_grid(graph: Graph, queries: Tensors) -> Graph:
     twins = []
     for name, twin in zip(graph.between, graph.folding.twins, strict=True):
         inputs = hidden[name].numpy().reshape(-1, hidden[name].shape[-1]).astype(np.float64)
-        core = on_grid(twin.layers[: graph.core_layers], inputs, graph.folding.activation)
-        twins.append(replace(twin, layers=(*core, *twin.layers[graph.core_layers :])))
+        core, others = twin.layers[: graph.core_layers], twin.layers[graph.core_layers :]
+        # A second output is rounded where the first is.
+        beside = [] if others or twin.difficulty is None else [twin.difficulty]
+        done = on_grid(core, inputs, graph.folding.activation, beside)
+        difficulty = done.pop() if beside else twin.difficulty
+        twins.append(replace(twin, layers=(*done, *others), difficulty=difficulty))
     return type(graph)(replace(graph.folding, twins=tuple(twins)), integers=graph.integers)
 
 
-def on_grid(layers: Sequence[Dense], inputs: Array, activation: str) -> list[Dense]:
+def on_grid(
+    layers: Sequence[Dense], inputs: Array, activation: str, beside: Sequence[Dense] = ()
+) -> list[Dense]:
     """Round the kernels of layers, one behind the other.
 
     Parameters
@@ -46,20 +52,25 @@ def on_grid(layers: Sequence[Dense], inputs: Array, activation: str) -> list[Den
         What comes into the first of them.
     activation : {"relu", "silu"}
         Of the hidden layers.
+    beside : sequence of Dense
+        More that take what comes into the last of them; they come last.
     """
     rounded = []
     exact = seen = inputs
     for layer in layers:
         unit = float(np.abs(seen).max()) / _LEVELS or 1.0
-        whole, wanted = np.rint(seen / unit), exact @ layer.kernel + layer.bias
-        rounded.append(_on_grid(layer, unit, Calibration(whole, wanted, bias=True)))
-        exact, seen = wanted, unit * whole @ rounded[-1].kernel + rounded[-1].bias
+        coming = unit, np.rint(seen / unit), exact
+        rounded.append(_on_grid(layer, *coming))
+        exact = exact @ layer.kernel + layer.bias
+        seen = unit * coming[1] @ rounded[-1].kernel + rounded[-1].bias
         if layer.activated:
             exact, seen = _activate(exact, activation), _activate(seen, activation)
-    return rounded
+    return [*rounded, *(_on_grid(layer, *coming) for layer in beside)]
 
 
-def _on_grid(layer: Dense, unit: float, data: Calibration) -> Dense:
+def _on_grid(layer: Dense, unit: float, whole: Array, exact: Array) -> Dense:
+    """Round a layer that is to make of whole inputs what it made of the exact ones."""
+    data = Calibration(whole, exact @ layer.kernel + layer.bias, bias=True)
     rows = data.fitted(np.column_stack([layer.kernel.T * unit, layer.bias]))
     # So fine that the largest weight makes 127 steps; but a bias is to be some 32-bit number.
     finest = np.maximum(np.abs(rows[:, -1]) / _LARGEST_BIAS, _TINY)

@@ -6,6 +6,7 @@ signature and metadata.
 """
 
 import json
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -35,7 +36,11 @@ class Edge(NamedTuple):
 
 
 def join(
-    parts: list[bytes], *, metadata: dict[str, Any], integers: dict[str, Edge] | None = None
+    parts: list[bytes],
+    *,
+    order: Sequence[str],
+    metadata: dict[str, Any],
+    integers: dict[str, Edge] | None = None,
 ) -> bytes:
     """Join converted parts into one file.
 
@@ -43,17 +48,20 @@ def join(
     ----------
     parts : list of bytes
         Files with one signature each; an output of one is the input of that name of the next.
+    order : sequence of str
+        Outputs of the last, and maybe others that it has not, as they are to follow each other.
     metadata : dict
         Stored in the file as JSON. For each of ``integers`` it gets what an integer stands for:
         ``offset + step * integer``.
     integers : dict, optional
-        Inputs and outputs that are int8, or are to become it.
+        Inputs and outputs that are int8, or are to become it; the others stay as they are.
     """
     schema, integers = _schema(), integers or {}
     model, *others = [schema.ModelT.InitFromPackedBuf(bytearray(part), 0) for part in parts]
     inputs, outputs = _signature(model)
     for other in others:
         outputs = _append(model, other, outputs)
+    outputs = {name: outputs[name] for name in order if name in outputs}
     for name, edge in integers.items():
         if edge.reach is not None:
             outputs[name] = _quantise(model, outputs[name], *edge.reach)
@@ -67,6 +75,7 @@ def join(
         meaning = {
             name: _meaning(graph.tensors[number], integers[name])
             for name, number in (inputs | outputs).items()
+            if name in integers
         }
         metadata = {**metadata, "integers": meaning}
     _sign(model, inputs, outputs)

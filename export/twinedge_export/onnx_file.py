@@ -17,7 +17,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from twinedge.learn.twin import TwinRegressor
-from twinedge.pack.contents import Array
+from twinedge.pack.contents import Array, Pack
 from twinedge.runtime.sealing import seal
 from twinedge.runtime.silence import silence
 from twinedge_export.describing import check, describe
@@ -39,6 +39,7 @@ def onnx_model(
     shape: str = "ensemble",
     level: str = "int8",
     metadata: dict[str, Any] | None = None,
+    pack: Pack | None = None,
 ) -> bytes:
     """Make an ONNX file; its batch is free.
 
@@ -46,7 +47,7 @@ def onnx_model(
     levels take and give floats; ``level`` is one of ``LEVELS`` of this module.
     """
     check(model, shape, level, LEVELS)
-    graph = SHAPES[shape](fold(model, rows, Inputs.scaled(model)), integers=False)
+    graph = SHAPES[shape](fold(model, rows, Inputs.scaled(model), pack), integers=False)
     queries = graph.calibration(model)
     if level != "float32":
         graph = with_core_on_grid(graph, queries)
@@ -56,7 +57,7 @@ def onnx_model(
         made = _quantised(made, nodes.core, queries)
     elif level == "int8 weights":
         _store_as_int8(made, nodes.core)
-    about = describe(graph.folding, shape, level, metadata)
+    about = describe(graph.folding, shape, level, metadata, pack)
     helper.set_model_props(made, {METADATA: json.dumps(about, ensure_ascii=False)})
     made.doc_string = f"Twin regression, {shape}, {level}; made by twinedge"
     onnx.checker.check_model(made, full_check=True)

@@ -6,8 +6,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from twinedge.calibration import Calibration
 from twinedge.pack.contents import Array
-from twinedge_export.folding import Dense, Folding
+from twinedge_export.folding import Dense, Folded, Folding
 
 # Old enough for runtimes of 2022, new enough for one scale per output.
 OPSET, IR_VERSION = 17, 8
@@ -33,10 +34,13 @@ class OnnxGraph:
         self._constants: list[onnx.TensorProto] = []
 
     def ensemble(self) -> onnx.ModelProto:
-        """``x`` ``(n, f)`` to ``mean`` and ``spread`` ``(n,)``, in units of the target."""
+        """``x`` ``(n, f)`` to ``mean`` and ``spread`` ``(n,)``, in units of the target.
+
+        With a calibration also to ``scale`` ``(n,)``, and ``low`` and ``high`` ``(n, levels)``.
+        """
         x = self._brought("x")
         sign = self._constant("sign", np.array([1.0, -1.0]).reshape(1, 2, 1))
-        estimates = []
+        estimates, asymmetries, difficulties = [], [], []
         for number, twin in enumerate(self.folding.twins):
             name = f"twin{number}"
             width = len(twin.first.bias)
@@ -44,37 +48,72 @@ class OnnxGraph:
             mine = self._shaped(mine, (-1, 2, 1, width))
             # Every query against all anchors, in both orders.
             sums = self._node("Add", mine, self._constant(f"{name}_anchors", twin.offsets[None]))
-            output = self._layers(self._activated(sums), name, twin.layers)
+            output, difficulty = self._layers(self._activated(sums), name, twin)
             both = self._shaped(output, (-1, 2, len(twin.targets)))
             # The mean of F(x, a) and -F(a, x).
             half = self._mean(self._node("Mul", both, sign), keepdims=0)
             targets = self._constant(f"{name}_targets", twin.targets[None])
             estimates.append(self._node("Add", half, targets))
-        joined = self._node("Concat", *estimates, axis=1) if len(estimates) > 1 else estimates[0]
+            if difficulty is not None:
+                asymmetries.append(self._mean(both, keepdims=0))
+                both = self._shaped(difficulty, (-1, 2, len(twin.targets)))
+                # Of the two orders, (anchor, query) alone.
+                back = self._constant("back", np.array([0.0, 2.0]).reshape(1, 2, 1))
+                difficulties.append(self._mean(self._node("Mul", both, back), keepdims=0))
+        joined = self._joined(estimates)
         mean = self._mean(joined, keepdims=1)
         off = self._node("Sub", joined, mean)
-        square = self._mean(self._node("Mul", off, off), keepdims=0)
+        square = self._mean(self._square(off), keepdims=0)
         # Last, so that nothing before depends on the units of the target.
         unit = self._constant("y_scale", np.array(self.folding.y_scale))
         offset = self._constant("y_mean", np.array(self.folding.y_mean))
         scaled = self._node("Mul", self._shaped(mean, (-1,)), unit)
         self._node("Add", scaled, offset, output="mean")
         self._node("Mul", self._node("Sqrt", square), unit, output="spread")
-        return self._model(["x"], {"mean": [BATCH], "spread": [BATCH]})
+        outputs: dict[str, list[Any]] = {"mean": [BATCH], "spread": [BATCH]}
+        calibration = self.folding.calibration
+        if calibration is not None:
+            asymmetry = self._mean(self._square(self._joined(asymmetries)), keepdims=0)
+            difficulty = self._square(self._mean(self._joined(difficulties), keepdims=0))
+            squares = {"spread": square, "asymmetry": asymmetry, "difficulty": difficulty}
+            self._bounds(calibration, squares)
+            levels = len(calibration.quantiles)
+            outputs |= {"scale": [BATCH], "low": [BATCH, levels], "high": [BATCH, levels]}
+        return self._model(["x"], outputs)
+
+    def _bounds(self, calibration: Calibration, squares: dict[str, str]) -> None:
+        """Scale and intervals about the mean, from the squares of the signals ``(n,)``, scaled."""
+        constant = (calibration.constant / self.folding.y_scale) ** 2
+        total = self._constant("constant_square", np.array(constant))
+        for weight, (name, square) in zip(calibration.weights, squares.items(), strict=True):
+            by = self._constant(f"by_{name}_square", np.array(weight**2))
+            total = self._node("Add", self._node("Mul", square, by), total)
+        scale = self._node("Mul", self._node("Sqrt", total), "y_scale", output="scale")
+        quantiles = self._constant("quantiles", np.array([[*calibration.quantiles.values()]]))
+        reach = self._node("Mul", self._shaped(scale, (-1, 1)), quantiles)
+        centre = self._shaped("mean", (-1, 1))
+        self._node("Sub", centre, reach, output="low")
+        self._node("Add", centre, reach, output="high")
 
     def twin(self) -> onnx.ModelProto:
-        """``first`` and ``second`` ``(n, f)`` to ``difference`` ``(n, twins)``, in one order."""
+        """``first`` and ``second`` ``(n, f)`` to ``difference`` ``(n, twins)``, in one order.
+
+        With a calibration also to ``difficulty`` ``(n, twins)``, that of the second point.
+        """
         names = ["first", "second"]
         pair = self._node("Concat", *(self._brought(name) for name in names), axis=1)
-        outputs = []
+        found: dict[str, list[str]] = {"difference": [], "difficulty": []}
         for number, twin in enumerate(self.folding.twins):
             name = f"twin{number}"
             hidden = self._dense(pair, f"{name}_first", twin.first)
-            outputs.append(self._layers(hidden, name, twin.layers))
-        joined = self._node("Concat", *outputs, axis=1)
+            output, difficulty = self._layers(hidden, name, twin)
+            found["difference"].append(output)
+            found["difficulty"] += [] if difficulty is None else [difficulty]
         unit = self._constant("y_scale", np.array(self.folding.y_scale))
-        self._node("Mul", joined, unit, output="difference")
-        return self._model(names, {"difference": [BATCH, len(outputs)]})
+        found = {name: some for name, some in found.items() if some}
+        for name, some in found.items():
+            self._node("Mul", self._node("Concat", *some, axis=1), unit, output=name)
+        return self._model(names, {name: [BATCH, len(some)] for name, some in found.items()})
 
     def _brought(self, name: str) -> str:
         """Bring queries to the inputs of the folding."""
@@ -87,13 +126,21 @@ class OnnxGraph:
         ]
         return self._node("Clip", scaled, *ends)
 
-    def _layers(self, h: str, name: str, layers: tuple[Dense, ...]) -> str:
-        for number, layer in enumerate(layers):
-            label = f"{name}_layer{number + 1}"
-            if number < self._core_layers:
-                self.core.append(label)
-            h = self._dense(h, label, layer)
-        return h
+    def _layers(self, h: str, name: str, twin: Folded) -> tuple[str, str | None]:
+        """Both outputs of a twin, the second where it has one."""
+        second = None
+        for number, layer in enumerate(twin.layers):
+            label, rounded = f"{name}_layer{number + 1}", number < self._core_layers
+            if twin.difficulty is not None and layer is twin.layers[-1]:
+                second = self._layer(h, f"{name}_difficulty", twin.difficulty, rounded)
+                second = self._node("Relu", second)
+            h = self._layer(h, label, layer, rounded)
+        return h, second
+
+    def _layer(self, h: str, label: str, layer: Dense, rounded: bool) -> str:
+        if rounded:
+            self.core.append(label)
+        return self._dense(h, label, layer)
 
     def _dense(self, h: str, name: str, layer: Dense) -> str:
         product = self._node("MatMul", h, self._constant(f"{name}_kernel", layer.kernel), name=name)
@@ -104,6 +151,12 @@ class OnnxGraph:
         if self.folding.activation == "relu":
             return self._node("Relu", z)
         return self._node("Mul", z, self._node("Sigmoid", z))
+
+    def _joined(self, some: list[str]) -> str:
+        return self._node("Concat", *some, axis=1) if len(some) > 1 else some[0]
+
+    def _square(self, x: str) -> str:
+        return self._node("Mul", x, x)
 
     def _mean(self, x: str, *, keepdims: int) -> str:
         return self._node("ReduceMean", x, axes=[1], keepdims=keepdims)

@@ -21,6 +21,7 @@ from twinedge.runtime.reference import activate
 from twinedge_export.compensation import Calibration
 from twinedge_export.curve import silu_curve
 
+_BOTH = 0.5  # weight of errors in both orders' sum, against those in their difference
 _TINY = 1e-12  # step of weights that are all zero
 _HEADROOM = 1.1  # what activations may reach beyond the training pairs before they are limited
 
@@ -78,7 +79,11 @@ def round_network(
         q = activate(layer, q @ layer.kernel.T + layer.bias, curve).astype(np.float64)
         unit = 2.0**-layer.fraction
     # A difference is taken in both orders and halved, so the output's bias cancels.
-    h, q = (np.subtract(*np.split(both, 2)) for both in (h, q))
+    orders = [np.split(both, 2) for both in (h, q)]
+    h, q = (np.subtract(*both) for both in orders)
+    if readout is not None:  # then it matters, too, what both orders have together
+        more = [_BOTH * np.add(*both) for both in orders]
+        h, q = np.concatenate([h, more[0]]), np.concatenate([q, more[1]])
     seen = Calibration(q, h @ last / unit, bias=False) if compensate else None
     both = 0.0 if readout is None else float(last_bias[0]) / y_unit
     output, multiplier, shift = round_output(last[:, 0], unit / (2 * y_unit), seen, both)

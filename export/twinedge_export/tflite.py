@@ -2,9 +2,9 @@
 
 ``int8`` is integers from the input on: it takes and gives int8, and computes with int8 to the
 difference of each pair. Anchor targets, mean and spread follow in floats, for a handful of
-numbers. A query of 8 bits is too coarse for a smooth target, whatever comes behind: the other
-levels take and give floats, in the user's units, and round the layers between the first and the
-output, where nearly all multiply-adds are.
+numbers, and scale and intervals stay floats. A query of 8 bits is too coarse for a smooth target,
+whatever comes behind: the other levels take and give floats, in the user's units, and round the
+layers between the first and the output, where nearly all multiply-adds are.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from typing import Any
 
 from twinedge.learn.backend import tf
 from twinedge.learn.twin import TwinRegressor
-from twinedge.pack.contents import Array
+from twinedge.pack.contents import Array, Pack
 from twinedge.runtime.silence import silence
 from twinedge_export.describing import check, describe
 from twinedge_export.folding import Inputs, fold
@@ -36,6 +36,7 @@ def tflite_model(
     shape: str = "ensemble",
     level: str = "int8",
     metadata: dict[str, Any] | None = None,
+    pack: Pack | None = None,
 ) -> bytes:
     """Make a TensorFlow Lite file; its batch is free.
 
@@ -50,32 +51,40 @@ def tflite_model(
         all twins; ``twin`` takes ``first`` and ``second`` (n, f) and gives the ``difference``
         (n, twins), that of each twin in one order of the pair. In units of the target.
     level : str
-        One of ``LEVELS``. "int8" takes and gives int8; what an integer stands for is in the
-        metadata. The others take and give float32 in the user's units. "float32" rounds
-        nothing; the others have int8 weights, with a scale for each output, and activations as
-        the name says.
+        One of ``LEVELS``. "int8" takes and gives int8, but for the floats of a scale and intervals;
+        what an integer stands for is in the metadata. The others take and give float32 in the
+        user's units. "float32" rounds nothing; the others have int8 weights, with a scale for each
+        output, and activations as the name says.
     metadata : dict, optional
         Names, units, ranges; stored in the file with what is needed to use it.
+    pack : Pack, optional
+        Of the same model. With its intervals, an ensemble further gives the ``scale`` (n,) of the
+        error that is to be expected, and ``low`` and ``high`` (n, levels), a column for each of the
+        metadata's ``coverages``; a twin gives the ``difficulty`` (n, twins) of the second point.
+        Means, spreads and differences stay as they are.
 
     Raises
     ------
     InputError
-        Where the shape or level is unknown, anchors are not rows of the training points, or an
-        ensemble is wanted of a model that was trained on neighbours.
+        Where the shape or level is unknown, anchors are not rows of the training points, an
+        ensemble is wanted of a model that was trained on neighbours, or the pack is of another
+        model.
     """
     check(model, shape, level, LEVELS)
     integers = level == "int8"
     inputs = Inputs.spanned(model) if integers else Inputs.scaled(model)
-    graph = SHAPES[shape](fold(model, rows, inputs), integers=integers)
-    about = describe(graph.folding, shape, level, metadata)
+    graph = SHAPES[shape](fold(model, rows, inputs, pack), integers=integers)
+    about = describe(graph.folding, shape, level, metadata, pack)
     queries = graph.calibration(model)
     if level == "float32":
-        return join(_converted([Part(graph.whole, False)], queries), metadata=about)
+        parts = _converted([Part(graph.whole, False)], queries)
+        return join(parts, order=graph.outputs, metadata=about)
     graph = with_core_on_grid(graph, queries)
     activations = tf.int16 if level.startswith("int16") else tf.int8
     edges = tf.int8 if integers else tf.float32
     parts = _converted(graph.parts, queries, activations=activations, edges=edges)
-    return join(parts, metadata=about, integers=_edges(graph, queries) if integers else None)
+    meaning = _edges(graph, queries) if integers else None
+    return join(parts, order=graph.outputs, metadata=about, integers=meaning)
 
 
 def _converted(
@@ -139,6 +148,8 @@ def _edges(graph: Graph, queries: Tensors) -> dict[str, Edge]:
     inputs = graph.folding.inputs
     edges = {name: Edge(inputs.centre, inputs.unit) for name in graph.queries}
     for name, output in graph.whole(queries).items():
+        if name in graph.floats:
+            continue
         reach = None
         if not graph.rounded_to_the_end:
             low, high = float(output.numpy().min()), float(output.numpy().max())

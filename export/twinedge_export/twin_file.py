@@ -1,5 +1,6 @@
 """The ``.twin`` file of an export: plain rounding, and fine-tuning where that costs too much."""
 
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,6 +36,9 @@ def twin_file(job: Job, *, weights: str, qat: bool | None, seed: int) -> tuple[F
     models = {}
 
     def pack_of(made: str, model: TwinRegressor) -> bytes:
+        if job.intervals:  # those that travel are not all anchors, and its layers may be others
+            model = copy(model)
+            model.difficulty_ = learn_difficulty(model, seed, job.rows)
         models[made] = model
         pack = quantise(
             model,
@@ -52,10 +56,11 @@ def twin_file(job: Job, *, weights: str, qat: bool | None, seed: int) -> tuple[F
         levels.append(Level(weights, lambda: pack_of(weights, job.model)))
     if qat is not False:
         made = f"{weights}, fine-tuned"
+        points = job.judge.validation
         levels.append(
             Level(
                 made,
-                lambda: pack_of(made, _fine_tuned(job, weights, seed)),
+                lambda: pack_of(made, fine_tune(job.model, *points, weights=weights, seed=seed)),
             )
         )
     try:
@@ -66,13 +71,6 @@ def twin_file(job: Job, *, weights: str, qat: bool | None, seed: int) -> tuple[F
         raise InputError(f"{error}; --weights int16 costs less") from error
     pack = read_pack(file.path.read_bytes())
     return file, replace(job, model=models[file.made], pack=pack)
-
-
-def _fine_tuned(job: Job, weights: str, seed: int) -> TwinRegressor:
-    model = fine_tune(job.model, *job.judge.validation, weights=weights, seed=seed)
-    if model is not job.model and model.difficulty_ is not None:
-        model.difficulty_ = learn_difficulty(model, seed)  # its hidden layers are others now
-    return model
 
 
 def _calibrated(pack: Pack, job: Job) -> Pack:

@@ -174,7 +174,7 @@ typedef struct twin_run {
     uint64_t squares;
 #if TWIN_INTERVALS
     uint64_t asymmetries; /* squares of them */
-    uint32_t difficulty;  /* added up */
+    uint32_t difficulty;  /* added up, of numbers with signs */
     uint32_t outside;
     uint32_t missing;
 #endif

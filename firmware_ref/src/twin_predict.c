@@ -249,8 +249,7 @@ TWIN_SHARED int32_t twini_units(twin_flash head, unsigned second, int32_t total)
 static void twini_take_signals(twin_run *run, int32_t asymmetry, int32_t difficulty) {
     uint32_t apart = twini_near((uint32_t)(asymmetry < 0 ? -asymmetry : asymmetry));
     run->asymmetries += (uint64_t)apart * apart;
-    if (difficulty > 0)
-        run->difficulty += twini_near((uint32_t)difficulty);
+    run->difficulty += (uint32_t)difficulty;
 }
 #endif
 
@@ -366,7 +365,7 @@ static void twini_bound(const twin_run *run, twin_raw *out) {
     unsigned i;
     signal[0] = out->root;
     signal[1] = twini_root(n * run->asymmetries);
-    signal[2] = run->difficulty;
+    signal[2] = run->difficulty >> 31 ? 0 : run->difficulty;
     signal[3] = 16 * n;
     for (i = 0; i < 4; i++) {
         uint32_t part = twini_product(twini_u32(weight), signal[i], 12);

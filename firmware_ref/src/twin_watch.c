@@ -28,10 +28,10 @@ enum { OUTSIDE, SCALE, ABOVE, BELOW, WORSE, TESTS }; /* the bits of their flags 
 
 /* A sum that comes to this raises its flag. Where scores do not depend on each other, the chance
  * that a query begins such a climb is below exp(-32 x), with E exp(x (score - usual)) = 1. An event
- * with half the share that is usual has x = 1.25. Scales of any distribution have x = 0.46 where
- * their mean is that in calibration: the worst are 0 and MOST_SCALE and nothing in between. Errors
- * without bias have x = 0.5 where all are as large as half the interval, and those of a normal
- * distribution have 1.6. */
+ * with half the share that is usual has an x of 1.25 or more. Scales of any distribution have one
+ * of 0.46 or more, as long as their mean is that in calibration: the worst are 0 and MOST_SCALE and
+ * nothing in between. Normal errors have 1.7, and the worst of errors without bias, which are all
+ * as large as half the interval, 0.5. */
 #define ENOUGH      (32 * ONE)
 #define USUAL_BIAS  (ONE / 4)
 #define USUAL_SCALE (ONE + ONE / 2)
@@ -55,7 +55,7 @@ static uint32_t twini_watch_crc(uint32_t crc, uint32_t word) {
     return crc;
 }
 
-/* Tells packs apart: no two calibrations give the same numbers. */
+/* Tells packs apart, as hardly any two calibrations give the same numbers. */
 static uint32_t twini_watch_mark(const twin_model *model) {
     twin_flash at = model->intervals;
     uint32_t crc = UINT32_MAX, left = 8 + 2 * twini_u32(at + 28);
@@ -74,18 +74,14 @@ static int32_t twini_clip(int32_t value, int32_t least, int32_t most) {
     return value < least ? least : value > most ? most : value;
 }
 
-/* What 32 bits hold of it. */
-static uint32_t twini_narrow(uint64_t value) {
-    return value >> 32 ? UINT32_MAX : (uint32_t)value;
-}
-
 /* The quantile where intervals leave out `alpha`: on straight lines from nothing at level 0 through
  * the levels of the pack. Behind the last of them it grows by a quarter each time that alpha is
  * halved, as in the tails of Student's t with three degrees of freedom. Where nothing is to be left
- * out it is as large as can be. */
+ * out it is as large as can be. A level that is none, or out of order, is passed over: nobody
+ * checked these numbers. */
 static uint32_t twini_quantile(const twin_model *model, int32_t alpha) {
-    twin_flash at = model->intervals;
-    uint32_t left = twini_u32(at + 28), level = 0, quantile = 0;
+    twin_flash at = model->intervals + 32;
+    uint32_t left = twini_u32(at - 4), level = 0, quantile = 0;
     if (alpha <= 0)
         return UINT32_MAX;
     if (alpha >= ALL)
@@ -94,9 +90,12 @@ static uint32_t twini_quantile(const twin_model *model, int32_t alpha) {
         uint32_t above, more, wanted = (uint32_t)(ALL - alpha);
         if (left) {
             left--;
-            above = RATE * twini_u32(at + 32);
-            more = twini_u32(at + 36) - quantile;
+            above = RATE * twini_u32(at);
+            more = twini_u32(at + 4);
             at += 8;
+            if (above <= level || above >= (uint32_t)ALL || more < quantile)
+                continue;
+            more -= quantile;
         } else {
             above = level + ((uint32_t)ALL - level + 1) / 2;
             more = quantile / 4 + 1;
@@ -118,7 +117,7 @@ static void twini_adapt(const twin_watch *watch, twin_model *model) {
     uint64_t quantile = twini_quantile(model, watch->alpha);
     if (watch->stretch > ONE)
         quantile = (quantile * watch->stretch) >> 10;
-    model->quantile = twini_narrow(quantile);
+    model->quantile = quantile >> 32 ? UINT32_MAX : (uint32_t)quantile;
 }
 
 /* a / b, at most LARGEST_RATIO; nothing is 0 times nothing. */
@@ -151,7 +150,8 @@ static void twini_test(twin_watch *watch, unsigned number, uint32_t score, uint3
 /* So many rows as a share of those of the calibration: what is known from few rows is not known
  * well. */
 static uint32_t twini_rows(const twin_model *model, uint32_t rows) {
-    return rows * ONE / twini_u32(model->intervals + 16) + 1;
+    uint32_t all = twini_u32(model->intervals + 16);
+    return rows * ONE / (all ? all : 1) + 1;
 }
 
 /* The share of an event that is usual where it had this one in calibration: twice that, or half way
@@ -203,11 +203,11 @@ static void twini_steer(twin_watch *watch, uint32_t error, unsigned missed, unsi
     uint32_t more = (uint32_t)(missed - now) * A_STEP - (uint32_t)owed;
     watch->alpha = twini_clip((int32_t)((uint32_t)watch->alpha + step), -A_STEP, ALL + A_STEP);
     watch->owed = twini_clip((int32_t)((uint32_t)watch->owed + more), -IN_DEBT, IN_DEBT);
-    /* At four to one, what one error in five exceeds: more than 1 only where errors have grown. */
+    /* By steps of eight to one, to what one error in nine exceeds. */
     if (error > watch->stretch)
         watch->stretch += watch->stretch / 16;
     else if (watch->stretch > ONE / 4)
-        watch->stretch -= watch->stretch / 64;
+        watch->stretch -= watch->stretch / 128;
 }
 
 /* `error` is how far off the prediction was, over half the interval of the level that judges. */
@@ -247,9 +247,10 @@ void twin_watch_saw_raw(twin_watch *watch, const twin_model *model, const twin_r
         twini_saw(watch, model, given->scale, given->outside != 0);
 }
 
-/* Half of an interval, as in FORMAT.md, section 8, but for its limit. */
+/* Half of an interval, as in FORMAT.md, section 8. */
 static uint32_t twini_half(const twin_raw *given, uint32_t quantile) {
-    return twini_narrow(((uint64_t)quantile * given->scale) >> 20);
+    uint64_t half = ((uint64_t)quantile * given->scale) >> 20;
+    return half >> 31 ? INT32_MAX : (uint32_t)half;
 }
 
 void twin_watch_told_raw(twin_watch *watch, twin_model *model, const twin_raw *given,

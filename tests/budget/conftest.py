@@ -35,13 +35,17 @@ CORE = {
             "activation": activation,
             "weights": weights,
             "neighbors": False,
-            "text_bytes": 4000 + 300 * (activation == "silu") + 200 * (weights == "int16"),
+            **({"intervals": True} if intervals else {}),  # as in files of before there were any
+            "text_bytes": 4000
+            + 300 * (activation == "silu")
+            + 200 * (weights == "int16")
+            + 900 * intervals,
             "rodata_bytes": 60,
             "data_bytes": 20,
             "bss_bytes": 30,
             "program_bytes": 40,
-            "context_bytes": 50,
-            "stack_bytes": 200,
+            "context_bytes": 50 + 10 * intervals,
+            "stack_bytes": 200 + 50 * intervals,
             "scratch": {
                 "align": 8,
                 "unit": 4,
@@ -53,6 +57,7 @@ CORE = {
             },
             "references": REFERENCES if (activation, weights) == ("relu", "int8") else [],
         }
+        for intervals in (False, True)
         for activation in ("relu", "silu")
         for weights in ("int8", "int16")
     ],

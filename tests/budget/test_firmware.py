@@ -29,6 +29,11 @@ def test_sums_by_hand(core):
     assert build.flash_bytes == 4000 + 60 + 20 + 40
     assert build.scratch.bytes(model) == 8 * 128 + 2 * 8 + 7
     assert build.ram_bytes(model) == 20 + 30 + 50 + 1047 + 4 * 8 + 200
+    with_intervals = replace(model, intervals=True)
+    build = runtime_of(core).build(with_intervals)
+    assert build.flash_bytes == 4900 + 60 + 20 + 40
+    assert build.ram_bytes(with_intervals) == 20 + 30 + 60 + 1047 + 4 * 8 + 250
+    assert with_intervals in [one.model for one in build.references]
 
 
 def test_a_build_is_for_packs_of_its_kind(core):
@@ -36,6 +41,20 @@ def test_a_build_is_for_packs_of_its_kind(core):
     assert runtime.build(Model.of(8, activation="silu", weights="int16")).text_bytes == 4500
     assert runtime.build(Model.of(8, neighbors=4)) is None
     assert runtime.build(Model.of(8, weights="float32")) is None
+
+
+def test_a_build_with_intervals_does_for_a_model_without(core):
+    core["builds"] = [one for one in core["builds"] if "intervals" in one]
+    runtime = runtime_of(core)
+    assert runtime.build(Model.of(8)) == runtime.build(Model.of(8, intervals=True))
+
+
+def test_a_file_of_before_there_were_intervals_has_none(core):
+    core["builds"] = [one for one in core["builds"] if "intervals" not in one]
+    runtime = runtime_of(core)
+    assert {kind[3] for kind in runtime.builds} == {False}
+    assert runtime.build(Model.of(8)).text_bytes == 4000
+    assert runtime.build(Model.of(8, intervals=True)) is None
 
 
 def test_scratch_by_hand():
@@ -80,6 +99,8 @@ BAD = [
     (put(*FIRST, "activation"), "tanh", "relu or silu"),
     (put(*FIRST, "weights"), "int4", "int4"),
     (put(*FIRST, "neighbors"), 1, "neighbors of a build: 1"),
+    (put(*FIRST, "intervals"), "yes", "intervals of a build: 'yes'"),
+    (put(*FIRST, "intervals"), True, "two builds for relu and int8"),
     (put("builds", 1, "weights"), "int8", "two builds for relu and int8"),
     (put(*FIRST, "neighbors"), True, "0 neighbors belongs to another build"),
     (put(*FIRST, "text_bytes"), -1, "text_bytes: -1"),

@@ -22,18 +22,27 @@ def points(curve):
     return (X[:80], y[:80]), (X[80:100], y[80:100])
 
 
-def test_everything_listed_fits_and_nothing_else(firmware):
-    shapes = fitting(8, 32, UNO, firmware)
+@pytest.mark.parametrize("intervals", [True, False], ids=["with", "without"])
+def test_everything_listed_fits_and_nothing_else(firmware, intervals):
+    shapes = fitting(8, 32, UNO, firmware, intervals=intervals)
     assert list(shapes) == sorted(shapes, reverse=True)
     listed = {model for models in shapes.values() for model, _ in models}
-    every = {model for width in fit_board.WIDTHS for model in fit_board._models(8, 32, width)}
+    models = [fit_board._models(8, 32, width, intervals) for width in fit_board.WIDTHS]
+    every = {model for some in models for model in some}
     assert listed == {model for model in every if judge(model, UNO, firmware).verdict == "fits"}
     assert listed < every
     even = [model for model in listed if model.twins in (1, 2, 4, 8)]
     assert {model.anchors for model in even} == {8, 16, 32}
     assert {model.twins for model in listed} == set(fit_board.TWINS)
     assert {model.weights for model in listed} == {"int8", "int16"}
+    assert {model.intervals for model in listed} == {intervals}
     assert all(len(set(model.counts)) == 1 for model in listed)
+
+
+def test_shapes_are_judged_with_intervals_unless_told_otherwise(firmware):
+    assert fitting(8, 32, UNO, firmware) == fitting(8, 32, UNO, firmware, intervals=True)
+    with_them, without = (fitting(8, 32, UNO, firmware, intervals=one) for one in (True, False))
+    assert sum(map(len, with_them.values())) < sum(map(len, without.values()))
 
 
 @pytest.mark.parametrize("most", [1, 3, 7, 12, 100])
@@ -107,6 +116,7 @@ def test_a_search_is_the_same_with_the_same_seed(points, firmware, monkeypatch):
     one = search(*points, UNO, firmware, anchors=8, tries=2, say=said.append, **TINY)
     assert one == search(*points, UNO, firmware, anchors=8, tries=2, **TINY)
     assert {trial.model.hidden for trial in one.trials} == {(8, 8), (4, 4)}
+    assert {trial.model.intervals for trial in one.trials} == {True}
     assert said == [
         *("Training width 8, twins 2", "Scoring width 8"),
         *("Training width 4, twins 2", "Scoring width 4"),

@@ -23,6 +23,7 @@ shapes = st.builds(
     twins=st.integers(1, 8),
     activation=st.sampled_from(["relu", "silu"]),
     weights=st.sampled_from(["int8", "int16", "float16", "float32"]),
+    intervals=st.booleans(),
 )
 
 
@@ -88,6 +89,7 @@ def _with(model, features):
         twins=model.twins,
         activation=model.activation,
         weights=model.weights,
+        intervals=model.intervals,
     )
 
 

@@ -1,9 +1,12 @@
 """What a model is made of."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from twinedge import calibration
 from twinedge.budget import Model
 
 BAD = [
@@ -52,3 +55,22 @@ def test_multiply_adds_by_hand():
     # Two twins: the query's half twice. Two neighbours each, and five distances.
     near = Model(2, (3,), (3, 2), neighbors=2)
     assert near.multiply_adds == 2 * (2 * 6 + 4 * (6 + 3)) + 5 * 2
+    # A second output in one of the two orders: for each of 5 anchors 4, for each neighbour 3.
+    assert Model.of(2, (3, 4), 5, intervals=True).multiply_adds == 2 * (6 + 5 * 22) + 5 * 4
+    assert replace(near, intervals=True).multiply_adds == near.multiply_adds + 4 * 3
+    assert replace(near, intervals=True, levels=0).multiply_adds == near.multiply_adds
+
+
+def test_levels_are_those_that_calibration_looks_for():
+    assert Model.of(8).levels == len(calibration.LEVELS)
+
+
+def test_models_are_compared_without_their_levels(complaint):
+    model = Model.of(3, intervals=True)
+    assert replace(model, levels=3) == model != Model.of(3)
+    for levels in (-1, 16):
+        assert f"{levels} levels: a pack has 0 to 15" in complaint(replace, model, levels=levels)
+
+
+def test_parameters_are_those_of_the_paper_whatever_the_pack_says_beside():
+    assert Model.of(8, intervals=True).twin_params == Model.of(8).twin_params == 19_105

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,12 +20,49 @@ def test_a_pack_says_what_it_is(packs, tmp_path, seed):
     model, size = from_pack(path)
     assert size == path.stat().st_size
     assert model.members == pack.members
+    assert model.intervals == (pack.intervals is not None)
     assert twin_bytes(model) == len(write_pack(pack, metadata=False))
+
+
+def test_a_pack_says_how_many_levels_it_has(packs, tmp_path):
+    pack = packs.random_pack(np.random.default_rng(0), scaled=True)
+    path = tmp_path / "model.twin"
+    for levels in (1, 4, 15):
+        quantiles = {level: level for level in range(1, levels + 1)}
+        path.write_bytes(
+            write_pack(replace(pack, intervals=replace(pack.intervals, quantiles=quantiles)))
+        )
+        assert from_pack(path)[0].levels == levels
 
 
 def test_a_run_says_what_it_is(tiny_run, tiny_twin):
     model = from_run(tiny_run, anchors=16, weights="int16")
-    assert model == Model.of(3, (8,), 16, activation=tiny_twin.activation_, weights="int16")
+    expected = Model.of(3, (8,), 16, activation=tiny_twin.activation_, weights="int16")
+    assert model == replace(expected, intervals=True)
+    assert model.levels == 4  # 20 rows do not support 99 %
+    assert from_run(tiny_run, anchors=16, weights="int16", intervals=False) == expected
+
+
+def test_the_pack_of_a_run_is_as_long_as_predicted(tiny_run, tmp_path):
+    from twinedge_export.deploy import export
+
+    for intervals in (True, False):
+        folder = tmp_path / str(intervals)
+        options = {"anchors": 16, "formats": ("twin",), "intervals": intervals}
+        file = export(tiny_run, folder, **options).files[0]
+        predicted = from_run(tiny_run, anchors=16, intervals=intervals)
+        packed, _ = from_pack(folder / file.path.name)
+        assert (packed, packed.levels) == (predicted, predicted.levels)
+        assert twin_bytes(packed) == twin_bytes(predicted)
+
+
+def test_a_run_without_intervals_has_a_pack_without(tiny_run, tmp_path):
+    folder = changed(tiny_run, tmp_path, "calibration", None)
+    assert not from_run(folder).intervals
+    record = json.loads((folder / "run.json").read_text())
+    del record["calibration"]
+    (folder / "run.json").write_text(json.dumps(record))
+    assert not from_run(folder).intervals
 
 
 def test_a_run_of_neighbours_predicts_with_neighbours(tiny_run, tmp_path):
@@ -57,6 +95,8 @@ BAD_RUNS = [
     ("parameters", {"twins": "four"}, "does not say what was trained"),
     ("feature_names", [], "0 features"),
     ("chosen", {"activation": "tanh"}, "relu or silu"),
+    ("calibration", 5, "does not say what was trained"),
+    ("calibration", {"quantiles": None}, "does not say what was trained"),
 ]
 
 

@@ -1,32 +1,45 @@
 """Predicted bytes are those of real packs."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from twinedge.budget import Model, ann_bytes, pack_sections, twin_bytes
+from twinedge.budget.source import from_pack
 from twinedge.budget.storage import pack_fault
 from twinedge.pack import write_pack
 
 
-def model_of(pack):
-    counts = tuple(int(count) for count in pack.counts)
-    weights = f"int{pack.weight_bits}"
-    return Model(pack.features, pack.hidden, counts, pack.neighbors, pack.activation, weights)
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_a_pack_is_as_long_as_predicted(packs, seed):
-    pack = packs.random_pack(np.random.default_rng(seed))
-    model = model_of(pack)
+@pytest.mark.parametrize("what", ["plain", "intervals", "ranges"])
+@pytest.mark.parametrize("seed", range(20))
+def test_a_pack_is_as_long_as_predicted(packs, tmp_path, what, seed):
+    rng = np.random.default_rng(seed)
+    pack = packs.random_pack(rng, scaled=what == "intervals")
+    if what == "ranges":  # what an export has that could not be calibrated
+        domain = packs.with_intervals(rng, pack).domain
+        pack = replace(pack, domain=domain)
+    path = tmp_path / "model.twin"
+    path.write_bytes(write_pack(pack))
+    model, _ = from_pack(path)
+    assert model.intervals == (what != "plain")
+    assert model.scaled == (what == "intervals")
     written = len(write_pack(pack, metadata=False))
     assert twin_bytes(model) == written
     assert sum(pack_sections(model).values()) == written
+    # So are those of an ordinary ensemble, which has nothing of the kind.
+    assert ann_bytes(model) == ann_bytes(replace(model, intervals=False))
 
 
 def test_the_sections_of_the_example():
     sections = pack_sections(Model.of(8))
     assert sections == {"header": 96, "scaling": 72, "twins": 20240, "anchors": 644, "padding": 20}
     assert pack_sections(Model.of(8, activation="silu"))["curve"] == 386
+    # 4 bytes for the bias of the second output, 2 for each of its weights; the rest fills up.
+    assert pack_sections(Model.of(8, intervals=True)) == {
+        **{"header": 112, "scaling": 72, "twins": 20240 + 4 + 2 * 128 + 12, "anchors": 644},
+        **{"intervals": 8 * 4 + 5 * 8, "domain": 6 * 8, "padding": 28},
+    }
 
 
 def test_an_ordinary_network_by_hand():
@@ -57,6 +70,7 @@ def test_floats_are_bare_numbers(weights, size):
     assert ann_bytes(model) == size * model.ann_params
     assert ann_bytes(model, 7) * 32 == 7 * size * model.ann_params
     assert pack_fault(model) == f"a pack has no {weights} weights"
+    assert twin_bytes(replace(model, intervals=True)) == twin_bytes(model)
 
 
 TOO_MUCH = [

@@ -93,6 +93,21 @@ def test_a_file_is_judged_without_what_a_board_can_do_without(firmware):
     assert found["boards"][0]["flash_bytes"] == 4120 + 21_072
 
 
+def test_intervals_take_their_bytes_on_a_board(firmware):
+    model = Model.of(8, intervals=True)
+    found = summarise(model, [board_named("uno")], firmware, flash=32_256)
+    assert found["intervals"] is True
+    assert (found["twin_bytes"], found["bytes"]["int8"]["ann"]) == (21_488, 615_072)
+    assert sum(found["sections"].values()) == found["twin_bytes"]
+    assert found["in_flash"]["twin_anchors"] < 591
+    (uno,) = found["boards"]
+    plain = summarise(Model.of(8), [board_named("uno")], firmware)
+    assert plain["intervals"] is False
+    assert uno["verdict"] == "fits"
+    assert uno["flash_bytes"] == plain["boards"][0]["flash_bytes"] + 900 + 21_488 - 21_072
+    assert uno["ram_bytes"] == plain["boards"][0]["ram_bytes"] + 60
+
+
 def test_every_key_is_documented(firmware):
     page = (Path(__file__).parents[2] / "docs" / "budget.md").read_text()
     found = summarise(Model.of(8), [], firmware, flash=1000)

@@ -5,23 +5,47 @@ from twinedge.calibration import Calibration
 from twinedge.learn.run import load_run
 
 
-def test_predictions_are_those_of_the_python_api(cli, tiny_run, curve_csv, curve):
-    answer = cli("predict", tiny_run, curve_csv)
-    mean, spread = load_run(tiny_run).model.predict(curve[0], return_std=True)
+@pytest.fixture(scope="module")
+def plain_run(tiny_run, tmp_path_factory):
+    """A run that was not calibrated."""
+    return saved(tiny_run, tmp_path_factory, None)
+
+
+@pytest.fixture(scope="module")
+def calibrated(tiny_run, tmp_path_factory):
+    """A run that says of a spread of 1 that the error is 2, with intervals of 0.5 and 0.8."""
+    calibration = Calibration(
+        np.array([2.0, 0, 0]), 0.0, {0.5: 0.25, 0.8: 1.5}, rows=20, typical=1.0, outside=0.0
+    )
+    return saved(tiny_run, tmp_path_factory, calibration)
+
+
+def saved(run, factory, calibration):
+    """Return a copy of a run with another calibration."""
+    trained = load_run(run)
+    trained.model.calibration_ = calibration
+    trained.save(folder := factory.mktemp("runs") / "run")
+    return folder
+
+
+def test_predictions_are_those_of_the_python_api(cli, plain_run, curve_csv, curve):
+    answer = cli("predict", plain_run, curve_csv)
+    model = load_run(plain_run).model
     header, numbers = answer.predictions
     assert (answer.code, answer.err, header) == (0, "", "level,spread")
-    np.testing.assert_allclose(numbers, np.column_stack([mean, spread]), rtol=1e-6)
+    expected = np.column_stack([model.predict(curve[0]), model.spread(curve[0])])
+    np.testing.assert_allclose(numbers, expected, rtol=1e-6)
 
 
-def test_json_has_every_digit(cli, tiny_run, curve_csv, curve):
-    report = cli("predict", tiny_run, curve_csv, "--json").json
-    mean, spread = load_run(tiny_run).model.predict(curve[0], return_std=True)
+def test_json_has_every_digit(cli, plain_run, curve_csv, curve):
+    report = cli("predict", plain_run, curve_csv, "--json").json
+    model = load_run(plain_run).model
     assert report == {
-        "run": str(tiny_run),
+        "run": str(plain_run),
         "target": "level",
         "rows": 120,
-        "prediction": mean.tolist(),
-        "spread": spread.tolist(),
+        "prediction": model.predict(curve[0]).tolist(),
+        "spread": model.spread(curve[0]).tolist(),
     }
 
 
@@ -50,53 +74,41 @@ def test_a_file_without_header_is_taken_by_position(cli, tiny_run, curve, curve_
 
 def test_one_row_is_enough(cli, tiny_run, tmp_path):
     (tmp_path / "one.csv").write_text("angle,offset,idle\n0.5,2,-20\n")
-    _, numbers = cli("predict", tiny_run, "one.csv").predictions
-    assert numbers.shape == (1, 2)
+    header, numbers = cli("predict", tiny_run, "one.csv").predictions
+    assert numbers.shape == (1, header.count(",") + 1)
 
 
 def test_a_target_with_a_comma_in_its_name_is_quoted(cli, tiny, tmp_path, curve):
     rows = "\n".join(f"{a:.6g};{b:.6g}" for a, b in zip(curve[0][:, 0], curve[1], strict=True))
     (tmp_path / "t.csv").write_text(f"x;level, mm\n{rows}\n")
     cli("train", "t.csv", "--target", "level, mm", "-o", "run", *tiny)
-    assert cli("predict", "run", "t.csv").out.startswith('"level, mm",spread\n')
+    assert cli("predict", "run", "t.csv").out.startswith('"level, mm",spread')
 
 
 @pytest.mark.parametrize("options", [(), ("--neighbors", "3")])
-def test_a_point_far_outside_the_training_data_gets_a_number(cli, tiny_run, tmp_path, options):
+def test_a_point_far_outside_the_training_data_gets_a_number(cli, plain_run, tmp_path, options):
     (tmp_path / "far.csv").write_text("angle,offset,idle\n1e300,2,-20\n0.5,2,-20\n")
-    answer = cli("predict", tiny_run, "far.csv", "--json", *options)
+    answer = cli("predict", plain_run, "far.csv", "--json", *options)
     assert (answer.code, answer.err) == (0, "")
     assert all(isinstance(value, float) for value in answer.json["prediction"])
-
-
-@pytest.fixture
-def calibrated(tiny_run, monkeypatch):
-    """A run that says of a spread of 1 that the error is 2, with intervals of 0.5 and 0.8."""
-    trained = load_run(tiny_run)
-    trained.model.difficulty_ = np.zeros((1, 9), np.float32)
-    trained.model.calibration_ = Calibration(
-        np.array([2.0, 0, 0]), 0.0, {0.5: 0.25, 0.8: 1.5}, rows=20, typical=1.0, outside=0.0
-    )
-    monkeypatch.setattr("twinedge.learn.run.load_run", lambda folder: trained)
-    return trained.model
 
 
 @pytest.mark.parametrize("options", [{}, {"anchors": 8}, {"neighbors": 3}])
 @pytest.mark.parametrize("coverage", [0.5, 0.8])
 def test_a_run_that_was_calibrated_has_intervals(
-    cli, tiny_run, curve_csv, curve, calibrated, coverage, options
+    cli, calibrated, curve_csv, curve, coverage, options
 ):
     words = [word for name, value in options.items() for word in (f"--{name}", value)]
-    answer = cli("predict", tiny_run, curve_csv, "--json", "--coverage", coverage, *words)
-    assert answer.err == (
-        "low and high were calibrated for other anchors than these\n" * bool(words)
-    )
-    mean, scale = calibrated.predict(curve[0], return_std=True, **options)
-    low, high = calibrated.predict_interval(curve[0], coverage, **options).T
-    spread = calibrated.spread(curve[0], **options)
+    answer = cli("predict", calibrated, curve_csv, "--json", "--coverage", coverage, *words)
+    remark = "low and high were calibrated for other anchors than these\n"
+    assert answer.err == (remark if options else "")
+    model = load_run(calibrated).model
+    mean, scale = model.predict(curve[0], return_std=True, **options)
+    low, high = model.predict_interval(curve[0], coverage, **options).T
+    spread = model.spread(curve[0], **options)
     np.testing.assert_allclose(scale, 2 * spread, rtol=1e-4)
     assert answer.json == {
-        "run": str(tiny_run),
+        "run": str(calibrated),
         "target": "level",
         "coverage": coverage,
         "rows": 120,
@@ -108,21 +120,15 @@ def test_a_run_that_was_calibrated_has_intervals(
     }
 
 
-@pytest.mark.usefixtures("calibrated")
-def test_unasked_a_run_takes_the_highest_coverage_up_to_ninety_percent(cli, tiny_run, curve_csv):
-    answer = cli("predict", tiny_run, curve_csv)
+def test_unasked_a_run_takes_the_highest_coverage_up_to_ninety_percent(cli, calibrated, curve_csv):
+    answer = cli("predict", calibrated, curve_csv)
     header, numbers = answer.predictions
     assert header == "level,spread,scale,low,high"
     assert answer.err == "low and high are for a coverage of 0.8: there is no 0.9\n"
     np.testing.assert_allclose(numbers[:, 4] - numbers[:, 0], 1.5 * numbers[:, 2], atol=1e-4)
 
 
-@pytest.mark.usefixtures("calibrated")
-def test_a_coverage_that_a_run_has_not_is_refused(refused, tiny_run, curve_csv):
+def test_a_coverage_that_a_run_has_not_is_refused(refused, calibrated, plain_run, curve_csv):
     says = ["0.95", "0.5, 0.8"]
-    refused("predict", tiny_run, curve_csv, "--coverage", "0.95", says=says)
-
-
-def test_a_run_that_was_not_calibrated_has_none(cli, refused, tiny_run, curve_csv):
-    assert cli("predict", tiny_run, curve_csv).out.startswith("level,spread\n")
-    refused("predict", tiny_run, curve_csv, "--coverage", "0.9", says=["no intervals"])
+    refused("predict", calibrated, curve_csv, "--coverage", "0.95", says=says)
+    refused("predict", plain_run, curve_csv, "--coverage", "0.9", says=["no intervals"])

@@ -30,15 +30,20 @@ def exported(tiny_run, tmp_path_factory):
     return folder
 
 
-@pytest.fixture
-def pack(exported):
-    return exported / "model.twin"
+@pytest.fixture(scope="session")
+def pack(exported, tmp_path_factory):
+    """Its pack as version 1 has it: without intervals and domain."""
+    found = read_pack((exported / "model.twin").read_bytes())
+    twins = tuple(replace(twin, bias=0, difficulty=None) for twin in found.twins)
+    path = tmp_path_factory.mktemp("plain") / "model.twin"
+    path.write_bytes(write_pack(replace(found, twins=twins, intervals=None, domain=None)))
+    return path
 
 
 @pytest.fixture(scope="session")
-def calibrated(exported, tmp_path_factory):
+def calibrated(pack, tmp_path_factory):
     """The same with intervals, and with something for a missing offset or idle."""
-    pack = read_pack((exported / "model.twin").read_bytes())
+    pack = read_pack(pack.read_bytes())
     least, most = quantise(pack, [[-1.0, -5.0, -120.0], [1.0, 15.0, 80.0]])
     drawn = PACKS["with_intervals"](np.random.default_rng(0), pack)
     intervals = replace(
@@ -70,6 +75,17 @@ def test_features_outside_the_training_range_are_named(cli, pack, tmp_path):
     assert head == "level,spread,outside"
     assert plain.endswith(",")
     assert far.endswith(",offset|idle")
+
+
+def test_what_an_export_calibrated_has_intervals(cli, exported, curve, curve_csv):
+    answer = cli("predict", exported / "model.twin", curve_csv, "--json")
+    device = load(exported / "model.twin")
+    assert device.coverages
+    assert answer.json["coverage"] == device.usual_coverage
+    low, high = device.predict_interval(curve[0], device.usual_coverage).T
+    np.testing.assert_array_equal(answer.json["low"], low)
+    np.testing.assert_array_equal(answer.json["high"], high)
+    assert np.mean((low <= curve[1]) & (curve[1] <= high)) > 0.7
 
 
 @pytest.mark.parametrize("coverage", [None, 0.5, 0.9, 0.95])

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from twinedge.pack import read_pack, write_pack
-from twinedge_export.c_project import c_project
+from twinedge.runtime.loading import load
+from twinedge_export.amalgamation import write_amalgamation
+from twinedge_export.c_project import _set, c_project
 from twinedge_export.job import Job
 from twinedge_export.judge import Judge
 from twinedge_export.twin_file import twin_file
@@ -18,7 +20,7 @@ WARNINGS = "-Wall -Wextra -Werror -pedantic"
 
 @pytest.fixture(scope="module", params=["one twin", "four twins", "neighbours", "one file"])
 def project(request, tiny_twin, four_twins, curve, tmp_path_factory):
-    """The folder of a C project."""
+    """The folder of a C project, with intervals but for one of them."""
     X, y = curve
     model = four_twins if request.param == "four twins" else tiny_twin
     neighbors = 3 if request.param in ("neighbours", "one file") else 0
@@ -35,6 +37,7 @@ def project(request, tiny_twin, four_twins, curve, tmp_path_factory):
         tmp_path_factory.mktemp("project"),
         {"features": features, "target": "level */", "select": "hand"},
         lambda message: None,
+        intervals=request.param != "neighbours",
     )
     weights = "int8" if request.param == "four twins" else "int16"
     pack, job = twin_file(job, weights=weights, qat=False, seed=0)
@@ -65,8 +68,29 @@ def test_a_compiler_alone_builds_it_without_any_option(project, run, tmp_path):
 def test_the_sketch_runs_on_an_uno_as_it_is(project, uno, first_line):
     sent = first_line(uno(project / "model" / "model.ino")).split()
     # Arduino makes six decimals by float arithmetic, which costs the last of seven digits.
-    promised = [float(word) for word in expected(project).split()]
-    assert [float(word) for word in sent] == pytest.approx(promised, rel=2e-7, abs=1e-6)
+    promised = expected(project).split()
+    numbers = 3 if "side" in promised[-1] else 2
+    for words in (sent, promised):
+        words[:numbers] = map(float, words[:numbers])
+    assert sent[:numbers] == pytest.approx(promised[:numbers], rel=2e-7, abs=1e-6)
+    assert sent[numbers:] == promised[numbers:]
+
+
+def test_it_tells_the_interval_where_there_is_one(project):
+    pack = read_pack((project.parent / "model.twin").read_bytes())
+    query = re.search(r"x\[MODEL_FEATURES\] = \{(.*)\}", (project / "main.c").read_text())[1]
+    x = np.array([[float(word.rstrip("f")) for word in query.split(", ")]], np.float32)
+    device = load(project.parent / "model.twin", "numpy")
+    text = (project / "README.md").read_text()
+    mean = f"{device.predict(x)[0]:.9g}"
+    if pack.intervals is None:
+        assert expected(project).split() == [mean, f"{device.spread(x)[0]:.9g}"]
+        assert "| intervals | none |" in text
+        return
+    low, high = device.predict_interval(x, 0.9)[0]
+    assert expected(project).split() == [mean, f"{low:.9g}", f"{high:.9g}", "inside"]
+    levels = "50 %, 80 %, 90 %, 95 %"  # of 20 validation rows
+    assert f"| intervals | of 90 %; `twin_set_coverage` takes one of {levels} |" in text
 
 
 def test_a_program_with_too_little_scratch_says_so(project, run, tmp_path):
@@ -99,10 +123,38 @@ def test_code_that_the_pack_does_not_need_is_left_out(project):
         "SILU": pack.activation == "silu",
         "INT16": pack.weight_bits == 16,
         "NEIGHBOURS": bool(pack.neighbors),
+        "INTERVALS": pack.intervals is not None,
     }
     for name, needed in needs.items():
         assert re.findall(rf"^#define TWIN_{name} (\d)$", header, re.M) == [str(int(needed))]
         assert (f"`TWIN_{name}=0`" in (project / "README.md").read_text()) != needed
+
+
+@pytest.fixture(scope="module")
+def headers(firmware, tmp_path_factory):
+    """Text of the settings in both forms of the runtime."""
+    one = write_amalgamation(tmp_path_factory.mktemp("one")).header
+    return [file.read_text() for file in (firmware / "include" / "twin_config.h", one)]
+
+
+@pytest.mark.parametrize("value", ["0", "1"])
+@pytest.mark.parametrize("board", ["this", "AVR"])
+def test_intervals_are_in_or_out_whatever_the_board(headers, run, tmp_path, board, value):
+    header = tmp_path / "settings.h"
+    for text in headers:
+        header.write_text(text)
+        _set(header, {"TWIN_INTERVALS": value, "TWIN_SILU": "0"})
+        flags = ["-D__AVR__"] if board == "AVR" else []
+        defined = run("cc", *flags, "-E", "-dM", header).splitlines()
+        assert f"#define TWIN_INTERVALS {value}" in defined
+        assert "#define TWIN_SILU 0" in defined
+        assert f"#define TWIN_TEXT {int(not flags)}" in defined  # as it was
+
+
+def test_a_header_without_the_knob_is_refused(headers, complaint, tmp_path):
+    header = tmp_path / "twin_config.h"
+    header.write_text(headers[0].replace("TWIN_INTERVALS", "TWIN_MOON"))
+    assert "twin_config.h has no TWIN_INTERVALS" in complaint(_set, header, {"TWIN_INTERVALS": "1"})
 
 
 def array(project):

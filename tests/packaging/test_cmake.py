@@ -144,7 +144,8 @@ def test_hosts_have_their_kernels_by_default_and_can_do_without(run, build, firm
 
 def kconfig(**settings):
     """Return options as a framework makes them of Kconfig's answers; all is on by default."""
-    parts = ("FLOAT", "NEIGHBOURS", "SILU", "INT16", "TEXT", "PARTIAL", "OPEN_STEPS", "QUICK_OPEN")
+    parts = ("FLOAT", "NEIGHBOURS", "INTERVALS", "SILU", "INT16", "TEXT", "PARTIAL")
+    parts += ("OPEN_STEPS", "QUICK_OPEN")
     answers = {**dict.fromkeys(parts, "y"), "BLOCK": "2", **settings}
     return [f"-DCONFIG_TWIN_{name}={answer}" for name, answer in answers.items()]
 
@@ -157,7 +158,8 @@ def test_a_framework_gets_sources_headers_and_settings(
     text += END.format(folder=firmware / folder, example=example)
     module = "-DCONFIG_TWINEDGE=y"
     assert build(text, module, *kconfig()) == ("TWIN_BLOCK=2", expected)
-    off = kconfig(NEIGHBOURS="", PARTIAL="", QUICK_OPEN="", BLOCK="1")
+    off = kconfig(NEIGHBOURS="", INTERVALS="", PARTIAL="", QUICK_OPEN="", BLOCK="1")
     settings, said = build(text, module, *off)
-    assert settings == "TWIN_BLOCK=1;TWIN_NEIGHBOURS=0;TWIN_PARTIAL=0;TWIN_QUICK_OPEN=0"
+    left = ("NEIGHBOURS", "INTERVALS", "PARTIAL", "QUICK_OPEN")
+    assert settings == ";".join(["TWIN_BLOCK=1", *(f"TWIN_{one}=0" for one in left)])
     assert said == "the pack needs what twin_config.h leaves out"

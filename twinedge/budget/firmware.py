@@ -18,6 +18,7 @@ from twinedge.pack.layout import align
 FORMAT, VERSION = "twinedge firmware", 1
 SHIPPED = Path(__file__).with_name("firmware.json")
 _QUERY = 4  # bytes of a feature as the caller holds it, a float32
+Kind = tuple[str, str, bool, bool]  # activation, weights, whether neighbours predict, intervals
 LINES = 1024  # bytes of silu as lines, for kernels that want them
 
 
@@ -105,19 +106,23 @@ class Runtime:
     ----------
     port, compiler, flags : str
         How it was built.
-    builds : dict of (str, str, bool) to Build
-        By activation, weights, and whether neighbours predict: a build leaves out what a pack does
-        not need.
+    builds : dict of (str, str, bool, bool) to Build
+        By activation, weights, whether neighbours predict, and whether there are intervals: a build
+        leaves out what a pack does not need.
     """
 
     port: str
     compiler: str
     flags: str
-    builds: dict[tuple[str, str, bool], Build]
+    builds: dict[Kind, Build]
 
     def build(self, model: Model) -> Build | None:
-        """Return the build for a model; None where it was not measured."""
-        return self.builds.get(_kind(model))
+        """Return the build for a model; None where it was not measured.
+
+        One with intervals does for a model without, and takes a little more than that needs.
+        """
+        kind = kind_of(model)
+        return self.builds.get(kind) or self.builds.get((*kind[:3], True))
 
 
 _SIZES = (
@@ -125,7 +130,7 @@ _SIZES = (
     *("program_bytes", "context_bytes", "stack_bytes"),
 )
 _SCRATCH = tuple(field.name for field in fields(Scratch))
-_KIND = ("activation", "weights", "neighbors")
+_KIND = ("activation", "weights", "neighbors", "intervals")
 _SHAPE = ("features", "hidden", "counts", "neighbors")
 
 
@@ -195,20 +200,24 @@ def runtime_of(row: Any) -> Runtime:
     for name in words:
         if not isinstance(row[name], str):
             raise InputError(f"{name} {row[name]!r} is not text")
-    builds: dict[tuple[str, str, bool], Build] = {}
-    for one in _listed("builds", row["builds"]):
+    builds: dict[Kind, Build] = {}
+    for given in _listed("builds", row["builds"]):
+        # A file of before there were intervals has no word on them.
+        one = {"intervals": False, **given} if isinstance(given, dict) else given
         _fields("a build", one, (*_KIND, *_SIZES, "scratch", "references"))
-        if not isinstance(one["neighbors"], bool):
-            raise InputError(f"neighbors of a build: {one['neighbors']!r} is not true or false")
+        for name in ("neighbors", "intervals"):
+            if not isinstance(one[name], bool):
+                raise InputError(f"{name} of a build: {one[name]!r} is not true or false")
         # The smallest model of this kind checks its words.
-        kind = _kind(Model(1, (1,), (2,), int(one["neighbors"]), one["activation"], one["weights"]))
+        given_kind = (int(one["neighbors"]), one["activation"], one["weights"], one["intervals"])
+        kind = kind_of(Model(1, (1,), (2,), *given_kind))
         if kind in builds:
             raise InputError(f"two builds for {one['activation']} and {one['weights']}")
         builds[kind] = _build(one, kind)
     return Runtime(**{name: row[name] for name in words}, builds=builds)
 
 
-def _build(row: Any, kind: tuple[str, str, bool]) -> Build:
+def _build(row: Any, kind: Kind) -> Build:
     _fields("scratch", row["scratch"], _SCRATCH)
     sizes = {name: _whole(name, row[name]) for name in _SIZES}
     scratch = Scratch(**{name: _whole(name, row["scratch"][name]) for name in _SCRATCH})
@@ -226,21 +235,24 @@ def _build(row: Any, kind: tuple[str, str, bool]) -> Build:
     return Build(**sizes, scratch=scratch, references=references)
 
 
-def _reference(row: Any, kind: tuple[str, str, bool]) -> Reference:
+def _reference(row: Any, kind: Kind) -> Reference:
     _fields("a reference", row, (*_SHAPE, "scratch_bytes", "instructions"))
     lists = [_listed(name, row[name]) for name in ("hidden", "counts")]
     for number in (row["features"], row["neighbors"], *chain(*lists)):
         _whole("a reference", number)
     hidden, counts = map(tuple, lists)
-    model = Model(row["features"], hidden, counts, row["neighbors"], *kind[:2])
-    if _kind(model) != kind:
+    activation, weights, _, intervals = kind
+    shape = (row["features"], hidden, counts, row["neighbors"])
+    model = Model(*shape, activation, weights, intervals)
+    if kind_of(model) != kind:
         raise InputError(f"a reference with {model.neighbors} neighbors belongs to another build")
     scratch = _whole("scratch_bytes", row["scratch_bytes"])
     return Reference(model, scratch, _whole("instructions", row["instructions"]))
 
 
-def _kind(model: Model) -> tuple[str, str, bool]:
-    return model.activation, model.weights, model.neighbors > 0
+def kind_of(model: Model) -> Kind:
+    """Say which build is made for a model."""
+    return model.activation, model.weights, model.neighbors > 0, model.intervals
 
 
 def _fields(what: str, row: Any, names: tuple[str, ...]) -> None:

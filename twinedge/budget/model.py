@@ -1,14 +1,15 @@
 """What is counted: twins with their anchors, and the ordinary ensemble they stand for."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from twinedge.budget import counts
 from twinedge.errors import InputError
-from twinedge.pack.layout import ACTIVATIONS, MAX_TWINS
+from twinedge.pack.layout import ACTIVATIONS, MAX_LEVELS, MAX_TWINS
 
 # How weights can be stored: the first two as a pack does, the others as bare numbers.
 WEIGHTS = ("int8", "int16", "float16", "float32")
+LEVELS = 5  # of a pack with intervals, unless few rows support fewer
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,11 @@ class Model:
         Of the hidden layers.
     weights : {"int8", "int16", "float16", "float32"}
         How weights are stored.
+    intervals : bool
+        Whether the pack says how far off predictions are to be expected, and how usual a query is.
+    levels : int
+        Levels of these intervals; 0 where the pack has ranges of the features and no more. Nothing
+        but the length of the pack depends on it, so models are compared without.
     """
 
     features: int
@@ -37,6 +43,8 @@ class Model:
     neighbors: int = 0
     activation: str = "relu"
     weights: str = "int8"
+    intervals: bool = False
+    levels: int = field(default=LEVELS, compare=False)
 
     def __post_init__(self) -> None:
         for what, number in (
@@ -54,6 +62,8 @@ class Model:
             raise InputError(f"activation {self.activation!r} is not {' or '.join(ACTIVATIONS)}")
         if self.weights not in WEIGHTS:
             raise InputError(f"weights {self.weights!r} are not one of {', '.join(WEIGHTS)}")
+        if not 0 <= self.levels <= MAX_LEVELS:
+            raise InputError(f"{self.levels} levels: a pack has 0 to {MAX_LEVELS}")
 
     @classmethod
     def of(
@@ -66,9 +76,11 @@ class Model:
         neighbors: int = 0,
         activation: str = "relu",
         weights: str = "int8",
+        intervals: bool = False,
     ) -> "Model":
         """Make a model whose twins share the anchors as evenly as can be."""
-        return cls(features, hidden, deal(anchors, twins), neighbors, activation, weights)
+        counts = deal(anchors, twins)
+        return cls(features, hidden, counts, neighbors, activation, weights, intervals)
 
     @property
     def twins(self) -> int:
@@ -91,13 +103,18 @@ class Model:
         return tuple(min(count, self.neighbors or count) for count in self.counts)
 
     @property
+    def scaled(self) -> bool:
+        """Whether twins have a second output: for intervals, not for ranges of features alone."""
+        return self.intervals and self.levels > 0
+
+    @property
     def ann_params(self) -> int:
         """Parameters of as many ordinary networks as there are members."""
         return counts.ann_params(self.features, self.hidden, self.members)
 
     @property
     def twin_params(self) -> int:
-        """Parameters of the twins, and their anchors."""
+        """Parameters of the twins, and their anchors, as the paper counts: without intervals."""
         return counts.twin_params(self.features, self.hidden, self.anchors, self.twins)
 
     @property
@@ -106,12 +123,13 @@ class Model:
 
         The query's half of the first layer is computed once for each twin, the anchor's half and
         everything behind it once for each anchor that predicts. Neighbours cost a distance to
-        every anchor.
+        every anchor, intervals a second output in one of the two orders.
         """
         half = self.features * self.hidden[0]
         behind = sum(rows * columns for rows, columns in pairwise((*self.hidden, 1)))
         distances = self.features * self.anchors if self.neighbors else 0
-        return 2 * (self.twins * half + self.members * (half + behind)) + distances
+        second = self.members * self.hidden[-1] if self.scaled else 0
+        return 2 * (self.twins * half + self.members * (half + behind)) + second + distances
 
     def with_anchors(self, anchors: int) -> "Model":
         """Return the same with another number of anchors."""

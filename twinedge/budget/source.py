@@ -1,10 +1,11 @@
 """The shape of a model that exists: a ``.twin`` pack, or a run folder read without TensorFlow."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from twinedge.budget.model import Model
+from twinedge.budget.model import LEVELS, Model
 from twinedge.errors import InputError
 from twinedge.pack import read_pack
 
@@ -29,11 +30,15 @@ def from_pack(path: Path) -> tuple[Model, int]:
         raise InputError(f"{path}: {error}") from error
     counts = tuple(int(count) for count in pack.counts)
     weights = f"int{pack.weight_bits}"
-    model = Model(pack.features, pack.hidden, counts, pack.neighbors, pack.activation, weights)
-    return model, len(data)
+    shape = (pack.features, pack.hidden, counts, pack.neighbors, pack.activation, weights)
+    levels = 0 if pack.intervals is None else len(pack.intervals.quantiles)
+    unusual = pack.intervals is not None or pack.domain is not None
+    return Model(*shape, unusual, levels if unusual else LEVELS), len(data)
 
 
-def from_run(folder: Path, anchors: int = 32, weights: str = "int8") -> Model:
+def from_run(
+    folder: Path, anchors: int = 32, weights: str = "int8", intervals: bool = True
+) -> Model:
     """Read the shape of a trained model from its ``run.json``.
 
     Parameters
@@ -44,6 +49,8 @@ def from_run(folder: Path, anchors: int = 32, weights: str = "int8") -> Model:
         How many of its training points would travel to the device.
     weights : str
         How its weights would be stored.
+    intervals : bool
+        Whether its pack would have intervals, if the run has them.
 
     Raises
     ------
@@ -57,7 +64,8 @@ def from_run(folder: Path, anchors: int = 32, weights: str = "int8") -> Model:
         features, hidden = len(record["feature_names"]), tuple(parameters["hidden"])
         activation = record["chosen"]["activation"]
         twins, neighbors = parameters["twins"], parameters["neighbors"] if near else 0
-        return Model.of(
+        calibration = record.get("calibration")  # runs of before there were intervals have none
+        model = Model.of(
             features,
             hidden,
             anchors,
@@ -66,6 +74,9 @@ def from_run(folder: Path, anchors: int = 32, weights: str = "int8") -> Model:
             activation=activation,
             weights=weights,
         )
+        if not calibration or not intervals:
+            return model
+        return replace(model, intervals=True, levels=len(calibration["quantiles"]))
     except (KeyError, TypeError) as error:
         raise InputError(f"{folder / 'run.json'} does not say what was trained") from error
 

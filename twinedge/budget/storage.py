@@ -1,11 +1,11 @@
 """How many bytes a model takes, from the layout of the pack itself.
 
-A twin's integer weights are counted as the pack stores them, to the byte. No pack holds an ordinary
-ensemble; it is counted as if one did: header, scaling and curve once, and for each network the
-record of a twin without the kernel of the second point (the bias of the output, which a twin does
-not need, fits into bytes of the record's head that are kept for later). There are no anchors.
+A twin's integer weights are counted as the pack stores them, to the byte, and so is what intervals
+take. No pack holds an ordinary ensemble; it is counted as if one did: header, scaling and curve
+once, and for each network the record of a twin without the kernel of the second point (the bias of
+the output has its place in the head of a record). There are no anchors and no intervals.
 
-Float weights are counted as bare numbers, anchors included: less than any file of them takes.
+Float weights are counted as bare parameters, anchors included: less than any file of them takes.
 """
 
 from typing import Any
@@ -70,11 +70,17 @@ def pack_fault(model: Model) -> str | None:
 
 def _shape(model: Model) -> Shape:
     kernel = KERNELS[model.weights]
-    return Shape(model.features, model.hidden, kernel, model.twins, model.anchors)
+    shape = (model.features, model.hidden, kernel, model.twins, model.anchors)
+    return Shape(*shape, scaled=model.scaled)
 
 
 def _sections(model: Model) -> dict[Kind, int]:
-    return _checked(_shape(model)).device_sections(model.activation)
+    shape = _checked(_shape(model))
+    sections = shape.device_sections(model.activation, model.levels)
+    ranges = shape.length(Kind.DOMAIN)
+    if model.intervals and ranges is not None:
+        sections[Kind.DOMAIN] = ranges  # without intervals, too
+    return sections
 
 
 def _checked(shape: Shape) -> Shape:

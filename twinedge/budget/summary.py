@@ -60,6 +60,7 @@ def summarise(
         "members": model.members,
         "activation": model.activation,
         "weights": model.weights,
+        "intervals": model.intervals,
         "ann_params": model.ann_params,
         "twin_params": model.twin_params,
         "ann_bytes": ann,

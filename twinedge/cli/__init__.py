@@ -13,6 +13,7 @@ import typer
 from twinedge.cli import (
     anchors,
     budget,
+    calibrate,
     check,
     data,
     evaluate,
@@ -38,6 +39,7 @@ app.command("train", epilog=train.EXAMPLES)(train.train)
 app.command("export", epilog=export.EXAMPLES)(export.export)
 app.command("predict", epilog=predict.EXAMPLES)(predict.predict)
 app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
+app.command("calibrate", epilog=calibrate.EXAMPLES)(calibrate.calibrate)
 app.command("anchors", epilog=anchors.EXAMPLES)(anchors.anchors)
 app.command("inspect", epilog=inspect.EXAMPLES)(inspect.inspect)
 app.command("report", epilog=report.EXAMPLES)(report.report)

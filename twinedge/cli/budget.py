@@ -64,6 +64,14 @@ def show(
     activation: Annotated[
         str | None, choice("Activation of the hidden layers (relu).", "relu", "silu")
     ] = None,
+    intervals: Annotated[
+        bool | None,
+        typer.Option(
+            "--intervals/--no-intervals",
+            show_default=False,
+            help="Whether the pack has intervals, as export writes them by default.",
+        ),
+    ] = None,
     board: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Judge this board only; may be repeated."),
@@ -91,6 +99,7 @@ def show(
         "--activation": activation,
         "--members": members,
         "--bits": bits,
+        "--intervals": intervals,
     }
     boards = list(map(board_named, board)) if board else list(all_boards().values())
     found, file_bytes = _model(model, numbers)
@@ -108,6 +117,7 @@ def _model(path: Path | None, numbers: dict[str, Any]) -> "tuple[Model, int | No
 
     given = [option for option, number in numbers.items() if number is not None]
     anchors, weights = numbers["--members"] or 32, _WEIGHTS[numbers["--bits"] or "8"]
+    intervals = numbers["--intervals"] is not False
     if path is None:
         if numbers["--features"] is None:
             raise InputError("nothing to count: name a RUN, a FILE.twin, or --features N")
@@ -118,14 +128,17 @@ def _model(path: Path | None, numbers: dict[str, Any]) -> "tuple[Model, int | No
             twins=numbers["--twins"] or 1,
             activation=numbers["--activation"] or "relu",
             weights=weights,
+            intervals=intervals,
         ), None
-    free = ("--members", "--bits") if path.is_dir() else ()
+    free = ("--members", "--bits", "--intervals") if path.is_dir() else ()
     fixed = [option for option in given if option not in free]
     if fixed:
         raise InputError(f"{path} says what {fixed[0]} is: leave the option out")
     if not path.exists():
         raise InputError(f"{path} does not exist: name a run folder or a .twin file")
-    return (from_run(path, anchors, weights), None) if path.is_dir() else from_pack(path)
+    if not path.is_dir():
+        return from_pack(path)
+    return from_run(path, anchors, weights, intervals), None
 
 
 def _print(result: dict[str, Any]) -> None:
@@ -135,7 +148,8 @@ def _print(result: dict[str, Any]) -> None:
     shape = "-".join(map(str, result["hidden"]))
     print_text(
         f"{_count(result['features'], 'feature')}, {shape} {result['activation']}, "
-        f"{result['weights']}, {_count(result['multiply_adds'], 'multiply-add')} in a query",
+        f"{result['weights']}, {'with' if result['intervals'] else 'without'} intervals, "
+        f"{_count(result['multiply_adds'], 'multiply-add')} in a query",
         "",
     )
     stored = result["bytes"]

@@ -53,6 +53,9 @@ def fit(
         Path | None,
         typer.Option(metavar="RUN", help="Run folder of the winner; by default runs/BOARD."),
     ] = None,
+    intervals: Annotated[
+        bool, typer.Option(help="A pack with intervals, ranges of the features and fill values.")
+    ] = True,
     firmware: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Measured sizes of the runtime, if not those shipped."),
@@ -82,7 +85,8 @@ def fit(
     source = read_source(table, target, drop or [], impute, dataset, split)
     train, validation = source.part(source.rows.train), source.part(source.rows.val)
     most = min(anchors, len(train[1]))
-    fitting(train[0].shape[1], most, place, measured)  # refused now, not after training
+    # Refused now, not after training.
+    fitting(train[0].shape[1], most, place, measured, intervals=intervals)
     run = run or Path("runs") / board
     check_place(output, "export", RECORD)
     check_writable(run)
@@ -94,6 +98,7 @@ def fit(
         measured,
         anchors=anchors,
         tries=tries,
+        intervals=intervals,
         seed=seed,
         say=lambda message: note(message, quiet=quiet),
         steps=steps,
@@ -106,6 +111,7 @@ def fit(
         hidden=best.hidden,
         effort=effort,
         steps=steps,
+        intervals=intervals,
         random_state=seed,
         verbose=verbose,
     )
@@ -115,7 +121,8 @@ def fit(
         raise typer.Exit(130)
     file = write_winner(run, output, best, seed)
     path = output / file.path.name
-    verdict = judge(from_pack(path)[0], place, measured)
+    packed = from_pack(path)[0]
+    verdict = judge(packed, place, measured)
     result = {
         "board": board,
         "twins": best.twins,
@@ -123,6 +130,7 @@ def fit(
         "anchors": best.anchors,
         "weights": best.weights,
         "activation": trained["activation"],
+        "intervals": packed.intervals,
         "rmse_val": file.score.rmse_val,
         "rmse_test": file.score.rmse_test,
         "verdict": verdict.words,

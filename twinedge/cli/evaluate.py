@@ -1,46 +1,154 @@
-"""``twinedge evaluate``: how good a run is on a table with known targets."""
+"""``twinedge evaluate``: how good a model is on a table with known targets."""
 
-import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from twinedge.cli.options import Json, Quiet, RunFolder, Table, examples
-from twinedge.cli.output import note_filled, print_json, print_record
+import typer
 
-EXAMPLES = examples("evaluate runs/latest measured.csv", "evaluate runs/latest measured.csv --json")
+from twinedge.cli.options import Json, Quiet, choice, examples
+from twinedge.cli.output import note, note_filled, print_json, print_record, print_table, print_text
+from twinedge.errors import InputError
+
+if TYPE_CHECKING:
+    from twinedge.data import Table
+    from twinedge.pack.contents import Array
+    from twinedge.runtime.device import Device
+    from twinedge.scoring import Scores
+
+EXAMPLES = examples(
+    "evaluate runs/latest measured.csv",
+    "evaluate out/model.twin measured.csv",
+    "evaluate out/model.tflite measured.csv --json",
+)
 
 
-def evaluate(run: RunFolder, table: Table, as_json: Json = False, quiet: Quiet = False) -> None:
-    """Compare predictions with the targets in a table.
+class _Judged(NamedTuple):
+    """Scores, and how many of the rows the model is known to have been trained on."""
 
-    Errors and spread are in units of the target; r2 is the part of its variance explained.
+    target: str
+    scores: "Scores"
+    known: int
+    whose: str
+
+
+def evaluate(
+    model: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Run folder, or a .twin, .tflite or .onnx file.")
+    ],
+    table: Annotated[
+        Path, typer.Argument(metavar="DATA.csv", help="Table with the model's columns and target.")
+    ],
+    backend: Annotated[
+        str,
+        choice("What reads an exported file.", "auto", "native", "numpy", "tflite", "onnx"),
+    ] = "auto",
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Compare predictions and intervals with the targets in a table.
+
+    Errors, spread, scale and widths are in units of the target; r2 is the part of its variance
+    explained; the baseline is a model that always answers with the mean. The interval score is the
+    width plus what is missed times 2 / (1 - coverage): less is better.
     """
+    if model.is_dir() or not model.suffix:
+        if backend != "auto":
+            raise InputError(f"{model}: backends are for exported files, not a run")
+        found = _of_run(model, table, quiet)
+    else:
+        from twinedge.runtime.loading import load
+
+        found = _of_device(load(model, backend), table, quiet)
+    from twinedge.scoring import in_words
+
+    scores = found.scores._asdict()
+    intervals = [one._asdict() for one in scores.pop("intervals")]
+    name = "run" if model.is_dir() else "file"
+    result = {name: str(model), "target": found.target, **scores, "trained_on": found.known}
+    words = in_words(found.scores)
+    if found.known:
+        note(
+            f"{found.known} of {found.scores.rows} rows are {found.whose}: "
+            "on others the errors will be larger",
+            quiet=quiet,
+        )
+    if as_json:
+        print_json({**result, "intervals": intervals, "in_words": words})
+        return
+    print_record({key: value for key, value in result.items() if value is not None or key == "r2"})
+    if intervals:
+        print_text("")
+        print_table(
+            ("claimed", "covered", "mean width", "interval score"),
+            [
+                (f"{one.claimed:g}", f"{one.covered:.3f}", *(f"{part:.5g}" for part in one[2:]))
+                for one in found.scores.intervals
+            ],
+        )
+    print_text("", words)
+
+
+def _of_run(folder: Path, table: Path, quiet: bool) -> _Judged:
     import numpy as np
 
-    from twinedge.data import read_features
     from twinedge.learn.run import load_run
+    from twinedge.scoring import score
 
-    trained = load_run(run)
-    points = read_features(
-        table,
-        trained.feature_names,
-        target=trained.target_name,
-        impute_values=trained.fill_values,
-    )
+    trained = load_run(folder)
+    model = trained.model
+    points = _read(table, trained.feature_names, trained.target_name, trained.fill_values, quiet)
     assert points.y is not None
+    mean, std = model.predict(points.X, return_std=True)
+    scale, ends = None, {}
+    if model.calibration_ is not None:
+        levels = list(model.calibration_.quantiles)
+        every = model.predict_interval(points.X, levels)
+        scale, ends = std, {level: every[..., k] for k, level in enumerate(levels)}
+    spread = std if scale is None else model.spread(points.X)
+    theirs = np.column_stack([model.anchor_X_, model.anchor_y_])
+    known = _known(np.column_stack([points.X, points.y]), theirs)
+    scores = score(points.y, mean, spread, scale, ends)
+    return _Judged(trained.target_name, scores, known, "rows the run was trained on")
+
+
+def _of_device(device: "Device", table: Path, quiet: bool) -> _Judged:
+    import numpy as np
+
+    from twinedge.runtime.pack_device import PackDevice
+    from twinedge.runtime.reference import quantise
+    from twinedge.scoring import score
+
+    # No cell is infinite, so this marks what the device is to fill in.
+    marks = np.where(device.fillable, np.inf, np.nan)
+    points = _read(table, device.feature_names, device.target_name, marks, quiet)
+    assert points.y is not None
+    x = np.where(np.isinf(points.X), np.nan, points.X)
+    mean, std = device.predict(x, return_std=True)
+    scale, ends = None, {}
+    if device.coverages:
+        every = device.predict_interval(x, device.coverages)
+        scale, ends = std, {level: every[..., k] for k, level in enumerate(device.coverages)}
+    known = 0
+    if isinstance(device, PackDevice):
+        pack = device.pack
+        y = np.rint((points.y - float(pack.y_offset)) / float(pack.y_gain))
+        theirs = np.column_stack([pack.anchors, pack.targets])
+        known = _known(np.column_stack([quantise(pack, x), y]), theirs)
+    scores = score(points.y, mean, device.spread(x), scale, ends)
+    return _Judged(device.target_name, scores, known, "anchors of the model, trained on")
+
+
+def _read(
+    table: Path, names: tuple[str, ...], target: str, fill_values: Any, quiet: bool
+) -> "Table":
+    from twinedge.data import read_features
+
+    points = read_features(table, names, target=target, impute_values=fill_values)
     note_filled(table, points.imputed, quiet=quiet)
-    mean, spread = trained.model.predict(points.X, return_std=True)
-    error = mean - points.y
-    mse, variance = float(np.mean(np.square(error))), float(points.y.var())
-    result = {
-        "run": str(run),
-        "target": trained.target_name,
-        "rows": len(error),
-        "rmse": math.sqrt(mse),
-        "mae": float(np.abs(error).mean()),
-        "largest_error": float(np.abs(error).max()),
-        "r2": 1 - mse / variance if variance > 0 else None,
-        "mean_spread": float(spread.mean()),
-    }
-    if as_json:
-        print_json(result)
-    else:
-        print_record(result)
+    return points
+
+
+def _known(rows: "Array", theirs: "Array") -> int:
+    """How many rows ``(n, f + 1)`` are among theirs, to the last digit."""
+    seen = {row.tobytes() for row in theirs.astype(float)}
+    return sum(row.tobytes() in seen for row in rows.astype(float))

@@ -62,8 +62,8 @@ def measure(
 def show_sizes(as_json: Json = False) -> None:
     """Show what the runtime takes on each board, as 'firmware measure' found it.
 
-    For 8 features, 128-128, relu, int8 and 32 anchors: bytes of code, of all RAM and of the stack
-    in it, instructions of one query.
+    For 8 features, 128-128, relu, int8 and 32 anchors, with intervals and without: bytes of code,
+    of all RAM and of the stack in it, instructions of one query.
     """
     from twinedge.budget import read_firmware
     from twinedge_export.boards.sheet import sizes

@@ -47,6 +47,9 @@ def report(
         str, typer.Option(metavar="METHOD|FILE", help="How to choose them, as in export.")
     ] = "auto",
     weights: Annotated[str, choice("Weights of the pack.", "int8", "int16")] = "int8",
+    intervals: Annotated[
+        bool, typer.Option(help="A pack with intervals, ranges of the features and fill values.")
+    ] = True,
     quick: Annotated[
         bool, typer.Option("--quick", help="Train nothing: leave ordinary networks out.")
     ] = False,
@@ -64,9 +67,9 @@ def report(
     """Write a report on a run, to be read without anything else.
 
     Memory against an ensemble of ordinary networks, error against anchors and bytes, predictions
-    with their spread and what it is worth, boards, the bytes of the pack, and how each number was
-    obtained. The page has a calculator. Ordinary networks of the same bytes are trained for a
-    moment to compare with.
+    with their intervals and what these are worth, boards, the bytes of the pack, and how each
+    number was obtained. The page has a calculator. Ordinary networks of the same bytes are trained
+    for a moment to compare with.
     """
     from twinedge_export.report.making import report as write
 
@@ -84,7 +87,8 @@ def report(
         if now != default
         for word in (option, str(now))
     ]
-    command = shlex.join(["twinedge", "report", str(run), *["--quick"] * quick, *changed])
+    flags = [*["--no-intervals"] * (not intervals), *["--quick"] * quick]
+    command = shlex.join(["twinedge", "report", str(run), *flags, *changed])
     with _saying(quiet) as say:
         done = write(
             run,
@@ -96,6 +100,7 @@ def report(
             anchors=anchors,
             select=select,
             weights=weights,
+            intervals=intervals,
             quick=quick,
             ann_steps=ann_steps,
             seed=seed,
@@ -114,6 +119,8 @@ def report(
 def _result(run: str, done: "Report") -> dict[str, Any]:
     found = done.findings
     budget, judged, worth = found.budget, found.judged, found.reliability
+    usual = found.usual or (worth.at(0.9) if worth is not None else None)
+    intervals = found.intervals.intervals if found.intervals is not None else ()
     verdicts = [one["verdict"] for one in budget["boards"]]
     return {
         "run": run,
@@ -127,7 +134,8 @@ def _result(run: str, done: "Report") -> dict[str, Any]:
         "judged_on": judged.name,
         "rows": len(judged.y),
         "rmse": judged.rmse,
-        "covered_of_90_percent": None if worth is None else worth.at(0.9).covered,
+        "covered_of_90_percent": None if usual is None else usual.covered,
+        "intervals": [one._asdict() for one in intervals],
         "spread_factor": None if worth is None else worth.factor,
         "boards_that_fit": verdicts.count("fits"),
         "boards_not_measured": verdicts.count("not measured"),

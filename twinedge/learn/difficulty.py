@@ -7,6 +7,7 @@ their last hidden layer. The networks themselves stay as they are, and so do the
 """
 
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,14 +21,16 @@ if TYPE_CHECKING:
 
 _LEAST_ROWS = 20
 _MOST_ROWS = 4000  # what more rows would add is not worth the time
-_ANCHORS = 32
+_ANCHORS = 64  # that stand for all
 _MADE_UP = 2048  # points between rows
 _FARTHEST = 0.5  # part of the way from one row to another
 _RIDGE = 0.01  # of the variance of the hidden layer
 _EACH_SIDE = 0.5  # of the weight of all examples is that of the rows
 
 
-def learn_difficulty(model: "TwinRegressor", seed: int) -> FloatArray:
+def learn_difficulty(
+    model: "TwinRegressor", seed: int, anchors: Sequence[FloatArray] | None = None
+) -> FloatArray:
     """Teach a fitted model's twins how large errors are to be expected.
 
     Parameters
@@ -36,6 +39,8 @@ def learn_difficulty(model: "TwinRegressor", seed: int) -> FloatArray:
         Fitted.
     seed : int
         Of the trees, and of the points that are made up.
+    anchors : sequence of array of int, optional
+        Rows of ``anchor_X_`` that each twin will predict with; by default some of all.
 
     Returns
     -------
@@ -56,9 +61,19 @@ def learn_difficulty(model: "TwinRegressor", seed: int) -> FloatArray:
     share = _FARTHEST * rng.random((_MADE_UP, 1), np.float32)
     points = np.concatenate([x, x[first] + share * (x[second] - x[first])])
     wanted = _difficulty(x, y, points, int(rng.integers(2**31)))
-    anchors = np.broadcast_to(x[:_ANCHORS], (twins, *x[:_ANCHORS].shape))
-    seen = last_hidden(model.architecture_, model.weights_, points, anchors)
-    features = np.concatenate([*seen], axis=1).astype(np.float64) / twins
+    if anchors is None:
+        anchors = [rows[:_ANCHORS]] * twins
+    seen = [
+        last_hidden(
+            model.architecture_,
+            model.weights_[twin : twin + 1],
+            points,
+            model.scaling_.features(model.anchor_X_[mine])[None],
+        )[0]
+        * (len(mine) / sum(map(len, anchors)))
+        for twin, mine in enumerate(anchors)
+    ]
+    features = np.concatenate(seen, axis=1).astype(np.float64)
     importance = np.repeat(
         [_EACH_SIDE / len(rows), (1 - _EACH_SIDE) / _MADE_UP], [len(rows), _MADE_UP]
     )

@@ -297,7 +297,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
                 [
                     estimates.std(axis=(0, 2)),
                     np.sqrt(np.square(asymmetry).mean(axis=(0, 2))),
-                    np.maximum(hard, 0).mean(axis=(0, 2)),
+                    np.maximum(hard.mean(axis=(0, 2)), 0),
                 ]
             )
         return np.concatenate(means), np.concatenate(found, axis=1)

@@ -15,6 +15,7 @@ from twinedge.errors import InputError
 from twinedge.learn.anchored import AnchoredRegressor
 from twinedge.learn.network import FloatArray
 from twinedge.learn.parameters import nonnegative_number, one_of
+from twinedge.scoring import rank_correlation as rank_correlation
 
 MEASURES = ("spread", "loop_violation", "asymmetry")
 
@@ -110,20 +111,6 @@ def weighted_prediction(
     weights = (share / share.min(axis=1, keepdims=True)) ** -power
     averages: FloatArray = np.average(model.estimates(X, anchors="all"), axis=1, weights=weights)
     return averages
-
-
-def rank_correlation(uncertainty: FloatArray, error: FloatArray) -> float:
-    """Spearman's correlation of uncertainty and absolute error: 1 ranks them perfectly.
-
-    0 where one of the two never varies.
-    """
-    from scipy.stats import rankdata
-
-    unsure, wrong = _checked(uncertainty, error)
-    ranks = np.stack([rankdata(unsure), rankdata(np.abs(wrong))])
-    if not (ranks.std(axis=1) > 0).all():
-        return 0.0
-    return float(np.corrcoef(ranks)[0, 1])
 
 
 def sparsification(uncertainty: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -2,14 +2,16 @@
 
 An ``ensemble`` has its anchors inside. A bare ``twin`` has none: they come from the ``.twin`` that
 lies beside it, ``model.twin`` for ``model_twin.tflite``, ``model_twin.onnx`` or
-``model_float_twin.onnx``.
+``model_float_twin.onnx``. So does what makes a scale and intervals of its second output.
 """
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
+from twinedge.calibration import Calibration
 from twinedge.errors import InputError
 from twinedge.pack.contents import Array, Pack
 from twinedge.runtime import reference
@@ -27,6 +29,7 @@ class Interpreter(Protocol):
 
     metadata: dict[str, Any]
     runtime: str
+    outputs: Sequence[str]
 
     def run(self, inputs: dict[str, Array]) -> dict[str, Array]:
         """Run it on inputs of one batch."""
@@ -55,33 +58,63 @@ def device_of(path: Path, backend: str, interpreter: Interpreter) -> Device:
 
 
 class EnsembleFile(Device):
-    """A file with anchors inside; it gives mean and spread."""
+    """A file with anchors inside; it gives mean and spread, and scale and intervals if it can."""
 
     def __init__(
         self, interpreter: Interpreter, span: Array, anchors: int, info: dict[str, Any]
     ) -> None:
-        super().__init__(interpreter.metadata, span, anchors=anchors, info=info)
+        about = interpreter.metadata
+        levels = _levels(about["coverages"]) if "scale" in interpreter.outputs else []
+        self._columns = {level: column for column, level in enumerate(levels)}
+        fill = [np.nan if one is None else float(one) for one in about.get("fill", [])]
+        self._fill = np.array(fill) if fill else np.full(span.shape[1], np.nan)
+        if len(self._fill) != span.shape[1]:
+            raise ValueError("as many values for missing features as features")
+        super().__init__(
+            about,
+            span,
+            anchors=anchors,
+            info=info,
+            levels=levels,
+            fillable=~np.isnan(self._fill),
+        )
         self._interpreter = interpreter
         self._rows = max(1, _VALUES // (2 * anchors * _WIDTH))
 
     def _predict(self, x: Array, neighbors: int | None) -> tuple[Array, Array]:
+        mean, spread = self._run(x, neighbors, ["mean", "spread"])
+        return mean, spread
+
+    def _bounds(self, x: Array, neighbors: int | None, levels: tuple[int, ...]) -> Array:
+        ends = [(side, self._columns[level]) for level in levels for side in ("low", "high")]
+        found = self._run(x, neighbors, ["mean", "spread", "scale", *ends])
+        # An interval is about its prediction, also where 8 bits have moved that.
+        found[3::2] = np.minimum(found[3::2], found[0])
+        found[4::2] = np.maximum(found[4::2], found[0])
+        return found
+
+    def _run(
+        self, x: Array, neighbors: int | None, wanted: Sequence[str | tuple[str, int]]
+    ) -> Array:
+        """Run on all queries; returns outputs, or columns of them: float32 ``(wanted, n)``."""
         if neighbors is not None:
             raise InputError(
                 f"{self.info['file']} has all anchors inside and cannot choose the nearest: use "
                 "the .twin, or the bare twin beside it"
             )
-        x = _single(x)
-        mean, spread = np.empty((2, len(x)), np.float32)
+        x = _single(_filled(x, self._fill))
+        done = np.empty((len(wanted), len(x)), np.float32)
         for start in range(0, len(x), self._rows):
             rows = slice(start, start + self._rows)
             found = self._interpreter.run({"x": x[rows]})
-            mean[rows], spread[rows] = found["mean"], found["spread"]
-        return mean, spread
+            for row, one in zip(done, wanted, strict=True):
+                row[rows] = found[one] if isinstance(one, str) else found[one[0]][:, one[1]]
+        return done
 
     def _members(self, x: Array, neighbors: int | None) -> Array:
         raise InputError(
-            f"{self.info['file']} gives mean and spread only: use the .twin, or the bare twin "
-            "beside it"
+            f"{self.info['file']} gives of its estimates mean and spread only: use the .twin, or "
+            "the bare twin beside it"
         )
 
 
@@ -92,7 +125,18 @@ class TwinFile(Device):
         self, interpreter: Interpreter, span: Array, pack: Pack, info: dict[str, Any]
     ) -> None:
         info["neighbors"] = pack.neighbors
-        super().__init__(interpreter.metadata, span, anchors=len(pack.targets), info=info)
+        # A file without a second output may lie beside a pack that has intervals, and the reverse.
+        self._second = "difficulty" in interpreter.outputs
+        self._calibration = calibration_of(pack) if self._second else None
+        self._fill = fill_values(pack)
+        super().__init__(
+            interpreter.metadata,
+            span,
+            anchors=len(pack.targets),
+            info=info,
+            levels=_levels(self._calibration.quantiles) if self._calibration else (),
+            fillable=~np.isnan(self._fill),
+        )
         self._interpreter, self._pack = interpreter, pack
         points = pack.anchors / pack.x_gain.astype(np.float64) + pack.x_offset
         targets = pack.targets.astype(np.float32) * pack.y_gain + pack.y_offset
@@ -109,21 +153,41 @@ class TwinFile(Device):
         members = self._members(x, neighbors).astype(np.float64)
         return members.mean(axis=1).astype(np.float32), members.std(axis=1).astype(np.float32)
 
+    def _bounds(self, x: Array, neighbors: int | None, levels: tuple[int, ...]) -> Array:
+        assert self._calibration is not None  # what has levels has that
+        members, asymmetries, difficulties = self._pairs(x, neighbors).astype(np.float64)
+        mean, spread = members.mean(axis=1), members.std(axis=1)
+        asymmetry = np.sqrt(np.square(asymmetries).mean(axis=1))
+        scale = self._calibration.scale(np.stack([spread, asymmetry, difficulties.mean(axis=1)]))
+        reaches = [self._calibration.reach(level / 1000) * scale for level in levels]
+        ends = [end for reach in reaches for end in (mean - reach, mean + reach)]
+        return np.stack([mean, spread, scale, *ends]).astype(np.float32)
+
     def _members(self, x: Array, neighbors: int | None) -> Array:
+        members: Array = self._pairs(x, neighbors)[0]
+        return members
+
+    def _pairs(self, x: Array, neighbors: int | None) -> Array:
+        """Estimates, asymmetries and, if there are any, difficulties: float32 ``(3, n, m)``."""
         count = self._pack.neighbors if neighbors is None else neighbors
+        x = _filled(x, self._fill)
         columns = []
         for number, (quantised, points, targets) in enumerate(self._anchors):
             if count:
                 chosen = reference.nearest(reference.quantise(self._pack, x), quantised, count)
             else:
                 chosen = np.broadcast_to(np.arange(len(targets)), (len(x), len(targets)))
-            difference = self._differences(number, _single(x), points, chosen)
-            columns.append(difference + targets[chosen])
-        return np.concatenate(columns, axis=1)
+            found = self._differences(number, _single(x), points, chosen)
+            found[0] += targets[chosen]
+            columns.append(found)
+        return np.concatenate(columns, axis=2)
 
     def _differences(self, twin: int, x: Array, points: Array, chosen: Array) -> Array:
-        """Half of F(x, a) - F(a, x) for the chosen anchors ``(n, m)`` of each query."""
-        difference = np.empty(chosen.shape, np.float32)
+        """Halves of F(x, a) - F(a, x) and of their sum, and difficulties of (a, x).
+
+        For the chosen anchors ``(n, m)`` of each query: ``(3, n, m)``.
+        """
+        done = np.zeros((3, *chosen.shape), np.float32)
         members = chosen.shape[1]
         step = max(1, _VALUES // (members * _WIDTH))
         for start in range(0, len(x), step):
@@ -131,11 +195,49 @@ class TwinFile(Device):
             mine = np.repeat(x[rows], members, axis=0)
             theirs = points[chosen[rows]].reshape(mine.shape)
             forward, back = (
-                self._interpreter.run({"first": first, "second": second})["difference"][:, twin]
+                self._interpreter.run({"first": first, "second": second})
                 for first, second in ((mine, theirs), (theirs, mine))
             )
-            difference[rows] = ((forward - back) / 2).reshape(-1, members)
-        return difference
+            there, behind = (one["difference"][:, twin] for one in (forward, back))
+            done[0, rows] = ((there - behind) / 2).reshape(-1, members)
+            done[1, rows] = ((there + behind) / 2).reshape(-1, members)
+            if self._second:
+                done[2, rows] = back["difficulty"][:, twin].reshape(-1, members)
+        return done
+
+
+def calibration_of(pack: Pack) -> Calibration | None:
+    """Give what a pack makes its intervals with, in units of the target; None without any."""
+    stored, unit = pack.intervals, float(pack.y_gain)
+    if stored is None:
+        return None
+    return Calibration(
+        np.array(stored.weights) / 65536,
+        stored.constant / 4096 * unit,
+        {level / 1000: quantile / 65536 for level, quantile in stored.quantiles.items()},
+        stored.rows,
+        stored.typical / 16 * unit,
+        stored.outside / 65536,
+    )
+
+
+def fill_values(pack: Pack) -> Array:
+    """Give what stands for missing features, float64 ``(f,)`` in their units; NaN for nothing."""
+    if pack.domain is None:
+        return np.full(pack.features, np.nan)
+    values = pack.domain.fill / pack.x_gain.astype(np.float64) + pack.x_offset
+    filled: Array = np.where(reference.fillable(pack), values, np.nan)
+    return filled
+
+
+def _levels(coverages: Iterable[float]) -> list[int]:
+    """Coverages in thousandths."""
+    return [round(1000 * one) for one in coverages]
+
+
+def _filled(x: Array, fill: Array) -> Array:
+    missing = np.isnan(x)
+    return np.where(missing, fill, x) if missing.any() else x
 
 
 def _single(x: Array) -> Array:

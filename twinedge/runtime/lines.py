@@ -71,6 +71,7 @@ class Answers:
         self._predict = _predictor(device, neighbors, coverage)
         self._names = device.feature_names
         self._fillable: list[bool] = device.fillable.tolist()
+        self._needed: Array = ~device.fillable
         others = device.fields[1:]
         self._header = ",".join([_quoted(device.target_name), *others])
         self._keys = ["prediction", *others]
@@ -107,7 +108,8 @@ class Answers:
             return None
         if self._order is not None:
             x = x.take(self._order, axis=1)
-        return None if (np.isnan(x) & ~np.array(self._fillable)).any() else x
+        missing = np.isnan(x)
+        return None if missing.any() and (missing & self._needed).any() else x
 
     def _one_by_one(self, head: list[str], lines: Sequence[str]) -> Callable[[], Iterator[str]]:
         read: list[tuple[list[float] | None, bool, str]] = []
@@ -141,8 +143,9 @@ class Answers:
     def _named(self, flags: Array) -> list[list[str]]:
         """Names of the features that are flagged, for each query."""
         names: list[list[str]] = [[]] * len(flags)
-        for row in np.flatnonzero(flags.any(axis=1)):
-            names[row] = list(compress(self._names, flags[row]))
+        if flags.any():
+            for row in np.flatnonzero(flags.any(axis=1)):
+                names[row] = list(compress(self._names, flags[row]))
         return names
 
     def _in_json(self, values: Iterable[_Value]) -> str:

@@ -187,6 +187,8 @@ class NativeDevice(PackDevice):
         self._answer = native.model.predict
         self._fills = bool(self.fillable.any())
         self._with_std = 3 if self.coverages else 2  # mean, spread, scale
+        self._at = {level: np.array([level], np.uint16) for level in self._levels}
+        self._bits = np.minimum(np.arange(self.features), _BITS).astype(np.uint32)
 
     def predict(self, x: Any, return_std: bool = False, neighbors: int | None = None) -> Any:
         """Predict queries; see ``Device.predict``.
@@ -213,11 +215,12 @@ class NativeDevice(PackDevice):
     ) -> Prediction:
         """Predict with all that there is to say; see ``Device.predict_all``."""
         level = self._usual_level if coverage is None else self._level(coverage)
-        x, nearest = self._native.fitting(self._check(x)), self._check_neighbors(neighbors)
-        levels = None if level is None else np.array([level], np.uint16)
+        x, nearest = self._check(x), self._check_neighbors(neighbors)
+        levels = None if level is None else self._at[level]
         out = np.empty((2 if level is None else 5, len(x)), _FLOAT)
         masks = np.empty((2, len(x)), np.uint32)
-        self._native.answer(x, out, None, nearest or _AS_IN_THE_PACK, levels, masks)
+        queries, most = self._native.fitting(x), nearest or _AS_IN_THE_PACK
+        self._native.answer(queries, out, None, most, levels, masks)
         outside, missing = self._flags(x, masks)
         mean, spread, *bounds = out
         said = Prediction(mean, spread, outside, *bounds)
@@ -227,8 +230,10 @@ class NativeDevice(PackDevice):
         """Which features are outside, and which missing, bool ``(n, f)``, from bits ``(2, n)``."""
         if self.pack.domain is None or (self.features > _BITS and masks.any()):
             return self._outside(x), np.isnan(x)
-        bits = np.arange(self.features, dtype=np.uint32).clip(max=_BITS)
-        outside, missing = (masks[:, :, None] >> bits & 1).astype(bool)
+        if not masks.any():
+            outside, missing = np.zeros((2, *x.shape), bool)
+        else:
+            outside, missing = (masks[:, :, None] >> self._bits & 1).astype(bool)
         return outside, missing
 
     def _members(self, x: Array, neighbors: int | None) -> Array:

@@ -1,6 +1,7 @@
 """``.onnx`` files: through ONNX Runtime."""
 
 import json
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -52,11 +53,11 @@ class OnnxFile:
         if not isinstance(metadata, dict):
             raise InputError(f"{path} is not an ONNX file of twinedge")
         self.metadata: dict[str, Any] = metadata
-        self._names = [one.name for one in self._session.get_outputs()]
+        self.outputs: Sequence[str] = [one.name for one in self._session.get_outputs()]
 
     def run(self, inputs: dict[str, Array]) -> dict[str, Array]:
         """Run on float32 inputs of one batch."""
-        return dict(zip(self._names, self._session.run(self._names, inputs), strict=True))
+        return dict(zip(self.outputs, self._session.run(self.outputs, inputs), strict=True))
 
 
 def open_file(path: Path) -> Device:

@@ -157,8 +157,10 @@ def _signals(found: Estimates, asymmetries: Array, difficulties: Array) -> Array
     u = np.clip(asymmetries, -_SPREAD, _SPREAD).astype(np.int64)
     count = u.shape[1]
     roots = [isqrt(count * squares) for squares in np.square(u).sum(axis=1).tolist()]
-    difficulty = np.clip(difficulties, 0, _SPREAD).sum(axis=1, dtype=np.int64)
-    return np.stack([found.raw_spread, np.array(roots, np.uint32), difficulty.astype(np.uint32)])
+    # In 32 bits that wrap around; what is negative then counts as nothing.
+    difficulty = difficulties.sum(axis=1, dtype=np.int64).astype(np.int32)
+    hard = np.maximum(difficulty, 0).astype(np.uint32)
+    return np.stack([found.raw_spread, np.array(roots, np.uint32), hard])
 
 
 def nearest(q: Array, anchors: Array, count: int) -> Array:

@@ -1,6 +1,7 @@
 """``.tflite`` files: through LiteRT, tflite-runtime, or the interpreter in TensorFlow."""
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -46,6 +47,7 @@ class TfliteFile:
             raise InputError(f"{path} is refused by {self.runtime} ({reason})") from error
         self._inputs = {one["name"]: one for one in self._interpreter.get_input_details()}
         self._outputs = {one["name"]: one for one in self._interpreter.get_output_details()}
+        self.outputs: Sequence[str] = [*self._outputs]
         # What integers stand for, where there are any: offset + step * integer.
         self._integers = {
             name: (np.array(how["offset"]), np.array(how["step"]))

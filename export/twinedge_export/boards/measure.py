@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from twinedge.budget import Model
-from twinedge.budget.firmware import Scratch
+from twinedge.budget.firmware import Kind, Scratch
 from twinedge.errors import InputError
 from twinedge.pack import write_pack
 from twinedge_export.boards.board import Board
@@ -18,7 +18,6 @@ from twinedge_export.boards.queries import own_points
 from twinedge_export.boards.references import KINDS, random_pack, references
 from twinedge_export.boards.trial import Trial, try_pack
 
-Kind = tuple[str, str, bool]
 _QUERIES = 2
 _QUERY_HEAD = 4  # bytes in front of the queries in an image
 
@@ -32,8 +31,8 @@ def measure_board(
     ----------
     board : Board
         Its emulator runs them.
-    kinds : iterable of (str, str, bool)
-        Activation, weights, and whether neighbours predict.
+    kinds : iterable of (str, str, bool, bool)
+        Activation, weights, whether neighbours predict, and whether there are intervals.
     say : function
         Called with the name of each build before it is made.
 
@@ -50,7 +49,9 @@ def measure_board(
     board.check_tools()
     builds = []
     for kind in kinds:
-        say(f"{board.name}, {' '.join(kind[:2])}{' with neighbours' * kind[2]}")
+        activation, weights, near, intervals = kind
+        more = " and ".join(["neighbours"] * near + ["intervals"] * intervals)
+        say(f"{board.name}, {activation} {weights}" + (f" with {more}" if more else ""))
         with TemporaryDirectory(prefix="twinedge-") as folder:
             builds.append(_build(board, kind, Path(folder)))
     return {
@@ -76,7 +77,7 @@ def _build(board: Board, kind: Kind, folder: Path) -> dict[str, Any]:
     first = next(iter(tried.values()))
     sizes = {f"{name}_bytes": size for name, size in first.image.sizes._asdict().items()}
     return {
-        **dict(zip(("activation", "weights", "neighbors"), kind, strict=True)),
+        **dict(zip(("activation", "weights", "neighbors", "intervals"), kind, strict=True)),
         **sizes,
         # Padding depends on the pack: the most that was seen.
         "program_bytes": max(programs),

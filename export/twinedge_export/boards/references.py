@@ -6,7 +6,8 @@ from itertools import product
 import numpy as np
 
 from twinedge.budget import Model
-from twinedge.pack import Layer, Pack, Twin
+from twinedge.budget.firmware import Kind
+from twinedge.pack import Difficulty, Domain, Intervals, Layer, Pack, Twin
 from twinedge.pack.contents import Array
 from twinedge.pack.layout import ACTIVATIONS
 from twinedge_export.curve import silu_curve
@@ -19,27 +20,43 @@ SHAPES = (
     Model.of(13, (33, 17), 10),
     Model.of(3, (16,), 8),
 )
-KINDS = tuple(product(ACTIVATIONS, ("int8", "int16"), (False, True)))
+# What exports have by default comes with everything there is, without intervals the usual ones.
+KINDS: tuple[Kind, ...] = (
+    *product(ACTIVATIONS, ("int8", "int16"), (False, True), (True,)),
+    *product(ACTIVATIONS, ("int8",), (False,), (False,)),
+)
 _NEIGHBORS = 4
 _LARGEST = 32767  # magnitude of an input
 _TYPICAL = 8192  # and what most do not exceed
 _ROOM, _OUTPUT_ROOM = 65535, 32767  # magnitudes of all weights of an output that cannot overflow
+_HARD = 3  # bits by which errors are smaller than targets
+# Levels in thousandths, and the quantiles of a normal distribution in units of 1/65536.
+_QUANTILES = {500: 44203, 800: 83988, 900: 107796, 950: 128448, 990: 168810}
 
 
-def references(kind: tuple[str, str, bool]) -> list[Model]:
-    """List the models for a build: of its activation, weights, and with neighbours or without."""
-    activation, weights, near = kind
+def references(kind: Kind) -> list[Model]:
+    """List the models for a build: activation, weights, with neighbours and intervals or not."""
+    activation, weights, near, intervals = kind
     return [
-        replace(one, activation=activation, weights=weights, neighbors=_NEIGHBORS * near)
+        replace(
+            one,
+            activation=activation,
+            weights=weights,
+            neighbors=_NEIGHBORS * near,
+            intervals=intervals,
+        )
         for one in SHAPES
     ]
 
 
 def random_pack(model: Model) -> Pack:
-    """Draw a pack whose activations stay in range, as those of a trained network do."""
+    """Draw a pack whose activations stay in range, as those of a trained network do.
+
+    With intervals it is the same pack, and says of its predictions how far they may be off.
+    """
     rng = np.random.default_rng(0)
     features = model.features
-    return Pack(
+    pack = Pack(
         activation=model.activation,
         x_offset=np.zeros(features, np.float32),
         x_gain=np.full(features, _TYPICAL, np.float32),
@@ -53,6 +70,30 @@ def random_pack(model: Model) -> Pack:
         neighbors=model.neighbors,
         trained_on_neighbors=model.neighbors > 0,
     )
+    return _with_intervals(np.random.default_rng(1), pack) if model.intervals else pack
+
+
+def _with_intervals(rng: np.random.Generator, pack: Pack) -> Pack:
+    ends = pack.anchors.min(axis=0), pack.anchors.max(axis=0)
+    middle = np.median(pack.anchors, axis=0).astype(np.int16)
+    half = 65536 // 2
+    return replace(
+        pack,
+        twins=tuple(_with_difficulty(rng, twin) for twin in pack.twins),
+        intervals=Intervals(half, half, half, 4096 * 64, 100, 16 * 1024, 655, _QUANTILES),
+        domain=Domain(*ends, middle),
+    )
+
+
+def _with_difficulty(rng: np.random.Generator, twin: Twin) -> Twin:
+    """Give a network a second output that is seldom below zero: no error is."""
+    inputs = len(twin.output)
+    output = _within(rng, (1, inputs), _OUTPUT_ROOM // inputs)
+    multiplier, shift = _scale(output)
+    bias = int(2 * _TYPICAL * np.sqrt(np.square(output.astype(float)).sum()))
+    last = output[0].astype(np.int16), bias, int(multiplier[0]), shift + _HARD
+    typical = int(_within(rng, (), _TYPICAL))
+    return replace(twin, bias=typical, difficulty=Difficulty(*last))
 
 
 def _twin(rng: np.random.Generator, model: Model) -> Twin:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from twinedge.budget import Board, Model, Runtime
-from twinedge.budget.firmware import LINES, Build
+from twinedge.budget.firmware import LINES, Build, Kind
 from twinedge.budget.model import WEIGHTS
 from twinedge.budget.storage import KERNELS
 from twinedge.pack import layout
@@ -31,6 +31,8 @@ def facts(model: Model, boards: list[Board], firmware: dict[str, Runtime]) -> di
             "twin_head": layout.TWIN_HEAD.size,
             "alignment": layout.ALIGNMENT,
             "curve_length": layout.CURVE_LENGTH,
+            "intervals": layout.INTERVALS.size,
+            "level": layout.LEVEL.size,
             "max_layers": layout.MAX_LAYERS,
             "max_width": layout.MAX_WIDTH,
             "max_twins": layout.MAX_TWINS,
@@ -58,6 +60,8 @@ def setting_of(model: Model) -> dict[str, Any]:
         "neighbors": model.neighbors,
         "activation": model.activation,
         "weights": model.weights,
+        "intervals": model.intervals,
+        "levels": model.levels,
     }
 
 
@@ -75,13 +79,14 @@ def _board(board: Board) -> dict[str, Any]:
     }
 
 
-def _build(kind: tuple[str, str, bool], build: Build) -> dict[str, Any]:
-    activation, weights, neighbors = kind
+def _build(kind: Kind, build: Build) -> dict[str, Any]:
+    activation, weights, neighbors, intervals = kind
     scratch = build.scratch
     return {
         "activation": activation,
         "weights": weights,
         "neighbors": neighbors,
+        "intervals": intervals,
         "flash_bytes": build.flash_bytes,
         "fixed_ram_bytes": build.data_bytes
         + build.bss_bytes
@@ -102,6 +107,8 @@ def _build(kind: tuple[str, str, bool], build: Build) -> dict[str, Any]:
                 "hidden": list(one.model.hidden),
                 "counts": list(one.model.counts),
                 "neighbors": one.model.neighbors,
+                "intervals": one.model.intervals,
+                "levels": one.model.levels,
                 "instructions": one.instructions,
             }
             for one in build.references

@@ -16,11 +16,15 @@ _USES = {
     "biases": "one for each neuron, 32 bits",
     "multipliers": "bring the sums of each neuron back to 16 bits",
     "output weights": "weights of the last layer",
+    "weights of both outputs": "weights of the last layer: of predictions, and of their difficulty",
+    "bias of the difficulty": "of the second output of each twin, 32 bits",
     "twin heads": "shifts and fraction bits of each twin",
     "curve": "table of the silu activation",
     "anchor features": "features of the training points that travel, 16 bits each",
     "anchor targets": "their targets, 32 bits each",
     "anchor counts": "how many anchors each twin has",
+    "intervals": "how far off to expect predictions: weights of the signals, quantiles",
+    "domain": "range of each feature, and what stands for a missing one",
     "scaling": "offset and gain of each feature and of the target",
     "header": "shape, length, checksums",
     "table": "where each section begins",
@@ -76,7 +80,7 @@ def memory(found: Findings) -> Section:
             "Parameters are counted as in the paper's section on miniaturizing accurate networks. "
             f"Bytes with {found.model.weights} weights come from the code that lays a pack out, "
             "without row numbers and names, which a device can do without; those of ordinary "
-            "networks are the same records without the second point and without anchors. "
+            "networks are the same records without the second point, anchors and intervals. "
             "The command twinedge budget prints the same numbers.",
         ),
     )

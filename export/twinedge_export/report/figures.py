@@ -129,10 +129,15 @@ def accuracy(found: Findings) -> Drawing:
 
 
 def predictions(found: Findings) -> Drawing:
-    """Draw predicted against true targets, the spread as bars."""
-    judged = found.judged
+    """Draw predicted against true targets, intervals or the spread as bars."""
+    judged, usual = found.judged, found.usual
     every = max(1, -(-len(judged.y) // _MOST_DOTS))
-    y, mean, spread = (part[::every] for part in (judged.y, judged.mean, judged.spread))
+    bars, beside = np.stack([judged.spread, judged.spread]), "± spread"
+    if usual is not None:
+        low, high = judged.ends[usual.claimed].T
+        bars = np.maximum([judged.mean - low, high - judged.mean], 0)
+        beside = f"and interval of {percent(usual.claimed)}"
+    y, mean, bars = judged.y[::every], judged.mean[::every], bars[:, ::every]
 
     def draw(axes: "Axes") -> None:
         ends = [float(min(y.min(), mean.min())), float(max(y.max(), mean.max()))]
@@ -140,14 +145,14 @@ def predictions(found: Findings) -> Drawing:
         axes.errorbar(
             y,
             mean,
-            yerr=spread,
+            yerr=bars,
             fmt="o",
             markersize=3,
             color=TWIN,
             ecolor=TWIN,
             elinewidth=0.8,
             alpha=0.7,
-            label="prediction ± spread",
+            label=f"prediction {beside}",
         )
         name = plain(found.run.target_name)
         axes.set_xlabel(f"true {name}")
@@ -155,33 +160,46 @@ def predictions(found: Findings) -> Drawing:
         axes.legend(loc="upper left")
 
     r2 = "" if judged.r2 is None else f" They explain {percent(judged.r2)} of its variance."
+    barred = f"a mean spread of {float(judged.spread.mean()):.4g}"
+    if usual is not None:
+        barred = f"intervals of {percent(usual.claimed)} that are {usual.mean_width:.4g} wide"
     return Drawing(
         "predictions",
-        "Predicted against true, with spread",
+        f"Predicted against true, with {'spread' if usual is None else 'intervals'}",
         f"{len(y)} {judged.name} points lie along the diagonal with an error of {judged.rmse:.4g} "
-        f"and a mean spread of {float(judged.spread.mean()):.4g}.{r2}",
+        f"and {barred}.{r2}",
         draw,
     )
 
 
 def coverage(found: Findings) -> Drawing | None:
-    """Draw what intervals cover against what they claim; None without spread."""
-    worth = found.reliability
-    if worth is None:
+    """Draw what intervals cover against what they claim; None without intervals or spread."""
+    scores, usual, worth = found.intervals, found.usual, found.reliability
+    lines: dict[str, list[tuple[float, float]]] = {}
+    if scores is not None and usual is not None:
+        points = scores.rows
+        lines["intervals of the pack"] = [(one.claimed, one.covered) for one in scores.intervals]
+        said = f"cover {percent(usual.covered)} of the {found.judged.name} points"
+        claims = percent(usual.claimed)
+    elif worth is not None:
+        points, most = worth.points, worth.at(0.9)
+        lines["spread as it is"] = [(one.claimed, one.covered) for one in worth.coverage]
+        said = f"cover {percent(most.covered)} of the {found.judged.name} points as they are"
+        claims = percent(most.claimed)
+        if worth.factor is not None and most.scaled is not None:
+            name = f"spread times {worth.factor:.3g}"
+            lines[name] = [(one.claimed, one.scaled or 0.0) for one in worth.coverage]
+            said += f", multiplied by {worth.factor:.3g} {percent(most.scaled)}"
+    else:
         return None
-    claimed = np.array([one.claimed for one in worth.coverage])
 
     def draw(axes: "Axes") -> None:
         ideal = np.linspace(0, 1, 101)
-        luck = 1.96 * np.sqrt(ideal * (1 - ideal) / worth.points)
+        luck = 1.96 * np.sqrt(ideal * (1 - ideal) / points)
         axes.fill_between(ideal, ideal - luck, ideal + luck, color=GRID, linewidth=0)
         axes.plot(ideal, ideal, color=MUTED, linewidth=1, label="covers what it claims")
-        raw = [one.covered for one in worth.coverage]
-        axes.plot(claimed, raw, "-o", color=TWIN, label="spread as it is")
-        if worth.factor is not None:
-            scaled = [one.scaled or 0.0 for one in worth.coverage]
-            label = f"spread times {worth.factor:.3g}"
-            axes.plot(claimed, scaled, "-s", color=OTHER, label=label)
+        for (label, line), colour, mark in zip(lines.items(), (TWIN, OTHER), "os", strict=False):
+            axes.plot(*zip(*line, strict=True), f"-{mark}", color=colour, label=label)
         axes.set_xlim(0, 1)
         axes.set_ylim(0, 1)
         for axis in (axes.xaxis, axes.yaxis):
@@ -190,15 +208,10 @@ def coverage(found: Findings) -> Drawing | None:
         axes.set_ylabel("covered")
         axes.legend(loc="upper left", fontsize=8)
 
-    most = worth.at(0.9)
-    scaled = (
-        "" if most.scaled is None else f", multiplied by {worth.factor:.3g} {percent(most.scaled)}"
-    )
     return Drawing(
         "coverage",
         "What intervals cover against what they claim",
-        f"Intervals that claim 90 % cover {percent(most.covered)} of the {found.judged.name} "
-        f"points as they are{scaled}. On the diagonal a spread covers what it claims.",
+        f"Intervals that claim {claims} {said}. On the diagonal they cover what they claim.",
         draw,
     )
 

@@ -1,7 +1,7 @@
 """Everything a report tells, measured once."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -16,7 +16,8 @@ from twinedge.errors import InputError
 from twinedge.learn.run import Run
 from twinedge.pack.contents import Array, Pack
 from twinedge.pack.describe import Description, describe
-from twinedge.runtime.reference import evaluate
+from twinedge.runtime.reference import bounds, evaluate
+from twinedge.scoring import Coverage, Scores, score
 from twinedge_export.deploy import Export, export
 from twinedge_export.report.fewer import Size, growing, sizes
 from twinedge_export.report.reliability import Judged, Reliability, reliability
@@ -72,8 +73,10 @@ class Findings:
         Predictions of the pack.
     rows : int
         Of how many the judged points are.
+    intervals : Scores or None
+        What the intervals of the pack are worth on the judged points; None where it has none.
     reliability : Reliability or None
-        None where there is no spread.
+        What the spread is worth where there are no intervals; None where there is no spread.
     quick : bool
         Whether trainings were left out.
     seed : int
@@ -95,9 +98,19 @@ class Findings:
     judged: Judged
     validation: Judged
     rows: int
+    intervals: Scores | None
     reliability: Reliability | None
     quick: bool
     seed: int
+
+    @property
+    def usual(self) -> Coverage | None:
+        """The intervals that a device gives unasked; None where the pack has none."""
+        pack = self.pack.pack
+        if self.intervals is None or pack is None or pack.intervals is None:
+            return None
+        level = pack.intervals.usual_level / 1000
+        return next(one for one in self.intervals.intervals if one.claimed == level)
 
 
 def find(
@@ -109,6 +122,7 @@ def find(
     anchors: int | str = 32,
     select: str = "auto",
     weights: str = "int8",
+    intervals: bool = True,
     quick: bool = False,
     ann_steps: int = STEPS,
     seed: int = 0,
@@ -126,7 +140,7 @@ def find(
         Boards to judge.
     firmware : dict of str to Runtime
         Measured cores.
-    anchors, select, weights, seed
+    anchors, select, weights, intervals, seed
         As in ``twinedge_export.export``.
     quick : bool
         Train nothing: no ordinary networks, no fine-tuning.
@@ -137,7 +151,14 @@ def find(
     """
     say("Exporting")
     done, data, model, refused = _export(
-        run, anchors=anchors, select=select, weights=weights, seed=seed, quick=quick, say=say
+        run,
+        anchors=anchors,
+        select=select,
+        weights=weights,
+        intervals=intervals,
+        seed=seed,
+        quick=quick,
+        say=say,
     )
     found = describe(data)
     assert found.pack is not None
@@ -155,6 +176,9 @@ def find(
     )
     judged = _judge(points_name, found.pack, points)
     validation = _judge("validation", found.pack, run.validation)
+    scores = None
+    if judged.ends:
+        scores = score(judged.y, judged.mean, judged.spread, judged.scale, judged.ends)
     options: dict[str, Any] = {"seed": seed, "say": say}
     return Findings(
         name=name,
@@ -174,7 +198,8 @@ def find(
         judged=judged,
         validation=validation,
         rows=rows,
-        reliability=reliability(judged, validation),
+        intervals=scores,
+        reliability=reliability(judged, validation) if scores is None else None,
         quick=quick,
         seed=seed,
     )
@@ -208,16 +233,18 @@ def _points(run: Run) -> tuple[str, tuple[Array, Array], int]:
 def _judge(name: str, pack: Pack, points: tuple[Array, Array]) -> Judged:
     found = evaluate(pack, points[0])
     mean, spread = (part.astype(np.float64) for part in (found.mean, found.spread))
-    return Judged(name, points[1], mean, spread)
+    judged = Judged(name, points[1], mean, spread)
+    if pack.intervals is None:
+        return judged
+    at = {level: bounds(pack, found, level) for level in pack.intervals.quantiles}
+    scale = at[pack.intervals.usual_level].scale.astype(np.float64)  # the same at every level
+    ends = {
+        level / 1000: np.stack([one.low, one.high], axis=1).astype(np.float64)
+        for level, one in at.items()
+    }
+    return replace(judged, scale=scale, ends=ends)
 
 
 def _memory(model: Model, members: int) -> Memory:
-    one = Model.of(
-        model.features,
-        model.hidden,
-        members,
-        twins=model.twins,
-        activation=model.activation,
-        weights=model.weights,
-    )
+    one = replace(model, neighbors=0).with_anchors(members)
     return Memory(members, one.ann_params, one.twin_params, ann_bytes(one), twin_bytes(one))

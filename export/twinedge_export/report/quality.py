@@ -1,4 +1,4 @@
-"""Sections on how good a model is: anchors, errors, spread."""
+"""Sections on how good a model is: anchors, errors, intervals or spread."""
 
 from twinedge_export.report import figures
 from twinedge_export.report.document import Part, Section, Table
@@ -131,8 +131,51 @@ def predictions(found: Findings) -> Section:
     )
 
 
-def spread(found: Findings) -> Section:
-    """Whether the spread covers what it claims."""
+def intervals(found: Findings) -> Section:
+    """Whether intervals cover what they claim; of a pack that has none, whether the spread does."""
+    scores, usual, drawing = found.intervals, found.usual, figures.coverage(found)
+    if scores is None or usual is None or drawing is None:
+        return _spread(found)
+    pack = found.pack.pack
+    assert pack is not None
+    assert pack.intervals is not None
+    calibrated = number(pack.intervals.rows, "validation row")
+    how = [
+        "Intervals as the pack gives them, in the integers of the device. They were calibrated on "
+        f"{calibrated}: how far off such rows are, in units of the scale, is how far an interval "
+        f"reaches. The grey band is where 95 of 100 counts over {scores.rows} rows would fall if "
+        "intervals covered what they claim. The interval score is the mean width plus "
+        "2 / (1 - claimed) times what is missed: less is better. Widths, scores and the scale are "
+        f"in units of {found.run.target_name}."
+    ]
+    if found.judged.name == "validation":
+        how.append("These are the rows that intervals were calibrated on, which flatters them.")
+    return Section(
+        "intervals",
+        "How far the intervals can be trusted",
+        (
+            f"Intervals that claim {percent(usual.claimed)} cover {percent(usual.covered)} of "
+            f"{_rows(found)} and are {usual.mean_width:.4g} wide on average. The mean scale is "
+            f"{scores.mean_scale:.4g}; its rank correlation with the error is "
+            f"{scores.rank_correlation:.2f}, where 1 would rank all errors.",
+        ),
+        (drawing,),
+        (
+            Table(
+                "intervals",
+                "Coverage",
+                ("claimed", "covered", "mean width", "interval score"),
+                tuple(
+                    (Part(one.claimed), Part(one.covered), one.mean_width, one.interval_score)
+                    for one in scores.intervals
+                ),
+            ),
+        ),
+        tuple(how),
+    )
+
+
+def _spread(found: Findings) -> Section:
     worth, drawing = found.reliability, figures.coverage(found)
     if worth is None or drawing is None:
         return Section(

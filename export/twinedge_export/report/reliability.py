@@ -1,18 +1,18 @@
-"""Does the spread cover what it claims?
+"""Does the spread cover what it claims? This is asked of packs that have no intervals.
 
 A spread s claims that mean -+ z s covers the target with the probability of a normal distribution.
 The estimates of a twin share one network, so their spread knows nothing of the error they have in
 common; one factor, found on validation points, makes up for that.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 
-from twinedge.learn.uncertainty import rank_correlation
 from twinedge.pack.contents import Array
+from twinedge.scoring import rank_correlation
 
 LEVELS = tuple(round(0.05 * step, 2) for step in range(1, 20))
 _ONE_SIGMA = 2 * NormalDist().cdf(1) - 1
@@ -22,13 +22,17 @@ _ONE_SIGMA = 2 * NormalDist().cdf(1) - 1
 class Judged:
     """Predictions of points with known targets, all ``(n,)`` in units of the target.
 
-    ``name`` says which points they are: "test" or "validation".
+    ``name`` says which points they are: "test" or "validation". Where the pack has intervals,
+    ``scale`` is how large errors were expected to be, and ``ends`` ``(n, 2)`` the intervals of each
+    coverage.
     """
 
     name: str
     y: Array
     mean: Array
     spread: Array
+    scale: Array | None = None
+    ends: dict[float, Array] = field(default_factory=dict)
 
     @property
     def error(self) -> Array:

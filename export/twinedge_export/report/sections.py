@@ -6,7 +6,7 @@ from twinedge_export.report.costs import boards, memory, pack
 from twinedge_export.report.document import Document, Fact
 from twinedge_export.report.findings import Findings
 from twinedge_export.report.origin import origin
-from twinedge_export.report.quality import accuracy, anchors, predictions, spread
+from twinedge_export.report.quality import accuracy, anchors, intervals, predictions
 from twinedge_export.report.words import number, percent
 
 
@@ -36,7 +36,7 @@ def document(found: Findings, command: str, calculator: dict[str, Any]) -> Docum
             anchors(found),
             accuracy(found),
             predictions(found),
-            spread(found),
+            intervals(found),
             boards(found),
             pack(found),
             origin(found, command),
@@ -62,7 +62,11 @@ def _facts(found: Findings) -> list[Fact]:
         ),
         Fact("Boards", *_boards_in_short(budget)),
     ]
-    if found.reliability is not None:
+    if found.usual is not None:
+        claimed, covered = percent(found.usual.claimed), percent(found.usual.covered)
+        width = f"{found.usual.mean_width:.4g} wide on average"
+        facts.append(Fact(f"Intervals of {claimed}", f"{covered} covered", width))
+    elif found.reliability is not None:
         worth = found.reliability.at(0.9)
         facts.append(
             Fact(

@@ -20,14 +20,15 @@ const Budget = (facts) => {
     return Array.from({ length: twins }, (_, twin) => share + (twin < anchors % twins ? 1 : 0));
   }
 
-  function modelOf({ features, hidden, anchors, twins, neighbors, activation, weights }) {
-    return { features, hidden, counts: deal(anchors, twins), neighbors, activation, weights };
+  function modelOf({ anchors, twins, ...setting }) {
+    return { ...setting, counts: deal(anchors, twins) };
   }
 
   const withAnchors = (model, anchors) => ({ ...model, counts: deal(anchors, model.counts.length) });
   const anchorsOf = (model) => sum(model.counts);
   const evaluated = (model) => model.counts.map((count) => Math.min(count, model.neighbors || count));
   const membersOf = (model) => sum(evaluated(model));
+  const isScaled = (model) => model.intervals && model.levels > 0;
 
   // -- counts -----------------------------------------------------------------------------------
 
@@ -48,7 +49,9 @@ const Budget = (facts) => {
     const widths = [...model.hidden, 1];
     const behind = sum(model.hidden.map((width, depth) => width * widths[depth + 1]));
     const distances = model.neighbors ? model.features * anchorsOf(model) : 0;
-    return 2 * (model.counts.length * half + membersOf(model) * (half + behind)) + distances;
+    const second = isScaled(model) ? membersOf(model) * model.hidden[model.hidden.length - 1] : 0;
+    const pairs = model.counts.length * half + membersOf(model) * (half + behind);
+    return 2 * pairs + second + distances;
   }
 
   // -- storage ----------------------------------------------------------------------------------
@@ -82,7 +85,7 @@ const Budget = (facts) => {
       size += (depth ? 1 : firstKernels) * kernel + 4 * width + align(2 * width, 4);
       inputs = width;
     });
-    return align(size + align(2 * align(inputs, 4), 4));
+    return align(size + (isScaled(model) ? 4 + 4 * align(inputs, 4) : 2 * align(inputs, 4)));
   }
 
   function sectionsOf(model) {
@@ -94,6 +97,8 @@ const Budget = (facts) => {
     };
     if (model.activation === "silu") lengths.curve = 2 * layout.curve_length;
     lengths.anchors = align(2 * model.counts.length, 4) + points + 4 * anchors;
+    if (isScaled(model)) lengths.intervals = layout.intervals + layout.level * model.levels;
+    if (model.intervals) lengths.domain = 6 * model.features;
     return lengths;
   }
 
@@ -113,8 +118,9 @@ const Budget = (facts) => {
     if (!isPacked(model))
       return layout.floats[model.weights] * networkParams(model.features, model.hidden) * members;
     if (shapeFault(model, 1, 1)) return null;
-    const { anchors, ...lengths } = sectionsOf(model);
-    return fileSize({ ...lengths, twins: members * recordBytes(model, 1) });
+    const plain = { ...model, intervals: false };
+    const { anchors, ...lengths } = sectionsOf(plain);
+    return fileSize({ ...lengths, twins: members * recordBytes(plain, 1) });
   }
 
   function packSections(model) {
@@ -176,8 +182,8 @@ const Budget = (facts) => {
   const ramBytes = (build, model) =>
     build.fixed_ram_bytes + scratchBytes(build.scratch, model) + facts.query_bytes * model.features;
 
-  const shapeKey = ({ features, hidden, counts, neighbors }) =>
-    JSON.stringify([features, hidden, counts, neighbors]);
+  const shapeKey = ({ features, hidden, counts, neighbors, intervals }) =>
+    JSON.stringify([features, hidden, counts, neighbors, intervals]);
 
   function milliseconds(model, board, build) {
     const known = build.references.find((one) => shapeKey(one) === shapeKey(model));
@@ -218,12 +224,14 @@ const Budget = (facts) => {
     const least = withAnchors(model, twins);
     const fault = packFault(least);
     if (fault) return answer("does not fit", { why: fault });
-    const build = (firmware[board.same_as] || []).find(
+    const builds = (firmware[board.same_as] || []).filter(
       (one) =>
         one.activation === model.activation &&
         one.weights === model.weights &&
         one.neighbors === model.neighbors > 0,
     );
+    const build =
+      builds.find((one) => one.intervals === model.intervals) || builds.find((one) => one.intervals);
     if (!build) {
       const [size, flash] = [twinBytes(least), board.free_flash];
       if (flash !== null && size > flash)
@@ -290,6 +298,7 @@ const Budget = (facts) => {
       members: membersOf(model),
       activation: model.activation,
       weights: model.weights,
+      intervals: model.intervals,
       ann_params: annParams(model),
       twin_params: twinParams(model),
       ann_bytes: ann,

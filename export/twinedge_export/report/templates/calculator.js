@@ -38,6 +38,7 @@
     }
     at("weights").value = setting.weights;
     at("activation").value = setting.activation;
+    at("intervals").value = setting.intervals ? "with" : "without";
   }
 
   // What is typed, or null where a field is empty or no whole number in its range.
@@ -56,6 +57,8 @@
       neighbors: value.neighbors,
       activation: at("activation").value,
       weights: at("weights").value,
+      intervals: at("intervals").value === "with",
+      levels: facts.start.levels,
     };
   }
 
@@ -222,7 +225,8 @@
       update();
     });
   }
-  for (const id of ["weights", "activation", "board"]) at(id).addEventListener("input", update);
+  for (const id of ["weights", "activation", "intervals", "board"])
+    at(id).addEventListener("input", update);
   at("reset").addEventListener("click", () => {
     show(facts.start);
     update();

@@ -1,0 +1,283 @@
+"""Do intervals keep their promise, and are they narrow? Nine sets, from the integers of the pack.
+
+Each shape is trained on each split with default settings, exported with 32 anchors and calibrated
+on the validation rows; coverage, width and interval score (width plus 20 times what is missed) at
+90 % are taken on the test rows, and compared with
+
+    constant    intervals of one width, of the same predictions
+    spread      intervals by the spread of the estimates alone
+    networks    four ordinary networks in the bytes of the default pack, by their disagreement,
+                calibrated by MAPIE
+    boosting    quantile gradient boosting, conformalised by MAPIE
+
+Trainings are kept in a folder of runs and results in a file, so the run can be stopped at any time
+and started again; runs from another machine may lie there, too.
+
+    python benchmarks/intervals.py --splits 10
+    python benchmarks/intervals.py --splits 2 --datasets cs,yh --shapes 4x64-64
+"""
+
+import argparse
+import json
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+from machine import describe
+from mapie.conformity_scores import ResidualNormalisedScore
+from mapie.regression import ConformalizedQuantileRegressor, SplitConformalRegressor
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.ensemble import GradientBoostingRegressor
+
+from twinedge import AnnRegressor, EnsembleRegressor, TwinRegressor, data
+from twinedge.anchors import choose
+from twinedge.budget import Model, ann_bytes
+from twinedge.budget.storage import twin_bytes
+from twinedge.calibration import calibrate_pack, interval_score, quantile
+from twinedge.learn.difficulty import learn_difficulty
+from twinedge.learn.run import Run, load_run
+from twinedge.runtime import reference
+from twinedge.scoring import rank_correlation
+from twinedge_export.quantise import quantise
+
+RESULTS = Path(__file__).parent / "results" / "intervals.json"
+RUNS = Path("runs/intervals")
+ANCHORS, COVERAGE, LEVEL = 32, 0.9, 900
+RIVALS = ("constant", "spread", "networks", "boosting")
+
+
+def part(table, rows):
+    """Features and targets of some rows."""
+    return table.X[rows], table.y[rows]
+
+
+def trained(folder: Path, name: str, split: int, shape: str) -> Run:
+    """Load a run, or train it."""
+    place = folder / shape / name / str(split)
+    if not place.exists():
+        twins, hidden = shape.split("x")
+        table, rows = data.load(name), data.splits(name, split)
+        model = TwinRegressor(
+            twins=int(twins), hidden=tuple(map(int, hidden.split("-"))), random_state=0
+        )
+        validation, test = part(table, rows.val), part(table, rows.test)
+        model.fit(*part(table, rows.train), validation)
+        scores = {"rmse_val": model.validation_rmse_, "rmse_test": model.rmse(*test)}
+        where = {"dataset": name, "split": split}
+        names = table.feature_names, table.target_name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        Run(model, *names, validation, test, source=where, scores=scores).save(place)
+    return load_run(place)
+
+
+def judge(low: np.ndarray, high: np.ndarray, y: np.ndarray) -> dict[str, float]:
+    """Say what intervals came to."""
+    return {
+        "coverage": float(np.mean((low <= y) & (y <= high))),
+        "width": float(np.mean(high - low)),
+        "score": interval_score(low, high, y, COVERAGE),
+    }
+
+
+def measure(folder: Path, name: str, split: int, shape: str) -> dict[str, object]:
+    """Judge one shape on one split, from the integers of its pack."""
+    run = trained(folder, name, split, shape)
+    model, twins = run.model, len(run.model.weights_)
+    options = {"model": model, "validation": run.validation, "twins": twins, "seed": 0}
+    rows = choose(model.anchor_X_, model.anchor_y_, ANCHORS, "auto", **options).rows
+    lists = [rows[twin::twins] for twin in range(twins)]
+    model.difficulty_ = learn_difficulty(model, 0, lists)  # as an export does
+    pack = calibrate_pack(quantise(model, lists, intervals=True), *run.validation, chosen=True)
+    plain = reference.evaluate(quantise(model, lists), run.test[0]).mean
+    X, y = run.test
+    seen, found = (reference.evaluate(pack, points) for points in (run.validation[0], X))
+    ends = reference.bounds(pack, found, LEVEL)
+    errors = np.abs(run.validation[1] - seen.mean)
+    width = quantile(errors, COVERAGE)
+    least = np.finfo(np.float32).tiny
+    spread = quantile(errors / np.maximum(seen.spread, least), COVERAGE) * found.spread
+    return {
+        "ours": judge(ends.low, ends.high, y),
+        "constant": judge(found.mean - width, found.mean + width, y),
+        "spread": judge(found.mean - spread, found.mean + spread, y),
+        "rank": rank_correlation(ends.scale, found.mean - y),
+        "rmse": float(np.sqrt(np.mean(np.square(found.mean - y)))),
+        "rmse_without": float(np.sqrt(np.mean(np.square(plain - y)))),
+        "rows": int(pack.intervals.rows),
+    }
+
+
+class Told(RegressorMixin, BaseEstimator):
+    """Answers a row's number with what was predicted for it, as MAPIE asks for."""
+
+    def __init__(self, answers: np.ndarray) -> None:
+        self.answers = answers
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> "Told":
+        """Know already."""
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Look up."""
+        return self.answers[np.asarray(X)[:, 0].astype(int)]
+
+
+def networks(folder: Path, name: str, split: int) -> dict[str, object]:
+    """Four ordinary networks in the bytes of the default pack, calibrated by MAPIE."""
+    table, rows = data.load(name), data.splits(name, split)
+    validation, test = part(table, rows.val), part(table, rows.test)
+    place = folder / "networks" / name / f"{split}.npz"
+    if not place.exists():
+        features = table.X.shape[1]
+        room = twin_bytes(Model.of(features, (128, 128), ANCHORS))
+        width = max(
+            one
+            for one in range(32, 160, 4)
+            if ann_bytes(Model.of(features, (one, one), ANCHORS), 4) <= room
+        )
+        four = EnsembleRegressor(AnnRegressor(hidden=(width, width)), n=4, random_state=0)
+        four.fit(*part(table, rows.train), validation)
+        said = {
+            key: np.stack([member.predict(points[0]) for member in four.members_])
+            for key, points in (("val", validation), ("test", test))
+        }
+        place.parent.mkdir(parents=True, exist_ok=True)
+        np.savez(place, width=width, **said)
+    with np.load(place) as file:
+        said = np.concatenate([file["val"], file["test"]], axis=1)
+        width = int(file["width"])
+    mean, scale = said.mean(axis=0), said.std(axis=0)
+    scale = scale + np.median(scale[: len(validation[1])])
+    numbers = np.arange(len(mean), dtype=float)[:, None]
+    known, asked = np.split(numbers, [len(validation[1])])
+    score = ResidualNormalisedScore(residual_estimator=Told(scale), prefit=True)
+    wrapped = SplitConformalRegressor(
+        Told(mean), confidence_level=COVERAGE, conformity_score=score, prefit=True
+    )
+    _, ends = wrapped.conformalize(known, validation[1]).predict_interval(asked)
+    return {"networks": judge(ends[:, 0, 0], ends[:, 1, 0], test[1]), "width": width}
+
+
+def boosting(name: str, split: int) -> dict[str, object]:
+    """Quantile gradient boosting, conformalised by MAPIE on the validation rows."""
+    table, rows = data.load(name), data.splits(name, split)
+    levels = ((1 - COVERAGE) / 2, 1 - (1 - COVERAGE) / 2, 0.5)
+    models = [
+        GradientBoostingRegressor(
+            loss="quantile",
+            alpha=alpha,
+            n_estimators=200,
+            max_depth=3,
+            learning_rate=0.05,
+            subsample=0.5,
+            random_state=0,
+        ).fit(*part(table, rows.train))
+        for alpha in levels
+    ]
+    wrapped = ConformalizedQuantileRegressor(models, confidence_level=COVERAGE, prefit=True)
+    wrapped.conformalize(*part(table, rows.val))
+    X, y = part(table, rows.test)
+    _, ends = wrapped.predict_interval(X)
+    return {"boosting": judge(ends[:, 0, 0], ends[:, 1, 0], y)}
+
+
+def summarise(cells: dict[str, dict], shape: str) -> dict[str, object]:
+    """Means over the splits that are there, set by set, and the geometric mean over the sets."""
+    lines = []
+    for name in data.names():
+        keys = [key for key in cells if key.startswith(f"{shape}/{name}/")]
+        mine = [cells[key] for key in keys]
+        theirs = [cells.get(key.replace(shape, "rivals", 1), {}) for key in keys]
+        if not mine:
+            continue
+        ours = np.mean([one["ours"]["score"] for one in mine])
+        line = {
+            "dataset": name,
+            "splits": len(mine),
+            "coverage": float(np.mean([one["ours"]["coverage"] for one in mine])),
+            "width": float(np.mean([one["ours"]["width"] for one in mine])),
+            "rank": float(np.mean([one["rank"] for one in mine])),
+            "rmse_ratio": float(
+                np.mean([one["rmse"] for one in mine])
+                / np.mean([one["rmse_without"] for one in mine])
+            ),
+        }
+        for rival in RIVALS:
+            scores = [one[rival]["score"] for one in (*mine, *theirs) if rival in one]
+            if len(scores) == len(mine):
+                line[f"to_{rival}"] = float(ours / np.mean(scores))
+        lines.append(line)
+    means = {
+        key: float(np.exp(np.mean([np.log(line[key]) for line in lines])))
+        for key in (f"to_{rival}" for rival in RIVALS)
+        if lines and all(key in line for line in lines)
+    }
+    return {"sets": lines, "geometric_mean": means}
+
+
+def keep(path: Path, record: dict, trained_on: str | None) -> dict[str, object]:
+    """Write the result file, whole or not at all; returns the summary in it."""
+    cells = record["cells"]
+    shapes = [one for one in dict.fromkeys(key.split("/")[0] for key in cells) if one != "rivals"]
+    record["machine"] = describe("tensorflow", "scikit-learn", "numpy", "mapie")
+    if trained_on:
+        record["trained_on"] = trained_on
+    record["summary"] = {shape: summarise(cells, shape) for shape in shapes}
+    beside = path.with_suffix(".partial")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside.write_text(json.dumps(record, indent=1) + "\n")
+    beside.replace(path)
+    return record["summary"]
+
+
+def main() -> None:
+    """Fill in the missing cells, print the tables, and last one line of JSON."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--splits", type=int, default=10, help="how many of the 25 (default 10)")
+    parser.add_argument("--datasets", default=",".join(data.names()))
+    parser.add_argument("--shapes", default="1x128-128,4x64-64", help="twins x hidden widths")
+    parser.add_argument("--runs", type=Path, default=RUNS, help="where trainings are kept")
+    parser.add_argument("--trained-on", help="a word on the machine, if they are from another")
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    options = parser.parse_args()
+
+    warnings.simplefilter("ignore")
+    record = json.loads(options.results.read_text()) if options.results.exists() else {}
+    cells = record.setdefault("cells", {})
+    for name in options.datasets.split(","):
+        for split in range(options.splits):
+            for shape in (*options.shapes.split(","), "rivals"):
+                key = f"{shape}/{name}/{split}"
+                if key in cells:
+                    continue
+                if shape == "rivals":
+                    cells[key] = networks(options.runs, name, split) | boosting(name, split)
+                else:
+                    cells[key] = measure(options.runs, name, split, shape)
+                print(key, json.dumps(cells[key]), file=sys.stderr, flush=True)
+        keep(options.results, record, options.trained_on)
+    summary = keep(options.results, record, options.trained_on)
+    head = f"{'set':5}{'splits':>7}{'coverage':>10}{'rank':>7}"
+    for shape, found in summary.items():
+        print(f"\n{shape}: interval score at 90 %, as a part of that of rivals")
+        print(head + "".join(f"{rival:>10}" for rival in RIVALS))
+        for line in found["sets"]:
+            parts = "".join(f"{line.get(f'to_{rival}', np.nan):10.3f}" for rival in RIVALS)
+            print(
+                f"{line['dataset']:5}{line['splits']:7d}{line['coverage']:10.3f}"
+                f"{line['rank']:7.2f}{parts}"
+            )
+        means = found["geometric_mean"]
+        parts = "".join(f"{means.get(f'to_{rival}', np.nan):10.3f}" for rival in RIVALS)
+        print(f"{'mean':29}{parts}")
+    print(json.dumps({"machine": record["machine"], "summary": summary}))
+
+
+if __name__ == "__main__":
+    main()

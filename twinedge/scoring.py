@@ -1,0 +1,113 @@
+"""What predictions and their intervals are worth on points with known targets; numpy alone."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from twinedge.calibration import interval_score
+
+Array = npt.NDArray[Any]
+
+# From which rank correlation on a scale is said to do so.
+_RANKS = ((0.5, "ranks errors well"), (0.3, "ranks errors"), (0.1, "ranks errors weakly"))
+
+
+class Coverage(NamedTuple):
+    """What intervals of one level came to: ``covered`` of the targets, widths in their units."""
+
+    claimed: float
+    covered: float
+    mean_width: float
+    interval_score: float
+
+
+class Scores(NamedTuple):
+    """Errors in units of the target; ``baseline_rmse`` is that of the mean of the targets.
+
+    ``r2`` is None where the targets do not vary. ``rank_correlation`` is that of the scale with the
+    size of the error; it and ``mean_scale`` are None without a scale.
+    """
+
+    rows: int
+    rmse: float
+    mae: float
+    largest_error: float
+    r2: float | None
+    baseline_rmse: float
+    mean_spread: float
+    mean_scale: float | None
+    rank_correlation: float | None
+    intervals: tuple[Coverage, ...]
+
+
+def score(
+    y: Array,
+    mean: Array,
+    spread: Array,
+    scale: Array | None = None,
+    ends: dict[float, Array] | None = None,
+) -> Scores:
+    """Compare predictions with targets.
+
+    Parameters
+    ----------
+    y, mean, spread : array of shape (n,)
+        Targets, predictions, and standard deviations of the estimates.
+    scale : array of shape (n,), optional
+        How large errors were expected to be.
+    ends : dict of float to array of shape (n, 2), optional
+        Intervals of each coverage.
+    """
+    error = np.asarray(mean, np.float64) - y
+    mse, variance = float(np.mean(np.square(error))), float(np.var(y))
+    return Scores(
+        rows=len(y),
+        rmse=float(np.sqrt(mse)),
+        mae=float(np.abs(error).mean()),
+        largest_error=float(np.abs(error).max()),
+        r2=1 - mse / variance if variance > 0 else None,
+        baseline_rmse=float(np.sqrt(variance)),
+        mean_spread=float(np.mean(spread)),
+        mean_scale=None if scale is None else float(np.mean(scale)),
+        rank_correlation=None if scale is None else rank_correlation(scale, error),
+        intervals=tuple(_coverage(y, *one) for one in (ends or {}).items()),
+    )
+
+
+def in_words(scores: Scores) -> str:
+    """Say in one sentence what the intervals are worth."""
+    if not scores.intervals or scores.rank_correlation is None:
+        return "There are no intervals: the spread says how far anchors disagree, not more."
+    usual = min(scores.intervals, key=lambda one: abs(one.claimed - 0.9))
+    rank = scores.rank_correlation
+    ranks = next((words for least, words in _RANKS if rank >= least), "does not rank errors")
+    return (
+        f"Intervals cover {100 * usual.covered:.0f} % where {100 * usual.claimed:g} % is claimed; "
+        f"the scale {ranks} ({rank:.2f})."
+    )
+
+
+def rank_correlation(uncertainty: Array, error: Array) -> float:
+    """Spearman's correlation of uncertainty and absolute error: 1 ranks them perfectly.
+
+    0 where one of the two never varies.
+    """
+    ranks = np.stack([_ranks(np.asarray(uncertainty)), _ranks(np.abs(error))])
+    if not (ranks.std(axis=1) > 0).all():
+        return 0.0
+    return float(np.corrcoef(ranks)[0, 1])
+
+
+def _ranks(values: Array) -> Array:
+    """Ranks ``(n,)``; equal values share the mean of theirs."""
+    _, group, size = np.unique(values, return_inverse=True, return_counts=True)
+    behind = np.cumsum(size)
+    return np.asarray((behind - (size - 1) / 2)[group])
+
+
+def _coverage(y: Array, claimed: float, ends: Array) -> Coverage:
+    low, high = np.asarray(ends, np.float64).T
+    covered = float(np.mean((low <= y) & (y <= high)))
+    width = float(np.mean(high - low))
+    return Coverage(claimed, covered, width, interval_score(low, high, y, claimed))
