@@ -200,7 +200,7 @@ def main() -> None:
 
     times = options.rounds // 50 + 1
     program_kernel, program_us, total = ask_program(content, x, times)
-    expected = np.concatenate(device.predict(x, return_std=True)).astype(np.float64).sum()
+    expected = np.concatenate([device.predict(x), device.spread(x)]).astype(np.float64).sum()
     assert np.isclose(total, times * expected), "the program predicts otherwise"
     native_us = single["native, bare call"] - single["native, no query"]
     print(f"{'C program':24}{program_us:10.1f} us, native without Python {native_us:.1f} us")

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 import time
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -103,8 +104,13 @@ def one_by_one(model: Path, lines: list[bytes]) -> dict[str, Any]:
 
 def answers(device: Device, x: np.ndarray) -> list[str]:
     """Word what the command must answer."""
-    pairs = zip(*device.predict(x, return_std=True), strict=True)
-    return [f"{mean:.7g},{spread:.7g}," for mean, spread in pairs]
+    said = device.predict_all(x)
+    outside = ["|".join(compress(device.feature_names, row)) for row in said.outside]
+    columns = [said.mean, said.spread, outside]
+    if device.coverages:
+        columns += [said.scale, said.low, said.high]
+    rows = zip(*columns, strict=True)
+    return [",".join(one if isinstance(one, str) else f"{one:.7g}" for one in row) for row in rows]
 
 
 def words(many: dict[str, Any], single: dict[str, Any]) -> list[str]:

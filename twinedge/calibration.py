@@ -247,7 +247,8 @@ def _fitted(signals: Array, errors: Array) -> Array:
     """
     squares = np.square(errors)
     unit = np.median(signals, axis=1, keepdims=True)
-    unit = np.where(unit > 0, unit, np.maximum(signals.mean(axis=1, keepdims=True), 1e-300))
+    unit = np.where(unit > 0, unit, signals.mean(axis=1, keepdims=True))
+    unit = np.where(unit > 0, unit, 1.0)
     terms = np.vstack([np.ones(len(errors)), np.square(signals / unit)])
     least = 1e-12 * squares.max()
     found = np.full(len(terms), max(float(np.median(squares)), least) / len(terms))

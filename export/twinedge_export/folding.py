@@ -76,8 +76,7 @@ class Folded:
     targets : array of shape (k,)
         Their targets, scaled.
     difficulty : Dense, optional
-        The second output, read like the last of ``layers`` from the layer before; what is below
-        zero is to be taken for zero.
+        The second output, read like the last of ``layers`` from the layer before.
     """
 
     first: Dense

@@ -125,7 +125,7 @@ class Graph:
             h = tensors[name]
             for layer in twin.layers[part]:
                 if twin.difficulty is not None and layer is twin.layers[-1]:
-                    done[_second(name)] = tf.nn.relu(self._dense(h, twin.difficulty))
+                    done[_second(name)] = self._dense(h, twin.difficulty)
                 h = self._dense(h, layer)
             done[name] = h
         return done
@@ -188,14 +188,19 @@ class Ensemble(Graph):
         asymmetry = _joined(self._orders(outputs, 1, 1))
         # Of the two orders, (anchor, query) alone.
         difficulty = tf.reduce_mean(_joined(self._orders(difficulties, 0, 2)), axis=1)
-        squares = square, tf.reduce_mean(asymmetry * asymmetry, axis=1), difficulty * difficulty
-        return found | self._bounds(self.folding.calibration, centre, squares)
+        signals = square, tf.reduce_mean(asymmetry * asymmetry, axis=1), difficulty
+        return found | self._bounds(self.folding.calibration, centre, *signals)
 
-    def _bounds(self, calibration: Calibration, centre: Any, squares: tuple[Any, ...]) -> Tensors:
-        """Scale and intervals from the squares of the signals ``(n,)``, scaled."""
-        total = _constant((calibration.constant / self.folding.y_scale) ** 2)
-        for weight, square in zip(calibration.weights, squares, strict=True):
-            total += square * _constant(weight**2)
+    def _bounds(
+        self, calibration: Calibration, centre: Any, spread: Any, asymmetry: Any, difficulty: Any
+    ) -> Tensors:
+        """Scale and intervals from the signals ``(n,)``, scaled; those but the last as squares."""
+        by_spread, by_asymmetry, by_difficulty = calibration.weights
+        # Limited behind a product, which does that in passing.
+        difficulty = tf.nn.relu(difficulty * _constant(by_difficulty))
+        total = spread * _constant(by_spread**2) + asymmetry * _constant(by_asymmetry**2)
+        total += difficulty * difficulty
+        total += _constant((calibration.constant / self.folding.y_scale) ** 2)
         scale = tf.sqrt(total) * _constant(self.folding.y_scale)
         quantiles = _constant(np.array([*calibration.quantiles.values()])[None])
         reach, centre = tf.reshape(scale, (-1, 1)) * quantiles, tf.reshape(centre, (-1, 1))

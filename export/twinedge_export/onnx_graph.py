@@ -74,8 +74,8 @@ class OnnxGraph:
         calibration = self.folding.calibration
         if calibration is not None:
             asymmetry = self._mean(self._square(self._joined(asymmetries)), keepdims=0)
-            difficulty = self._square(self._mean(self._joined(difficulties), keepdims=0))
-            squares = {"spread": square, "asymmetry": asymmetry, "difficulty": difficulty}
+            hard = self._node("Relu", self._mean(self._joined(difficulties), keepdims=0))
+            squares = {"spread": square, "asymmetry": asymmetry, "difficulty": self._square(hard)}
             self._bounds(calibration, squares)
             levels = len(calibration.quantiles)
             outputs |= {"scale": [BATCH], "low": [BATCH, levels], "high": [BATCH, levels]}
@@ -133,7 +133,6 @@ class OnnxGraph:
             label, rounded = f"{name}_layer{number + 1}", number < self._core_layers
             if twin.difficulty is not None and layer is twin.layers[-1]:
                 second = self._layer(h, f"{name}_difficulty", twin.difficulty, rounded)
-                second = self._node("Relu", second)
             h = self._layer(h, label, layer, rounded)
         return h, second
 

@@ -11,7 +11,7 @@ static uint32_t pack[1 << 18], scratch[1 << 14]; /* 1 MB and 64 KB: generous for
 int main(int count, char **words) {
     float x[64] = {0};
     twin_model model;
-    twin_prediction out = {0, 0};
+    twin_prediction out;
     twin_status status = TWIN_ERROR_TRUNCATED;
     FILE *file = count > 1 ? fopen(words[1], "rb") : NULL;
     if (file) {
@@ -25,7 +25,8 @@ int main(int count, char **words) {
     if (status == TWIN_OK)
         status = twin_predict(&model, scratch, sizeof scratch, x, &out, NULL);
     if (status == TWIN_OK)
-        printf("%.9g %.9g\n", (double)out.mean, (double)out.spread);
+        printf("%.9g %.9g %.9g %.9g\n", (double)out.mean, (double)out.spread, (double)out.low,
+               (double)out.high); /* the last two are nan where the pack has no intervals */
     else
         (void)fprintf(stderr, "%s\n", twin_text(status));
     return status == TWIN_OK ? 0 : 1;

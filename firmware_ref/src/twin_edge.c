@@ -112,7 +112,7 @@ static float twini_nan(void) {
 }
 
 /* A part of a distance, which has no offset, in the units of the target. */
-TWIN_SHARED float twini_distance(const twin_model *model, uint32_t distance, uint16_t parts) {
+TWIN_SHARED float twini_in_units(const twin_model *model, uint32_t distance, uint16_t parts) {
     float all = twini_alone(twini_alone((float)distance) *
                             twini_f32(model->scaling + 8 * (uint32_t)model->features + 4));
     return twini_alone(all / twini_alone((float)parts));
@@ -125,12 +125,12 @@ twin_status twin_read(const twin_run *run, twin_prediction *out) {
     out->mean = out->spread = twini_nan();
     if (run->count) {
         out->mean = twin_target(model, raw.mean);
-        out->spread = twini_distance(model, raw.root, raw.count);
+        out->spread = twini_in_units(model, raw.root, raw.count);
     }
 #if TWIN_INTERVALS
     out->scale = out->low = out->high = twini_nan();
     if (raw.intervals) {
-        out->scale = twini_distance(model, raw.scale, 16);
+        out->scale = twini_in_units(model, raw.scale, 16);
         out->low = twin_target(model, raw.low);
         out->high = twin_target(model, raw.high);
     }

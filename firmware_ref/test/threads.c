@@ -18,9 +18,9 @@ typedef struct job {
 
 static twin_status bits_of(const twin_model *model, void *scratch, uint32_t size, const float *x,
                            uint32_t *bits) {
-    twin_prediction found = {0, 0};
+    twin_prediction found;
     twin_status status = twin_predict(model, scratch, size, x, &found, NULL);
-    memcpy(bits, &found, sizeof found);
+    memcpy(bits, &found, 8);
     return status;
 }
 

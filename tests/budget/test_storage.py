@@ -37,8 +37,13 @@ def test_the_sections_of_the_example():
     assert pack_sections(Model.of(8, activation="silu"))["curve"] == 386
     # 4 bytes for the bias of the second output, 2 for each of its weights; the rest fills up.
     assert pack_sections(Model.of(8, intervals=True)) == {
-        **{"header": 112, "scaling": 72, "twins": 20240 + 4 + 2 * 128 + 12, "anchors": 644},
-        **{"intervals": 8 * 4 + 5 * 8, "domain": 6 * 8, "padding": 28},
+        "header": 112,
+        "scaling": 72,
+        "twins": 20240 + 4 + 2 * 128 + 12,
+        "anchors": 644,
+        "intervals": 8 * 4 + 5 * 8,
+        "domain": 6 * 8,
+        "padding": 28,
     }
 
 

@@ -52,9 +52,20 @@ def test_the_example_of_the_paper(cli):
     found = answer.json
     assert (found["features"], found["hidden"], found["members"]) == (8, [128, 128], 32)
     assert (found["ann_params"], found["twin_params"]) == (569_376, 19_105)
+    # As export writes it; parameters are counted as the paper does.
+    assert found["intervals"] is True
+    assert (found["ann_bytes"], found["twin_bytes"]) == (615_072, 21_488)
+    assert found["ratio"] == pytest.approx(28.62, abs=0.01)
+    assert [one["board"] for one in found["boards"]] == list(all_boards())
+
+
+def test_without_intervals(cli):
+    command = words("budget --features 8 --hidden 128,128 --members 32 --json --no-intervals")
+    found = cli(*command).json
+    assert found["intervals"] is False
+    assert (found["ann_params"], found["twin_params"]) == (569_376, 19_105)
     assert (found["ann_bytes"], found["twin_bytes"]) == (615_072, 21_072)
     assert found["ratio"] == pytest.approx(29.19, abs=0.01)
-    assert [one["board"] for one in found["boards"]] == list(all_boards())
 
 
 def test_show_may_be_left_out(cli):
@@ -78,15 +89,21 @@ def test_the_table_for_a_person(cli, firmware):
     assert answer.code == 0
     lines = answer.out.splitlines()
     assert "32 ordinary networks        569376  615072  1172128  1138752  2277504" in lines
-    assert "1 twin with 32 anchors       19105   21072    39504    38210    76420" in lines
-    assert "The pack: header 96, scaling 72, twins 20240, anchors 644, padding 20." in lines
+    assert "1 twin with 32 anchors       19105   21488    39920    38210    76420" in lines
+    parts = "header 112, scaling 72, twins 20512, anchors 644, intervals 72, domain 48, padding 28"
+    assert f"The pack: {parts}." in lines
     assert any(
-        "32256 bytes hold: ordinary networks 1, anchors 591, features 40." in x for x in lines
+        "32256 bytes hold: ordinary networks 1, anchors 571, features 40." in x for x in lines
     )
     uno, pico = lines[-2:]
-    assert words(uno) == words("uno avr5 25192 32256 1379 2048 125-250 fits")
+    assert words(uno) == words("uno avr5 26508 32256 1439 2048 125-250 fits")
     assert pico.endswith("not measured")
     assert "ms, estimated" in lines[-3]
+    assert ", with intervals, " in lines[0]
+    plain = cli(*command, firmware, "--no-intervals").out.splitlines()
+    assert ", without intervals, " in plain[0]
+    assert "1 twin with 32 anchors       19105   21072    39504    38210    76420" in plain
+    assert words(plain[-2]) == words("uno avr5 25192 32256 1379 2048 125-250 fits")
 
 
 def test_without_measurements_the_table_says_so(cli, tmp_path):
@@ -109,6 +126,9 @@ def test_a_run(cli, tiny_run):
     found = cli("budget", tiny_run, "--json").json
     assert (found["features"], found["hidden"], found["members"]) == (3, [8], 32)
     assert found["activation"] == "silu"
+    assert found["intervals"] is True
+    assert found["sections"]["intervals"] == 32 + 4 * 8  # 20 rows do not support 99 %
+    assert cli("budget", tiny_run, "--no-intervals", "--json").json["intervals"] is False
     found = cli("budget", tiny_run, "--members", "8", "--bits", "16", "--json").json
     assert (found["members"], found["weights"]) == (8, "int16")
 
@@ -158,6 +178,8 @@ def test_what_makes_no_sense_is_refused(refused, line, says):
 def test_what_a_model_says_itself_cannot_be_changed(refused, tiny_run, pack_file):
     refused("budget", tiny_run, "--hidden", "8", says=["--hidden", "leave the option out"])
     refused("budget", pack_file, "--members", "8", says=["--members", "leave the option out"])
+    for word in ("--intervals", "--no-intervals"):
+        refused("budget", pack_file, word, says=["--intervals", "leave the option out"])
 
 
 def test_a_damaged_pack_is_refused(refused, pack_file, tmp_path):
@@ -193,6 +215,7 @@ def test_the_search_writes_a_pack_that_fits(cli, curve_csv, firmware, monkeypatc
 
     monkeypatch.setattr(fit_board, "WIDTHS", (8,))
     monkeypatch.setattr(fit_board, "TWINS", (2, 1))
+    plain = words("--no-intervals -o plain")
     settings = words("--board uno --steps 100 --anchors 8 --effort quick --quiet --json --firmware")
     answer = cli("budget", "fit", curve_csv, "--target", "level", *settings, firmware)
     assert (answer.code, answer.err) == (0, "")
@@ -205,9 +228,16 @@ def test_the_search_writes_a_pack_that_fits(cli, curve_csv, firmware, monkeypatc
     assert counted["hidden"] == found["hidden"]
     assert (counted["twins"], counted["anchors"]) == (found["twins"], found["anchors"])
     assert counted["weights"] == found["weights"]
+    assert counted["intervals"] is found["intervals"] is True
     assert counted["boards"][0]["flash_bytes"] == found["flash_bytes"]
     assert found["run"] == "runs/uno"
     assert cli("evaluate", found["run"], curve_csv).code == 0
+    found = cli("budget", "fit", curve_csv, "--target", "level", *settings, firmware, *plain).json
+    counted = cli("budget", found["file"], "--board", "uno", "--firmware", firmware, "--json").json
+    assert counted["intervals"] is found["intervals"] is False
+    assert counted["boards"][0]["flash_bytes"] == found["flash_bytes"]
+    record = json.loads((Path(found["run"]) / "run.json").read_text())
+    assert record["calibration"] is None
 
 
 def test_the_frontier_for_a_person(capsys):

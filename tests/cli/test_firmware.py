@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from twinedge.pack import read_pack
+from twinedge.budget import Model
+from twinedge.pack import read_pack, write_pack
+from twinedge_export.boards.references import random_pack
 
 PACK = Path(__file__).parents[1] / "golden" / "odd-silu.twin"
 BOARD = "mps2-an386"
@@ -80,6 +82,18 @@ def test_build_writes_an_image(cli, files, tmp_path):
     assert answer.json["text_bytes"] > 0
     assert (tmp_path / "it.elf").read_bytes().startswith(b"\x7fELF")
     assert {path.name for path in tmp_path.iterdir()} == {"model.twin", "data.csv", "it.elf"}
+
+
+def test_all_of_the_runtime_has_intervals_even_on_an_avr(cli, tmp_path):
+    model = Model.of(2, (8, 6), 4, intervals=True)
+    (tmp_path / "model.twin").write_bytes(write_pack(random_pack(model)))
+    trim, whole = (
+        cli("firmware", "run", "-b", "uno", "model.twin", "--json", *more).json
+        for more in ((), ("--keep-all",))
+    )
+    assert trim["bit_exact"]
+    assert whole["bit_exact"]
+    assert whole["text_bytes"] > trim["text_bytes"]
 
 
 @pytest.mark.parametrize("command", ["run", "build"])

@@ -27,7 +27,7 @@ def test_help_has_examples_and_fits_a_terminal(cli):
 
 
 def test_a_page_with_ordinary_networks_the_same_every_time(cli, tiny_run, tmp_path):
-    command = ("report", tiny_run, "--anchors", "8", "--ann-steps", "20")
+    command = ("report", tiny_run, "--no-intervals", "--anchors", "8", "--ann-steps", "20")
     answer = cli(*command, "--json")
     assert (answer.code, answer.err) == (0, "")
     found = answer.json
@@ -35,11 +35,14 @@ def test_a_page_with_ordinary_networks_the_same_every_time(cli, tiny_run, tmp_pa
     page = tmp_path / "report.html"
     assert found["bytes"] == page.stat().st_size < 2_000_000
     assert names(tmp_path) == ["report.html"]
+    # Eight of one neuron are too many, as there are no intervals to take bytes.
     assert [one["members"] for one in found["ordinary_networks"]] == [1, 2, 4]
+    assert found["intervals"] == []
+    assert found["spread_factor"] > 0
     assert all(one["bytes"] <= found["twin_bytes"] for one in found["ordinary_networks"])
     assert found["boards"]["uno"] in ("fits", "not measured")
     text = page.read_text(encoding="utf-8")
-    assert f"twinedge report {tiny_run} --anchors 8 --ann-steps 20" in text
+    assert f"twinedge report {tiny_run} --no-intervals --anchors 8 --ann-steps 20" in text
     assert text.startswith("<!DOCTYPE html>")
     assert cli(*command, "-o", "again.html").code == 0
     assert (tmp_path / "again.html").read_bytes() == page.read_bytes()
@@ -62,6 +65,13 @@ def test_text_sheet_and_figures(cli, tiny_run, tmp_path):
         rows = list(csv.DictReader(file))
     judged = [row for row in rows if (row["table"], row["row"]) == ("predictions", "test")]
     assert float(next(r["value"] for r in judged if r["quantity"] == "RMSE")) == found["rmse"]
+    # With intervals, unless told otherwise.
+    levels = [one["claimed"] for one in found["intervals"]]
+    assert levels == [0.5, 0.8, 0.9, 0.95]
+    assert found["covered_of_90_percent"] == found["intervals"][2]["covered"]
+    assert found["spread_factor"] is None
+    scores = [row for row in rows if row["table"] == "intervals" and row["row"] == "0.9"]
+    assert {row["quantity"] for row in scores} == {"covered", "mean width", "interval score"}
 
 
 def test_without_measurements_it_says_so(cli, tiny_run, tmp_path):

@@ -1,5 +1,7 @@
 """Fixtures for the tests of twinedge_export."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -50,3 +52,23 @@ def deviation():
         return max(off, off_spread)
 
     return measure
+
+
+@pytest.fixture(scope="session")
+def with_intervals():
+    """Give a model a second output: ``with_intervals(model, rows, fill)`` is its pack."""
+    from twinedge.pack.contents import Intervals
+    from twinedge_export.quantise import UNITS, quantise
+
+    def make(model, rows, fill=None):
+        rng, shape = np.random.default_rng(0), (len(model.weights_), model.architecture_.hidden[-1])
+        weights, bias = rng.normal(0, 0.3, shape), np.full((shape[0], 1), 0.2)
+        model.difficulty_ = np.hstack([weights, bias]).astype(np.float32)
+        pack = quantise(model, rows, weights="int16", intervals=True, fill_values=fill)
+        # A twentieth of the target's deviation is there whatever the signals say.
+        constant = 4096 * UNITS // 20
+        quantiles = {500: 44000, 900: 108000, 990: 170000}
+        intervals = Intervals(30000, 80000, 50000, constant, 100, 1, 0, quantiles)
+        return replace(pack, intervals=intervals)
+
+    return make

@@ -75,14 +75,16 @@ def test_every_format_is_written_and_predicts_like_the_model(run, tmp_path):
     assert {kind: entry["path"] for kind, entry in record.items()} == {
         kind: str(tmp_path / "out" / name) for kind, name in KINDS.items()
     }
-    expected, spread = run.model.predict(run.test[0], anchors=done.rows, return_std=True)
+    expected = run.model.predict(run.test[0], anchors=done.rows)
+    spread = run.model.spread(run.test[0], anchors=done.rows)
     scale = run.model.anchor_y_.std()
     for kind, entry in record.items():
         assert entry["ratio_to_float"] == pytest.approx(
             done.judge.same_rmse_val / done.judge.float_rmse_val, rel=0.06
         )
         if kind != "c":
-            found, found_spread = load(entry["path"]).predict(run.test[0], return_std=True)
+            device = load(entry["path"])
+            found, found_spread = device.predict(run.test[0]), device.spread(run.test[0])
             np.testing.assert_allclose(found, expected, atol=0.05 * scale)
             np.testing.assert_allclose(found_spread, spread, atol=0.05 * scale)
 

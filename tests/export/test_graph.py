@@ -1,11 +1,14 @@
 """The float graphs of both shapes compute what the model does."""
 
 from copy import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from twinedge.errors import InputError
+from twinedge.learn import pairwise
+from twinedge.runtime import reference
 from twinedge_export.folding import Inputs, fold
 from twinedge_export.graph import SHAPES, BareTwin, Ensemble
 
@@ -69,6 +72,104 @@ def test_a_bare_twin_gives_the_difference_of_each_twin_in_one_order(model, curve
         estimates = one_twin(model, twin).estimates(x, anchors=rows, symmetric=False)
         expected = np.diagonal(estimates) - model.anchor_y_[rows]
         np.testing.assert_allclose(found[:, twin], expected, atol=1e-5 * curve[1].std())
+
+
+@pytest.fixture
+def signals(model):
+    """Make half differences, half sums and second outputs of pairs, those of each twin."""
+
+    def of(x):
+        scaled = model.scaling_.features(x)[None]
+        for twin, rows in enumerate(ROWS):
+            anchors = model.scaling_.features(model.anchor_X_[rows])[None]
+            only = slice(twin, twin + 1)
+            stack, readout = model.weights_[only], model.difficulty_[only]
+            (block,) = pairwise.signals(model.architecture_, stack, readout, scaled, anchors)
+            yield block[:, 0].astype(np.float64) * model.scaling_.y_scale
+
+    return of
+
+
+def test_with_a_calibration_an_ensemble_gives_scale_and_intervals(
+    model, kind, with_intervals, signals
+):
+    pack, inputs, integers = with_intervals(model, ROWS), kind[0](model), kind[1]
+    graph = Ensemble(fold(model, ROWS, inputs, pack), integers=integers)
+    x = model.anchor_X_[50:60]
+    queries = {"x": entering(graph, inputs, x)}
+    found = graph.whole(queries)
+    assert list(found) == ["mean", "spread", "scale", "low", "high"]
+    every = np.concatenate([*signals(x)], axis=2)
+    estimates = every[0] + model.anchor_y_[np.concatenate(ROWS)]
+    mean, unit = estimates.mean(axis=1), model.scaling_.y_scale
+    square = (
+        (30000 / 65536 * estimates.std(axis=1)) ** 2
+        + (80000 / 65536) ** 2 * np.square(every[1]).mean(axis=1)
+        + (50000 / 65536 * np.maximum(every[2].mean(axis=1), 0)) ** 2
+        + (0.05 * unit) ** 2
+    )
+    assert ((every[2] < 0).any(axis=1) & (every[2] > 0).any(axis=1)).any()
+    np.testing.assert_allclose(found["scale"], np.sqrt(square), rtol=1e-4)
+    reach = np.sqrt(square)[:, None] * np.array([44000, 108000, 170000]) / 65536
+    for name, side in (("low", -1), ("high", 1)):
+        assert found[name].shape == (10, 3)
+        # In full, also where the mean lacks that of the target.
+        np.testing.assert_allclose(found[name], mean[:, None] + side * reach, atol=1e-4 * unit)
+    # A pack agrees, but for the rounding of its numbers.
+    evaluated = reference.evaluate(pack, x)
+    for column, level in enumerate(pack.intervals.quantiles):
+        bounds = reference.bounds(pack, evaluated, level)
+        np.testing.assert_allclose(found["scale"], bounds.scale, rtol=1e-3)
+        np.testing.assert_allclose(found["low"][:, column], bounds.low, atol=5e-3 * unit)
+        np.testing.assert_allclose(found["high"][:, column], bounds.high, atol=5e-3 * unit)
+    without = Ensemble(fold(model, ROWS, inputs), integers=integers).whole(queries)
+    assert list(without) == ["mean", "spread"]
+    for name, expected in without.items():
+        np.testing.assert_array_equal(found[name], expected)
+
+
+def test_with_a_calibration_a_bare_twin_gives_the_difficulty_of_the_second_point(
+    model, kind, with_intervals, signals
+):
+    pack, inputs, integers = with_intervals(model, ROWS), kind[0](model), kind[1]
+    graph = BareTwin(fold(model, ROWS, inputs, pack), integers=integers)
+    x = model.anchor_X_[50:60]
+    for twin, (rows, expected) in enumerate(zip(ROWS, signals(x), strict=True)):
+        anchor = np.repeat(model.anchor_X_[rows[:1]], len(x), axis=0)
+        queries = {
+            name: entering(graph, inputs, points)
+            for name, points in (("first", anchor), ("second", x))
+        }
+        found = graph.whole(queries)
+        assert list(found) == ["difference", "difficulty"]
+        assert found["difficulty"].shape == (10, 3)
+        unit = model.scaling_.y_scale
+        np.testing.assert_allclose(
+            found["difficulty"][:, twin], expected[2, :, 0], atol=1e-5 * unit
+        )
+
+
+@pytest.mark.parametrize("unit", [1e-20, 1e20])
+def test_intervals_of_targets_in_any_unit(untrained, with_intervals, curve, unit):
+    scales = []
+    for y in (curve[1], unit * curve[1]):
+        model = untrained(curve[0], y, (7, 6), "silu")
+        folding = fold(model, [[0, 1]], Inputs.scaled(model), with_intervals(model, [[0, 1]]))
+        found = Ensemble(folding, integers=False).whole({"x": curve[0].astype(np.float32)})
+        scales.append(found["scale"].numpy().astype(np.float64) / y.std())
+    np.testing.assert_allclose(*scales, rtol=1e-4)
+
+
+def test_intervals_are_refused_for_a_model_without_second_output(
+    untrained, with_intervals, curve, complaint
+):
+    model = untrained(*curve)
+    pack = with_intervals(model, [[0]])
+    model.difficulty_ = None
+    words = complaint(fold, model, [[0]], Inputs.scaled(model), pack)
+    assert "no second output" in words
+    plain = replace(pack, intervals=None)
+    assert fold(model, [[0]], Inputs.scaled(model), plain).calibration is None
 
 
 @pytest.mark.parametrize("shape", SHAPES)

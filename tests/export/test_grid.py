@@ -85,6 +85,20 @@ def test_dead_inputs_and_outputs_stay_dead():
     assert np.isfinite(nothing.kernel).all()
 
 
+def test_what_is_beside_the_last_layer_is_rounded_too_and_leaves_the_others():
+    inputs = activations()
+    stack, (second,) = layers(True, 24, 10) + layers(False, 10, 1), layers(False, 10, 1, seed=5)
+    *rounded, beside = on_grid(stack, inputs, "relu", [second])
+    for one, other in zip(rounded, on_grid(stack, inputs, "relu"), strict=True):
+        np.testing.assert_array_equal(one.kernel, other.kernel)
+        np.testing.assert_array_equal(one.bias, other.bias)
+    assert_on_grid(beside.kernel)
+    hidden = np.maximum(inputs @ stack[0].kernel + stack[0].bias, 0)
+    exact = hidden @ second.kernel + second.bias
+    plain = hidden @ plainly(second).kernel + second.bias
+    assert np.std(hidden @ beside.kernel + beside.bias - exact) < 2 * np.std(plain - exact)
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("integers", [False, True])
 def test_all_layers_of_the_core_and_no_others_are_rounded(untrained, curve, shape, integers):

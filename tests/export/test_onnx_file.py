@@ -1,12 +1,15 @@
 """ONNX files: what is inside. What they answer is tested with the runtime, in tests/runtime."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper
 
+from twinedge.runtime.loading import load
+from twinedge.runtime.onnx_file import OnnxFile
 from twinedge_export.graph import SHAPES
 from twinedge_export.onnx_file import LEVELS, onnx_model
 
@@ -37,16 +40,32 @@ def model(request, untrained, curve):
 
 
 @pytest.fixture(scope="module")
-def files(model):
-    """Every level in both shapes."""
+def made(model, with_intervals):
+    """Every level in both shapes, without intervals and with them."""
+    pack = with_intervals(model, ROWS, fill=np.array([0.5, np.nan, 2.0]))
     metadata = {"target": "Füllstand", "features": []}
     return {
-        (level, shape): onnx.load_from_string(
-            onnx_model(model, ROWS, shape=shape, level=level, metadata=metadata)
-        )
-        for level in LEVELS
-        for shape in SHAPES
+        one: {
+            (level, shape): onnx_model(
+                model, ROWS, shape=shape, level=level, metadata=metadata, pack=one and pack
+            )
+            for level in LEVELS
+            for shape in SHAPES
+        }
+        for one in (None, "with intervals")
     }
+
+
+@pytest.fixture(params=[None, "with intervals"], ids=["plain", "intervals"])
+def intervals(request):
+    """Whether files have intervals."""
+    return request.param
+
+
+@pytest.fixture
+def files(made, intervals):
+    """Every level in both shapes."""
+    return {key: onnx.load_from_string(file) for key, file in made[intervals].items()}
 
 
 def kernels(file):
@@ -71,7 +90,7 @@ def test_a_file_is_valid_and_of_a_fixed_opset(files, level, shape):
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("level", LEVELS, ids=IDS)
-def test_edges_have_names_types_and_a_free_batch(files, level, shape):
+def test_edges_have_names_types_and_a_free_batch(files, intervals, level, shape):
     def edges(values):
         return {
             one.name: [size.dim_param or size.dim_value for size in one.type.tensor_type.shape.dim]
@@ -82,10 +101,14 @@ def test_edges_have_names_types_and_a_free_batch(files, level, shape):
     graph = files[level, shape].graph
     if shape == "ensemble":
         assert edges(graph.input) == {"x": ["n", 3]}
-        assert edges(graph.output) == {"mean": ["n"], "spread": ["n"]}
+        expected = {"mean": ["n"], "spread": ["n"]}
+        further = {"scale": ["n"], "low": ["n", 3], "high": ["n", 3]}
     else:
         assert edges(graph.input) == {"first": ["n", 3], "second": ["n", 3]}
-        assert edges(graph.output) == {"difference": ["n", 2]}
+        expected, further = {"difference": ["n", 2]}, {"difficulty": ["n", 2]}
+    expected |= further if intervals else {}
+    assert edges(graph.output) == expected
+    assert list(edges(graph.output)) == list(expected)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -116,7 +139,7 @@ def test_both_int8_levels_have_the_same_kernels(files, shape):
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("level", LEVELS, ids=IDS)
-def test_metadata_say_how_to_use_the_file(files, level, shape):
+def test_metadata_say_how_to_use_the_file(files, intervals, level, shape):
     file = files[level, shape]
     entries = {one.key: one.value for one in file.metadata_props}
     assert list(entries) == ["twinedge", "crc32"]
@@ -124,8 +147,50 @@ def test_metadata_say_how_to_use_the_file(files, level, shape):
     assert about["target"] == "Füllstand"
     assert (about["shape"], about["level"], about["twins"]) == (shape, level, 2)
     assert ("anchors" in about) == (shape == "ensemble")
+    inside = bool(intervals) and shape == "ensemble"
+    assert about.get("coverages") == ([0.5, 0.9, 0.99] if inside else None)
+    assert ("fill" in about) == inside
     assert shape in file.doc_string
     assert level in file.doc_string
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("level", LEVELS, ids=IDS)
+def test_intervals_do_not_change_what_was_there_before(model, made, tmp_path, level, shape):
+    rng = np.random.default_rng(1)
+    points = rng.uniform(model.anchor_X_.min(axis=0), model.anchor_X_.max(axis=0), (2, 200, 3))
+    queries = zip(SHAPES[shape].queries, points.astype(np.float32), strict=False)
+    queries, answers = dict(queries), []
+    for files in made.values():
+        path = tmp_path / "model.onnx"
+        path.write_bytes(files[level, shape])
+        answers.append(OnnxFile(path).run(queries))
+    without, found = answers
+    for name, expected in without.items():
+        np.testing.assert_array_equal(found[name], expected)
+
+
+def test_a_pack_without_intervals_changes_nothing(model, made, with_intervals):
+    pack = replace(with_intervals(model, ROWS), intervals=None)
+    metadata = {"target": "Füllstand", "features": []}
+    for key, file in made[None].items():
+        settings = dict(zip(("level", "shape"), key, strict=True), metadata=metadata, pack=pack)
+        assert onnx_model(model, ROWS, **settings) == file
+
+
+@pytest.mark.parametrize("difficulty", [0, -1], ids=["silent", "negative"])
+def test_a_second_output_may_have_nothing_to_say(
+    untrained, with_intervals, curve, tmp_path, difficulty
+):
+    model = untrained(*curve, (5,), "relu")
+    pack = with_intervals(model, [[0, 1]])
+    model.difficulty_[:], model.difficulty_[:, -1] = 0, difficulty
+    path, scales = tmp_path / "model.onnx", []
+    for level in LEVELS:
+        path.write_bytes(onnx_model(model, [[0, 1]], level=level, pack=pack))
+        scales.append(load(path).predict(curve[0], return_std=True)[1])
+    for scale in scales[:-1]:
+        np.testing.assert_allclose(scale, scales[-1], atol=0.03 * curve[1].std())
 
 
 def test_the_same_model_gives_the_same_bytes_and_no_chatter(untrained, curve, capfd):

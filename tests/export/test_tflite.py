@@ -4,12 +4,15 @@ What they answer is tested with the runtimes, in tests/runtime.
 """
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from tensorflow.lite.python import schema_py_generated as schema
 
 from twinedge.errors import InputError
+from twinedge.runtime.loading import load
+from twinedge.runtime.tflite_file import TfliteFile
 from twinedge_export.folding import Inputs, fold
 from twinedge_export.graph import SHAPES
 from twinedge_export.grid import with_core_on_grid
@@ -45,14 +48,32 @@ def model(untrained, curve):
 
 
 @pytest.fixture(scope="module")
-def files(model):
-    """Every level in both shapes."""
+def made(model, with_intervals):
+    """Every level in both shapes, without intervals and with them."""
+    pack = with_intervals(model, ROWS, fill=np.array([0.5, np.nan, 2.0]))
     metadata = {"target": "Füllstand", "features": []}
     return {
-        (level, shape): tflite_model(model, ROWS, shape=shape, level=level, metadata=metadata)
-        for level in LEVELS
-        for shape in SHAPES
+        one: {
+            (level, shape): tflite_model(
+                model, ROWS, shape=shape, level=level, metadata=metadata, pack=one and pack
+            )
+            for level in LEVELS
+            for shape in SHAPES
+        }
+        for one in (None, "with intervals")
     }
+
+
+@pytest.fixture(params=[None, "with intervals"], ids=["plain", "intervals"])
+def intervals(request):
+    """Whether files have intervals."""
+    return request.param
+
+
+@pytest.fixture
+def files(made, intervals):
+    """Every level in both shapes."""
+    return made[intervals]
 
 
 def unpacked(file):
@@ -86,11 +107,16 @@ def test_operators_are_those_that_old_and_small_runtimes_have(files, level, shap
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("level", LEVELS, ids=IDS)
-def test_edges_have_names_types_and_a_free_batch(files, level, shape):
+def test_edges_have_names_types_and_a_free_batch(files, intervals, level, shape):
     file = files[level, shape]
     kind = "INT8" if level not in FLOAT_IO else "FLOAT32"
     names = {"ensemble": ["x"], "twin": ["first", "second"]}[shape]
     outputs = {"ensemble": {"mean": [-1], "spread": [-1]}, "twin": {"difference": [-1, 2]}}[shape]
+    floats = {}
+    if intervals and shape == "ensemble":
+        floats = {"scale": [-1], "low": [-1, 3], "high": [-1, 3]}
+    elif intervals:
+        outputs["difficulty"] = [-1, 2]
     found = tensors(file, inputs=True)
     assert list(found) == names
     for tensor in found.values():
@@ -98,19 +124,21 @@ def test_edges_have_names_types_and_a_free_batch(files, level, shape):
         assert tensor.shape.tolist() == [1, 3]
         assert TYPES[tensor.type] == kind
     found = tensors(file, inputs=False)
-    assert {name: one.shapeSignature.tolist() for name, one in found.items()} == outputs
-    assert {TYPES[one.type] for one in found.values()} == {kind}
+    assert list(found) == [*outputs, *floats]
+    assert {name: one.shapeSignature.tolist() for name, one in found.items()} == outputs | floats
+    assert {TYPES[found[name].type] for name in outputs} == {kind}
+    assert all(TYPES[found[name].type] == "FLOAT32" for name in floats)
     (signature,) = unpacked(file).signatureDefs
     assert [one.name.decode() for one in signature.inputs] == names
-    assert [one.name.decode() for one in signature.outputs] == list(outputs)
+    assert [one.name.decode() for one in signature.outputs] == [*outputs, *floats]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("level", LEVELS, ids=IDS)
-def test_layers_are_what_small_runtimes_are_fast_at(files, level, shape):
+def test_layers_are_what_small_runtimes_are_fast_at(files, intervals, level, shape):
     # CMSIS-NN takes its fast path for convolutions of 1 x 1 without padding or stride.
     layers = [read for name, read in operators(files[level, shape]) if name == "CONV_2D"]
-    assert len(layers) == 2 * 3
+    assert len(layers) == 2 * (4 if intervals else 3)
     for inputs, kernel, *_ in layers:
         assert len(inputs.shape) == 4
         assert kernel.shape[1:3].tolist() == [1, 1]
@@ -118,10 +146,13 @@ def test_layers_are_what_small_runtimes_are_fast_at(files, level, shape):
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("level", LEVELS, ids=IDS)
-def test_int8_kernels_are_rounded_here_and_not_by_the_converter(model, files, level, shape):
+def test_int8_kernels_are_rounded_here_and_not_by_the_converter(
+    model, files, intervals, with_intervals, level, shape
+):
     integers = level == "int8"
     inputs = Inputs.spanned(model) if integers else Inputs.scaled(model)
-    graph = SHAPES[shape](fold(model, ROWS, inputs), integers=integers)
+    pack = with_intervals(model, ROWS) if intervals else None
+    graph = SHAPES[shape](fold(model, ROWS, inputs, pack), integers=integers)
     graph = with_core_on_grid(graph, graph.calibration(model))
     content = unpacked(files[level, shape])
     found = {}
@@ -135,7 +166,10 @@ def test_int8_kernels_are_rounded_here_and_not_by_the_converter(model, files, le
     wanted = {}
     if level != "float32":
         for twin in graph.folding.twins:
-            for layer in twin.layers[: graph.core_layers]:
+            core = twin.layers[: graph.core_layers]
+            if intervals and len(core) == len(twin.layers):
+                core = (*core[:-1], twin.difficulty, core[-1])  # as the file has them
+            for layer in core:
                 in_units = shape == "twin" and not layer.activated
                 kernel = layer.kernel.T[:, None, None] * (model.scaling_.y_scale**in_units)
                 wanted[kernel.shape] = [*wanted.get(kernel.shape, []), kernel]
@@ -152,7 +186,7 @@ def test_int8_kernels_are_rounded_here_and_not_by_the_converter(model, files, le
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("level", LEVELS, ids=IDS)
-def test_metadata_say_how_to_use_the_file(files, level, shape):
+def test_metadata_say_how_to_use_the_file(files, intervals, level, shape):
     content = unpacked(files[level, shape])
     entries = {one.name: bytes(content.buffers[one.buffer].data) for one in content.metadata}
     about = json.loads(entries[b"twinedge"])
@@ -161,11 +195,18 @@ def test_metadata_say_how_to_use_the_file(files, level, shape):
     assert ("anchors" in about) == (shape == "ensemble")
     assert len(about["scaling"]["centre"]) == len(about["scaling"]["unit"]) == 3
     assert ("integers" in about) == (level == "int8")
+    inside = bool(intervals) and shape == "ensemble"
+    assert about.get("coverages") == ([0.5, 0.9, 0.99] if inside else None)
+    assert ("fill" in about) == inside
+    if inside:
+        first, second, third = about["fill"]
+        assert second is None
+        assert (first, third) == pytest.approx((0.5, 2), rel=0.01)
     assert set(entries) == {b"twinedge", b"min_runtime_version"}
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_integers_at_the_edges_cover_the_training_data(model, files, shape):
+def test_integers_at_the_edges_cover_the_training_data(model, files, intervals, shape):
     content = unpacked(files["int8", shape])
     entries = {one.name: bytes(content.buffers[one.buffer].data) for one in content.metadata}
     integers = json.loads(entries[b"twinedge"])["integers"]
@@ -174,7 +215,8 @@ def test_integers_at_the_edges_cover_the_training_data(model, files, shape):
         for edge, expected in ((model.anchor_X_.min(0), -128), (model.anchor_X_.max(0), 127)):
             whole = (edge - how["offset"]) / how["step"]
             np.testing.assert_allclose(whole, expected, atol=0.51)
-    assert set(integers) == ({"mean", "spread"} if shape == "ensemble" else {"difference"})
+    second = {"difficulty"} if intervals else set()
+    assert set(integers) == ({"mean", "spread"} if shape == "ensemble" else {"difference"} | second)
     if shape == "ensemble":
         low, high = (integers["mean"]["offset"] + integers["mean"]["step"] * q for q in (-128, 127))
         graph = SHAPES[shape](fold(model, ROWS, Inputs.scaled(model)), integers=False)
@@ -197,6 +239,46 @@ def test_weights_lie_where_every_processor_can_load_them(files, level, shape):
                 places.append(place)
                 place = file.find(data, place + 1)
             assert any(place % 16 == 0 for place in places)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("level", LEVELS, ids=IDS)
+def test_intervals_do_not_change_what_was_there_before(model, made, tmp_path, level, shape):
+    rng = np.random.default_rng(1)
+    points = rng.uniform(model.anchor_X_.min(axis=0), model.anchor_X_.max(axis=0), (2, 200, 3))
+    queries = zip(SHAPES[shape].queries, points.astype(np.float32), strict=False)
+    queries, answers = dict(queries), []
+    for files in made.values():
+        path = tmp_path / "model.tflite"
+        path.write_bytes(files[level, shape])
+        answers.append(TfliteFile(path).run(queries))
+    without, found = answers
+    for name, expected in without.items():
+        np.testing.assert_array_equal(found[name], expected)
+
+
+def test_a_pack_without_intervals_changes_nothing(model, made, with_intervals):
+    pack = replace(with_intervals(model, ROWS), intervals=None)
+    metadata = {"target": "Füllstand", "features": []}
+    for shape in SHAPES:
+        assert (
+            tflite_model(model, ROWS, shape=shape, metadata=metadata, pack=pack)
+            == (made[None]["int8", shape])
+        )
+
+
+@pytest.mark.parametrize("difficulty", [0, -1], ids=["silent", "negative"])
+def test_a_second_output_may_have_nothing_to_say(
+    untrained, with_intervals, curve, tmp_path, difficulty
+):
+    model = untrained(*curve, (5,), "relu")
+    pack = with_intervals(model, [[0, 1]])
+    model.difficulty_[:], model.difficulty_[:, -1] = 0, difficulty
+    path, scales = tmp_path / "model.tflite", []
+    for level in ("int8", "float32"):
+        path.write_bytes(tflite_model(model, [[0, 1]], level=level, pack=pack))
+        scales.append(load(path).predict(curve[0], return_std=True)[1])
+    np.testing.assert_allclose(*scales, atol=0.03 * curve[1].std())
 
 
 def test_the_same_model_gives_the_same_bytes_and_no_chatter(untrained, curve, capfd):

@@ -215,8 +215,7 @@ class Native:
         columns = zip(*found, strict=True)
         types = dict(out._fields_)
         fields = {
-            name: np.array(column, types[name])
-            for name, column in zip(types, columns, strict=True)
+            name: np.array(column, types[name]) for name, column in zip(types, columns, strict=True)
         }
         return {**fields, "members": members}
 

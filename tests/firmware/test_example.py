@@ -21,7 +21,20 @@ def test_the_example_predicts(example, native, small, tmp_path):
     x = [0.5, -1.25]
     said = native.run(example, tmp_path / "model.twin", *x).split()
     expected = reference.evaluate(small, [x])
-    assert [np.float32(word) for word in said] == [expected.mean[0], expected.spread[0]]
+    mean, spread, *ends = (np.float32(word) for word in said)
+    assert [mean, spread] == [expected.mean[0], expected.spread[0]]
+    assert np.isnan(ends).all()
+
+
+def test_the_example_prints_the_interval_of_a_pack_that_has_them(example, native, packs, tmp_path):
+    pack = packs.random_pack(np.random.default_rng(3), features=2, scaled=True)
+    (tmp_path / "model.twin").write_bytes(write_pack(pack))
+    x = [0.5, -1.25]
+    said = native.run(example, tmp_path / "model.twin", *x).split()
+    found = reference.evaluate(pack, [x])
+    bounds = reference.bounds(pack, found, pack.intervals.usual_level)
+    right = [found.mean[0], found.spread[0], bounds.low[0], bounds.high[0]]
+    assert [np.float32(word) for word in said] == right
 
 
 @pytest.mark.parametrize(

@@ -276,17 +276,8 @@ def windows(missed, length=1000):
 
 
 def raw(native, mean=0, scale=TYPICAL, half=1000, outside=0, intervals=1):
-    return native.Raw(
-        mean,
-        0,
-        scale,
-        mean - half,
-        mean + half,
-        outside,
-        0,
-        intervals,
-        1,
-    )
+    ends = (mean - half, mean + half)
+    return native.Raw(mean, 0, scale, *ends, outside, 0, intervals, 1)
 
 
 # ---- intervals

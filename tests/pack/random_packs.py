@@ -56,7 +56,7 @@ def with_intervals(rng, pack, weights="normal"):
         bias = int(rng.integers(-left, left + 1) * rng.choice([0, 0.01, 1]))
         twins.append(replace(twin, bias=bias, difficulty=difficulty))
     levels = np.unique(rng.integers(1, 1000, rng.integers(1, 16)))
-    largest = 2 ** int(rng.integers(1, 33))
+    quantiles = np.sort(rng.integers(1, 2 ** int(rng.integers(1, 33)), len(levels)))
     ends = np.sort(rng.integers(-INPUT, INPUT + 1, (2, pack.features)), axis=0).astype(np.int16)
     fill = rng.integers(-INPUT - 1, INPUT + 1, pack.features).astype(np.int16)
     intervals = Intervals(
@@ -65,10 +65,15 @@ def with_intervals(rng, pack, weights="normal"):
         int(rng.integers(1, 2**32)),
         int(rng.integers(0, 2**32)),
         int(rng.integers(0, 65537)),
-        dict(zip(levels.tolist(), np.sort(rng.integers(1, largest, len(levels))).tolist())),
+        dict(zip(levels.tolist(), quantiles.tolist(), strict=True)),
     )
     return replace(
-        pack, twins=tuple(twins), intervals=intervals, domain=Domain(*ends, np.where(rng.random(pack.features) < 0.5, fill, NO_FILL).astype(np.int16))
+        pack,
+        twins=tuple(twins),
+        intervals=intervals,
+        domain=Domain(
+            *ends, np.where(rng.random(pack.features) < 0.5, fill, NO_FILL).astype(np.int16)
+        ),
     )
 
 

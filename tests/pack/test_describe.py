@@ -103,6 +103,7 @@ def test_a_sound_pack_is_described(small, data):
         "anchors": 3,
         "neighbors": 2,
         "trained_on_neighbors": small.trained_on_neighbors,
+        "intervals": False,
     }
     assert [(name, one.fits) for name, one in found.checksums.items()] == [
         ("header", True),

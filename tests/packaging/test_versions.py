@@ -31,7 +31,7 @@ def test_the_header_tells_its_version_in_numbers_too(firmware):
 def test_the_header_tells_which_packs_it_reads(firmware):
     text = (firmware / "include" / "twin.h").read_text()
     versions = re.findall(r"^#define TWIN_PACK_(?:OLDEST|NEWEST) +(\d+)$", text, re.M)
-    assert [int(one) for one in versions] == [layout.VERSION, layout.VERSION]
+    assert [int(one) for one in versions] == [layout.OLDEST, layout.NEWEST]
 
 
 def test_platformio_is_told_of_files_that_are_there(firmware):

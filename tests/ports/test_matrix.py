@@ -8,6 +8,7 @@ import pytest
 
 from twinedge.pack import write_pack
 from twinedge_export.boards import all_boards, board_named, try_pack
+from twinedge_export.boards.build import EVERYTHING
 
 # Name: features, hidden layers, activation, type of weights; anchors of twins, neighbours.
 PACKS = {
@@ -64,7 +65,7 @@ def draw(packs, name):
 @pytest.mark.parametrize("board", all_boards())
 def test_a_pack_with_some_of_everything(packs, cases, workshop, board):
     pack = draw(packs, "four-twins-of-neighbours")
-    check(pack, cases, workshop(board), 12)
+    check(pack, cases, workshop(board, EVERYTHING), 12)
 
 
 @pytest.mark.slow
@@ -72,7 +73,7 @@ def test_a_pack_with_some_of_everything(packs, cases, workshop, board):
 @pytest.mark.parametrize("board", all_boards())
 def test_all_packs(packs, cases, workshop, board, name):
     count = QUERIES_ON_AVR if board_named(board).compiler == "avr-gcc" else QUERIES
-    check(draw(packs, name), cases, workshop(board), count)
+    check(draw(packs, name), cases, workshop(board, EVERYTHING), count)
 
 
 def test_the_boards_are_all_there():

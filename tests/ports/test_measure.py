@@ -1,16 +1,19 @@
 """What ships about the boards is what linker and emulator say today, of any pack."""
 
 import runpy
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from twinedge.budget import Model, read_firmware, twin_bytes
-from twinedge.budget.firmware import read_rows
+from twinedge.budget import read_firmware, twin_bytes
+from twinedge.budget.firmware import kind_of, read_rows
+from twinedge.budget.source import from_pack
 from twinedge.pack import read_pack, write_pack
-from twinedge.runtime.reference import evaluate
+from twinedge.runtime.reference import bounds, evaluate, outside, quantise
 from twinedge_export.boards import all_boards, board_named, try_pack
 from twinedge_export.boards.build import left_out
 from twinedge_export.boards.measure import measure_board
@@ -18,7 +21,7 @@ from twinedge_export.boards.queries import own_points
 from twinedge_export.boards.references import KINDS, SHAPES, random_pack, references
 
 QUICK = ("mps2-an386", "microbit")
-PLAIN, FULL = ("relu", "int8", False), ("silu", "int16", True)
+PLAIN, FULL = ("relu", "int8", False, False), ("silu", "int16", True, True)
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +41,7 @@ def test_every_port_was_measured_in_every_build():
 
 def test_the_model_of_the_paper_was_measured_everywhere():
     for runtime in read_firmware().values():
-        build = runtime.build(SHAPES[0])
+        build = runtime.builds[PLAIN]
         assert SHAPES[0] in [one.model for one in build.references]
 
 
@@ -56,7 +59,9 @@ def test_what_ships_is_what_a_fresh_build_gives(board, kinds):
     board = board_named(board)
     fresh, shipped = measure_board(board, kinds), read_rows()[board.core]
     builds = {
-        tuple(one[key] for key in ("activation", "weights", "neighbors")): one
+        tuple(
+            one.get(key, False) for key in ("activation", "weights", "neighbors", "intervals")
+        ): one
         for one in shipped["builds"]
     }
     assert fresh == {**shipped, "builds": [builds[kind] for kind in kinds]}, (
@@ -75,37 +80,42 @@ RECIPES = {
     "near-silu-i16": (9, (20, 12), (21,), "silu", "i16", 3, True),
     "one-anchor": (1, (7, 5), (1,)),
 }
-FEW = {("mps2-an386", "uneven"), ("mps2-an386", "near-silu-i16"), ("uno", "silu")}
-FEW |= {("uno", "flagship-of-24"), ("riscv32-virt", "three-layers-i16"), ("uno", "one-anchor")}
+FEW = {("mps2-an386", "uneven", True), ("mps2-an386", "near-silu-i16", True)}
+FEW |= {("uno", "silu", True), ("uno", "flagship-of-24", False), ("uno", "one-anchor", False)}
+FEW |= {("riscv32-virt", "three-layers-i16", True)}
+# Larger than the board that shall hold it.
+TOO_LARGE = {("uno", "flagship-of-24", True)}
 
 
 @pytest.mark.parametrize(
-    ("board", "name"),
+    ("board", "name", "intervals"),
     [
         pytest.param(
-            *(board, name),
-            id=f"{board}-{name}",
-            marks=() if (board, name) in FEW else pytest.mark.slow,
+            *one,
+            id=f"{one[0]}-{one[1]}{'-intervals' * one[2]}",
+            marks=() if one in FEW else pytest.mark.slow,
         )
-        for board in all_boards()
-        for name in RECIPES
+        for one in product(all_boards(), RECIPES, (True, False))
+        if one not in TOO_LARGE
     ],
 )
-def test_flash_and_ram_are_predicted(golden, workshop, board, name):
+def test_flash_and_ram_are_predicted(golden, packs, workshop, tmp_path, board, name, intervals):
     content = golden.build(golden.Recipe(name, *RECIPES[name]))
     pack = read_pack(content)
-    model = Model(
-        pack.features,
-        pack.hidden,
-        tuple(map(int, pack.counts)),
-        pack.neighbors,
-        pack.activation,
-        f"int{pack.weight_bits}",
-    )
+    if intervals:
+        pack = packs.with_intervals(np.random.default_rng(7), pack)
+        content = write_pack(pack, metadata=False)
+    (tmp_path / "model.twin").write_bytes(content)
+    model, _ = from_pack(tmp_path / "model.twin")
+    assert model.intervals == intervals
     shop = workshop(board, left_out(pack))
+    runtime = read_firmware()[shop.board.core]
+    build = runtime.build(model)
+    if kind_of(model) not in runtime.builds:  # then it is judged as if it had intervals
+        assert build == runtime.build(replace(model, intervals=True))
+        return
     trial = try_pack(shop, content, own_points(pack, 1), count=False)
     assert not len(trial.mismatches)
-    build = read_firmware()[shop.board.core].build(model)
     assert model not in [one.model for one in build.references]
     assert trial.image.pack_bytes == twin_bytes(model)
     predicted = build.flash_bytes + twin_bytes(model)
@@ -127,10 +137,30 @@ def test_references_are_sound_packs_with_activations_in_range(kind):
         pack = random_pack(model)
         content = write_pack(pack, metadata=False)
         assert len(content) == twin_bytes(model)
-        found = evaluate(read_pack(content), own_points(pack, 3))
+        x = own_points(pack, 3)
+        found = evaluate(read_pack(content), x)
         # Neither stuck at zero nor far beyond the targets.
         assert (found.raw_spread > 0).all()
         assert np.abs(found.members).max() < 2**20
+        assert (pack.intervals is not None) == kind[3]
+        if pack.intervals is not None:
+            assert len(pack.intervals.quantiles) == model.levels
+            # All signals have something to say, and intervals are not wider than targets are apart.
+            assert (found.signals > 0).all()
+            found = bounds(pack, found, 900)
+            assert (found.low < found.high).all()
+            assert (found.raw_scale < 16 * 2**17).all()
+            assert not outside(pack, quantise(pack, x)).any()
+
+
+def test_intervals_are_all_that_a_reference_with_them_has_more():
+    pack, plain = (random_pack(replace(SHAPES[1], intervals=one)) for one in (True, False))
+    for one, other in zip(pack.twins, plain.twins, strict=True):
+        assert one.difficulty is not None
+        for layer, same in zip(one.layers, other.layers, strict=True):
+            np.testing.assert_array_equal(layer.kernel, same.kernel)
+    x = own_points(pack, 3)
+    np.testing.assert_array_equal(evaluate(pack, x).members, evaluate(plain, x).members)
 
 
 def test_references_are_the_same_every_time():

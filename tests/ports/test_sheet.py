@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from twinedge.budget import read_firmware
-from twinedge.budget.firmware import read_rows
+from twinedge.budget.firmware import read_rows, runtime_of
 from twinedge.cli import main
 from twinedge_export.boards.sheet import as_words, sizes, with_tables
 from twinedge_export.boards.stack import HOSTS, host_stacks
@@ -70,6 +70,27 @@ def test_a_page_without_marks_is_refused(complaint, name, mark):
 
 def test_what_does_not_fit_is_a_dash():
     assert as_words({"board": "uno", "instructions": None, "ratio": 1.234}) == ["uno", "-", "1.23"]
+    assert as_words({"intervals": True}) == ["yes"]
+    assert as_words({"intervals": False}) == ["no"]
+
+
+def test_a_board_has_a_row_with_intervals_and_one_without():
+    (core,) = (row for row in read_rows().values() if row["port"] == "mps2-an386")
+    (plain,) = (
+        {**one, "intervals": False}
+        for one in core["builds"]
+        if (one["activation"], one["weights"], one["neighbors"]) == ("relu", "int8", False)
+        and not one.get("intervals")
+    )
+    more = {**plain, "intervals": True, "text_bytes": 12345, "references": []}
+    both = {"m4": runtime_of({**core, "builds": [plain, more]})}
+    first, second = sizes(both)
+    assert (first["intervals"], first["text_bytes"], first["instructions"]) == (True, 12345, None)
+    assert (second["intervals"], second["text_bytes"]) == (False, plain["text_bytes"])
+    assert second["instructions"] == plain["references"][0]["instructions"]
+    # What was not measured has no row, though a board may be judged by the other.
+    assert sizes({"m4": runtime_of({**core, "builds": [more]})}) == [first]
+    assert sizes({"m4": runtime_of({**core, "builds": [plain]})}) == [second]
 
 
 def test_sizes_show_every_board(capsys):
@@ -97,7 +118,7 @@ def test_measuring_one_board_keeps_the_others(capsys, tmp_path, monkeypatch):
     words = ("firmware", "measure", "--board", "mps2-an386", "-o", file)
     code, out, err = command(capsys, *words, "--json")
     assert code == 0
-    assert err == "1/8 mps2-an386, some build\n"
+    assert err == "1/10 mps2-an386, some build\n"
     assert json.loads(out)["page"] is None
     assert read_rows(file) == {"cortex-m4": fresh}
     monkeypatch.setattr(measure, "measure_board", lambda board, say: shipped["cortex-m3"])

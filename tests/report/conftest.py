@@ -10,7 +10,10 @@ HERE = Path(__file__).parent
 
 @pytest.fixture(scope="session")
 def firmware_file(tmp_path_factory):
-    """Measurements of made-up cores: Uno and ESP8266 are among them, the Pico 2 is not."""
+    """Measurements of made-up cores: Uno and ESP8266 are among them, the Pico 2 is not.
+
+    Some have all builds, some those without neighbours, and one int8 with intervals only.
+    """
     from twinedge.budget import write_firmware
 
     core = runpy.run_path(str(HERE.parent / "budget" / "conftest.py"))["CORE"]
@@ -25,7 +28,9 @@ def firmware_file(tmp_path_factory):
     ]
     both = {**core, "builds": core["builds"] + near}
     path = tmp_path_factory.mktemp("firmware") / "firmware.json"
+    few = [one for one in core["builds"] if "intervals" in one and one["weights"] == "int8"]
     cores = {"avr5": core, "cortex-m4": both, "aarch64": core, "xtensa-lx106": both}
+    cores["cortex-m0"] = {**core, "builds": few}
     write_firmware(cores, path)
     return path
 

@@ -1,6 +1,7 @@
 """The calculator of the page computes what ``twinedge budget --json`` prints."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -26,6 +27,8 @@ MOVE = """
   }
   for (const name of ["weights", "activation", "board"])
     if (name in setting) put(document.getElementById(name), setting[name]);
+  if ("intervals" in setting)
+    put(document.getElementById("with-intervals"), setting.intervals ? "with" : "without");
   const { result } = document.getElementById("panel").dataset;
   return {
     result: result === undefined ? null : JSON.parse(result),
@@ -57,10 +60,11 @@ def settings(count, seed):
             "neighbors": int(rng.choice([0, 0, 0, 1, 3, 32])),
             "activation": str(rng.choice(["relu", "silu"])),
             "weights": str(rng.choice(["int8", "int8", "int16", "float16", "float32"])),
+            "intervals": bool(rng.integers(2)),
         }
 
 
-def python(setting, boards, firmware):
+def python(setting, boards, firmware, levels=5):
     """What the command prints, through JSON as it does."""
     model = Model.of(
         setting["features"],
@@ -70,8 +74,9 @@ def python(setting, boards, firmware):
         neighbors=setting["neighbors"],
         activation=setting["activation"],
         weights=setting["weights"],
+        intervals=setting["intervals"],
     )
-    return json.loads(json.dumps(summarise(model, boards, firmware)))
+    return json.loads(json.dumps(summarise(replace(model, levels=levels), boards, firmware)))
 
 
 @pytest.fixture
@@ -85,10 +90,12 @@ def move(opened, page_file):
     assert page.complaints == []
 
 
-def test_fifty_settings_count_as_python_does(move, boards, firmware):
+def test_fifty_settings_count_as_python_does(move, boards, firmware, found):
+    levels = found.model.levels  # of the model of the report, fewer than usual
+    assert levels == 4
     verdicts = set()
     for turn, setting in enumerate(settings(SETTINGS, seed=0)):
-        counted = python(setting, boards, firmware)
+        counted = python(setting, boards, firmware, levels)
         shown = move(setting, sliders=turn % 2 == 0)
         assert shown["result"] == counted
         verdicts |= {one["verdict"] for one in counted["boards"]}
@@ -106,11 +113,15 @@ def test_fifty_settings_count_as_python_does(move, boards, firmware):
 
 def test_the_example_of_the_paper(move):
     paper = {"features": 8, "hidden": [128, 128], "anchors": 32, "twins": 1, "neighbors": 0}
-    shown = move({**paper, "activation": "relu", "weights": "int8", "board": "uno"})
+    paper |= {"activation": "relu", "weights": "int8", "board": "uno"}
+    shown = move({**paper, "intervals": False})
     assert "19,105 parameters in 21,072 bytes" in shown["sentence"]
     assert "569,376 in 615,072 bytes, 29.2 times as much" in shown["sentence"]
     assert shown["board"].startswith("fits (flash 25,192 of 32,256 bytes, RAM 1,379 of 2,048")
     assert "an estimated 125-250 ms for a query" in shown["board"]
+    shown = move({**paper, "intervals": True})
+    assert "19,105 parameters in 21,472 bytes" in shown["sentence"]  # with four levels
+    assert shown["board"].startswith("fits (flash 26,492 of 32,256 bytes, RAM 1,439 of 2,048")
 
 
 def test_figures_follow_the_sliders(move):
@@ -128,7 +139,7 @@ def test_the_page_starts_with_the_model_of_the_report(opened, page_file, found):
 
 def test_what_python_refuses_is_refused_in_the_same_words(move, boards, firmware):
     setting = {"features": 8, "hidden": [16], "anchors": 3, "twins": 4, "neighbors": 0}
-    setting |= {"activation": "relu", "weights": "int8"}
+    setting |= {"activation": "relu", "weights": "int8", "intervals": True}
     shown = move(setting)
     assert shown["result"] is None
     with pytest.raises(InputError) as refusal:

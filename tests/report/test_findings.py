@@ -1,6 +1,7 @@
 """What a report tells is what was measured."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -71,8 +72,8 @@ def test_anchors_are_dealt_out_as_export_does(four, look, tmp_path):
 
 def test_ordinary_ensembles_take_the_same_bytes(found):
     budget = twin_bytes(found.model)
-    assert [one.members for one in found.rivals] == [1, 2, 4]  # eight of one neuron are too many
-    assert widest(found.model, 8, budget) is None
+    assert [one.members for one in found.rivals] == [1, 2, 4, 8]
+    assert widest(found.model, 16, budget) is None  # of one neuron are too many
     for one in found.rivals:
         assert one.bytes <= budget
         shape = replace(found.model, hidden=one.hidden)
@@ -129,16 +130,71 @@ def test_without_test_rows_the_validation_rows_are_judged_and_it_says_so(four, l
     text = write(found)
     words = " ".join(line for section in text.sections for line in (*section.lead, *section.how))
     assert "20 validation rows (the run has no test rows)" in words
+    assert "the rows that intervals were calibrated on, which flatters them" in words
     assert [one.anchors for one in found.sizes] == [4, 8, 32]
     assert text.lead.startswith("4 twins with 8 anchors in ")
 
 
 def test_one_anchor_has_no_spread(look, run, write):
-    found = look(run, anchors=1)
+    found = look(run, anchors=1, intervals=False)
     assert found.reliability is None
     section = next(one for one in write(found).sections if one.name == "spread")
     assert section.figures == ()
     assert "no spread" in section.lead[0]
+
+
+def test_intervals_are_those_of_the_pack(found, run, write):
+    device = load_pack(found)
+    X, y = run.test
+    assert [one.claimed for one in found.intervals.intervals] == [*device.coverages]
+    for one in found.intervals.intervals:
+        low, high = device.predict_interval(X, one.claimed).T.astype(float)
+        assert one.covered == np.mean((low <= y) & (y <= high))
+        assert one.mean_width == pytest.approx(np.mean(high - low), rel=1e-12)
+        missed = np.maximum(low - y, 0) + np.maximum(y - high, 0)
+        score = np.mean(high - low + 2 / (1 - one.claimed) * missed)
+        assert one.interval_score == pytest.approx(score, rel=1e-9)
+    assert found.usual.claimed == 0.9
+    assert found.reliability is None
+    assert found.intervals.mean_scale == pytest.approx(
+        device.predict(X, return_std=True)[1].mean(), rel=1e-6
+    )
+    section = next(one for one in write(found).sections if one.name == "intervals")
+    (table,) = section.tables
+    assert table.rows == found.intervals.intervals
+    assert "flatters" not in " ".join(section.how)
+
+
+def load_pack(found):
+    """The pack of a report as a device."""
+    from tempfile import TemporaryDirectory
+
+    from twinedge.runtime.loading import load
+
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "model.twin"
+        path.write_bytes(write_pack(found.pack.pack))
+        return load(path, "numpy")
+
+
+def test_a_pack_without_intervals_is_judged_by_its_spread(look, run, write):
+    found = look(run, intervals=False)
+    assert found.pack.pack.intervals is None
+    assert (found.intervals, found.usual, found.model.intervals) == (None, None, False)
+    assert found.reliability.points == len(run.test[1])
+    text = write(found)
+    section = next(one for one in text.sections if one.name == "spread")
+    assert [one.name for one in section.figures] == ["coverage"]
+    assert section.tables[0].columns == ("claimed", "covered", "covered with the factor")
+    assert any(fact.label == "Intervals of 90 %" for fact in text.facts)
+
+
+def test_every_use_of_bytes_is_explained(found, look, run, write):
+    for one in (found, look(run, intervals=False)):
+        section = next(section for section in write(one).sections if section.name == "pack")
+        *rows, whole = section.tables[0].rows
+        assert all(words for *_, words in rows)
+        assert sum(size for _, size, *_ in rows) == whole[1] == one.pack.length
 
 
 def test_many_test_rows_are_thinned_out(look, run, write):

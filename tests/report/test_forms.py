@@ -98,7 +98,8 @@ def test_the_sheet_has_every_number_unrounded(text, found):
         key = ("memory", str(one.members), "twin, bytes")
         assert values[key] == str(one.twin_bytes)
     assert float(values["predictions", "test", "RMSE"]) == found.judged.rmse
-    assert float(values["spread", "0.9", "covered"]) == found.reliability.at(0.9).covered
+    assert float(values["intervals", "0.9", "covered"]) == found.usual.covered
+    assert float(values["intervals", "0.9", "interval score"]) == found.usual.interval_score
     assert values["boards", "Arduino Uno R3", "verdict"] == "fits"
     assert sum(row[1] == "boards" and row[3] == "verdict" for row in rows) == 24
 

@@ -4,6 +4,7 @@ import json
 import os
 import runpy
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -44,21 +45,48 @@ def device_checks():
 
 @pytest.fixture(scope="session")
 def exported(tmp_path_factory, request):
-    """Two models in every format and shape, one at all levels, the other at the lowest.
+    """Models in every format and shape: one at all levels, without intervals and with them.
 
-    ``device_checks.py`` says what lies there. TWINEDGE_EXPORTED names a folder with both, for
-    machines that cannot train.
+    The other, with intervals, at the lowest level. ``device_checks.py`` says what lies there.
+    TWINEDGE_EXPORTED names a folder with all of them, for machines that cannot train.
     """
+    kinds = {
+        "tiny": ("tiny_twin", None, False),
+        "four": ("four_twins", 1, True),
+        "calibrated": ("tiny_twin", None, True),
+    }
     if made := os.environ.get("TWINEDGE_EXPORTED"):
-        return {name: Path(made, name) for name in ("tiny", "four")}
+        return {name: Path(made, name) for name in kinds}
     curve = request.getfixturevalue("curve")
     return {
-        name: _export(tmp_path_factory.mktemp(name), request.getfixturevalue(model), levels, *curve)
-        for name, model, levels in (("tiny", "tiny_twin", None), ("four", "four_twins", 1))
+        name: _export(tmp_path_factory.mktemp(name), request.getfixturevalue(model), *how, *curve)
+        for name, (model, *how) in kinds.items()
     }
 
 
-def _export(folder, model, levels, X, y):
+def _calibrated(model, rows, metadata, fill, X, y):
+    """Make a pack with intervals to which all signals contribute."""
+    from twinedge.calibration import calibrate_pack
+    from twinedge_export.quantise import quantise
+
+    pack = quantise(model, rows, metadata=metadata, fill_values=fill, intervals=True)
+    pack = calibrate_pack(pack, X[80:100], y[80:100])
+    weights = dict.fromkeys(("by_spread", "by_asymmetry", "by_difficulty"), 40000)
+    return replace(pack, intervals=replace(pack.intervals, **weights))
+
+
+def _bounds(model, pack, x, flat):
+    """Scale and ends ``(n, 2, levels)`` of the float model, with the coefficients of a pack."""
+    from twinedge.runtime.file_device import calibration_of
+
+    calibration = calibration_of(pack)
+    mean, signals = model._signals(x, flat, None)
+    scale = calibration.scale(signals)
+    reach = scale[:, None] * np.array([*calibration.quantiles.values()])
+    return {"scale": scale, "ends": mean[:, None, None] + np.stack([-reach, reach], axis=1)}
+
+
+def _export(folder, model, levels, intervals, X, y):
     from twinedge.pack import write_pack
     from twinedge_export import onnx_file, tflite
     from twinedge_export.quantise import quantise
@@ -76,8 +104,13 @@ def _export(folder, model, levels, X, y):
     x = inside[-20:]
     mean, spread = model.predict(x, anchors=flat), model.spread(x, anchors=flat)
     nearest = model.predict(x, anchors=flat, neighbors=2)
-    np.savez(folder / "expected.npz", x=x, mean=mean, spread=spread, nearest=nearest)
-    (folder / "model.twin").write_bytes(write_pack(quantise(model, rows, metadata=metadata)))
+    expected = {"x": x, "mean": mean, "spread": spread, "nearest": nearest}
+    pack, fill = quantise(model, rows, metadata=metadata), [np.nan, 5.0, np.nan]
+    if intervals:
+        pack = _calibrated(model, rows, metadata, np.array(fill), X, y)
+        expected |= _bounds(model, pack, x, flat)
+    np.savez(folder / "expected.npz", **expected)
+    (folder / "model.twin").write_bytes(write_pack(pack))
     allowed = {"model.twin": 0.012}
     for kind, module, make in (
         ("tflite", tflite, tflite.tflite_model),
@@ -89,7 +122,8 @@ def _export(folder, model, levels, X, y):
             shutil.copy(folder / "model.twin", beside)
             for shape, name in (("ensemble", "model"), ("twin", "model_twin")):
                 path = beside / f"{name}.{kind}"
-                path.write_bytes(make(model, rows, shape=shape, level=level, metadata=metadata))
+                settings = {"shape": shape, "level": level, "metadata": metadata}
+                path.write_bytes(make(model, rows, **settings, pack=pack if intervals else None))
                 least = ALLOWED_ANCHORS if shape == "twin" else 0
                 allowed[str(path.relative_to(folder))] = max(ALLOWED[level], least)
     about = {
@@ -98,6 +132,7 @@ def _export(folder, model, levels, X, y):
         "names": names,
         "target": "level",
         "allowed": allowed,
+        "fill": fill[1] if intervals else None,
     }
     (folder / "about.json").write_text(json.dumps(about))
     return folder

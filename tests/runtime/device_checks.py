@@ -23,11 +23,14 @@ class Given:
         expected = np.load(self.folder / "expected.npz")
         self.x, self.mean, self.spread = expected["x"], expected["mean"], expected["spread"]
         self.nearest = expected["nearest"]  # means with the two nearest anchors of each twin
+        # Of files with intervals only: scales, and ends of the intervals at all levels.
+        self.scale, self.ends = expected.get("scale"), expected.get("ends")
         about = json.loads((self.folder / "about.json").read_text())
         self.unit, self.anchors = about["unit"], about["anchors"]
         self.names, self.target = about["names"], about["target"]
         # By path: how far, in units of the target's deviation, a file may be off.
         self.allowed = about["allowed"]
+        self.fill = about["fill"]  # of the second feature, if it may be missing
 
     def device(self, name):
         return load(self.folder / name, self.backend)
@@ -135,6 +138,35 @@ def intervals_are_there_or_refused(given, name):
         np.testing.assert_array_equal(found, expected)
 
 
+def intervals_are_as_close_to_those_of_the_float_model_as_predictions(given, name):
+    device = given.device(name)
+    assert bool(device.coverages) == (given.scale is not None)
+    if device.coverages:
+        scale = device.predict(given.x, return_std=True)[1]
+        ends = device.predict_interval(given.x, device.coverages)
+        assert ends.shape == given.ends.shape
+        assert not given.is_off(name, scale, given.scale)
+        for level in range(len(device.coverages)):
+            assert not given.is_off(name, ends[:, :, level], given.ends[:, :, level])
+        alone = device.predict_interval(given.x[:1], device.coverages)
+        tolerance = max(1e-5, given.allowed[name]) * given.unit
+        np.testing.assert_allclose(alone, ends[:1], atol=tolerance)
+        assert device.predict_interval(given.x[:0]).shape == (0, 2)
+
+
+def what_is_missing_is_answered_as_what_stands_for_it(given, name):
+    device = given.device(name)
+    assert device.fillable.tolist() == [False, given.fill is not None, False]
+    if given.fill is not None:
+        missing, filled = given.x.copy(), given.x.copy()
+        missing[3:, 1], filled[3:, 1] = np.nan, given.fill
+        # As a pack has it, in 16 bits.
+        tolerance = max(1e-4, given.allowed[name]) * given.unit
+        for ask in (device.predict, device.spread, device.predict_interval):
+            np.testing.assert_allclose(ask(missing), ask(filled), atol=tolerance)
+        assert device.missing(missing).sum() == len(given.x) - 3
+
+
 def beyond_the_range_an_answer_is_computed_and_flagged(given, name):
     device = given.device(name)
     far = np.array([[np.inf], [-np.inf], [1e300], [-1e30]]) * np.ones(len(given.names))
@@ -187,6 +219,8 @@ CHECKS = (
     bad_queries_are_refused_in_the_same_words,
     what_is_missing_is_filled_in_or_refused_by_name,
     intervals_are_there_or_refused,
+    intervals_are_as_close_to_those_of_the_float_model_as_predictions,
+    what_is_missing_is_answered_as_what_stands_for_it,
     beyond_the_range_an_answer_is_computed_and_flagged,
     a_device_knows_its_names_and_anchors,
     members_and_neighbours_are_there_or_refused,

@@ -257,9 +257,9 @@ class Plain:
         e, u, g = zip(*(self.estimate(q, anchor) for anchor in self.who(q)), strict=True)
         n, (*_, mean, s, _) = len(e), self.combine(list(e))
         u = [max(-1048575, min(1048575, one)) for one in u]
-        g = [max(0, min(1048575, one)) for one in g]
+        hard = (sum(g) + 2**31) % 2**32 - 2**31  # 32 bits with a sign, which wrap around
         asymmetry = u32(math.isqrt(u64(n * u64(sum(one * one for one in u)))))
-        signals = [s, asymmetry, u32(sum(g)), 16 * n]
+        signals = [s, asymmetry, max(i32(hard), 0), 16 * n]
         parts = [
             min(u64(weight * signal) >> 12, 2**31 - 1)
             for weight, signal in zip([*self.weights, self.constant], signals, strict=True)

@@ -22,7 +22,7 @@ def files(levels):
     ]
 
 
-FILES = {"tiny": files(None), "four": files(1)}
+FILES = {"tiny": files(None), "four": files(1), "calibrated": files(None)}
 
 
 @pytest.mark.parametrize(

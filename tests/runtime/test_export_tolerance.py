@@ -1,8 +1,12 @@
 """The same 500 queries through the files of one export: all backends hold what it printed."""
 
+from copy import copy
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from twinedge.runtime.file_device import calibration_of
 from twinedge.runtime.loading import load
 
 TOLERANCE = 0.02  # what an export allows, unless it is told otherwise
@@ -15,10 +19,11 @@ BACKENDS = {
 
 @pytest.fixture(scope="module")
 def done(tiny_run, tmp_path_factory):
+    from twinedge.learn.run import load_run
     from twinedge_export import export
 
     return export(
-        tiny_run,
+        replace(load_run(tiny_run), fill_values=np.array([0.25, np.nan, np.nan])),
         tmp_path_factory.mktemp("export") / "out",
         anchors=8,
         formats=("twin", "tflite", "onnx"),
@@ -32,6 +37,20 @@ def queries(tiny_twin):
     return np.random.default_rng(9).uniform(low, high, (500, 3))
 
 
+@pytest.fixture(scope="module")
+def scale(tiny_twin, queries):
+    """Give scales of the float model with the anchors and coefficients of an export."""
+    from twinedge.learn.difficulty import learn_difficulty
+
+    def of(done):
+        model = copy(tiny_twin)
+        model.difficulty_ = learn_difficulty(tiny_twin, 0, [done.rows])
+        calibration = calibration_of(load(done.folder / "model.twin").pack)
+        return calibration.scale(model._signals(queries, done.rows, None)[1])
+
+    return of
+
+
 def test_every_file_of_the_export_is_asked(done):
     assert set(done.record()["files"]) == set(BACKENDS)
 
@@ -39,7 +58,7 @@ def test_every_file_of_the_export_is_asked(done):
 @pytest.mark.parametrize(
     ("kind", "backend"), [(kind, one) for kind, some in BACKENDS.items() for one in some]
 )
-def test_a_backend_holds_what_the_export_printed(done, queries, tiny_twin, kind, backend):
+def test_a_backend_holds_what_the_export_printed(done, queries, tiny_twin, scale, kind, backend):
     record = done.record()
     printed = record["files"][kind]
     device = load(printed["path"], backend)
@@ -51,3 +70,36 @@ def test_a_backend_holds_what_the_export_printed(done, queries, tiny_twin, kind,
     allowed = np.sqrt((1 + TOLERANCE) ** 2 - 1) * record["float_rmse_val_same_anchors"]
     assert printed["cost"] <= TOLERANCE
     assert moved <= allowed
+    # And so it does for either end of an interval, with the coefficients of the pack.
+    calibration = calibration_of(load(done.folder / "model.twin").pack)
+    # Floats are off by what float32 leaves out, and a bare twin's anchors by their 16 bits.
+    within = 1e-4 * tiny_twin.anchor_y_.std() if kind.startswith("onnx_float") else allowed
+    for coverage, quantile in calibration.quantiles.items():
+        ends = device.predict_interval(queries, coverage)
+        for end, side in zip(ends.T, (-1, 1), strict=True):
+            off = end - (exact + side * quantile * scale(done))
+            assert np.sqrt(np.mean(np.square(off))) <= within
+
+
+@pytest.mark.parametrize("kind", BACKENDS)
+def test_a_missing_feature_is_the_same_to_all_files(done, queries, kind):
+    device = load(done.record()["files"][kind]["path"])
+    assert device.coverages == load(done.folder / "model.twin").coverages != ()
+    assert device.fillable.tolist() == [True, False, False]
+    missing, filled = queries.copy(), queries.copy()
+    missing[:, 0], filled[:, 0] = np.nan, 0.25
+    unit = device.predict(queries).std()
+    np.testing.assert_allclose(device.predict(missing), device.predict(filled), atol=0.01 * unit)
+    assert device.missing(missing)[:, 0].all()
+    assert not device.outside(missing)[:, 0].any()
+
+
+def test_of_networks_that_were_fine_tuned_the_floats_have_a_second_output_of_their_own(
+    tiny_run, tiny_twin, queries, scale, tmp_path
+):
+    from twinedge_export import export
+
+    done = export(tiny_run, tmp_path / "out", anchors=8, formats=["onnx"], qat=True, tolerance=0.1)
+    assert done.files[0].made == "int8, fine-tuned"
+    found = load(done.folder / "model_float.onnx").predict(queries, return_std=True)[1]
+    np.testing.assert_allclose(found, scale(done), atol=1e-4 * tiny_twin.anchor_y_.std())

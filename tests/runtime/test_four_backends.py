@@ -13,7 +13,7 @@ def queries():
     return rng.uniform(-1.1, 1.1, (500, 3)) * [1.0, 10.0, 100.0] + [0.0, 5.0, -20.0]
 
 
-@pytest.mark.parametrize("model", ["tiny", "four"])
+@pytest.mark.parametrize("model", ["tiny", "four", "calibrated"])
 def test_c_and_numpy_give_the_same_bits(exported, queries, model):
     path = exported[model] / "model.twin"
     compiled, plain = load(path, "native"), load(path, "numpy")
@@ -27,7 +27,7 @@ def test_c_and_numpy_give_the_same_bits(exported, queries, model):
 
 @pytest.mark.parametrize("name", ["model", "model_twin"])
 @pytest.mark.parametrize("kind", ["tflite", "onnx"])
-@pytest.mark.parametrize("model", ["tiny", "four"])
+@pytest.mark.parametrize("model", ["tiny", "four", "calibrated"])
 def test_converted_files_give_nearly_the_same(exported, device_checks, queries, model, kind, name):
     given = device_checks["Given"](exported[model])
     path = f"{kind}-int8/{name}.{kind}"
@@ -43,3 +43,26 @@ def test_converted_files_give_nearly_the_same(exported, device_checks, queries, 
     ):
         assert np.sqrt(np.mean(np.square(found - expected))) < within
     np.testing.assert_array_equal(converted.outside(queries), pack.outside(queries))
+
+
+@pytest.mark.parametrize("kind", ["tflite", "onnx"])
+@pytest.mark.parametrize("model", ["four", "calibrated"])
+def test_intervals_of_converted_files_are_as_near_to_the_pack_as_predictions(
+    exported, device_checks, queries, model, kind
+):
+    given = device_checks["Given"](exported[model])
+    pack = given.device("model.twin")
+    inside = queries[~pack.outside(queries).any(axis=1)]
+    expected = pack.predict_interval(inside, pack.coverages)
+    for path in [name for name in given.allowed if name.endswith(kind)]:
+        converted = given.device(path)
+        assert converted.coverages == pack.coverages
+        assert converted.fields == pack.fields
+        within = given.unit * (given.allowed[path] + given.allowed["model.twin"])
+        found = converted.predict_interval(inside, pack.coverages)
+        off = np.sqrt(np.mean(np.square(found - expected), axis=(0, 1)))
+        assert (off < within).all(), path
+        if converted.info["shape"] == "twin":
+            near, exact = (one.predict_interval(inside, neighbors=2) for one in (converted, pack))
+            # Fewer members, less averaging.
+            assert np.sqrt(np.mean(np.square(near - exact))) < 4 * within

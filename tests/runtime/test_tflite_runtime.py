@@ -32,7 +32,7 @@ def other_python(tmp_path_factory):
     return done.stdout.strip()
 
 
-@pytest.mark.parametrize("model", ["tiny", "four"])
+@pytest.mark.parametrize("model", ["tiny", "four", "calibrated"])
 def test_it_passes_the_same_checks(exported, device_checks, other_python, model):
     folder = exported[model]
     done = subprocess.run(

@@ -148,8 +148,8 @@ def _pack(file: Path) -> "Pack":
 @contextmanager
 def _workshop(board: str, pack: "Pack", keep_all: bool) -> "Iterator[Workshop]":
     from twinedge_export.boards import Workshop, board_named
-    from twinedge_export.boards.build import left_out
+    from twinedge_export.boards.build import EVERYTHING, left_out
 
-    flags = () if keep_all else left_out(pack)
+    flags = EVERYTHING if keep_all else left_out(pack)
     with TemporaryDirectory(prefix="twinedge-") as folder:
         yield Workshop(board_named(board), Path(folder), flags)

@@ -158,7 +158,8 @@ class TwinFile(Device):
         members, asymmetries, difficulties = self._pairs(x, neighbors).astype(np.float64)
         mean, spread = members.mean(axis=1), members.std(axis=1)
         asymmetry = np.sqrt(np.square(asymmetries).mean(axis=1))
-        scale = self._calibration.scale(np.stack([spread, asymmetry, difficulties.mean(axis=1)]))
+        difficulty = np.maximum(difficulties.mean(axis=1), 0)
+        scale = self._calibration.scale(np.stack([spread, asymmetry, difficulty]))
         reaches = [self._calibration.reach(level / 1000) * scale for level in levels]
         ends = [end for reach in reaches for end in (mean - reach, mean + reach)]
         return np.stack([mean, spread, scale, *ends]).astype(np.float32)

@@ -14,6 +14,7 @@ from twinedge_export.firmware import firmware_folder
 
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wundef", "-Werror")
 RUNNER = "runner"
+EVERYTHING = ("-DTWIN_INTERVALS=1",)  # flags for any pack, where a board has less by default
 _TOO_LARGE = re.compile(r"overflowed by \d+ bytes|will not fit")
 _TROUBLE = re.compile(r"error:.*|undefined reference.*")
 

@@ -15,7 +15,7 @@ void setup() {
 }
 
 void loop() {
-    twin_prediction out = {0, 0};
+    twin_prediction out;
     if (status == TWIN_OK)
         status = twin_predict(&model, scratch, sizeof scratch, x, &out, NULL);
     if (status == TWIN_OK) {

@@ -63,8 +63,8 @@ static inline void plain_put(const twini_layer *layer, uint32_t o, const int32_t
             out[PLACE(o, c)] = (ELEMENT)h[c];
 #if TWIN_INTERVALS
     } else if (layer->scaled) {
-        twin_flash fold = layer->fold + 4 * o;
-        int32_t weight = twini_i16(fold + 4), hard = twini_i16(fold + 6);
+        twin_flash both = layer->fold + 4 * o;
+        int32_t weight = twini_i16(both + 4), hard = twini_i16(both + 6);
         for (c = 0; c < PAIRS; c++) {
             totals[c] += weight * h[2 * c];
             totals[TWIN_BLOCK + c] += weight * h[2 * c + 1];

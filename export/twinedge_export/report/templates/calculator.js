@@ -38,7 +38,7 @@
     }
     at("weights").value = setting.weights;
     at("activation").value = setting.activation;
-    at("intervals").value = setting.intervals ? "with" : "without";
+    at("with-intervals").value = setting.intervals ? "with" : "without";
   }
 
   // What is typed, or null where a field is empty or no whole number in its range.
@@ -57,7 +57,7 @@
       neighbors: value.neighbors,
       activation: at("activation").value,
       weights: at("weights").value,
-      intervals: at("intervals").value === "with",
+      intervals: at("with-intervals").value === "with",
       levels: facts.start.levels,
     };
   }
@@ -225,7 +225,7 @@
       update();
     });
   }
-  for (const id of ["weights", "activation", "intervals", "board"])
+  for (const id of ["weights", "activation", "with-intervals", "board"])
     at(id).addEventListener("input", update);
   at("reset").addEventListener("click", () => {
     show(facts.start);

@@ -1,0 +1,78 @@
+"""``twinedge calibrate``: fresh rows make the intervals of a pack anew."""
+
+import numpy as np
+import pytest
+
+from twinedge import export
+from twinedge.pack import read_pack
+
+
+@pytest.fixture
+def pack(tiny_run, tmp_path):
+    export(tiny_run, tmp_path / "out", anchors=8, formats=("twin",))
+    return tmp_path / "out" / "model.twin"
+
+
+def write(path, X, y, header="angle,offset,idle,level"):
+    rows = np.column_stack([X, y])
+    np.savetxt(path, rows, fmt="%.17g", delimiter=",", header=header, comments="")
+    return path
+
+
+@pytest.fixture
+def fresh(curve, tmp_path):
+    """40 rows, the targets of which are five times as far off as those of the training."""
+    X, y = curve
+    rng = np.random.default_rng(0)
+    return write(tmp_path / "fresh.csv", X[80:], y[80:] + 5 * rng.normal(size=40))
+
+
+def test_intervals_follow_the_rows_and_predictions_stay(cli, pack, fresh):
+    before = read_pack(pack.read_bytes())
+    said = cli("calibrate", pack, fresh, "--json").json
+    after = read_pack(pack.read_bytes())
+    assert said["rows"] == after.intervals.rows == 40
+    assert said["coverages"] == [0.5, 0.8, 0.9, 0.95]
+    assert after.intervals.typical > 2 * before.intervals.typical
+    np.testing.assert_array_equal(after.twins[0].output, before.twins[0].output)
+    np.testing.assert_array_equal(after.targets, before.targets)
+    assert after.metadata["calibrated_on"] == {"file": "fresh.csv", "rows": 40}
+    assert after.metadata["target"] == "level"
+
+
+def test_another_file_may_be_written(cli, pack, fresh, tmp_path):
+    before = pack.read_bytes()
+    answer = cli("calibrate", pack, fresh, "-o", tmp_path / "site.twin")
+    assert pack.read_bytes() == before
+    assert read_pack((tmp_path / "site.twin").read_bytes()).intervals.rows == 40
+    assert "40 rows cannot support 0.99: left out." in answer.out
+
+
+@pytest.mark.parametrize(
+    ("rows", "header", "says"),
+    [
+        (9, "angle,offset,idle,level", "9 rows are too few to calibrate on"),
+        (40, "angle,offset,idl,level", "missing 'idle'"),
+        (40, "angle,offset,idle,height", "no column 'level'"),
+    ],
+    ids=["too few", "another feature", "no target"],
+)
+def test_rows_that_do_not_do_are_refused_and_nothing_is_written(
+    refused, pack, curve, tmp_path, rows, header, says
+):
+    X, y = curve
+    before = pack.read_bytes()
+    write(tmp_path / "bad.csv", X[:rows], y[:rows], header)
+    refused("calibrate", pack, tmp_path / "bad.csv", says=[says])
+    assert pack.read_bytes() == before
+    assert [one.name for one in pack.parent.iterdir() if one.name.startswith(".")] == []
+
+
+def test_a_pack_without_second_outputs_is_refused(refused, tiny_run, fresh, tmp_path):
+    export(tiny_run, tmp_path / "bare", anchors=8, formats=("twin",), intervals=False)
+    refused("calibrate", tmp_path / "bare" / "model.twin", fresh, says=["without intervals"])
+
+
+def test_only_packs_can_be_calibrated(refused, fresh, tmp_path):
+    (tmp_path / "model.onnx").write_bytes(b"x")
+    refused("calibrate", tmp_path / "model.onnx", fresh, says=["only a .twin pack"])
