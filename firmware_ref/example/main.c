@@ -1,6 +1,5 @@
-/* Predict with a pack: ./example model.twin 0.5 -1.25 ...
- *
- * On a device the pack is a const array in flash; the rest is the same. */
+/* Predict with a pack: ./example model.twin 0.5 -1.25 ... On a device the pack is a const array in
+ * flash; the rest is the same. */
 
 #include "twin.h"
 #include <stdio.h>
@@ -25,8 +24,12 @@ int main(int count, char **words) {
     if (status == TWIN_OK)
         status = twin_predict(&model, scratch, sizeof scratch, x, &out, NULL);
     if (status == TWIN_OK)
+#if TWIN_INTERVALS /* nan, where the pack has none */
         printf("%.9g %.9g %.9g %.9g\n", (double)out.mean, (double)out.spread, (double)out.low,
-               (double)out.high); /* the last two are nan where the pack has no intervals */
+               (double)out.high);
+#else
+        printf("%.9g %.9g\n", (double)out.mean, (double)out.spread);
+#endif
     else
         (void)fprintf(stderr, "%s\n", twin_text(status));
     return status == TWIN_OK ? 0 : 1;

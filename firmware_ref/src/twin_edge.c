@@ -121,6 +121,9 @@ TWIN_SHARED float twini_in_units(const twin_model *model, uint32_t distance, uin
 twin_status twin_read(const twin_run *run, twin_prediction *out) {
     const twin_model *model = run->model;
     twin_raw raw;
+#if TWIN_INTERVALS && defined(__AVR__) /* likewise */
+    __builtin_memset(&raw, 0, sizeof raw);
+#endif
     twini_combine(run, &raw);
     out->mean = out->spread = twini_nan();
     if (run->count) {
@@ -144,6 +147,9 @@ twin_status twin_read(const twin_run *run, twin_prediction *out) {
 twin_status twin_predict(const twin_model *model, void *scratch, uint32_t size, const float *x,
                          twin_prediction *out, int32_t *members) {
     twin_run run;
+#if TWIN_INTERVALS && defined(__AVR__) /* whose compiler takes what is never read for unset */
+    __builtin_memset(&run, 0, sizeof run);
+#endif
     if (!twin_begin(&run, model, scratch, size, x, members))
         twin_step(&run, TWIN_ALL);
     return twin_read(&run, out);

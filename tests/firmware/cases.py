@@ -37,7 +37,7 @@ SHAPES = {
 LARGE = ("relu-128-128-of-32", "silu-64-64-four-twins-of-8")  # those that take their time
 
 
-def draw(packs, name, scaled=None):
+def draw(packs, name, scaled=False):
     """Return the pack of this name, with or without intervals."""
     (features, hidden, activation, dtype), counts, neighbours, weights = SHAPES[name]
     return packs.random_pack(

@@ -38,8 +38,8 @@ FAULTS = {
     ),
     "weights-of-the-output-that-are-too-large": (
         "twin_open.c",
-        "twini_sum(at, end, 1) > 32769",
-        "twini_sum(at, end, 1) > 40000",
+        "twini_overflows(2 * twini_sum(at, end, 1, step),",
+        "twini_overflows(twini_sum(at, end, 1, step),",
         "twin_open.c",
     ),
     "scratch-for-an-aligned-address-only": (

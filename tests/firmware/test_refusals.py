@@ -95,7 +95,7 @@ def test_section_entries(packs, data, same, fault):
     assert same(packs.repair(fault(data))) == "section"
 
 
-@pytest.mark.parametrize("kind", [0, 7, 31, 32, 32767, 32768, 65535])
+@pytest.mark.parametrize("kind", [0, 9, 31, 32, 32767, 32768, 65535])
 def test_an_unknown_optional_section_is_skipped(packs, data, same, kind):
     assert same(packs.repair(reasons["put"](data, "HH", reasons["METADATA"], kind, 0))) == "ok"
 
@@ -151,6 +151,7 @@ def test_mutations_with_good_checksums_are_refused_alike_or_evaluate_alike(packs
                 features=int(rng.integers(1, 4)),
                 hidden=tuple(int(n) for n in rng.integers(1, 6, rng.integers(1, 4))),
                 counts=[2, 1],
+                scaled=bool(number // 50 % 2),
             )
             data = write_pack(pack)
         damaged = packs.repair(mutate(rng, data))

@@ -30,7 +30,8 @@ def estimates_of(model, difference, x, rows_of_twins, symmetric=True):
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_a_prediction_is_the_mean_of_equation_2_over_all_anchors(model, difference, X, symmetric):
     everyone = [range(len(model.anchor_y_))] * len(model.weights_)
-    mean, std = model.predict(X, return_std=True, symmetric=symmetric)
+    mean = model.predict(X, symmetric=symmetric)
+    std = model.spread(X, symmetric=symmetric)
     for x, m, s in zip(X, mean, std, strict=True):
         estimates = estimates_of(model, difference, x, everyone, symmetric)
         assert m == pytest.approx(estimates.mean(), rel=1e-5)
@@ -69,7 +70,7 @@ def test_anchors_set_in_the_constructor_are_those_predict_uses(model, X):
 
 
 def test_mean_and_std_are_those_of_the_estimates(model, X):
-    mean, std = model.predict(X, return_std=True)
+    mean, std = model.predict(X), model.spread(X)
     estimates = model.estimates(X)
     np.testing.assert_allclose(mean, estimates.mean(axis=1))
     np.testing.assert_allclose(std, estimates.std(axis=1))
@@ -78,7 +79,7 @@ def test_mean_and_std_are_those_of_the_estimates(model, X):
 
 
 def test_a_single_anchor_has_no_spread(tiny_twin, X):
-    _, std = tiny_twin.predict(X, return_std=True, anchors=[3])
+    std = tiny_twin.spread(X, anchors=[3])
     np.testing.assert_array_equal(std, 0)
 
 

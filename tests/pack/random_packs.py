@@ -15,7 +15,7 @@ ROOM = {"layer": 2**31 - 1, "output": 2**30 - 1}  # what 32767 times all magnitu
 
 def random_pack(rng, **given):
     """Draw a pack; ``given`` fixes fields of ``random_shape``, and whether it is ``scaled``."""
-    scaled = given.pop("scaled", None)
+    scaled = given.pop("scaled", False)
     shape = random_shape(rng) | given
     features, hidden, silu = shape["features"], shape["hidden"], shape["activation"] == "silu"
     total = sum(shape["counts"])
@@ -40,8 +40,6 @@ def random_pack(rng, **given):
         ids=rng.integers(0, 2**32, total).astype(np.uint32),
         metadata={"names": ["größe", "\ud800"], "rmse": 0.25},
     )
-    if scaled is None:
-        scaled = rng.random() < 0.5
     return with_intervals(rng, pack, shape["weights"]) if scaled else pack
 
 

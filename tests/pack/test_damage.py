@@ -92,6 +92,7 @@ def survive_mutations(packs, count, seed):
                 features=int(rng.integers(1, 4)),
                 hidden=tuple(int(n) for n in rng.integers(1, 6, rng.integers(1, 4))),
                 counts=[2, 1],
+                scaled=bool(number // 50 % 2),
             )
             data = write_pack(pack)
         damaged = packs.repair(mutate(rng, data))

@@ -14,6 +14,7 @@ MODELS = {
     "relu": ((128, 128), "relu", [32]),
     "silu": ((128, 128), "silu", [32]),
     "four": ((64, 64), "relu", [8, 8, 8, 8]),
+    "smaller": ((112, 112), "relu", [32]),
 }
 
 # Most instructions of a query for each of those multiply-adds, everything from float features to
@@ -28,24 +29,32 @@ MOST = {
 }
 OPENING = {"mps2-an386": 22, "microbit": 45}  # and of opening a pack, for each of its bytes
 SILU = 1.08  # times what relu takes itself, with silu
+# What intervals may add on a Cortex-M4: part of the instructions, bytes of RAM, and of text to what
+# the runtime had before it had them.
+INTERVALS, INTERVALS_RAM, TEXT_BEFORE, INTERVALS_TEXT = 1.03, 64, 4484, 900
 FOUR = 0.30  # of that in four small twins
 
 
 @pytest.fixture(scope="module")
-def trial(untrained, workshop):
-    """Three queries of a model on a board, tried once: ``trial(model, board)``."""
+def trial(untrained, packs, workshop):
+    """Three queries of a model on a board, tried once: ``trial(model, board)``.
+
+    "relu with intervals" is the model "relu" with them.
+    """
     from twinedge_export.boards import try_pack
     from twinedge_export.boards.build import left_out
 
-    packs, tried = {}, {}
+    made, tried = {}, {}
     queries = np.random.default_rng(1).normal(size=(3, 8)).astype(np.float32)
 
     def make(model, board, *flags):
-        if model not in packs:
-            packs[model] = untrained(*MODELS[model])
+        if model not in made:
+            made[model] = untrained(*MODELS[model.split()[0]])
+            if model.endswith("with intervals"):
+                made[model] = packs.with_intervals(np.random.default_rng(3), made[model])
         if (model, board, flags) not in tried:
-            content = write_pack(packs[model], metadata=False)
-            shop = workshop(board, (*left_out(packs[model]), *flags))
+            content = write_pack(made[model], metadata=False)
+            shop = workshop(board, (*left_out(made[model]), *flags))
             found = try_pack(shop, content, queries)
             assert not len(found.mismatches)
             tried[model, board, flags] = found
@@ -96,6 +105,21 @@ def test_a_cortex_m4_needs_little_flash_and_ram(trial):
     assert found.image.pack_bytes <= 21_600
 
 
+def test_intervals_cost_a_cortex_m4_little(trial):
+    board = "mps2-an386"
+    without, found = trial("relu", board), trial("relu with intervals", board)
+    assert found.instructions_per_query <= INTERVALS * without.instructions_per_query
+    assert found.ram_bytes <= without.ram_bytes + INTERVALS_RAM
+    assert found.image.sizes.text <= TEXT_BEFORE + INTERVALS_TEXT
+    assert found.image.sizes.data + found.image.sizes.bss == 0
+
+
+@pytest.mark.parametrize("board", MOST)
+def test_intervals_are_the_same_bits_on_every_core(trial, board):
+    for model in ("relu with intervals", "silu with intervals", "four with intervals"):
+        trial(model, board)  # which asserts it
+
+
 def static_bytes(image):
     """Flash, and RAM that is not stack, of all that the linker puts into an image."""
     said = subprocess.run(["avr-size", image.path], capture_output=True, text=True, check=True)
@@ -111,3 +135,8 @@ def test_an_arduino_evaluates_32_anchors(trial, board, most):
     assert flash <= most  # of an Uno its bootloader leaves so much
     memory = 4 * 8 + 4 * 32 + found.answers.scratch  # query, estimates, scratch
     assert ram + memory + found.stack_bytes <= 1600
+
+
+def test_an_uno_evaluates_112_neurons_with_32_anchors_and_intervals(trial):
+    flash, _ = static_bytes(trial("smaller with intervals", "uno").image)
+    assert flash <= 32_256

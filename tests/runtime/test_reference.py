@@ -77,8 +77,8 @@ def queries(rng, pack, count):
 @pytest.mark.parametrize("seed", range(24))
 def test_random_packs_give_the_same_bits(plain, random_pack, seed):
     rng = np.random.default_rng([7, seed])
-    for _ in range(5):
-        pack = random_pack(rng)
+    for number in range(6):
+        pack = random_pack(rng, scaled=bool(number % 2))
         assert_same_bits(plain, pack, queries(rng, pack, 2))
 
 
@@ -86,8 +86,8 @@ def test_random_packs_give_the_same_bits(plain, random_pack, seed):
 @pytest.mark.parametrize("seed", range(100))
 def test_many_random_packs_give_the_same_bits(plain, random_pack, seed):
     rng = np.random.default_rng([8, seed])
-    for _ in range(50):
-        pack = random_pack(rng)
+    for number in range(50):
+        pack = random_pack(rng, scaled=bool(number % 2))
         assert_same_bits(plain, pack, queries(rng, pack, 3))
 
 

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from twinedge import scoring
 from twinedge.errors import InputError
 from twinedge.learn.anchored import AnchoredRegressor
 from twinedge.learn.network import FloatArray
 from twinedge.learn.parameters import nonnegative_number, one_of
-from twinedge.scoring import rank_correlation as rank_correlation
 
 MEASURES = ("spread", "loop_violation", "asymmetry")
 
@@ -111,6 +111,14 @@ def weighted_prediction(
     weights = (share / share.min(axis=1, keepdims=True)) ** -power
     averages: FloatArray = np.average(model.estimates(X, anchors="all"), axis=1, weights=weights)
     return averages
+
+
+def rank_correlation(uncertainty: FloatArray, error: FloatArray) -> float:
+    """Spearman's correlation of uncertainty and absolute error: 1 ranks them perfectly.
+
+    0 where one of the two never varies.
+    """
+    return scoring.rank_correlation(*_checked(uncertainty, error))
 
 
 def sparsification(uncertainty: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:

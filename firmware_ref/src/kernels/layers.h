@@ -69,15 +69,11 @@ INLINE void fold_octet(const twini_layer *layer, const octet *of, const way *how
                        int32_t *totals, unsigned order, int silu) {
     sums first = set(0), second = first;
     uint32_t r;
-    if (order && is_scaled(layer))
-        EIGHT_TIMES {
-            activations h = activate(how, sum[r], of->multiplier[r], silu);
-            first = fold(first, h, of->fold[r]);
-            second = fold(second, h, of->hard[r]);
-        }
-    else
-        EIGHT_TIMES first =
-            fold(first, activate(how, sum[r], of->multiplier[r], silu), of->fold[r]);
+    EIGHT_TIMES {
+        activations h = activate(how, sum[r], of->multiplier[r], silu);
+        first = fold(first, h, of->fold[r]);
+        second = fold(second, h, of->hard[r]); /* of nothing, where there is no second output */
+    }
     add_totals(layer, totals, order, first, second);
 }
 
