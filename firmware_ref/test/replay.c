@@ -35,7 +35,7 @@ static uint32_t take_number(FILE *file) {
 }
 
 static void answer(FILE *out, const twin_model *model, void *scratch, const float *x) {
-    uint32_t size = twin_scratch_size(model), bits[5];
+    uint32_t size = twin_scratch_size(model), bits[13];
     size_t bytes = sizeof(int32_t) * model->members;
     int32_t *members = (int32_t *)room(bytes);
     twin_prediction prediction;
@@ -51,6 +51,12 @@ static void answer(FILE *out, const twin_model *model, void *scratch, const floa
     bits[2] = (uint32_t)raw.mean;
     bits[3] = raw.root;
     bits[4] = raw.count;
+    memcpy(bits + 5, &prediction.scale, 12); /* and low, and high */
+    bits[8] = prediction.outside;
+    bits[9] = prediction.missing;
+    bits[10] = raw.scale;
+    bits[11] = (uint32_t)raw.low;
+    bits[12] = (uint32_t)raw.high;
     give(out, bits, sizeof bits);
     give(out, members, bytes);
     free(members);

@@ -262,6 +262,12 @@ class Native:
         status = self.library.twin_read(ctypes.byref(run), ctypes.byref(out))
         return name_of(status), np.float32(out.mean), np.float32(out.spread)
 
+    def read_raw_all(self, run):
+        """All fields of ``twin_raw``."""
+        out = Raw()
+        self.library.twin_read_raw(ctypes.byref(run), ctypes.byref(out))
+        return {field: getattr(out, field) for field, _ in out._fields_}
+
     def read_raw(self, run):
         """Status, mean, root and count."""
         out = Raw(1, 2, count=3)

@@ -15,8 +15,8 @@ class Replay:
         self.native, self.folder = native, folder
         self.questions, self.answers = folder / "questions", b""
         parts = [struct.pack("<I", len(cases.SHAPES))]
-        for name in cases.SHAPES:
-            pack = cases.draw(packs, name)
+        for number, name in enumerate(cases.SHAPES):
+            pack = cases.draw(packs, name, scaled=bool(number % 2))
             x = cases.queries(pack, max(queries // 10, 20) if name in cases.LARGE else queries)
             data = write_pack(pack)
             parts += [struct.pack("<II", len(data), len(x)), data, x.astype("<f4").tobytes()]
@@ -41,12 +41,20 @@ class Replay:
 
 def answers(pack, x):
     """Return the words replay.c writes for this pack."""
-    expected = reference.evaluate(pack, x)
-    words = np.empty((len(x), 5 + pack.members), "<u4")
+    expected, missing = reference.evaluate(pack, x), np.isnan(x)
+    outside = reference.outside(pack, reference.quantise(pack, x)) & ~missing
+    words = np.zeros((len(x), 13 + pack.members), "<u4")
     words[:, 0] = expected.mean.view(np.uint32)
     words[:, 1] = expected.spread.view(np.uint32)
     words[:, 2] = expected.raw_mean.view(np.uint32)
     words[:, 3] = expected.raw_spread
     words[:, 4] = pack.members
-    words[:, 5:] = expected.members.view(np.uint32)
+    words[:, 5:8] = 0x7FC00000  # not a number
+    words[:, 8], words[:, 9] = reference.mask(outside), reference.mask(missing)
+    if pack.intervals is not None:
+        bounds = reference.bounds(pack, expected, pack.intervals.usual_level)
+        for column, name in enumerate(("scale", "low", "high")):
+            words[:, 5 + column] = getattr(bounds, name).view(np.uint32)
+            words[:, 10 + column] = getattr(bounds, f"raw_{name}").view(np.uint32)
+    words[:, 13:] = expected.members.view(np.uint32)
     return struct.pack("<i", 0) + words.tobytes()

@@ -17,6 +17,7 @@ KNOBS = {
     "TWIN_PARTIAL": (),
     "TWIN_QUICK_OPEN": (),
     "TWIN_OPEN_STEPS": (),
+    "TWIN_INTERVALS": (),
 }
 
 
