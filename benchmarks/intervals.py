@@ -34,10 +34,11 @@ from twinedge import AnnRegressor, EnsembleRegressor, TwinRegressor, data
 from twinedge.anchors import choose
 from twinedge.budget import Model, ann_bytes
 from twinedge.budget.storage import twin_bytes
-from twinedge.calibration import calibrate_pack, interval_score, quantile
+from twinedge.calibration import interval_score, quantile
 from twinedge.learn.difficulty import learn_difficulty
 from twinedge.learn.run import Run, load_run
 from twinedge.runtime import reference
+from twinedge.runtime.calibrating import calibrate_pack
 from twinedge.scoring import rank_correlation
 from twinedge_export.quantise import quantise
 

@@ -17,15 +17,12 @@ Only numpy is needed, so that a Raspberry Pi can calibrate its own models.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from twinedge.errors import InputError
-
-if TYPE_CHECKING:
-    from twinedge.pack.contents import Pack
 
 Array = npt.NDArray[Any]
 
@@ -39,7 +36,6 @@ _NOTHING = 1e-3  # part of the variance up to which a signal has nothing to say
 # Rows that settings were chosen on flatter a model a little: their quantile is taken half a rank
 # further out.
 _FLATTERY = 0.5
-_MOST = 2**32 - 1
 
 
 @dataclass(frozen=True)
@@ -188,55 +184,6 @@ def interval_score(low: Array, high: Array, y: Array, coverage: float) -> float:
     """Mean width of intervals, plus what they miss ``y`` by times 2 / (1 - coverage)."""
     missed = np.maximum(low - y, 0) + np.maximum(y - high, 0)
     return float(np.mean(high - low + 2 / (1 - coverage) * missed))
-
-
-def calibrate_pack(pack: "Pack", X: Array, y: Array, *, chosen: bool = False) -> "Pack":
-    """Calibrate a pack that has second outputs, on what its own integers say of these rows.
-
-    Parameters
-    ----------
-    pack : Pack
-        With intervals, whatever they are; they are made anew.
-    X, y : array of shape (n, f), (n,)
-        Rows that the networks were not trained on.
-    chosen : bool
-        Whether settings of the training were chosen on these rows.
-
-    Raises
-    ------
-    InputError
-        Where the pack has no second output, or there is nothing to learn from these rows.
-    """
-    from twinedge.pack.contents import Intervals
-    from twinedge.runtime import reference
-
-    if pack.intervals is None:
-        raise InputError("the pack was exported without intervals, and cannot be given any")
-    q = reference.quantise(pack, X)
-    found = reference.evaluate_raw(pack, q)
-    assert found.signals is not None
-    members, unit = found.members.shape[1], float(pack.y_gain)
-    signals = found.signals.astype(np.float64) * unit / members
-    outside = np.asarray(reference.outside(pack, q).any(axis=1))
-    errors = np.asarray(y, np.float64) - found.mean
-    made = calibrate(signals, errors, outside=outside, chosen=chosen)
-    spread, asymmetry, difficulty = (_integer(65536 * weight) for weight in made.weights)
-    intervals = Intervals(
-        spread,
-        asymmetry,
-        difficulty,
-        max(1, _integer(4096 * made.constant / unit)),
-        made.rows,
-        0,
-        round(65536 * made.outside),
-        {round(1000 * level): max(1, _integer(65536 * q)) for level, q in made.quantiles.items()},
-    )
-    typical = reference.raw_scale(found.signals, intervals, members).mean()
-    return replace(pack, intervals=replace(intervals, typical=round(float(typical))))
-
-
-def _integer(number: float) -> int:
-    return min(round(number), _MOST)
 
 
 def _fitted(signals: Array, errors: Array) -> Array:

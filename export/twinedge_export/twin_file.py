@@ -4,12 +4,12 @@ from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
-from twinedge.calibration import calibrate_pack
 from twinedge.errors import InputError
 from twinedge.learn.difficulty import learn_difficulty
 from twinedge.learn.twin import TwinRegressor
 from twinedge.pack import read_pack, write_pack
 from twinedge.pack.contents import Array, Pack
+from twinedge.runtime.calibrating import calibrate_pack
 from twinedge.runtime.reference import evaluate
 from twinedge_export.finetune import fine_tune
 from twinedge_export.job import File, Job, Level

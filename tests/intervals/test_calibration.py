@@ -11,12 +11,12 @@ from twinedge.calibration import (
     LEAST_ROWS,
     Calibration,
     calibrate,
-    calibrate_pack,
     interval_score,
     quantile,
 )
 from twinedge.errors import InputError
 from twinedge.runtime import reference
+from twinedge.runtime.calibrating import calibrate_pack
 
 
 def drawn(seed, rows):

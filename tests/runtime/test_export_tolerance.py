@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from twinedge.runtime.file_device import calibration_of
+from twinedge.runtime.calibrating import calibration_of
 from twinedge.runtime.loading import load
 
 TOLERANCE = 0.02  # what an export allows, unless it is told otherwise

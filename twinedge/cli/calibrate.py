@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from twinedge.cli.options import Json, Quiet, examples
-from twinedge.cli.output import note, note_filled, print_json, print_record, print_text
+from twinedge.cli.output import note, print_json, print_record, print_text
+from twinedge.cli.source import read_points
 from twinedge.errors import InputError
 
 EXAMPLES = examples(
@@ -38,31 +39,23 @@ def calibrate(
     Networks, anchors and predictions stay as they are. A level that so few rows cannot support is
     left out: 9 rows of fresh data carry 90 %, 99 carry 99 %. Numpy is all that is needed.
     """
-    import numpy as np
-
-    from twinedge.calibration import LEVELS, calibrate_pack
-    from twinedge.data import read_features
+    from twinedge.calibration import LEVELS
     from twinedge.pack import write_pack
     from twinedge.placing import place_file
+    from twinedge.runtime.calibrating import calibrate_pack
     from twinedge.runtime.pack_device import PackDevice, Reference, read_pack_file
 
     if pack.suffix != ".twin":
         raise InputError(f"{pack}: only a .twin pack can be calibrated anew; export it again")
     old = read_pack_file(pack)
     device = PackDevice(old, pack, Reference(old), "numpy")
-    marks = np.where(device.fillable, np.inf, np.nan)
-    points = read_features(
-        table, device.feature_names, target=device.target_name, impute_values=marks
-    )
-    assert points.y is not None
-    note_filled(table, points.imputed, quiet=quiet)
-    x = np.where(np.isinf(points.X), np.nan, points.X)
+    x, y = read_points(table, device, target=device.target_name, quiet=quiet)
     try:
-        done = calibrate_pack(device.pack, x, points.y)
+        done = calibrate_pack(old, x, y)
     except InputError as error:
         raise InputError(f"{table}: {error}") from error
     assert done.intervals is not None
-    metadata = {**done.metadata, "calibrated_on": {"file": table.name, "rows": len(points.y)}}
+    metadata = {**done.metadata, "calibrated_on": {"file": table.name, "rows": len(y)}}
     target = output or pack
     place_file(target, write_pack(replace(done, metadata=metadata)))
     there = [level / 1000 for level in done.intervals.quantiles]
@@ -70,7 +63,7 @@ def calibrate(
     unit = float(done.y_gain)
     result = {
         "pack": str(target),
-        "rows": len(points.y),
+        "rows": len(y),
         "coverages": there,
         "mean_scale": done.intervals.typical * unit / 16,
         "outside": done.intervals.outside / 65536,
@@ -81,6 +74,6 @@ def calibrate(
         print_record({**result, "coverages": ", ".join(f"{one:g}" for one in there)})
         if missing:
             left = ", ".join(f"{one:g}" for one in missing)
-            print_text("", f"{len(points.y)} rows cannot support {left}: left out.")
+            print_text("", f"{len(y)} rows cannot support {left}: left out.")
     if output is None and (pack.parent / "c").is_dir():
         note(f"{pack.parent / 'c'} still holds the old intervals: export again for C", quiet=quiet)

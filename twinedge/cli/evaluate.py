@@ -1,16 +1,16 @@
 """``twinedge evaluate``: how good a model is on a table with known targets."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from twinedge.cli.options import Json, Quiet, choice, examples
 from twinedge.cli.output import note, note_filled, print_json, print_record, print_table, print_text
+from twinedge.cli.source import read_points
 from twinedge.errors import InputError
 
 if TYPE_CHECKING:
-    from twinedge.data import Table
     from twinedge.pack.contents import Array
     from twinedge.runtime.device import Device
     from twinedge.scoring import Scores
@@ -91,12 +91,19 @@ def evaluate(
 def _of_run(folder: Path, table: Path, quiet: bool) -> _Judged:
     import numpy as np
 
+    from twinedge.data import read_features
     from twinedge.learn.run import load_run
     from twinedge.scoring import score
 
     trained = load_run(folder)
     model = trained.model
-    points = _read(table, trained.feature_names, trained.target_name, trained.fill_values, quiet)
+    points = read_features(
+        table,
+        trained.feature_names,
+        target=trained.target_name,
+        impute_values=trained.fill_values,
+    )
+    note_filled(table, points.imputed, quiet=quiet)
     assert points.y is not None
     mean, std = model.predict(points.X, return_std=True)
     scale, ends = None, {}
@@ -118,11 +125,7 @@ def _of_device(device: "Device", table: Path, quiet: bool) -> _Judged:
     from twinedge.runtime.reference import quantise
     from twinedge.scoring import score
 
-    # No cell is infinite, so this marks what the device is to fill in.
-    marks = np.where(device.fillable, np.inf, np.nan)
-    points = _read(table, device.feature_names, device.target_name, marks, quiet)
-    assert points.y is not None
-    x = np.where(np.isinf(points.X), np.nan, points.X)
+    x, y = read_points(table, device, target=device.target_name, quiet=quiet)
     mean, std = device.predict(x, return_std=True)
     scale, ends = None, {}
     if device.coverages:
@@ -131,21 +134,11 @@ def _of_device(device: "Device", table: Path, quiet: bool) -> _Judged:
     known = 0
     if isinstance(device, PackDevice):
         pack = device.pack
-        y = np.rint((points.y - float(pack.y_offset)) / float(pack.y_gain))
+        units = np.rint((y - float(pack.y_offset)) / float(pack.y_gain))
         theirs = np.column_stack([pack.anchors, pack.targets])
-        known = _known(np.column_stack([quantise(pack, x), y]), theirs)
-    scores = score(points.y, mean, device.spread(x), scale, ends)
+        known = _known(np.column_stack([quantise(pack, x), units]), theirs)
+    scores = score(y, mean, device.spread(x), scale, ends)
     return _Judged(device.target_name, scores, known, "anchors of the model, trained on")
-
-
-def _read(
-    table: Path, names: tuple[str, ...], target: str, fill_values: Any, quiet: bool
-) -> "Table":
-    from twinedge.data import read_features
-
-    points = read_features(table, names, target=target, impute_values=fill_values)
-    note_filled(table, points.imputed, quiet=quiet)
-    return points
 
 
 def _known(rows: "Array", theirs: "Array") -> int:

@@ -3,18 +3,15 @@
 import sys
 from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from twinedge.cli.options import Json, Quiet, choice, examples, value
 from twinedge.cli.output import note, note_filled, print_csv, print_json, stream_out
+from twinedge.cli.source import read_points
 from twinedge.cli.words import share, whole
 from twinedge.errors import InputError
-
-if TYPE_CHECKING:
-    from twinedge.data import Table
-    from twinedge.runtime.device import Device
 
 _USUAL = 0.9  # coverage, unless another is asked for
 EXAMPLES = examples(
@@ -88,7 +85,8 @@ def predict(
 
         serve(device, sys.stdin.fileno(), stream_out, neighbors, coverage)
         return
-    said = device.predict_all(_queries(device, Path(table), quiet), coverage, neighbors)
+    x, _ = read_points(Path(table), device, quiet=quiet)
+    said = device.predict_all(x, coverage, neighbors)
     columns: dict[str, Any] = {"prediction": said.mean}
     for name in device.fields[1:]:
         column = getattr(said, name)
@@ -108,10 +106,12 @@ def _with_run(
     as_json: bool,
     quiet: bool,
 ) -> None:
+    from twinedge.data import read_features
     from twinedge.learn.run import load_run
 
     trained = load_run(folder)
-    points = _read(table, trained.feature_names, trained.fill_values, quiet)
+    points = read_features(table, trained.feature_names, impute_values=trained.fill_values)
+    note_filled(table, points.imputed, quiet=quiet)
     model, options = trained.model, {"anchors": anchors, "neighbors": neighbors}
     mean, std = model.predict(points.X, return_std=True, **options)
     columns = {"prediction": mean, "spread": std}
@@ -140,24 +140,6 @@ def _taken(coverage: float | None, coverages: tuple[float, ...], quiet: bool) ->
 def _note_others(others: bool, quiet: bool) -> None:
     if others:
         note("low and high were calibrated for other anchors than these", quiet=quiet)
-
-
-def _queries(device: "Device", table: Path, quiet: bool) -> Any:
-    """Read a table; a value that is missing, and may be, is NaN."""
-    import numpy as np
-
-    # No cell is infinite, so this marks what the device is to fill in.
-    marks = np.where(device.fillable, np.inf, np.nan)
-    points = _read(table, device.feature_names, marks, quiet)
-    return np.where(np.isinf(points.X), np.nan, points.X)
-
-
-def _read(table: Path, names: tuple[str, ...], fill_values: Any, quiet: bool) -> "Table":
-    from twinedge.data import read_features
-
-    points = read_features(table, names, impute_values=fill_values)
-    note_filled(table, points.imputed, quiet=quiet)
-    return points
 
 
 def _print(result: dict[str, Any], columns: dict[str, Any], as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""What ``twinedge train`` learns from: a file or one of the paper's sets, and its split."""
+"""Tables that commands read: what ``train`` learns from, and points for a model that is there."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from twinedge.data import Split
+    from twinedge.runtime.device import Device
 
     Points = tuple[NDArray[np.float64], NDArray[np.float64]]
 
@@ -29,6 +30,26 @@ class Source(NamedTuple):
     def part(self, rows: "NDArray[np.int64]") -> "Points":
         """Features and targets of some rows."""
         return self.X[rows], self.y[rows]
+
+
+def read_points(
+    table: Path, device: "Device", *, target: str | None = None, quiet: bool = False
+) -> "Points":
+    """Read points for an exported file, and their targets if a target is named.
+
+    A value that is missing, and may be, is NaN. Without a target there are no targets either.
+    """
+    import numpy as np
+
+    from twinedge.cli.output import note_filled
+    from twinedge.data import read_features
+
+    # No cell is infinite, so this marks what the device is to fill in.
+    marks = np.where(device.fillable, np.inf, np.nan)
+    points = read_features(table, device.feature_names, target=target, impute_values=marks)
+    note_filled(table, points.imputed, quiet=quiet)
+    y = np.empty(0) if points.y is None else points.y
+    return np.where(np.isinf(points.X), np.nan, points.X), y
 
 
 def from_catalogue(name: str, split: int) -> Source:

@@ -11,10 +11,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from twinedge.calibration import Calibration
 from twinedge.errors import InputError
 from twinedge.pack.contents import Array, Pack
 from twinedge.runtime import reference
+from twinedge.runtime.calibrating import calibration_of
 from twinedge.runtime.device import Device
 from twinedge.runtime.pack_device import read_pack_file
 
@@ -205,21 +205,6 @@ class TwinFile(Device):
             if self._second:
                 done[2, rows] = back["difficulty"][:, twin].reshape(-1, members)
         return done
-
-
-def calibration_of(pack: Pack) -> Calibration | None:
-    """Give what a pack makes its intervals with, in units of the target; None without any."""
-    stored, unit = pack.intervals, float(pack.y_gain)
-    if stored is None:
-        return None
-    return Calibration(
-        np.array(stored.weights) / 65536,
-        stored.constant / 4096 * unit,
-        {level / 1000: quantile / 65536 for level, quantile in stored.quantiles.items()},
-        stored.rows,
-        stored.typical / 16 * unit,
-        stored.outside / 65536,
-    )
 
 
 def fill_values(pack: Pack) -> Array:
