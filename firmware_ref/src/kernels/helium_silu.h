@@ -137,12 +137,17 @@ static void helium_settle(helium_lines *lines, const twini_layer *layer, int32_t
 /* Finish eight outputs from o on, if they can be by lines. */
 static int helium_on_lines(const helium_lines *lines, const twini_layer *layer, uint32_t o,
                            const int16_t *out) {
-    int16x8_t fold[2] = {vdupq_n_s16(0), vdupq_n_s16(0)};
-    const void *place = out ? (const void *)(out + 4 * o) : fold;
+    int16x8_t fold[2];
+    const void *place;
     if (!lines->limit || o + 8 > layer->outputs)
         return 0;
-    if (!out)
+    if (out) {
+        place = out + 4 * o;
+    } else {
+        fold[1] = vdupq_n_s16(0);
         fold[0] = helium_fold(layer, o, fold + 1);
+        place = fold;
+    }
     return twini_helium_lines(lines, layer->multiplier + 2 * o, place);
 }
 
