@@ -410,7 +410,10 @@ static unsigned twini_anchor_faults(const twin_model *model, unsigned number) {
 /* Take the highest level up to this, or the lowest; returns which it is. 0: there are none. */
 TWIN_APART uint32_t twini_cover(twin_model *model, uint32_t thousandths) {
     twin_flash at = model->intervals;
-    uint32_t left = at ? twini_u32(at + 28) : 0, taken = 0;
+    uint32_t left, taken = 0;
+    if (!at)
+        return 0;
+    left = twini_u32(at + 28);
     for (at += INTERVALS_HEAD; left; left--) {
         uint32_t level = twini_u32(at);
         if (!taken || level <= thousandths) {

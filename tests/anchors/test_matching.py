@@ -13,8 +13,8 @@ def matched(model, k, **options):
 
 def deviations(model, X, rows):
     """Rms difference from all anchors of mean and spread, over the spread of all."""
-    mean, spread = model.predict(X, return_std=True)
-    mine, own = model.predict(X, return_std=True, anchors=rows)
+    mean, spread = model.predict(X), model.spread(X)
+    mine, own = model.predict(X, anchors=rows), model.spread(X, anchors=rows)
     return np.sqrt([np.mean((mine - mean) ** 2), np.mean((own - spread) ** 2)]) / spread.mean()
 
 

@@ -42,9 +42,8 @@ def deviation():
         rows = np.random.default_rng(0).permutation(count)[: anchors * twins].reshape(-1, twins).T
         pack = read_pack(write_pack(quantise(model, rows, **settings)))
         neighbors = pack.neighbors or None
-        expected, spread = model.predict(
-            X, return_std=True, anchors=rows.T.reshape(-1), neighbors=neighbors
-        )
+        options = {"anchors": rows.T.reshape(-1), "neighbors": neighbors}
+        expected, spread = model.predict(X, **options), model.spread(X, **options)
         found = evaluate(pack, X)
         unit = model.anchor_y_.std()
         off = np.sqrt(np.mean(np.square(found.mean.astype(np.float64) - expected))) / unit
