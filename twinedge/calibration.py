@@ -4,7 +4,7 @@ Three signals tell of a prediction how far it may be off: the *spread* of the an
 their *asymmetry*, and the *difficulty* that the second output of a network has learnt. One model of
 the variance weighs them,
 
-    scale^2 = constant^2 + (weights . signals)^2, added up signal by signal,
+    scale^2 = constant^2 + (w1 spread)^2 + (w2 asymmetry)^2 + (w3 difficulty)^2,
 
 fitted to the errors of rows that the networks were not trained on, by the likelihood of a Student
 distribution, which large errors do not sway. Conformal prediction then says how many scales an
@@ -82,17 +82,13 @@ class Calibration:
         InputError
             Where there is none of this coverage.
         """
-        return reach_of(self.quantiles, coverage, self.rows)
-
-
-def reach_of(quantiles: dict[float, float], coverage: Any, rows: int) -> float:
-    """Quantile of a coverage among those that there are; one that is not there is refused."""
-    for level, found in quantiles.items():
-        if abs(level - coverage) < 1e-6:
-            return found
-    there = ", ".join(f"{level:g}" for level in quantiles)
-    why = f", and the {rows} rows they were calibrated on allow no more" if rows else ""
-    raise InputError(f"there are no intervals of coverage {coverage:g}, only of {there}{why}")
+        for level, found in self.quantiles.items():
+            if abs(level - coverage) < 1e-6:
+                return found
+        there = ", ".join(f"{level:g}" for level in self.quantiles)
+        beyond = coverage > max(self.quantiles)
+        more = f": {self.rows} calibration rows allow no more" if beyond else ""
+        raise InputError(f"there are no intervals of coverage {coverage:g}, only of {there}{more}")
 
 
 def calibrate(

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -32,7 +34,7 @@ def test_predictions_are_those_of_the_python_api(cli, plain_run, curve_csv, curv
     answer = cli("predict", plain_run, curve_csv)
     model = load_run(plain_run).model
     header, numbers = answer.predictions
-    assert (answer.code, answer.err, header) == (0, "", "level,spread")
+    assert (answer.code, answer.err, header) == (0, "", "level,spread,outside")
     expected = np.column_stack([model.predict(curve[0]), model.spread(curve[0])])
     np.testing.assert_allclose(numbers, expected, rtol=1e-6)
 
@@ -46,7 +48,33 @@ def test_json_has_every_digit(cli, plain_run, curve_csv, curve):
         "rows": 120,
         "prediction": model.predict(curve[0]).tolist(),
         "spread": model.spread(curve[0]).tolist(),
+        "outside": outside(model, curve[0]),
     }
+
+
+def outside(model, X):
+    """Names of the features of each point that the training rows do not reach to."""
+    low, high = model.anchor_X_.min(axis=0), model.anchor_X_.max(axis=0)
+    names = np.array(["angle", "offset", "idle"])
+    return [names[(x < low) | (x > high)].tolist() for x in X]
+
+
+def test_what_is_outside_or_missing_is_named(cli, tiny_run, tmp_path):
+    trained = replace(load_run(tiny_run), fill_values=np.array([0.25, np.nan, -20.0]))
+    trained.save(tmp_path / "run")
+    (tmp_path / "odd.csv").write_text("angle,offset,idle\n0.5,2,-20\n7,2,-500\n,2,\n")
+    said = cli("predict", "run", "odd.csv", "--json", "--quiet").json
+    assert said["outside"] == [[], ["angle", "idle"], []]
+    assert said["missing"] == [[], [], ["angle", "idle"]]
+    (tmp_path / "full.csv").write_text("angle,offset,idle\n0.25,2,-20\n")
+    full = cli("predict", "run", "full.csv", "--json", "--quiet").json
+    assert said["prediction"][2] == pytest.approx(full["prediction"][0])
+    lines = cli("predict", "run", "odd.csv", "--quiet").out.splitlines()
+    assert lines[0].endswith(",missing")
+    assert ",angle|idle," in lines[2]
+    assert lines[3].endswith(",angle|idle")
+    (tmp_path / "worse.csv").write_text("angle,offset,idle\n0.5,,-20\n")
+    assert cli("predict", "run", "worse.csv").code == 2
 
 
 @pytest.mark.parametrize(
@@ -75,7 +103,7 @@ def test_a_file_without_header_is_taken_by_position(cli, tiny_run, curve, curve_
 def test_one_row_is_enough(cli, tiny_run, tmp_path):
     (tmp_path / "one.csv").write_text("angle,offset,idle\n0.5,2,-20\n")
     header, numbers = cli("predict", tiny_run, "one.csv").predictions
-    assert numbers.shape == (1, header.count(",") + 1)
+    assert numbers.shape == (1, header.count(","))  # all but what is outside
 
 
 def test_a_target_with_a_comma_in_its_name_is_quoted(cli, tiny, tmp_path, curve):
@@ -114,6 +142,7 @@ def test_a_run_that_was_calibrated_has_intervals(
         "rows": 120,
         "prediction": mean.tolist(),
         "spread": spread.tolist(),
+        "outside": outside(model, curve[0]),
         "scale": scale.tolist(),
         "low": low.tolist(),
         "high": high.tolist(),
@@ -123,7 +152,7 @@ def test_a_run_that_was_calibrated_has_intervals(
 def test_unasked_a_run_takes_the_highest_coverage_up_to_ninety_percent(cli, calibrated, curve_csv):
     answer = cli("predict", calibrated, curve_csv)
     header, numbers = answer.predictions
-    assert header == "level,spread,scale,low,high"
+    assert header == "level,spread,outside,scale,low,high"
     assert answer.err == "low and high are for a coverage of 0.8: there is no 0.9\n"
     np.testing.assert_allclose(numbers[:, 4] - numbers[:, 0], 1.5 * numbers[:, 2], atol=1e-4)
 

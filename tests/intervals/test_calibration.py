@@ -123,8 +123,11 @@ def test_what_cannot_be_calibrated_is_refused_in_one_line(signals, errors, says)
 def test_a_coverage_that_is_not_there_is_refused_with_those_that_are():
     found = calibrate(*drawn(0, 30))
     assert list(found.quantiles) == [0.5, 0.8, 0.9, 0.95]
-    with pytest.raises(InputError, match=r"no intervals of coverage 0.99, only of 0.5, 0.8, 0.9"):
+    says = r"no intervals of coverage 0.99, only of 0.5, 0.8, 0.9, 0.95: 30 calibration rows"
+    with pytest.raises(InputError, match=says):
         found.reach(0.99)
+    with pytest.raises(InputError, match=r"coverage 0.7, only of 0.5, 0.8, 0.9, 0.95$"):
+        found.reach(0.7)
 
 
 def test_a_calibration_scales_with_the_target():

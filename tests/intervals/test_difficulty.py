@@ -1,5 +1,7 @@
 """The second output of a twin, and the intervals of estimators."""
 
+from copy import copy
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -81,6 +83,30 @@ def test_too_few_validation_points_give_no_intervals(noisy):
     assert few.calibration_ is None
     _, std = few.predict(X[:3], return_std=True)
     np.testing.assert_array_equal(std, few.spread(X[:3]))
+
+
+def test_fresh_points_make_intervals_anew_and_bad_ones_change_nothing(model, noisy):
+    X, y = noisy[0][400:], noisy[1][400:]
+    again = copy(model)
+    again.calibrate(X, 10 * y)
+    assert again.calibration_.rows == 200
+    assert again.calibration_.typical > 2 * model.calibration_.typical
+    before = again.calibration_
+    with pytest.raises(InputError, match="too few"):
+        again.calibrate(X[:5], y[:5])
+    assert again.calibration_ is before
+
+
+def test_a_model_without_a_second_output_cannot_be_calibrated(noisy):
+    X, y = noisy
+    bare = TwinRegressor(**SETTING | {"steps": 20}, intervals=False).fit(X[:40], y[:40])
+    with pytest.raises(InputError, match="fitted without intervals"):
+        bare.calibrate(X, y)
+
+
+def test_points_outside_the_training_range_are_told(model, noisy):
+    flags = model.outside([[0.5, 0.5], [7, 0.5], [0.5, -1]])
+    assert flags.tolist() == [[False, False], [True, False], [False, True]]
 
 
 def test_the_same_seed_gives_the_same_output(model):

@@ -50,7 +50,8 @@ def calibrate(
         raise InputError(f"{pack}: only a .twin pack can be calibrated anew; export it again")
     old = read_pack_file(pack)
     device = PackDevice(old, pack, Reference(old), "numpy")
-    x, y = read_points(table, device, target=device.target_name, quiet=quiet)
+    names, column = device.feature_names, device.target_name
+    x, y = read_points(table, names, device.fillable, target=column, quiet=quiet)
     try:
         done = calibrate_pack(old, x, y)
     except InputError as error:

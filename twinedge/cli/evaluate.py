@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from twinedge.cli.options import Json, Quiet, choice, examples
-from twinedge.cli.output import note, note_filled, print_json, print_record, print_table, print_text
-from twinedge.cli.source import read_points
+from twinedge.cli.output import note, print_json, print_record, print_table, print_text
+from twinedge.cli.source import read_points, read_run_points
 from twinedge.errors import InputError
 
 if TYPE_CHECKING:
@@ -91,30 +91,22 @@ def evaluate(
 def _of_run(folder: Path, table: Path, quiet: bool) -> _Judged:
     import numpy as np
 
-    from twinedge.data import read_features
     from twinedge.learn.run import load_run
     from twinedge.scoring import score
 
     trained = load_run(folder)
     model = trained.model
-    points = read_features(
-        table,
-        trained.feature_names,
-        target=trained.target_name,
-        impute_values=trained.fill_values,
-    )
-    note_filled(table, points.imputed, quiet=quiet)
-    assert points.y is not None
-    mean, std = model.predict(points.X, return_std=True)
+    (x, y), _ = read_run_points(table, trained, target=True, quiet=quiet)
+    mean, std = model.predict(x, return_std=True)
     scale, ends = None, {}
     if model.calibration_ is not None:
         levels = list(model.calibration_.quantiles)
-        every = model.predict_interval(points.X, levels)
+        every = model.predict_interval(x, levels)
         scale, ends = std, {level: every[..., k] for k, level in enumerate(levels)}
-    spread = std if scale is None else model.spread(points.X)
+    spread = std if scale is None else model.spread(x)
     theirs = np.column_stack([model.anchor_X_, model.anchor_y_])
-    known = _known(np.column_stack([points.X, points.y]), theirs)
-    scores = score(points.y, mean, spread, scale, ends)
+    known = _known(np.column_stack([x, y]), theirs)
+    scores = score(y, mean, spread, scale, ends)
     return _Judged(trained.target_name, scores, known, "rows the run was trained on")
 
 
@@ -125,7 +117,8 @@ def _of_device(device: "Device", table: Path, quiet: bool) -> _Judged:
     from twinedge.runtime.reference import quantise
     from twinedge.scoring import score
 
-    x, y = read_points(table, device, target=device.target_name, quiet=quiet)
+    names, target = device.feature_names, device.target_name
+    x, y = read_points(table, names, device.fillable, target=target, quiet=quiet)
     mean, std = device.predict(x, return_std=True)
     scale, ends = None, {}
     if device.coverages:

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from twinedge.cli.options import Json, Quiet, choice, examples, value
-from twinedge.cli.output import note, note_filled, print_csv, print_json, stream_out
-from twinedge.cli.source import read_points
+from twinedge.cli.output import note, print_csv, print_json, stream_out
+from twinedge.cli.source import read_points, read_run_points
 from twinedge.cli.words import share, whole
 from twinedge.errors import InputError
 
@@ -55,12 +55,12 @@ def predict(
 
     Prints CSV with the prediction, under the name of the target, and its spread: the standard
     deviation of the estimates of all anchors, in units of the target. Columns of the table are
-    found by name; further ones are ignored. Exported files also name the features that lie outside
-    the training range, where a prediction means little.
+    found by name; further ones are ignored. Features that lie outside their training range, where a
+    prediction means little, are named.
 
     Of a model that was calibrated there is more: scale, the size of the error to expect, and low
     and high, between which the true value lies as often as --coverage says: by default 0.9, or the
-    highest below that the model has. Empty cells are filled in where the file has values for them,
+    highest below that the model has. Empty cells are filled in where the model has values for them,
     and their columns named as missing.
 
     With - for a table, each line of standard input (CSV, or JSON) is answered at once by a line
@@ -85,14 +85,12 @@ def predict(
 
         serve(device, sys.stdin.fileno(), stream_out, neighbors, coverage)
         return
-    x, _ = read_points(Path(table), device, quiet=quiet)
+    x, _ = read_points(Path(table), device.feature_names, device.fillable, quiet=quiet)
     said = device.predict_all(x, coverage, neighbors)
     columns: dict[str, Any] = {"prediction": said.mean}
     for name in device.fields[1:]:
         column = getattr(said, name)
-        if column.ndim == 2:  # flags
-            column = [list(compress(device.feature_names, row)) for row in column]
-        columns[name] = column
+        columns[name] = _named(column, device.feature_names) if column.ndim == 2 else column
     result: dict[str, Any] = {"file": str(model), "target": device.target_name}
     _print(result | ({} if coverage is None else {"coverage": coverage}), columns, as_json)
 
@@ -106,25 +104,31 @@ def _with_run(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    from twinedge.data import read_features
     from twinedge.learn.run import load_run
 
     trained = load_run(folder)
-    points = read_features(table, trained.feature_names, impute_values=trained.fill_values)
-    note_filled(table, points.imputed, quiet=quiet)
+    (x, _), missing = read_run_points(table, trained, quiet=quiet)
     model, options = trained.model, {"anchors": anchors, "neighbors": neighbors}
-    mean, std = model.predict(points.X, return_std=True, **options)
-    columns = {"prediction": mean, "spread": std}
+    mean, std = model.predict(x, return_std=True, **options)
+    outside = _named(model.outside(x) & ~missing, trained.feature_names)
+    columns = {"prediction": mean, "spread": std, "outside": outside}
     result: dict[str, Any] = {"run": str(folder), "target": trained.target_name}
     levels = () if model.calibration_ is None else tuple(model.calibration_.quantiles)
     taken = _taken(coverage, levels, quiet)
     if taken is not None:
-        ends = model.predict_interval(points.X, taken, **options)
-        columns["spread"] = model.spread(points.X, **options)
+        ends = model.predict_interval(x, taken, **options)
+        columns["spread"] = model.spread(x, **options)
         columns |= {"scale": std, "low": ends[:, 0], "high": ends[:, 1]}
         result["coverage"] = taken
         _note_others(anchors != "all" or neighbors is not None, quiet)
+    if trained.fill_values is not None:
+        columns["missing"] = _named(missing, trained.feature_names)
     _print(result, columns, as_json)
+
+
+def _named(flags: Any, names: tuple[str, ...]) -> list[list[str]]:
+    """Names of the features that flags ``(n, f)`` are set for, row by row."""
+    return [list(compress(names, row)) for row in flags]
 
 
 def _taken(coverage: float | None, coverages: tuple[float, ...], quiet: bool) -> float | None:

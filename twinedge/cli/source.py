@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from twinedge.data import Split
-    from twinedge.runtime.device import Device
+    from twinedge.learn.run import Run
 
     Points = tuple[NDArray[np.float64], NDArray[np.float64]]
 
@@ -33,9 +33,14 @@ class Source(NamedTuple):
 
 
 def read_points(
-    table: Path, device: "Device", *, target: str | None = None, quiet: bool = False
+    table: Path,
+    names: tuple[str, ...],
+    fillable: "NDArray[np.bool_]",
+    *,
+    target: str | None = None,
+    quiet: bool = False,
 ) -> "Points":
-    """Read points for an exported file, and their targets if a target is named.
+    """Read points for a model with these features, and their targets if a target is named.
 
     A value that is missing, and may be, is NaN. Without a target there are no targets either.
     """
@@ -44,12 +49,26 @@ def read_points(
     from twinedge.cli.output import note_filled
     from twinedge.data import read_features
 
-    # No cell is infinite, so this marks what the device is to fill in.
-    marks = np.where(device.fillable, np.inf, np.nan)
-    points = read_features(table, device.feature_names, target=target, impute_values=marks)
+    # No cell is infinite, so this marks what is to be filled in.
+    marks = np.where(fillable, np.inf, np.nan)
+    points = read_features(table, names, target=target, impute_values=marks)
     note_filled(table, points.imputed, quiet=quiet)
     y = np.empty(0) if points.y is None else points.y
     return np.where(np.isinf(points.X), np.nan, points.X), y
+
+
+def read_run_points(
+    table: Path, run: "Run", *, target: bool = False, quiet: bool = False
+) -> "tuple[Points, NDArray[np.bool_]]":
+    """Read points for a run, filled in where it has values for what is missing; and which were."""
+    import numpy as np
+
+    names, values = run.feature_names, run.fill_values
+    values = np.full(len(names), np.nan) if values is None else values
+    column = run.target_name if target else None
+    x, y = read_points(table, names, np.isfinite(values), target=column, quiet=quiet)
+    missing = np.isnan(x)
+    return (np.where(missing, values, x), y), missing
 
 
 def from_catalogue(name: str, split: int) -> Source:

@@ -137,6 +137,14 @@ class AnchoredRegressor(RegressorMixin, BaseEstimator):
         blocks = self._estimates(X, anchors, neighbors, symmetric)
         return np.concatenate([block.std(axis=1) for block in blocks])
 
+    def outside(self, X: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        """Which features of points ``(n, features)`` are not in their training range."""
+        x = self._check(X)
+        beyond: npt.NDArray[np.bool_] = (x < self.anchor_X_.min(axis=0)) | (
+            x > self.anchor_X_.max(axis=0)
+        )
+        return beyond
+
     def estimates(
         self,
         X: npt.ArrayLike,

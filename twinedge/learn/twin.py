@@ -188,13 +188,13 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         self.difficulty_, self.calibration_ = None, None
         if self.intervals and np.isfinite(self.weights_).all():
             self.difficulty_ = learn_difficulty(self, seed)
-            self.calibrate(*held)
+            if len(held[1]):
+                with suppress(InputError):  # so few of them, or all alike, make no intervals
+                    self.calibrate(*held, chosen=True)
         return self
 
-    def calibrate(self, X: npt.ArrayLike, y: npt.ArrayLike, *, chosen: bool = True) -> None:
+    def calibrate(self, X: npt.ArrayLike, y: npt.ArrayLike, *, chosen: bool = False) -> None:
         """Make intervals anew from points that the networks were not trained on.
-
-        Where there are too few of them, or nothing to learn, ``calibration_`` is None.
 
         Parameters
         ----------
@@ -202,17 +202,19 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
             Points and their targets.
         chosen : bool
             Whether settings of the training were chosen on these points.
+
+        Raises
+        ------
+        InputError
+            Where the model was fitted without intervals, or there is nothing to learn from these
+            points; then ``calibration_`` stays as it was.
         """
-        self.calibration_ = None
-        if self.difficulty_ is None or not len(np.atleast_1d(y)):
-            return
-        mean, signals = self._signals(X, None, None)
-        low, high = self.anchor_X_.min(axis=0), self.anchor_X_.max(axis=0)
-        outside = ((np.asarray(X) < low) | (np.asarray(X) > high)).any(axis=1)
-        with suppress(InputError):
-            self.calibration_ = calibrate(
-                signals, np.asarray(y) - mean, outside=outside, chosen=chosen
-            )
+        x = self._check(X)
+        if self.difficulty_ is None:
+            raise InputError("the model was fitted without intervals, and cannot be given any")
+        mean, signals = self._signals(x, None, None)
+        outside = np.asarray(self.outside(x).any(axis=1))
+        self.calibration_ = calibrate(signals, np.asarray(y) - mean, outside=outside, chosen=chosen)
 
     def single_anchor(self, j: int, *, twin: int = 0) -> AnnRegressor:
         """Turn a twin into the ordinary network it is for one anchor (equation 3 of the paper).
