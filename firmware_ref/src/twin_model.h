@@ -33,6 +33,17 @@ TWIN_INTERNAL twin_flash twini_layer_at(twini_layer *layer, const twin_model *mo
 #define TWIN_SHARED static
 #endif
 
+/* CRC-32 as in zip, of one word more, bit by bit: small, and needs no table. Without the inversions
+ * at the beginning and the end. */
+static inline uint32_t twini_crc_bits(uint32_t crc, uint32_t word) {
+    uint8_t bits = 32;
+    crc ^= word;
+    do
+        crc = (crc >> 1) ^ (0xEDB88320u & (0 - (crc & 1)));
+    while (--bits);
+    return crc;
+}
+
 /* What the model may be, as far as this build knows: twin_open refuses the rest. */
 static inline unsigned twini_is_silu(const twin_model *model) {
     return TWIN_SILU ? model->silu : 0;

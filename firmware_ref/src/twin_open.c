@@ -26,14 +26,10 @@ static uint32_t twini_crc_word(uint32_t crc, uint32_t word) {
     do
         crc = (crc >> 4) ^ table[crc & 15];
     while (--digits);
-#else
-    uint8_t bits = 32;
-    crc ^= word;
-    do
-        crc = (crc >> 1) ^ (0xEDB88320u & (0 - (crc & 1)));
-    while (--bits);
-#endif
     return crc;
+#else
+    return twini_crc_bits(crc, word);
+#endif
 }
 
 /* That of `size` bytes more behind those whose CRC is `crc`, with a zero for the word at `skip`. */

@@ -45,22 +45,12 @@ enum { WORDS = TWIN_WATCH_BYTES / 4, FIELDS = WORDS - 2 };
 typedef char twini_watch_is_words[sizeof(twin_watch) == 4 * FIELDS ? 1 : -1];
 typedef char twini_watch_is_small[sizeof(twin_watch) <= 64 ? 1 : -1];
 
-/* CRC-32 as in zip, of one word more, but for the inversion at the end. */
-static uint32_t twini_watch_crc(uint32_t crc, uint32_t word) {
-    uint8_t bits = 32;
-    crc ^= word;
-    do
-        crc = (crc >> 1) ^ (0xEDB88320u & (0 - (crc & 1)));
-    while (--bits);
-    return crc;
-}
-
 /* Tells packs apart, as hardly any two calibrations give the same numbers. */
 static uint32_t twini_watch_mark(const twin_model *model) {
     twin_flash at = model->intervals;
     uint32_t crc = UINT32_MAX, left = 8 + 2 * twini_u32(at + 28);
     for (; left; left--) {
-        crc = twini_watch_crc(crc, twini_u32(at));
+        crc = twini_crc_bits(crc, twini_u32(at));
         at += 4;
     }
     return crc;
@@ -333,7 +323,7 @@ void twin_watch_clear(twin_watch *watch, uint32_t flags) {
 static uint32_t twini_watch_sum(const uint32_t *words, unsigned count) {
     uint32_t crc = UINT32_MAX;
     while (count--)
-        crc = twini_watch_crc(crc, *words++);
+        crc = twini_crc_bits(crc, *words++);
     return crc;
 }
 

@@ -46,7 +46,7 @@ def test_missing_values_are_filled_with_the_medians_of_training(cli, curve_csv, 
     (tmp_path / "hole.csv").write_text("angle,offset,idle\n0.5,,-20\n")
     (tmp_path / "filled.csv").write_text(f"angle,offset,idle\n0.5,{median:.17g},-20\n")
     hole, filled = cli("predict", "run", "hole.csv"), cli("predict", "run", "filled.csv")
-    assert hole.out == filled.out
+    assert hole.out == filled.out[:-1] + "offset\n"  # named in the last column, as missing
     assert hole.err == "hole.csv: filled in 1 missing value\n"
     assert cli("predict", "run", "hole.csv", "--quiet").err == ""
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from twinedge.cli.options import Json, Quiet, choice, examples
+from twinedge.cli.options import Backend, Json, ModelFile, Quiet, examples
 from twinedge.cli.output import note, print_json, print_record, print_table, print_text
 from twinedge.cli.source import read_points, read_run_points
 from twinedge.errors import InputError
@@ -32,16 +32,11 @@ class _Judged(NamedTuple):
 
 
 def evaluate(
-    model: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Run folder, or a .twin, .tflite or .onnx file.")
-    ],
+    model: ModelFile,
     table: Annotated[
         Path, typer.Argument(metavar="DATA.csv", help="Table with the model's columns and target.")
     ],
-    backend: Annotated[
-        str,
-        choice("What reads an exported file.", "auto", "native", "numpy", "tflite", "onnx"),
-    ] = "auto",
+    backend: Backend = "auto",
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:

@@ -23,6 +23,12 @@ def value(text: str, metavar: str, parser: Parser) -> Any:
     return typer.Option(help=text, metavar=metavar, parser=parser)
 
 
+ModelFile = Annotated[
+    Path, typer.Argument(metavar="FILE", help="Run folder, or a .twin, .tflite or .onnx file.")
+]
+Backend = Annotated[
+    str, choice("What reads an exported file.", "auto", "native", "numpy", "tflite", "onnx")
+]
 DataFile = Annotated[
     Path | None, typer.Argument(metavar="DATA.csv", help="Table with one row per point.")
 ]

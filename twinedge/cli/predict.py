@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from twinedge.cli.options import Json, Quiet, choice, examples, value
+from twinedge.cli.options import Backend, Json, ModelFile, Quiet, examples, value
 from twinedge.cli.output import note, print_csv, print_json, stream_out
 from twinedge.cli.source import read_points, read_run_points
 from twinedge.cli.words import share, whole
@@ -24,9 +24,7 @@ EXAMPLES = examples(
 
 
 def predict(
-    model: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Run folder, or a .twin, .tflite or .onnx file.")
-    ],
+    model: ModelFile,
     table: Annotated[
         str,
         typer.Argument(
@@ -44,10 +42,7 @@ def predict(
         Any,
         value("How often the true value lies within low and high.", "0.9|SHARE", share),
     ] = None,
-    backend: Annotated[
-        str,
-        choice("What reads an exported file.", "auto", "native", "numpy", "tflite", "onnx"),
-    ] = "auto",
+    backend: Backend = "auto",
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:

@@ -277,17 +277,33 @@ class AnchoredRegressor(RegressorMixin, BaseEstimator):
     ) -> Iterator[FloatArray]:
         """Blocks ``(rows, members)`` of estimates, in units of the target."""
         x = self._check(X)
-        rows = deal(self.anchors if anchors is None else anchors, len(self.anchor_y_), self._twins)
-        points, targets = self.anchor_X_[rows], self.anchor_y_[rows][:, None]
-        chosen = self._nearest(x, points, neighbors)
+        points, targets, chosen = self._asked(x, anchors, neighbors)
         start = 0
         for block in self._across(x, points, chosen, symmetric=symmetric):
             part = slice(start, start + block.shape[1])
             start = part.stop
-            offset = targets
-            if chosen is not None:
-                offset = np.take_along_axis(targets, chosen[:, part], axis=2)
-            yield (block + offset).transpose(1, 0, 2).reshape(block.shape[1], -1)
+            yield (block + targets[:, part]).transpose(1, 0, 2).reshape(block.shape[1], -1)
+
+    def _asked(
+        self, x: FloatArray, anchors: Anchors | None, neighbors: int | None
+    ) -> tuple[FloatArray, FloatArray, Chosen | None]:
+        """Who estimates the targets of points ``(n, f)``.
+
+        Returns
+        -------
+        points : array of shape (twins, k, f)
+            Anchors of each twin.
+        targets : array of shape (twins, n, k or m)
+            Their targets, for each point.
+        chosen : array of shape (twins, n, m) or None
+            Which of them each point is compared with; None for all.
+        """
+        rows = deal(self.anchors if anchors is None else anchors, len(self.anchor_y_), self._twins)
+        points, targets = self.anchor_X_[rows], self.anchor_y_[rows][:, None]
+        chosen = self._nearest(x, points, neighbors)
+        if chosen is not None:
+            return points, np.take_along_axis(targets, chosen, axis=2), chosen
+        return points, np.broadcast_to(targets, (len(rows), len(x), rows.shape[1])), None
 
     def _nearest(self, x: FloatArray, points: FloatArray, neighbors: Any) -> Chosen | None:
         """Which anchors of each twin a point is compared with; None for all of them."""

@@ -273,9 +273,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
     ) -> tuple[FloatArray, FloatArray]:
         x = self._check(X)
         assert self.difficulty_ is not None  # what has a calibration has that
-        rows = deal(self.anchors if anchors is None else anchors, len(self.anchor_y_), self._twins)
-        points, targets = self.anchor_X_[rows], self.anchor_y_[rows][:, None]
-        chosen = self._nearest(x, points, neighbors)
+        points, targets, chosen = self._asked(x, anchors, neighbors)
         scaled = self.scaling_.features(x)
         blocks = signals(
             self.architecture_,
@@ -289,11 +287,8 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         for block in blocks:
             part = slice(start, start + block.shape[2])
             start = part.stop
-            offset = targets
-            if chosen is not None:
-                offset = np.take_along_axis(targets, chosen[:, part], axis=2)
             difference, asymmetry, hard = block * self.scaling_.y_scale
-            estimates = difference + offset
+            estimates = difference + targets[:, part]
             means.append(estimates.mean(axis=(0, 2)))
             found.append(
                 [
