@@ -28,6 +28,7 @@ Array = npt.NDArray[Any]
 
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 LEAST_ROWS = 10
+USUAL_TRUST = 0.4  # where nothing is known of groups
 _USUAL = 0.6827  # within one scale, as within one standard deviation of a normal distribution
 _FREEDOM = 4  # degrees of freedom of the Student distribution
 _ROUNDS = 300  # of a fit
@@ -56,6 +57,9 @@ class Calibration:
         Mean scale of these rows, in units of the target.
     outside : float
         Share of these rows with a feature outside of its training range.
+    trust : float
+        How far points measured on site are believed: the part of errors that the points of one
+        group, say of one machine, have in common.
     """
 
     weights: Array
@@ -64,6 +68,7 @@ class Calibration:
     rows: int
     typical: float
     outside: float
+    trust: float = USUAL_TRUST
 
     def scale(self, signals: Array) -> Array:
         """Scale ``(n,)`` of signals ``(3, n)``, all in units of the target.
@@ -98,6 +103,7 @@ def calibrate(
     outside: Array | None = None,
     chosen: bool = False,
     levels: Sequence[float] = LEVELS,
+    trust: float = USUAL_TRUST,
 ) -> Calibration:
     """Calibrate on rows that the networks were not trained on.
 
@@ -113,6 +119,8 @@ def calibrate(
         Whether settings of the training were chosen on these rows.
     levels : sequence of float
         Coverages of the intervals; one that so few rows cannot support is left out.
+    trust : float
+        In points measured on site.
 
     Raises
     ------
@@ -148,6 +156,7 @@ def calibrate(
         rows,
         0.0,
         0.0 if outside is None else float(np.mean(outside)),
+        trust,
     )
     return replace(done, typical=float(done.scale(signals).mean()))
 
@@ -174,6 +183,21 @@ def quantile(scores: Array, coverage: float, further: float = 0.0) -> float | No
         return None
     place = min(rank + further, len(scores)) - 1
     return float(np.interp(place, np.arange(len(scores)), np.sort(scores)))
+
+
+def in_common(errors: Array, groups: Array) -> float | None:
+    """Part of errors ``(n,)`` that those of one group have in common; None without such groups.
+
+    Of two errors of the same group, their mean product over their mean square.
+    """
+    together = all_squares = 0.0
+    for group in np.unique(groups):
+        mine = errors[groups == group]
+        if len(mine) > 1:
+            squares = float(np.square(mine).sum())
+            together += (float(mine.sum()) ** 2 - squares) / (len(mine) - 1)
+            all_squares += squares
+    return together / all_squares if all_squares else None
 
 
 def interval_score(low: Array, high: Array, y: Array, coverage: float) -> float:

@@ -104,7 +104,9 @@ def quantise(
             curve=silu_curve() if architecture.activation == "silu" else None,
             neighbors=_neighbors(model, neighbors),
             trained_on_neighbors=_trained_on_neighbors(model),
-            intervals=_UNCALIBRATED if intervals and model.difficulty_ is not None else None,
+            intervals=replace(_UNCALIBRATED, trust=round(65536 * model.trust_))
+            if intervals and model.difficulty_ is not None
+            else None,
             ids=chosen.astype(np.uint32),
             metadata=metadata or {},
         )

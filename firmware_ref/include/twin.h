@@ -79,7 +79,14 @@ typedef enum twin_status {
     TWIN_ERROR_QUERY = -15,       /* a feature is not a number (raw: -32768) */
     TWIN_ERROR_MODEL = -16,       /* the model is not open: twin_open refused, or is not done */
     TWIN_ERROR_EARLY = -17,       /* nothing was evaluated yet that could be read */
-    TWIN_ERROR_LEVEL = -18        /* the pack has no intervals of that coverage */
+    TWIN_ERROR_LEVEL = -18,       /* the pack has no intervals of that coverage */
+    TWIN_ERROR_TARGET = -19,      /* a measured value is not a number, or far too large */
+
+    /* Of a store (twin_store.h). */
+    TWIN_ERROR_STORE = -20,   /* no store can be made of this storage and memory */
+    TWIN_ERROR_OTHER = -21,   /* the points in it belong to another pack */
+    TWIN_ERROR_FULL = -22,    /* there is no room for another point */
+    TWIN_ERROR_STORAGE = -23  /* it could not be read, erased or programmed */
 } twin_status;
 
 /* A place in a pack. Where TWIN_FLASH is 2, twin_open takes a number as the pack's address. */

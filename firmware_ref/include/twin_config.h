@@ -31,6 +31,16 @@
 #endif
 #endif
 
+/* 1: points measured on site can be learnt (twin_store.h). 0: there is none of it. Only on AVR does
+ * it cost a program anything that does not call it. */
+#ifndef TWIN_STORE
+#if defined(__AVR__)
+#define TWIN_STORE 0
+#else
+#define TWIN_STORE 1
+#endif
+#endif
+
 /* 1: packs with the silu activation. 0: they are refused as unsupported. */
 #ifndef TWIN_SILU
 #define TWIN_SILU 1
@@ -118,8 +128,9 @@
 #endif
 #endif
 
-/* Not knobs: 1 where there is a kernel for a Cortex-M, written for GNU's assembler; bytes of
+/* Not knobs: 1 where points of a store lie elsewhere than packs; 1 where there is a kernel for a Cortex-M, written for GNU's assembler; bytes of
  * scratch that it takes for silu; and those that kernels of hosts take to work in. */
+#define TWIN_OWN_IN_RAM (TWIN_STORE && TWIN_FLASH)
 #if defined(__GNUC__) && defined(__ARM_ARCH_PROFILE) && !defined(__ARMCC_VERSION) &&               \
     !defined(__ICCARM__) && !defined(__ARM_BIG_ENDIAN)
 #if __ARM_ARCH_PROFILE == 'M' && TWIN_BLOCK >= 2 && TWIN_PARTIAL

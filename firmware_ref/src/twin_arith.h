@@ -3,6 +3,7 @@
 #ifndef TWIN_ARITH_H
 #define TWIN_ARITH_H
 
+#include "twin_kernel.h"
 #include "twin_read.h"
 
 /* All compilers we know shift signed numbers arithmetically; C leaves it to them. */
@@ -26,6 +27,18 @@ static inline int32_t twini_rsh(int32_t a, uint8_t n) {
 
 static inline int32_t twini_sat(int32_t a) {
     return a > TWIN_LARGEST ? TWIN_LARGEST : a < -TWIN_LARGEST ? -TWIN_LARGEST : a;
+}
+
+/* Feature i of anchor c in a block. */
+static inline int16_t twini_feature(const twini_pairs *pairs, unsigned c, uint32_t i) {
+#if TWIN_OWN_IN_RAM
+    if (pairs->own) {
+        int16_t feature;
+        TWIN_COPY(&feature, (const void *)(uintptr_t)(pairs->anchor[c] + 2 * i), sizeof feature);
+        return feature;
+    }
+#endif
+    return twini_i16(pairs->anchor[c] + 2 * i);
 }
 
 /* By how much silu lies below relu at a distance a from zero, with b fraction bits. */

@@ -111,12 +111,25 @@ static float twini_nan(void) {
     return nan;
 }
 
-/* A part of a distance, which has no offset, in the units of the target. */
-TWIN_SHARED float twini_in_units(const twin_model *model, uint32_t distance, uint16_t parts) {
+TWIN_LENT float twini_in_units(const twin_model *model, uint32_t distance, uint16_t parts) {
     float all = twini_alone(twini_alone((float)distance) *
                             twini_f32(model->scaling + 8 * (uint32_t)model->features + 4));
     return twini_alone(all / twini_alone((float)parts));
 }
+
+#if TWIN_STORE && TWIN_INTERVALS
+TWIN_INTERNAL int32_t twini_target_of(const twin_model *model, float value) {
+    twin_flash scaling = model->scaling + 8 * (uint32_t)model->features;
+    float t = twini_alone(value - twini_f32(scaling)), rest;
+    int32_t whole;
+    t = twini_alone(t / twini_f32(scaling + 4));
+    if (!(t < 1073741824.0f && t > -1073741824.0f)) /* likewise where it is not a number */
+        return INT32_MIN;
+    whole = (int32_t)t;
+    rest = twini_alone(t - twini_alone((float)whole)); /* exact */
+    return whole + (rest >= 0.5f) - (rest <= -0.5f);
+}
+#endif
 
 twin_status twin_read(const twin_run *run, twin_prediction *out) {
     const twin_model *model = run->model;
@@ -132,11 +145,8 @@ twin_status twin_read(const twin_run *run, twin_prediction *out) {
     }
 #if TWIN_INTERVALS
     out->scale = out->low = out->high = twini_nan();
-    if (raw.intervals) {
-        out->scale = twini_in_units(model, raw.scale, 16);
-        out->low = twin_target(model, raw.low);
-        out->high = twin_target(model, raw.high);
-    }
+    if (raw.intervals)
+        twini_tell(model, &raw, out);
     out->outside = run->outside;
     out->missing = run->missing;
     out->intervals = raw.intervals;

@@ -65,6 +65,9 @@ typedef struct twini_pairs {
     void *room;                    /* for `first`, which may use it as it likes */
     twin_flash anchor[TWIN_BLOCK]; /* features of each anchor: i16, zeros up to a multiple of 4 */
     uint8_t count;
+#if TWIN_OWN_IN_RAM
+    uint8_t own; /* whether the anchors are the points of a store, which lie in RAM */
+#endif
 } twini_pairs;
 
 typedef struct twin_kernel {

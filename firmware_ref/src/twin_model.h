@@ -21,16 +21,22 @@ TWIN_INTERNAL twin_flash twini_layer_at(twini_layer *layer, const twin_model *mo
 
 /* A function that makes its only caller larger if it becomes part of it. */
 #if defined(__GNUC__)
-#define TWIN_APART __attribute__((noinline)) static
+#define TWIN_NOT_INLINE __attribute__((noinline))
 #else
-#define TWIN_APART static
+#define TWIN_NOT_INLINE
 #endif
+#define TWIN_APART TWIN_NOT_INLINE static
 
-/* A function that intervals call again. */
+/* A function that intervals call again; and one that the store calls, too. */
 #if TWIN_INTERVALS
 #define TWIN_SHARED TWIN_APART
 #else
 #define TWIN_SHARED static
+#endif
+#if TWIN_INTERVALS
+#define TWIN_LENT TWIN_INTERNAL TWIN_NOT_INLINE
+#else
+#define TWIN_LENT TWIN_SHARED
 #endif
 
 /* CRC-32 as in zip, of one word more, bit by bit: small, and needs no table. Without the inversions
@@ -44,6 +50,9 @@ static inline uint32_t twini_crc_bits(uint32_t crc, uint32_t word) {
     return crc;
 }
 
+/* Another flag of a model, where its anchors are the points of a store and lie in RAM. */
+#define TWIN_OWN 128
+
 /* What the model may be, as far as this build knows: twin_open refuses the rest. */
 static inline unsigned twini_is_silu(const twin_model *model) {
     return TWIN_SILU ? model->silu : 0;
@@ -53,7 +62,7 @@ static inline unsigned twini_is_wide(const twin_model *model) {
 }
 
 static inline unsigned twini_is_scaled(const twin_model *model) {
-    return TWIN_INTERVALS ? model->flags >> 1 : 0;
+    return TWIN_INTERVALS ? (TWIN_OWN_IN_RAM ? model->flags >> 1 & 1 : model->flags >> 1) : 0;
 }
 
 /* Bytes in a row of `n` weights. */
@@ -86,6 +95,39 @@ TWIN_INTERNAL twin_status twini_start(twin_run *run, const twin_model *model, vo
 /* What the estimates of the run come to so far; without what is there already, the masks, and what
  * is not, where there are no intervals. */
 TWIN_INTERNAL void twini_combine(const twin_run *run, twin_raw *out);
+
+#if TWIN_INTERVALS
+/* The largest s with s * s <= a; and a * b >> shift, but at most 2^31 - 1. */
+TWIN_LENT uint32_t twini_root(uint64_t a);
+TWIN_LENT uint32_t twini_product(uint32_t a, uint32_t b, uint8_t shift);
+
+/* Ends of the interval, once mean and scale are known. */
+static inline void twini_bound(const twin_model *model, twin_raw *out) {
+    uint32_t width = twini_product(model->quantile, out->scale, 20);
+    out->low = (int32_t)((uint32_t)out->mean - width);
+    out->high = (int32_t)((uint32_t)out->mean + width);
+    if (out->low > out->mean)
+        out->low = INT32_MIN;
+    if (out->high < out->mean)
+        out->high = INT32_MAX;
+}
+
+#if TWIN_FLOAT
+/* A part of a distance, which has no offset, in the units of the target. */
+TWIN_LENT float twini_in_units(const twin_model *model, uint32_t distance, uint16_t parts);
+
+/* Scale and interval, in the units of the target. */
+static inline void twini_tell(const twin_model *model, const twin_raw *raw, twin_prediction *out) {
+    out->scale = twini_in_units(model, raw->scale, 16);
+    out->low = twin_target(model, raw->low);
+    out->high = twin_target(model, raw->high);
+}
+
+/* A measured value in the units of an estimate; INT32_MIN where it is not a number or far too
+ * large. */
+TWIN_INTERNAL int32_t twini_target_of(const twin_model *model, float value);
+#endif
+#endif
 
 /* Let the run do nothing, and whoever reads it know why. */
 static inline twin_status twini_refuse(twin_run *run, twin_status status) {

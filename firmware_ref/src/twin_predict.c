@@ -204,7 +204,12 @@ static void twini_next_twin(twin_run *run, twini_layer *layer) {
     const twin_model *model = run->model;
     twin_flash record = twini_record(model, run->twin);
     run->before += run->owned;
+#if TWIN_OWN_IN_RAM
+    run->owned = model->flags & TWIN_OWN ? model->anchor_count
+                                         : twini_u16(model->counts + 2 * run->twin);
+#else
     run->owned = twini_u16(model->counts + 2 * run->twin);
+#endif
     run->chosen = run->owned;
 #if TWIN_NEIGHBOURS
     run->chosen = twini_choose(run->neighbours, run->owned);
@@ -244,6 +249,18 @@ TWIN_SHARED int32_t twini_units(twin_flash head, unsigned second, int32_t total)
     return twini_rsh(units, twini_u8(head + TWIN_HEAD_SHIFT + second));
 }
 
+static int32_t twini_target(const twin_model *model, twin_flash at) {
+#if TWIN_OWN_IN_RAM
+    if (model->flags & TWIN_OWN) {
+        int32_t target;
+        TWIN_COPY(&target, (const void *)(uintptr_t)at, sizeof target);
+        return target;
+    }
+#endif
+    (void)model;
+    return twini_i32(at);
+}
+
 #if TWIN_INTERVALS
 /* What else a pair has to tell: its asymmetry, and its difficulty. */
 static void twini_take_signals(twin_run *run, int32_t asymmetry, int32_t difficulty) {
@@ -265,6 +282,9 @@ static void twini_evaluate(twin_run *run, unsigned count, twini_layer *layer) {
     pairs.partial = run->partial;
     pairs.room = run->room;
     pairs.count = (uint8_t)count;
+#if TWIN_OWN_IN_RAM
+    pairs.own = model->flags & TWIN_OWN;
+#endif
     for (i = 0; i < TOTALS * TWIN_BLOCK; i++)
         totals[i] = 0;
     for (i = 0; i < kernel->pairs; i++) {
@@ -291,8 +311,8 @@ static void twini_evaluate(twin_run *run, unsigned count, twini_layer *layer) {
             difference -= back;
         }
 #endif
-        twini_take(run,
-                   twini_units(record, 0, difference) + twini_i32(model->targets + 4 * number));
+        twini_take(run, twini_units(record, 0, difference) +
+                            twini_target(model, model->targets + 4 * number));
     }
 }
 
@@ -341,7 +361,7 @@ static uint32_t twini_divide(uint64_t a, uint32_t n) {
 }
 
 /* The largest s with s * s <= a, bit by bit. */
-TWIN_SHARED uint32_t twini_root(uint64_t a) {
+TWIN_LENT uint32_t twini_root(uint64_t a) {
     uint32_t root = 0, bit;
     for (bit = (uint32_t)1 << 31; bit; bit >>= 1)
         if ((uint64_t)(root | bit) * (root | bit) <= a)
@@ -351,16 +371,16 @@ TWIN_SHARED uint32_t twini_root(uint64_t a) {
 
 #if TWIN_INTERVALS
 /* a * b >> shift, but at most WIDEST. */
-TWIN_APART uint32_t twini_product(uint32_t a, uint32_t b, uint8_t shift) {
+TWIN_LENT uint32_t twini_product(uint32_t a, uint32_t b, uint8_t shift) {
     uint64_t product = ((uint64_t)a * b) >> shift;
     return product >> 31 ? WIDEST : (uint32_t)product;
 }
 
 /* Scale and interval, once mean and spread are known. */
-static void twini_bound(const twin_run *run, twin_raw *out) {
+static void twini_doubt(const twin_run *run, twin_raw *out) {
     const twin_model *model = run->model;
     twin_flash weight = model->intervals;
-    uint32_t n = run->count, signal[4], width;
+    uint32_t n = run->count, signal[4];
     uint64_t square = 0;
     unsigned i;
     signal[0] = out->root;
@@ -373,13 +393,7 @@ static void twini_bound(const twin_run *run, twin_raw *out) {
         weight += 4;
     }
     out->scale = twini_root(square) / n;
-    width = twini_product(model->quantile, out->scale, 20);
-    out->low = (int32_t)((uint32_t)out->mean - width);
-    out->high = (int32_t)((uint32_t)out->mean + width);
-    if (out->low > out->mean)
-        out->low = INT32_MIN;
-    if (out->high < out->mean)
-        out->high = INT32_MAX;
+    twini_bound(model, out);
 }
 #endif
 
@@ -397,7 +411,7 @@ TWIN_INTERNAL void twini_combine(const twin_run *run, twin_raw *out) {
 #if TWIN_INTERVALS
     out->intervals = n && twini_is_scaled(run->model);
     if (out->intervals)
-        twini_bound(run, out);
+        twini_doubt(run, out);
 #endif
 }
 

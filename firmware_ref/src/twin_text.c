@@ -46,6 +46,16 @@ const char *twin_text(twin_status status) {
         return "nothing was evaluated yet";
     case TWIN_ERROR_LEVEL:
         return "the pack has no intervals of that coverage";
+    case TWIN_ERROR_TARGET:
+        return "the measured value is not a number, or far too large";
+    case TWIN_ERROR_STORE:
+        return "no store can be made of this storage and memory";
+    case TWIN_ERROR_OTHER:
+        return "the points in the store belong to another pack";
+    case TWIN_ERROR_FULL:
+        return "the store has no room for another point";
+    case TWIN_ERROR_STORAGE:
+        return "the store could not be read, erased or programmed";
     }
     return "unknown status";
 }

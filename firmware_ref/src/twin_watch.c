@@ -140,7 +140,7 @@ static void twini_test(twin_watch *watch, unsigned number, uint32_t score, uint3
 /* So many rows as a share of those of the calibration: what is known from few rows is not known
  * well. */
 static uint32_t twini_rows(const twin_model *model, uint32_t rows) {
-    uint32_t all = twini_u32(model->intervals + 16);
+    uint32_t all = twini_u16(model->intervals + 16);
     return rows * ONE / (all ? all : 1) + 1;
 }
 

@@ -16,7 +16,10 @@ HEADERS = sorted([*(FIRMWARE / "include").glob("*.h"), *(FIRMWARE / "src").rglob
 INCLUDES = [f"-I{FIRMWARE / 'include'}", f"-I{FIRMWARE / 'src'}"]
 WARNINGS = ["-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wundef", "-Werror"]
 
-MISTAKES = ("alignment", "unsupported", "scratch", "query", "model", "early", "level")
+MISTAKES = (
+    *("alignment", "unsupported", "scratch", "query", "model", "early", "level"),
+    *("target", "store", "other", "full", "storage"),
+)
 STATUSES = ("ok", *(reason.value for reason in Reason), *MISTAKES)  # number n stands for status -n
 MORE = 1  # the one that is positive
 

@@ -60,10 +60,11 @@ def with_intervals(rng, pack, weights="normal"):
     intervals = Intervals(
         *(int(one) for one in rng.integers(0, 2 ** int(rng.integers(1, 33)), 3)),
         int(rng.integers(1, 2 ** int(rng.integers(1, 33)))),
-        int(rng.integers(1, 2**32)),
-        int(rng.integers(0, 2**32)),
+        int(rng.integers(1, 2**16)),
+        int(rng.integers(0, 2 ** int(rng.integers(1, 33)))),
         int(rng.integers(0, 65537)),
         dict(zip(levels.tolist(), quantiles.tolist(), strict=True)),
+        int(rng.integers(0, 2**16)),
     )
     return replace(
         pack,

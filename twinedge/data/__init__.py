@@ -3,7 +3,7 @@
 from twinedge.data.catalogue import names
 from twinedge.data.dataset import Dataset
 from twinedge.data.loading import load
-from twinedge.data.splitting import Split, split_rows, splits
+from twinedge.data.splitting import Split, split_groups, split_rows, splits
 from twinedge.data.table import Table, read_features, read_table
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "names",
     "read_features",
     "read_table",
+    "split_groups",
     "split_rows",
     "splits",
 ]

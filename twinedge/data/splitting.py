@@ -3,13 +3,14 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from twinedge.data.catalogue import entry_of
 from twinedge.errors import InputError
 
 SPLITS = 25
 FEWEST_ROWS = 10
+FEWEST_GROUPS = 3
 
 
 class Split(NamedTuple):
@@ -49,14 +50,62 @@ def split_rows(n: int, seed: int) -> Split:
             f"the table has {n} row{'s' * (n != 1)}; at least {FEWEST_ROWS} are needed to split "
             f"into training, validation and test"
         )
-    if not 0 <= seed < 2**32:
-        raise InputError(f"seed: {seed} is out of range; use 0 to {2**32 - 1}")
+    _check_seed(seed)
     # The paper's legacy generator: np.random.seed(i); np.random.permutation(N), without touching
     # the global state.
     order = np.random.RandomState(seed).permutation(n).astype(np.int64)
     n_val, n_test = int(0.1 * n), int(0.2 * n)
     n_train = n - n_val - n_test
     return Split(order[:n_train], order[n_train : n_train + n_val], order[n_train + n_val :])
+
+
+def split_groups(groups: ArrayLike, seed: int) -> Split:
+    """Split rows so that those of one group stay together.
+
+    A fifth of the groups at random to test, a tenth to validate (both rounded down, but one at
+    least), the rest to train.
+
+    Parameters
+    ----------
+    groups
+        The group of each row: numbers or names, shape (n,).
+    seed
+        0 to 2**32 - 1; the same seed gives the same split.
+
+    Returns
+    -------
+    Split
+        Rows of each part in ascending order.
+
+    Examples
+    --------
+    >>> split = split_groups(["a", "b", "a", "c", "d"], seed=0)
+    >>> [part.tolist() for part in split]
+    [[0, 1, 2], [4], [3]]
+    """
+    names, group = np.unique(np.asarray(groups), return_inverse=True)
+    if len(names) < FEWEST_GROUPS:
+        raise InputError(
+            f"there {'are' if len(names) != 1 else 'is'} {len(names)} "
+            f"group{'s' * (len(names) != 1)} of rows; at least {FEWEST_GROUPS} are needed to split "
+            f"into training, validation and test"
+        )
+    _check_seed(seed)
+    order = np.random.RandomState(seed).permutation(len(names))
+    n_test, n_val = max(1, int(0.2 * len(names))), max(1, int(0.1 * len(names)))
+    place = np.empty(len(names), np.intp)
+    place[order] = np.arange(len(names))
+    where = place[group]
+    return Split(
+        np.flatnonzero(where >= n_test + n_val),
+        np.flatnonzero((where >= n_test) & (where < n_test + n_val)),
+        np.flatnonzero(where < n_test),
+    )
+
+
+def _check_seed(seed: int) -> None:
+    if not 0 <= seed < 2**32:
+        raise InputError(f"seed: {seed} is out of range; use 0 to {2**32 - 1}")
 
 
 def splits(name: str, i: int) -> Split:

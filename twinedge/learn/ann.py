@@ -73,12 +73,13 @@ class AnnRegressor(NetworkRegressor):
         y: npt.ArrayLike,
         validation: Validation = None,
         *,
+        groups: npt.ArrayLike | None = None,
         checkpoint: Path | None = None,
         resume: bool = False,
     ) -> "AnnRegressor":
         """Train on these points; parameters as in ``TwinRegressor.fit``."""
         seed = seed_of(self.random_state)
-        train, held = self._prepare(X, y, validation, seed)
+        train, held = self._prepare(X, y, validation, seed, groups)
         task = PointTask(**self._scale(train, held))
         choice = self._choose(task, networks=1, seed=seed, checkpoint=checkpoint, resume=resume)
         self.architecture_ = task.architecture(self.activation_)

@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.ensemble import ExtraTreesRegressor
+from sklearn.model_selection import GroupKFold, cross_val_predict
 
+from twinedge.calibration import USUAL_TRUST, in_common
+from twinedge.learn.estimator import Groups
 from twinedge.learn.network import FloatArray
 from twinedge.learn.pairwise import last_hidden
 
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 _LEAST_ROWS = 20
 _MOST_ROWS = 4000  # what more rows would add is not worth the time
 _ANCHORS = 64  # that stand for all
+_FOLDS = 10  # of groups
+_LEAST_TRUST = 0.05  # and the least doubt
 _MADE_UP = 2048  # points between rows
 _FARTHEST = 0.5  # part of the way from one row to another
 _RIDGE = 0.01  # of the variance of the hidden layer
@@ -60,7 +65,8 @@ def learn_difficulty(
     first, second = rng.integers(0, len(rows), (2, _MADE_UP))
     share = _FARTHEST * rng.random((_MADE_UP, 1), np.float32)
     points = np.concatenate([x, x[first] + share * (x[second] - x[first])])
-    wanted = _difficulty(x, y, points, int(rng.integers(2**31)))
+    groups = None if model.groups_ is None else model.groups_[rows]
+    wanted = _difficulty(x, y, points, int(rng.integers(2**31)), groups)
     if anchors is None:
         anchors = [rows[:_ANCHORS]] * twins
     seen = [
@@ -82,19 +88,45 @@ def learn_difficulty(
     return readout
 
 
-def _difficulty(x: FloatArray, y: FloatArray, points: FloatArray, seed: int) -> FloatArray:
+def trust_between(model: "TwinRegressor", seed: int) -> float:
+    """How far points of a group that was never seen may be believed, from the groups of training.
+
+    It is the part of their errors that rows of one group have in common, where neither was learnt
+    from: asked of trees, for there are too few groups to hold out of a training for this.
+    """
+    found = None
+    if model.groups_ is not None and len(np.unique(model.groups_)) > 1:
+        y = model.scaling_.target(model.anchor_y_).astype(np.float64)
+        off = _left_out(model.scaling_.features(model.anchor_X_), y, seed, model.groups_)
+        found = in_common(off, model.groups_)
+    return USUAL_TRUST if found is None else min(max(found, _LEAST_TRUST), 1 - _LEAST_TRUST)
+
+
+def _difficulty(
+    x: FloatArray, y: FloatArray, points: FloatArray, seed: int, groups: Groups | None
+) -> FloatArray:
     """How far trees are off at points, as other trees foresee it."""
+    off = np.abs(_left_out(x, y, seed, groups))
+    foreseen = ExtraTreesRegressor(
+        200, max_features=0.6, min_samples_leaf=min(8, len(y) // 4), random_state=seed
+    )
+    found: FloatArray = foreseen.fit(x, off).predict(points)
+    return found
+
+
+def _left_out(x: FloatArray, y: FloatArray, seed: int, groups: Groups | None) -> FloatArray:
+    """By how much trees are off at rows that they were not fitted to, nor to any of the group."""
+    if groups is not None and (folds := min(_FOLDS, len(np.unique(groups)))) > 1:
+        forest = ExtraTreesRegressor(100, max_features=0.6, random_state=seed)
+        said: FloatArray = cross_val_predict(forest, x, y, groups=groups, cv=GroupKFold(folds))
+        return y - said
     forest = ExtraTreesRegressor(
         100, max_features=0.6, bootstrap=True, oob_score=True, random_state=seed
     )
     with warnings.catch_warnings():  # of a row that no tree left out; 100 trees leave out all
         warnings.simplefilter("ignore", UserWarning)
         forest.fit(x, y)
-    off = np.abs(y - forest.oob_prediction_)
-    foreseen = ExtraTreesRegressor(
-        200, max_features=0.6, min_samples_leaf=min(8, len(y) // 4), random_state=seed
-    )
-    found: FloatArray = foreseen.fit(x, off).predict(points)
+    found: FloatArray = y - forest.oob_prediction_
     return found
 
 

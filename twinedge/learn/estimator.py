@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_array, validate_data
 
@@ -25,7 +26,8 @@ from twinedge.learn.selection import PLANS, Candidate, Choice, Plan, choose
 from twinedge.learn.tasks import PairTask, PointTask
 from twinedge.learn.trainer import Setting
 
-Validation = tuple[Any, Any] | None
+Validation = tuple[Any, Any] | tuple[Any, Any, Any] | None
+Groups = npt.NDArray[np.intp]
 
 # Parameters that leave a training as it is, so that it can be resumed with others; a
 # ``random_state`` acts through the seed drawn from it.
@@ -51,26 +53,46 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
     weights_: FloatArray
     scaling_: Scaling
     n_features_in_: int
+    groups_: Groups | None = None
+    validation_groups_: Groups | None = None
 
     def _prepare(
-        self, X: Any, y: Any, validation: Validation, seed: int
+        self, X: Any, y: Any, validation: Validation, seed: int, groups: Any = None
     ) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
-        """Check the data and split it into training and validation rows, both raw."""
+        """Check the data and split it into training and validation rows, both raw.
+
+        Rows of one group stay together; which they are is kept.
+        """
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         y = y.astype(np.float64)
+        self.groups_ = self.validation_groups_ = None
+        if groups is not None:
+            groups = _numbered(groups, len(y))
+            if not groups.any():
+                raise InputError("groups has one group for all rows; at least two are needed")
         if validation is not None:
-            X_val, y_val = validation
+            X_val, y_val, *theirs = validation
             X_val = validate_data(self, X_val, dtype=np.float64, reset=False)
             y_val = check_array(y_val, ensure_2d=False, dtype=np.float64)
             if len(X_val) != len(y_val):
                 raise InputError(f"validation has {len(X_val)} points and {len(y_val)} targets")
+            self.groups_ = groups
+            if theirs:
+                self.validation_groups_ = _numbered(theirs[0], len(y_val))
             return (X, y), (X_val, y_val)
         fraction = nonnegative_number("validation_fraction", self.validation_fraction)
         # Held-out rows of a tiny table would leave nothing to learn from.
         held = round(fraction * len(y)) if len(y) >= 16 else 0
         if fraction >= 1 or len(y) - held < 2:
             raise InputError(f"validation_fraction={fraction} leaves nothing to train on")
-        order = np.random.default_rng([seed, 0]).permutation(len(y))
+        rng = np.random.default_rng([seed, 0])
+        if groups is None:
+            order = rng.permutation(len(y))
+        else:
+            order, held = _together(groups, held, rng)
+            self.validation_groups_, self.groups_ = (
+                np.unique(part, return_inverse=True)[1] for part in np.split(groups[order], [held])
+            )
         return (X[order[held:]], y[order[held:]]), (X[order[:held]], y[order[:held]])
 
     def _scale(
@@ -85,6 +107,7 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
             "scale": self.scaling_.y_scale,
             "hidden": widths("hidden", self.hidden),
             "batch": self._plan(len(train[1])).batch,
+            "groups": self.groups_,
         }
 
     def _candidates(self, settings: tuple[Setting, ...]) -> list[Candidate]:
@@ -156,3 +179,24 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
     def rmse(self, X: Any, y: Any) -> float:
         """Root mean square error of the prediction, in units of the target."""
         return float(np.sqrt(np.mean(np.square(self.predict(X) - y))))
+
+
+def _numbered(groups: Any, rows: int) -> Groups:
+    """Number the groups of so many rows from 0; their names may be anything that sorts."""
+    names = np.asarray(groups)
+    if names.shape != (rows,):
+        raise InputError(f"groups has shape {names.shape}; one for each of {rows} rows is needed")
+    if names.dtype.kind == "f" and not np.isfinite(names).all():
+        raise InputError("groups has a number that is not finite")
+    numbers: Groups = np.unique(names, return_inverse=True)[1].astype(np.intp)
+    return numbers
+
+
+def _together(groups: Groups, held: int, rng: np.random.Generator) -> tuple[Groups, int]:
+    """Order of the rows, group by group, and where the group ends that makes ``held`` rows full."""
+    place = rng.permutation(groups.max() + 1)
+    order = np.argsort(place[groups], kind="stable")
+    if not held:
+        return order, 0
+    ends = np.cumsum(np.bincount(place[groups]))[:-1]  # the last group is left to train on
+    return order, int(ends[min(int(np.searchsorted(ends, held)), len(ends) - 1)])

@@ -2,8 +2,8 @@
 
     run.json      what was trained, on what, with which scores; checksums of the other files
     twin.keras    the networks, in the units of the table
-    points.npz    training, validation and test points, scaling, values for missing cells, and the
-                  second output of the networks
+    points.npz    training, validation and test points, their groups, scaling, values for missing
+                  cells, and the second output of the networks
 
 A run is written beside its place and moved there whole.
 """
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from twinedge.calibration import Calibration
+from twinedge.calibration import USUAL_TRUST, Calibration
 from twinedge.errors import InputError
 from twinedge.learn.backend import tf
 from twinedge.learn.keras_model import from_keras, save_keras, to_keras
@@ -84,8 +84,12 @@ class Run:
         }
         if self.fill_values is not None:
             points["fill_values"] = self.fill_values
-        if model.difficulty_ is not None:
-            points["difficulty"] = model.difficulty_
+        optional = {
+            "difficulty": model.difficulty_,
+            "groups_train": model.groups_,
+            "groups_val": model.validation_groups_,
+        }
+        points.update({name: one for name, one in optional.items() if one is not None})
         np.savez_compressed(folder / "points.npz", **points)
         record = {
             "format": FORMAT,
@@ -129,9 +133,12 @@ def load_run(folder: Path) -> Run:
         model.n_features_in_ = model.anchor_X_.shape[1]
         model.validation_ = points["X_val"], points["y_val"]
         model.validation_rmse_ = record["scores"].get("rmse_val")
+        model.groups_ = points.get("groups_train")
+        model.validation_groups_ = points.get("groups_val")
         # Runs of before there were intervals have neither.
         model.difficulty_ = points.get("difficulty")
         model.calibration_ = _restored(record.get("calibration"))
+        model.trust_ = model.calibration_.trust if model.calibration_ else USUAL_TRUST
         return Run(
             model,
             tuple(record["feature_names"]),

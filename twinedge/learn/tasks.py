@@ -41,6 +41,8 @@ class Task:
         Whether early rounds may hold out training rows.
     batch : int
         Examples per step.
+    groups : array of shape (train,), optional
+        Numbers from 0; training rows of one group are held out together.
     """
 
     x: FloatArray
@@ -50,6 +52,7 @@ class Task:
     hidden: tuple[int, ...]
     foldable: bool = True
     batch: int = BATCH
+    groups: Rows | None = None
 
     @property
     def distillable(self) -> bool:
@@ -59,7 +62,8 @@ class Task:
     def fingerprint(self) -> str:
         """Tell whether two trainings are of the same data."""
         rest = f"{self.train} {self.scale!r}".encode()
-        return sha256(self.x.tobytes() + self.y.tobytes() + rest).hexdigest()
+        together = b"" if self.groups is None else self.groups.tobytes()
+        return sha256(self.x.tobytes() + self.y.tobytes() + rest + together).hexdigest()
 
     def rows(self, job: Job) -> Rows:
         """Training rows of a network, in its own order."""
@@ -96,10 +100,12 @@ class Task:
     def _held_out(self, job: Job) -> Rows:
         if job.fold is None or not self.foldable or self.train < 2 * FOLDS:
             return np.arange(0)
-        order = np.random.default_rng(0).permutation(self.train)
-        size = self.train // FOLDS
-        start = job.fold % FOLDS * size
-        return order[start : start + size]
+        if self.groups is None:
+            return _fold(self.train, job.fold)
+        count = int(self.groups.max()) + 1
+        if count < FOLDS:
+            return np.arange(0)
+        return np.flatnonzero(np.isin(self.groups, _fold(count, job.fold)))
 
     def _rows_of_all(self, jobs: list[Job]) -> npt.NDArray[np.int32]:
         return np.stack([self.rows(job) for job in jobs]).astype(np.int32)
@@ -177,3 +183,10 @@ class PairTask(Task):
         blocks = differences(architecture, stack, x, self.x[anchors], chosen)
         estimates = np.concatenate(list(blocks), axis=1) + values
         return np.asarray(estimates.mean(axis=2))
+
+
+def _fold(count: int, number: int) -> Rows:
+    """One of the parts that ``count`` rows, or groups, are cut into at random."""
+    size = count // FOLDS
+    start = number % FOLDS * size
+    return np.random.default_rng(0).permutation(count)[start : start + size]

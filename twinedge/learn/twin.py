@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from twinedge.calibration import calibrate
+from twinedge.calibration import USUAL_TRUST, calibrate
 from twinedge.errors import InputError
 from twinedge.learn.anchored import AnchoredRegressor, Anchors, Chosen
 from twinedge.learn.ann import AnnRegressor
 from twinedge.learn.dealing import deal
-from twinedge.learn.difficulty import learn_difficulty
+from twinedge.learn.difficulty import learn_difficulty, trust_between
 from twinedge.learn.estimator import NetworkRegressor, Validation
 from twinedge.learn.extra_pairs import ExtraPairs
 from twinedge.learn.neighbours import partners_of
@@ -84,6 +84,8 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         Error on them.
     difficulty_ : array of shape (twins, width + 1), or None
         The second output of each network: weights of the last hidden layer, and a bias.
+    trust_ : float
+        How far points measured on site are believed: learnt from ``groups``, and 0.4 without.
     calibration_ : Calibration or None
         What makes intervals of predictions; None where there were too few validation points.
     trials_ : list of dict
@@ -102,6 +104,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
     """
 
     difficulty_: FloatArray | None = None
+    trust_: float = USUAL_TRUST
 
     def __init__(
         self,
@@ -146,6 +149,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         y: npt.ArrayLike,
         validation: Validation = None,
         *,
+        groups: npt.ArrayLike | None = None,
         unlabelled: npt.ArrayLike | None = None,
         extra: ExtraPairs | None = None,
         checkpoint: Path | None = None,
@@ -159,8 +163,12 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
             Training points; all of them may become anchors.
         y : array of shape (n,)
             Their targets.
-        validation : (X, y), optional
+        validation : (X, y) or (X, y, groups), optional
             Points to choose settings on; by default a part of ``X`` is held out.
+        groups : array of shape (n,), optional
+            Which rows belong together: a batch, a machine, a hull. They are held out together
+            wherever rows are, so that what the model is said to be worth, and how far it trusts
+            points measured on site, holds for groups that it never saw.
         unlabelled : array of shape (u, features), optional
             Points without targets: loops go through at least one of them. They have no part in
             a training with ``loop_weight=0``.
@@ -172,7 +180,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
             Go on from what that folder holds.
         """
         twins, seed = positive_integer("twins", self.twins), seed_of(self.random_state)
-        train, held = self._prepare(X, y, validation, seed)
+        train, held = self._prepare(X, y, validation, seed, groups)
         deal(self.anchors, len(train[1]), twins)  # refused now, not after the training
         table = self._scale(train, held)
         partners = partners_of(table["x"][: len(train[1])], self.pairs, self.neighbors, seed)
@@ -188,6 +196,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         self.difficulty_, self.calibration_ = None, None
         if self.intervals and np.isfinite(self.weights_).all():
             self.difficulty_ = learn_difficulty(self, seed)
+            self.trust_ = trust_between(self, seed)
             if len(held[1]):
                 with suppress(InputError):  # so few of them, or all alike, make no intervals
                     self.calibrate(*held, chosen=True)
@@ -214,7 +223,9 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
             raise InputError("the model was fitted without intervals, and cannot be given any")
         mean, signals = self._signals(x, None, None)
         outside = np.asarray(self.outside(x).any(axis=1))
-        self.calibration_ = calibrate(signals, np.asarray(y) - mean, outside=outside, chosen=chosen)
+        self.calibration_ = calibrate(
+            signals, np.asarray(y) - mean, outside=outside, chosen=chosen, trust=self.trust_
+        )
 
     def single_anchor(self, j: int, *, twin: int = 0) -> AnnRegressor:
         """Turn a twin into the ordinary network it is for one anchor (equation 3 of the paper).

@@ -96,13 +96,13 @@ def check_intervals(intervals: Intervals) -> None:
     numbers = (
         *intervals.weights,
         intervals.constant,
-        intervals.rows,
         intervals.typical,
         intervals.outside,
         *intervals.quantiles,
         *intervals.quantiles.values(),
     )
-    if not all(0 <= one < 2**32 for one in numbers):
+    halves = intervals.rows, intervals.trust
+    if not all(0 <= one < 2**32 for one in numbers) or not all(0 <= one < 2**16 for one in halves):
         raise PackError(Reason.VALUE, "the intervals have a number that cannot be stored")
 
 

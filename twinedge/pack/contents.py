@@ -89,6 +89,9 @@ class Twin:
         return tuple(layer.fraction for layer in self.layers)
 
 
+USUAL_TRUST = 26214  # 0.4, where nothing is known of groups
+
+
 @dataclass(frozen=True)
 class Intervals:
     """How far off predictions are to be expected.
@@ -104,7 +107,7 @@ class Intervals:
     constant : int
         In units of 1/4096 of that of the targets.
     rows : int
-        Rows this was calibrated on.
+        Rows this was calibrated on; 65535 stands for more, too.
     typical : int
         Mean scale of these rows, in sixteenths of the unit of the targets.
     outside : int
@@ -112,6 +115,8 @@ class Intervals:
     quantiles : dict of int to int
         For each level, in thousandths and ascending, what to multiply the scale by, in units of
         1/65536.
+    trust : int
+        How far points measured on site are believed, in units of 1/65536.
     """
 
     by_spread: int
@@ -122,6 +127,7 @@ class Intervals:
     typical: int
     outside: int
     quantiles: dict[int, int]
+    trust: int = USUAL_TRUST
 
     @property
     def weights(self) -> tuple[int, int, int]:

@@ -153,9 +153,12 @@ def _curve(data: bytes | None) -> Array | None:
 def _intervals(data: bytes | None) -> Intervals | None:
     if data is None:
         return None
-    spread, asymmetry, difficulty, constant, rows, typical, outside, _ = INTERVALS.unpack_from(data)
+    head = INTERVALS.unpack_from(data)
+    spread, asymmetry, difficulty, constant, rows, trust, typical, outside, _ = head
     quantiles = dict(LEVEL.iter_unpack(data[INTERVALS.size :]))
-    return Intervals(spread, asymmetry, difficulty, constant, rows, typical, outside, quantiles)
+    return Intervals(
+        spread, asymmetry, difficulty, constant, rows, typical, outside, quantiles, trust
+    )
 
 
 def _domain(data: bytes | None) -> Domain | None:

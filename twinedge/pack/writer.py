@@ -185,6 +185,7 @@ def _intervals(intervals: Intervals) -> bytes:
         *intervals.weights,
         intervals.constant,
         intervals.rows,
+        intervals.trust,
         intervals.typical,
         intervals.outside,
         len(intervals.quantiles),

@@ -24,6 +24,7 @@ def calibration_of(pack: Pack) -> Calibration | None:
         stored.rows,
         stored.typical / 16 * unit,
         stored.outside / 65536,
+        stored.trust / 65536,
     )
 
 
@@ -60,10 +61,11 @@ def calibrate_pack(pack: Pack, X: Array, y: Array, *, chosen: bool = False) -> P
         asymmetry,
         difficulty,
         max(1, _integer(4096 * made.constant / unit)),
-        made.rows,
+        min(made.rows, 65535),
         0,
         round(65536 * made.outside),
         {round(1000 * level): max(1, _integer(65536 * q)) for level, q in made.quantiles.items()},
+        pack.intervals.trust,
     )
     typical = reference.raw_scale(found.signals, intervals, members).mean()
     return replace(pack, intervals=replace(intervals, typical=round(float(typical))))

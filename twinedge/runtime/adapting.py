@@ -1,0 +1,173 @@
+"""Predictions with a device's own points: section 12 of FORMAT.md in numpy.
+
+The errors of points that belong together, of one machine or one batch, are taken for a draw from a
+Student distribution in which each two of them have a part in common, ``trust``. What is known of
+some of them then says how far the others are to be moved, and how sure that is.
+"""
+
+from dataclasses import dataclass, replace
+from math import isqrt
+
+import numpy as np
+
+from twinedge.pack.check import LARGEST, TARGET
+from twinedge.pack.contents import Array, Intervals, Pack
+
+MOST_POINTS = 1024
+MOST_MEMBERS = 4096  # points of all twins together
+MOST_SCORE = 511  # in sixteenths
+FREEDOM = 4  # degrees of freedom of the Student distribution
+_WORD = 2**32 - 1
+
+
+@dataclass(frozen=True)
+class Points:
+    """Points measured on site, in the order in which they came.
+
+    Parameters
+    ----------
+    numbers : array of shape (k,), uint32
+        They ascend.
+    features : array of shape (k, f), int16
+        Quantised.
+    targets : array of shape (k,), int32
+        Measured, in units of an estimate.
+    scores : array of shape (k,), int16
+        How far off the pack was, in sixteenths of its scale.
+    scales : array of shape (k,), uint16
+        That scale, where 256 is the mean in calibration.
+    """
+
+    numbers: Array
+    features: Array
+    targets: Array
+    scores: Array
+    scales: Array
+
+    @classmethod
+    def none(cls, features: int) -> "Points":
+        """No point."""
+        return cls(
+            np.empty(0, np.uint32),
+            np.empty((0, features), np.int16),
+            np.empty(0, np.int32),
+            np.empty(0, np.int16),
+            np.empty(0, np.uint16),
+        )
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, which: Array | slice) -> "Points":
+        return Points(*(column[which] for column in vars(self).values()))
+
+    def joined(self, more: "Points") -> "Points":
+        """These, and more behind them."""
+        pairs = zip(vars(self).values(), vars(more).values(), strict=True)
+        return Points(*(np.concatenate(pair) for pair in pairs))
+
+    @property
+    def following(self) -> int:
+        """Number of the next point."""
+        return int(self.numbers[-1]) + 1 if len(self) else 0
+
+
+def most_points(pack: Pack) -> int:
+    """How many points a device with this pack can have."""
+    return min(MOST_POINTS, MOST_MEMBERS // len(pack.twins))
+
+
+def quantised_targets(pack: Pack, y: Array) -> Array:
+    """Targets ``(n,)`` in units of an estimate, int64; what is none is 2^30 or more."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        t = (np.asarray(y).astype(np.float32) - pack.y_offset) / pack.y_gain
+    far = ~(np.abs(t) < TARGET)
+    t = np.where(far, np.float32(0), t)
+    whole = np.trunc(t)
+    rounded = whole + np.where(np.abs(t - whole) >= 0.5, np.sign(t), 0)
+    return np.where(far, TARGET, rounded).astype(np.int64)
+
+
+def judged(intervals: Intervals, mean: Array, scale: Array, targets: Array) -> tuple[Array, Array]:
+    """Scores int16 and scales uint16 ``(k,)`` of points, by what the pack says of them."""
+    off = targets.astype(np.int64) - mean
+    score = np.minimum(over(np.abs(off), scale) >> 8, MOST_SCORE)
+    signed = np.where(off < 0, -score, score).astype(np.int16)
+    return signed, relative(intervals, scale).astype(np.uint16)
+
+
+def relative(intervals: Intervals, scale: Array) -> Array:
+    """Scales where 256 is the mean in calibration, int64."""
+    found: Array = np.minimum(over(scale, np.int64(intervals.typical)) >> 8, 65535)
+    return found
+
+
+def own_pack(pack: Pack, points: Points) -> Pack:
+    """Give the pack that has the points as anchors of each twin; what it predicts is their word."""
+    twins = len(pack.twins)
+    return replace(
+        pack,
+        counts=np.full(twins, len(points), pack.counts.dtype),
+        anchors=np.tile(points.features, (twins, 1)),
+        targets=np.tile(points.targets, twins),
+        ids=None,
+        neighbors=0,
+        trained_on_neighbors=False,
+        metadata={},
+    )
+
+
+def blended(
+    intervals: Intervals, points: Points, mean: Array, scale: Array, own: Array
+) -> tuple[Array, Array]:
+    """Mean and scale with the points, int64 ``(n,)``.
+
+    Parameters
+    ----------
+    intervals : Intervals
+        Of the pack.
+    points : Points
+        One at least.
+    mean, scale : array of shape (n,)
+        What the pack predicts, in integers.
+    own : array of shape (n,)
+        What it would with the points as anchors.
+    """
+    k, trust = len(points), intervals.trust
+    rest = 65536 - trust
+    among = k * trust + rest
+    part = k * relative(intervals, scale)
+    scales = int(points.scales.sum(dtype=np.int64))
+    near = np.where(part < scales, over(part, np.int64(scales)) >> 1, 32768)
+    weight = (over(np.int64(k * trust), np.int64(among)) >> 1) * near >> 15
+    # Wraps around, which no pack and points of ours make it do.
+    off = (own.astype(np.int64) - mean).astype(np.int32).astype(np.int64)
+    moved = mean + (off * weight + 16384 >> 15)
+
+    score = points.scores.astype(np.int64)
+    total = abs(int(score.sum()))
+    shared = (total * (16 * total // k) & _WORD) >> 4
+    alone = max(int(np.square(score).sum()) - shared, 0)
+    surprise = (int(over(alone, rest)) >> 2) + (int(over(shared, among)) >> 2)
+    surprise = int(over(64 * FREEDOM + surprise, 64 * FREEDOM + 64 * k))
+    left = 65536 - (trust * (weight * (65536 - near) >> 15) >> 15)
+    factor = np.array([isqrt(one * surprise) for one in left.tolist()], np.uint64)
+    wide = scale.astype(np.uint64) * factor >> np.uint64(16)
+    return moved, np.minimum(wide, 2**31 - 1).astype(np.int64)
+
+
+def over(a: Array | int, b: Array | int) -> Array:
+    """Give a / b in units of 1/65536, as far as 32 bits have room for it, int64."""
+    a, b = np.broadcast_arrays(np.asarray(a, np.int64), np.asarray(b, np.int64))
+    shift = np.zeros(a.shape, np.int64)
+    for bit in (16, 8, 4, 2, 1):  # until a has 16 digits
+        shift += np.where(a >> (shift + bit - 1) >> 16 > 0, bit, 0)
+    a, b = a >> shift, b >> shift
+    quotient: Array = np.where(b > 0, (a << 16) // np.maximum(b, 1), _WORD)
+    return quotient
+
+
+def check_features(features: Array, targets: Array) -> Array:
+    """Which points ``(k, f)``, ``(k,)`` can be evaluated."""
+    good: Array = (features >= -LARGEST).all(axis=1) & (np.abs(targets.astype(np.int64)) < TARGET)
+    return good
