@@ -185,6 +185,38 @@ def quantile(scores: Array, coverage: float, further: float = 0.0) -> float | No
     return float(np.interp(place, np.arange(len(scores)), np.sort(scores)))
 
 
+def adapted(
+    trust: float, scores: Array, scales: Array, mean: Array, scale: Array, own: Array
+) -> tuple[Array, Array]:
+    """Blend predictions with what points measured on site say, as a device does.
+
+    Parameters
+    ----------
+    trust : float
+        In such points.
+    scores, scales : array of shape (k,)
+        Their errors, each over its scale; and these scales.
+    mean, scale : array of shape (n,)
+        Predictions, and how large errors are to be expected of them.
+    own : array of shape (n,)
+        Predictions with the points as the only anchors.
+
+    Returns
+    -------
+    mean, scale : array of shape (n,)
+        The same with the points.
+    """
+    count, rest = len(scores), 1 - trust
+    near = np.minimum(1, scale / scales.mean())
+    weight = count * trust / (count * trust + rest) * near
+    # What is left of the variance, by what the points tell; and how far they were off themselves.
+    left = 1 - trust * weight * (2 - near)
+    alone, shared = np.square(scores - scores.mean()).sum(), count * scores.mean() ** 2
+    surprise = alone / rest + shared / (count * trust + rest)
+    wider = (_FREEDOM + surprise) / (_FREEDOM + count)
+    return mean + weight * (own - mean), scale * np.sqrt(left * wider)
+
+
 def in_common(errors: Array, groups: Array) -> float | None:
     """Part of errors ``(n,)`` that those of one group have in common; None without such groups.
 

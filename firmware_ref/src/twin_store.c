@@ -8,7 +8,7 @@
 
 /* An entry: its checksum, then these. A head, in the first two slots of a block, likewise. */
 enum { NUMBER = 4, TARGET = 8, SCORE = 12, SCALE = 14, FEATURES = 16 };
-enum { GENERATION = 4, PACK = 8, HEAD = 12 };
+enum { GENERATION = 4, PACK = 8, END = 12, HEAD = 16 };
 enum { ERASED, TORN, WHOLE };
 enum { HEADS = 2, MOST_POINTS = 1024, MOST_MEMBERS = 4096, VERSION = 1, FREEDOM = 4 };
 
@@ -82,7 +82,7 @@ static uint8_t *twini_targets(const twin_store *store) {
 TWIN_APART unsigned twini_slot(twin_store *store, unsigned slot, int i) {
     const twin_storage *storage = store->storage;
     uint32_t size = store->slot, address = store->block + slot * size, crc, j;
-    uint32_t end = slot < HEADS ? (uint32_t)HEAD : FEATURES + (uint32_t)store->model->anchor_size;
+    uint32_t end = FEATURES + (slot < HEADS ? 0u : store->model->anchor_size);
     uint8_t *entry = twini_entry(store, i < 0 ? store->count : (unsigned)i);
     for (;; entry = twini_entry(store, store->count)) {
         if (i < 0 && storage->read(storage->context, address, entry, size)) {
@@ -120,62 +120,71 @@ TWIN_APART void twini_take_point(twin_store *store) {
     TWIN_COPY(twini_targets(store) + 4 * store->count++, entry + TARGET, 4);
 }
 
-/* Find the points in the block. */
-TWIN_APART twin_status twini_load(twin_store *store) {
-    unsigned slot, kind;
+static void twini_turn(twin_store *store) {
+    store->block = store->storage->block_size - store->block;
+}
+
+/* Turn to the other block, and find the points in its slots up to `slots`. Returns its generation,
+ * or 0 if it does not count.
+ *
+ * As long as nothing was written to its second head, nobody knows whether the first one will read
+ * the same next time. Then the block before stays the one in use, and this one is written again. */
+TWIN_APART uint32_t twini_load(twin_store *store, unsigned slots) {
+    unsigned slot = HEADS, kind, second;
+    uint32_t end;
+    twini_turn(store);
     store->count = 0;
     store->lost = 0;
-    for (slot = HEADS; slot < store->slots && !store->status; slot++) {
+    store->generation = 0;
+    second = twini_fetch(store, 1);
+    if (second != WHOLE && twini_fetch(store, 0) != WHOLE)
+        return 0;
+    store->generation = twini_word(store->memory + GENERATION);
+    end = second == WHOLE ? 0 : twini_word(store->memory + END);
+    if (slots && twini_word(store->memory + PACK) != store->pack)
+        store->status = TWIN_ERROR_OTHER;
+    for (; slot < slots && !store->status; slot++) {
         kind = twini_fetch(store, slot);
-        if (kind == TORN)
-            store->lost++;
-        if (kind != WHOLE)
-            continue;
-        if (store->count == store->most)
+        if (kind != WHOLE) {
+            if (slot < end)
+                return store->generation = 0;
+            store->lost = (uint16_t)(store->lost + kind);
+        } else if (store->count == store->most)
             store->status = TWIN_ERROR_FULL;
         else
             twini_take_point(store);
     }
-    return (twin_status)store->status;
-}
-
-/* Read the head of the block. Returns its generation, or 0 if there is none. */
-TWIN_APART uint32_t twini_head(twin_store *store) {
-    store->generation = 0;
-    if (twini_fetch(store, 0) == WHOLE || twini_fetch(store, 1) == WHOLE)
-        store->generation = twini_word(store->memory + GENERATION);
+    if (slots && second == ERASED) {
+        twini_turn(store);
+        store->generation--;
+    }
     return store->generation;
 }
 
-/* Move the points to the other block, but for those numbered `first` to `last`.
- *
- * The block they lie in may have been begun when the power was cut, and then its head may read
- * another way the next time: as long as there is no second one, that is written first. */
+/* Move the points to the other block, but for those numbered `first` to `last`. */
 TWIN_APART twin_status twini_compact(twin_store *store, uint32_t first, uint32_t last) {
     const twin_storage *storage = store->storage;
     uint8_t *entry = twini_entry(store, store->count);
-    unsigned i, next = HEADS;
-    if (!store->status && store->generation && twini_fetch(store, 1) == ERASED &&
-        (twini_fetch(store, 0) != WHOLE || twini_program(store, 1, store->count)))
+    unsigned i, next = HEADS, failed;
+    twini_turn(store);
+    failed = storage->erase(storage->context, store->block) != 0;
+    for (i = 0; i < store->count && !failed; i++)
+        if (twini_word(twini_entry(store, i) + NUMBER) - first > last - first)
+            failed = twini_program(store, next++, i);
+    if (!failed) {
+        store->next = store->slots; /* where this fails, the block may count all the same */
+        twini_put(entry + GENERATION, store->generation + 1);
+        twini_put(entry + PACK, store->pack);
+        twini_put(entry + END, next);
+        failed = twini_program(store, 0, store->count) || twini_program(store, 1, store->count);
+    }
+    twini_turn(store);
+    if (failed)
         return TWIN_ERROR_STORAGE;
-    store->block = storage->block_size - store->block;
-    if (storage->erase(storage->context, store->block))
-        goto failed;
-    for (i = 0; i < store->count; i++)
-        if (twini_word(twini_entry(store, i) + NUMBER) - first > last - first &&
-            twini_program(store, next++, i))
-            goto failed;
-    twini_put(entry + GENERATION, store->generation + 1);
-    twini_put(entry + PACK, store->pack);
-    if (twini_program(store, 0, store->count) || twini_program(store, 1, store->count))
-        goto failed;
-    store->generation++;
     store->next = (uint16_t)next;
     store->status = TWIN_OK;
-    return twini_load(store);
-failed:
-    store->block = storage->block_size - store->block;
-    return TWIN_ERROR_STORAGE;
+    twini_load(store, store->slots);
+    return (twin_status)store->status;
 }
 
 static uint32_t twini_slot_size(const twin_model *model, const twin_storage *storage) {
@@ -190,31 +199,27 @@ uint32_t twin_store_size(const twin_model *model, const twin_storage *storage, u
 twin_status twin_store_open(twin_store *store, const twin_model *model, twin_pack pack,
                             const twin_storage *storage, void *memory, uint16_t points) {
     uint32_t slot = twini_slot_size(model, storage), generation;
+    store->model = model;
     store->status = TWIN_ERROR_STORE;
     if (!model->kernel || !model->intervals ||
         (uint32_t)points * model->twin_count > MOST_MEMBERS || points > MOST_POINTS ||
         storage->block_size / slot <= points + (uint32_t)HEADS)
         return TWIN_ERROR_STORE;
-    store->model = model;
     store->storage = storage;
     store->memory = (uint8_t *)memory;
     store->pack = twini_u32((twin_flash)pack + 12) + VERSION * 65536u + slot;
     store->slot = (uint16_t)slot;
     store->most = points;
-    store->count = 0;
     store->number = 0;
     store->next = store->slots = (uint16_t)(storage->block_size / slot);
     store->status = TWIN_OK;
     store->block = 0;
-    generation = twini_head(store);
-    store->block = storage->block_size;
-    if ((int32_t)(twini_head(store) - generation) < 0) {
-        store->block = 0;
-        twini_head(store);
-    }
-    if (store->generation && twini_word(store->memory + PACK) != store->pack)
-        store->status = TWIN_ERROR_OTHER;
-    return twini_load(store);
+    generation = twini_load(store, 0);
+    if ((int32_t)(twini_load(store, 0) - generation) >= 0)
+        twini_turn(store);
+    if (!twini_load(store, store->slots))
+        twini_load(store, store->slots);
+    return (twin_status)store->status;
 }
 
 twin_status twin_forget(twin_store *store, uint32_t first, uint32_t last) {

@@ -49,7 +49,7 @@ def calibrate(
     if pack.suffix != ".twin":
         raise InputError(f"{pack}: only a .twin pack can be calibrated anew; export it again")
     old = read_pack_file(pack)
-    device = PackDevice(old, pack, Reference(old), "numpy")
+    device = PackDevice(old, pack, Reference, "numpy")
     names, column = device.feature_names, device.target_name
     x, y = read_points(table, names, device.fillable, target=column, quiet=quiet)
     try:

@@ -72,9 +72,9 @@ class AnchoredRegressor(RegressorMixin, BaseEstimator):
         std : array of shape (n,)
             Only if ``return_std``.
         """
-        if return_std and self.calibration_ is not None and symmetric:
-            mean, signals = self._signals(X, anchors, neighbors)
-            return mean, self.calibration_.scale(signals)
+        if self.calibration_ is not None and symmetric and (return_std or self._has_adapted):
+            mean, scale = self._scaled(X, anchors, neighbors)
+            return (mean, scale) if return_std else mean
         means, stds = [], []
         for block in self._estimates(X, anchors, neighbors, symmetric):
             means.append(block.mean(axis=1))
@@ -120,8 +120,8 @@ class AnchoredRegressor(RegressorMixin, BaseEstimator):
                 "the model has no intervals: it was fitted without, or on too few points"
             )
         reach = [self.calibration_.reach(one) for one in np.atleast_1d(coverage)]
-        mean, signals = self._signals(X, anchors, neighbors)
-        width = self.calibration_.scale(signals)[:, None] * reach
+        mean, scale = self._scaled(X, anchors, neighbors)
+        width = scale[:, None] * reach
         ends = np.stack([mean[:, None] - width, mean[:, None] + width], axis=1)
         return ends[..., 0] if np.ndim(coverage) == 0 else ends
 
@@ -227,6 +227,19 @@ class AnchoredRegressor(RegressorMixin, BaseEstimator):
     def _twins(self) -> int:
         """Number of functions F."""
         raise NotImplementedError
+
+    @property
+    def _has_adapted(self) -> bool:
+        """Whether it has points that were measured after the training."""
+        return False
+
+    def _scaled(
+        self, X: npt.ArrayLike, anchors: Anchors | None, neighbors: int | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Predictions ``(n,)`` and how large errors are to be expected of them, ``(n,)``."""
+        assert self.calibration_ is not None
+        mean, signals = self._signals(X, anchors, neighbors)
+        return mean, self.calibration_.scale(signals)
 
     def _signals(
         self, X: npt.ArrayLike, anchors: Anchors | None, neighbors: int | None

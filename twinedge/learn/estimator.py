@@ -182,7 +182,7 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
 
 
 def _numbered(groups: Any, rows: int) -> Groups:
-    """Number the groups of so many rows from 0; their names may be anything that sorts."""
+    """Give the groups of so many rows numbers from 0; they may be named by anything that sorts."""
     names = np.asarray(groups)
     if names.shape != (rows,):
         raise InputError(f"groups has shape {names.shape}; one for each of {rows} rows is needed")

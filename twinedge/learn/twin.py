@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from twinedge.calibration import USUAL_TRUST, calibrate
+from twinedge.calibration import USUAL_TRUST, adapted, calibrate
 from twinedge.errors import InputError
 from twinedge.learn.anchored import AnchoredRegressor, Anchors, Chosen
 from twinedge.learn.ann import AnnRegressor
@@ -105,6 +105,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
 
     difficulty_: FloatArray | None = None
     trust_: float = USUAL_TRUST
+    own_: tuple[FloatArray, ...] = ()  # points, targets, scores and scales of ``adapt``
 
     def __init__(
         self,
@@ -193,7 +194,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         self.anchor_X_, self.anchor_y_ = train
         self.validation_ = held if len(held[1]) else train
         self.validation_rmse_ = self.rmse(*self.validation_)
-        self.difficulty_, self.calibration_ = None, None
+        self.difficulty_, self.calibration_, self.own_ = None, None, ()
         if self.intervals and np.isfinite(self.weights_).all():
             self.difficulty_ = learn_difficulty(self, seed)
             self.trust_ = trust_between(self, seed)
@@ -226,6 +227,69 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         self.calibration_ = calibrate(
             signals, np.asarray(y) - mean, outside=outside, chosen=chosen, trust=self.trust_
         )
+
+    def adapt(self, X: npt.ArrayLike, y: npt.ArrayLike) -> "TwinRegressor":
+        """Take points measured where the model is used for anchors, without training again.
+
+        They are blended with the others as on a device: the more so the more there are, and the
+        more points that belong together have in common (``groups`` of ``fit``). They stay until
+        ``forget`` or ``fit``. An export is of the model as it was fitted.
+
+        Parameters
+        ----------
+        X, y : array of shape (n, features), (n,)
+            Points and their targets as measured.
+
+        Raises
+        ------
+        InputError
+            Where the model has no intervals, which say how far off it is usually.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from twinedge import TwinRegressor
+        >>> X = np.random.default_rng(0).random((60, 1))
+        >>> model = TwinRegressor(hidden=(16,), effort="quick", steps=500, random_state=0)
+        >>> before = model.fit(X, np.sin(3 * X[:, 0])).predict([[0.5]])[0]
+        >>> after = model.adapt([[0.4]], [np.sin(1.2) + 0.2]).predict([[0.5]])[0]
+        >>> bool(after > before)
+        True
+        """
+        x = self._check(X)
+        y = np.asarray(check_array(y, ensure_2d=False, dtype=np.float64))
+        if y.shape != (len(x),):
+            raise InputError(f"{len(x)} points need as many targets, not shape {y.shape}")
+        if self.calibration_ is None:
+            raise InputError("the model has no intervals, and adapts to nothing without them")
+        mean, scale = super()._scaled(x, None, None)
+        new = x, y, (y - mean) / scale, scale
+        self.own_ = (
+            tuple(map(np.concatenate, zip(self.own_, new, strict=True))) if self.own_ else new
+        )
+        return self
+
+    def forget(self) -> "TwinRegressor":
+        """Predict as fitted again, without the points given to ``adapt``."""
+        check_is_fitted(self)
+        self.own_ = ()
+        return self
+
+    @property
+    def _has_adapted(self) -> bool:
+        return bool(self.own_)
+
+    def _scaled(
+        self, X: npt.ArrayLike, anchors: Anchors | None, neighbors: int | None
+    ) -> tuple[FloatArray, FloatArray]:
+        mean, scale = super()._scaled(X, anchors, neighbors)
+        if not self.own_:
+            return mean, scale
+        points, targets, scores, scales = self.own_
+        every = np.broadcast_to(points, (self._twins, *points.shape))
+        blocks = self._across(self._check(X), every, symmetric=True)
+        own = np.concatenate([(one + targets).mean(axis=(0, 2)) for one in blocks])
+        return adapted(self.trust_, scores, scales, mean, scale, own)
 
     def single_anchor(self, j: int, *, twin: int = 0) -> AnnRegressor:
         """Turn a twin into the ordinary network it is for one anchor (equation 3 of the paper).

@@ -115,7 +115,7 @@ def _parts(section: Section, header: Header) -> Iterator[_Sized]:
         yield "ids", length, 0, "ids", f"uint32[{length // 4}]"
     elif kind is Kind.INTERVALS:
         levels = (length - INTERVALS.size) // LEVEL.size
-        yield "scale", INTERVALS.size, 0, "intervals", "uint32[8]: constant, weights of the signals, trust"
+        yield "scale", INTERVALS.size, 0, "intervals", "uint32[8]: weights, constant, trust"
         yield "levels", LEVEL.size * levels, 0, "intervals", f"uint32[{levels}][2]: level, quantile"
     elif kind is Kind.DOMAIN:
         yield "domain", length, 0, "domain", f"int16[{length // 6}][3]: ends, fill value"

@@ -62,7 +62,7 @@ class Points:
         return Points(*(column[which] for column in vars(self).values()))
 
     def joined(self, more: "Points") -> "Points":
-        """These, and more behind them."""
+        """Put more points behind these."""
         pairs = zip(vars(self).values(), vars(more).values(), strict=True)
         return Points(*(np.concatenate(pair) for pair in pairs))
 
@@ -98,8 +98,14 @@ def judged(intervals: Intervals, mean: Array, scale: Array, targets: Array) -> t
 
 def relative(intervals: Intervals, scale: Array) -> Array:
     """Scales where 256 is the mean in calibration, int64."""
-    found: Array = np.minimum(over(scale, np.int64(intervals.typical)) >> 8, 65535)
+    found: Array = np.minimum(over(scale, intervals.typical) >> 8, 65535)
     return found
+
+
+def unlike(pack: Pack, y: Array) -> Array:
+    """Which of targets ``(n,)`` are none: not numbers, or far beyond those of training."""
+    far: Array = quantised_targets(pack, y) >= TARGET
+    return far
 
 
 def own_pack(pack: Pack, points: Points) -> Pack:
@@ -138,8 +144,8 @@ def blended(
     among = k * trust + rest
     part = k * relative(intervals, scale)
     scales = int(points.scales.sum(dtype=np.int64))
-    near = np.where(part < scales, over(part, np.int64(scales)) >> 1, 32768)
-    weight = (over(np.int64(k * trust), np.int64(among)) >> 1) * near >> 15
+    near = np.where(part < scales, over(part, scales) >> 1, 32768)
+    weight = (over(k * trust, among) >> 1) * near >> 15
     # Wraps around, which no pack and points of ours make it do.
     off = (own.astype(np.int64) - mean).astype(np.int32).astype(np.int64)
     moved = mean + (off * weight + 16384 >> 15)
@@ -167,7 +173,6 @@ def over(a: Array | int, b: Array | int) -> Array:
     return quotient
 
 
-def check_features(features: Array, targets: Array) -> Array:
-    """Which points ``(k, f)``, ``(k,)`` can be evaluated."""
-    good: Array = (features >= -LARGEST).all(axis=1) & (np.abs(targets.astype(np.int64)) < TARGET)
-    return good
+def check_point(features: Array, target: int) -> bool:
+    """Whether a point, int16 ``(f,)``, can be evaluated."""
+    return bool(features.min() >= -LARGEST) and abs(target) < TARGET

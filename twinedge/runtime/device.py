@@ -11,6 +11,7 @@ estimates, which every file has, knows only how far its anchors disagree.
 
 from collections.abc import Sequence
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -242,6 +243,51 @@ class Device:
         """
         self._level(coverage)
 
+    def keep(self, path: str | Path) -> None:
+        """Keep what is learnt in a file, and take what is there already."""
+        self.learn([], [])  # which refuses
+
+    def learn(self, X: Any, y: Any) -> int:
+        """Take points measured on site for anchors of this device's own.
+
+        Predictions and intervals follow at once: what the network makes of these points is blended
+        with what the file says, the more so the more there are and the more such points have in
+        common (``train --group``).
+
+        Parameters
+        ----------
+        X : array of shape (n, f)
+            Points, in the user's units.
+        y : array of shape (n,)
+            Their targets as measured.
+
+        Returns
+        -------
+        int
+            How many were learnt: all.
+
+        Raises
+        ------
+        InputError
+            Where a point or a target is no number, there are too many of them, or the file cannot
+            learn: only a ``.twin`` with intervals does. Then nothing was learnt.
+        """
+        raise InputError(f"{self.info['file']} cannot learn: only a .twin with intervals does")
+
+    def forget(
+        self, first: int | None = None, last: int | None = None, *, keep: int | None = None
+    ) -> int:
+        """Forget points that were learnt; returns how many.
+
+        Parameters
+        ----------
+        first, last : int, optional
+            Numbers of the points; without ``last`` the one, without either all.
+        keep : int, optional
+            Forget all but the latest so many instead.
+        """
+        raise InputError(f"{self.info['file']} cannot learn: only a .twin with intervals does")
+
     # What a backend has to bring; queries and neighbours were checked.
 
     def _predict(self, x: Array, neighbors: int | None) -> tuple[Array, Array]:
@@ -325,6 +371,26 @@ def check_queries(
             name = name if name.isprintable() else ascii(name)
             raise InputError(f"a query has a feature that is not a number: {name}")
     checked: Array = x
+    return checked
+
+
+def check_targets(y: Any, count: int) -> Array:
+    """Check measured targets of so many points; returns them as numbers, which may be none.
+
+    Raises
+    ------
+    InputError
+        Where there is not one for each point.
+    """
+    try:
+        y = np.asarray(y)
+    except ValueError as error:
+        raise InputError("targets must be one number for each point") from error
+    if y.shape != (count,):
+        raise InputError(f"{count} points need as many targets, not shape {y.shape}")
+    if y.dtype.kind not in "biuf":
+        raise InputError(f"targets must be numbers, not {y.dtype}")
+    checked: Array = y
     return checked
 
 

@@ -30,7 +30,7 @@ BACKENDS = {
 }
 
 
-def load(path: str | Path, backend: str = "auto") -> Device:
+def load(path: str | Path, backend: str = "auto", *, store: str | Path | None = None) -> Device:
     """Load a model from a file that was exported.
 
     Parameters
@@ -39,13 +39,15 @@ def load(path: str | Path, backend: str = "auto") -> Device:
         A ``.twin``, ``.tflite`` or ``.onnx`` file.
     backend : str
         "auto", or one of ``BACKENDS``.
+    store : path, optional
+        A file that keeps what the device learns. Without it that is gone with the device.
 
     Returns
     -------
     Device
         Has ``predict``, ``predict_interval`` and ``coverages``, ``spread``, ``members``,
-        ``outside``, ``missing``, ``predict_all`` for all of these at once, ``feature_names``,
-        ``anchors`` and ``info``.
+        ``outside``, ``missing``, ``predict_all`` for all of these at once, ``learn`` and
+        ``forget``, ``feature_names``, ``anchors`` and ``info``.
 
     Raises
     ------
@@ -67,7 +69,10 @@ def load(path: str | Path, backend: str = "auto") -> Device:
         able = [backend]
     if not path.is_file():
         raise InputError(f"{path} is not a file" if path.exists() else f"{path} does not exist")
-    return _open(able, path)
+    device = _open(able, path)
+    if store is not None:
+        device.keep(store)
+    return device
 
 
 def _open(able: list[str], path: Path) -> Device:

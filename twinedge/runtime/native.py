@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from twinedge.errors import InputError
-from twinedge.pack import read_pack
+from twinedge.pack import read_pack, write_pack
 from twinedge.pack.contents import Array, Pack
 from twinedge.pack.errors import PackError, Reason
 from twinedge.pack.layout import MAX_ANCHORS
@@ -27,6 +27,7 @@ _AS_IN_THE_PACK = -1
 _REASONS = tuple(Reason)  # number n stands for the status -1 - n of the C runtime
 _REFUSED = "a query has a feature that is not a number"
 _BITS = 31  # of its masks that stand for one feature each; the last stands for all others
+_NO_LEVELS = np.empty(0, np.uint16)
 _FLOAT, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)  # what it takes as it is
 
 
@@ -113,6 +114,13 @@ class Native:
         mean, root = out
         return reference.Estimates(mean, root, mean, root.view(np.uint32), members)
 
+    def raw(self, q: Array, neighbors: int = _AS_IN_THE_PACK) -> Array:
+        """Means, spreads times the number of members, and scales: integers ``(3, n)``."""
+        out = np.empty((3, len(q)), np.int32)
+        self.answer(np.require(q, np.int16, ["C", "A"]), out, None, neighbors, _NO_LEVELS)
+        mean, *others = out
+        return np.stack([mean.astype(np.int64), *(one.view(np.uint32) for one in others)])
+
     def fitting(self, x: Array) -> Array:
         """Bring checked queries to a type that ``answer`` takes, float32 or float64."""
         if (x.dtype is _FLOAT or x.dtype is _DOUBLE) and _lies_well(x):
@@ -181,7 +189,7 @@ class NativeDevice(PackDevice):
     """
 
     def __init__(self, pack: Pack, path: Path, native: Native) -> None:
-        super().__init__(pack, path, native, "native")
+        super().__init__(pack, path, lambda one: native if one is pack else _opened(one), "native")
         self.info["kernel"] = native.kernel
         self._native = native
         self._answer = native.model.predict
@@ -195,6 +203,8 @@ class NativeDevice(PackDevice):
 
         An array of floats is looked at as little as can be, for one query is soon answered.
         """
+        if self._own is not None:
+            return super().predict(x, return_std, neighbors)
         if not (
             type(x) is np.ndarray
             and (x.dtype is _FLOAT or x.dtype is _DOUBLE)
@@ -214,6 +224,8 @@ class NativeDevice(PackDevice):
         self, x: Any, coverage: float | None = None, neighbors: int | None = None
     ) -> Prediction:
         """Predict with all that there is to say; see ``Device.predict_all``."""
+        if self._own is not None:
+            return super().predict_all(x, coverage, neighbors)
         level = self._usual_level if coverage is None else self._level(coverage)
         x, nearest = self._check(x), self._check_neighbors(neighbors)
         levels = None if level is None else self._at[level]
@@ -240,6 +252,10 @@ class NativeDevice(PackDevice):
         members = self._native.members(x, _AS_IN_THE_PACK if neighbors is None else neighbors)
         estimates: Array = members.astype(np.float32) * self.pack.y_gain + self.pack.y_offset
         return estimates
+
+
+def _opened(pack: Pack) -> Native:
+    return Native(write_pack(pack, metadata=False), pack)
 
 
 def open_file(path: Path) -> Device:

@@ -1,18 +1,30 @@
 """A ``.twin`` file as a device, and the backend that evaluates it with numpy."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from numbers import Integral
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from twinedge.errors import InputError
 from twinedge.pack import PackError, read_pack
 from twinedge.pack.check import LARGEST
-from twinedge.pack.contents import Array, Pack
+from twinedge.pack.contents import Array, Intervals, Pack
+from twinedge.pack.layout import HEADER
 from twinedge.runtime import reference
-from twinedge.runtime.device import Device
+from twinedge.runtime.adapting import (
+    Points,
+    blended,
+    judged,
+    most_points,
+    own_pack,
+    quantised_targets,
+    unlike,
+)
+from twinedge.runtime.device import Device, check_targets
+from twinedge.runtime.store import Store
 
 
 class Evaluator(Protocol):
@@ -33,6 +45,12 @@ class Evaluator(Protocol):
 
     def evaluate(self, x: Array, neighbors: int = -1) -> reference.Estimates:
         """Everything there is to say of queries ``(n, f)``."""
+
+    def raw(self, q: Array, neighbors: int = -1) -> Array:
+        """Means, spreads times the number of members, and scales of quantised queries.
+
+        Integers ``(3, n)``, of a pack with intervals.
+        """
 
 
 class Reference:
@@ -57,8 +75,18 @@ class Reference:
 
     def evaluate(self, x: Array, neighbors: int = -1) -> reference.Estimates:
         """Everything there is to say of queries ``(n, f)``."""
-        pack = self._pack if neighbors < 0 else replace(self._pack, neighbors=neighbors)
-        return reference.evaluate(pack, x)
+        return reference.evaluate(self._asked(neighbors), x)
+
+    def raw(self, q: Array, neighbors: int = -1) -> Array:
+        """Means, spreads times the number of members, and scales: integers ``(3, n)``."""
+        assert self._pack.intervals is not None
+        found = reference.evaluate_raw(self._asked(neighbors), q)
+        assert found.signals is not None
+        scale = reference.raw_scale(found.signals, self._pack.intervals, found.members.shape[1])
+        return np.stack([found.raw_mean.astype(np.int64), found.raw_spread, scale])
+
+    def _asked(self, neighbors: int) -> Pack:
+        return self._pack if neighbors < 0 else replace(self._pack, neighbors=neighbors)
 
 
 class PackDevice(Device):
@@ -70,13 +98,20 @@ class PackDevice(Device):
         What the file holds.
     path : path
         The file, for messages.
-    evaluator : Evaluator
-        Open on that pack.
+    evaluate_with : function
+        Makes an evaluator of a pack.
     backend : str
         Name of that kind.
+
+    Attributes
+    ----------
+    points : Points
+        What it has learnt.
     """
 
-    def __init__(self, pack: Pack, path: Path, evaluator: Evaluator, backend: str) -> None:
+    def __init__(
+        self, pack: Pack, path: Path, evaluate_with: Callable[[Pack], Evaluator], backend: str
+    ) -> None:
         reach = LARGEST / pack.x_gain.astype(np.float64)
         super().__init__(
             pack.metadata,
@@ -96,14 +131,120 @@ class PackDevice(Device):
             fillable=reference.fillable(pack),
         )
         self.pack = pack
-        self._evaluator = evaluator
+        self._evaluate_with = evaluate_with
+        self._evaluator = evaluate_with(pack)
+        self.points = Points.none(pack.features)
+        self._store: Store | None = None
+        self._own: Evaluator | None = None  # what the points say, if there are any
+
+    @property
+    def learnt(self) -> int:
+        """Points that were measured on site."""
+        return len(self.points)
+
+    def keep(self, path: str | Path) -> None:
+        """Keep what is learnt in a store, and take what is there already.
+
+        Parameters
+        ----------
+        path : path
+            The file; it is made when the first point is learnt.
+
+        Raises
+        ------
+        InputError
+            Where the file is no store, or that of another pack; where the pack has no intervals.
+        """
+        header = Path(self.info["file"]).read_bytes()[: HEADER.size]
+        self._store = Store(path, self.pack, header)
+        self._set(self._store.points)
+
+    def learn(self, X: Any, y: Any) -> int:
+        """Take points measured on site for anchors; see ``Device.learn``."""
+        intervals = self._able()
+        x = self._check(X)
+        y = check_targets(y, len(x))
+        if len(bad := np.flatnonzero(unlike(self.pack, y))):
+            raise InputError(
+                f"the target of point {bad[0] + 1} is {float(y[bad[0]]):g}: not a number, or far "
+                f"beyond those of training"
+            )
+        if len(x) + self.learnt > (most := most_points(self.pack)):
+            raise InputError(
+                f"{self.learnt} points are learnt and {len(x)} are new, of {most} at most: forget "
+                f"some"
+            )
+        q, targets = reference.quantise(self.pack, x), quantised_targets(self.pack, y)
+        mean, _, scale = self._evaluator.raw(q).astype(np.int64)
+        numbers = self.points.following + np.arange(len(x), dtype=np.uint32)
+        new = Points(numbers, q, targets.astype(np.int32), *judged(intervals, mean, scale, targets))
+        if self._store is None:
+            self._set(self.points.joined(new))
+        else:
+            self._store.add(new)
+            self._set(self._store.points)
+        return len(x)
+
+    def forget(
+        self, first: int | None = None, last: int | None = None, *, keep: int | None = None
+    ) -> int:
+        """Forget points; see ``Device.forget``."""
+        self._able()
+        low, high = _range(first, last, keep, self.points.numbers)
+        if self._store is not None:
+            gone = self._store.forget(low, high)
+            self._set(self._store.points)
+            return gone
+        left = self.points[(self.points.numbers < low) | (self.points.numbers > high)]
+        gone = self.learnt - len(left)
+        self._set(left)
+        return gone
+
+    def _able(self) -> Intervals:
+        if self.pack.intervals is None:
+            raise InputError(
+                f"{self.info['file']} has no intervals, and learns nothing without them"
+            )
+        return self.pack.intervals
+
+    def _set(self, points: Points) -> None:
+        self.points = points
+        self._own = self._evaluate_with(own_pack(self.pack, points)) if len(points) else None
 
     def _predict(self, x: Array, neighbors: int | None) -> tuple[Array, Array]:
-        mean, spread = self._evaluator.predict_with_spread(x, neighbors or -1)
+        if self._own is not None:
+            mean, spread, _ = self._adapted(self._own, x, neighbors, ())
+        else:
+            mean, spread = self._evaluator.predict_with_spread(x, neighbors or -1)
         return mean, spread
 
     def _bounds(self, x: Array, neighbors: int | None, levels: tuple[int, ...]) -> Array:
+        if self._own is not None:
+            return self._adapted(self._own, x, neighbors, levels)
         return self._evaluator.predict_with_bounds(x, levels, neighbors or -1)
+
+    def _adapted(
+        self, own: Evaluator, x: Array, neighbors: int | None, levels: tuple[int, ...]
+    ) -> Array:
+        """Predict with the points: mean, spread, scale, low and high at each level."""
+        pack, intervals = self.pack, self._able()
+        q = reference.quantise(pack, x)
+        mean, root, scale = self._evaluator.raw(q, neighbors or -1)
+        theirs = own.raw(q)[0]
+        mean, scale = blended(intervals, self.points, mean, scale, theirs)
+        most = neighbors or pack.neighbors
+        counts = np.minimum(pack.counts, most) if most else pack.counts
+        unit = pack.y_gain
+        with np.errstate(over="ignore"):
+            told = [
+                mean.astype(np.float32) * unit + pack.y_offset,
+                root.astype(np.float32) * unit / np.float32(counts.sum(dtype=np.int64)),
+                scale.astype(np.float32) * unit / np.float32(16),
+            ]
+        for level in levels:
+            ends = reference.bounded(pack, mean, scale, level)
+            told += [ends.low, ends.high]
+        return np.stack(told)
 
     def _outside(self, x: Array) -> Array:
         if self.pack.domain is None:
@@ -131,4 +272,20 @@ def read_pack_file(path: Path) -> Pack:
 def open_file(path: Path) -> Device:
     """Open a ``.twin`` file."""
     pack = read_pack_file(path)
-    return PackDevice(pack, path, Reference(pack), "numpy")
+    return PackDevice(pack, path, Reference, "numpy")
+
+
+def _range(first: Any, last: Any, keep: Any, numbers: Array) -> tuple[int, int]:
+    """Return the first and the last number that are to go."""
+    for name, one in (("first", first), ("last", last), ("keep", keep)):
+        whole = isinstance(one, Integral) and not isinstance(one, bool)
+        if one is not None and (not whole or one < 0):
+            raise InputError(f"{name}={one!r} is not a whole number of at least 0")
+    if keep is not None:
+        if first is not None or last is not None:
+            raise InputError("forget takes numbers, or how many to keep, not both")
+        gone = max(len(numbers) - int(keep), 0)
+        return 0, int(numbers[gone - 1]) if gone else -1
+    low = 0 if first is None else int(first)
+    high = (2**32 - 1 if first is None else low) if last is None else int(last)
+    return low, high

@@ -129,10 +129,16 @@ def bounds(pack: Pack, found: Estimates, level: int) -> Bounds:
     assert intervals is not None
     assert found.signals is not None
     raw = raw_scale(found.signals, intervals, found.members.shape[1])
-    wide = raw.astype(np.uint64) * np.uint64(intervals.quantiles[level]) >> np.uint64(20)
+    return bounded(pack, found.raw_mean, raw, level)
+
+
+def bounded(pack: Pack, mean: Array, raw: Array, level: int) -> Bounds:
+    """Interval around means ``(n,)`` with scales ``(n,)``, both in integers."""
+    assert pack.intervals is not None
+    wide = raw.astype(np.uint64) * np.uint64(pack.intervals.quantiles[level]) >> np.uint64(20)
     width = np.minimum(wide, _WIDEST).astype(np.int64)
     ends = [
-        np.clip(found.raw_mean + signed, -(2**31), 2**31 - 1).astype(np.int32)
+        np.clip(mean.astype(np.int64) + signed, -(2**31), 2**31 - 1).astype(np.int32)
         for signed in (-width, width)
     ]
     with np.errstate(over="ignore"):

@@ -72,12 +72,15 @@ class Workshop:
         Further flags, as from ``left_out``.
     single_file : bool
         Whether to compile the runtime as one file.
+    program : str
+        Which one of the harness: a file in ``ports/harness``, without its ending.
     """
 
     board: Board
     folder: Path
     flags: tuple[str, ...] = ()
     single_file: bool = False
+    program: str = "main"
     _objects: list[Path] = field(default_factory=list)
 
     def image(self, content: bytes, queries: Array) -> Image:
@@ -88,7 +91,7 @@ class Workshop:
         content : bytes
             A sound pack.
         queries : array of shape (n, f), float32
-            What the harness is to evaluate.
+            What the harness is to evaluate; another program may take other rows.
 
         Raises
         ------
@@ -127,7 +130,7 @@ class Workshop:
 
     def _harness(self) -> list[Path]:
         mine = [self.board.folder / source for source in self.board.sources]
-        return [self.board.folder.parent / "harness" / "main.c", *mine]
+        return [self.board.folder.parent / "harness" / f"{self.program}.c", *mine]
 
     def _compile(self) -> None:
         self.board.check_tools()

@@ -11,7 +11,9 @@ from twinedge.pack.contents import Array
 from twinedge_export.boards.board import Board
 from twinedge_export.boards.build import RUNNER, Image
 
-# The words it says, and how many numbers follow them.
+Said = dict[str, list[list[int]]]  # numbers of each line, by the word in front of them
+
+# The words of main.c, and how many numbers follow them.
 _WORDS = {
     "open": 3,
     "kernel": 2,
@@ -64,6 +66,26 @@ def run_image(board: Board, image: Image, seconds: float) -> Answers:
     InputError
         Where it does not come to an end in so many seconds, or to a good one.
     """
+    return _read(listen(board, image, _WORDS, seconds), board.counts_per_instruction)
+
+
+def listen(board: Board, image: Image, words: dict[str, int], seconds: float) -> Said:
+    """Run an image of any program, and gather what it says.
+
+    Parameters
+    ----------
+    board : Board
+    image : Image
+    words : dict
+        How many numbers follow each word; lines that begin otherwise are passed over.
+    seconds : float
+        That it may take.
+
+    Raises
+    ------
+    InputError
+        Where it does not come to an end in that time, or to a good one.
+    """
     runner = image.path.with_name(RUNNER)
     command = board.command(board.run, image=image.path, runner=runner)
     try:
@@ -77,19 +99,19 @@ def run_image(board: Board, image: Image, seconds: float) -> Answers:
     except subprocess.TimeoutExpired as error:
         raise InputError(f"{board.name}: no end after {seconds:.0f} s of emulation") from error
     lines = done.stdout.decode("utf-8", "replace").splitlines()
-    said = [(word, numbers) for word, *numbers in map(str.split, lines) if word in _WORDS]
+    said = [(word, numbers) for word, *numbers in map(str.split, lines) if word in words]
     if done.returncode or not said or said[-1][0] != "done":
         last = lines[-1] if lines else "silence"
         raise InputError(f"{board.name}: {command[0]} ended with {done.returncode} after: {last}")
-    return _read(said, board.counts_per_instruction)
-
-
-def _read(said: list[tuple[str, list[str]]], counts_per_instruction: float) -> Answers:
-    of: dict[str, list[list[int]]] = {word: [] for word in _WORDS}
+    of: Said = {word: [] for word in words}
     for word, digits in said:
         numbers = [int(one, 16) for one in digits]
-        assert len(numbers) == _WORDS[word], "main.c and this file do not fit together"
+        assert len(numbers) == words[word], "the harness and its words do not fit together"
         of[word].append(numbers)
+    return of
+
+
+def _read(of: Said, counts_per_instruction: float) -> Answers:
     ((_, context, stack_open),) = of["open"]
     (bytes_of_kernel,) = of["kernel"]
     kernel = Kernel(*struct.unpack("<4BH2x", struct.pack("<2I", *bytes_of_kernel)))

@@ -95,7 +95,7 @@ def try_pack(workshop: Workshop, content: bytes, queries: Array, *, count: bool 
     pack = read_pack(content)
     image = workshop.image(content, queries)
     macs = multiply_adds(pack)
-    seconds = _SECONDS + (len(queries) + 1) * macs / _MACS_PER_SECOND
+    seconds = patience((len(queries) + 1) * macs)
     answers = run_image(workshop.board, image, seconds)
     if count and not workshop.board.counts_per_instruction:
         answers.instructions[:] = count_query(workshop, content, queries[:1], seconds)
@@ -110,6 +110,11 @@ def multiply_adds(pack: Pack) -> int:
     """
     widths = pack.hidden if len(pack.hidden) > 1 else (pack.features, *pack.hidden)
     return 2 * pack.members * sum(inputs * outputs for inputs, outputs in pairwise(widths))
+
+
+def patience(macs: float) -> float:
+    """Seconds that an emulator may take for so many multiply-adds."""
+    return _SECONDS + macs / _MACS_PER_SECOND
 
 
 def _wrong(pack: Pack, queries: Array, answers: Answers) -> Array:

@@ -1,0 +1,160 @@
+"""Points that a board learns itself: what it predicts with them, against the reference."""
+
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from twinedge.pack import read_pack
+from twinedge.pack.contents import Array, Pack
+from twinedge.pack.layout import NO_FILL
+from twinedge.runtime import adapting, reference
+from twinedge_export.boards.board import Board
+from twinedge_export.boards.build import EVERYTHING, Image, Workshop
+from twinedge_export.boards.emulate import Said, listen
+from twinedge_export.boards.trial import multiply_adds, patience
+
+WITH_STORE = (*EVERYTHING, "-DTWIN_STORE=1")  # flags, where a board has less by default
+
+# The words of store.c, and how many numbers follow them.
+_WORDS = {
+    "store": 3,
+    "empty": 1,
+    "opened": 3,
+    "learnt": 1,
+    "alone": 5,
+    "adapted": 5,
+    "raw": 5,
+    "stack": 1,
+    "done": 0,
+}
+_CALLS = ("alone", "adapted", "raw")  # by twin_predict, and its two likes with a store
+
+
+class Lesson(NamedTuple):
+    """What came of learning points on a board, and of predicting with some of them, then more.
+
+    ``context``, ``memory`` and ``stack`` are bytes of a ``twin_store``, of what it is given, and
+    the high-water mark. Instructions are float64, NaN where they were not counted: ``learning``
+    ``(k,)`` of each point, ``opening`` ``(r,)`` of finding them in each round, ``alone``,
+    ``adapted`` and ``raw`` ``(r, n)`` of each query without them, with them, and in integers.
+    ``mismatches`` ``(m, 2)`` are round and query where other bits came out than from the reference.
+    """
+
+    image: Image
+    context: int
+    memory: int
+    stack: int
+    learning: Array
+    opening: Array
+    alone: Array
+    adapted: Array
+    raw: Array
+    mismatches: Array
+
+
+def store_workshop(board: Board, folder: Path, flags: tuple[str, ...] = ()) -> Workshop:
+    """Make a workshop for images that learn."""
+    return Workshop(board, folder, (*WITH_STORE, *flags), program="store")
+
+
+def try_points(
+    workshop: Workshop, content: bytes, x: Array, y: Array, queries: Array, counts: tuple[int, ...]
+) -> Lesson:
+    """Let a board learn points and predict, and compare every answer with the reference.
+
+    Parameters
+    ----------
+    workshop : Workshop
+        From ``store_workshop``.
+    content : bytes
+        A pack with intervals.
+    x, y : arrays of shape (k, f) and (k,), float32
+        The points, in the user's units; NaN where the pack has a value for a feature.
+    queries : array of shape (n, f), float32
+        Likewise.
+    counts : tuple of int
+        How many points have been learnt when the queries come, in each round; they ascend to k.
+
+    Raises
+    ------
+    InputError
+        Where the pack is not sound, all that does not fit, or a tool is missing.
+    """
+    board, pack = workshop.board, read_pack(content)
+    image = workshop.image(content, _rows(pack, x, y, queries, counts))
+    said = listen(board, image, _WORDS, patience(_macs(pack, len(queries), counts)))
+    found = np.array([said[one] for one in _CALLS], np.uint32)
+    found = found.reshape(len(_CALLS), len(counts), len(queries), 5)
+    right = np.stack([_right(pack, x[:k], y[:k], queries) for k in counts], axis=1)
+    wrong = np.argwhere((found[..., :4] != right).any(axis=(0, 3)))
+    return _lesson(said, image, found[..., 4], board.counts_per_instruction, wrong)
+
+
+def _lesson(
+    said: Said, image: Image, calls: Array, counts_per_instruction: float, wrong: Array
+) -> Lesson:
+    ((context, memory, _),) = said["store"]
+    ((stack,),) = said["stack"]
+    ((empty,),) = said["empty"]
+    times = (np.array(said[word])[:, 0] for word in ("learnt", "opened"))
+    learning, opening, *each = (
+        (one.astype(np.float64) - empty) / (counts_per_instruction or np.nan)
+        for one in (*times, *calls)
+    )
+    return Lesson(image, context, memory, stack, learning, opening, *each, wrong)
+
+
+def _macs(pack: Pack, queries: int, counts: tuple[int, ...]) -> float:
+    """Multiply-adds, about, of predicting in each round and of learning."""
+    points = len(pack.twins) * np.array(counts)
+    pairs = queries * (len(_CALLS) * pack.members + 2 * points).sum() + counts[-1] * pack.members
+    return float(pairs * multiply_adds(pack) / pack.members)
+
+
+def _rows(pack: Pack, x: Array, y: Array, queries: Array, counts: tuple[int, ...]) -> Array:
+    """Lay out points and queries as store.c takes them."""
+    points = _words(pack, x, y, adapting.quantised_targets(pack, y))
+    none = np.full(len(queries), np.nan, np.float32)
+    asked = _words(pack, queries, none, np.zeros(len(queries)))
+    rounds = [np.vstack([points[k:more], asked]) for k, more in pairwise((0, *counts))]
+    # Integers go into the image as floats of the same bits.
+    return np.vstack(rounds).view(np.float32)
+
+
+def _words(pack: Pack, x: Array, y: Array, targets: Array) -> Array:
+    """Rows ``(n, 2 f + 2)``, int32: features and target as bits of floats, then as integers."""
+    q = np.where(np.isnan(x), NO_FILL, reference.quantise(pack, x))
+    floats = np.column_stack([x, y]).astype(np.float32).view(np.int32)
+    return np.column_stack([floats, q, targets]).astype(np.int32)
+
+
+def _right(pack: Pack, x: Array, y: Array, queries: Array) -> Array:
+    """Give bits ``(3, n, 4)`` of mean, scale and interval: without the points, with them, raw."""
+    assert pack.intervals is not None
+    k, level = len(x), pack.intervals.usual_level
+    found = reference.evaluate(pack, np.concatenate([x, queries]))
+    alone = reference.bounds(pack, found, level)
+    points = _points(pack, x, y, found.raw_mean[:k], alone.raw_scale[:k])
+    own = reference.evaluate(adapting.own_pack(pack, points), queries).raw_mean
+    said = found.raw_mean[k:], alone.raw_scale[k:]
+    mean, scale = adapting.blended(pack.intervals, points, *said, own)
+    moved = reference.bounded(pack, mean, scale, level)
+    prediction = mean.astype(np.float32) * pack.y_gain + pack.y_offset
+    columns = (
+        (found.mean[k:], alone.scale[k:], alone.low[k:], alone.high[k:]),
+        (prediction, moved.scale, moved.low, moved.high),
+        (one.astype(np.int32) for one in (mean, scale, moved.raw_low, moved.raw_high)),
+    )
+    return np.stack([np.column_stack([*one]).view(np.uint32) for one in columns])
+
+
+def _points(pack: Pack, x: Array, y: Array, mean: Array, scale: Array) -> adapting.Points:
+    """Points as a store keeps them, of which the pack says ``mean`` and ``scale``."""
+    assert pack.intervals is not None
+    targets = adapting.quantised_targets(pack, y).astype(np.int32)
+    judged = adapting.judged(pack.intervals, mean, scale, targets)
+    return adapting.Points(
+        np.arange(len(x), dtype=np.uint32), reference.quantise(pack, x), targets, *judged
+    )

@@ -1,0 +1,208 @@
+/* Learns the points of the image with its pack, predicts with them, and tells the host what came of
+ * it. In place of queries the image has rows of words: features and target in the user's units,
+ * then both in integers. A row without a target, NaN, is a query; the others are points, learnt
+ * from floats and from integers by turns. The store lies in RAM.
+ *
+ * Lines are those of main.c, but for
+ *
+ *     store CONTEXT MEMORY MODEL          bytes of twin_store, of its memory, of twin_model
+ *     empty COUNTS                        of measuring nothing
+ *     opened COUNTS POINTS LOST           of opening the store, in front of the queries
+ *     learnt COUNTS                       for each point
+ *     alone MEAN SCALE LOW HIGH COUNTS    for each query: twin_predict, bits of floats
+ *     adapted MEAN SCALE LOW HIGH COUNTS  twin_predict_adapted
+ *     raw MEAN SCALE LOW HIGH COUNTS      twin_predict_adapted_raw, integers
+ *     stack BYTES                         high-water mark of it all
+ *     done */
+
+#include "twin_store.h"
+#include "board.h"
+#include "../../src/twin_read.h"
+
+static twin_model model;
+static twin_store store;
+static twin_storage storage;
+static twin_prediction out;
+static twin_raw raw;
+static uint32_t number[5];
+static size_t scratch_size, points;
+static uint8_t *scratch;
+static uintptr_t top;
+static uint32_t *memory; /* of the store */
+static float *x;
+static int16_t *q;
+
+#include "harness.h"
+
+/* Blocks as flash has them: programming clears bits, and erasing sets them. */
+static int fetch(void *blocks, uint32_t address, void *bytes, uint32_t size) {
+    const uint8_t *from = (const uint8_t *)blocks + (size_t)address;
+    uint8_t *to = (uint8_t *)bytes;
+    for (; size; size--)
+        *to++ = *from++;
+    return 0;
+}
+
+static int program(void *blocks, uint32_t address, const void *bytes, uint32_t size) {
+    const uint8_t *from = (const uint8_t *)bytes;
+    uint8_t *to = (uint8_t *)blocks + (size_t)address;
+    for (; size; size--, to++)
+        *to = (uint8_t)(*to & *from++);
+    return 0;
+}
+
+static int erase(void *blocks, uint32_t address) {
+    uint8_t *at = (uint8_t *)blocks + (size_t)address;
+    uint32_t left;
+    for (left = storage.block_size; left; left--)
+        *at++ = 255;
+    return 0;
+}
+
+/* Words of a row, and whether it has a target. */
+static unsigned words(void) {
+    return 2 * (model.features + 1u);
+}
+
+static unsigned is_point(twin_flash row) {
+    uint32_t bits = twini_u32(row + 4 * (twini_size)model.features);
+    return (bits & 0x7FFFFFFFu) <= 0x7F800000u;
+}
+
+/* Find memory for a row, the scratch, and as many points as the image has. */
+static void find_room(void) {
+    size_t row = 6 * (size_t)model.features, kept, block;
+    uint8_t *room;
+    storage.read = fetch;
+    storage.program = program;
+    storage.erase = erase;
+    storage.program_size = 4;
+    /* As few slots as will do: two heads, the points, and one more. */
+    block = (points + 3) * (16 + (size_t)model.anchor_size);
+    storage.block_size = (uint32_t)block;
+    kept = (size_t)twin_store_size(&model, &storage, (uint16_t)points);
+    scratch_size = (size_t)twin_scratch_size(&model);
+    room = (uint8_t *)board_memory(row + kept + 2 * block + scratch_size);
+    if (!room)
+        stop("out of memory\n");
+    x = (float *)(void *)room;
+    memory = (uint32_t *)(void *)(room + 4 * (size_t)model.features);
+    q = (int16_t *)(void *)((uint8_t *)memory + kept);
+    storage.context = q + model.features;
+    scratch = (uint8_t *)storage.context + 2 * block;
+    number[0] = sizeof store;
+    number[1] = (uint32_t)kept;
+    number[2] = sizeof model;
+}
+
+/* Counts go to the last number. */
+static void begin(void) {
+    number[4] = board_counter();
+}
+
+static void end(twin_status status) {
+    number[4] = board_counter() - number[4];
+    if (status)
+        stop("refused\n");
+}
+
+static void open_store(void) {
+    begin();
+    end(twin_store_open(&store, &model, PLACE(board_pack), &storage, memory, (uint16_t)points));
+    number[0] = number[4];
+    number[1] = store.count;
+    number[2] = store.lost;
+}
+
+/* Take features and target out of a row: both bits of the target in floats, and the integer. */
+static void take(twin_flash row, uint32_t *target) {
+    uint32_t *feature = (uint32_t *)(void *)x;
+    unsigned i;
+    for (i = 0; i < model.features; i++, row += 4)
+        feature[i] = twini_u32(row);
+    target[0] = twini_u32(row);
+    row += 4;
+    for (i = 0; i < model.features; i++, row += 4)
+        q[i] = (int16_t)twini_u16(row);
+    target[1] = twini_u32(row);
+}
+
+static void learn(const uint32_t *target) {
+    float y;
+    __builtin_memcpy(&y, target, sizeof y);
+    begin();
+    if (store.number % 2)
+        end(twin_learn(&store, scratch, (uint32_t)scratch_size, x, y));
+    else
+        end(twin_learn_raw(&store, scratch, (uint32_t)scratch_size, q, (int32_t)target[1]));
+    number[0] = number[4];
+}
+
+static void say_floats(const char *word) {
+    __builtin_memcpy(number, &out.mean, 4);
+    __builtin_memcpy(number + 1, &out.scale, 12);
+    say(word, 5);
+}
+
+static void predict(void) {
+    begin();
+    end(twin_predict(&model, scratch, (uint32_t)scratch_size, x, &out, 0));
+    say_floats("alone");
+    begin();
+    end(twin_predict_adapted(&store, scratch, (uint32_t)scratch_size, x, &out));
+    say_floats("adapted");
+    begin();
+    end(twin_predict_adapted_raw(&store, scratch, (uint32_t)scratch_size, q, &raw));
+    number[0] = (uint32_t)raw.mean;
+    __builtin_memcpy(number + 1, &raw.scale, 12);
+    say("raw", 5);
+}
+
+int main(void) {
+    twin_flash pack = PLACE(board_pack), first = PLACE(board_queries), last, at;
+    unsigned before = 0;
+    uint32_t target[2];
+
+    if (twin_open(&model, pack, twini_u32(pack + 8)))
+        stop("refused\n");
+    last = first + (twini_size)twini_u32(first) + 4;
+    first += 4;
+    for (at = first; at != last; at += 4 * words())
+        points += is_point(at);
+    find_room();
+    say("store", 3);
+    top = stack_pointer();
+    paint();
+    board_start_counter();
+    begin();
+    end(TWIN_OK);
+    number[0] = number[4];
+    say("empty", 1);
+
+    /* What lies in RAM is no store; a point makes it one. */
+    open_store();
+    take(first, target);
+    learn(target);
+    if (twin_forget(&store, 0, UINT32_MAX) || store.count)
+        stop("not forgotten\n");
+    for (at = first; at != last; at += 4 * words()) {
+        unsigned is = is_point(at);
+        take(at, target);
+        if (is) {
+            learn(target);
+            say("learnt", 1);
+        } else {
+            /* As after a reset: the next point moves all that are there. */
+            if (before) {
+                open_store();
+                say("opened", 3);
+            }
+            predict();
+        }
+        before = is;
+    }
+    number[0] = (uint32_t)used();
+    say("stack", 1);
+    say("done", 0);
+    board_exit(0);
+}
