@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from twinedge.cli import (
+    adapt,
     anchors,
     budget,
     calibrate,
@@ -40,6 +41,7 @@ app.command("export", epilog=export.EXAMPLES)(export.export)
 app.command("predict", epilog=predict.EXAMPLES)(predict.predict)
 app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
 app.command("calibrate", epilog=calibrate.EXAMPLES)(calibrate.calibrate)
+app.command("adapt", epilog=adapt.EXAMPLES)(adapt.adapt)
 app.command("anchors", epilog=anchors.EXAMPLES)(anchors.anchors)
 app.command("inspect", epilog=inspect.EXAMPLES)(inspect.inspect)
 app.command("report", epilog=report.EXAMPLES)(report.report)

@@ -12,6 +12,7 @@ from twinedge.cli.source import Source
 from twinedge.errors import InputError
 
 if TYPE_CHECKING:
+    from twinedge.learn.estimator import Validation
     from twinedge.learn.twin import TwinRegressor
 
 
@@ -72,10 +73,16 @@ def _fit(
 ) -> None:
     from twinedge.learn.checkpoint import discard
 
-    validation = source.part(source.rows.val)
+    train, val = source.rows.train, source.rows.val
+    validation: "Validation" = source.part(val)
+    groups = None
+    if source.groups is not None:
+        groups, validation = source.groups[train], (*source.part(val), source.groups[val])
     ours = not checkpoint.exists()
     try:
-        model.fit(*source.part(source.rows.train), validation, checkpoint=checkpoint, resume=resume)
+        model.fit(
+            *source.part(train), validation, groups=groups, checkpoint=checkpoint, resume=resume
+        )
     except KeyboardInterrupt:  # before the first round, or between two
         if any(checkpoint.glob("*.npz")):
             note("Stopped between two rounds of training. --resume goes on.", quiet=quiet)

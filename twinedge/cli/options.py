@@ -29,6 +29,14 @@ ModelFile = Annotated[
 Backend = Annotated[
     str, choice("What reads an exported file.", "auto", "native", "numpy", "tflite", "onnx")
 ]
+StoreFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--store",
+        metavar="FILE",
+        help="Points that were measured on site; made if it is not there.",
+    ),
+]
 DataFile = Annotated[
     Path | None, typer.Argument(metavar="DATA.csv", help="Table with one row per point.")
 ]

@@ -73,6 +73,13 @@ def note_filled(table: Path, count: int, *, quiet: bool = False) -> None:
         note(f"{place(table)}: filled in {plural(count, 'missing value')}", quiet=quiet)
 
 
+def note_lost(store: Path, count: int, *, quiet: bool = False) -> None:
+    """Say how many entries of a store cannot be read, if any."""
+    if count:
+        entries = "1 entry" if count == 1 else f"{count} entries"
+        note(f"{store}: {entries} cannot be read: damaged, or cut short", quiet=quiet)
+
+
 def _write(text: str) -> None:
     try:
         print(text, end="", flush=True)

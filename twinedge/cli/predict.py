@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from twinedge.cli.options import Backend, Json, ModelFile, Quiet, examples, value
-from twinedge.cli.output import note, print_csv, print_json, stream_out
+from twinedge.cli.options import Backend, Json, ModelFile, Quiet, StoreFile, examples, value
+from twinedge.cli.output import note, note_lost, print_csv, print_json, stream_out
 from twinedge.cli.source import read_points, read_run_points
 from twinedge.cli.words import share, whole
 from twinedge.errors import InputError
@@ -19,7 +19,7 @@ EXAMPLES = examples(
     "predict runs/latest new.csv --anchors 32 --json",
     "predict out/model.twin new.csv",
     "predict out/model.twin new.csv --coverage 0.95",
-    "predict out/model.twin - < /dev/ttyUSB0",
+    "predict out/model.twin - --store site.store < /dev/ttyUSB0",
 )
 
 
@@ -42,6 +42,7 @@ def predict(
         Any,
         value("How often the true value lies within low and high.", "0.9|SHARE", share),
     ] = None,
+    store: StoreFile = None,
     backend: Backend = "auto",
     as_json: Json = False,
     quiet: Quiet = False,
@@ -59,18 +60,24 @@ def predict(
     and their columns named as missing.
 
     With - for a table, each line of standard input (CSV, or JSON) is answered at once by a line
-    with the same fields, or by an error.
+    with the same fields, or by an error. One that ends in =VALUE (in JSON: has a key "=") has its
+    true value with it, and is learnt from once it is answered. --store keeps what is learnt; a
+    table is predicted with what it holds.
     """
     if model.is_dir() or not model.suffix:
-        if table == "-" or backend != "auto":
-            raise InputError(f"{model}: lines and backends are for exported files, not a run")
+        if table == "-" or backend != "auto" or store is not None:
+            raise InputError(
+                f"{model}: lines, stores and backends are for exported files, not a run"
+            )
         _with_run(model, Path(table), anchors, neighbors, coverage, as_json, quiet)
         return
     if anchors != "all":
         raise InputError(f"{model}: --anchors is for runs; a file has those it was exported with")
     from twinedge.runtime.loading import load
 
-    device = load(model, backend)
+    device = load(model, backend, store=store)
+    if store is not None:
+        note_lost(store, device.lost, quiet=quiet)
     coverage = _taken(coverage, device.coverages, quiet)
     if coverage is not None:
         device.check_coverage(coverage)

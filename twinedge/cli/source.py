@@ -26,6 +26,7 @@ class Source(NamedTuple):
     rows: "Split"
     fill_values: "NDArray[np.float64] | None" = None
     remarks: tuple[str, ...] = ()
+    groups: "NDArray[np.str_] | None" = None
 
     def part(self, rows: "NDArray[np.int64]") -> "Points":
         """Features and targets of some rows."""
@@ -80,16 +81,26 @@ def from_catalogue(name: str, split: int) -> Source:
     return Source(known.name, known.X, known.y, known.feature_names, known.target_name, rows)
 
 
-def from_file(path: Path, target: str, drop: list[str], impute: str | None, split: int) -> Source:
-    """Read a table and split it by the paper's recipe."""
+def from_file(
+    path: Path,
+    target: str,
+    drop: list[str],
+    impute: str | None,
+    split: int,
+    group: str | None = None,
+) -> Source:
+    """Read a table and split it by the paper's recipe, or group by group."""
     from twinedge import data
     from twinedge.data.wording import place, plural
 
-    table = data.read_table(path, target=target, drop=drop, impute=impute)
+    table = data.read_table(path, target=target, drop=drop, impute=impute, group=group)
     assert table.y is not None
     assert table.target_name is not None
     try:
-        rows = data.split_rows(len(table.y), split)
+        if table.groups is None:
+            rows = data.split_rows(len(table.y), split)
+        else:
+            rows = data.split_groups(table.groups, split)
     except InputError as error:
         raise InputError(f"{place(path)}: {error}") from error
     remarks = []
@@ -98,6 +109,12 @@ def from_file(path: Path, target: str, drop: list[str], impute: str | None, spli
     if table.duplicates:
         repeats = plural(table.duplicates, "row") + " like an earlier one"
         remarks.append(f"{place(path)}: {repeats}; the test error may look better than it is")
+    if table.groups is not None:
+        train, val, test = (len(set(table.groups[part])) for part in rows)
+        remarks.append(
+            f"{place(path)}: {train + val + test} groups of rows: {train} to train, {val} to "
+            f"validate, {test} to test"
+        )
     return Source(
         path.name,
         table.X,
@@ -107,6 +124,7 @@ def from_file(path: Path, target: str, drop: list[str], impute: str | None, spli
         rows,
         table.fill_values,
         tuple(remarks),
+        table.groups,
     )
 
 
@@ -117,6 +135,7 @@ def read_source(
     impute: str | None,
     dataset: str | None,
     split: int,
+    group: str | None = None,
 ) -> Source:
     """Take the table that a command names: a file with its options, or one of the paper's sets."""
     if path is not None and dataset is not None:
@@ -124,9 +143,11 @@ def read_source(
     if dataset is not None:
         if target is not None or drop or impute is not None:
             raise InputError("--target, --drop and --impute are for a DATA.csv, not a --dataset")
+        if group is not None:
+            raise InputError("--group is for a DATA.csv, not a --dataset")
         return from_catalogue(dataset, split)
     if path is None:
         raise InputError("nothing to train on: name a DATA.csv or a --dataset")
     if target is None:
         raise InputError("--target is missing: the column to predict, by name or position")
-    return from_file(path, target, drop, impute, split)
+    return from_file(path, target, drop, impute, split, group)

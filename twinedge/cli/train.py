@@ -27,6 +27,7 @@ from twinedge.cli.words import number, whole, widths
 EXAMPLES = examples(
     "train data.csv --target strength",
     "train data.csv --target -1 --drop id --impute median -o runs/sensor",
+    "train data.csv --target strength --group batch",
     "train --dataset cs --split 0 --effort quick",
 )
 
@@ -36,6 +37,13 @@ def train(
     target: Target = None,
     drop: Drop = None,
     impute: Impute = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Rows with the same value here belong together: a batch, a machine. No feature.",
+        ),
+    ] = None,
     dataset: DataSet = None,
     split: Annotated[
         int,
@@ -83,8 +91,12 @@ def train(
 
     Settings left at auto are chosen on the validation rows; errors are in units of the target.
     Ctrl-C stops early and keeps the best weights; the same command with --resume goes on.
+
+    Rows that belong together, with --group, are held out together: scores and intervals are then
+    those of groups that the model never saw, and it learns how far to trust points that a device
+    measures itself.
     """
-    source = read_source(table, target, drop or [], impute, dataset, split)
+    source = read_source(table, target, drop or [], impute, dataset, split, group)
     from twinedge.learn.twin import TwinRegressor
 
     model = TwinRegressor(

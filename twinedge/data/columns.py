@@ -64,6 +64,18 @@ def target_position(names: Sequence[str], target: str | int, path: Path) -> int:
     return target % len(names)
 
 
+def group_position(names: Sequence[str], group: str, target: int | None, path: Path) -> int:
+    """Find the column that tells which rows belong together."""
+    if group not in names:
+        raise InputError(
+            f"{place(path)}: no column {quoted(group)} for the groups{closest(group, names)}; "
+            f"the columns are {listed(names)}"
+        )
+    if names.index(group) == target:
+        raise InputError(f"{place(path)}: column {quoted(group)} is the target and cannot group it")
+    return names.index(group)
+
+
 def without_dropped(
     names: Sequence[str], drop: Sequence[str], target: int | None, path: Path
 ) -> list[int]:

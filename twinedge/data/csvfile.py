@@ -39,12 +39,15 @@ class CsvFile:
     names : tuple of str
         Column names from the header, or ``x0``, ``x1``, ... where there is none.
     has_header : bool
+    labels : list of str
+        Cells of the column that was asked for as text.
     """
 
     def __init__(
         self, path: Path, rows: Iterator[Row], cells: CellReader, known: Collection[str]
     ) -> None:
         self.path = path
+        self.labels: list[str] = []
         self._cells = cells
         first = next(rows, None)
         if first is None:
@@ -69,6 +72,7 @@ class CsvFile:
         may_miss: Collection[int] = (),
         could_impute: Collection[int] = (),
         could_drop: bool = False,
+        label: int | None = None,
     ) -> NDArray[np.float64]:
         """Read the given columns to the end of the file.
 
@@ -82,6 +86,8 @@ class CsvFile:
             Those where the error about a missing value may suggest ``--impute median``.
         could_drop
             Whether the error about a cell that is no number may suggest ``--drop``.
+        label
+            Position of a column whose cells are kept as text, in ``labels``; none may be empty.
 
         Returns
         -------
@@ -92,6 +98,8 @@ class CsvFile:
         blocks = []
         for block in self._blocks():
             rows = [row for _, row in block]
+            if label is not None:
+                self._label(block, label)
             if whole:
                 wanted = list(chain.from_iterable(rows))
             elif len(columns) == 1:
@@ -105,6 +113,16 @@ class CsvFile:
         if not blocks:
             raise InputError(f"{place(self.path)}: has a header and no rows; add rows of numbers")
         return np.concatenate(blocks) if len(blocks) > 1 else blocks[0]
+
+    def _label(self, block: Sequence[Row], column: int) -> None:
+        for number, row in block:
+            label = row[column].strip()
+            if not label:
+                raise InputError(
+                    f"{place(self.path)}: row {number}, column {quoted(self.names[column])}: "
+                    f"missing; every row needs its group"
+                )
+            self.labels.append(label)
 
     def _blocks(self) -> Iterator[list[Row]]:
         width = len(self.names)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from twinedge.data.columns import (
     check_constant,
     check_names,
+    group_position,
     match_features,
     target_position,
     without_dropped,
@@ -42,6 +43,8 @@ class Table:
         Columns of the file that are neither feature nor target.
     fill_values : ndarray of float64, shape (f,), or None
         What missing values of each feature are filled with; None when they are refused.
+    groups : ndarray of str, shape (n,), or None
+        Which rows belong together; None when no such column was asked for.
     """
 
     X: NDArray[np.float64]
@@ -53,6 +56,7 @@ class Table:
     imputed: int
     dropped: tuple[str, ...]
     fill_values: NDArray[np.float64] | None = None
+    groups: NDArray[np.str_] | None = None
 
 
 def read_table(
@@ -61,6 +65,7 @@ def read_table(
     target: str | int | None,
     drop: Sequence[str] = (),
     impute: str | None = None,
+    group: str | None = None,
 ) -> Table:
     """Read a table to train on.
 
@@ -79,6 +84,8 @@ def read_table(
     impute
         None refuses missing values; "median" fills those of a feature with the median of its
         column over the whole file. A missing target is always refused.
+    group
+        Name of a column that tells which rows belong together; it is no feature, and may be text.
 
     Returns
     -------
@@ -96,6 +103,8 @@ def read_table(
         check_names(file.names, path)
         goal = None if target is None else target_position(file.names, target, path)
         kept = without_dropped(file.names, drop, goal, path)
+        label = None if group is None else group_position(file.names, group, goal, path)
+        kept = [k for k in kept if k != label]
         features = [k for k in kept if k != goal]
         if not features:
             raise InputError(
@@ -108,8 +117,10 @@ def read_table(
             # What is read without a target is not trained on, by commands without these options.
             could_impute=features if goal is not None else (),
             could_drop=goal is not None,
+            label=label,
         )
         names = file.names
+        labels = file.labels
     X, y = _parted(values, kept, features, goal)
     feature_names = tuple(names[k] for k in features)
     fill_values = None
@@ -130,6 +141,7 @@ def read_table(
         imputed=imputed,
         dropped=tuple(name for k, name in enumerate(names) if k not in set(kept)),
         fill_values=fill_values,
+        groups=None if label is None else np.array(labels),
     )
 
 

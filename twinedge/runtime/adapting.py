@@ -10,14 +10,19 @@ from math import isqrt
 
 import numpy as np
 
+from twinedge.calibration import adapted
+from twinedge.errors import InputError
 from twinedge.pack.check import LARGEST, TARGET
 from twinedge.pack.contents import Array, Intervals, Pack
+from twinedge.pack.layout import MAX_ANCHORS
 
 MOST_POINTS = 1024
 MOST_MEMBERS = 4096  # points of all twins together
 MOST_SCORE = 511  # in sixteenths
 FREEDOM = 4  # degrees of freedom of the Student distribution
 _WORD = 2**32 - 1
+_NEAR = 0.02  # a share of predictions that is as good as another
+_MOST_TIMES = 16  # as many anchors as there are, in a pack that has the points among them
 
 
 @dataclass(frozen=True)
@@ -160,6 +165,70 @@ def blended(
     factor = np.array([isqrt(one * surprise) for one in left.tolist()], np.uint64)
     wide = scale.astype(np.uint64) * factor >> np.uint64(16)
     return moved, np.minimum(wide, 2**31 - 1).astype(np.int64)
+
+
+def adapted_pack(pack: Pack, points: Points) -> Pack:
+    """Give a pack that has the points among its anchors, for devices that keep no store.
+
+    Anchors occur so often that the points have the share in a prediction that they have by the
+    rule; but that they count less where small errors are to be expected, no pack can say. Widths of
+    intervals follow.
+
+    Raises
+    ------
+    InputError
+        Where the pack has no intervals, or the nearest anchors predict.
+    """
+    if pack.intervals is None:
+        raise InputError("the pack has no intervals, and learns nothing without them")
+    if pack.neighbors:
+        raise InputError("the nearest anchors of the pack predict: its points belong in a store")
+    k, trust, twins = len(points), pack.intervals.trust / 65536, len(pack.twins)
+    share = k * trust / (k * trust + 1 - trust)
+    theirs, ours = _often(len(pack.targets), twins * k, share)
+    parts = np.split(np.arange(len(pack.targets)), np.cumsum(pack.counts)[:-1])
+    features, targets = [], []
+    for rows in parts:
+        features += [pack.anchors[rows]] * theirs + [points.features] * ours
+        targets += [pack.targets[rows]] * theirs + [points.targets] * ours
+    scores = points.scores / 16
+    _, wider = adapted(trust, scores, np.ones(k), np.zeros(1), np.ones(1), np.zeros(1))
+    old, factor = pack.intervals, float(wider[0])
+    spread, asymmetry, difficulty, constant, typical = (
+        min(round(one * factor), _WORD) for one in (*old.weights, old.constant, old.typical)
+    )
+    return replace(
+        pack,
+        counts=(theirs * pack.counts + ours * k).astype(pack.counts.dtype),
+        anchors=np.concatenate(features),
+        targets=np.concatenate(targets),
+        ids=None,
+        intervals=replace(
+            old,
+            by_spread=spread,
+            by_asymmetry=asymmetry,
+            by_difficulty=difficulty,
+            constant=max(1, constant),
+            typical=typical,
+        ),
+    )
+
+
+def _often(shipped: int, own: int, share: float) -> tuple[int, int]:
+    """How often shipped anchors and own ones are to occur: the fewest that come near the share."""
+    pairs = [
+        (theirs, ours)
+        for theirs in range(1, 9)
+        for ours in range(1, 257)
+        if theirs * shipped + ours * own <= min(MAX_ANCHORS, _MOST_TIMES * (shipped + own))
+    ] or [(1, 1)]
+
+    def off(pair: tuple[int, int]) -> tuple[bool, float]:
+        theirs, ours = pair[0] * shipped, pair[1] * own
+        miss = abs(ours / (theirs + ours) - share)
+        return (miss > _NEAR, theirs + ours if miss <= _NEAR else miss)
+
+    return min(pairs, key=off)
 
 
 def over(a: Array | int, b: Array | int) -> Array:

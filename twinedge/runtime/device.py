@@ -243,6 +243,11 @@ class Device:
         """
         self._level(coverage)
 
+    @property
+    def lost(self) -> int:
+        """Entries of a store that cannot be read: damaged, or cut short."""
+        return 0
+
     def keep(self, path: str | Path) -> None:
         """Keep what is learnt in a file, and take what is there already."""
         self.learn([], [])  # which refuses

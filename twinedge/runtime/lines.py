@@ -5,6 +5,9 @@ array. A line that cannot be read is answered with an error and forgotten; the n
 as if nothing had been. Lines that arrive together are evaluated together, on all cores where the C
 runtime does it, but none ever waits for another.
 
+A line that ends in ``=VALUE`` has its true value with it. It is answered like any other, and then
+learnt from.
+
 An answer has the fields of ``Device.fields``: what files without intervals say comes first, so that
 who reads it by position finds it where it was.
 """
@@ -21,6 +24,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from twinedge.errors import InputError
 from twinedge.pack.contents import Array
 from twinedge.runtime.device import Device
 from twinedge.runtime.native import NativeDevice
@@ -30,6 +34,8 @@ _Columns: TypeAlias = list[list[float] | list[list[str]]]  # by field, then by l
 
 # Spellings of a missing value, as in the tables of twinedge.data.
 MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "+nan", "-nan", "null", "none", "?"})
+_ERRORS = ("error: ", '{"error": ')
+_AT_MOST = 4  # blocks of lines that are evaluated at a time
 _CHUNK = 1 << 16
 _PART = 32  # queries that are worth a thread
 LONGEST = 1 << 20  # bytes of a line; a longer one is no query but something gone wrong
@@ -68,7 +74,9 @@ class Answers:
     ) -> None:
         if coverage is not None:
             device.check_coverage(coverage)
+        self._device = device
         self._predict = _predictor(device, neighbors, coverage)
+        self._outstanding: deque[Callable[[], object]] = deque(maxlen=_AT_MOST)
         self._names = device.feature_names
         self._fillable: list[bool] = device.fillable.tolist()
         self._needed: Array = ~device.fillable
@@ -85,6 +93,29 @@ class Answers:
 
     def begin(self, lines: Sequence[str]) -> Callable[[], Iterator[str]]:
         """Read lines and have them evaluated; what is returned waits for that and answers."""
+        if not any("=" in line for line in lines):
+            return self._begin(lines)
+        # What one line teaches counts from the next one on, and not before.
+        answers = [answer for line in lines for answer in self._learning(_clean(line))]
+        return lambda: iter(answers)
+
+    def _learning(self, line: str) -> list[str]:
+        """Answer a line, and learn from it if it has its true value with it."""
+        query, target = _parted(line)
+        answers = list(self._begin([query])())
+        if target is None or (answers and answers[-1].startswith(_ERRORS)):
+            return answers
+        as_json = query.lstrip()[:1] in ("{", "[")
+        values = self._json(query) if as_json else self._csv(query)
+        for running in self._outstanding:
+            running()
+        try:
+            self._device.learn([values], [target])
+        except InputError as error:
+            answers[-1] = _fault(str(error), as_json)
+        return answers
+
+    def _begin(self, lines: Sequence[str]) -> Callable[[], Iterator[str]]:
         head = []
         if self._first and lines:
             self._first = False
@@ -127,7 +158,7 @@ class Answers:
             found = zip(*results(), strict=True)
             for values, as_json, words in read:
                 if values is None:
-                    yield json.dumps({"error": words}) if as_json else f"error: {words}"
+                    yield _fault(words, as_json)
                 else:
                     yield self._in_json(next(found)) if as_json else _in_csv(next(found))
 
@@ -138,6 +169,7 @@ class Answers:
         if not len(x):
             return lambda: [[] for _ in self._keys]
         predicted = self._predict(x)
+        self._outstanding.append(predicted)
         return lambda: [self._named(one) if one.ndim == 2 else one.tolist() for one in predicted()]
 
     def _named(self, flags: Array) -> list[list[str]]:
@@ -302,6 +334,34 @@ def _in_csv(values: Iterable[_Value]) -> str:
     return ",".join(
         _quoted("|".join(one)) if isinstance(one, list) else f"{one:.7g}" for one in values
     )
+
+
+def _fault(words: str, as_json: bool) -> str:
+    return json.dumps({"error": words}) if as_json else f"error: {words}"
+
+
+def _parted(line: str) -> tuple[str, float | None]:
+    """Take a line apart: the query, and its true value if it has one."""
+    if line.lstrip()[:1] == "{":
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError):
+            return line, None  # which is answered with an error
+        if not isinstance(value, dict) or "=" not in value:
+            return line, None
+        target = value.pop("=")
+        known = isinstance(target, int | float) and not isinstance(target, bool)
+        try:
+            return json.dumps(value), float(target) if known else nan
+        except OverflowError:
+            return json.dumps(value), nan
+    query, comma, last = line.rpartition(",")
+    if not comma or not last.lstrip().startswith("="):
+        return line, None
+    try:
+        return query, float(last.lstrip()[1:])
+    except ValueError:
+        return query, nan
 
 
 def _clean(line: str) -> str:

@@ -159,6 +159,11 @@ class PackDevice(Device):
         self._store = Store(path, self.pack, header)
         self._set(self._store.points)
 
+    @property
+    def lost(self) -> int:
+        """Entries of the store that cannot be read: damaged, or cut short."""
+        return 0 if self._store is None else self._store.lost
+
     def learn(self, X: Any, y: Any) -> int:
         """Take points measured on site for anchors; see ``Device.learn``."""
         intervals = self._able()

@@ -1,0 +1,83 @@
+"""``twinedge adapt``: points measured on site, for a pack or into a store."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from twinedge.cli.options import Json, Quiet, StoreFile, examples
+from twinedge.cli.output import note_lost, print_json, print_record
+from twinedge.cli.source import read_points
+from twinedge.errors import InputError
+
+EXAMPLES = examples(
+    "adapt out/model.twin site.csv -o adapted.twin",
+    "adapt out/model.twin site.csv --store site.store",
+    "predict out/model.twin new.csv --store site.store",
+)
+
+
+def adapt(
+    pack: Annotated[Path, typer.Argument(metavar="MODEL.twin", help="Pack with intervals.")],
+    table: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SITE.csv", help="Points measured on site, with the model's columns and target."
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Pack to write, with these points."),
+    ] = None,
+    store: StoreFile = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Let a model learn from points that were measured where it runs, without training.
+
+    The points become anchors. How far they are believed was learnt in training: from rows that
+    belong together, if it was told of them (train --group). A store keeps the pack as it is, and
+    goes wherever it goes, to a microcontroller too; a pack with the points inside runs everywhere.
+
+    The error that is printed is that of the model as it was, on these points.
+    """
+    import numpy as np
+
+    from twinedge.pack import write_pack
+    from twinedge.placing import place_file
+    from twinedge.runtime.adapting import adapted_pack
+    from twinedge.runtime.pack_device import PackDevice, Reference, read_pack_file
+
+    if pack.suffix != ".twin":
+        raise InputError(f"{pack}: only a .twin pack can learn")
+    if (output is None) == (store is None):
+        raise InputError("name what to write: -o for a pack, or --store for a store")
+    old = read_pack_file(pack)
+    device = PackDevice(old, pack, Reference, "numpy")
+    names, column = device.feature_names, device.target_name
+    x, y = read_points(table, names, device.fillable, target=column, quiet=quiet)
+    before = device.predict(x)
+    if store is not None:
+        device.keep(store)
+        note_lost(store, device.lost, quiet=quiet)
+    try:
+        device.learn(x, y)
+    except InputError as error:
+        raise InputError(f"{table}: {error}") from error
+    result = {
+        ("pack" if store is None else "store"): str(output or store),
+        "learnt": len(y),
+        "points": device.learnt,
+        "rmse_before": float(np.sqrt(np.mean(np.square(before - y)))),
+    }
+    if output is not None:
+        new = adapted_pack(old, device.points)
+        learnt = {"file": table.name, "points": len(y)}
+        metadata = {**old.metadata, "adapted_to": learnt}
+        place_file(output, write_pack(replace(new, metadata=metadata)))
+        result["anchors"] = len(new.targets)
+    if as_json:
+        print_json(result)
+    else:
+        print_record(result)
