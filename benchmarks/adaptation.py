@@ -46,14 +46,14 @@ WAYS = ("shipped", "adapted", "replaced", "networks", "retrained")
 
 
 def groups_of(name):
-    """The table, and the number of each row's group."""
+    """Load a table, and number the group of each row."""
     table = data.load(name)
     leading = table.X[:, : LEADING[name]]
     return table, np.unique(leading, axis=0, return_inverse=True)[1].ravel()
 
 
 def measured(name, table, rows, group):
-    """Rows of a group in the order in which they are measured."""
+    """Put the rows of a group in the order in which they are measured."""
     if name == "cs":
         return rows[np.argsort(table.X[rows, 7], kind="stable")]
     return np.random.RandomState(group).permutation(rows)
@@ -83,7 +83,7 @@ def trained(folder, name, division):
 
 
 def networks(folder, name, division):
-    """What four ordinary networks say of all rows of the table."""
+    """Ask four ordinary networks about all rows of the table."""
     place = folder / "networks" / name / f"{division}.npy"
     if not place.exists():
         table, group = groups_of(name)
@@ -97,7 +97,7 @@ def networks(folder, name, division):
 
 
 def retrained(folder, name, division, k):
-    """What twins say of all rows that were trained with k points of each test group, too."""
+    """Ask twins about all rows that were trained with k points of each test group, too."""
     place = folder / "retrained" / name / f"{division}-{k}.npy"
     if not place.exists():
         table, group = groups_of(name)
@@ -126,7 +126,7 @@ def retrained(folder, name, division, k):
 
 
 def device_of(run):
-    """The pack of a run, as an export makes it."""
+    """Make the pack of a run, as an export does."""
     model, twins = run.model, len(run.model.weights_)
     options = {"model": model, "validation": run.validation, "twins": twins, "seed": 0}
     rows = choose(model.anchor_X_, model.anchor_y_, ANCHORS, "auto", **options).rows
@@ -138,7 +138,7 @@ def device_of(run):
 
 
 def measure(folder, name, division, retrain):
-    """What each way comes to in one division, for each k."""
+    """Try each way in one division, for each k."""
     table, group = groups_of(name)
     rows = data.split_groups(group, division)
     device = device_of(trained(folder, name, division))
@@ -172,7 +172,7 @@ def measure(folder, name, division, retrain):
 
 
 def judged(found):
-    """Errors of each way, and what intervals came to."""
+    """Take errors of each way, and what intervals came to."""
     y = found["y"]
     cell = {way: float(np.sqrt(np.mean(np.square(found[way] - y)))) for way in WAYS if way in found}
     for way, ends in (("shipped", "shipped_ends"), ("adapted", "ends")):
@@ -183,7 +183,7 @@ def judged(found):
 
 
 def summarise(cells):
-    """Means over the divisions, table by table and k by k."""
+    """Average over the divisions, table by table and k by k."""
     lines = []
     for name in LEADING:
         mine = [cell for key, cell in cells.items() if key.startswith(f"{name}/")]
