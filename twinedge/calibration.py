@@ -30,6 +30,7 @@ LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 LEAST_ROWS = 10
 USUAL_TRUST = 0.4  # where nothing is known of groups
 _USUAL = 0.6827  # within one scale, as within one standard deviation of a normal distribution
+_KNOWN = 0.75  # of the variance that points of one group have in common: trust may be misplaced
 _FREEDOM = 4  # degrees of freedom of the Student distribution
 _ROUNDS = 300  # of a fit
 _FOLDS = 10
@@ -210,7 +211,7 @@ def adapted(
     near = np.minimum(1, scale / scales.mean())
     weight = count * trust / (count * trust + rest) * near
     # What is left of the variance, by what the points tell; and how far they were off themselves.
-    left = 1 - trust * weight * (2 - near)
+    left = 1 - _KNOWN * trust * weight * (2 - near)
     alone, shared = np.square(scores - scores.mean()).sum(), count * scores.mean() ** 2
     surprise = alone / rest + shared / (count * trust + rest)
     wider = (_FREEDOM + surprise) / (_FREEDOM + count)

@@ -36,7 +36,8 @@ from twinedge_export.firmware import firmware_folder
 HEADER, SOURCE = "twin.h", "twin.c"
 _PUBLIC = "twin_"  # how names begin that programs use
 _OURS = ("twin_", "twini_", "TWIN_")  # and those that are the same in all files
-_HIDDEN = "TWIN_INTERNAL"  # how the sources mark what only they use
+# How the sources mark what only they use, and what that becomes where they are one.
+_STATIC = {"TWIN_INTERNAL": "static", "TWIN_LENT": "TWIN_SHARED"}
 _AGAIN = ", continued"
 _WIDTH = 100
 
@@ -324,8 +325,8 @@ def _kept_inside(
             end = one.end + 1
             end += [token.text for token in tokens[end : end + 1]] == ["\n"]
             out[one.start : end] = [Token("space", "")] * (end - one.start)
-        elif out[one.start].text == _HIDDEN:
-            out[one.start] = Token("name", "static")
+        elif inside := _STATIC.get(out[one.start].text):
+            out[one.start] = Token("name", inside)
         else:
             out[one.start] = Token("name", f"static {out[one.start].text}")
     return out

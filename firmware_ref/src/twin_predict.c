@@ -205,8 +205,8 @@ static void twini_next_twin(twin_run *run, twini_layer *layer) {
     twin_flash record = twini_record(model, run->twin);
     run->before += run->owned;
 #if TWIN_OWN_IN_RAM
-    run->owned = model->flags & TWIN_OWN ? model->anchor_count
-                                         : twini_u16(model->counts + 2 * run->twin);
+    run->owned =
+        model->flags & TWIN_OWN ? model->anchor_count : twini_u16(model->counts + 2 * run->twin);
 #else
     run->owned = twini_u16(model->counts + 2 * run->twin);
 #endif

@@ -21,8 +21,17 @@ enum { HEADS = 2, MOST_POINTS = 1024, MOST_MEMBERS = 4096, VERSION = 1, FREEDOM 
 #define BEYOND     0x40000000 /* what targets are below */
 #define MOST_SCORE 511
 
+/* Whether numbers lie in memory as they do in the storage. */
+#if TWIN_OWN_IN_RAM
+#define LITTLE 1
+#elif defined(__GNUC__)
+#define LITTLE (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
+#else
+#define LITTLE 0
+#endif
+
 /* Numbers in memory of the caller, which is aligned to words: little-endian, as in the storage. */
-#if TWIN_OWN_IN_RAM || (defined(__GNUC__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
+#if LITTLE
 static uint32_t twini_word(const void *at) {
     uint32_t word;
     TWIN_COPY(&word, ALIGNED(at, 4), sizeof word);
@@ -59,7 +68,7 @@ static void twini_put(void *at, uint32_t word) {
 
 /* Features of a query, with zeros up to a multiple of 4. */
 static void twini_put_query(uint8_t *at, const int16_t *query, unsigned size) {
-#if TWIN_OWN_IN_RAM || (defined(__GNUC__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
+#if LITTLE
     TWIN_COPY(at, query, size);
 #else
     for (; size; size -= 2, at += 2)
@@ -67,84 +76,76 @@ static void twini_put_query(uint8_t *at, const int16_t *query, unsigned size) {
 #endif
 }
 
-/* Entry `i` of those in memory; behind the last is room for another. */
-static uint8_t *twini_entry(const twin_store *store, unsigned i) {
-    return store->memory + (uint32_t)i * store->slot;
+/* Checksum of what is to be in a slot. */
+TWIN_APART uint32_t twini_sum(const twin_store *store, uint32_t slot, const uint8_t *entry) {
+    const uint8_t *end = entry + FEATURES + (slot < HEADS ? 0 : store->model->anchor_size);
+    uint32_t crc = UINT32_MAX;
+    while ((entry += 4) != end)
+        crc = twini_crc_bits(crc, twini_word(entry));
+    return ~crc;
 }
 
-/* Their targets, one behind another, as kernels want them. */
-static uint8_t *twini_targets(const twin_store *store) {
-    return twini_entry(store, store->most + 1u);
-}
-
-/* Read a slot of the block to where there is room; but first program entry `i`, if it is not
- * negative. */
-TWIN_APART unsigned twini_slot(twin_store *store, unsigned slot, int i) {
+/* Read a slot of the block to the room behind the last entry. */
+TWIN_APART unsigned twini_fetch(twin_store *store, uint32_t slot) {
     const twin_storage *storage = store->storage;
-    uint32_t size = store->slot, address = store->block + slot * size, crc, j;
-    uint32_t end = FEATURES + (slot < HEADS ? 0u : store->model->anchor_size);
-    uint8_t *entry = twini_entry(store, i < 0 ? store->count : (unsigned)i);
-    for (;; entry = twini_entry(store, store->count)) {
-        if (i < 0 && storage->read(storage->context, address, entry, size)) {
-            store->status = TWIN_ERROR_STORAGE;
-            return TORN;
-        }
-        crc = UINT32_MAX;
-        for (j = 4; j < end; j += 4)
-            crc = twini_crc_bits(crc, twini_word(entry + j));
-        if (i < 0)
-            break;
-        i = -1;
-        twini_put(entry, ~crc);
-        if (storage->program(storage->context, address, entry, size))
-            return TORN;
+    uint8_t *entry = store->spare;
+    if (storage->read(storage->context, store->block + slot * store->slot, entry, store->slot)) {
+        store->status = TWIN_ERROR_STORAGE;
+        return TORN;
     }
     if (!~twini_word(entry))
         return ERASED;
-    return twini_word(entry) == ~crc ? WHOLE : TORN;
+    return twini_word(entry) == twini_sum(store, slot, entry) ? WHOLE : TORN;
 }
 
-static unsigned twini_fetch(twin_store *store, unsigned slot) {
-    return twini_slot(store, slot, -1);
-}
-
-/* Returns whether it failed. */
-static unsigned twini_program(twin_store *store, unsigned slot, unsigned i) {
-    return twini_slot(store, slot, (int)i) != WHOLE;
+/* Write an entry, or a head, to a slot. Returns whether it failed. */
+TWIN_APART unsigned twini_program(twin_store *store, uint32_t slot, uint8_t *entry) {
+    const twin_storage *storage = store->storage;
+    twini_put(entry, twini_sum(store, slot, entry));
+    return storage->program(storage->context, store->block + slot * store->slot, entry,
+                            store->slot) ||
+           twini_fetch(store, slot) != WHOLE;
 }
 
 /* The entry behind the last is another point. */
 TWIN_APART void twini_take_point(twin_store *store) {
-    const uint8_t *entry = twini_entry(store, store->count);
+    const uint8_t *entry = store->spare;
     store->number = twini_word(entry + NUMBER) + 1;
-    TWIN_COPY(twini_targets(store) + 4 * store->count++, entry + TARGET, 4);
+    TWIN_COPY(store->targets + 4 * store->count++, entry + TARGET, 4);
+    store->spare += store->slot;
 }
 
-static void twini_turn(twin_store *store) {
+TWIN_APART void twini_turn(twin_store *store) {
     store->block = store->storage->block_size - store->block;
 }
 
 /* Turn to the other block, and find the points in its slots up to `slots`. Returns its generation,
- * or 0 if it does not count.
- *
- * As long as nothing was written to its second head, nobody knows whether the first one will read
- * the same next time. Then the block before stays the one in use, and this one is written again. */
-TWIN_APART uint32_t twini_load(twin_store *store, unsigned slots) {
-    unsigned slot = HEADS, kind, second;
-    uint32_t end;
+ * or 0 if it does not count. */
+TWIN_APART uint32_t twini_load(twin_store *store, uint32_t slots) {
+    uint32_t slot, end = 0;
+    unsigned second;
     twini_turn(store);
+    store->spare = store->memory;
     store->count = 0;
     store->lost = 0;
+    store->number = 0;
     store->generation = 0;
+    store->settled = TORN;
     second = twini_fetch(store, 1);
-    if (second != WHOLE && twini_fetch(store, 0) != WHOLE)
-        return 0;
+    if (second != WHOLE) {
+        if (twini_fetch(store, 0) != WHOLE)
+            return 0;
+        end = twini_word(store->memory + END);
+    }
     store->generation = twini_word(store->memory + GENERATION);
-    end = second == WHOLE ? 0 : twini_word(store->memory + END);
-    if (slots && twini_word(store->memory + PACK) != store->pack)
+    if (!slots)
+        return store->generation;
+    if (twini_word(store->memory + PACK) != store->pack)
         store->status = TWIN_ERROR_OTHER;
-    for (; slot < slots && !store->status; slot++) {
-        kind = twini_fetch(store, slot);
+    else
+        store->settled = second;
+    for (slot = HEADS; slot < slots && !store->status; slot++) {
+        unsigned kind = twini_fetch(store, slot);
         if (kind != WHOLE) {
             if (slot < end)
                 return store->generation = 0;
@@ -154,34 +155,50 @@ TWIN_APART uint32_t twini_load(twin_store *store, unsigned slots) {
         else
             twini_take_point(store);
     }
-    if (slots && second == ERASED) {
-        twini_turn(store);
-        store->generation--;
-    }
     return store->generation;
 }
 
-/* Move the points to the other block, but for those numbered `first` to `last`. */
+/* Write the points, but for those numbered `first` to `last`, then the heads. Returns whether it
+ * failed. */
+TWIN_APART unsigned twini_fill(twin_store *store, uint32_t first, uint32_t last,
+                               uint32_t generation) {
+    uint8_t *entry = store->memory;
+    uint32_t next = HEADS;
+    for (; entry != store->spare; entry += store->slot)
+        if (twini_word(entry + NUMBER) - first > last - first &&
+            twini_program(store, next++, entry))
+            return 1;
+    store->next = store->slots; /* from now on the block may count, even where this fails */
+    twini_fetch(store, 0);      /* for what is behind the head */
+    twini_put(entry + GENERATION, generation);
+    twini_put(entry + PACK, store->pack);
+    twini_put(entry + END, next);
+    if (twini_program(store, 0, entry))
+        return 1;
+    if (store->settled) {
+        if (twini_program(store, 1, entry))
+            return 1;
+        store->next = next;
+    }
+    return 0;
+}
+
+/* Move the points to the other block, but for those numbered `first` to `last`.
+ *
+ * The one they lie in may have been begun, or even been erased again, when the power was cut, and
+ * may read another way next time: as long as it has no second head, it is written once more. */
 TWIN_APART twin_status twini_compact(twin_store *store, uint32_t first, uint32_t last) {
     const twin_storage *storage = store->storage;
-    uint8_t *entry = twini_entry(store, store->count);
-    unsigned i, next = HEADS, failed;
+    unsigned failed;
+    if (!store->settled && twini_fill(store, store->number, store->number, store->generation))
+        return TWIN_ERROR_STORAGE;
+    store->settled = WHOLE;
     twini_turn(store);
-    failed = storage->erase(storage->context, store->block) != 0;
-    for (i = 0; i < store->count && !failed; i++)
-        if (twini_word(twini_entry(store, i) + NUMBER) - first > last - first)
-            failed = twini_program(store, next++, i);
-    if (!failed) {
-        store->next = store->slots; /* where this fails, the block may count all the same */
-        twini_put(entry + GENERATION, store->generation + 1);
-        twini_put(entry + PACK, store->pack);
-        twini_put(entry + END, next);
-        failed = twini_program(store, 0, store->count) || twini_program(store, 1, store->count);
-    }
+    failed = storage->erase(storage->context, store->block) ||
+             twini_fill(store, first, last, store->generation + 1);
     twini_turn(store);
     if (failed)
         return TWIN_ERROR_STORAGE;
-    store->next = (uint16_t)next;
     store->status = TWIN_OK;
     twini_load(store, store->slots);
     return (twin_status)store->status;
@@ -192,26 +209,25 @@ static uint32_t twini_slot_size(const twin_model *model, const twin_storage *sto
 }
 
 uint32_t twin_store_size(const twin_model *model, const twin_storage *storage, uint16_t points) {
-    return (points + 1u) * twini_slot_size(model, storage) + 4u * points +
-           2u * model->twin_count;
+    return (points + 1u) * twini_slot_size(model, storage) + 4u * points;
 }
 
 twin_status twin_store_open(twin_store *store, const twin_model *model, twin_pack pack,
                             const twin_storage *storage, void *memory, uint16_t points) {
-    uint32_t slot = twini_slot_size(model, storage), generation;
+    uint32_t slot = twini_slot_size(model, storage), slots = storage->block_size / slot, generation;
     store->model = model;
     store->status = TWIN_ERROR_STORE;
     if (!model->kernel || !model->intervals ||
         (uint32_t)points * model->twin_count > MOST_MEMBERS || points > MOST_POINTS ||
-        storage->block_size / slot <= points + (uint32_t)HEADS)
-        return TWIN_ERROR_STORE;
+        slots <= points + (uint32_t)HEADS)
+        return (twin_status)store->status;
     store->storage = storage;
     store->memory = (uint8_t *)memory;
+    store->targets = store->memory + (points + 1u) * slot;
     store->pack = twini_u32((twin_flash)pack + 12) + VERSION * 65536u + slot;
     store->slot = (uint16_t)slot;
     store->most = points;
-    store->number = 0;
-    store->next = store->slots = (uint16_t)(storage->block_size / slot);
+    store->next = store->slots = slots;
     store->status = TWIN_OK;
     store->block = 0;
     generation = twini_load(store, 0);
@@ -239,20 +255,17 @@ TWIN_APART uint32_t twini_over(uint32_t a, uint32_t b) {
 }
 
 /* Scale of a prediction where 256 is the mean in calibration. */
-static uint32_t twini_relative(const twin_model *model, const twin_raw *said) {
-    uint32_t scale = twini_over(said->scale, twini_u32(model->intervals + 20)) >> 8;
+TWIN_APART uint32_t twini_relative(const twin_model *model, uint32_t scale) {
+    scale = twini_over(scale, twini_u32(model->intervals + 20)) >> 8;
     return scale < 65535u ? scale : 65535u;
 }
 
 /* Learn from the run's query, which was begun. */
 TWIN_APART twin_status twini_learn(twin_store *store, twin_run *run, int32_t target) {
-    const twin_model *model = store->model;
     uint8_t *entry;
     uint32_t off;
     twin_raw said;
-    twin_status status = (twin_status)store->status;
-    if (status)
-        return status;
+    twin_status status = TWIN_OK;
     if (target >= BEYOND || target <= -BEYOND)
         return TWIN_ERROR_TARGET;
     if (store->count == store->most)
@@ -269,13 +282,13 @@ TWIN_APART twin_status twini_learn(twin_store *store, twin_run *run, int32_t tar
         off = MOST_SCORE;
     if (target < said.mean)
         off = 0 - off;
-    entry = twini_entry(store, store->count);
-    twini_put(entry + NUMBER, store->number);
+    entry = store->spare;
+    twini_put(entry + NUMBER, store->number++);
     twini_put(entry + TARGET, (uint32_t)target);
     twini_put_half(entry + SCORE, off);
-    twini_put_half(entry + SCALE, twini_relative(model, &said));
-    twini_put_query(entry + FEATURES, run->query, model->anchor_size);
-    if (twini_program(store, store->next++, store->count))
+    twini_put_half(entry + SCALE, twini_relative(store->model, said.scale));
+    twini_put_query(entry + FEATURES, run->query, store->model->anchor_size);
+    if (twini_program(store, store->next++, entry))
         return TWIN_ERROR_STORAGE;
     twini_take_point(store);
     return TWIN_OK;
@@ -283,74 +296,89 @@ TWIN_APART twin_status twini_learn(twin_store *store, twin_run *run, int32_t tar
 
 twin_status twin_learn_raw(twin_store *store, void *scratch, uint32_t size, const int16_t *query,
                            int32_t target) {
+    twin_status status = (twin_status)store->status;
     twin_run run;
-    twin_status status = twin_begin_raw(&run, store->model, scratch, size, query, 0);
+    if (!status)
+        status = twin_begin_raw(&run, store->model, scratch, size, query, 0);
     return status ? status : twini_learn(store, &run, target);
 }
 
-/* What the pack would predict if the points were the anchors of each twin. */
-static int32_t twini_own(const twin_store *store, twin_run *run, void *scratch, uint32_t size) {
+/* Move the mean by the part `weight`, in 1/32768, of the way to what the pack would predict if the
+ * points were the anchors of each twin; with the interval. The run is done, so it has its query and
+ * its scratch. */
+TWIN_APART void twini_move(const twin_store *store, twin_run *run, twin_raw *out, int32_t weight) {
     twin_model own = *store->model;
-    uint8_t *query = twini_entry(store, store->count), *counts;
-    unsigned twin = own.twin_count;
+    int32_t off;
     twin_raw said;
-    own.neighbours = 0;
-    own.anchor_count = store->count;
-    own.members = (uint16_t)(store->count * twin);
-    own.targets = (twin_flash)(uintptr_t)twini_targets(store);
+#if LITTLE
+    const uint16_t *count = &store->count;
+#else
+    uint16_t little, *count = &little;
+    twini_put_half(count, store->count);
+#endif
+    own.anchor_size = store->slot;
+    own.targets = (twin_flash)(uintptr_t)store->targets;
     own.anchors = (twin_flash)(uintptr_t)(store->memory + FEATURES);
 #if TWIN_OWN_IN_RAM
+    own.anchor_count = *count;
     own.flags |= TWIN_OWN;
-    (void)counts;
-#else
-    counts = twini_targets(store) + 4 * store->most;
-    own.counts = counts;
-    do {
-        twini_put_half(counts, store->count);
-        counts += 2;
-    } while (--twin);
 #endif
-    TWIN_COPY(query, run->query, own.anchor_size);
-    twin_begin_raw(run, &own, scratch, size, (const int16_t *)(const void *)query, 0);
-    own.anchor_size = store->slot;
-    while (twin_step(run, store->count))
-        run->before = 0u - run->owned; /* the next twin has the same anchors */
+    run->model = &own; /* cppcheck-suppress autoVariables ; nobody asks the run later */
+    run->sum = 0;
+    run->total = (unsigned)store->count * own.twin_count;
+    run->count = 0;
+    run->twin = 0;
+#if TWIN_NEIGHBOURS
+    run->neighbours = 0;
+#endif
+    do {
+        run->before = 0u - run->owned; /* each twin has the same anchors, and as many */
+#if !TWIN_OWN_IN_RAM
+        own.counts = (twin_flash)((uintptr_t)count - 2u * run->twin);
+#endif
+    } while (twin_step(run, store->count));
     twini_combine(run, &said);
-    return said.mean;
+    off = (int32_t)((uint32_t)said.mean - (uint32_t)out->mean);
+    off = (int32_t)(((int64_t)off * weight + 16384) >> 15);
+    out->mean = (int32_t)((uint32_t)out->mean + (uint32_t)off);
+    twini_bound(store->model, out);
 }
 
-/* Let the points of the store have their say in a prediction. */
-TWIN_APART void twini_adapt(const twin_store *store, twin_run *run, void *scratch, uint32_t size,
-                            twin_raw *out) {
-    const twin_model *model = store->model;
-    uint32_t k = store->count, trust = twini_u16(model->intervals + 18), rest = 65536u - trust;
-    uint32_t among = k * trust + rest, near = 32768, own, part, squares = 0, scales = 0, sum = 0;
-    unsigned i;
-    int32_t off;
-    if (store->status || !k)
-        return;
-    for (i = 0; i < k; i++) {
-        const uint8_t *entry = twini_entry(store, i);
+/* Predict again, with the points of the store; there are some. */
+TWIN_APART void twini_heed(const twin_store *store, twin_run *run, twin_raw *out) {
+    uint32_t k = store->count, trust, rest, among, near, own, part;
+    uint32_t squares = 0, scales = 0, sum = 0;
+    const uint8_t *entry = store->memory;
+    twini_combine(run, out);
+    do {
         uint32_t score = (uint32_t)twini_half_word(entry + SCORE);
         sum += score;
         squares += score * score;
         scales += (uint16_t)twini_half_word(entry + SCALE);
-    }
-    part = k * twini_relative(model, out);
+        entry += store->slot;
+    } while (--k);
+    k = store->count;
+    near = 32768;
+    part = k * twini_relative(store->model, out->scale);
     if (part < scales)
         near = twini_over(part, scales) >> 1;
-    own = ((twini_over(k * trust, among) >> 1) * near) >> 15;
-    off = (int32_t)((uint32_t)twini_own(store, run, scratch, size) - (uint32_t)out->mean);
-    out->mean += (int32_t)(((int64_t)off * (int32_t)own + 16384) >> 15);
     if (sum >> 31)
         sum = 0 - sum;
     sum = (sum * (16 * sum / k)) >> 4;
     part = squares < sum ? 0 : squares - sum;
+    trust = twini_u16(store->model->intervals + 18);
+    rest = 65536u - trust;
+    among = k * trust + rest;
     part = (twini_over(part, rest) >> 2) + (twini_over(sum, among) >> 2);
     part = twini_over(64 * FREEDOM + part, 64 * FREEDOM + 64 * k);
-    own = 65536u - ((trust * ((own * (65536u - near)) >> 15)) >> 15);
-    out->scale = twini_product(out->scale, twini_root((uint64_t)own * part), 16);
-    twini_bound(model, out);
+    own = ((twini_over(k * trust, among) >> 1) * near) >> 15;
+    rest = 65536u - 3 * ((trust * ((own * (65536u - near)) >> 15)) >> 17);
+    out->scale = twini_product(out->scale, twini_root((uint64_t)rest * part), 16);
+    twini_move(store, run, out, (int32_t)own);
+}
+
+static unsigned twini_knows(const twin_store *store) {
+    return !store->status && store->count;
 }
 
 twin_status twin_predict_adapted_raw(const twin_store *store, void *scratch, uint32_t size,
@@ -360,8 +388,8 @@ twin_status twin_predict_adapted_raw(const twin_store *store, void *scratch, uin
     if (!twin_begin_raw(&run, store->model, scratch, size, query, 0))
         twin_step(&run, TWIN_ALL);
     status = twin_read_raw(&run, out);
-    if (!status)
-        twini_adapt(store, &run, scratch, size, out);
+    if (!status && twini_knows(store))
+        twini_heed(store, &run, out);
     return status;
 }
 
@@ -369,24 +397,29 @@ twin_status twin_predict_adapted_raw(const twin_store *store, void *scratch, uin
 
 twin_status twin_learn(twin_store *store, void *scratch, uint32_t size, const float *x,
                        float target) {
+    twin_status status = (twin_status)store->status;
+    int32_t units;
     twin_run run;
-    twin_status status = twin_begin(&run, store->model, scratch, size, x, 0);
-    return status ? status : twini_learn(store, &run, twini_target_of(store->model, target));
+    if (status)
+        return status;
+    units = twini_target_of(store->model, target);
+    status = twin_begin(&run, store->model, scratch, size, x, 0);
+    return status ? status : twini_learn(store, &run, units);
 }
 
 twin_status twin_predict_adapted(const twin_store *store, void *scratch, uint32_t size,
                                  const float *x, twin_prediction *out) {
+    const twin_model *model = store->model;
     twin_status status;
     twin_run run;
     twin_raw raw;
-    if (!twin_begin(&run, store->model, scratch, size, x, 0))
+    if (!twin_begin(&run, model, scratch, size, x, 0))
         twin_step(&run, TWIN_ALL);
     status = twin_read(&run, out);
-    if (!status) {
-        twini_combine(&run, &raw);
-        twini_adapt(store, &run, scratch, size, &raw);
-        out->mean = twin_target(store->model, raw.mean);
-        twini_tell(store->model, &raw, out);
+    if (!status && twini_knows(store)) {
+        twini_heed(store, &run, &raw);
+        out->mean = twin_target(model, raw.mean);
+        twini_tell(model, &raw, out);
     }
     return status;
 }

@@ -7,6 +7,8 @@ COMMANDS = [
     "export",
     "predict",
     "evaluate",
+    "calibrate",
+    "adapt",
     "anchors",
     "inspect",
     "budget",

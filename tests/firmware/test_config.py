@@ -18,6 +18,7 @@ KNOBS = {
     "TWIN_QUICK_OPEN": (),
     "TWIN_OPEN_STEPS": (),
     "TWIN_INTERVALS": (),
+    "TWIN_STORE": (),
 }
 
 
@@ -51,6 +52,9 @@ def test_everything_off_at_once_is_smaller(native, tmp_path, compiler):
         "twini_seek",
         "twin_set_neighbours",
         "twin_open_step",
+        "twin_watch_begin",
+        "twin_store_open",
+        "twin_learn",
     ):
         assert gone not in exported
 

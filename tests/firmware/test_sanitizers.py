@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
+SUBJECTS = ("bits", "refusals", "api", "misuse", "store")
 WATCH = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g")
 
 
@@ -17,7 +18,7 @@ def test_the_tests_pass_under_address_and_undefined_behaviour_sanitizers(native)
         "LD_PRELOAD": preload,
         "ASAN_OPTIONS": "detect_leaks=0",  # Python keeps some memory for ever
     }
-    files = [HERE / f"test_{subject}.py" for subject in ("bits", "refusals", "api", "misuse")]
+    files = [HERE / f"test_{subject}.py" for subject in SUBJECTS]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *files],
         env=environment,

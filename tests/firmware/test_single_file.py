@@ -33,7 +33,7 @@ SETTINGS = [
     ("-DTWIN_HOST=0",),
     ("-DTWIN_HOST=0", "-DTWIN_BLOCK=1", "-DTWIN_PARTIAL=0", "-DTWIN_TEXT=0"),
     ("-DTWIN_FLOAT=0", "-DTWIN_NEIGHBOURS=0", "-DTWIN_OPEN_STEPS=0"),
-    ("-DTWIN_SILU=0", "-DTWIN_INT16=0", "-DTWIN_QUICK_OPEN=0"),
+    ("-DTWIN_SILU=0", "-DTWIN_INT16=0", "-DTWIN_QUICK_OPEN=0", "-DTWIN_STORE=0"),
 ]
 
 # replay.c, with the kernel that the environment names.

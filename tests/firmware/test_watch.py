@@ -852,7 +852,7 @@ def test_it_is_small(native, watched_library, tmp_path):
         needed[cpu] = {line.split()[-1] for line in said.splitlines()}
     # No division of 64 bits, and no float.
     assert needed["cortex-m4"] <= {"twin_set_coverage", "memset", "memcpy"}
-    helpers = {"__aeabi_lmul", "__aeabi_uidiv", "__aeabi_uidivmod"}
+    helpers = {"__aeabi_lmul", "__aeabi_idiv", "__aeabi_uidiv", "__aeabi_uidivmod"}
     assert needed["cortex-m0"] <= needed["cortex-m4"] | helpers
 
 

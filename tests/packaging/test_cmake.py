@@ -157,7 +157,7 @@ def test_hosts_have_their_kernels_by_default_and_can_do_without(run, build, firm
 
 def kconfig(**settings):
     """Return options as a framework makes them of Kconfig's answers; all is on by default."""
-    parts = ("FLOAT", "NEIGHBOURS", "INTERVALS", "SILU", "INT16", "TEXT", "PARTIAL")
+    parts = ("FLOAT", "NEIGHBOURS", "INTERVALS", "STORE", "SILU", "INT16", "TEXT", "PARTIAL")
     parts += ("OPEN_STEPS", "QUICK_OPEN")
     answers = {**dict.fromkeys(parts, "y"), "BLOCK": "2", **settings}
     return [f"-DCONFIG_TWIN_{name}={answer}" for name, answer in answers.items()]

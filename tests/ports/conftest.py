@@ -28,15 +28,17 @@ def cases():
 
 @pytest.fixture(scope="session")
 def workshop(tmp_path_factory):
-    """A workshop for a board and flags, the same one each time: ``workshop(name, flags)``."""
+    """A workshop for a board, the same one each time: ``workshop(name, flags, program)``."""
     from twinedge_export.boards import Workshop, board_named
 
     made = {}
 
-    def make(name, flags=()):
-        if (name, flags) not in made:
-            made[name, flags] = Workshop(board_named(name), tmp_path_factory.mktemp(name), flags)
-        return made[name, flags]
+    def make(name, flags=(), program="main"):
+        what = name, flags, program
+        if what not in made:
+            folder = tmp_path_factory.mktemp(name)
+            made[what] = Workshop(board_named(name), folder, flags, program=program)
+        return made[what]
 
     return make
 

@@ -34,7 +34,7 @@ def adapt(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Let a model learn from points that were measured where it runs, without training.
+    """Let a pack learn from points that were measured on site.
 
     The points become anchors. How far they are believed was learnt in training: from rows that
     belong together, if it was told of them (train --group). A store keeps the pack as it is, and

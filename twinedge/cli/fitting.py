@@ -74,7 +74,7 @@ def _fit(
     from twinedge.learn.checkpoint import discard
 
     train, val = source.rows.train, source.rows.val
-    validation: "Validation" = source.part(val)
+    validation: Validation = source.part(val)
     groups = None
     if source.groups is not None:
         groups, validation = source.groups[train], (*source.part(val), source.groups[val])

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from twinedge.data.cells import CellReader, Kind
+from twinedge.data.cells import CellReader, Kind, looks_missing
 from twinedge.data.dialect import Row, RowError, find_delimiter, names_columns, rows_of
 from twinedge.data.textlines import lines, open_text
 from twinedge.data.wording import drop_options, place, plural, quoted
@@ -87,7 +87,7 @@ class CsvFile:
         could_drop
             Whether the error about a cell that is no number may suggest ``--drop``.
         label
-            Position of a column whose cells are kept as text, in ``labels``; none may be empty.
+            Position of a column whose cells are kept as text, in ``labels``; none may be missing.
 
         Returns
         -------
@@ -117,7 +117,7 @@ class CsvFile:
     def _label(self, block: Sequence[Row], column: int) -> None:
         for number, row in block:
             label = row[column].strip()
-            if not label:
+            if looks_missing(label):
                 raise InputError(
                     f"{place(self.path)}: row {number}, column {quoted(self.names[column])}: "
                     f"missing; every row needs its group"

@@ -10,7 +10,7 @@ from twinedge.errors import InputError
 
 SPLITS = 25
 FEWEST_ROWS = 10
-FEWEST_GROUPS = 3
+FEWEST_GROUPS = 4  # one to test, one to validate, and two to learn what groups have in common
 
 
 class Split(NamedTuple):
@@ -83,24 +83,53 @@ def split_groups(groups: ArrayLike, seed: int) -> Split:
     >>> [part.tolist() for part in split]
     [[0, 1, 2], [4], [3]]
     """
-    names, group = np.unique(np.asarray(groups), return_inverse=True)
-    if len(names) < FEWEST_GROUPS:
+    group = number_groups(groups)
+    count = int(group.max(initial=-1)) + 1
+    if count < FEWEST_GROUPS:
         raise InputError(
-            f"there {'are' if len(names) != 1 else 'is'} {len(names)} "
-            f"group{'s' * (len(names) != 1)} of rows; at least {FEWEST_GROUPS} are needed to split "
-            f"into training, validation and test"
+            f"there {'are' if count != 1 else 'is'} {count} group{'s' * (count != 1)} of rows; at "
+            f"least {FEWEST_GROUPS} are needed to split into training, validation and test"
         )
     _check_seed(seed)
-    order = np.random.RandomState(seed).permutation(len(names))
-    n_test, n_val = max(1, int(0.2 * len(names))), max(1, int(0.1 * len(names)))
-    place = np.empty(len(names), np.intp)
-    place[order] = np.arange(len(names))
+    order = np.random.RandomState(seed).permutation(count)
+    n_test, n_val = max(1, int(0.2 * count)), max(1, int(0.1 * count))
+    place = np.empty(count, np.intp)
+    place[order] = np.arange(count)
     where = place[group]
     return Split(
         np.flatnonzero(where >= n_test + n_val),
         np.flatnonzero((where >= n_test) & (where < n_test + n_val)),
         np.flatnonzero(where < n_test),
     )
+
+
+def number_groups(groups: ArrayLike) -> NDArray[np.intp]:
+    """Give the groups of rows numbers from 0, in the order of their names.
+
+    Parameters
+    ----------
+    groups
+        The group of each row, shape (n,): anything that sorts.
+
+    Raises
+    ------
+    InputError
+        Where there is not one for each row, one is missing, or they do not sort.
+    """
+    try:
+        names = np.asarray(groups)
+    except ValueError as error:
+        raise InputError("groups must be one for each row") from error
+    if names.ndim != 1:
+        raise InputError(f"groups has shape {names.shape}; one for each row is needed")
+    try:
+        missing = np.asarray(names != names).any()  # as what is not a number does
+        numbers = np.unique(names, return_inverse=True)[1]
+    except TypeError as error:
+        raise InputError("groups has values that do not sort: name all in the same way") from error
+    if missing or (names.dtype.kind == "f" and not np.isfinite(names).all()):
+        raise InputError("groups has a value that is missing or not finite")
+    return numbers.astype(np.intp)
 
 
 def _check_seed(seed: int) -> None:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_array, validate_data
 
+from twinedge.data.splitting import number_groups
 from twinedge.errors import InputError
 from twinedge.learn.checkpoint import Checkpoint
 from twinedge.learn.distilling import distil
@@ -183,18 +184,17 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
 
 def _numbered(groups: Any, rows: int) -> Groups:
     """Give the groups of so many rows numbers from 0; they may be named by anything that sorts."""
-    names = np.asarray(groups)
-    if names.shape != (rows,):
-        raise InputError(f"groups has shape {names.shape}; one for each of {rows} rows is needed")
-    if names.dtype.kind == "f" and not np.isfinite(names).all():
-        raise InputError("groups has a number that is not finite")
-    numbers: Groups = np.unique(names, return_inverse=True)[1].astype(np.intp)
+    numbers = number_groups(groups)
+    if len(numbers) != rows:
+        raise InputError(f"groups has {len(numbers)} rows; one for each of {rows} is needed")
     return numbers
 
 
 def _together(groups: Groups, held: int, rng: np.random.Generator) -> tuple[Groups, int]:
     """Order of the rows, group by group, and where the group ends that makes ``held`` rows full."""
     place = rng.permutation(groups.max() + 1)
+    if len(place) == 2 and np.count_nonzero(place[groups]) == 1:
+        place = place[::-1]  # one row is no training
     order = np.argsort(place[groups], kind="stable")
     if not held:
         return order, 0

@@ -102,6 +102,7 @@ class Run:
             "parameters": {**model.get_params(), "random_state": _seed(model.random_state)},
             "chosen": {name: getattr(model, f"{name}_") for name in _CHOSEN},
             "calibration": model.calibration_ and _stored(model.calibration_),
+            "trust": model.trust_,
             "sha256": {name: _digest(folder / name) for name in _FILES},
         }
         (folder / "run.json").write_text(json.dumps(record, indent=1, default=_plain) + "\n")
@@ -138,7 +139,7 @@ def load_run(folder: Path) -> Run:
         # Runs of before there were intervals have neither.
         model.difficulty_ = points.get("difficulty")
         model.calibration_ = _restored(record.get("calibration"))
-        model.trust_ = model.calibration_.trust if model.calibration_ else USUAL_TRUST
+        model.trust_ = record.get("trust", USUAL_TRUST)
         return Run(
             model,
             tuple(record["feature_names"]),

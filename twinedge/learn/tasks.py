@@ -102,10 +102,8 @@ class Task:
             return np.arange(0)
         if self.groups is None:
             return _fold(self.train, job.fold)
-        count = int(self.groups.max()) + 1
-        if count < FOLDS:
-            return np.arange(0)
-        return np.flatnonzero(np.isin(self.groups, _fold(count, job.fold)))
+        of_groups = _fold(int(self.groups.max()) + 1, job.fold)
+        return np.flatnonzero(np.isin(self.groups, of_groups))
 
     def _rows_of_all(self, jobs: list[Job]) -> npt.NDArray[np.int32]:
         return np.stack([self.rows(job) for job in jobs]).astype(np.int32)

@@ -195,6 +195,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         self.validation_ = held if len(held[1]) else train
         self.validation_rmse_ = self.rmse(*self.validation_)
         self.difficulty_, self.calibration_, self.own_ = None, None, ()
+        self.trust_ = USUAL_TRUST
         if self.intervals and np.isfinite(self.weights_).all():
             self.difficulty_ = learn_difficulty(self, seed)
             self.trust_ = trust_between(self, seed)

@@ -71,10 +71,10 @@ class Points:
         pairs = zip(vars(self).values(), vars(more).values(), strict=True)
         return Points(*(np.concatenate(pair) for pair in pairs))
 
-    @property
-    def following(self) -> int:
-        """Number of the next point."""
-        return int(self.numbers[-1]) + 1 if len(self) else 0
+    def next_numbers(self, count: int) -> Array:
+        """Numbers of so many points that are to come behind these; they wrap around."""
+        first = int(self.numbers[-1]) + 1 if len(self) else 0
+        return (first + np.arange(count)).astype(np.uint32)
 
 
 def most_points(pack: Pack) -> int:
@@ -161,7 +161,7 @@ def blended(
     alone = max(int(np.square(score).sum()) - shared, 0)
     surprise = (int(over(alone, rest)) >> 2) + (int(over(shared, among)) >> 2)
     surprise = int(over(64 * FREEDOM + surprise, 64 * FREEDOM + 64 * k))
-    left = 65536 - (trust * (weight * (65536 - near) >> 15) >> 15)
+    left = 65536 - 3 * (trust * (weight * (65536 - near) >> 15) >> 17)
     factor = np.array([isqrt(one * surprise) for one in left.tolist()], np.uint64)
     wide = scale.astype(np.uint64) * factor >> np.uint64(16)
     return moved, np.minimum(wide, 2**31 - 1).astype(np.int64)

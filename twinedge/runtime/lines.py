@@ -18,7 +18,7 @@ import select
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain, compress
+from itertools import chain, compress, groupby
 from math import isfinite, isnan, nan
 from typing import TypeAlias
 
@@ -35,7 +35,6 @@ _Columns: TypeAlias = list[list[float] | list[list[str]]]  # by field, then by l
 # Spellings of a missing value, as in the tables of twinedge.data.
 MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "+nan", "-nan", "null", "none", "?"})
 _ERRORS = ("error: ", '{"error": ')
-_AT_MOST = 4  # blocks of lines that are evaluated at a time
 _CHUNK = 1 << 16
 _PART = 32  # queries that are worth a thread
 LONGEST = 1 << 20  # bytes of a line; a longer one is no query but something gone wrong
@@ -76,7 +75,7 @@ class Answers:
             device.check_coverage(coverage)
         self._device = device
         self._predict = _predictor(device, neighbors, coverage)
-        self._outstanding: deque[Callable[[], object]] = deque(maxlen=_AT_MOST)
+        self._outstanding: set[Callable[[], list[Array]]] = set()
         self._names = device.feature_names
         self._fillable: list[bool] = device.fillable.tolist()
         self._needed: Array = ~device.fillable
@@ -96,7 +95,12 @@ class Answers:
         if not any("=" in line for line in lines):
             return self._begin(lines)
         # What one line teaches counts from the next one on, and not before.
-        answers = [answer for line in lines for answer in self._learning(_clean(line))]
+        answers: list[str] = []
+        for may_teach, some in groupby(lines, lambda line: "=" in line):
+            if may_teach:
+                answers += [answer for line in some for answer in self._learning(_clean(line))]
+            else:
+                answers += self._begin(list(some))()
         return lambda: iter(answers)
 
     def _learning(self, line: str) -> list[str]:
@@ -169,8 +173,14 @@ class Answers:
         if not len(x):
             return lambda: [[] for _ in self._keys]
         predicted = self._predict(x)
-        self._outstanding.append(predicted)
-        return lambda: [self._named(one) if one.ndim == 2 else one.tolist() for one in predicted()]
+        self._outstanding.add(predicted)
+
+        def finish() -> _Columns:
+            found = predicted()
+            self._outstanding.discard(predicted)
+            return [self._named(one) if one.ndim == 2 else one.tolist() for one in found]
+
+        return finish
 
     def _named(self, flags: Array) -> list[list[str]]:
         """Names of the features that are flagged, for each query."""
@@ -352,9 +362,13 @@ def _parted(line: str) -> tuple[str, float | None]:
         target = value.pop("=")
         known = isinstance(target, int | float) and not isinstance(target, bool)
         try:
-            return json.dumps(value), float(target) if known else nan
+            query = json.dumps(value)
+        except RecursionError:
+            return line, None
+        try:
+            return query, float(target) if known else nan
         except OverflowError:
-            return json.dumps(value), nan
+            return query, nan
     query, comma, last = line.rpartition(",")
     if not comma or not last.lstrip().startswith("="):
         return line, None

@@ -4,15 +4,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from twinedge.errors import InputError
-from twinedge.pack import PackError, read_pack
+from twinedge.pack import PackError, read_pack, write_pack
 from twinedge.pack.check import LARGEST
 from twinedge.pack.contents import Array, Intervals, Pack
-from twinedge.pack.layout import HEADER
 from twinedge.runtime import reference
 from twinedge.runtime.adapting import (
     Points,
@@ -89,6 +88,13 @@ class Reference:
         return self._pack if neighbors < 0 else replace(self._pack, neighbors=neighbors)
 
 
+class _Own(NamedTuple):
+    """Points, and what evaluates the pack with them for anchors."""
+
+    points: Points
+    said: Evaluator
+
+
 class PackDevice(Device):
     """A pack and what evaluates it.
 
@@ -135,7 +141,7 @@ class PackDevice(Device):
         self._evaluator = evaluate_with(pack)
         self.points = Points.none(pack.features)
         self._store: Store | None = None
-        self._own: Evaluator | None = None  # what the points say, if there are any
+        self._own: _Own | None = None  # the points and what they say, if there are any
 
     @property
     def learnt(self) -> int:
@@ -144,6 +150,8 @@ class PackDevice(Device):
 
     def keep(self, path: str | Path) -> None:
         """Keep what is learnt in a store, and take what is there already.
+
+        What was learnt before without a store goes there, too.
 
         Parameters
         ----------
@@ -155,9 +163,14 @@ class PackDevice(Device):
         InputError
             Where the file is no store, or that of another pack; where the pack has no intervals.
         """
-        header = Path(self.info["file"]).read_bytes()[: HEADER.size]
-        self._store = Store(path, self.pack, header)
-        self._set(self._store.points)
+        self._able()
+        store = Store(path, self.pack, self._file())
+        if self._store is None:
+            store.add(self.points)
+        else:
+            self._store.close()
+        self._store = store
+        self._set(store.points)
 
     @property
     def lost(self) -> int:
@@ -174,17 +187,27 @@ class PackDevice(Device):
                 f"the target of point {bad[0] + 1} is {float(y[bad[0]]):g}: not a number, or far "
                 f"beyond those of training"
             )
-        if len(x) + self.learnt > (most := most_points(self.pack)):
+        if not len(x):
+            return 0
+        most = most_points(self.pack)
+        if len(x) > most:
+            raise InputError(f"{len(x)} points are new, of {most} at most")
+        before = self._before()
+        if len(x) + len(before) > most:
             raise InputError(
-                f"{self.learnt} points are learnt and {len(x)} are new, of {most} at most: forget "
+                f"{len(before)} points are learnt and {len(x)} are new, of {most} at most: forget "
                 f"some"
             )
         q, targets = reference.quantise(self.pack, x), quantised_targets(self.pack, y)
         mean, _, scale = self._evaluator.raw(q).astype(np.int64)
-        numbers = self.points.following + np.arange(len(x), dtype=np.uint32)
-        new = Points(numbers, q, targets.astype(np.int32), *judged(intervals, mean, scale, targets))
+        new = Points(
+            before.next_numbers(len(x)),
+            q,
+            targets.astype(np.int32),
+            *judged(intervals, mean, scale, targets),
+        )
         if self._store is None:
-            self._set(self.points.joined(new))
+            self._set(before.joined(new))
         else:
             self._store.add(new)
             self._set(self._store.points)
@@ -195,15 +218,16 @@ class PackDevice(Device):
     ) -> int:
         """Forget points; see ``Device.forget``."""
         self._able()
-        low, high = _range(first, last, keep, self.points.numbers)
+        _check_range(first, last, keep)
+        before = self._before()
+        low, high = _range(first, last, keep, before.numbers)
         if self._store is not None:
             gone = self._store.forget(low, high)
             self._set(self._store.points)
             return gone
-        left = self.points[(self.points.numbers < low) | (self.points.numbers > high)]
-        gone = self.learnt - len(left)
+        left = before[(before.numbers < low) | (before.numbers > high)]
         self._set(left)
-        return gone
+        return len(before) - len(left)
 
     def _able(self) -> Intervals:
         if self.pack.intervals is None:
@@ -212,9 +236,31 @@ class PackDevice(Device):
             )
         return self.pack.intervals
 
+    def _before(self) -> Points:
+        """Return what is learnt so far, by other programs too; from now on they write nothing."""
+        if self._store is not None:
+            self._store.lock()
+            return self._store.points
+        return self.points
+
+    def _file(self) -> bytes:
+        """Read the file again, of which the store needs the checksum."""
+        path = Path(self.info["file"])
+        try:
+            data = path.read_bytes()
+            same = _bare(read_pack(data)) == _bare(self.pack)
+        except OSError as error:
+            raise InputError(f"cannot read {path}: {error.strerror}") from error
+        except PackError:
+            same = False
+        if not same:
+            raise InputError(f"{path} is another file than the one that was loaded: load it again")
+        return data
+
     def _set(self, points: Points) -> None:
+        own = self._evaluate_with(own_pack(self.pack, points)) if len(points) else None
         self.points = points
-        self._own = self._evaluate_with(own_pack(self.pack, points)) if len(points) else None
+        self._own = None if own is None else _Own(points, own)
 
     def _predict(self, x: Array, neighbors: int | None) -> tuple[Array, Array]:
         if self._own is not None:
@@ -229,14 +275,13 @@ class PackDevice(Device):
         return self._evaluator.predict_with_bounds(x, levels, neighbors or -1)
 
     def _adapted(
-        self, own: Evaluator, x: Array, neighbors: int | None, levels: tuple[int, ...]
+        self, own: _Own, x: Array, neighbors: int | None, levels: tuple[int, ...]
     ) -> Array:
         """Predict with the points: mean, spread, scale, low and high at each level."""
         pack, intervals = self.pack, self._able()
         q = reference.quantise(pack, x)
         mean, root, scale = self._evaluator.raw(q, neighbors or -1)
-        theirs = own.raw(q)[0]
-        mean, scale = blended(intervals, self.points, mean, scale, theirs)
+        mean, scale = blended(intervals, own.points, mean, scale, own.said.raw(q)[0])
         most = neighbors or pack.neighbors
         counts = np.minimum(pack.counts, most) if most else pack.counts
         unit = pack.y_gain
@@ -280,15 +325,25 @@ def open_file(path: Path) -> Device:
     return PackDevice(pack, path, Reference, "numpy")
 
 
-def _range(first: Any, last: Any, keep: Any, numbers: Array) -> tuple[int, int]:
-    """Return the first and the last number that are to go."""
+def _bare(pack: Pack) -> bytes:
+    return write_pack(pack, metadata=False)
+
+
+def _check_range(first: Any, last: Any, keep: Any) -> None:
+    """Refuse what does not say which points are to go."""
     for name, one in (("first", first), ("last", last), ("keep", keep)):
         whole = isinstance(one, Integral) and not isinstance(one, bool)
         if one is not None and (not whole or one < 0):
             raise InputError(f"{name}={one!r} is not a whole number of at least 0")
+    if keep is not None and (first is not None or last is not None):
+        raise InputError("forget takes numbers, or how many to keep, not both")
+
+
+def _range(
+    first: int | None, last: int | None, keep: int | None, numbers: Array
+) -> tuple[int, int]:
+    """Return the first and the last number that are to go."""
     if keep is not None:
-        if first is not None or last is not None:
-            raise InputError("forget takes numbers, or how many to keep, not both")
         gone = max(len(numbers) - int(keep), 0)
         return 0, int(numbers[gone - 1]) if gone else -1
     low = 0 if first is None else int(first)

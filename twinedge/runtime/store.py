@@ -9,6 +9,7 @@ import struct
 import zlib
 from pathlib import Path
 from types import TracebackType
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,13 +25,22 @@ except ImportError:  # not on Windows; there, two programs must not write to one
 
 _VERSION = 1
 _HEADS = 2
-_HEAD = struct.Struct("<III")  # checksum, generation, whose points
+_HEAD = struct.Struct("<4I")  # checksum, generation, whose points, slot behind those moved
 _ENTRY = struct.Struct("<IIihH")  # checksum, number, target, score, scale; features follow
+_WHOSE_AT = 8
 _UNITS = (1, 2, 4, 8, 16, 32)  # what storages program at once
-_ERASED = 0xFF
+_ERASED = b"\xff" * 4  # what a slot begins with that was never written
 _SPARE = 64  # slots of a new file beyond those for as many points as there can be
 _WORD = 0xFFFFFFFF
 _FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
+
+
+class _Head(NamedTuple):
+    """What a block says of itself; ``end`` is 0 unless the entries before it have to be whole."""
+
+    generation: int
+    whose: int
+    end: int
 
 
 class Store:
@@ -65,7 +75,7 @@ class Store:
             raise InputError("the pack has no intervals, and learns nothing without them")
         self.path = Path(path)
         self._features = pack.features
-        self._most = most_points(pack)
+        self._room = most_points(pack)
         self._pack = struct.unpack_from("<I", data, HEADER_CRC_AT)[0]
         self._file: int | None = None
         self._next: int | None = None  # slot to write; None until points were moved
@@ -105,25 +115,31 @@ class Store:
             Where there is no room for them, or the file cannot be written; then it has none of
             them.
         """
-        self._lock()
+        if not len(points):
+            return
+        self.lock()
         if len(self.points) + len(points) > self._most:
             raise InputError(
                 f"{self.path} has room for {self._most} points and holds {len(self.points)}: "
                 f"forget some before learning {len(points)} more"
             )
-        numbers = self.points.following + np.arange(len(points))
-        new = Points(numbers.astype(np.uint32), *list(vars(points).values())[1:])
+        numbers = self.points.next_numbers(len(points))
+        new = Points(numbers, *list(vars(points).values())[1:])
         both = self.points.joined(new)
-        if self._next is None or self._next + len(new) > self._slots:
+        # One entry is there or not; only a move makes all of several be there at once.
+        if len(new) > 1:
             self._move(both)
-        elif len(new):
+        else:
+            if self._next is None or self._next == self._slots:
+                self._move(self.points)
+            assert self._next is not None
             self._put(self._block, self._next, self._entries(new))
-            self._next += len(new)
+            self._next += 1
         self.points = both
 
     def forget(self, first: int, last: int) -> int:
         """Forget the points with these numbers, both ends among them; returns how many."""
-        self._lock()
+        self.lock()
         keep = (self.points.numbers < first) | (self.points.numbers > last)
         gone = int((~keep).sum())
         if gone or self.lost:
@@ -132,68 +148,103 @@ class Store:
             self.points = left
         return gone
 
-    def _read(self) -> None:
-        """Find what the file holds."""
-        self.lost, self._block, self._generation = 0, 1, 0
-        self.points = self.points[:0]
-        self._slot = _ENTRY.size + 2 * align(self._features, 4)
-        self._slots = self._most + _SPARE
-        self._size = self._slots * self._slot
+    def lock(self) -> None:
+        """Keep other programs from writing, and see what they wrote.
+
+        Raises
+        ------
+        InputError
+            Where another program does so, or the file cannot be written.
+        """
+        if self._file is not None:
+            return
+        self._open()
         try:
-            data = self.path.read_bytes()
-        except FileNotFoundError:
-            data = b""
-        except OSError as error:
-            raise InputError(f"cannot read {self.path}: {error.strerror}") from error
+            self._read()
+        except InputError:
+            self.close()
+            raise
+
+    def _read(self) -> None:
+        """Find what the file holds; where it is refused, nothing has changed."""
+        data = self._content()
+        least = _ENTRY.size + 2 * align(self._features, 4)
         if not data.strip(b"\xff"):
+            self._lay_out(least, (self._room + _SPARE) * least)
             return
         half = len(data) // 2
         blocks = data[:half], data[half:]
-        heads = [self._head(block) for block in blocks]
-        found = [number for number, head in enumerate(heads) if head is not None]
-        if not found:
+        heads = [_head(block, least) for block in blocks]
+        later = _later(heads[0], heads[1])
+        head = heads[later]
+        if head is None:
             raise InputError(f"{self.path} is not a store of twinedge")
-        self._block = found[0]
-        if len(found) > 1 and _later(heads[1], heads[0]):
-            self._block = 1
-        head = heads[self._block]
-        assert head is not None
-        self._generation, whose = head
-        sizes = {self._whose(size): size for size in _slot_sizes(self._slot)}
-        if whose not in sizes:
+        sizes = {self._whose(size): size for size in _slot_sizes(least)}
+        if head.whose not in sizes:
             raise InputError(f"{self.path} holds points of another pack; name another file")
-        self._slot = sizes[whose]
-        self._size, self._slots = half, half // self._slot
-        self._most = min(self._most, self._slots - _HEADS - 1)
-        self._take(blocks[self._block])
+        if len(data) % 2 or self._misplaced(data, sizes[head.whose]):
+            raise InputError(f"{self.path} is cut short: two blocks of one size make a store")
+        self._lay_out(sizes[head.whose], half)
+        for number in (later, 1 - later):
+            head = heads[number]
+            if head is not None and self._take(blocks[number], head):
+                self._block = number
+                return
+        self._generation = 0
 
-    def _head(self, block: bytes) -> tuple[int, int] | None:
-        """Find generation and owner of a block; None where neither head is whole."""
-        for at in (0, *_slot_sizes(self._slot)):
-            found = block[at : at + _HEAD.size]
-            if len(found) == _HEAD.size:
-                checksum, generation, whose = _HEAD.unpack(found)
-                if checksum == zlib.crc32(found[4:]):
-                    return generation, whose
-        return None
+    def _content(self) -> bytes:
+        """Read the file; what is not there is empty."""
+        try:
+            if self.path.exists() and not self.path.is_file():
+                raise InputError(f"{self.path} is not a file")
+            return self.path.read_bytes()
+        except FileNotFoundError:
+            return b""
+        except OSError as error:
+            raise InputError(f"cannot read {self.path}: {error.strerror}") from error
+
+    def _lay_out(self, slot: int, size: int) -> None:
+        """Take blocks to have this size, and so large slots; nothing is known of points."""
+        self.lost, self._block, self._generation = 0, 1, 0
+        self.points = self.points[:0]
+        self._slot, self._size, self._slots = slot, size, size // slot
+        self._most = min(self._room, self._slots - _HEADS - 1)
+
+    def _misplaced(self, data: bytes, slot: int) -> bool:
+        """Whether there are heads of ours where none can be: then the file was longer."""
+        whose = struct.pack("<I", self._whose(slot))
+        half, at = len(data) // 2, data.find(whose)
+        while at >= 0:
+            start = at - _WHOSE_AT
+            if (
+                start >= 0
+                and start not in (0, slot, half, half + slot)
+                and _whole_head(data, start)
+            ):
+                return True
+            at = data.find(whose, at + 1)
+        return False
 
     def _whose(self, slot: int) -> int:
         return int(self._pack + 65536 * _VERSION + slot) & _WORD
 
-    def _take(self, block: bytes) -> None:
-        """Find the points in a block."""
-        words = np.frombuffer(block, np.uint8)[: self._slots * self._slot]
-        slots = words.reshape(self._slots, self._slot)[_HEADS:]
-        end = _ENTRY.size + 2 * align(self._features, 4)
-        kept = []
-        for slot in slots[(slots[:, :4] != _ERASED).any(axis=1)]:
-            entry = slot[:end].tobytes()
+    def _take(self, block: bytes, head: _Head) -> bool:
+        """Find the points in a block; returns whether it counts."""
+        size = _ENTRY.size + 2 * align(self._features, 4)
+        kept, lost = [], 0
+        for number in range(_HEADS, self._slots):
+            at = number * self._slot
+            entry = block[at : at + size]
             checksum, *fields = _ENTRY.unpack_from(entry)
             features = np.frombuffer(entry, "<i2", self._features, _ENTRY.size)
-            if checksum == zlib.crc32(entry[4:]) and check_point(features, fields[1]):
+            whole = checksum != _WORD and checksum == zlib.crc32(entry[4:])
+            if not whole and number < head.end:
+                return False
+            if whole and check_point(features, fields[1]):
                 kept.append((*fields, features))
-            else:
-                self.lost += 1
+            elif checksum != _WORD:
+                lost += 1
+        self.lost, self._generation = lost, head.generation
         if kept:
             numbers, targets, scores, scales, rows = zip(*kept, strict=True)
             self.points = Points(
@@ -203,6 +254,7 @@ class Store:
                 np.array(scores, np.int16),
                 np.array(scales, np.uint16),
             )
+        return True
 
     def _entries(self, points: Points) -> bytes:
         features = np.zeros((len(points), align(self._features, 4)), "<i2")
@@ -212,12 +264,13 @@ class Store:
         found = []
         for *fields, row in rows:
             entry = _ENTRY.pack(0, *fields)[4:] + row.tobytes()
-            found.append((struct.pack("<I", zlib.crc32(entry)) + entry).ljust(self._slot, b"\0"))
+            found.append((struct.pack("<I", zlib.crc32(entry)) + entry).ljust(self._slot, b"\xff"))
         return b"".join(found)
 
-    def _head_of(self, generation: int) -> bytes:
-        head = struct.pack("<II", generation & _WORD, self._whose(self._slot))
-        return (struct.pack("<I", zlib.crc32(head)) + head).ljust(self._slot, b"\0")
+    def _head_of(self, generation: int, points: int) -> bytes:
+        whose = self._whose(self._slot)
+        head = _HEAD.pack(0, generation & _WORD, whose, _HEADS + points)[4:]
+        return (struct.pack("<I", zlib.crc32(head)) + head).ljust(self._slot, b"\xff")
 
     def _move(self, points: Points) -> None:
         """Write points to the other block; the file is as it was until that is done."""
@@ -225,17 +278,14 @@ class Store:
         image = b"\xff" * (_HEADS * self._slot) + self._entries(points)
         image = image.ljust(self._size, b"\xff")
         other, generation = 1 - self._block, self._generation + 1
+        head = self._head_of(generation, len(points))
         if not self._generation:
-            head = self._head_of(generation)
+            other = 0
             self._create(head + head + image[len(2 * head) :] + b"\xff" * self._size)
         else:
-            assert self._file is not None
-            second = self._block * self._size + self._slot
-            if not _read_at(self._file, second, self._slot).strip(b"\xff"):
-                self._put(self._block, 1, self._head_of(self._generation))
             self._put(other, 0, image)
             for number in range(_HEADS):
-                self._put(other, number, self._head_of(generation))
+                self._put(other, number, head)
         self._block, self._generation = other, generation
         self._next, self.lost = _HEADS + len(points), 0
 
@@ -256,6 +306,7 @@ class Store:
                 _claim(file)
                 _write(file, 0, data)
                 beside.replace(self.path.resolve())
+                _settle(beside.parent)
             except OSError:
                 os.close(file)
                 raise
@@ -268,12 +319,6 @@ class Store:
 
     def _unwritten(self, error: OSError) -> InputError:
         return InputError(f"cannot write {self.path}: {error.strerror}")
-
-    def _lock(self) -> None:
-        """Keep other programs from writing, and see what they wrote."""
-        if self._file is None:
-            self._open()
-            self._read()
 
     def _open(self) -> None:
         while self._file is None:
@@ -289,6 +334,8 @@ class Store:
                 raise InputError(f"{self.path} is in use by another program") from None
             except FileNotFoundError:
                 pass  # it was replaced or removed in between
+            except OSError as error:  # of a storage that knows no locks, say
+                raise self._unwritten(error) from error
             finally:
                 if self._file is None:
                     os.close(file)
@@ -308,9 +355,14 @@ def _write(file: int, at: int, data: bytes) -> None:
     os.fsync(file)
 
 
-def _read_at(file: int, at: int, size: int) -> bytes:
-    os.lseek(file, at, os.SEEK_SET)
-    return os.read(file, size)
+def _settle(folder: Path) -> None:
+    """See to it that a file keeps its new name, whatever happens."""
+    if os.name == "posix":
+        file = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
 
 
 def _slot_sizes(least: int) -> list[int]:
@@ -318,7 +370,24 @@ def _slot_sizes(least: int) -> list[int]:
     return sorted({align(least, unit) for unit in _UNITS})
 
 
-def _later(one: tuple[int, int] | None, other: tuple[int, int] | None) -> bool:
-    assert one is not None
-    assert other is not None
-    return 0 < (one[0] - other[0] & _WORD) < 2**31
+def _head(block: bytes, least: int) -> _Head | None:
+    """Find out what a block says of itself; None where neither head is whole."""
+    for at in _slot_sizes(least):
+        if found := _whole_head(block, at):
+            return found._replace(end=0)
+    return _whole_head(block, 0)
+
+
+def _whole_head(data: bytes, at: int) -> _Head | None:
+    found = data[at : at + _HEAD.size]
+    if len(found) < _HEAD.size or found[:4] == _ERASED:
+        return None
+    checksum, *fields = _HEAD.unpack(found)
+    return _Head(*fields) if checksum == zlib.crc32(found[4:]) else None
+
+
+def _later(one: _Head | None, other: _Head | None) -> int:
+    """Which of two blocks is in use: 1 for the other one."""
+    if one is None or other is None:
+        return int(one is None)
+    return int(0 < (other.generation - one.generation & _WORD) < 2**31)

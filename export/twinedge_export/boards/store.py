@@ -1,7 +1,6 @@
 """Points that a board learns itself: what it predicts with them, against the reference."""
 
 from itertools import pairwise
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -10,16 +9,16 @@ from twinedge.pack import read_pack
 from twinedge.pack.contents import Array, Pack
 from twinedge.pack.layout import NO_FILL
 from twinedge.runtime import adapting, reference
-from twinedge_export.boards.board import Board
 from twinedge_export.boards.build import EVERYTHING, Image, Workshop
 from twinedge_export.boards.emulate import Said, listen
 from twinedge_export.boards.trial import multiply_adds, patience
 
+PROGRAM = "store"
 WITH_STORE = (*EVERYTHING, "-DTWIN_STORE=1")  # flags, where a board has less by default
 
 # The words of store.c, and how many numbers follow them.
 _WORDS = {
-    "store": 3,
+    "store": 2,
     "empty": 1,
     "opened": 3,
     "learnt": 1,
@@ -36,27 +35,25 @@ class Lesson(NamedTuple):
     """What came of learning points on a board, and of predicting with some of them, then more.
 
     ``context``, ``memory`` and ``stack`` are bytes of a ``twin_store``, of what it is given, and
-    the high-water mark. Instructions are float64, NaN where they were not counted: ``learning``
-    ``(k,)`` of each point, ``opening`` ``(r,)`` of finding them in each round, ``alone``,
-    ``adapted`` and ``raw`` ``(r, n)`` of each query without them, with them, and in integers.
-    ``mismatches`` ``(m, 2)`` are round and query where other bits came out than from the reference.
+    the high-water mark. ``kept`` and ``lost`` ``(r,)`` are the points that were found, or not, when
+    the store was opened in each round. ``answers`` uint32 ``(3, r, n, 4)`` are bits of mean, scale,
+    low and high: of the pack alone, with the points, and that in integers. Instructions are
+    float64, NaN where they were not counted: ``learning`` ``(k,)`` of each point, ``opening``
+    ``(r,)`` of finding them, ``predicting`` ``(3, r, n)`` of each answer. ``mismatches`` ``(m, 2)``
+    are round and query where other bits came out than from the reference.
     """
 
     image: Image
     context: int
     memory: int
     stack: int
+    kept: Array
+    lost: Array
+    answers: Array
     learning: Array
     opening: Array
-    alone: Array
-    adapted: Array
-    raw: Array
+    predicting: Array
     mismatches: Array
-
-
-def store_workshop(board: Board, folder: Path, flags: tuple[str, ...] = ()) -> Workshop:
-    """Make a workshop for images that learn."""
-    return Workshop(board, folder, (*WITH_STORE, *flags), program="store")
 
 
 def try_points(
@@ -67,7 +64,7 @@ def try_points(
     Parameters
     ----------
     workshop : Workshop
-        From ``store_workshop``.
+        Of the program ``PROGRAM``, with ``WITH_STORE`` among its flags.
     content : bytes
         A pack with intervals.
     x, y : arrays of shape (k, f) and (k,), float32
@@ -85,25 +82,24 @@ def try_points(
     board, pack = workshop.board, read_pack(content)
     image = workshop.image(content, _rows(pack, x, y, queries, counts))
     said = listen(board, image, _WORDS, patience(_macs(pack, len(queries), counts)))
-    found = np.array([said[one] for one in _CALLS], np.uint32)
-    found = found.reshape(len(_CALLS), len(counts), len(queries), 5)
     right = np.stack([_right(pack, x[:k], y[:k], queries) for k in counts], axis=1)
-    wrong = np.argwhere((found[..., :4] != right).any(axis=(0, 3)))
-    return _lesson(said, image, found[..., 4], board.counts_per_instruction, wrong)
+    return _lesson(image, said, right, board.counts_per_instruction)
 
 
-def _lesson(
-    said: Said, image: Image, calls: Array, counts_per_instruction: float, wrong: Array
-) -> Lesson:
-    ((context, memory, _),) = said["store"]
+def _lesson(image: Image, said: Said, right: Array, counts_per_instruction: float) -> Lesson:
+    ((context, memory),) = said["store"]
     ((stack,),) = said["stack"]
     ((empty,),) = said["empty"]
-    times = (np.array(said[word])[:, 0] for word in ("learnt", "opened"))
-    learning, opening, *each = (
+    times, kept, lost = np.array(said["opened"]).T
+    found = np.array([said[one] for one in _CALLS], np.uint32).reshape(*right.shape[:3], 5)
+    answers = found[..., :4]
+    learning, opening, predicting = (
         (one.astype(np.float64) - empty) / (counts_per_instruction or np.nan)
-        for one in (*times, *calls)
+        for one in (np.array(said["learnt"])[:, 0], times, found[..., 4])
     )
-    return Lesson(image, context, memory, stack, learning, opening, *each, wrong)
+    wrong = np.argwhere((answers != right).any(axis=(0, 3)))
+    sizes = context, memory, stack
+    return Lesson(image, *sizes, kept, lost, answers, learning, opening, predicting, wrong)
 
 
 def _macs(pack: Pack, queries: int, counts: tuple[int, ...]) -> float:

@@ -5,7 +5,7 @@
  *
  * Lines are those of main.c, but for
  *
- *     store CONTEXT MEMORY MODEL          bytes of twin_store, of its memory, of twin_model
+ *     store CONTEXT MEMORY                bytes of twin_store, and of its memory
  *     empty COUNTS                        of measuring nothing
  *     opened COUNTS POINTS LOST           of opening the store, in front of the queries
  *     learnt COUNTS                       for each point
@@ -15,7 +15,7 @@
  *     stack BYTES                         high-water mark of it all
  *     done */
 
-#include "twin_store.h"
+#include "../../src/twin_store.h"
 #include "board.h"
 #include "../../src/twin_read.h"
 
@@ -26,6 +26,7 @@ static twin_prediction out;
 static twin_raw raw;
 static uint32_t number[5];
 static size_t scratch_size, points;
+static unsigned turn;
 static uint8_t *scratch;
 static uintptr_t top;
 static uint32_t *memory; /* of the store */
@@ -92,7 +93,6 @@ static void find_room(void) {
     scratch = (uint8_t *)storage.context + 2 * block;
     number[0] = sizeof store;
     number[1] = (uint32_t)kept;
-    number[2] = sizeof model;
 }
 
 /* Counts go to the last number. */
@@ -131,7 +131,7 @@ static void learn(const uint32_t *target) {
     float y;
     __builtin_memcpy(&y, target, sizeof y);
     begin();
-    if (store.number % 2)
+    if (turn++ % 2)
         end(twin_learn(&store, scratch, (uint32_t)scratch_size, x, y));
     else
         end(twin_learn_raw(&store, scratch, (uint32_t)scratch_size, q, (int32_t)target[1]));
@@ -170,7 +170,7 @@ int main(void) {
     for (at = first; at != last; at += 4 * words())
         points += is_point(at);
     find_room();
-    say("store", 3);
+    say("store", 2);
     top = stack_pointer();
     paint();
     board_start_counter();

@@ -1,0 +1,172 @@
+/* A maturity meter for concrete: how strong will this mix become?
+ *
+ * The pack knows other mixes. Of the one at hand the meter is told how strong the youngest samples
+ * are, one after the other, and predicts the later ones before and after. It belongs to one mix at
+ * a time: between mixes it forgets.
+ *
+ * concrete.py writes model.h and mixes.h, builds this for a Cortex-M4 and compares what it prints
+ * with what Python says. */
+
+#include "twin_store.h"
+#include "board.h" /* board_write and board_exit; yours may be a UART */
+#include "model.h"
+#include <string.h>
+
+typedef struct sample {
+    uint16_t days;
+    float strength; /* in MPa */
+} sample;
+
+typedef struct mix {
+    const sample *samples; /* the youngest first */
+    uint16_t count;
+    float amounts[MODEL_FEATURES - 1]; /* the last feature is the age in days */
+} mix;
+
+#include "mixes.h"
+
+enum {
+    MOST_TOLD = 3, /* samples of a mix */
+    POINTS = 8,    /* that there is room for */
+    BLOCK = 1024   /* bytes that are erased at once */
+};
+
+static uint8_t flash[2 * BLOCK];
+
+/* The storage: two blocks that can be erased. Only these three functions know that they lie in RAM.
+ * A meter that is to keep its points without power has those of its part instead:
+ *
+ *     fetch     copies from there; memcpy will do where flash is mapped into memory
+ *     program   writes what is erased: a multiple of program_size, at a multiple of it
+ *     erase     makes one of the blocks read 255
+ *
+ * The sizes are in `storage`. Where something fails they return anything but 0. */
+static int fetch(void *context, uint32_t address, void *bytes, uint32_t size) {
+    memcpy(bytes, (const uint8_t *)context + address, size);
+    return 0;
+}
+
+static int program(void *context, uint32_t address, const void *bytes, uint32_t size) {
+    memcpy((uint8_t *)context + address, bytes, size);
+    return 0;
+}
+
+static int erase(void *context, uint32_t address) {
+    memset((uint8_t *)context + address, 255, BLOCK);
+    return 0;
+}
+
+static const twin_storage storage = {
+    .read = fetch,
+    .program = program,
+    .erase = erase,
+    .context = flash,
+    .block_size = BLOCK,
+    .program_size = 8,
+};
+
+static twin_model model;
+static twin_store store;
+static uint32_t scratch[MODEL_SCRATCH / 4];
+static uint32_t points[128]; /* twin_store_size says how many bytes they take */
+
+static void check(twin_status status) {
+    if (status == TWIN_OK)
+        return;
+    board_write(twin_text(status));
+    board_write("\n");
+    board_exit(1);
+}
+
+/* A number, the last digits of which are decimals. */
+static void write_digits(uint32_t value, unsigned decimals) {
+    char text[16], *at = text + sizeof text - 1;
+    unsigned written = 0;
+    *at = 0;
+    do {
+        if (decimals && written == decimals)
+            *--at = '.';
+        *--at = (char)('0' + value % 10);
+        value /= 10;
+        written++;
+    } while (value || written <= decimals);
+    board_write(at);
+}
+
+static void write_number(float value) {
+    if (value < 0.0f) {
+        board_write("-");
+        value = -value;
+    }
+    write_digits((uint32_t)(value * 100.0f + 0.5f), 2);
+}
+
+/* What the network is asked: a mix at an age. */
+static const float *features(const mix *of, const sample *at) {
+    static float x[MODEL_FEATURES];
+    memcpy(x, of->amounts, sizeof of->amounts);
+    x[MODEL_FEATURES - 1] = (float)at->days;
+    return x;
+}
+
+static void tell(const mix *of, const sample *found) {
+    check(twin_learn(&store, scratch, sizeof scratch, features(of, found), found->strength));
+    board_write("told: ");
+    write_digits(found->days, 0);
+    board_write(" days ");
+    write_number(found->strength);
+    board_write("\n");
+}
+
+static void predict(const mix *of, const sample *at) {
+    twin_prediction out;
+    check(twin_predict_adapted(&store, scratch, sizeof scratch, features(of, at), &out));
+    board_write("    ");
+    write_digits(at->days, 0);
+    board_write(" days ");
+    write_number(out.mean);
+    board_write(" (");
+    write_number(out.low);
+    board_write(" to ");
+    write_number(out.high);
+    board_write("), measured ");
+    write_number(at->strength);
+    board_write("\n");
+}
+
+/* Predict later samples when nothing is known of the mix, and again after each that it is told. */
+static void follow(const mix *one) {
+    const sample *last = one->samples + one->count - 1, *known = one->samples, *later;
+    unsigned told;
+    for (told = 0; told <= MOST_TOLD; told++) {
+        if (told) {
+            known = one->samples + told - 1;
+            if (known->days >= last->days)
+                return;
+            tell(one, known);
+        }
+        for (later = known + 1; later <= last; later++)
+            if (later->days > known->days)
+                predict(one, later);
+    }
+}
+
+int main(void) {
+    twin_status status;
+    unsigned i;
+    check(twin_open(&model, model_twin.bytes, MODEL_SIZE));
+    if (twin_store_size(&model, &storage, POINTS) > sizeof points)
+        check(TWIN_ERROR_STORE);
+    status = twin_store_open(&store, &model, model_twin.bytes, &storage, points, POINTS);
+    if (status != TWIN_ERROR_OTHER) /* points of another pack: they are forgotten below */
+        check(status);
+    for (i = 0; i < sizeof mixes / sizeof *mixes; i++) {
+        board_write("mix ");
+        write_digits(i + 1, 0);
+        board_write("\n");
+        check(twin_forget(&store, 0, UINT32_MAX)); /* the mix before */
+        follow(&mixes[i]);
+    }
+    board_write("done\n");
+    return 0;
+}

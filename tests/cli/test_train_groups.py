@@ -1,0 +1,142 @@
+"""``twinedge train --group``: rows that belong together are held out together."""
+
+import json
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+
+import numpy as np
+import pytest
+
+from twinedge import export
+from twinedge.cli import main
+from twinedge.data import split_groups
+from twinedge.learn.run import load_run
+from twinedge.pack import read_pack
+
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+
+
+@pytest.fixture(scope="module")
+def batches(curve):
+    """Which batch each of 120 rows is of, and what that adds to the target."""
+    batch = np.random.default_rng(0).permutation(np.repeat(np.arange(10), 12))
+    return batch, np.random.default_rng(1).normal(0, 20, 10)[batch]
+
+
+@pytest.fixture(scope="module")
+def table(curve, batches, tmp_path_factory):
+    """The curve with two more columns: the batch as a word, and its number."""
+    X, y = curve
+    batch, shift = batches
+    rows = [
+        f"batch {one:02},{','.join(map(repr, row))},{target!r},{one}"
+        for one, row, target in zip(batch, X.tolist(), (y + shift).tolist(), strict=True)
+    ]
+    path = tmp_path_factory.mktemp("tables") / "batches.csv"
+    path.write_text("\n".join(["batch,angle,offset,idle,level,number", *rows]) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def trained(table, loud, tmp_path_factory):
+    """A run, the JSON that was printed, and what was remarked."""
+    folder = tmp_path_factory.mktemp("grouped") / "run"
+    arguments = ["train", table, "--target", "level", "--group", "batch", "--drop", "number"]
+    with (
+        redirect_stdout(StringIO()) as out,
+        redirect_stderr(StringIO()) as err,
+        pytest.raises(SystemExit) as stop,
+    ):
+        main([str(one) for one in (*arguments, "-o", folder, "--json", *loud)])
+    assert stop.value.code == 0
+    return folder, json.loads(out.getvalue()), err.getvalue()
+
+
+def batch_of(points, table, column=0):
+    """Which batches points are of."""
+    rows = [line.split(",") for line in table.read_text().splitlines()[1:]]
+    place = {tuple(map(float, row[1:4])): row[column] for row in rows}
+    return [place[tuple(row)] for row in points.tolist()]
+
+
+def test_no_batch_is_on_two_sides(trained, table, batches):
+    run = load_run(trained[0])
+    sides = [set(batch_of(x, table)) for x in (run.model.anchor_X_, run.validation[0], run.test[0])]
+    assert [len(side) for side in sides] == [7, 1, 2]
+    assert len(set.union(*sides)) == 10
+    right = split_groups([f"batch {one:02}" for one in batches[0]], 0)
+    assert sides[2] == {f"batch {one:02}" for one in batches[0][right.test]}
+
+
+def test_the_column_is_no_feature(trained):
+    folder, report, _ = trained
+    assert load_run(folder).feature_names == ("angle", "offset", "idle")
+    assert report["features"] == 3
+    assert report["rows"] == 120
+
+
+def test_the_run_has_groups_and_trust(trained, table, tmp_path):
+    model = load_run(trained[0]).model
+    named = batch_of(model.anchor_X_, table)
+    np.testing.assert_array_equal(model.groups_, np.unique(named, return_inverse=True)[1])
+    assert len(set(model.validation_groups_)) == 1
+    assert model.trust_ > 0.6
+    export(trained[0], tmp_path / "out", anchors=8, formats=("twin",))
+    pack = read_pack((tmp_path / "out" / "model.twin").read_bytes())
+    assert pack.intervals.trust == round(65536 * model.trust_)
+
+
+def test_how_many_groups_there_are_is_remarked(trained, table):
+    _, _, err = trained
+    words = "10 groups of rows: 7 to train, 1 to validate, 2 to test"
+    assert err == f"{table}: {words}\n"
+
+
+def test_a_column_of_numbers_groups_rows_too_and_quietly(cli, table, tiny, tmp_path):
+    arguments = ["--group", "number", "--drop", "batch", "--no-intervals"]
+    answer = cli("train", table, "--target", "level", *arguments, "-o", "run", "--json", *tiny)
+    assert (answer.code, answer.err) == (0, "")
+    run = load_run(tmp_path / "run")
+    sides = [set(batch_of(x, table, 5)) for x in (run.model.anchor_X_, run.test[0])]
+    assert not sides[0] & sides[1]
+    assert run.feature_names == ("angle", "offset", "idle")
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--group", "bach"], ["no column 'bach' for the groups", "'batch'"]),
+        (["--group", "level"], ["'level' is the target and cannot group it"]),
+        (["--group", ""], ["no column ''"]),
+        (["--group"], ["--group"]),
+        (["--group", "number"], ["'batch'", "--drop"]),
+    ],
+    ids=["unknown", "the target", "empty", "nothing", "text left over"],
+)
+def test_a_column_that_cannot_group_is_refused(refused, table, options, says):
+    refused("train", table, "--target", "level", "-o", "run", *options, says=says)
+
+
+def test_a_row_without_a_group_is_refused(refused, table, tmp_path):
+    lines = table.read_text().splitlines()
+    for cell in ("", "NA"):
+        lines[4] = ",".join([cell, *lines[4].split(",")[1:]])
+        (tmp_path / "holes.csv").write_text("\n".join(lines))
+        says = ["holes.csv: row 5, column 'batch': missing; every row needs its group"]
+        options = ["--target", "level", "--drop", "number", "--group", "batch", "-o", "run"]
+        refused("train", "holes.csv", *options, says=says)
+
+
+@pytest.mark.parametrize(
+    ("count", "says"), [(1, "there is 1 group of rows"), (3, "there are 3 groups of rows")]
+)
+def test_too_few_groups_are_refused_with_the_file(refused, table, tmp_path, count, says):
+    head, *rows = table.read_text().splitlines()
+    rows = [f"b{k % count}{row[8:]}" for k, row in enumerate(rows)]
+    (tmp_path / "few.csv").write_text("\n".join([head, *rows]))
+    options = ["--target", "level", "--drop", "number", "--group", "batch", "-o", "run"]
+    refused("train", "few.csv", *options, says=[f"few.csv: {says}; at least 4"])
+
+
+def test_the_sets_of_the_paper_have_no_groups(refused):
+    refused("train", "--dataset", "tf", "--group", "batch", says=["--group is for a DATA.csv"])

@@ -1,0 +1,74 @@
+"""Programs that docs/learning.md prints: the one that learns does, and goes on where it was."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from twinedge.pack import write_pack
+from twinedge.runtime.loading import load
+
+PAGE = Path(__file__).parents[2] / "docs" / "learning.md"
+PROGRAMS = re.findall(r"(?ms)^```c\n(.*?)^```", PAGE.read_text())
+
+
+@pytest.fixture(scope="module")
+def program(native, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("learn")
+    (folder / "program.c").write_text(PROGRAMS[0])
+    sources = [folder / "program.c", *native.SOURCES]
+    return native.compile_c(folder / "learn", "-O1", "-DTWIN_HOST=0", sources=sources)
+
+
+@pytest.fixture
+def pack(cases, packs):
+    pack = cases.draw(packs, "neighbours", scaled=True)
+    return replace(pack, intervals=replace(pack.intervals, trust=40000))
+
+
+def lines(rows):
+    return "".join(",".join(f"{value:.9g}" for value in row) + "\n" for row in rows)
+
+
+def test_the_printed_program_learns_as_a_device_in_python_does(native, program, pack, tmp_path):
+    file, points = tmp_path / "model.twin", tmp_path / "points.store"
+    file.write_bytes(write_pack(pack))
+    rng = np.random.default_rng(0)
+    reach = 20000 / pack.x_gain.astype(float)
+    x = (pack.x_offset + reach * rng.uniform(-1, 1, (60, pack.features))).astype(np.float32)
+    device = load(file)
+    y = (device.predict(x) + 3 * pack.y_gain * rng.normal(size=60)).astype(np.float32)
+    expected = []
+    for query, target in zip(x, y, strict=True):
+        expected.append(device.predict(query[None])[0])
+        if device.learnt == 32:
+            device.forget(keep=24)
+        device.learn(query[None], [target])
+    rows = np.column_stack([x, y]).tolist()
+    said = native.run(program, file, points, input=lines(rows[:25]))
+    said += native.run(program, file, points, input=lines(rows[25:]))  # goes on where it was
+    found = [float(line.split()[0]) for line in said.splitlines()]
+    assert found == pytest.approx(expected, rel=1e-5)
+    assert load(file, store=points).learnt == device.learnt
+
+
+def test_a_new_pack_begins_anew(native, program, pack, tmp_path):
+    points = tmp_path / "points.store"
+    for trust in (1000, 60000):
+        file = tmp_path / f"{trust}.twin"
+        changed = replace(pack, intervals=replace(pack.intervals, trust=trust))
+        file.write_bytes(write_pack(changed))
+        row = [*pack.x_offset.tolist(), float(pack.y_offset)]
+        native.run(program, file, points, input=lines([row]))
+        assert load(file, store=points).learnt == 1
+
+
+def test_the_functions_for_avr_compile(native, tmp_path):
+    (code,) = [one for one in PROGRAMS if "eeprom" in one]
+    source = tmp_path / "eeprom.c"
+    source.write_text(code)
+    options = ("-std=c99", "-Os", "-Wall", "-Wextra", "-Werror", "-mmcu=atmega328p")
+    knobs = ("-DTWIN_STORE=1", "-DTWIN_INTERVALS=1")
+    native.run("avr-gcc", *options, *knobs, *native.INCLUDES, "-c", source, "-o", tmp_path / "e.o")

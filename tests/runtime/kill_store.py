@@ -1,0 +1,114 @@
+"""Kill programs that learn and forget, again and again, and look at what their store holds.
+
+    python kill_store.py FOLDER PACK KILLS SEED
+
+Children are forked, so that each begins at once. A child tells of each call that has returned, and
+what the next one does follows from its seed: so it is known what the store has to hold.
+"""
+
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from twinedge.pack import read_pack
+from twinedge.runtime.adapting import Points
+from twinedge.runtime.store import Store
+
+MOST = 30
+
+
+def calls(seed):
+    """What a child does, without an end: learn so many points, or forget some numbers."""
+    rng = random.Random(str(seed))
+    while True:
+        if rng.random() < 0.8:
+            yield "add", [rng.randrange(2**29) for _ in range(rng.choice([1, 1, 1, 1, 2, 5]))]
+        else:
+            yield "forget", sorted(rng.randrange(2 * MOST) for _ in range(2))
+
+
+def after(held, call):
+    """What a list of (number, target) is after a call."""
+    name, numbers = call
+    if name == "forget":
+        return [one for one in held if not numbers[0] <= one[0] <= numbers[1]]
+    if len(held) > MOST:
+        return []
+    first = held[-1][0] + 1 if held else 0
+    return held + [(first + k, target) for k, target in enumerate(numbers)]
+
+
+def points_of(targets):
+    count = len(targets)
+    return Points(
+        np.zeros(count, np.uint32),
+        np.full((count, 3), 7, np.int16),
+        np.array(targets, np.int32),
+        np.zeros(count, np.int16),
+        np.zeros(count, np.uint16),
+    )
+
+
+def held_by(store):
+    return list(zip(store.points.numbers.tolist(), store.points.targets.tolist(), strict=True))
+
+
+def child(path, pack, data, seed, told):
+    store = Store(path, pack, data)
+    for name, numbers in calls(seed):
+        if name == "forget":
+            store.forget(*numbers)
+        elif len(store) > MOST:
+            store.forget(0, 2**32 - 1)
+        else:
+            store.add(points_of(numbers))
+        os.write(told, b".")
+
+
+def main(folder, pack_path, kills, seed):
+    data = Path(pack_path).read_bytes()
+    pack, rng = read_pack(data), random.Random(str(seed))
+    confirmed = under_way = torn = 0
+    held = []
+    path = folder / "site.store"
+    for number in range(kills):
+        if number % 25 == 0:
+            path.unlink(missing_ok=True)
+            held = []
+        listen, tell = os.pipe()
+        pid = os.fork()
+        if not pid:
+            try:
+                child(path, pack, data, [seed, number], tell)
+            finally:
+                os._exit(1)
+        os.close(tell)
+        time.sleep(rng.random() ** 2 * 0.015)
+        os.kill(pid, signal.SIGKILL)
+        _, status = os.waitpid(pid, 0)
+        assert os.WTERMSIG(status) == signal.SIGKILL, "the child ended before"
+        done = 0
+        while told := os.read(listen, 1 << 16):
+            done += len(told)
+        os.close(listen)
+        todo = calls([seed, number])
+        for _ in range(done):
+            held = after(held, next(todo))
+        more = after(held, next(todo))
+        store = Store(path, pack, data)
+        found = held_by(store)
+        assert found in (held, more), (number, done, found, held, more)
+        confirmed += done
+        under_way += found != held
+        torn += store.lost
+        held = found
+    print(confirmed, under_way, torn)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
