@@ -83,10 +83,10 @@ typedef enum twin_status {
     TWIN_ERROR_TARGET = -19,      /* a measured value is not a number, or far too large */
 
     /* Of a store (twin_store.h). */
-    TWIN_ERROR_STORE = -20,   /* no store can be made of this storage and memory */
-    TWIN_ERROR_OTHER = -21,   /* the points in it belong to another pack */
-    TWIN_ERROR_FULL = -22,    /* there is no room for another point */
-    TWIN_ERROR_STORAGE = -23  /* it could not be read, erased or programmed */
+    TWIN_ERROR_STORE = -20,  /* no store can be made of this storage and memory */
+    TWIN_ERROR_OTHER = -21,  /* the points in it belong to another pack */
+    TWIN_ERROR_FULL = -22,   /* there is no room for another point */
+    TWIN_ERROR_STORAGE = -23 /* it could not be read, erased or programmed */
 } twin_status;
 
 /* A place in a pack. Where TWIN_FLASH is 2, twin_open takes a number as the pack's address. */

@@ -128,8 +128,9 @@
 #endif
 #endif
 
-/* Not knobs: 1 where points of a store lie elsewhere than packs; 1 where there is a kernel for a Cortex-M, written for GNU's assembler; bytes of
- * scratch that it takes for silu; and those that kernels of hosts take to work in. */
+/* Not knobs: 1 where points of a store lie elsewhere than packs; 1 where there is a kernel for a
+ * Cortex-M, written for GNU's assembler; bytes of scratch that it takes for silu; and those that
+ * kernels of hosts take to work in. */
 #define TWIN_OWN_IN_RAM (TWIN_STORE && TWIN_FLASH)
 #if defined(__GNUC__) && defined(__ARM_ARCH_PROFILE) && !defined(__ARMCC_VERSION) &&               \
     !defined(__ICCARM__) && !defined(__ARM_BIG_ENDIAN)

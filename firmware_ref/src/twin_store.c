@@ -66,10 +66,19 @@ static void twini_put(void *at, uint32_t word) {
 }
 #endif
 
+/* As memcpy, which takes 300 bytes of its own where nobody else has it. */
+TWIN_APART void twini_copy(void *to, const void *from, unsigned size) {
+    const uint8_t *at = (const uint8_t *)from;
+    uint8_t *into = (uint8_t *)to;
+    do
+        *into++ = *at++;
+    while (--size);
+}
+
 /* Features of a query, with zeros up to a multiple of 4. */
 static void twini_put_query(uint8_t *at, const int16_t *query, unsigned size) {
 #if LITTLE
-    TWIN_COPY(at, query, size);
+    twini_copy(at, query, size);
 #else
     for (; size; size -= 2, at += 2)
         twini_put_half(at, (uint16_t)*query++);
@@ -102,8 +111,10 @@ TWIN_APART unsigned twini_fetch(twin_store *store, uint32_t slot) {
 TWIN_APART unsigned twini_program(twin_store *store, uint32_t slot, uint8_t *entry) {
     const twin_storage *storage = store->storage;
     twini_put(entry, twini_sum(store, slot, entry));
-    return storage->program(storage->context, store->block + slot * store->slot, entry,
-                            store->slot) ||
+    /* What is not to be programmed twice, and is once more after a cut, is as good as it reads. */
+    return (storage->program(storage->context, store->block + slot * store->slot, entry,
+                             store->slot) &&
+            store->settled) ||
            twini_fetch(store, slot) != WHOLE;
 }
 
@@ -307,7 +318,7 @@ twin_status twin_learn_raw(twin_store *store, void *scratch, uint32_t size, cons
  * points were the anchors of each twin; with the interval. The run is done, so it has its query and
  * its scratch. */
 TWIN_APART void twini_move(const twin_store *store, twin_run *run, twin_raw *out, int32_t weight) {
-    twin_model own = *store->model;
+    twin_model own;
     int32_t off;
     twin_raw said;
 #if LITTLE
@@ -316,6 +327,7 @@ TWIN_APART void twini_move(const twin_store *store, twin_run *run, twin_raw *out
     uint16_t little, *count = &little;
     twini_put_half(count, store->count);
 #endif
+    twini_copy(&own, store->model, sizeof own);
     own.anchor_size = store->slot;
     own.targets = (twin_flash)(uintptr_t)store->targets;
     own.anchors = (twin_flash)(uintptr_t)(store->memory + FEATURES);

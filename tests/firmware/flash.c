@@ -19,6 +19,7 @@ typedef struct flash {
     int32_t changes;   /* erasures and programs so far */
     int32_t fail;      /* address that is not programmed, which is reported; or -1 */
     int32_t skip;      /* address that is not programmed, which is not reported; or -1 */
+    int32_t lie;       /* address that is programmed, of which a failure is reported; or -1 */
     int32_t stuck;     /* address of a block that is not erased, which is reported; or -1 */
     int32_t unread;    /* address that is not read, which is reported; or -1 */
     uint32_t dead;     /* whether the power is off */
@@ -154,7 +155,10 @@ static int flash_program(void *context, uint32_t address, const void *bytes, uin
         memory->done[i] = 1;
         memory->meant[i] = *from;
     }
-    return change(memory, address, size, (const uint8_t *)bytes);
+    if ((int32_t)address == memory->lie)
+        memory->hit[address >= memory->block_size] = 1;
+    return change(memory, address, size, (const uint8_t *)bytes) ||
+           (int32_t)address == memory->lie;
 }
 
 static int flash_erase(void *context, uint32_t address) {
@@ -190,7 +194,7 @@ void flash_reset(flash *memory, twin_storage *storage, uint32_t block_size, uint
     memory->program_size = storage->program_size = program_size;
     memory->random = seed + ((uint64_t)1 << 63);
     memory->cut = NEVER;
-    memory->fail = memory->skip = memory->stuck = memory->unread = -1;
+    memory->fail = memory->skip = memory->lie = memory->stuck = memory->unread = -1;
     storage->read = flash_read;
     storage->program = flash_program;
     storage->erase = flash_erase;

@@ -71,6 +71,16 @@ def test_where_small_errors_are_expected_they_move_less(trust, count, scale):
     assert moved(trust, count, 7.0) == moved(trust, count)
 
 
+@given(trusts, st.integers(1, 50), st.floats(0.01, 1))
+def test_where_they_move_less_they_tell_less(trust, count, scale):
+    """Variance of an error less a part of the mean of the others, each of variance 1."""
+    part = moved(trust, count, scale)
+    left = 1 - 2 * part * trust + part**2 * (trust + (1 - trust) / count)
+    wider = FREEDOM / (FREEDOM + count)
+    right = scale * np.sqrt((1 - KNOWN * (1 - left)) * wider)
+    assert scale_with(trust, [0.0] * count, scale) == pytest.approx(right)
+
+
 def scale_with(trust, scores, scale=1.0):
     scores = np.array(scores)
     where = np.zeros(1), np.array([scale]), np.zeros(1)

@@ -198,5 +198,6 @@ def _together(groups: Groups, held: int, rng: np.random.Generator) -> tuple[Grou
     order = np.argsort(place[groups], kind="stable")
     if not held:
         return order, 0
-    ends = np.cumsum(np.bincount(place[groups]))[:-1]  # the last group is left to train on
+    ends = np.cumsum(np.bincount(place[groups]))
+    ends = ends[ends <= len(groups) - 2]  # some are left to train on
     return order, int(ends[min(int(np.searchsorted(ends, held)), len(ends) - 1)])

@@ -250,7 +250,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         --------
         >>> import numpy as np
         >>> from twinedge import TwinRegressor
-        >>> X = np.random.default_rng(0).random((60, 1))
+        >>> X = np.random.default_rng(0).random((100, 1))
         >>> model = TwinRegressor(hidden=(16,), effort="quick", steps=500, random_state=0)
         >>> before = model.fit(X, np.sin(3 * X[:, 0])).predict([[0.5]])[0]
         >>> after = model.adapt([[0.4]], [np.sin(1.2) + 0.2]).predict([[0.5]])[0]
