@@ -15,17 +15,18 @@ enum { BLOCK = 16384, NEVER = 0x7FFFFFFF };
 typedef struct flash {
     uint32_t block_size, program_size;
     uint64_t random;
-    int32_t cut;       /* changes until the power goes, or NEVER */
-    int32_t changes;   /* erasures and programs so far */
-    int32_t fail;      /* address that is not programmed, which is reported; or -1 */
-    int32_t skip;      /* address that is not programmed, which is not reported; or -1 */
-    int32_t lie;       /* address that is programmed, of which a failure is reported; or -1 */
-    int32_t stuck;     /* address of a block that is not erased, which is reported; or -1 */
-    int32_t unread;    /* address that is not read, which is reported; or -1 */
-    uint32_t dead;     /* whether the power is off */
-    uint32_t fault;    /* first line here that saw what a flash would not stand */
-    uint32_t hit[2];   /* whether a change of this block failed since it was erased */
-    uint8_t cell[2 * BLOCK], weak[2 * BLOCK]; /* bits, and those of them that are in between */
+    int32_t cut;     /* changes until the power goes, or NEVER */
+    int32_t changes; /* erasures and programs so far */
+    int32_t fail;    /* address that is not programmed, which is reported; or -1 */
+    int32_t skip;    /* address that is not programmed, which is not reported; or -1 */
+    int32_t lie;     /* address that is programmed, of which a failure is reported; or -1 */
+    int32_t stuck;   /* address of a block that is not erased, which is reported; or -1 */
+    int32_t unread;  /* address that is not read, which is reported; or -1 */
+    uint32_t once;   /* whether it refuses to program bytes that are programmed */
+    uint32_t dead;   /* whether the power is off */
+    uint32_t fault;  /* first line here that saw what a flash would not stand */
+    uint32_t hit[2]; /* whether a change of this block failed since it was erased */
+    uint8_t cell[2 * BLOCK], weak[2 * BLOCK];  /* bits, and those of them that are in between */
     uint8_t done[2 * BLOCK], meant[2 * BLOCK]; /* whether a byte was programmed, and as what */
 } flash;
 
@@ -146,6 +147,8 @@ static int flash_program(void *context, uint32_t address, const void *bytes, uin
         memory->hit[address >= memory->block_size] = 1;
         return (int32_t)address == memory->fail;
     }
+    if (memory->once && memchr(memory->done + address, 1, size))
+        return 3;
     for (i = address; i < address + size; i++, from++) {
         /* Twice is once too often, but for what is there already where the block is unfinished. */
         if (memory->done[i]) {
@@ -157,8 +160,7 @@ static int flash_program(void *context, uint32_t address, const void *bytes, uin
     }
     if ((int32_t)address == memory->lie)
         memory->hit[address >= memory->block_size] = 1;
-    return change(memory, address, size, (const uint8_t *)bytes) ||
-           (int32_t)address == memory->lie;
+    return change(memory, address, size, (const uint8_t *)bytes) || (int32_t)address == memory->lie;
 }
 
 static int flash_erase(void *context, uint32_t address) {
@@ -286,8 +288,8 @@ static void reopen(trial *all) {
     all->memory->cut = NEVER;
     memset(&all->store, below(all->memory, 2) ? 0xA5 : 0, sizeof all->store);
     memset(all->room, 0xA5, sizeof all->room);
-    CHECK(twin_store_open(&all->store, all->model, all->pack, all->storage, all->room,
-                          all->most) == TWIN_OK);
+    CHECK(twin_store_open(&all->store, all->model, all->pack, all->storage, all->room, all->most) ==
+          TWIN_OK);
     if (all->fault)
         return;
     look(all, &seen);

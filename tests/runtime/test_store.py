@@ -725,8 +725,8 @@ def test_killed_a_thousand_times_it_has_all_that_was_confirmed(tmp_path, data):
     )
     assert done.returncode == 0, done.stderr
     confirmed, under_way, _ = map(int, done.stdout.split())
-    assert confirmed > 50  # the children did something, also on a slow disk,
-    assert under_way > 0  # and some were killed in the middle of it
+    assert confirmed > 1500  # the children did something,
+    assert under_way > 5  # and some were killed in the middle of it
 
 
 def no_room(*wanted):
