@@ -86,7 +86,7 @@ static void twini_put_query(uint8_t *at, const int16_t *query, unsigned size) {
 }
 
 /* Checksum of what is to be in a slot. */
-TWIN_APART uint32_t twini_sum(const twin_store *store, uint32_t slot, const uint8_t *entry) {
+TWIN_APART uint32_t twini_checksum(const twin_store *store, uint32_t slot, const uint8_t *entry) {
     const uint8_t *end = entry + FEATURES + (slot < HEADS ? 0 : store->model->anchor_size);
     uint32_t crc = UINT32_MAX;
     while ((entry += 4) != end)
@@ -104,13 +104,13 @@ TWIN_APART unsigned twini_fetch(twin_store *store, uint32_t slot) {
     }
     if (!~twini_word(entry))
         return ERASED;
-    return twini_word(entry) == twini_sum(store, slot, entry) ? WHOLE : TORN;
+    return twini_word(entry) == twini_checksum(store, slot, entry) ? WHOLE : TORN;
 }
 
 /* Write an entry, or a head, to a slot. Returns whether it failed. */
 TWIN_APART unsigned twini_program(twin_store *store, uint32_t slot, uint8_t *entry) {
     const twin_storage *storage = store->storage;
-    twini_put(entry, twini_sum(store, slot, entry));
+    twini_put(entry, twini_checksum(store, slot, entry));
     /* What is not to be programmed twice, and is once more after a cut, is as good as it reads. */
     return (storage->program(storage->context, store->block + slot * store->slot, entry,
                              store->slot) &&

@@ -406,9 +406,13 @@ BUILDS = {
     "-O0": ("-O0", "-DTWIN_HOST=0"),
     "-O3": ("-O3", "-DTWIN_HOST=0"),
 }
+QUICK_BUILDS = ("portable", "host", "bytes")
 
 
-@pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.parametrize(
+    "build",
+    [pytest.param(one, marks=() if one in QUICK_BUILDS else pytest.mark.slow) for one in BUILDS],
+)
 def test_journal_and_predictions_have_the_bits_of_the_reference(
     request, native, packs, cases, build, tmp_path
 ):

@@ -86,7 +86,7 @@ def check(found, counts):
     ("board", "name"),
     [
         pytest.param(
-            board, name, marks=() if board in QUICK or "int16" not in name else pytest.mark.slow
+            board, name, marks=() if board in QUICK or name == "relu" else pytest.mark.slow
         )
         for board in all_boards()
         for name in PACKS
