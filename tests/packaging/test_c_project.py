@@ -18,7 +18,15 @@ from twinedge_export.twin_file import twin_file
 WARNINGS = "-Wall -Wextra -Werror -pedantic"
 
 
-@pytest.fixture(scope="module", params=["one twin", "four twins", "neighbours", "one file"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param("one twin", marks=pytest.mark.slow),
+        "four twins",
+        pytest.param("neighbours", marks=pytest.mark.slow),
+        "one file",
+    ],
+)
 def project(request, tiny_twin, four_twins, curve, tmp_path_factory):
     """The folder of a C project, with intervals but for one of them."""
     X, y = curve
