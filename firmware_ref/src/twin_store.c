@@ -287,7 +287,9 @@ TWIN_APART twin_status twini_learn(twin_store *store, twin_run *run, int32_t tar
         return status;
     twin_step(run, TWIN_ALL);
     twini_combine(run, &said);
-    off = (uint32_t)(target < said.mean ? said.mean - target : target - said.mean);
+    off = (uint32_t)target - (uint32_t)said.mean; /* which 32 bits hold, but for the sign */
+    if (target < said.mean)
+        off = 0 - off;
     off = twini_over(off, said.scale) >> 8;
     if (off > MOST_SCORE)
         off = MOST_SCORE;

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from twinedge.cli.options import Json, Quiet, StoreFile, examples
+from twinedge.cli.options import Json, PackFile, Quiet, StoreFile, examples
 from twinedge.cli.output import note_lost, print_json, print_record
 from twinedge.cli.source import read_points
 from twinedge.errors import InputError
@@ -19,7 +19,7 @@ EXAMPLES = examples(
 
 
 def adapt(
-    pack: Annotated[Path, typer.Argument(metavar="MODEL.twin", help="Pack with intervals.")],
+    pack: PackFile,
     table: Annotated[
         Path,
         typer.Argument(

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from twinedge.cli.options import Json, Quiet, examples
+from twinedge.cli.options import Json, PackFile, Quiet, examples
 from twinedge.cli.output import note, print_json, print_record, print_text
 from twinedge.cli.source import read_points
 from twinedge.errors import InputError
@@ -18,7 +18,7 @@ EXAMPLES = examples(
 
 
 def calibrate(
-    pack: Annotated[Path, typer.Argument(metavar="MODEL.twin", help="Pack with intervals.")],
+    pack: PackFile,
     table: Annotated[
         Path,
         typer.Argument(

@@ -29,6 +29,7 @@ ModelFile = Annotated[
 Backend = Annotated[
     str, choice("What reads an exported file.", "auto", "native", "numpy", "tflite", "onnx")
 ]
+PackFile = Annotated[Path, typer.Argument(metavar="MODEL.twin", help="Pack with intervals.")]
 StoreFile = Annotated[
     Path | None,
     typer.Option(
