@@ -28,7 +28,7 @@ Array = npt.NDArray[Any]
 
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 LEAST_ROWS = 10
-USUAL_TRUST = 0.4  # where nothing is known of groups
+USUAL_TRUST = 0.4  # in points measured on site, where nothing is known of groups
 _USUAL = 0.6827  # within one scale, as within one standard deviation of a normal distribution
 _KNOWN = 0.75  # of the variance that points of one group have in common: trust may be misplaced
 _FREEDOM = 4  # degrees of freedom of the Student distribution
@@ -58,9 +58,6 @@ class Calibration:
         Mean scale of these rows, in units of the target.
     outside : float
         Share of these rows with a feature outside of its training range.
-    trust : float
-        How far points measured on site are believed: the part of errors that the points of one
-        group, say of one machine, have in common.
     """
 
     weights: Array
@@ -69,7 +66,6 @@ class Calibration:
     rows: int
     typical: float
     outside: float
-    trust: float = USUAL_TRUST
 
     def scale(self, signals: Array) -> Array:
         """Scale ``(n,)`` of signals ``(3, n)``, all in units of the target.
@@ -104,7 +100,6 @@ def calibrate(
     outside: Array | None = None,
     chosen: bool = False,
     levels: Sequence[float] = LEVELS,
-    trust: float = USUAL_TRUST,
 ) -> Calibration:
     """Calibrate on rows that the networks were not trained on.
 
@@ -120,8 +115,6 @@ def calibrate(
         Whether settings of the training were chosen on these rows.
     levels : sequence of float
         Coverages of the intervals; one that so few rows cannot support is left out.
-    trust : float
-        In points measured on site.
 
     Raises
     ------
@@ -157,7 +150,6 @@ def calibrate(
         rows,
         0.0,
         0.0 if outside is None else float(np.mean(outside)),
-        trust,
     )
     return replace(done, typical=float(done.scale(signals).mean()))
 
@@ -194,7 +186,8 @@ def adapted(
     Parameters
     ----------
     trust : float
-        In such points.
+        In such points: the part of errors that those of one group, say of one machine, have in
+        common.
     scores, scales : array of shape (k,)
         Their errors, each over its scale; and these scales.
     mean, scale : array of shape (n,)

@@ -225,9 +225,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
             raise InputError("the model was fitted without intervals, and cannot be given any")
         mean, signals = self._signals(x, None, None)
         outside = np.asarray(self.outside(x).any(axis=1))
-        self.calibration_ = calibrate(
-            signals, np.asarray(y) - mean, outside=outside, chosen=chosen, trust=self.trust_
-        )
+        self.calibration_ = calibrate(signals, np.asarray(y) - mean, outside=outside, chosen=chosen)
 
     def adapt(self, X: npt.ArrayLike, y: npt.ArrayLike) -> "TwinRegressor":
         """Take points measured where the model is used for anchors, without training again.

@@ -24,7 +24,6 @@ def calibration_of(pack: Pack) -> Calibration | None:
         stored.rows,
         stored.typical / 16 * unit,
         stored.outside / 65536,
-        stored.trust / 65536,
     )
 
 
