@@ -395,13 +395,12 @@ def grouped(machines, brief):
 def test_a_model_learns_what_machines_have_in_common_and_forgets_it(grouped, machines):
     X, y, machine, shift = machines
     assert 0.5 < grouped.trust_ <= MOST
-    assert grouped.calibration_.trust == grouped.trust_
     grouped.set_params(intervals=False).fit(X, y + shift, groups=machine)
     assert grouped.trust_ == USUAL_TRUST
     grouped.set_params(intervals=True).fit(X, y + shift)
     assert grouped.groups_ is None
     assert grouped.validation_groups_ is None
-    assert grouped.trust_ == grouped.calibration_.trust == USUAL_TRUST
+    assert grouped.trust_ == USUAL_TRUST
 
 
 @pytest.mark.parametrize(
@@ -436,7 +435,7 @@ def test_a_run_keeps_groups_and_trust(grouped, machines, tmp_path):
     np.testing.assert_array_equal(back.validation_groups_, grouped.validation_groups_)
     assert back.trust_ == grouped.trust_
     back.calibrate(X, y)
-    assert back.calibration_.trust == grouped.trust_
+    assert back.trust_ == grouped.trust_
 
 
 def test_a_run_without_intervals_of_its_own_keeps_the_trust(machines, brief, tmp_path):
