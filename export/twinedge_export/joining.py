@@ -69,8 +69,7 @@ def join(
     graph.inputs, graph.outputs = (
         np.array([*ends.values()], np.int32) for ends in (inputs, outputs)
     )
-    for name, number in (inputs | outputs).items():
-        graph.tensors[number].name = name.encode()
+    _name(graph, inputs | outputs)
     if integers:
         meaning = {
             name: _meaning(graph.tensors[number], integers[name])
@@ -167,6 +166,18 @@ def _quantise(model: Any, number: int, low: float, high: float) -> int:
     operator.outputs = np.array([len(graph.tensors) - 1], np.int32)
     graph.operators.append(operator)
     return len(graph.tensors) - 1
+
+
+def _name(graph: Any, ends: dict[str, int]) -> None:
+    """Name inputs and outputs, and no two tensors alike: some runtimes tell them by name alone."""
+    for name, number in ends.items():
+        graph.tensors[number].name = name.encode()
+    seen = {name.encode() for name in ends}
+    for number in set(range(len(graph.tensors))) - set(ends.values()):
+        tensor = graph.tensors[number]
+        if tensor.name in seen:
+            tensor.name += b"/%d" % number
+        seen.add(tensor.name)
 
 
 def _sign(model: Any, inputs: dict[str, int], outputs: dict[str, int]) -> None:

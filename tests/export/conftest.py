@@ -71,3 +71,19 @@ def with_intervals():
         return replace(pack, intervals=intervals)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def by_openvino():
+    """Run a file in OpenVINO, which shares no code with the runtimes that twinedge uses."""
+    import openvino
+
+    core = openvino.Core()
+
+    def run(path, queries):
+        exact = {"INFERENCE_PRECISION_HINT": "f32"}
+        compiled = core.compile_model(core.read_model(path), "CPU", exact)
+        found = compiled(queries)
+        return {name: found[one] for one in compiled.outputs for name in one.names}
+
+    return run

@@ -112,6 +112,22 @@ def test_edges_have_names_types_and_a_free_batch(files, intervals, level, shape)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("level", LEVELS, ids=IDS)
+def test_another_reader_says_the_same(model, made, intervals, by_openvino, tmp_path, level, shape):
+    rng, path = np.random.default_rng(2), tmp_path / "model.onnx"
+    path.write_bytes(made[intervals][level, shape])
+    low, high = model.anchor_X_.min(axis=0), model.anchor_X_.max(axis=0)
+    queries = {
+        name: rng.uniform(low, high, (100, 3)).astype(np.float32) for name in SHAPES[shape].queries
+    }
+    found = by_openvino(path, queries)
+    for name, values in OnnxFile(path).run(queries).items():
+        apart = np.sqrt(np.mean(np.square(found[name] - values))) / np.ptp(values)
+        # A sum in another order, and an integer at a tie becomes its neighbour.
+        assert apart < (1e-3 if level == "int8" else 2e-6)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
 def test_kernels_behind_the_first_layer_are_int8_with_a_scale_for_each_output(files, shape):
     file = files["int8", shape]
     assert {kind: len(found) for kind, found in kernels(file).items()} == {"int8": 4}

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from ai_edge_litert.interpreter import Interpreter
 from tensorflow.lite.python import schema_py_generated as schema
 
 from twinedge.errors import InputError
@@ -38,6 +39,8 @@ OPS = {
 }
 NAMES = {number: name for name, number in vars(schema.BuiltinOperator).items() if name.isupper()}
 TYPES = {number: name for name, number in vars(schema.TensorType).items() if name.isupper()}
+# What runtimes differ by (rms, of the range of an answer) as each rounds sums in its own way.
+APART = {"int8": 6e-3, "int8, float edges": 3e-3, "int16, float edges": 1e-4, "float32": 1e-6}
 IDS = [level.replace(", ", "-").replace(" ", "-") for level in LEVELS]
 
 
@@ -103,6 +106,34 @@ def test_operators_are_those_that_old_and_small_runtimes_have(files, level, shap
     for code in codes:
         assert code.version <= OPS[NAMES[code.builtinCode]], NAMES[code.builtinCode]
     assert {NAMES[code.builtinCode] for code in codes} <= set(OPS)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("level", LEVELS, ids=IDS)
+def test_no_two_tensors_have_the_same_name(files, level, shape):
+    # Readers may know a tensor by its name alone, as OpenVINO does.
+    names = [one.name for one in unpacked(files[level, shape]).subgraphs[0].tensors]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("level", LEVELS, ids=IDS)
+def test_another_reader_says_the_same(model, files, by_openvino, tmp_path, level, shape):
+    rng, path = np.random.default_rng(2), tmp_path / "model.tflite"
+    path.write_bytes(files[level, shape])
+    low, high = model.anchor_X_.min(axis=0), model.anchor_X_.max(axis=0)
+    queries = {
+        name: rng.integers(-128, 128, (100, 3), np.int8)
+        if level == "int8"
+        else rng.uniform(low, high, (100, 3)).astype(np.float32)
+        for name in SHAPES[shape].queries
+    }
+    expected = Interpreter(str(path)).get_signature_runner()(**queries)
+    found = by_openvino(path, queries)
+    for name, values in expected.items():
+        assert found[name].dtype == values.dtype
+        one, other = (some.astype(np.float64) for some in (found[name], values))
+        assert np.sqrt(np.mean(np.square(one - other))) < APART[level] * np.ptp(other)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
