@@ -1,0 +1,278 @@
+"""The wheel and the source distribution: what is in them, and the README's tour from a wheel."""
+
+import io
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import venv
+import zipfile
+from importlib.metadata import Distribution, distribution
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from packaging.requirements import Requirement
+
+from twinedge import data
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = {"twinedge": "twinedge", "twinedge_export": "export/twinedge_export"}
+FIRMWARE = "twinedge_export/firmware_ref"
+MOST_BYTES = 1_000_000
+BUILD = "import sys; from setuptools import build_meta as b; print(b.build_{}(sys.argv[1]))"
+
+# In a tour that is to be brief, what a command gets besides; None leaves it out.
+BRIEFLY = {
+    "twinedge train": "--hidden 8 --steps 300 --activation relu --learning-rate 0.01"
+    " --weight-decay 0.03",
+    "twinedge anchors": None,
+    "twinedge budget fit": None,
+    "twinedge report": "--quick",
+    "twinedge check": None,
+    "twinedge reproduce": None,
+    "from twinedge import": None,
+}
+# A table of the paper takes hours.
+IN_FULL = {"twinedge reproduce": "--datasets tf --splits 1 --jobs 2"}
+# What the work of an installed package needs besides, and the README has elsewhere.
+FURTHER = (
+    "twinedge firmware build --board mps2-an386 out/model.twin",
+    "twinedge export runs/demo --anchors 4 --formats c --single-file -o one",
+    "twinedge predict out/model.twin new.csv --backend native > native.csv",
+    "twinedge predict out/model.twin new.csv --backend numpy > numpy.csv && cmp n*y.csv native.csv",
+)
+WHERE = "python -c 'import twinedge, twinedge_export as e; print(twinedge.__file__, e.__file__)'"
+
+
+def build(what, tree, folder, **environment):
+    """Build from a folder of sources, as pip does but without a network; returns the file."""
+    done = subprocess.run(
+        [sys.executable, "-c", BUILD.format(what), folder],
+        cwd=tree,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder / done.stdout.split()[-1]
+
+
+def extracted(archive, folder):
+    with tarfile.open(**archive) as tar:
+        tar.extractall(folder, filter="data")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The source distribution, the wheel that is built from it, and one without a compiler."""
+    home = tmp_path_factory.mktemp("built")
+    done = subprocess.run([ROOT / "tools" / "wheel-sources"], capture_output=True, check=True)
+    checkout = extracted({"fileobj": io.BytesIO(done.stdout)}, home / "checkout")
+    sdist = build("sdist", checkout, home)
+    (tree,) = extracted({"name": sdist}, home / "unpacked").iterdir()
+    wheel = build("wheel", tree, home)
+    bare = build("wheel", checkout, home / "bare", CC="false")
+    return SimpleNamespace(checkout=checkout, sdist=sdist, wheel=wheel, bare=bare)
+
+
+def contents(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def link(dist, extras, site, done):
+    """Give an environment what a distribution needs, and no more, from the one of the tests."""
+    for requirement in map(Requirement, dist.requires or []):
+        name, marker = requirement.name, requirement.marker
+        if marker and not any(marker.evaluate({"extra": extra}) for extra in (*extras, "")):
+            continue
+        if (name, *requirement.extras) in done:
+            continue
+        done.add((name, *requirement.extras))
+        other = dist if name == dist.name else distribution(name)
+        for top in {file.parts[0] for file in other.files} - {"..", "__pycache__"}:
+            if other is not dist and not (site / top).exists():
+                (site / top).symlink_to(other.locate_file(top))
+        link(other, requirement.extras, site, done)
+
+
+@pytest.fixture(scope="module")
+def environment(built, tmp_path_factory):
+    """A fresh environment with the wheel, and with what the README has installed beside it."""
+    home = tmp_path_factory.mktemp("fresh") / "env"
+    venv.create(home, symlinks=True)
+    python = home / "bin" / "python"
+    quiet = ("--quiet", "--disable-pip-version-check", "--no-deps", "--no-index")
+    pip = (sys.executable, "-m", "pip", "--python", python, "install", *quiet)
+    subprocess.run([*pip, built.wheel], check=True)
+    (site,) = home.glob("lib/python*/site-packages")
+    (information,) = site.glob("twinedge-*.dist-info")
+    extras = re.search(r"pip install .*'\.\[(.*)\]'", steps()[0][0])[1].split(",")
+    link(Distribution.at(information), extras, site, set())
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("TWINEDGE_")}
+    kept.pop("PYTHONPATH", None)
+    path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
+    return kept | {"PATH": path, "VIRTUAL_ENV": str(home)}
+
+
+def steps():
+    """What the README has one type, in order: pairs of a command and what it is to print."""
+    text = (ROOT / "README.md").read_text().partition("\n## A tour\n")[2].partition("\n## ")[0]
+    found = []
+    pattern = r"^```(\w*)\n(.*?)^```$|^\| `(twinedge [^`]*)` \|"
+    for kind, block, row in re.findall(pattern, text, re.M | re.S):
+        if kind == "python":
+            found.append((f"python - <<'END'\n{block}END", ""))
+        elif kind == "sh" or row:
+            found.append((block or row, ""))
+        else:
+            found[-1] = (found[-1][0], block)
+    return found
+
+
+def changed(command, options):
+    """Give commands in it their further options; None where nothing is left."""
+    for start, more in options.items():
+        if start in command and more is None:
+            return None
+        command = re.sub(rf"^({start}\b[^#\n]*)", rf"\1 {more} ", command, flags=re.M)
+    return command
+
+
+def tables(folder):
+    """Write the files that a reader is to have."""
+    table = data.load("tf")
+    sizes = {"data": 60, "measured": 30, "fresh": 40, "site": 6}
+    ends = np.cumsum([*sizes.values()])
+    columns = np.split(np.column_stack([table.X, table.y]), ends)
+    for name, rows in zip(sizes, columns, strict=False):
+        write(folder / f"{name}.csv", rows, "x1,x2,y")
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 1, (40, 2))
+    rows = np.column_stack([X, 20 + 30 * X[:, 0] * X[:, 1]])
+    write(folder / "measurements.csv", rows, "cement,age,strength")
+
+
+def write(path, rows, names):
+    np.savetxt(path, rows, fmt="%.6f", delimiter=",", header=names, comments="")
+
+
+def walk(environment, folder, options):
+    """Take the tour in an empty folder, in one shell; returns commands, promises and outputs."""
+    folder.mkdir()
+    tables(folder)
+    (_, *others), marks = steps(), [(WHERE, "")]
+    todo = [*marks, *others, *((command, "") for command in FURTHER)]
+    todo = [(changed(command, options), promise) for command, promise in todo]
+    todo = [(command, promise) for command, promise in todo if command is not None]
+    script = folder.with_suffix(".sh")
+    script.write_text("".join(f"{command}\nprintf '\\0'\n" for command, _ in todo))
+    done = subprocess.run(
+        ["bash", "-eu", script],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    outputs = done.stdout.split("\0")
+    assert done.returncode == 0, f"{todo[len(outputs) - 1][0]}\n{done.stderr[-2000:]}"
+    assert outputs.pop() == ""
+    return [(*step, output) for step, output in zip(todo, outputs, strict=True)]
+
+
+def check(walked, environment, folder):
+    """Look at what a tour has printed and written."""
+    home = Path(environment["VIRTUAL_ENV"])
+    assert all(Path(file).is_relative_to(home) for file in walked[0][2].split())
+    promised = {command: (promise, output) for command, promise, output in walked if promise}
+    (made,) = (both for command, both in promised.items() if "twinedge export" in command)
+    promise, output = (
+        [re.split(r" {2,}", line) for line in text.split("\n\n")[0].splitlines()] for text in made
+    )
+    assert output[0] == promise[0]
+    assert [row[0] for row in output] == [row[0] for row in promise]
+    (said,) = (both for command, both in promised.items() if "twinedge predict" in command)
+    promise, output = ([line.split(",") for line in text.splitlines()] for text in said)
+    assert output[0] == promise[0]
+    # One row more than is shown: the line of a sensor is answered, too.
+    assert [len(row) for row in output[1:]] == [len(promise[0])] * len(promise)
+    (program,) = (output for command, _, output in walked if "cmake" in command)
+    assert program.splitlines()[-1]
+    assert "</html>" in (folder / "report.html").read_text()
+    assert (folder / "image.elf").read_bytes().startswith(b"\x7fELF")
+    assert (folder / "one" / "c" / "model" / "twin.c").is_file()
+    assert (folder / "site.store").stat().st_size > 0
+
+
+def test_every_file_of_the_packages_and_of_the_runtime_is_in_the_wheel(built):
+    found = contents(built.wheel)
+    wanted = {
+        f"{home}/{path.relative_to(built.checkout / place)}": path
+        for home, place in {**PACKAGES, FIRMWARE: "firmware_ref"}.items()
+        for path in (built.checkout / place).rglob("*")
+        if path.is_file()
+    }
+    # Compiled, or for tests and tools.
+    left_out = {
+        name
+        for name in wanted
+        if name == "twinedge/runtime/_native.c"
+        or name.startswith((f"{FIRMWARE}/test/", f"{FIRMWARE}/."))
+    }
+    assert not left_out & set(found)
+    for name in set(wanted) - left_out:
+        assert found.get(name) == wanted[name].read_bytes(), name
+
+
+def test_a_wheel_from_the_source_distribution_is_that_from_a_checkout(built):
+    one, other = contents(built.wheel), contents(built.bare)
+    (native,) = set(one) - set(other)
+    assert re.fullmatch(r"twinedge/runtime/_native\..*so", native)
+    assert set(other) <= set(one)
+    for name in set(other):
+        assert name.endswith("RECORD") or one[name] == other[name], name
+
+
+def test_the_wheel_is_small_and_serves_later_versions_of_python(built):
+    assert built.wheel.stat().st_size < MOST_BYTES
+    # Buffers are in the limited API since 3.11; before, each version needs its own.
+    this = "cp{}{}".format(*sys.version_info)
+    expected = "cp311-abi3" if sys.version_info >= (3, 11) else f"{this}-{this}"
+    assert f"-{expected}-" in built.wheel.name
+
+
+def test_without_a_compiler_all_but_the_extension_is_there(built, tmp_path):
+    with zipfile.ZipFile(built.bare) as archive:
+        archive.extractall(tmp_path)
+    code = (
+        "import sys; from pathlib import Path; from twinedge.runtime import native\n"
+        "try: native.open_file(Path(sys.argv[1]))\n"
+        "except native.MissingPackageError as error: print(native.__file__, error)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, ROOT / "firmware_ref" / "test" / "corpus" / "small.twin"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.startswith(str(tmp_path)), done.stderr
+    assert "the C runtime was not compiled" in done.stdout
+
+
+def test_the_tour_runs_from_a_wheel(environment, tmp_path):
+    folder = tmp_path / "tour"
+    check(walk(environment, folder, BRIEFLY), environment, folder)
+
+
+@pytest.mark.slow
+def test_the_whole_tour_runs_from_a_wheel_as_the_readme_has_it(environment, tmp_path):
+    folder = tmp_path / "tour"
+    walked = walk(environment, folder, IN_FULL)
+    check(walked, environment, folder)
+    assert len(walked) == len(steps()) + len(FURTHER)
