@@ -66,13 +66,23 @@ def score(
         rmse=float(np.sqrt(mse)),
         mae=float(np.abs(error).mean()),
         largest_error=float(np.abs(error).max()),
-        r2=1 - mse / variance if variance > 0 else None,
+        r2=r2(y, error),
         baseline_rmse=float(np.sqrt(variance)),
         mean_spread=float(np.mean(spread)),
         mean_scale=None if scale is None else float(np.mean(scale)),
         rank_correlation=None if scale is None else rank_correlation(scale, error),
         intervals=tuple(_coverage(y, *one) for one in (ends or {}).items()),
     )
+
+
+def r2(y: Array, error: Array) -> float | None:
+    """Part of the variance of targets that predictions with these errors explain, both ``(n,)``.
+
+    None where the targets do not vary.
+    """
+    if np.ptp(y) == 0:  # their variance may be a rounding error
+        return None
+    return 1 - float(np.mean(np.square(error))) / float(np.var(y))
 
 
 def in_words(scores: Scores) -> str:

@@ -1,9 +1,12 @@
 """``twinedge check``: says whether a twin suits the data, and what does better if not."""
 
+import re
+
 import numpy as np
 import pytest
 
 from twinedge.learn import suitability as home
+from twinedge.learn.baselines import Rival
 from twinedge.learn.suitability import Suitability
 
 
@@ -17,9 +20,11 @@ def short(monkeypatch):
 def found(monkeypatch):
     """Return a way to say what is found, whatever the data."""
 
-    def say(twin=1.0, few=1.3, nearest=1.5, networks=1.1, forest=1.2):
-        rivals = {"nearest": nearest, "networks": networks, "forest": forest}
-        verdict = Suitability(twin, {1: few, 4: twin}, rivals, 90)
+    def say(few=1.3, error=0.04, **others):
+        errors = {"networks": 1.1, "forest": 1.2, "nearest": 1.5, "linear": 1.6, "mean": 2.0}
+        rivals = {name: Rival(e, e - 1, error) for name, e in (errors | others).items()}
+        pairs = {1: Rival(few, few - 1, error), 4: Rival(1.0, 0.0, error)}
+        verdict = Suitability(1.0, pairs, rivals, 90)
         monkeypatch.setattr(home, "suitability", lambda *_, **__: verdict)
 
     return say
@@ -33,11 +38,20 @@ def table(curve_csv, tmp_path):
     (tmp_path / "curve.csv").write_bytes(curve_csv.read_bytes())
 
 
-def test_a_smooth_curve_suits_a_twin(cli, short):
+def test_a_smooth_curve_suits_a_twin(cli, short, curve):
     answer = cli(*COMMAND)
     assert (answer.code, answer.err) == (0, "")
     assert "a twin, all pairs" in answer.out
     assert "a random forest" in answer.out
+    rmse = {
+        words[0]: float(words[1])
+        for words in (re.split("  +", line) for line in answer.out.splitlines()[1:9])
+    }
+    X, y = curve
+    columns = np.column_stack([X, np.ones(len(y))])
+    line = columns @ np.linalg.lstsq(columns, y)[0]
+    assert rmse["a linear model"] == pytest.approx(np.std(y - line), rel=0.1)
+    assert rmse["the mean of the targets"] == pytest.approx(np.std(y), rel=0.1)
     assert "A twin suits these data." in answer.out
     assert "Warning" not in answer.out
 
@@ -50,7 +64,11 @@ def test_noise_does_not(cli, short, tmp_path):
     assert (answer.code, answer.err) == (0, "")
     assert answer.json["suits"] is False
     assert len(answer.json["reasons"]) >= 2
+    assert "the twin is no better than predicting the mean" in answer.json["reasons"]
     assert set(answer.json["rmse_multipliers"]) == {"1", "4"}
+    rivals = {"networks", "forest", "nearest", "linear", "mean"}
+    assert set(answer.json["rmse_rivals"]) == set(answer.json["error_rivals"]) == rivals
+    assert 0.9 < answer.json["rmse_rivals"]["mean"] / rows[:, 3].std() < 1.1
 
 
 def test_a_warning_names_its_reasons_and_what_does_better(cli, found):
@@ -60,23 +78,53 @@ def test_a_warning_names_its_reasons_and_what_does_better(cli, found):
     assert "Accuracy hardly rises with the number of pairs." in out
     assert "Nearest neighbours, which learn nothing, come close to the twin." in out
     assert "A random forest does better than the twin." in out
-    assert "What did best: a random forest." in out
+    assert "Better than the twin: a random forest." in out
 
 
 @pytest.mark.parametrize(
-    "sign", [{"few": 1.02}, {"nearest": 1.0}, {"forest": 0.95}], ids=["pairs", "nearest", "forest"]
+    "sign",
+    [{"few": 1.02}, {"nearest": 1.0}, {"forest": 0.95}, {"linear": 0.98}],
+    ids=["pairs", "nearest", "forest", "linear"],
 )
 def test_one_sign_alone_is_no_warning(cli, found, sign):
     found(**sign)
     assert cli(*COMMAND, "--json").json["suits"] is True
 
 
-def test_a_better_rival_is_named_even_so(cli, found):
-    found(networks=0.9)
+@pytest.mark.parametrize(
+    ("sign", "says"),
+    [
+        ({"linear": 0.9}, "A linear model does better than the twin."),
+        ({"mean": 1.02}, "The twin is no better than predicting the mean."),
+    ],
+    ids=["linear", "mean"],
+)
+def test_to_be_behind_the_simplest_is_a_warning_by_itself(cli, found, sign, says):
+    found(**sign)
+    out = cli(*COMMAND).out
+    assert "Warning: a twin may be the wrong model for these data." in out
+    assert says in out
+
+
+def test_a_difference_below_its_error_is_none(cli, found):
+    """Neither of rivals nor of more pairs."""
+    found(few=1.1, networks=0.9, forest=0.95, linear=0.95, nearest=0.99, error=0.12)
+    answer = cli(*COMMAND, "--json").json
+    assert answer["better"] == []
+    assert answer["rises_with_pairs"] is False
+    assert "a random forest does better than the twin" not in answer["reasons"]
+    assert "a linear model does as well as the twin" in answer["reasons"]
+    out = cli(*COMMAND).out
+    assert "etter than the twin" not in out
+    assert "0.900      0.120" in out
+
+
+def test_rivals_that_are_better_are_named_even_so(cli, found):
+    found(networks=0.9, forest=0.8)
     out = cli(*COMMAND).out
     assert "A twin suits these data." in out
     assert "Accuracy rises with the number of pairs." in out
-    assert "What did best: an ensemble of ordinary networks." in out
+    assert "Better than the twin: a random forest, an ensemble of ordinary networks." in out
 
 
 def test_test_rows_have_no_say(cli, short, tmp_path):

@@ -1,9 +1,12 @@
 import json
+from contextlib import redirect_stdout
+from io import StringIO
 
 import numpy as np
 import pytest
 
 from twinedge import TwinRegressor
+from twinedge.cli import main
 from twinedge.data import read_table, split_rows
 from twinedge.learn.run import load_run
 
@@ -24,7 +27,10 @@ def test_a_training_reports_what_it_did(trained):
         "run": str(folder),
     }
     assert expected.items() <= report.items()
-    assert set(report) - set(expected) == {"rmse_val", "rmse_test", "seconds"}
+    assert set(report) - set(expected) == {
+        *("rmse_val", "rmse_test", "r2_test", "rmse_mean", "beats_mean"),
+        *("rmse_linear", "beats_linear", "verdict", "seconds"),
+    }
     assert 0 < report["rmse_val"] < 10
 
 
@@ -125,7 +131,8 @@ def test_twins_and_neighbours(cli, curve_csv, tiny, tmp_path):
 
 def test_a_person_reads_a_table_of_the_same(cli, curve_csv, tiny):
     answer = cli("train", curve_csv, "--target", "level", "-o", "run", *tiny)
-    lines = dict(line.split("  ", 1) for line in answer.out.splitlines())
+    record = answer.out.partition("\n\n")[0]
+    lines = dict(line.split("  ", 1) for line in record.splitlines())
     assert {key: word.strip() for key, word in lines.items()}.items() >= {
         "dataset": "curve.csv",
         "activation": "relu",
@@ -157,3 +164,91 @@ def test_repeated_rows_are_remarked_in_one_line(cli, curve_csv, tiny, loud, tmp_
     assert "double.csv: 2 rows like an earlier one" in answer.err
     assert answer.json["rows"] == 122
     assert cli("train", "double.csv", "--target", "level", "-o", "run", *tiny).err == ""
+
+
+@pytest.fixture(scope="module")
+def noise_run(tiny, tmp_path_factory):
+    """A run that was trained on nothing but noise, and what that said."""
+    folder = tmp_path_factory.mktemp("noise")
+    _write(folder / "noise.csv", lambda X, noise: noise)
+    arguments = ["train", folder / "noise.csv", "--target", "y", "-o", folder / "run", *tiny]
+    with redirect_stdout(StringIO()) as out, pytest.raises(SystemExit) as stop:
+        main([str(one) for one in arguments])
+    assert stop.value.code == 0
+    return folder / "run", out.getvalue()
+
+
+def _write(path, target, rows=200):
+    """Write a table with the columns a, b and y."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(rows, 2))
+    table = np.column_stack([X, target(X, rng.normal(size=rows))])
+    np.savetxt(path, table, delimiter=",", header="a,b,y", comments="")
+
+
+def test_scores_have_those_of_the_mean_and_of_a_linear_model_beside(trained, curve_csv):
+    folder, report = trained
+    table, rows = read_table(curve_csv, target="level"), split_rows(120, 0)
+    y = table.y[rows.test]
+    mean = np.sqrt(np.mean((y - table.y[rows.train].mean()) ** 2))
+    columns = np.column_stack([table.X, np.ones(120)])
+    line = np.linalg.lstsq(columns[rows.train], table.y[rows.train])[0]
+    linear = np.sqrt(np.mean((columns[rows.test] @ line - y) ** 2))
+    assert report["rmse_mean"] == pytest.approx(mean)
+    assert report["rmse_linear"] == pytest.approx(linear, rel=0.02)
+    assert report["r2_test"] == pytest.approx(1 - report["rmse_test"] ** 2 / np.var(y))
+    scores = load_run(folder).scores
+    assert scores == {key: report[key] for key in scores}
+
+
+def test_noise_is_said_to_be_noise(noise_run):
+    folder, out = noise_run
+    sentence = out.splitlines()[-1]
+    assert "than predicting the mean of the training rows" in sentence
+    assert "beats mean     no" in out
+    assert load_run(folder).scores["verdict"] == sentence
+
+
+def test_an_export_of_noise_says_so_once_more(cli, noise_run):
+    answer = cli("export", noise_run[0], "--anchors", 4, "--formats", "twin")
+    assert answer.code == 0
+    assert noise_run[1].splitlines()[-1] in answer.err.splitlines()
+
+
+def test_a_line_is_said_to_need_no_twin(cli, tiny, tmp_path):
+    _write(tmp_path / "line.csv", lambda X, noise: X[:, 0] - X[:, 1] + 0.1 * noise)
+    answer = cli("train", "line.csv", "--target", "y", "-o", "run", "--json", *tiny)
+    assert (answer.json["beats_mean"], answer.json["beats_linear"]) == (True, False)
+    assert answer.json["verdict"].startswith("A linear model does ")
+
+
+def test_a_twin_that_is_ahead_is_left_without_words(cli, tiny):
+    answer = cli("train", "--dataset", "tf", "-o", "run", *tiny)
+    assert "beats linear   yes" in answer.out
+    assert answer.out.splitlines()[-1].startswith("run ")
+
+
+@pytest.mark.parametrize("rows", [10, 12])
+def test_few_rows_train_with_a_warning_of_what_they_are_worth(cli, loud, rows, tmp_path):
+    _write(tmp_path / "few.csv", lambda X, noise: np.sin(X[:, 0]), rows)
+    answer = cli("train", "few.csv", "--target", "y", "-o", "run", "--json", *loud)
+    assert answer.code == 0
+    assert answer.err.count("\n") == 1
+    assert "2 test rows cannot tell much: the true RMSE may be 0.58 to 4.4 times" in answer.err
+    assert "chosen on 1 validation row" in answer.err
+    assert cli("export", "run", "--anchors", 4, "--formats", "twin", "--quiet").code == 0
+    answer = cli("predict", "out/model.twin", "few.csv")
+    assert (answer.code, len(answer.out.splitlines())) == (0, rows + 1)
+
+
+def test_a_part_that_does_not_vary_is_no_reason_to_fail(cli, tiny, tmp_path):
+    """Neither the targets that are trained on, nor those that are tested on."""
+    split = split_rows(15, 0)
+    for part in (split.train, split.test):
+        y = np.arange(15.0)
+        y[part] = 0.1
+        _write(tmp_path / "flat.csv", lambda X, noise, y=y: y, 15)
+        answer = cli("train", "flat.csv", "--target", "y", "-o", "run", "--json", *tiny)
+        assert answer.code == 0
+        assert (answer.json["r2_test"] is None) == (part is split.test)
+        assert answer.json["verdict"]

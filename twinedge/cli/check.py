@@ -19,8 +19,10 @@ from twinedge.cli.options import (
 from twinedge.cli.output import note, print_json, print_table, print_text
 from twinedge.cli.source import read_source
 from twinedge.cli.words import whole
+from twinedge.data.wording import plural
 
 if TYPE_CHECKING:
+    from twinedge.learn.baselines import Rival
     from twinedge.learn.suitability import Suitability
 
 EXAMPLES = examples(
@@ -29,9 +31,11 @@ EXAMPLES = examples(
     "check --dataset wn --split 0 --json",
 )
 NAMES = {
-    "nearest": "k-nearest neighbours",
     "networks": "an ensemble of ordinary networks",
     "forest": "a random forest",
+    "nearest": "k-nearest neighbours",
+    "linear": "a linear model",
+    "mean": "the mean of the targets",
 }
 
 
@@ -54,9 +58,10 @@ def check(
 ) -> None:
     """Tell whether a twin suits the data.
 
-    Trains twins on more and more pairs, and what one would use instead: k-nearest neighbours, an
-    ensemble of ordinary networks, a random forest. All are compared on points held out of the
-    training and validation rows. Errors are in units of the target.
+    Trains twins on more and more pairs, and what one would use instead: an ensemble of ordinary
+    networks, a random forest, k-nearest neighbours, a linear model. All are compared on points
+    held out of the training and validation rows. Errors are in units of the target. What differs
+    from the twin by less than chance may (a 90 % interval) is called neither better nor worse.
     """
     source = read_source(table, target, drop or [], impute, dataset, split)
     for remark in source.remarks:
@@ -77,24 +82,34 @@ def check(
     if as_json:
         print_json({"dataset": source.name, "split": split, **_result(found)})
         return
-    errors = {
-        **{f"a twin, {m} partners a point": rmse for m, rmse in found.multipliers.items()},
-        "a twin, all pairs": found.twin,
-        **{NAMES[name]: rmse for name, rmse in found.rivals.items()},
+    lines = {
+        **{f"a twin, {plural(m, 'partner')} a point": one for m, one in found.multipliers.items()},
+        "a twin, all pairs": None,
+        **{NAMES[name]: one for name, one in found.rivals.items()},
     }
     print_table(
-        ("model", "RMSE", "to the twin"),
-        [[name, f"{rmse:.5g}", f"{rmse / found.twin:.3f}"] for name, rmse in errors.items()],
+        ("model", "RMSE", "to the twin", "by chance"),
+        [[name, *_numbers(found.twin, one)] for name, one in lines.items()],
     )
-    print_text("", *_words(found))
+    print_text("by chance: how far from 1 chance alone may move the ratio (90 % interval)", "")
+    print_text(*_words(found))
+
+
+def _numbers(twin: float, rival: "Rival | None") -> list[str]:
+    """Error, its ratio to the twin's, and how far from 1 chance alone may move that."""
+    rmse, error = (twin, 0.0) if rival is None else (rival.rmse, rival.error)
+    unit = twin or 1.0
+    return [f"{rmse:.5g}", f"{rmse / unit:.3f}", f"{error / unit:.3f}"]
 
 
 def _result(found: "Suitability") -> dict[str, Any]:
     return {
         "rows": found.rows,
         "rmse_twin": found.twin,
-        "rmse_multipliers": {str(m): rmse for m, rmse in found.multipliers.items()},
-        "rmse_rivals": found.rivals,
+        "rmse_multipliers": {str(m): one.rmse for m, one in found.multipliers.items()},
+        "error_multipliers": {str(m): one.error for m, one in found.multipliers.items()},
+        "rmse_rivals": {name: one.rmse for name, one in found.rivals.items()},
+        "error_rivals": {name: one.error for name, one in found.rivals.items()},
         "rises_with_pairs": found.rises_with_pairs,
         "suits": found.suits,
         "better": found.better,
@@ -105,8 +120,9 @@ def _result(found: "Suitability") -> dict[str, Any]:
 def _words(found: "Suitability") -> list[str]:
     """Say it plainly."""
     against = [f"{reason[0].upper()}{reason[1:]}." for reason in found.reasons]
-    best = [] if found.better is None else [f"What did best: {NAMES[found.better]}."]
+    names = ", ".join(NAMES[name] for name in found.better)
+    better = [f"Better than the twin: {names}."] if names else []
     if not found.suits:
-        return ["Warning: a twin may be the wrong model for these data.", *against, *best]
+        return ["Warning: a twin may be the wrong model for these data.", *against, *better]
     rises = ["Accuracy rises with the number of pairs."] * found.rises_with_pairs
-    return ["A twin suits these data.", *rises, *against, *best]
+    return ["A twin suits these data.", *rises, *against, *better]

@@ -26,6 +26,7 @@ def fit_run(
     quiet: bool = False,
 ) -> dict[str, Any]:
     """Fit a model to a table, write its run folder, and return what ``train`` prints."""
+    from twinedge.learn.baselines import few_rows, standing
     from twinedge.learn.checkpoint import discard
     from twinedge.learn.run import Run, check_writable
 
@@ -38,9 +39,12 @@ def fit_run(
     validation, test = source.part(source.rows.val), source.part(source.rows.test)
     scores = {
         "rmse_val": model.validation_rmse_,
-        "rmse_test": model.rmse(*test),
+        **standing(source.part(source.rows.train), test, model.predict(test[0])).scores(),
         "seconds": round(time.perf_counter() - start, 2),
     }
+    few = few_rows(len(test[1]), len(validation[1]))
+    if few:
+        note(few, quiet=quiet)
     where = {"dataset": source.name, "split": split, "rows": len(source.y)}
     Run(
         model,

@@ -20,7 +20,7 @@ from twinedge.cli.options import (
     examples,
     value,
 )
-from twinedge.cli.output import note, print_json, print_record
+from twinedge.cli.output import note, print_json, print_record, print_text
 from twinedge.cli.source import read_source
 from twinedge.cli.words import number, whole, widths
 
@@ -118,7 +118,10 @@ def train(
     if as_json:
         print_json(result)
     else:
+        verdict = result.pop("verdict")
         print_record(result)
+        if verdict:
+            print_text("", verdict)
     if model.interrupted_:
         note(f"Stopped early; the best weights are in {output}. --resume goes on.", quiet=quiet)
         raise typer.Exit(130)

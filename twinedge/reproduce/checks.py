@@ -14,10 +14,10 @@ def check(cell: Cell) -> dict[str, Any]:
     table, split = data.load(cell.dataset), data.splits(cell.dataset, cell.split)
     rows = np.concatenate([split.train, split.val])
     found = suitability(table.X[rows], table.y[rows], effort=cell.setup.effort)
-    few = found.multipliers[min(found.multipliers)]
+    few = found.multipliers[min(found.multipliers)].rmse
     return {
         "warns": float(not found.suits),
-        **{name: rmse / found.twin for name, rmse in found.rivals.items()},
+        **{name: rival.rmse / found.twin for name, rival in found.rivals.items()},
         "pairs": found.twin / few,
         "twin": found.twin,
         "reasons": found.reasons,
