@@ -1,80 +1,492 @@
-"""Putting folders and files in their place whole: written beside it, then moved, or not at all."""
+"""Putting results in their place whole, without losing a file that is somebody else's.
 
+A folder is written beside its place and then takes it in one step. The record in it (``run.json``,
+``export.json``) holds a checksum of every file that was written, itself included, by which the next
+writer knows what nobody has changed since. Whatever else is in the folder is refused, or with
+``overwrite`` stays in it. Who is killed on the way leaves the old result or the new one, and beside
+it a hidden folder that the next writer clears away.
+"""
+
+import ctypes
+import json
 import os
+import re
 import shutil
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from itertools import count
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
 
 from twinedge.errors import InputError
 
+try:
+    import fcntl
+except ImportError:  # not on Windows; there, nobody knows whether another process is alive
+    fcntl = None  # type: ignore[assignment]
 
-def place_folder(folder: Path, write: Callable[[Path], None]) -> None:
+_HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
+_NAMED = 4  # files that a refusal names
+
+
+class Kind(NamedTuple):
+    """What a folder holds: a word for it, and the file that is its record."""
+
+    noun: str
+    record: str
+
+
+RUN, EXPORT = Kind("run", "run.json"), Kind("export", "export.json")
+
+
+class Placed(NamedTuple):
+    """What became of the files that were in a folder and were not simply written anew.
+
+    Parameters
+    ----------
+    stale : tuple of str
+        Left there, from an earlier time; a folder stands for all that is in it.
+    removed : tuple of str
+        Of the earlier time, gone with the folder in the folder that was written anew.
+    replaced : tuple of str
+        Changed since, or somebody else's, and replaced because of ``overwrite``.
+    """
+
+    stale: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
+
+
+def place_folder(
+    folder: Path, kind: Kind, write: Callable[[Path], dict[str, Any]], *, overwrite: bool = False
+) -> Placed:
     """Let ``write`` fill a new folder, and put it where ``folder`` is or was.
 
     Whatever goes wrong on the way, the folder that was there stays as it was.
+
+    Parameters
+    ----------
+    folder : path
+        May exist if it is empty or has a record.
+    kind : Kind
+        What is written.
+    write : function
+        Fills the folder it is given and returns its record, without checksums.
+    overwrite : bool
+        Replace files that were changed since they were written, and others in the way of new ones.
     """
-    folder = folder.resolve()
-    beside, old = _beside(folder, "partial"), _beside(folder, "old")
+    place = folder.resolve()
+    beside, old = _beside(place)
     try:
+        recover(place, kind)
         beside.mkdir(parents=True)
-        write(beside)
-        if folder.exists():
-            shutil.rmtree(old, ignore_errors=True)
-            folder.rename(old)
-        beside.rename(folder)
+        with _held(beside), _held(place):
+            record = write(beside)
+            placed = _complete(beside, place, kind, record, overwrite)
+            try:
+                _swap(beside, place, old)
+            finally:
+                if old.exists() and not place.exists():
+                    old.rename(place)
+            _take_over(beside if beside.exists() else old, place, kind)
+        return placed
+    except OSError as error:
+        raise InputError(_trouble(error, folder, beside)) from error
     finally:
-        if old.exists() and not folder.exists():
-            old.rename(folder)
-        shutil.rmtree(beside, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
+        for left in (beside, old):
+            _clear(left, place, kind)
 
 
 def place_file(path: Path, content: bytes) -> None:
     """Put a file in its place whole, or leave what was there as it was."""
-    beside = _beside(path.resolve(), "partial")
+    beside, _ = _beside(path.resolve())
     try:
         beside.write_bytes(content)
         beside.replace(path.resolve())
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from error
     finally:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):
+            beside.unlink()
 
 
-def check_place(folder: Path, noun: str, sign: str) -> None:
+def check_file(path: Path) -> None:
+    """Refuse a place that a file cannot be put in, before the work is done."""
+    if path.is_dir():
+        raise InputError(f"{path} is a folder: name a file to write")
+    if not path.parent.is_dir():
+        raise InputError(f"cannot write {path}: there is no folder {path.parent}")
+
+
+def check_folder(folder: Path, kind: Kind, *, overwrite: bool = False) -> None:
     """Refuse a place that a folder cannot be put in, before hours are spent on what goes in it.
 
     Parameters
     ----------
     folder : path
         May exist if it is empty or one of ours.
-    noun : str
-        What is to go there, for the message: "run".
-    sign : str
-        File by which one of ours is known: "run.json".
+    kind : Kind
+        What is to go there.
+    overwrite : bool
+        Whether it may hold files that were changed since, or are somebody else's.
     """
     if folder.name in ("", ".."):
-        raise InputError(f"{folder} has no name of its own: name a folder for the {noun}")
-    beside = _beside(folder.resolve(), "partial")
+        raise InputError(f"{folder} has no name of its own: name a folder for the {kind.noun}")
+    place = folder.resolve()
+    beside, _ = _beside(place)
     try:
+        recover(place, kind)
         if folder.exists():
             if not folder.is_dir():
-                raise InputError(f"{folder} is a file: name a folder for the {noun}")
-            if any(folder.iterdir()) and not (folder / sign).is_file():
+                raise InputError(f"{folder} is a file: name a folder for the {kind.noun}")
+            if any(folder.iterdir()) and not (folder / kind.record).is_file():
                 raise InputError(
-                    f"{folder} holds something that is not {_a(noun)}: name another folder"
+                    f"{folder} holds something that is not {_a(kind.noun)}: name another folder"
                 )
+            if not overwrite:
+                _refuse_others(folder, kind, _compare(place, kind))
         beside.parent.mkdir(parents=True, exist_ok=True)
-        # Permissions do not tell: try, and clear away what a process that was killed left.
-        shutil.rmtree(beside, ignore_errors=True)
-        beside.mkdir()
+        beside.mkdir()  # permissions do not tell
         beside.rmdir()
     except OSError as error:
         raise InputError(f"cannot write to {beside.parent}: {error.strerror}") from error
 
 
-def _beside(folder: Path, purpose: str) -> Path:
-    return folder.with_name(f".{folder.name}.{os.getpid()}.{purpose}")
+def recover(folder: Path, kind: Kind) -> None:
+    """Bring back a folder that a process was moving when it was killed, and clear what it left."""
+    place = folder.resolve()
+    for left in _left(place):
+        if _abandoned(left):
+            if left.suffix == ".old" and not place.exists():
+                left.rename(place)
+            else:
+                _clear(left, place, kind)
+
+
+def recover_below(parent: Path, kind: Kind) -> None:
+    """Bring back every folder in ``parent`` that a process was moving when it was killed."""
+    names = {found[1] for one in _names(parent) if (found := _LEFT.fullmatch(one))}
+    for name in names:
+        recover(parent / name, kind)
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file."""
+    return sha256(path.read_bytes()).hexdigest()
+
+
+class _Contents(NamedTuple):
+    """Paths of files in a folder, by whose they are; ``known`` if there are checksums at all."""
+
+    ours: set[str]
+    changed: set[str]
+    others: set[str]
+    known: bool
+
+    @property
+    def all(self) -> set[str]:
+        return self.ours | self.changed | self.others
+
+
+def _compare(folder: Path, kind: Kind) -> _Contents:
+    """Compare a folder with the checksums in its record."""
+    record = _read_record(folder / kind.record)
+    sums = _sums(record)
+    found = _Contents(set(), set(), set(), kind.record in sums)
+    for path in _files(folder):
+        if path == kind.record:
+            same = sums.get(path) == _own_sum(record, kind)
+        else:
+            same = path in sums and _has_sum(folder / path, sums[path])
+        ours = path in sums or path == kind.record
+        (found.ours if same else found.changed if ours else found.others).add(path)
+    return found
+
+
+def _refuse_others(folder: Path, kind: Kind, found: _Contents) -> None:
+    if not (found.changed or found.others):
+        return
+    if not found.known:
+        raise InputError(
+            f"{folder} has no checksums that tell which files were changed since they were "
+            "written: name another folder, or replace them with --overwrite"
+        )
+    reasons = []
+    if found.changed:
+        one = len(found.changed) == 1
+        verb = "was changed since it was" if one else "were changed since they were"
+        reasons.append(f"{_listed(sorted(found.changed))} {verb} written")
+    if found.others:
+        names = _together(found.others, found.all)
+        verb = "is" if len(names) == 1 else "are"
+        reasons.append(f"{_listed(names)} {verb} not part of the {kind.noun}")
+    raise InputError(
+        f"{folder}: {', and '.join(reasons)}; name another folder, or say --overwrite, which "
+        "replaces changed files and leaves the rest"
+    )
+
+
+def _complete(
+    beside: Path, place: Path, kind: Kind, record: dict[str, Any], overwrite: bool
+) -> Placed:
+    """Write the record, and give the new folder whatever of the old one is to stay."""
+    new = {*_files(beside), kind.record}
+    old = _compare(place, kind) if place.exists() else _Contents(set(), set(), set(), True)
+    if not overwrite:
+        _refuse_others(place, kind, old)
+    rest = old.ours - new
+    # A file of before would be one too many in a folder that is a project of its own.
+    removed = {path for path in rest if "/" in path and (beside / path.split("/")[0]).is_dir()}
+    stale, others = rest - removed, (old.others | old.changed) - new
+    blocked = [path for path in others if (beside / path).is_dir()]
+    replaced = ((old.others | old.changed) & new) | {*blocked}
+    kept = stale | others - replaced
+    for path in sorted(kept):
+        for parent in PurePosixPath(path).parents:
+            if str(parent) in new:
+                raise InputError(f"{place / parent} is a folder: a file is to be written there")
+    placed = Placed(
+        stale=_together(stale, new | kept),
+        removed=_together(removed, old.all),
+        replaced=tuple(sorted(replaced)),
+    )
+    sums = {path: digest(beside / path) for path in sorted(new - {kind.record})}
+    sums |= {path: digest(place / path) for path in sorted(stale)}
+    record = json.loads(json.dumps({**record, **placed._asdict(), "sha256": sums}))
+    record["sha256"][kind.record] = _own_sum(record, kind)
+    # Before the record is there, all that lies beside was just written: see _clear.
+    (beside / kind.record).write_text(_text(record), encoding="utf-8")
+    if place.exists():
+        _carry(kept, place, beside)
+    return placed
+
+
+def _carry(kept: set[str], place: Path, beside: Path) -> None:
+    """Give a new folder the files of the old one that stay, and its empty folders."""
+    made = ["."]
+    empty = _empty_folders(place)
+    for path in sorted(kept | empty):
+        for folder in (*map(str, reversed(PurePosixPath(path).parents)), *[path] * (path in empty)):
+            if not (beside / folder).exists():
+                (beside / folder).mkdir()
+                made.append(folder)
+        if path in kept:
+            _link(place / path, beside / path)
+    for folder in reversed(made):
+        shutil.copymode(place / folder, beside / folder)
+
+
+def _link(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except (OSError, NotImplementedError):  # a file system without links, or another owner's file
+        shutil.copy2(source, target, follow_symlinks=False)
+
+
+def _swap(beside: Path, place: Path, old: Path) -> None:
+    """Put a new folder in its place, in one step where the system can."""
+    if place.exists() and _exchange(beside, place):
+        return
+    if place.exists():
+        place.rename(old)
+    beside.rename(place)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Let two folders change places at once; False where the system cannot."""
+    try:
+        renameat2 = ctypes.CDLL(None).renameat2
+    except (AttributeError, OSError, TypeError):
+        return False
+    return bool(renameat2(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0)
+
+
+def _take_over(left: Path, place: Path, kind: Kind) -> None:
+    """Clear the old folder away, and take what somebody put into it in the meantime."""
+    for path in _clear(left, place, kind):
+        if not os.path.lexists(place / path):
+            (place / path).parent.mkdir(parents=True, exist_ok=True)
+            (left / path).rename(place / path)
+
+
+def _clear(left: Path, place: Path, kind: Kind) -> list[str]:
+    """Remove a folder that was left beside its place, but for files that are nowhere else.
+
+    Returns the paths of these. Without a record it was never completed, and holds nothing else
+    than what its process wrote.
+    """
+    if not left.is_dir():
+        return []
+    record = left / kind.record
+    if left.suffix == ".partial" and not record.is_file():
+        shutil.rmtree(left, ignore_errors=True)
+        return []
+    sums = _sums(_read_record(record))
+    replaced = _read_record(place / kind.record).get("replaced", ())
+    only_here = []
+    with suppress(OSError):
+        for path in sorted(_files(left), key=lambda path: path == kind.record):
+            if path in (kind.record, *replaced) or (
+                _has_sum(left / path, sums.get(path)) or _same(left / path, place / path)
+            ):
+                if path != kind.record or not only_here:
+                    (left / path).unlink()
+            else:
+                only_here.append(path)
+        for folder, _, _ in os.walk(left, topdown=False):
+            with suppress(OSError):
+                Path(folder).rmdir()
+    return only_here
+
+
+def _left(place: Path) -> list[Path]:
+    """Folders that were left beside a place, by whatever process."""
+    found = ((name, _LEFT.fullmatch(name)) for name in _names(place.parent))
+    return [place.with_name(name) for name, match in found if match and match[1] == place.name]
+
+
+_LEFT = re.compile(r"\.(.+)\.\d+\.(?:partial|old)")
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return sorted(path.name for path in folder.iterdir())
+    except OSError:
+        return []
+
+
+def _abandoned(left: Path) -> bool:
+    """Tell whether nobody is working with a folder that lies beside its place."""
+    if fcntl is None:
+        return f".{os.getpid()}." in left.name
+    try:
+        number = os.open(left, os.O_RDONLY)
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        finally:
+            os.close(number)
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Hold a folder, wherever it is moved to, so that nobody takes it for abandoned."""
+    number = -1
+    with suppress(OSError):
+        number = os.open(folder, os.O_RDONLY)
+        if fcntl is not None:
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    try:
+        yield
+    finally:
+        if number >= 0:
+            os.close(number)
+
+
+def _files(folder: Path, below: str = "") -> Iterator[str]:
+    """Paths of all files, links among them, as ``a/b``."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _files(Path(entry.path), f"{below}{entry.name}/")
+            else:
+                yield below + entry.name
+
+
+def _empty_folders(folder: Path) -> set[str]:
+    walk = os.walk(folder)
+    return {
+        Path(one).relative_to(folder).as_posix()
+        for one, folders, files in walk
+        if not folders and not files and Path(one) != folder
+    }
+
+
+def _read_record(path: Path) -> dict[str, Any]:
+    """Read a record; an empty one where there is none that can be read."""
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def _sums(record: dict[str, Any]) -> dict[str, Any]:
+    sums = record.get("sha256")
+    return sums if isinstance(sums, dict) else {}
+
+
+def _own_sum(record: dict[str, Any], kind: Kind) -> str:
+    """Checksum of a record without this checksum."""
+    others = {path: one for path, one in _sums(record).items() if path != kind.record}
+    return sha256(_text({**record, "sha256": others}).encode()).hexdigest()
+
+
+def _text(record: dict[str, Any]) -> str:
+    return json.dumps(record, indent=1) + "\n"
+
+
+def _has_sum(path: Path, expected: Any) -> bool:
+    return expected is not None and _plain(path) and digest(path) == expected
+
+
+def _same(one: Path, other: Path) -> bool:
+    if not os.path.lexists(other):
+        return False
+    if one.is_symlink() or other.is_symlink():
+        return one.is_symlink() and other.is_symlink() and one.readlink() == other.readlink()
+    return one.samefile(other) or (_plain(one) and _plain(other) and digest(one) == digest(other))
+
+
+def _plain(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
+
+
+def _together(paths: set[str], among: set[str], below: str = "") -> tuple[str, ...]:
+    """Name paths, a folder for all that is in it if ``among`` has no other."""
+    names: dict[str, bool] = {}
+    for path in among:
+        if path.startswith(below):
+            head, slash, _ = path[len(below) :].partition("/")
+            name = below + head + slash
+            names[name] = names.get(name, True) and path in paths
+    listed: list[str] = []
+    for name, whole in sorted(names.items()):
+        if whole:
+            listed.append(name)
+        elif name.endswith("/"):
+            listed.extend(_together(paths, among, name))
+    return tuple(listed)
+
+
+def _listed(names: Iterable[str]) -> str:
+    first = [*names]
+    more = len(first) - _NAMED
+    if more > 0:
+        return f"{', '.join(first[:_NAMED])} and {more} more"
+    return " and ".join([", ".join(first[:-1]), first[-1]] if first[:-1] else first)
+
+
+def _trouble(error: OSError, folder: Path, beside: Path) -> str:
+    """Say which file could not be written; of a folder beside its place, the one it stands for."""
+    reason = error.strerror or str(error)
+    path = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else None
+    if path is not None and path.is_relative_to(beside):
+        return f"cannot write {folder / path.relative_to(beside)}: {reason}"
+    where = "" if path is None or path == beside.parent else f" ({path})"
+    return f"cannot write {folder}: {reason}{where}"
+
+
+def _beside(place: Path) -> tuple[Path, Path]:
+    """Name two places beside one that are free: for what is new, and for what is old."""
+    for number in count(os.getpid()):
+        new, old = (place.with_name(f".{place.name}.{number}.{age}") for age in ("partial", "old"))
+        if not os.path.lexists(new) and not os.path.lexists(old):
+            break
+    return new, old
 
 
 def _a(noun: str) -> str:

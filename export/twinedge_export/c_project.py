@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from twinedge.budget import read_firmware, twin_bytes
+from twinedge.budget.source import from_pack
 from twinedge.errors import InputError
 from twinedge.pack import Pack, read_pack, write_pack
 from twinedge.pack.contents import Array
@@ -122,7 +124,16 @@ def c_project(job: Job, pack_file: File, *, single_file: bool = False) -> File:
         shutil.copytree(firmware_folder(), sketch / form.home, ignore=ignore)
     _set(sketch / form.settings, _settings(pack))
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    return File("c", folder, size, pack_file.made, pack_file.score)
+    flash = _flash_bytes(pack_file.path)
+    return File("c", folder, size, pack_file.made, pack_file.score, flash)
+
+
+def _flash_bytes(pack: Path) -> int | None:
+    """Flash of pack, runtime and the least program around them on a Cortex-M4, as measured."""
+    model, _ = from_pack(pack)
+    runtime = read_firmware().get("cortex-m4")
+    build = None if runtime is None else runtime.build(model)
+    return None if build is None else build.flash_bytes + twin_bytes(model)
 
 
 def _page(name: str, words: dict[str, str]) -> str:

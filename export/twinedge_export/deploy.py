@@ -1,21 +1,20 @@
 """From a trained model to a folder of files that devices run, each checked on the way."""
 
-import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from twinedge.anchors import check_rows, choose, rows_from_file
-from twinedge.anchors.measure import measure
+from twinedge.anchors import METHODS, check_rows, choose, recommend, rows_from_file
+from twinedge.anchors.choice import at_most_all, too_many
 from twinedge.budget import Model, ann_bytes
 from twinedge.errors import InputError
 from twinedge.learn.run import Run, load_run
 from twinedge.learn.twin import TwinRegressor
 from twinedge.pack.contents import Array
-from twinedge.placing import check_place, place_folder
+from twinedge.placing import EXPORT, Placed, check_folder, place_folder
 from twinedge.version import __version__
 from twinedge_export.c_project import c_project
 from twinedge_export.converted import onnx_files, tflite_files
@@ -24,7 +23,6 @@ from twinedge_export.judge import Judge
 from twinedge_export.twin_file import twin_file
 
 FORMATS = ("twin", "tflite", "onnx", "c")
-RECORD = "export.json"
 
 
 @dataclass(frozen=True)
@@ -45,6 +43,13 @@ class Export:
         Scores of the float model.
     ann_ensemble_bytes : int
         What as many ordinary networks as there are anchors would take, stored like a pack.
+    asked : int or str
+        How many anchors were asked for.
+    remarks : tuple of str
+        What else to tell: that the model is no better than the mean of its training rows, that more
+        anchors were asked for than there are, or that no number tried is as good as all.
+    placed : Placed
+        What became of files of an earlier export that were not simply written anew.
     """
 
     folder: Path
@@ -54,12 +59,17 @@ class Export:
     method: str
     judge: Judge
     ann_ensemble_bytes: int
+    asked: int | str = "rows"
+    remarks: tuple[str, ...] = ()
+    placed: Placed = field(default_factory=Placed)
 
     def record(self) -> dict[str, Any]:
         """Everything a program may want to know, as JSON takes it."""
         judge = self.judge
         return {
             "anchors": len(self.rows),
+            "anchors_asked": self.asked,
+            "remarks": list(self.remarks),
             "select": self.select,
             "method": self.method,
             "float_rmse_val": judge.float_rmse_val,
@@ -68,13 +78,16 @@ class Export:
             "files": {
                 file.kind: {
                     "path": str(self.folder / file.path.name),
+                    "purpose": file.purpose,
                     "bytes": file.bytes,
+                    **({"flash_bytes": file.flash_bytes} if file.kind == "c" else {}),
                     "made": file.made,
                     **file.score._asdict(),
                 }
                 for file in self.files
             },
             "ann_ensemble_bytes": self.ann_ensemble_bytes,
+            **self.placed._asdict(),
         }
 
 
@@ -92,10 +105,14 @@ def export(
     neighbors: int | None = None,
     tolerance: float = 0.02,
     intervals: bool = True,
+    overwrite: bool = False,
     seed: int = 0,
     say: Callable[[str], None] = lambda message: None,
 ) -> Export:
     """Write the files of a model, in place of an export that is there.
+
+    Only files that an export wrote and nobody changed since are replaced. Those that an earlier
+    export wrote and this one does not, in other ``formats``, stay and are named as stale.
 
     Parameters
     ----------
@@ -104,8 +121,9 @@ def export(
     folder : path
         Where to.
     anchors : int, "auto", "all" or sequence of int
-        How many training points travel, of all twins together; the fewest within 1 % of all; or
-        which rows of ``anchor_X_``.
+        How many training points travel, of all twins together, all where that is more than there
+        are; the fewest within 1 % of all, as ``twinedge.anchors.recommend`` says; or which rows of
+        ``anchor_X_``.
     select : str
         How to choose them: a name in ``twinedge.anchors.METHODS``, "auto", or a file of row
         numbers, whose anchors are taken whatever ``anchors`` says.
@@ -128,6 +146,9 @@ def export(
     intervals : bool
         Files with intervals, ranges of the features and values for missing ones, if the model has
         them; without, they are a little smaller.
+    overwrite : bool
+        Replace files in the folder that were changed since they were written, or that stand where
+        new ones go. All others stay.
     seed : int
         Of the choice of anchors and the fine-tuning.
     say : function
@@ -136,24 +157,37 @@ def export(
     Raises
     ------
     InputError
-        Where a file would cost more than the tolerance; what was there stays as it was.
+        Where a file would cost more than the tolerance, or where the folder holds files that were
+        changed since or are of others; what was there stays as it was.
+
+    Examples
+    --------
+    >>> import twinedge
+    >>> done = twinedge.export(model, "out", anchors=32)  # doctest: +SKIP
+    >>> done.files[0].path.name, done.files[0].bytes  # doctest: +SKIP
+    ('model.twin', 20656)
     """
     run = _as_run(model)
     wanted = _formats(formats)
     if not tolerance >= 0:
         raise InputError(f"tolerance={tolerance!r} is not a number of at least 0")
     folder = Path(folder)
-    check_place(folder, "export", RECORD)
+    check_folder(folder, EXPORT, overwrite=overwrite)
     twin = run.model
     twins = len(twin.weights_)
     if not len(run.validation[1]):
         raise InputError("the run has no validation points, and an export is checked on them")
-    rows, method = _rows(run, anchors, select, seed, say)
+    rows, method, remarks = _rows(run, anchors, select, seed, say)
+    if run.scores.get("beats_mean") is False:
+        remarks = (run.scores["verdict"], *remarks)
+    asked: int | str = "rows"
+    if np.isscalar(anchors) and not Path(select).is_file():
+        asked = str(anchors) if isinstance(anchors, str) else int(anchors)  # type: ignore[arg-type]
     nearest = _neighbors(twin, neighbors, len(rows) // twins)
     judge = Judge.of(twin, rows, nearest, run.validation, run.test)
     done: list[Export] = []
 
-    def write(beside: Path) -> None:
+    def write(beside: Path) -> dict[str, Any]:
         job = Job(
             twin,
             tuple(rows[t::twins] for t in range(twins)),
@@ -183,11 +217,14 @@ def export(
             activation=twin.activation_,
             weights=weights,
         )
-        done.append(Export(folder, tuple(files), rows, select, method, judge, ann_bytes(ordinary)))
-        (beside / RECORD).write_text(json.dumps(done[0].record(), indent=1) + "\n")
+        instead = ann_bytes(ordinary)
+        found = Export(folder, tuple(files), rows, select, method, judge, instead, asked, remarks)
+        done.append(found)
+        return done[0].record()
 
-    place_folder(folder, write)
-    return done[0]
+    placed = place_folder(folder, EXPORT, write, overwrite=overwrite)
+    files = tuple(file._replace(path=folder / file.path.name) for file in done[0].files)
+    return replace(done[0], files=files, placed=placed)
 
 
 def _as_run(model: Any) -> Run:
@@ -197,6 +234,8 @@ def _as_run(model: Any) -> Run:
         if not hasattr(model, "weights_"):
             raise InputError("the model is not fitted")
         names = getattr(model, "feature_names_in_", None)
+        if model.encoding_ is not None:
+            names = model.encoding_.inputs
         if names is None:
             names = [f"x{i}" for i in range(1, model.n_features_in_ + 1)]
         nothing = model.validation_[0][:0], model.validation_[1][:0]
@@ -216,34 +255,39 @@ def _formats(formats: Sequence[str]) -> tuple[str, ...]:
 
 def _rows(
     run: Run, anchors: Any, select: str, seed: int, say: Callable[[str], None]
-) -> tuple[Array, str]:
-    """Choose the anchors; returns their rows ``(k,)`` and the way they were chosen."""
+) -> tuple[Array, str, tuple[str, ...]]:
+    """Choose the anchors; returns their rows ``(k,)``, how they were chosen, and what to tell."""
     model = run.model
     X, y, twins = model.anchor_X_, model.anchor_y_, len(model.weights_)
+    remarks: tuple[str, ...] = ()
     if Path(select).is_file():
-        return check_rows(rows_from_file(select), len(y), twins), select
+        return check_rows(rows_from_file(select), len(y), twins), select, ()
     if isinstance(anchors, str):
         if anchors == "all":
             # A pack deals its anchors out evenly: the last few may be left over.
-            return np.arange(len(y) - len(y) % twins), "all"
+            return np.arange(len(y) - len(y) % twins), "all", ()
         if anchors != "auto":
             raise InputError(f"anchors={anchors!r} is not a number, 'auto', 'all' or rows")
         say("Looking for the fewest anchors within 1 % of all")
-        found = measure(
-            model,
-            run.validation,
-            methods=None if select == "auto" else [select],
-            seed=seed,
-        )
-        best = found.smallest() or min(found.points, key=lambda point: point.rmse_val)
+        best = recommend(model, run.validation, select, seed=seed)
+        if not best.within:
+            remarks = (f"no number of anchors is within 1 % of all; the best, {best.k}, are taken",)
         anchors, select = best.k, best.method
     elif not np.isscalar(anchors):
-        return check_rows(anchors, len(y), twins), "rows"
+        return check_rows(anchors, len(y), twins), "rows", ()
+    elif (taken := at_most_all(anchors, len(y), twins)) != anchors:
+        remarks = (too_many(anchors, len(y), twins),)
+        anchors = taken
     say(f"Choosing {anchors} anchors")
     choice = choose(
         X, y, anchors, select, model=model, validation=run.validation, twins=twins, seed=seed
     )
-    return choice.rows, choice.method
+    if METHODS[choice.method].looks:
+        remarks += (
+            f"{choice.method} looked at the validation points, so errors there flatter its anchors;"
+            " 'twinedge anchors' judges it on others",
+        )
+    return choice.rows, choice.method, remarks
 
 
 def _neighbors(model: TwinRegressor, neighbors: int | None, anchors: int) -> int:
@@ -268,6 +312,7 @@ def _metadata(run: Run, method: str) -> dict[str, Any]:
             {"name": name, "min": float(low), "max": float(high)}
             for name, low, high in zip(run.feature_names, X.min(axis=0), X.max(axis=0), strict=True)
         ],
+        **({} if run.encoding.is_plain else {"columns": run.encoding.described}),
         "target": run.target_name,
         "trained_on": run.source,
         "scores": {key: run.scores[key] for key in ("rmse_val", "rmse_test") if key in run.scores},

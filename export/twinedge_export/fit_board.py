@@ -21,8 +21,8 @@ from twinedge.learn.twin import TwinRegressor
 from twinedge.pack.contents import Array
 from twinedge.pack.layout import MAX_ANCHORS
 from twinedge.runtime.reference import evaluate
-from twinedge_export.deploy import export
-from twinedge_export.job import File
+from twinedge_export.deploy import Export, export
+from twinedge_export.job import RoundingError
 from twinedge_export.quantise import WEIGHTS, quantise
 
 WIDTHS = (128, 96, 64, 48, 32, 24, 16, 8)  # of both hidden layers
@@ -78,12 +78,13 @@ class Search:
         )
 
     def frontier(self) -> list[Trial]:
-        """Trials that none smaller equals, from the smallest to the most accurate."""
-        best, kept = inf, []
+        """Trials that none smaller equals, and the best in its place, from the smallest on."""
+        chosen = self.best
+        least, kept = inf, []
         for one in sorted(self.trials, key=lambda one: (one.flash_bytes, one.rmse_val)):
-            if one.rmse_val < best:
-                best = one.rmse_val
+            if one.rmse_val < least or one is chosen:
                 kept.append(one)
+            least = min(least, one.rmse_val)
         return kept
 
 
@@ -147,10 +148,19 @@ def search(
     return Search(tuple(trials))
 
 
-def write_winner(run: Path, folder: Path, winner: Model, seed: int) -> File:
-    """Export a trained run as the pack that the search found; returns the file and its scores.
+def write_winner(
+    run: Path,
+    folder: Path,
+    winner: Model,
+    seed: int,
+    *,
+    tolerance: float = 0.02,
+    overwrite: bool = False,
+) -> tuple[Export, float]:
+    """Export a trained run as the pack that the search found; returns the tolerance it took, too.
 
-    Rounding may cost more here than in the brief training, but there is no better model to turn to.
+    Rounding may cost more here than in the brief training, but there is no better model to turn to:
+    the tolerance is widened as far as the least cost needs, and the caller is to tell.
     """
     settings: dict[str, Any] = {
         "anchors": winner.anchors,
@@ -158,11 +168,14 @@ def write_winner(run: Path, folder: Path, winner: Model, seed: int) -> File:
         "intervals": winner.intervals,
         "formats": ("twin",),
         "seed": seed,
+        "overwrite": overwrite,
     }
     try:
-        return export(run, folder, **settings).files[0]
-    except InputError:
-        return export(run, folder, **settings, tolerance=inf).files[0]
+        return export(run, folder, **settings, tolerance=tolerance), tolerance
+    except RoundingError as error:
+        # The same way to round costs the same again, but for the last digits.
+        wider = 1.001 * error.cost
+    return export(run, folder, **settings, tolerance=wider), wider
 
 
 def fitting(
@@ -185,7 +198,7 @@ def fitting(
     for width in WIDTHS:
         models = _models(features, anchors, width, intervals)
         found = [(one, judge(one, board, firmware)) for one in models]
-        fit = [(one, verdict) for one, verdict in found if verdict.verdict == "fits"]
+        fit = [(one, verdict) for one, verdict in found if verdict.fits]
         if fit:
             shapes[width] = fit
     if not shapes:

@@ -10,11 +10,25 @@ from twinedge.learn.twin import TwinRegressor
 from twinedge.pack.contents import Array, Pack
 from twinedge_export.judge import Judge, Predict, Score
 
+# What each file is for, by kind.
+PURPOSES = {
+    "twin": "Python, on a Raspberry Pi with numpy alone; twinedge firmware",
+    "tflite": "TFLite or LiteRT: a point in, the prediction out; anchors inside",
+    "tflite_twin": "the bare network in TFLite: one pair at a time, anchors from model.twin",
+    "onnx": "ONNX Runtime: a point in, the prediction out; anchors inside",
+    "onnx_float": "the same unrounded, to compare with",
+    "onnx_twin": "the bare network in ONNX: one pair at a time, anchors from model.twin",
+    "onnx_float_twin": "the same unrounded, to compare with",
+    "c": "microcontrollers: a project for CMake, Arduino and PlatformIO",
+}
+
 
 class File(NamedTuple):
     """One file of an export, or the folder of the C project.
 
-    ``kind`` is the key it has in ``--json``, ``made`` how its numbers are stored.
+    ``kind`` is the key it has in ``--json``, ``made`` how its numbers are stored. ``bytes`` are
+    those on disk; ``flash_bytes``, of the C project, those of its runtime, its pack and the least
+    program around them on a Cortex-M4.
     """
 
     kind: str
@@ -22,6 +36,20 @@ class File(NamedTuple):
     bytes: int
     made: str
     score: Score
+    flash_bytes: int | None = None
+
+    @property
+    def purpose(self) -> str:
+        """What it is for, in a line."""
+        return PURPOSES[self.kind]
+
+
+class RoundingError(InputError):
+    """Rounding costs more than the tolerance; ``cost`` is the least part that it adds."""
+
+    def __init__(self, words: str, cost: float) -> None:
+        super().__init__(words)
+        self.cost = cost
 
 
 class Level(NamedTuple):
@@ -89,20 +117,22 @@ class Job:
 
         Raises
         ------
-        InputError
+        RoundingError
             Where every level costs more; it names the file and what it cost.
         """
         path = self.folder / name
-        costs = []
+        costs = {}
         for level in levels:
             self.say(f"{name}: {level.made}")
             path.write_bytes(level.make())
             score = self.judge.score(load(path))
             if score.cost <= self.tolerance:
                 return File(kind, path, path.stat().st_size, level.made, score)
-            costs.append(f"{100 * score.cost:.1f} % ({level.made})")
+            costs[level.made] = score.cost
         path.unlink()
-        raise InputError(
-            f"{name}: rounding raises the validation error by {', '.join(costs)}, more than "
-            f"--tolerance {self.tolerance:g} allows"
+        told = ", ".join(f"{100 * cost:.1f} % ({made})" for made, cost in costs.items())
+        raise RoundingError(
+            f"{name}: rounding raises the validation error by {told}, more than "
+            f"--tolerance {self.tolerance:g} allows",
+            min(costs.values()),
         )

@@ -2,9 +2,9 @@ import sys
 
 import pytest
 
-from twinedge.anchors import Point
+from twinedge.anchors import METHODS, Point
 from twinedge.anchors.measure import Measurement
-from twinedge.anchors.plot import draw, text_plot
+from twinedge.anchors.plot import LETTERS, draw, text_plot
 
 
 def measurement(*points, rmse_all=1.0):
@@ -33,6 +33,25 @@ def test_letters_fall_to_the_line_of_all_anchors():
     assert plot[-1].endswith("- all")
     assert plot[-1].split()[0] == "1"
     assert sum("---" in line for line in plot) == 1
+
+
+def test_every_method_has_a_letter_of_its_own():
+    assert LETTERS.keys() == {"auto", *METHODS}
+    assert len(set(LETTERS.values())) == len(LETTERS)
+    assert all(len(letter) == 1 and letter in name for name, letter in LETTERS.items())
+
+
+def test_curves_that_meet_stand_side_by_side():
+    names = list(LETTERS)
+    points = [(name, k, 1 + 1 / k) for name in names for k in (2, 4)]
+    *plot, axis, legend = text_plot(measurement(*points))
+    drawn = [line.partition("|")[2] for line in plot]
+    together = "".join(LETTERS[name] for name in names)
+    for k in (2, 4):
+        start = axis.index(f" {k}") + 1 - 12
+        cells = (line[start : start + len(names)] for line in drawn)
+        assert [cell for cell in cells if cell.strip(" -")] == [together]
+    assert legend.split() == [word for name in names for word in (LETTERS[name], name)]
 
 
 def test_columns_stand_over_their_numbers():
@@ -97,9 +116,9 @@ def test_pictures_that_cannot_be_written_are_refused(complaint, tmp_path, monkey
         return complaint(draw, FALLING, path, title="", target="")
 
     assert ".svg or .png" in refusal(tmp_path / "plot.pdf")
-    assert "cannot be written" in refusal(tmp_path / "none" / "plot.svg")
+    assert "there is no folder" in refusal(tmp_path / "none" / "plot.svg")
     (tmp_path / "folder.svg").mkdir()
-    assert "cannot be written" in refusal(tmp_path / "folder.svg")
+    assert "is a folder" in refusal(tmp_path / "folder.svg")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert "pip install 'twinedge[report]'" in refusal(tmp_path / "plot.svg")
     assert [path.name for path in tmp_path.iterdir()] == ["folder.svg"]

@@ -24,7 +24,8 @@ def test_errors_are_those_of_the_python_api(cli, tiny_run):
         error = rmse(model, run.validation, rows)
         assert one["rmse_val"] == pytest.approx(error, rel=1e-4)
         assert one["ratio_to_all"] == pytest.approx(error / everything, rel=1e-4)
-    about = {key: value for key, value in report.items() if "smallest" not in key}
+    chosen = ("recommended", "smallest_of_each")
+    about = {key: value for key, value in report.items() if key not in chosen}
     assert about == {
         "run": str(tiny_run),
         "target": "level",
@@ -35,30 +36,57 @@ def test_errors_are_those_of_the_python_api(cli, tiny_run):
         "rmse_all": everything,
         "plot": None,
         "tolerance": 0.01,
+        "auto_chooses": {},
         "points": report["points"],
+        "more_than_there_are": [],
     }
 
 
-def test_the_smallest_number_within_a_percent_is_named(cli, tiny_run):
+def test_the_smallest_number_within_a_percent_is_recommended(cli, tiny_run):
     report = cli("anchors", tiny_run, "--json").json
     bound = 1.01 * report["rmse_all"]
-    chosen = [point for point in report["points"] if point["method"] != "random"]
+    chosen = [point for point in report["points"] if point["method"] == "auto"]
     good = [
         point
         for point in chosen
-        if all(
-            other["rmse_val"] <= bound
-            for other in chosen
-            if other["method"] == point["method"] and other["k"] >= point["k"]
-        )
+        if all(other["rmse_val"] <= bound for other in chosen if other["k"] >= point["k"])
     ]
-    fewest = min(point["k"] for point in good)
-    best = min((p for p in good if p["k"] == fewest), key=lambda point: point["rmse_val"])
-    assert report["smallest"] == best
-    assert report["smallest_of_each"].keys() == METHODS.keys()
+    fewest = min(good, key=lambda point: point["k"])
+    best = report["recommended"]
+    method = report["auto_chooses"][str(fewest["k"])]
+    assert best == {**fewest, "method": method, "within": True}
+    assert report["smallest_of_each"].keys() == {"auto", *METHODS}
     answer = cli("anchors", tiny_run)
-    verdict = f"The smallest number within 1 % of all 80 is {best['k']}, chosen by {best['method']}"
-    assert answer.out.splitlines()[-1] == f"{verdict}."
+    verdict = f"Recommended: {best['k']} anchors, chosen by {method}, the fewest within 1 % of all"
+    assert answer.out.splitlines()[-1] == f"{verdict} 80."
+
+
+def test_anchors_export_and_report_recommend_the_same(cli, tiny_run, tmp_path):
+    best = cli("anchors", tiny_run, "--seed", 3, "--json").json["recommended"]
+    options = ("--anchors", "auto", "--seed", 3, "--json")
+    exported = cli("export", tiny_run, *options, "--formats", "twin").json
+    assert (exported["anchors"], exported["method"]) == (best["k"], best["method"])
+    assert (exported["anchors_asked"], exported["remarks"]) == ("auto", [])
+    reported = cli("report", tiny_run, *options, "--quick", "--format", "md").json
+    assert reported["recommended"] == {key: best[key] for key in reported["recommended"]}
+    assert (reported["anchors"], reported["method"]) == (best["k"], best["method"])
+    words = f"Recommended: {best['k']} anchors, chosen by {best['method']}, the fewest"
+    assert words in (tmp_path / "report.md").read_text(encoding="utf-8")
+
+
+def test_more_anchors_than_points_are_all_of_them(cli, tiny_run, tmp_path):
+    said = "anchors were asked for, and there are 80 training points: all of them are taken\n"
+    shown = cli("anchors", tiny_run, "--counts", "4,81,99", "--methods", "xy", "--json")
+    assert shown.err == f"81 {said}99 {said}"
+    assert [point["k"] for point in shown.json["points"]] == [4, 80]
+    assert shown.json["more_than_there_are"] == [81, 99]
+    for command in (("export", "--formats", "twin"), ("report", "--quick", "--format", "csv")):
+        name, *options = command
+        answer = cli(name, tiny_run, "--anchors", "200", *options, "--json")
+        assert answer.err == f"200 {said}"
+        found = answer.json
+        assert (found["anchors"], found["anchors_asked"]) == (80, 200)
+        assert found["remarks"] == [f"200 {said}".rstrip()]
 
 
 def test_a_person_reads_a_table_and_a_plot(cli, tiny_run):
@@ -68,9 +96,9 @@ def test_a_person_reads_a_table_and_a_plot(cli, tiny_run):
     assert record.splitlines()[-1].split() == ["plot", "-"]
     header, *rows, enough = table.splitlines()
     assert header.split()[0] == "anchors"
-    assert set(header.split()[1:]) == METHODS.keys()
+    assert set(header.split()[1:]) == {"auto", *METHODS}
     assert [row.split()[0] for row in rows] == ["1", "4", "16"]
-    assert all(len(row.split()) == 1 + len(METHODS) for row in rows)
+    assert all(len(row.split()) == 2 + len(METHODS) for row in rows)
     assert enough.startswith("Enough for 1 %: ")
     assert " all\n" in plot
     assert plot.splitlines()[-2].split() == ["anchors", "1", "4", "16"]
@@ -93,11 +121,12 @@ def test_several_twins_share_the_anchors(cli, four_twins, tiny_run, tmp_path):
 def test_none_of_few_may_be_enough(cli, tiny_run):
     options = ("--methods", "farthest", "--counts", "2")
     report = cli("anchors", tiny_run, *options, "--json").json
-    assert (report["smallest"], report["smallest_of_each"]) == (None, {"farthest": None})
+    assert report["smallest_of_each"] == {"farthest": None}
+    assert (report["recommended"]["k"], report["recommended"]["within"]) == (2, False)
     answer = cli("anchors", tiny_run, *options)
     assert "Enough for 1 %: none of these.\n" in answer.out
-    expected = "None of these is within 1 % of all 80: try more with --counts."
-    assert answer.out.splitlines()[-1] == expected
+    expected = "None of these is within 1 % of all 80; the best are 2 anchors, chosen by farthest."
+    assert answer.out.splitlines()[-1] == f"{expected} Try more with --counts."
 
 
 @pytest.mark.parametrize("ending", ["svg", "png"])
@@ -137,12 +166,11 @@ BAD = {
     "--counts 0": ["'--counts'", "'0'", "at least 1"],
     "--counts 2,x": ["'--counts'", "'x'", "at least 1"],
     "--counts 2,": ["'--counts'", "''"],
-    "--counts 81": ["81 is more than the 80 training points"],
     "--methods xyz": ["'--methods'", "'xyz'", "xy, medoids"],
-    "--methods auto": ["'--methods'", "'auto'"],
+    "--methods all": ["'--methods'", "'all'", "auto, match"],
     "--plot plot.pdf": ["plot.pdf", ".svg or .png"],
     "--plot plot": ["plot", ".svg or .png"],
-    "--plot none/plot.svg": ["none/plot.svg", "none is none"],
+    "--plot none/plot.svg": ["none/plot.svg", "there is no folder none"],
     "--seed x": ["'--seed'", "'x'"],
 }
 
@@ -177,7 +205,8 @@ def test_a_model_of_neighbours_is_measured_without_those_that_average_all(
     run.model.set_params(pairs="neighbors", neighbors=4)
     run.save(tmp_path / "near")
     report = cli("anchors", "near", "--counts", "2,16", "--json").json
-    assert {point["method"] for point in report["points"]} == METHODS.keys() - {"match", "greedy"}
+    measured = {point["method"] for point in report["points"]}
+    assert measured == {"auto", *METHODS} - {"match", "greedy"}
     for method in ("match", "greedy"):
         refused("anchors", "near", "--methods", method, says=[method, "trained on neighbors"])
 
@@ -192,4 +221,4 @@ def test_without_matplotlib_the_line_says_how_to_get_it(cli, refused, tiny_run, 
 def test_the_words_are_those_that_select_knows():
     from twinedge.cli.anchors import METHODS as WORDS
 
-    assert set(WORDS) == METHODS.keys()
+    assert set(WORDS) == {"auto", *METHODS}

@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from twinedge.budget import board_named, judge, read_firmware
+from twinedge.budget.source import from_pack
+from twinedge_export.job import PURPOSES
+
 TWIN = ("--formats", "twin", "--select", "xy")
 
 
@@ -49,16 +53,54 @@ def test_json_has_what_programs_need(cli, folder):
     assert twin["bytes"] == Path("there/model.twin").stat().st_size
     for key in ("rmse_val", "rmse_test", "ratio_to_float"):
         assert twin[key] > 0
-    assert json.loads(Path("there/export.json").read_text()).keys() <= answer.json.keys()
+    kept = json.loads(Path("there/export.json").read_text())
+    assert kept.keys() - {"sha256"} <= answer.json.keys()
+    assert twin["purpose"].startswith("Python")
 
 
-def test_the_runtime_of_the_c_project_may_be_one_file(cli, folder):
-    options = ("--anchors", "8", "--select", "xy", "--formats", "twin,c")
-    assert cli("export", *options, "--single-file").code == 0
+def test_the_c_project_and_what_becomes_of_an_earlier_one(cli, folder):
+    options = ("export", "--anchors", "8", "--select", "xy", "--formats")
+    assert cli(*options, "c", "--single-file").code == 0
     names = {path.name for path in Path("out/c/model").iterdir()}
     assert names == {"model.ino", "model.c", "model.h", "twin.c", "twin.h"}
-    assert cli("export", *options, "-o", "many").code == 0
-    assert Path("many/c/model/src/twinedge/src/twin_open.c").is_file()
+
+    many = cli(*options, "twin,c")
+    assert "Removed, from an earlier export: out/c/model/twin.c, out/c/model/twin.h\n" in many.err
+    assert Path("out/c/model/src/twinedge/src/twin_open.c").is_file()
+    assert not Path("out/c/model/twin.c").exists()
+
+    # What it takes is told, not the length of its text.
+    verdict = judge(from_pack(Path("out/model.twin"))[0], board_named("nrf52840"), read_firmware())
+    lines = many.out.splitlines()
+    assert lines[2].split()[:2] == ["out/c", str(verdict.flash_bytes)]
+    assert lines[6].split() == ["out/c", *PURPOSES["c"].split()]
+    assert "flash on a Cortex-M4" in lines[8]
+
+    alone = cli(*options, "twin", "--json")
+    assert "Stale, from an earlier export: out/c\n" in alone.err
+    assert alone.json["stale"] == ["c/"]
+    assert Path("out/c/model/src/twinedge/src/twin_open.c").is_file()
+
+
+def test_an_export_that_was_changed_is_refused_before_any_work(cli, refused, folder):
+    command = ("export", "--anchors", "8", *TWIN)
+    assert cli(*command).code == 0
+    pack = Path("out/model.twin").read_bytes()
+    Path("out/model.twin").write_bytes(b"mine")
+    Path("out/notes.txt").write_text("mine")
+    says = ["out: model.twin was changed", "notes.txt is not part of the export", "--overwrite"]
+    refused("export", "nowhere", says=says)
+    answer = cli(*command, "--overwrite")
+    assert answer.code == 0
+    assert "Replaced, as --overwrite allows: out/model.twin\n" in answer.err
+    assert Path("out/model.twin").read_bytes() == pack
+    assert Path("out/notes.txt").read_text() == "mine"
+
+
+def test_the_first_page_says_what_each_file_is_for():
+    page = (Path(__file__).parents[2] / "README.md").read_text()
+    rows = [f"| {purpose} |" for purpose in PURPOSES.values()]
+    assert [row for row in rows if row not in page] == []
 
 
 def test_the_anchors_may_be_named_in_a_file(cli, folder):
@@ -84,7 +126,6 @@ def test_with_no_run_the_test_function_is_trained_first(cli, tmp_path, monkeypat
     [
         (["--anchors", "0"], ["--anchors", "'0'"]),
         (["--anchors", "some"], ["--anchors", "'some'"]),
-        (["--anchors", "81"], ["81", "80 training points"]),
         (["--formats", "elf"], ["--formats", "'elf'"]),
         (["--select", "nicest"], ["'nicest'", "auto"]),
         (["--weights", "int4"], ["--weights", "'int4'"]),

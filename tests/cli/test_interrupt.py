@@ -123,8 +123,12 @@ def stopped(cli, curve_csv, tiny, monkeypatch):
 
 
 def test_resume_refuses_another_training(refused, stopped):
-    for option, word in (("--seed", "seed"), ("--split", "data"), ("--twins", "twins")):
-        refused(*stopped, "--resume", option, 2, says=["run.checkpoint", f"another {word}"])
+    for option, word in (
+        ("--seed", "another value of seed"),
+        ("--split", "other data"),
+        ("--twins", "another value of twins"),
+    ):
+        refused(*stopped, "--resume", option, 2, says=["run.checkpoint", f"begun with {word}"])
 
 
 def test_resume_refuses_a_damaged_checkpoint(refused, stopped, tmp_path):

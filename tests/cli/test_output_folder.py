@@ -67,6 +67,50 @@ def test_what_the_system_forbids(refuse_output):
     refuse_output("/proc/run", ["/proc"])
 
 
+@pytest.fixture
+def run(trained, tmp_path):
+    """A run to be trained anew, with something of others in it."""
+    folder = shutil.copytree(trained[0], tmp_path / "run")
+    (folder / "notes.txt").write_text("mine")
+    return folder
+
+
+def test_a_run_that_was_changed_or_holds_files_of_others(refuse_output, run):
+    refuse_output("run", ["run: notes.txt is not part of the run", "--overwrite"])
+    (run / "twin.keras").write_bytes(b"mine")
+    refuse_output("run", ["twin.keras was changed", "and notes.txt is not part", "--overwrite"])
+
+
+def test_overwriting_keeps_files_of_others(cli, curve_csv, tiny, run):
+    (run / "twin.keras").write_bytes(b"mine")
+    command = ("train", curve_csv, "--target", "level", "-o", "run", *tiny)
+    assert cli(*command, "--overwrite").code == 0
+    assert (run / "notes.txt").read_text() == "mine"
+    assert cli("evaluate", "run", curve_csv).code == 0
+
+
+def test_what_others_put_there_during_a_training_does_not_cost_it(
+    cli, curve_csv, tiny, tmp_path, monkeypatch
+):
+    command = ("train", curve_csv, "--target", "level", "-o", "run", *tiny)
+    assert cli(*command).code == 0
+    fit = TwinRegressor.fit
+
+    def meanwhile(*arguments, **options):
+        (tmp_path / "run" / "notes.txt").write_text("mine")
+        return fit(*arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TwinRegressor, "fit", meanwhile)
+        answer = cli(*command, "--seed", "1")
+    assert answer.code == 2
+    assert "notes.txt is not part of the run" in answer.err
+    assert "the training is in run.checkpoint: --resume goes on" in answer.err
+    assert cli(*command, "--seed", "1", "--resume", "--overwrite").code == 0
+    assert (tmp_path / "run" / "notes.txt").read_text() == "mine"
+    assert not (tmp_path / "run.checkpoint").exists()
+
+
 def test_a_folder_where_the_checkpoint_goes_is_left_alone(refused, curve_csv, tiny, tmp_path):
     (tmp_path / "run.checkpoint").mkdir()
     (tmp_path / "run.checkpoint" / "cat.jpg").write_text("meow")

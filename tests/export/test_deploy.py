@@ -1,5 +1,10 @@
+import inspect
 import json
+import re
+from copy import copy
 from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -36,7 +41,10 @@ def test_the_pack_predicts_like_the_model_with_the_same_anchors(done, run):
 
 def test_the_record_beside_the_files_says_what_was_returned(done):
     record = json.loads((done.folder / "export.json").read_text())
+    sums = record.pop("sha256")
     assert record == json.loads(json.dumps(done.record()))
+    assert sums.keys() == {"model.twin", "export.json"}
+    assert sums["model.twin"] == sha256((done.folder / "model.twin").read_bytes()).hexdigest()
     assert record["anchors"] == 8
     assert record["method"] == "xy"
     twin = record["files"]["twin"]
@@ -107,6 +115,26 @@ def test_a_run_folder_will_do_and_so_will_a_fitted_model(done, tiny_run, tiny_tw
     assert from_model.judge.float_rmse_test is None
 
 
+def test_the_example_of_the_page_runs(tiny_twin, curve, tmp_path, monkeypatch, capsys):
+    page = (Path(__file__).parents[2] / "docs" / "training.md").read_text()
+    (code,) = [one for one in re.findall(r"```python\n(.*?)```", page, re.S) if "export(" in one]
+    names = {"model": tiny_twin, "X_new": curve[0][:5]}
+    monkeypatch.chdir(tmp_path)
+    exec(code, names)
+    assert names["device"].predict(curve[0][:5]).tolist() == names["y"].tolist()
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [
+        *("out/model.twin", "out/c")
+    ]
+    assert read_pack((tmp_path / "out" / "model.twin").read_bytes()).ids.tolist() == [3, 1, 4, 15]
+
+
+def test_the_page_lists_every_argument():
+    page = (Path(__file__).parents[2] / "docs" / "training.md").read_text()
+    listed = re.findall(r"^\| `(\w+)` \|", page.partition("| argument |")[2], re.M)
+    arguments = list(inspect.signature(export).parameters)
+    assert listed == [name for name in arguments if name not in ("model", "folder", "say")]
+
+
 def test_four_twins_share_the_anchors(four_twins, tmp_path):
     done = export(four_twins, tmp_path / "out", anchors=8, **SMALL)
     pack = read_pack((tmp_path / "out" / "model.twin").read_bytes())
@@ -127,6 +155,20 @@ def test_all_anchors_are_those_of_the_float_model(run, tmp_path):
     done = export(run, tmp_path / "out", anchors="all", **SMALL)
     assert len(done.rows) == len(run.model.anchor_y_)
     assert done.judge.same_rmse_val == done.judge.float_rmse_val
+
+
+def test_more_anchors_than_points_are_all_of_them(run, four_twins, tmp_path):
+    done = export(run, tmp_path / "out", anchors=np.int64(200), **SMALL)
+    assert sorted(done.rows) == list(range(80))
+    said = "200 anchors were asked for, and there are 80 training points: all of them are taken"
+    record = json.loads((tmp_path / "out" / "export.json").read_text())
+    assert (record["anchors"], record["anchors_asked"], record["remarks"]) == (80, 200, [said])
+    # Of an odd number four twins take as many each.
+    odd = copy(four_twins)
+    odd.anchor_X_, odd.anchor_y_ = four_twins.anchor_X_[:9], four_twins.anchor_y_[:9]
+    done = export(odd, tmp_path / "odd", anchors=32, **{**SMALL, "tolerance": 10.0})
+    assert len(set(done.rows)) == 8
+    assert done.remarks[0].endswith("9 training points: 8 are taken, as many for each of 4 twins")
 
 
 def test_auto_takes_the_fewest_anchors_within_a_percent(run, tmp_path):
@@ -157,7 +199,7 @@ def test_an_export_beyond_the_tolerance_leaves_the_old_one_in_place(run, tmp_pat
     ("settings", "word"),
     [
         ({"anchors": 0}, "positive"),
-        ({"anchors": 81}, "80 training points"),
+        ({"anchors": -8}, "positive"),
         ({"anchors": "few"}, "'few'"),
         ({"anchors": [1, 1]}, "more than once"),
         ({"anchors": [80]}, "row 80"),

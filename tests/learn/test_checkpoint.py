@@ -67,7 +67,7 @@ def test_a_save_that_fails_midway_leaves_the_last_whole_state(folder, monkeypatc
 
     mine = Checkpoint(folder, OWNER, resume=True)
     monkeypatch.setattr(checkpoint.np, "savez", full_disk)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(InputError, match="model.checkpoint: No space"):
         mine.save(STAGE, state(8))
     assert_same(Checkpoint(folder, OWNER, resume=True).load(STAGE, state(0)), state(7))
 
@@ -75,10 +75,11 @@ def test_a_save_that_fails_midway_leaves_the_last_whole_state(folder, monkeypatc
 @pytest.mark.parametrize(
     ("other", "named"),
     [
-        ({**OWNER, "data": "xyz"}, "another data:"),
-        ({**OWNER, "steps": "5", "seed": 4}, "another seed, steps:"),
-        ({"data": "abc", "seed": 3}, "another steps:"),
-        ({**OWNER, "twins": "2"}, "another twins:"),
+        ({**OWNER, "data": "xyz"}, "with other data:"),
+        ({**OWNER, "steps": "5", "seed": 4}, "with other values of seed, steps:"),
+        ({"data": "abc", "seed": 3}, "another value of steps:"),
+        ({**OWNER, "twins": "2"}, "another value of twins:"),
+        ({**OWNER, "data": "xyz", "seed": 4}, "with other data and another value of seed:"),
     ],
 )
 def test_a_checkpoint_of_other_data_or_settings_is_refused_by_name(complaint, folder, other, named):
@@ -99,6 +100,14 @@ def test_a_folder_with_something_else_in_it_is_left_alone(complaint, tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
     assert "not a checkpoint" in complaint(Checkpoint, tmp_path, OWNER)
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
+
+
+def test_files_of_others_in_a_checkpoint_stay(folder):
+    (folder / "notes.txt").write_text("slower with 8 threads")
+    Checkpoint(folder, OWNER)
+    assert sorted(path.name for path in folder.iterdir()) == ["notes.txt", "owner.json"]
+    discard(folder)
+    assert [path.name for path in folder.iterdir()] == ["notes.txt"]
 
 
 def test_a_file_in_place_of_the_folder_is_refused(complaint, tmp_path):

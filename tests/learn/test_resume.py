@@ -111,11 +111,11 @@ def finished(curve, tiny, tmp_path):
 @pytest.mark.parametrize(
     ("changed", "named"),
     [
-        ({"steps": 400}, "another steps"),
-        ({"learning_rate": 0.02}, "another learning_rate"),
-        ({"random_state": 1}, "another data, seed"),
-        ({"hidden": (9,), "twins": 2}, "another hidden, twins"),
-        ({"pairs": "neighbors"}, "another pairs"),
+        ({"steps": 400}, "another value of steps"),
+        ({"learning_rate": 0.02}, "another value of learning_rate"),
+        ({"random_state": 1}, "other data and another value of seed"),
+        ({"hidden": (9,), "twins": 2}, "other values of hidden, twins"),
+        ({"pairs": "neighbors"}, "another value of pairs"),
     ],
 )
 def test_resuming_with_other_settings_is_refused_by_name(
@@ -138,7 +138,7 @@ def test_resuming_with_other_data_is_refused(complaint, curve, tiny, finished, c
     message = complaint(
         TwinRegressor(**tiny).fit, *change(*curve), checkpoint=finished, resume=True
     )
-    assert "another data" in message
+    assert "other data" in message
 
 
 def test_resuming_another_kind_of_model_is_refused(complaint, curve, tiny, finished):

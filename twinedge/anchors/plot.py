@@ -2,13 +2,27 @@
 
 import logging
 import math
-import os
+from io import BytesIO
 from pathlib import Path
 
+from twinedge.anchors.counts import AUTO
 from twinedge.anchors.measure import Measurement
 from twinedge.errors import InputError
+from twinedge.placing import check_file, place_file
 
 ENDINGS = (".svg", ".png")
+
+# One for each method, the same in every plot: medoids leave the m to match.
+LETTERS = {
+    "auto": "a",
+    "match": "m",
+    "xy": "x",
+    "stratified": "s",
+    "medoids": "d",
+    "farthest": "f",
+    "greedy": "g",
+    "random": "r",
+}
 
 _HEIGHT = 14  # lines of a plot in text
 
@@ -16,13 +30,14 @@ _HEIGHT = 14  # lines of a plot in text
 def text_plot(found: Measurement) -> list[str]:
     """Draw with letters, a column for each number of anchors and each method.
 
-    Errors grow upwards on a logarithmic scale, the few largest of them all on the first line; the
+    Where curves meet, their letters stand beside each other in the order of the legend. Errors grow
+    upwards on a logarithmic scale, the few largest of them all on the first line; the
     dashes are the error of all anchors.
     """
     values = {(point.method, point.k): point.rmse_val for point in found.points}
     scale = _Scale(list(values.values()), found.rmse_all)
     level = scale.line(found.rmse_all)
-    letters = {method: method[0] for method in found.methods}
+    letters = {method: LETTERS[method] for method in found.methods}
     width = max(len(letters), len(str(found.counts[-1]))) + 1
     lines = []
     for number in range(scale.lines):
@@ -78,8 +93,7 @@ def check_drawing(path: Path) -> None:
     """
     if path.suffix.lower() not in ENDINGS:
         raise InputError(f"{path}: a plot is written as {' or '.join(ENDINGS)}")
-    if path.is_dir() or not path.parent.is_dir():
-        raise InputError(f"{path} cannot be written: it is a folder, or {path.parent} is none")
+    check_file(path)
     try:
         import matplotlib  # noqa: F401
     except ModuleNotFoundError as error:
@@ -111,12 +125,14 @@ def draw(found: Measurement, path: Path, *, title: str, target: str) -> None:
         k, error = zip(
             *((p.k, p.rmse_val) for p in found.points if p.method == method), strict=True
         )
-        axes.plot(k, error, marker="o", markersize=4, linewidth=1.5, label=method)
+        # What "auto" comes to mostly lies on the line of another method.
+        style = {"linestyle": "--", "color": "black"} if method == AUTO else {}
+        axes.plot(k, error, marker="o", markersize=4, linewidth=1.5, label=method, **style)
     bound = (1 + found.tolerance) * found.rmse_all
     axes.axhline(found.rmse_all, color="black", linewidth=1, label=f"all {found.training_points}")
     axes.axhspan(found.rmse_all, bound, color="black", alpha=0.1, linewidth=0)
-    best = found.smallest()
-    if best is not None:
+    best = found.recommended()
+    if best.within:
         axes.plot(best.k, best.rmse_val, "o", markersize=11, fillstyle="none", color="black")
     axes.set_xscale("log", base=2)
     axes.set_xticks(found.counts, labels=map(str, found.counts))
@@ -127,15 +143,10 @@ def draw(found: Measurement, path: Path, *, title: str, target: str) -> None:
     axes.legend(frameon=False, fontsize="small")
     ending = path.suffix.lower()[1:]
     metadata = {"Date": None} if ending == "svg" else {"Software": None}
-    beside = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with matplotlib.rc_context({"svg.hashsalt": "twinedge", "svg.fonttype": "none"}):
-            figure.savefig(beside, format=ending, dpi=150, metadata=metadata)
-        beside.replace(path)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}") from error
-    finally:
-        beside.unlink(missing_ok=True)
+    drawn = BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": "twinedge", "svg.fonttype": "none"}):
+        figure.savefig(drawn, format=ending, dpi=150, metadata=metadata)
+    place_file(path, drawn.getvalue())
 
 
 def _plain(text: str) -> str:

@@ -6,9 +6,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from twinedge.cli.options import Json, Quiet, Seed, choice, examples, value
+from twinedge.cli.options import (
+    Categorical,
+    DataFile,
+    DataSet,
+    Drop,
+    DropMissingTarget,
+    Impute,
+    Json,
+    Overwrite,
+    Quiet,
+    Seed,
+    Target,
+    choice,
+    examples,
+    value,
+)
 from twinedge.cli.output import note, print_json, print_record, print_table, print_text
-from twinedge.cli.words import whole
+from twinedge.cli.words import number, whole
 
 if TYPE_CHECKING:
     from twinedge_export.fit_board import Search, Trial
@@ -21,22 +36,13 @@ EXAMPLES = examples(
 
 def fit(
     board: Annotated[str, typer.Option(metavar="NAME", help="As 'budget boards' lists it.")],
-    table: Annotated[
-        Path | None, typer.Argument(metavar="DATA.csv", help="Table with one row per point.")
-    ] = None,
-    target: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Column to predict, by name or position."),
-    ] = None,
-    drop: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="Column to leave out; may be repeated."),
-    ] = None,
-    impute: Annotated[str | None, choice("Fill missing features in.", "median")] = None,
-    dataset: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="One of the paper's sets instead of a file, e.g. cs."),
-    ] = None,
+    table: DataFile = None,
+    target: Target = None,
+    drop: Drop = None,
+    impute: Impute = None,
+    categorical: Categorical = None,
+    drop_missing_target: DropMissingTarget = False,
+    dataset: DataSet = None,
     split: Annotated[int, value("Which random split.", "N", whole(0))] = 0,
     anchors: Annotated[int, value("Most anchors to try.", "N", whole(1))] = 32,
     tries: Annotated[int, value("Widths to try, from the widest that fits.", "N", whole(1))] = 6,
@@ -53,6 +59,10 @@ def fit(
         Path | None,
         typer.Option(metavar="RUN", help="Run folder of the winner; by default runs/BOARD."),
     ] = None,
+    tolerance: Annotated[
+        Any, value("By which part rounding may raise the validation error.", "NUMBER", number())
+    ] = 0.02,
+    overwrite: Overwrite = False,
     intervals: Annotated[
         bool, typer.Option(help="A pack with intervals, ranges of the features and fill values.")
     ] = True,
@@ -67,29 +77,36 @@ def fit(
     """Search for the most accurate model that fits a board, train it and write its pack.
 
     Twins, width, anchors and bits are chosen on the validation rows, with brief trainings; the
-    winner is then trained in full. RMSE is in units of the target, sizes in bytes.
+    winner is then trained in full. RMSE is in units of the target, sizes in bytes. Where rounding
+    the winner costs more than the tolerance, it is written all the same, and that is told.
     """
     from twinedge.budget import board_named, judge, read_firmware
     from twinedge.budget.latency import in_words
     from twinedge.budget.source import from_pack
+    from twinedge.cli.export import note_earlier
     from twinedge.cli.fitting import fit_run
-    from twinedge.cli.source import read_source
-    from twinedge.learn.run import check_writable
+    from twinedge.cli.source import Reading, read_source
     from twinedge.learn.twin import TwinRegressor
-    from twinedge.placing import check_place
-    from twinedge_export.deploy import RECORD
+    from twinedge.placing import EXPORT, RUN, check_folder
     from twinedge_export.fit_board import check_measured, fitting, search, write_winner
 
     place, measured = board_named(board), read_firmware(firmware)
     check_measured(place, measured)
-    source = read_source(table, target, drop or [], impute, dataset, split)
+    reading = Reading(
+        target,
+        tuple(drop or ()),
+        impute,
+        tuple(categorical or ()),
+        drop_missing_target=drop_missing_target,
+    )
+    source = read_source(table, reading, dataset, split)
     train, validation = source.part(source.rows.train), source.part(source.rows.val)
     most = min(anchors, len(train[1]))
     # Refused now, not after training.
     fitting(train[0].shape[1], most, place, measured, intervals=intervals)
     run = run or Path("runs") / board
-    check_place(output, "export", RECORD)
-    check_writable(run)
+    check_folder(output, EXPORT, overwrite=overwrite)
+    check_folder(run, RUN, overwrite=overwrite)
     verbose = sys.stderr.isatty() and not quiet
     found = search(
         train,
@@ -115,11 +132,22 @@ def fit(
         random_state=seed,
         verbose=verbose,
     )
-    trained = fit_run(model, source, run, split=split, quiet=quiet)
+    trained = fit_run(model, source, run, split=split, overwrite=overwrite, quiet=quiet)
     if model.interrupted_:
         note(f"Stopped early; the best weights are in {run}.", quiet=quiet)
         raise typer.Exit(130)
-    file = write_winner(run, output, best, seed)
+    written, needed = write_winner(
+        run, output, best, seed, tolerance=tolerance, overwrite=overwrite
+    )
+    note_earlier(written, quiet=quiet)
+    cost = written.files[0].score.cost
+    if needed > tolerance:
+        note(
+            f"Rounding raises the validation error by {100 * cost:.1f} %, more than --tolerance "
+            f"{tolerance:g} allows; the pack is written all the same",
+            quiet=quiet,
+        )
+    file = written.files[0]
     path = output / file.path.name
     packed = from_pack(path)[0]
     verdict = judge(packed, place, measured)
@@ -133,6 +161,9 @@ def fit(
         "intervals": packed.intervals,
         "rmse_val": file.score.rmse_val,
         "rmse_test": file.score.rmse_test,
+        "tolerance": tolerance,
+        "tolerance_needed": max(cost, 0.0),
+        "within_tolerance": needed <= tolerance,
         "verdict": verdict.words,
         "flash_bytes": verdict.flash_bytes,
         "ram_bytes": verdict.ram_bytes,
@@ -141,11 +172,10 @@ def fit(
         "run": str(run),
     }
     if as_json:
-        frontier = [_record(one) for one in found.frontier()]
+        frontier = [{**_record(one), "chosen": one is found.best} for one in found.frontier()]
         print_json({**result, "tried": len(found.trials), "frontier": frontier})
         return
-    port = measured[place.core.same_as].port
-    note(f"To try it out: twinedge firmware run --board {port} {path}", quiet=quiet)
+    note(f"To try it out: twinedge firmware run --board {board} {path}", quiet=quiet)
     _print_frontier(found)
     print_text("")
     print_record(
@@ -177,10 +207,20 @@ def _shape(one: "Trial") -> str:
 
 
 def _print_frontier(found: "Search") -> None:
-    print_text(f"Tried {len(found.trials)} models; none smaller is as good as one of these:", "")
+    chosen = found.best
+    print_text(
+        f"Tried {len(found.trials)} models briefly. None smaller is as good as one of these; the "
+        "chosen one (*) may be",
+        "up to 1 % worse than the best, for more anchors or smaller weights.",
+        "",
+    )
+    columns = ("twins", "hidden", "anchors", "weights", "activation", "flash", "RAM", "RMSE")
     print_table(
-        ("twins", "hidden", "anchors", "weights", "activation", "flash", "RAM", "RMSE"),
-        [[*(_text(one) for one in _record(trial).values())] for trial in found.frontier()],
+        ("", *columns),
+        [
+            ["*" if trial is chosen else "", *map(_text, _record(trial).values())]
+            for trial in found.frontier()
+        ],
     )
 
 

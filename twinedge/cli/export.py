@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from twinedge.cli.options import Json, Quiet, Seed, choice, examples, value
+from twinedge.cli.options import Json, Overwrite, Quiet, Seed, choice, examples, value
 from twinedge.cli.output import note, print_json, print_table, print_text
 from twinedge.cli.words import number, some_of, whole
 from twinedge.errors import InputError
@@ -53,10 +53,13 @@ def export(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="DIR", help="Folder to write.")
     ] = Path("out"),
+    overwrite: Overwrite = False,
     formats: Annotated[
         Any,
         value(
-            "What to write beside the .twin, which always is.",
+            "What to write; the .twin always is, as the others take their anchors from it. It does "
+            "for Python and the firmware command; c is for microcontrollers, tflite and onnx for "
+            "these runtimes. By default all.",
             "twin,tflite,onnx,c",
             some_of("twin", "tflite", "onnx", "c"),
         ),
@@ -101,10 +104,14 @@ def export(
     A .twin pack, TFLite, ONNX and a C project are compared with the float model. One that costs
     more than the tolerance fails the export and leaves what was there in place. Without a run, the
     built-in test function is trained first.
-    """
-    from twinedge.placing import check_place
 
-    check_place(output, "export", "export.json")
+    An export that is there is replaced if nobody has changed its files; anything else in the folder
+    is named and nothing is done, unless you say --overwrite. Files of an earlier export in formats
+    that are not written now stay, and are named as stale.
+    """
+    from twinedge.placing import EXPORT, check_folder
+
+    check_folder(output, EXPORT, overwrite=overwrite)
     if run is None:
         run = _latest() or _train_test_function(_RUNS / "latest", quiet=quiet)
         note(f"Exporting {run}", quiet=quiet)
@@ -124,9 +131,13 @@ def export(
             neighbors=neighbors,
             tolerance=tolerance,
             intervals=intervals,
+            overwrite=overwrite,
             seed=seed,
             say=say,
         )
+    note_earlier(result, quiet=quiet)
+    for remark in result.remarks:
+        note(remark, quiet=quiet)
     if as_json:
         print_json({"run": str(run), **result.record()})
     else:
@@ -135,8 +146,12 @@ def export(
 
 def _latest() -> Path | None:
     """Run folder in runs/ that was written last, if any."""
+    from twinedge.placing import RUN, recover_below
+
     try:
-        found = [path.parent for path in _RUNS.glob("*/run.json")]
+        recover_below(_RUNS, RUN)
+        folders = [path.parent for path in _RUNS.glob("*/run.json")]
+        found = [folder for folder in folders if not folder.name.startswith(".")]
     except OSError as error:
         raise InputError(f"{_RUNS}: {error.strerror}") from error
     return max(found, key=lambda folder: (folder / "run.json").stat().st_mtime, default=None)
@@ -168,14 +183,26 @@ def _saying(quiet: bool) -> Iterator[Callable[[str], None]]:
         yield lambda message: status.update(message)
 
 
+def note_earlier(result: "Export", *, quiet: bool) -> None:
+    """Say what became of the files of an earlier export."""
+    remarks = {
+        "Stale, from an earlier export:": result.placed.stale,
+        "Removed, from an earlier export:": result.placed.removed,
+        "Replaced, as --overwrite allows:": result.placed.replaced,
+    }
+    for remark, paths in remarks.items():
+        if paths:
+            note(f"{remark} {', '.join(str(result.folder / path) for path in paths)}", quiet=quiet)
+
+
 def _print_summary(result: "Export") -> None:
     judge = result.judge
     print_table(
         ("file", "bytes", "numbers", "RMSE", "to float", "largest deviation"),
         [
             [
-                str(result.folder / file.path.name),
-                str(file.bytes),
+                str(file.path),
+                str(file.bytes if file.kind != "c" else file.flash_bytes or "-"),
                 file.made,
                 f"{file.score.rmse_val:.5g}",
                 f"{file.score.ratio_to_float:.3f}",
@@ -184,9 +211,14 @@ def _print_summary(result: "Export") -> None:
             for file in result.files
         ],
     )
+    print_text("")
+    print_table(("file", "for"), [[str(file.path), file.purpose] for file in result.files])
     pack = result.files[0].bytes
+    flash = any(file.flash_bytes for file in result.files)
     print_text(
         "",
+        *["Bytes of the C project are flash on a Cortex-M4: pack, runtime and a least program."]
+        * flash,
         f"{len(result.rows)} anchors ({result.method}). RMSE on the validation points; the float "
         f"model has {judge.float_rmse_val:.5g} with all",
         f"anchors, which is what 'to float' divides by, and {judge.same_rmse_val:.5g} with these. "

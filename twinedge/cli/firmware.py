@@ -1,6 +1,5 @@
 """``twinedge firmware``: packs on boards, built and run on emulators."""
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,18 +10,21 @@ import typer
 
 from twinedge.cli import firmware_measure
 from twinedge.cli.options import Json, examples, value
-from twinedge.cli.output import print_json, print_record, print_table, print_text
+from twinedge.cli.output import note, print_json, print_record, print_table, print_text
 from twinedge.cli.words import whole
 from twinedge.errors import InputError
 
 if TYPE_CHECKING:
     from twinedge.pack import Pack
-    from twinedge_export.boards import Workshop
+    from twinedge_export.boards import Target, Workshop
 
 app = typer.Typer()
 
 BoardName = Annotated[
-    str, typer.Option("--board", "-b", metavar="NAME", help="As in 'firmware boards'.")
+    str,
+    typer.Option(
+        "--board", "-b", metavar="NAME", help="As in 'firmware boards' or 'budget boards'."
+    ),
 ]
 PackFile = Annotated[Path, typer.Argument(metavar="FILE.twin", help="Pack written by export.")]
 KeepAll = Annotated[
@@ -45,20 +47,39 @@ def firmware(context: typer.Context) -> None:
 
 @app.command("boards", epilog=examples("firmware boards", "firmware boards --json"))
 def list_boards(as_json: Json = False) -> None:
-    """List the boards, and what is missing to build for them and run them here."""
+    """List the boards, and what is missing to build for them and run them here.
+
+    A board plays those that 'budget boards' lists with its instructions, too.
+    """
     from twinedge_export.boards import all_boards
+    from twinedge_export.boards.board import plays
 
     boards = all_boards().values()
     if as_json:
         rows = [
-            {"board": one.name, "core": one.core, "title": one.title, "missing": one.missing}
+            {
+                "board": one.name,
+                "core": one.core,
+                "title": one.title,
+                "missing": one.missing,
+                "plays": plays(one),
+            }
             for one in boards
         ]
         print_json({"boards": rows})
         return
     print_table(
-        ("board", "core", "title", "apt-get install"),
-        [(one.name, one.core, one.title, " ".join(one.missing) or "-") for one in boards],
+        ("board", "core", "title", "apt-get install", "plays"),
+        [
+            (
+                one.name,
+                one.core,
+                one.title,
+                " ".join(one.missing) or "-",
+                ", ".join(plays(one)) or "-",
+            )
+            for one in boards
+        ],
     )
 
 
@@ -75,18 +96,26 @@ def build(
     """Write an image for a board: runtime, pack, and the pack's first anchor as a query.
 
     Ids and metadata stay out. Sizes are those of the runtime in bytes, as the linker gives them.
+    For a board that another plays the image is for the other; the C project of an export is what
+    to load onto it.
     """
     from twinedge.pack import write_pack
+    from twinedge.placing import check_file, place_file
     from twinedge_export.boards.queries import own_points
 
+    check_file(output)
     pack = _pack(file)
-    with _workshop(board, pack, keep_all) as workshop:
+    with _workshop(board, pack, keep_all) as (target, workshop):
         image = workshop.image(write_pack(pack, metadata=False), own_points(pack, 1))
-        beside = output.with_name(f".{output.name}.partial")
-        shutil.copyfile(image.path, beside)
-        beside.replace(output)
+        if target.owned:
+            target.check(flash=workshop.flash_bytes(image))
+        place_file(output, image.path.read_bytes())
     sizes = {f"{kind}_bytes": size for kind, size in image.sizes._asdict().items()}
-    result = {"board": board, "image": str(output), **sizes, "pack_bytes": image.pack_bytes}
+    result = {"board": board, **_played(target), "image": str(output), **sizes}
+    result["pack_bytes"] = image.pack_bytes
+    if target.emulated:
+        load = "" if target.port.hosted else f"; to load onto {board}, export a C project"
+        note(f"Built for {target.emulated}{load}")
     (print_json if as_json else print_record)(result)
 
 
@@ -94,7 +123,7 @@ def build(
     "run",
     epilog=examples(
         "firmware run --board mps2-an386 out/model.twin DATA.csv",
-        "firmware run --board uno out/model.twin",
+        "firmware run --board pico out/model.twin",
     ),
 )
 def run(
@@ -113,7 +142,8 @@ def run(
 
     The reference is the evaluator in Python. Columns are found by the names in the pack; without
     names, by position; without a table, the pack's first anchors are the queries (1). Exit code 1
-    where an answer differs.
+    where an answer differs. A board without an emulator is played by one whose core has its
+    instructions, which is told.
     """
     from twinedge.pack import write_pack
     from twinedge_export.boards import try_pack
@@ -121,9 +151,14 @@ def run(
 
     pack = _pack(file)
     queries = read_queries(table, pack, rows) if table else own_points(pack, rows or 1)
-    with _workshop(board, pack, keep_all) as workshop:
+    with _workshop(board, pack, keep_all) as (target, workshop):
         trial = try_pack(workshop, write_pack(pack, metadata=False), queries)
-    (print_json if as_json else print_record)(trial.record())
+        if target.owned:
+            target.check(flash=workshop.flash_bytes(trial.image), ram=trial.ram_bytes)
+    if target.emulated:
+        note(f"Emulated on {target.emulated}")
+    result = {"board": board, **_played(target), **trial.record()} | {"board": board}
+    (print_json if as_json else print_record)(result)
     if len(trial.mismatches):
         raise typer.Exit(1)
 
@@ -146,10 +181,19 @@ def _pack(file: Path) -> "Pack":
 
 
 @contextmanager
-def _workshop(board: str, pack: "Pack", keep_all: bool) -> "Iterator[Workshop]":
-    from twinedge_export.boards import Workshop, board_named
-    from twinedge_export.boards.build import EVERYTHING, left_out
+def _workshop(board: str, pack: "Pack", keep_all: bool) -> "Iterator[tuple[Target, Workshop]]":
+    from twinedge_export.boards import Workshop, target_named
+    from twinedge_export.boards.build import EVERYTHING, TooLargeError, left_out
 
-    flags = EVERYTHING if keep_all else left_out(pack)
+    target, flags = target_named(board), EVERYTHING if keep_all else left_out(pack)
     with TemporaryDirectory(prefix="twinedge-") as folder:
-        yield Workshop(board_named(board), Path(folder), flags)
+        try:
+            yield target, Workshop(target.port, Path(folder), flags)
+        except TooLargeError as error:
+            raise target.too_large(error) from error
+        except OSError as error:  # a full disk does not say of which file
+            raise InputError(f"cannot build in {folder}: {error.strerror or error}") from error
+
+
+def _played(target: "Target") -> dict[str, Any]:
+    return {"port": target.port.name, "emulated": target.emulated}

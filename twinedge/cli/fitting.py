@@ -23,6 +23,7 @@ def fit_run(
     *,
     split: int,
     resume: bool = False,
+    overwrite: bool = False,
     quiet: bool = False,
 ) -> dict[str, Any]:
     """Fit a model to a table, write its run folder, and return what ``train`` prints."""
@@ -30,7 +31,7 @@ def fit_run(
     from twinedge.learn.checkpoint import discard
     from twinedge.learn.run import Run, check_writable
 
-    check_writable(output)
+    check_writable(output, overwrite=overwrite)
     for remark in source.remarks:
         note(remark, quiet=quiet)
     checkpoint = output.with_name(f"{output.name}.checkpoint")
@@ -46,21 +47,25 @@ def fit_run(
     if few:
         note(few, quiet=quiet)
     where = {"dataset": source.name, "split": split, "rows": len(source.y)}
-    Run(
+    run = Run(
         model,
-        source.feature_names,
+        source.encoding.inputs,
         source.target_name,
         validation,
         test,
         source=where,
         scores=scores,
         fill_values=source.fill_values,
-    ).save(output)
+    )
+    try:
+        run.save(output, overwrite=overwrite)
+    except InputError as error:
+        raise InputError(f"{error}; the training is in {checkpoint}: --resume goes on") from error
     if not model.interrupted_:
         discard(checkpoint)
     return {
         **where,
-        "features": len(source.feature_names),
+        "features": len(source.encoding.names),
         "twins": len(model.weights_),
         "activation": model.activation_,
         "learning_rate": model.learning_rate_,
@@ -85,7 +90,12 @@ def _fit(
     ours = not checkpoint.exists()
     try:
         model.fit(
-            *source.part(train), validation, groups=groups, checkpoint=checkpoint, resume=resume
+            *source.part(train),
+            validation,
+            groups=groups,
+            encoding=source.encoding,
+            checkpoint=checkpoint,
+            resume=resume,
         )
     except KeyboardInterrupt:  # before the first round, or between two
         if any(checkpoint.glob("*.npz")):

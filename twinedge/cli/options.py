@@ -50,16 +50,39 @@ Target = Annotated[
 ]
 Drop = Annotated[
     list[str] | None,
-    typer.Option(metavar="COLUMN", help="Column to leave out; may be repeated."),
+    typer.Option(metavar="COLUMN", help="Column to leave out; may be repeated, or a,b."),
+]
+Categorical = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="auto|COLUMN",
+        help="Column whose values are names, though they look like numbers; may be repeated. "
+        "Columns of text are (auto).",
+    ),
+]
+DropMissingTarget = Annotated[
+    bool,
+    typer.Option("--drop-missing-target", help="Leave rows without a target out."),
 ]
 Impute = Annotated[
     str | None,
-    choice("Fill missing features in; without this they are refused.", "median"),
+    choice(
+        "Fill missing features in with the median of the training rows, or their most frequent "
+        "name; without this they are refused.",
+        "median",
+    ),
 ]
 DataSet = Annotated[
     str | None,
     typer.Option(
         "--dataset", metavar="NAME", help="One of the paper's sets instead of a file, e.g. cs."
+    ),
+]
+Overwrite = Annotated[
+    bool,
+    typer.Option(
+        "--overwrite",
+        help="Replace files there even if they were changed since, or are in the way; others stay.",
     ),
 ]
 Seed = Annotated[int, value("Seed of every random number.", "N", whole(0))]

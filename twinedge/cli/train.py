@@ -8,11 +8,14 @@ import typer
 
 from twinedge.cli.fitting import fit_run
 from twinedge.cli.options import (
+    Categorical,
     DataFile,
     DataSet,
     Drop,
+    DropMissingTarget,
     Impute,
     Json,
+    Overwrite,
     Quiet,
     Seed,
     Target,
@@ -21,7 +24,7 @@ from twinedge.cli.options import (
     value,
 )
 from twinedge.cli.output import note, print_json, print_record, print_text
-from twinedge.cli.source import read_source
+from twinedge.cli.source import Reading, read_source
 from twinedge.cli.words import number, whole, widths
 
 EXAMPLES = examples(
@@ -37,6 +40,8 @@ def train(
     target: Target = None,
     drop: Drop = None,
     impute: Impute = None,
+    categorical: Categorical = None,
+    drop_missing_target: DropMissingTarget = False,
     group: Annotated[
         str | None,
         typer.Option(
@@ -52,6 +57,7 @@ def train(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="RUN", help="Run folder to write.")
     ] = Path("runs/latest"),
+    overwrite: Overwrite = False,
     twins: Annotated[int, value("Networks in the model.", "N", whole(1))] = 1,
     hidden: Annotated[Any, value("Widths of the hidden layers.", "N,N", widths)] = "128,128",
     activation: Annotated[
@@ -91,12 +97,22 @@ def train(
 
     Settings left at auto are chosen on the validation rows; errors are in units of the target.
     Ctrl-C stops early and keeps the best weights; the same command with --resume goes on.
+    A run that is there is replaced if nobody has changed its files; anything else in the folder
+    is named and nothing is done, unless you say --overwrite.
 
     Rows that belong together, with --group, are held out together: scores and intervals are then
     those of groups that the model never saw, and it learns how far to trust points that a device
     measures itself.
     """
-    source = read_source(table, target, drop or [], impute, dataset, split, group)
+    reading = Reading(
+        target,
+        tuple(drop or ()),
+        impute,
+        tuple(categorical or ()),
+        group=group,
+        drop_missing_target=drop_missing_target,
+    )
+    source = read_source(table, reading, dataset, split)
     from twinedge.learn.twin import TwinRegressor
 
     model = TwinRegressor(
@@ -114,7 +130,9 @@ def train(
         random_state=seed,
         verbose=sys.stderr.isatty() and not quiet,
     )
-    result = fit_run(model, source, output, split=split, resume=resume, quiet=quiet)
+    result = fit_run(
+        model, source, output, split=split, resume=resume, overwrite=overwrite, quiet=quiet
+    )
     if as_json:
         print_json(result)
     else:

@@ -6,7 +6,7 @@ a stop at any moment leaves the last whole state.
 """
 
 import json
-import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from twinedge.errors import InputError
 Arrays = dict[str, Any]
 
 INTERVAL = 15.0  # seconds between two saves
+_LABEL = "owner.json"
 
 
 class Checkpoint:
@@ -40,12 +41,15 @@ class Checkpoint:
             if resume:
                 raise InputError("resume=True needs the checkpoint folder to go on from")
             return
-        label = self._folder / "owner.json"
+        label = self._folder / _LABEL
         if resume:
             _check_owner(label, owner or {})
             return
-        _clear(self._folder, label)
-        label.write_text(json.dumps(owner))
+        try:
+            _clear(self._folder, label)
+            label.write_text(json.dumps(owner))
+        except OSError as error:
+            raise _cannot_write(self._folder, error) from error
 
     def save(self, stage: str, stacks: list[Arrays]) -> None:
         """Keep the arrays of each stack of a round."""
@@ -53,9 +57,14 @@ class Checkpoint:
             return
         named = {f"{i}/{key}": a for i, stack in enumerate(stacks) for key, a in stack.items()}
         beside = self._folder / f"{stage}.partial"
-        with beside.open("wb") as file:
-            np.savez(file, **named)
-        beside.replace(self._folder / f"{stage}.npz")
+        try:
+            with beside.open("wb") as file:
+                np.savez(file, **named)
+            beside.replace(self._folder / f"{stage}.npz")
+        except OSError as error:
+            with suppress(OSError):
+                beside.unlink()
+            raise _cannot_write(self._folder, error) from error
 
     def load(self, stage: str, fresh: list[Arrays]) -> list[Arrays]:
         """Arrays of each stack of a round; the ``fresh`` ones if it was not begun."""
@@ -77,8 +86,10 @@ class Checkpoint:
 
 
 def discard(folder: Path) -> None:
-    """Remove a checkpoint: its training is finished."""
-    shutil.rmtree(folder, ignore_errors=True)
+    """Remove a checkpoint: its training is finished. Files of others stay, and the folder then."""
+    with suppress(OSError):
+        _remove(folder)
+        folder.rmdir()
 
 
 def _shapes(stacks: list[Arrays]) -> list[dict[str, tuple[int, ...]]]:
@@ -87,14 +98,22 @@ def _shapes(stacks: list[Arrays]) -> list[dict[str, tuple[int, ...]]]:
 
 def _clear(folder: Path, label: Path) -> None:
     """Make the folder, or empty it; what is no checkpoint is left alone."""
-    try:
-        if folder.exists() and any(folder.iterdir()):
-            if not label.is_file():
-                raise InputError(f"{folder} holds something that is not a checkpoint")
-            shutil.rmtree(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot write to {folder}: {error.strerror}") from error
+    if folder.exists() and any(folder.iterdir()):
+        if not label.is_file():
+            raise InputError(f"{folder} holds something that is not a checkpoint")
+        _remove(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+def _remove(folder: Path) -> None:
+    """Remove the files of a checkpoint; the one that marks it as such goes last."""
+    for pattern in ("*.npz", "*.partial", _LABEL):
+        for path in folder.glob(pattern):
+            path.unlink()
+
+
+def _cannot_write(folder: Path, error: OSError) -> InputError:
+    return InputError(f"cannot write to {folder}: {error.strerror or error}")
 
 
 def _check_owner(label: Path, owner: dict[str, Any]) -> None:
@@ -106,7 +125,12 @@ def _check_owner(label: Path, owner: dict[str, Any]) -> None:
             f"{label.parent} holds no training to resume: train without --resume"
         ) from error
     if differing:
+        settings = [key for key in differing if key != "data"]
+        other = ["other data"] if "data" in differing else []
+        if settings:
+            value = "another value" if len(settings) == 1 else "other values"
+            other.append(f"{value} of {', '.join(settings)}")
         raise InputError(
-            f"{label.parent} was begun with another {', '.join(differing)}: "
+            f"{label.parent} was begun with {' and '.join(other)}: "
             "resume with the same, or train without --resume"
         )

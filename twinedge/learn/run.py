@@ -1,6 +1,6 @@
 """The run folder: a trained model with everything needed to predict, judge and export it.
 
-    run.json      what was trained, on what, with which scores; checksums of the other files
+    run.json      what was trained, on what, with which scores; checksums of all files
     twin.keras    the networks, in the units of the table
     points.npz    training, validation and test points, their groups, scaling, values for missing
                   cells, and the second output of the networks
@@ -9,8 +9,8 @@ A run is written beside its place and moved there whole.
 """
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass, field
-from hashlib import sha256
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -18,19 +18,20 @@ from typing import Any
 import numpy as np
 
 from twinedge.calibration import USUAL_TRUST, Calibration
+from twinedge.encoding import Encoding
 from twinedge.errors import InputError
 from twinedge.learn.backend import tf
 from twinedge.learn.keras_model import from_keras, save_keras, to_keras
 from twinedge.learn.network import FloatArray
-from twinedge.learn.scaling import Scaling
+from twinedge.learn.scaling import FARTHEST, Scaling
 from twinedge.learn.twin import TwinRegressor
-from twinedge.placing import check_place, place_folder
+from twinedge.placing import RUN, check_folder, digest, place_folder, recover
 from twinedge.version import __version__
 
 FORMAT, VERSION = "twinedge run", 1
 _FILES = ("twin.keras", "points.npz")
 _CHOSEN = ("activation", "learning_rate", "weight_decay", "steps", "trials", "interrupted")
-_SCALING = ("x_mean", "x_scale", "y_mean", "y_scale")
+_SCALING = ("x_mean", "x_scale", "y_mean", "y_scale", "limit")
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Run:
     model : TwinRegressor
         Fitted; its anchors are the training points.
     feature_names : tuple of str
-        Columns of the features.
+        Names of the features: columns of numbers, and levels of the others.
     target_name : str
         Column of the target.
     validation, test : (X, y)
@@ -64,12 +65,20 @@ class Run:
     scores: dict[str, Any] = field(default_factory=dict)
     fill_values: FloatArray | None = None
 
-    def save(self, folder: Path) -> None:
-        """Write the run, in place of one that is there."""
-        check_writable(folder)
-        place_folder(folder, self._write)
+    @property
+    def encoding(self) -> Encoding:
+        """Columns that the features are made of."""
+        return self.model.encoding_ or Encoding.plain(self.feature_names)
 
-    def _write(self, folder: Path) -> None:
+    def save(self, folder: Path, *, overwrite: bool = False) -> None:
+        """Write the run, in place of one that is there and that nobody has changed since.
+
+        With ``overwrite`` changed files are replaced, too; files of others stay in the folder.
+        """
+        check_writable(folder, overwrite=overwrite)
+        place_folder(folder, RUN, self._write, overwrite=overwrite)
+
+    def _write(self, folder: Path) -> dict[str, Any]:
         model = self.model
         keras = to_keras(model.architecture_, model.weights_, model.scaling_)
         save_keras(keras, folder / "twin.keras")
@@ -96,6 +105,7 @@ class Run:
             "version": VERSION,
             "twinedge": __version__,
             "feature_names": self.feature_names,
+            "columns": self.encoding.described,
             "target_name": self.target_name,
             "source": self.source,
             "scores": self.scores,
@@ -103,9 +113,9 @@ class Run:
             "chosen": {name: getattr(model, f"{name}_") for name in _CHOSEN},
             "calibration": model.calibration_ and _stored(model.calibration_),
             "trust": model.trust_,
-            "sha256": {name: _digest(folder / name) for name in _FILES},
         }
-        (folder / "run.json").write_text(json.dumps(record, indent=1, default=_plain) + "\n")
+        plain: dict[str, Any] = json.loads(json.dumps(record, default=_plain))
+        return plain
 
 
 def load_run(folder: Path) -> Run:
@@ -115,7 +125,7 @@ def load_run(folder: Path) -> Run:
         path = folder / name
         if not path.is_file():
             raise InputError(f"{folder} is not whole: {name} is missing; train it again")
-        if _digest(path) != record["sha256"].get(name):
+        if digest(path) != record["sha256"].get(name):
             raise InputError(f"{path} is damaged (its checksum differs); train the run again")
     try:
         with np.load(folder / "points.npz", allow_pickle=False) as file:
@@ -128,8 +138,14 @@ def load_run(folder: Path) -> Run:
             setattr(model, f"{name}_", record["chosen"][name])
         model.architecture_, model.weights_ = architecture, weights
         model.scaling_ = Scaling(
-            points["x_mean"], points["x_scale"], float(points["y_mean"]), float(points["y_scale"])
+            points["x_mean"],
+            points["x_scale"],
+            float(points["y_mean"]),
+            float(points["y_scale"]),
+            float(points.get("limit", FARTHEST)),  # which runs of before do not have
         )
+        encoding = Encoding.of(record.get("columns"), record["feature_names"])
+        model.encoding_ = None if encoding.is_plain else encoding
         model.anchor_X_, model.anchor_y_ = points["X_train"], points["y_train"]
         model.n_features_in_ = model.anchor_X_.shape[1]
         model.validation_ = points["X_val"], points["y_val"]
@@ -155,13 +171,16 @@ def load_run(folder: Path) -> Run:
         raise InputError(f"{folder} is not a run of twinedge {__version__} ({reason})") from error
 
 
-def check_writable(folder: Path) -> None:
+def check_writable(folder: Path, *, overwrite: bool = False) -> None:
     """Refuse a place a run cannot be put, before hours are spent on it."""
-    check_place(folder, "run", "run.json")
+    check_folder(folder, RUN, overwrite=overwrite)
 
 
 def _read_record(folder: Path) -> dict[str, Any]:
     path = folder / "run.json"
+    if not folder.exists():
+        with suppress(OSError):
+            recover(folder, RUN)
     if not folder.exists():
         raise InputError(f"{folder} does not exist: train one with 'twinedge train'")
     if not path.is_file():
@@ -191,10 +210,6 @@ def _restored(stored: dict[str, Any] | None) -> Calibration | None:
         return None
     arrays = {"weights": np.array(stored["weights"]), "quantiles": dict(stored["quantiles"])}
     return Calibration(**{**stored, **arrays})
-
-
-def _digest(path: Path) -> str:
-    return sha256(path.read_bytes()).hexdigest()
 
 
 def _seed(random_state: Any) -> int | None:

@@ -10,6 +10,7 @@ from typing import Any
 from twinedge.budget import all_boards, read_firmware
 from twinedge.errors import InputError
 from twinedge.learn.run import load_run
+from twinedge.placing import check_file, place_file
 from twinedge_export.report.calculator import facts
 from twinedge_export.report.document import Document
 from twinedge_export.report.findings import Findings, find
@@ -92,9 +93,9 @@ def report(
         except OSError as error:
             raise InputError(f"{figures} cannot be made: {error.strerror}") from error
         for name, picture in pictures.items():
-            place(figures / name, picture)
+            place_file(figures / name, picture)
             places.append(figures / name)
-    place(output, data.encode())
+    place_file(output, data.encode())
     return Report(found, output, tuple(places))
 
 
@@ -109,24 +110,11 @@ def check_needs() -> None:
 
 def check_output(output: Path, figures: Path | None) -> None:
     """Refuse places that cannot be written, before the work is done."""
-    if output.is_dir() or not output.parent.is_dir():
-        raise InputError(f"{output} cannot be written: it is a folder, or {output.parent} is none")
+    check_file(output)
     if figures is not None and (
         (figures.exists() and not figures.is_dir()) or not figures.parent.is_dir()
     ):
         raise InputError(f"{figures} cannot be a folder for figures: name a new or existing one")
-
-
-def place(path: Path, data: bytes) -> None:
-    """Write a file beside its place, then move it there."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        beside.write_bytes(data)
-        beside.replace(path)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}") from error
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def _pictures(text: Document) -> dict[str, bytes]:
