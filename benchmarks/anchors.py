@@ -73,8 +73,9 @@ def measure(model: TwinRegressor, validation: tuple[Any, Any], k: int) -> dict[s
         ]
         errors = np.mean([squares(rows) for rows in draws], axis=0)
         if method.looks:
-            candidates = Candidates.of(Pool.of(X, y, 1), k, 0, Evidence.of(model, validation))
-            errors = candidates.held_out_errors([k], 0)[0]
+            evidence = Evidence.of(model, validation)
+            candidates = Candidates.of(Pool.of(X, y, 1), k, 0, evidence)
+            errors = candidates.held_out_errors([k], evidence.folds(0))[0]
         found[name] = errors, np.mean([spread(rows) for rows in draws]) / spread(everyone)
     return found
 

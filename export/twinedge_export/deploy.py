@@ -182,7 +182,7 @@ def export(
         remarks = (run.scores["verdict"], *remarks)
     asked: int | str = "rows"
     if np.isscalar(anchors) and not Path(select).is_file():
-        asked = str(anchors) if isinstance(anchors, str) else int(anchors)  # type: ignore[arg-type]
+        asked = str(anchors) if isinstance(anchors, str) else int(anchors)
     nearest = _neighbors(twin, neighbors, len(rows) // twins)
     judge = Judge.of(twin, rows, nearest, run.validation, run.test)
     done: list[Export] = []
@@ -249,7 +249,7 @@ def _formats(formats: Sequence[str]) -> tuple[str, ...]:
     unknown = [name for name in formats if name not in FORMATS]
     if unknown or isinstance(formats, str):
         name = formats if isinstance(formats, str) else unknown[0]
-        raise InputError(f"{name!r} is no list of formats; there are {', '.join(FORMATS)}")
+        raise InputError(f"{name!r} is not a list of formats: take some of {', '.join(FORMATS)}")
     return tuple(formats)
 
 

@@ -12,7 +12,7 @@ from twinedge.pack.contents import Array, Pack
 from twinedge.runtime.calibrating import calibrate_pack
 from twinedge.runtime.reference import evaluate
 from twinedge_export.finetune import fine_tune
-from twinedge_export.job import File, Job, Level
+from twinedge_export.job import File, Job, Level, RoundingError
 from twinedge_export.judge import Predict
 from twinedge_export.quantise import quantise
 
@@ -65,10 +65,10 @@ def twin_file(job: Job, *, weights: str, qat: bool | None, seed: int) -> tuple[F
         )
     try:
         file = job.climb("twin", NAME, levels, load)
-    except InputError as error:
-        if weights == "int16" or "--tolerance" not in str(error):
+    except RoundingError as error:
+        if weights == "int16":
             raise
-        raise InputError(f"{error}; --weights int16 costs less") from error
+        raise RoundingError(f"{error}; --weights int16 costs less", error.cost) from error
     pack = read_pack(file.path.read_bytes())
     return file, replace(job, model=models[file.made], pack=pack)
 

@@ -109,7 +109,7 @@ def test_rmse_is_that_of_all_anchors_by_default(tiny_twin, curve):
         ({"counts": [0]}, "positive"),
         ({"counts": [61]}, "more than the 60"),
         ({"methods": []}, "one method"),
-        ({"methods": ["auto"]}, "random, medoids, farthest, stratified, xy, match, greedy"),
+        ({"methods": ["all"]}, "auto, random, medoids, farthest, stratified, xy, match, greedy"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(complaint, oracle, options, words):

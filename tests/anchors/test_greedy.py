@@ -136,7 +136,8 @@ def test_errors_are_scored_on_points_that_had_no_part_in_the_choice(oracle):
         model, (_, y) = oracle(v=40, n=200, bias=0, seed=seed)
         residuals = (model.written[:, 0] - y[:, None]).T[None].astype(np.float32)
         table = subject.Candidates(np.arange(200), np.ascontiguousarray(residuals), 1.0)
-        honest.append(table.held_out_errors([4], 0).mean())
+        folds = np.array_split(np.random.default_rng(0).permutation(40), 5)
+        honest.append(table.held_out_errors([4], folds).mean())
         own.append(np.square(residuals[0, table.choose(4)].mean(axis=0)).mean())
     assert 0.2 < np.mean(honest) < 0.32  # 1 / k
     assert np.mean(own) < 0.12
@@ -145,4 +146,5 @@ def test_errors_are_scored_on_points_that_had_no_part_in_the_choice(oracle):
 def test_held_out_errors_are_in_units_of_the_target():
     residuals = np.full((1, 3, 20), 0.5, np.float32)
     table = subject.Candidates(np.arange(3), residuals, 10.0)
-    np.testing.assert_allclose(table.held_out_errors([1, 2], 0), np.full((2, 20), 25.0))
+    folds = np.split(np.arange(20), 5)
+    np.testing.assert_allclose(table.held_out_errors([1, 2], folds), np.full((2, 20), 25.0))

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from twinedge.budget import Model, board_named, judge, twin_bytes
+from twinedge.budget import Model, board_named, judge, summarise, twin_bytes
 from twinedge.budget.latency import in_words, instructions, milliseconds
+from twinedge.budget.verdict import told
 
 UNO = board_named("uno")
 
@@ -32,11 +33,38 @@ def test_flash_that_is_full_to_the_last_byte(firmware):
 def test_fewer_anchors_are_as_many_as_fit(firmware):
     found = judge(Model.of(8, (128, 128), 1000), UNO, firmware)
     assert found.verdict == "fits with fewer anchors"
-    assert found.words == f"fits with {found.anchors} anchors"
-    assert judge(Model.of(8, (128, 128), found.anchors), UNO, firmware).verdict == "fits"
+    assert found.words == f"fits with {found.anchors} anchors, 1.5-3 s a query"
+    assert judge(Model.of(8, (128, 128), found.anchors), UNO, firmware).fits
     more = judge(Model.of(8, (128, 128), found.anchors + 1), UNO, firmware)
     assert more.anchors == found.anchors
     assert found.flash_bytes <= UNO.free_flash
+
+
+def test_a_query_of_more_than_a_second_is_told(firmware):
+    # Two million instructions for 32 anchors, one to two cycles each: a second at 4 MHz.
+    model, build = Model.of(8), firmware["avr5"].build(Model.of(8))
+    for clock, verdict, words in (
+        (4_000_000, "fits", "fits"),
+        (3_999_000, "fits, slowly", "fits, 0.5-1 s a query"),
+        (1_000_000, "fits, slowly", "fits, 2-4 s a query"),
+    ):
+        board = replace(UNO, clock=clock)
+        found = judge(model, board, firmware)
+        assert found.milliseconds == milliseconds(model, board, build)
+        assert (found.verdict, found.words, found.fits) == (verdict, words, True)
+        row = summarise(model, [board], firmware)["boards"][0]
+        assert row["verdict"] == verdict
+    one = judge(replace(model, counts=(1,)), replace(UNO, flash=100), firmware)
+    assert (one.verdict, one.fits) == ("does not fit", False)
+    unknown = judge(Model.of(8, activation="silu"), replace(UNO, clock=1), firmware)
+    assert (unknown.words, unknown.milliseconds) == ("fits", None)  # no time is known
+
+
+def test_one_anchor_is_told_in_the_singular():
+    assert told("fits with fewer anchors", "", 1, (1.0, 2.0)) == "fits with 1 anchor"
+    assert told("fits with fewer anchors", "", 2, (900.0, 1800.0)) == (
+        "fits with 2 anchors, 0.9-1.8 s a query"
+    )
 
 
 def test_twins_keep_equal_shares(firmware):

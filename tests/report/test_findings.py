@@ -6,11 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from twinedge.anchors.measure import measure
 from twinedge.budget import ann_bytes, summarise, twin_bytes
-from twinedge.errors import InputError
 from twinedge.pack import read_pack, write_pack
 from twinedge.runtime.reference import evaluate
 from twinedge_export.deploy import export
+from twinedge_export.job import RoundingError
 from twinedge_export.report.fewer import growing, with_anchors
 from twinedge_export.report.rivals import widest
 
@@ -43,6 +44,22 @@ def test_the_budget_is_that_of_the_calculator(found, boards, firmware):
         model = found.model.with_anchors(one.members)
         assert (one.ann_params, one.twin_params) == (model.ann_params, model.twin_params)
         assert (one.ann_bytes, one.twin_bytes) == (ann_bytes(model), twin_bytes(model))
+
+
+def test_what_is_recommended_is_what_the_command_says(found, run):
+    assert found.recommended == measure(run.model, run.validation).recommended()
+    assert found.export.remarks == ()
+
+
+def test_greedy_anchors_are_scored_on_rows_they_were_not_chosen_on(look, run):
+    X, y = run.validation
+    alone = replace(run, test=(X[:0], y[:0]))
+    found = look(alone, select="greedy")
+    assert found.judged.name == "validation"
+    mine = next(one for one in found.sizes if one.anchors == 8)
+    # Eight of 80 points, chosen on the 20 rows they are judged on, would look better than this.
+    assert mine.rmse > found.judged.rmse
+    assert "greedy looked at the validation points" in found.export.remarks[0]
 
 
 def test_sizes_are_those_of_packs(found, run):
@@ -120,7 +137,7 @@ def test_a_pack_that_export_would_refuse_is_reported_all_the_same(look, run, mon
 def refusing(*args, **options):
     """Export as if rounding cost too much, until that is allowed."""
     if "tolerance" not in options:
-        raise InputError("model.twin: rounding raises the validation error, see --tolerance")
+        raise RoundingError("model.twin: rounding raises the validation error", 0.5)
     return export(*args, **options)
 
 

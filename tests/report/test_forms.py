@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from twinedge.budget import Model, summarise
 from twinedge_export.report.document import Light, Part, Section, Table, shown
 from twinedge_export.report.drawing import plain
 from twinedge_export.report.markdown import markdown
@@ -67,6 +68,24 @@ def test_markdown_has_every_table(text):
     lights = [line for line in written.splitlines() if "\N{LARGE GREEN CIRCLE} fits" in line]
     assert lights
     assert "![" not in written
+
+
+def test_a_board_that_takes_seconds_is_not_green(found, write, boards, firmware):
+    model = Model.of(8, (128, 128), 512, intervals=True)
+    budget = summarise(model, boards, firmware)
+    slow = [one for one in budget["boards"] if one["verdict"] == "fits, slowly"]
+    assert {one["board"] for one in slow} >= {"microbit-v1"}
+    assert all(one["milliseconds_estimated"][1] > 1000 for one in slow)
+    text = write(replace(found, budget=budget))
+    (table, _) = next(one for one in text.sections if one.name == "boards").tables
+    lights = {row[0]: row[1] for row in table.rows}
+    for one in slow:
+        assert lights[one["title"]].state == "limit"
+        assert re.fullmatch(r"fits, [\d.-]+ s a query", lights[one["title"]].words)
+    fact = next(one for one in text.facts if one.label == "Boards")
+    plain = sum(one["verdict"] == "fits" for one in budget["boards"])
+    assert fact.value == f"{plain + len(slow)} of 24 hold it"
+    assert fact.note.startswith(f"{len(slow)} slowly, ")
 
 
 def test_markdown_shows_figures_where_they_are(text):

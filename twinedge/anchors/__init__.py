@@ -7,6 +7,7 @@ and too many for a device; a few well chosen ones come within a percent of that.
 from twinedge.anchors.auto import Choice
 from twinedge.anchors.choice import choose, select
 from twinedge.anchors.counts import Point, curve, rmse, smallest_within
+from twinedge.anchors.measure import Recommendation, recommend
 from twinedge.anchors.methods import METHODS, Method
 from twinedge.anchors.rows import check_rows, rows_from_file
 
@@ -15,9 +16,11 @@ __all__ = [
     "Choice",
     "Method",
     "Point",
+    "Recommendation",
     "check_rows",
     "choose",
     "curve",
+    "recommend",
     "rmse",
     "rows_from_file",
     "select",

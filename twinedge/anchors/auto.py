@@ -1,11 +1,12 @@
 """Choosing among the ways to choose, on validation data."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from twinedge.anchors.evidence import Evidence
-from twinedge.anchors.greedy import FEWEST_TO_SCORE
+from twinedge.anchors.greedy import FEWEST_TO_SCORE, within_memory
 from twinedge.anchors.methods import METHODS
 from twinedge.anchors.pool import FloatArray, Pool, Rows
 
@@ -44,9 +45,15 @@ def scorable(evidence: Evidence) -> tuple[str, ...]:
     return PREFERENCE if len(evidence) < FEWEST_TO_SCORE else (*PREFERENCE, "greedy")
 
 
+def compared(evidence: Evidence) -> tuple[str, ...]:
+    """Names of the methods that "auto" chooses among, the one to prefer first."""
+    return tuple(name for name in scorable(evidence) if name in PREFERENCE)
+
+
 def compare(pool: Pool, k: int, seed: int, evidence: Evidence) -> Choice:
     """Try every method but greedy, and keep the one to prefer."""
-    names = [name for name in scorable(evidence) if name in PREFERENCE]
+    evidence = within_memory(evidence, len(pool), 1, seed)  # the points that curves are measured on
+    names = compared(evidence)
     rows = {name: METHODS[name].choose(pool, k, seed, evidence) for name in names}
     errors = dict(zip(rows, evidence.squared_errors(list(rows.values())), strict=True))
     winner = preferred(errors)
@@ -73,6 +80,24 @@ def preferred(errors: dict[str, FloatArray], clear: float = _CLEAR) -> str:
     first, *others = errors
     better = [name for name in others if _beats(errors[name], errors[first], clear)]
     return min(better, key=lambda name: float(errors[name].mean()), default=first)
+
+
+def held_out(errors: dict[str, FloatArray], folds: Sequence[Rows]) -> FloatArray:
+    """Squared errors ``(v,)`` of what is preferred, on points that had no say in it.
+
+    Parameters
+    ----------
+    errors : dict of str to array of shape (v,)
+        As ``preferred`` takes them.
+    folds : sequence of array
+        Which points are scored together, as ``Evidence.folds`` deals them out.
+    """
+    squares = np.empty(len(next(iter(errors.values()))))
+    for held in folds:
+        seen = np.setdiff1d(np.arange(len(squares)), held)
+        winner = preferred({name: theirs[seen] for name, theirs in errors.items()})
+        squares[held] = errors[winner][held]
+    return squares
 
 
 def _beats(one: FloatArray, other: FloatArray, standard_errors: float) -> bool:

@@ -120,5 +120,21 @@ def check_count(k: Any, count: int, twins: int) -> None:
         raise InputError(f"anchors: {k} cannot be dealt out evenly to {twins} twins; {near} can")
 
 
+def at_most_all(k: Any, count: int, twins: int) -> Any:
+    """Return ``k``, or where it is more than the training points, all that twins can share."""
+    if not _whole(k) or k <= count or count < twins:
+        return k  # which ``check_count`` judges
+    return count - count % twins
+
+
+def too_many(k: Any, count: int, twins: int) -> str:
+    """Say what is taken where more anchors were asked for than there are training points."""
+    asked = f"{k} anchors were asked for, and there are {count} training points"
+    taken = at_most_all(k, count, twins)
+    if taken == count:
+        return f"{asked}: all of them are taken"
+    return f"{asked}: {taken} are taken, as many for each of {twins} twins"
+
+
 def _whole(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)

@@ -1,19 +1,22 @@
 """How the error falls with the number of anchors, and how many are enough."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from twinedge.anchors.auto import scorable
+from twinedge.anchors.auto import compared, held_out, preferred, scorable
 from twinedge.anchors.choice import check_count, pool_of
 from twinedge.anchors.evidence import Evidence, Model, Validation
 from twinedge.anchors.greedy import FEWEST_TO_SCORE, MOST_CANDIDATES, Candidates, within_memory
 from twinedge.anchors.matching import Differences
 from twinedge.anchors.methods import method_named
-from twinedge.anchors.pool import FloatArray
+from twinedge.anchors.pool import FloatArray, Pool
 from twinedge.errors import InputError
+
+AUTO = "auto"
+Progress = Callable[[str, int, int], None]
 
 # More than this is no saving: 32 are within 1 % of all on the paper's sets, and k-means with
 # thousands of clusters takes longer than the training.
@@ -26,6 +29,13 @@ class Point(NamedTuple):
     method: str
     k: int
     rmse_val: float
+
+
+class Curves(NamedTuple):
+    """Points by method and number of anchors, and which method "auto" came to for each number."""
+
+    points: list[Point]
+    winners: dict[int, str]
 
 
 def curve(
@@ -53,7 +63,7 @@ def curve(
         Numbers of anchors, multiples of ``twins``; by default ``twins`` times 1, 2, 4, 8, ... up to
         ``n``, at most 1024.
     methods : sequence of str, optional
-        Names in ``METHODS``; by default what "auto" compares.
+        Names in ``METHODS``, or "auto"; by default what validation data can compare.
     twins : int
         Networks of the model.
     seed : int
@@ -62,48 +72,77 @@ def curve(
     Returns
     -------
     list of Point
-        By method, then by ``k``. Greedy choices are scored on points they were not made on.
+        By method, then by ``k``. Choices that look at validation points, those of "greedy" and of
+        "auto", are scored on points they were not made on.
     """
     pool = pool_of(X, y, model, twins, seed)
-    evidence = Evidence.of(model, validation)
+    return curves(pool, Evidence.of(model, validation), counts, methods, seed).points
+
+
+def curves(
+    pool: Pool,
+    evidence: Evidence,
+    counts: Sequence[int] | None,
+    methods: Sequence[str] | None,
+    seed: int,
+    progress: Progress = lambda method, done, total: None,
+) -> Curves:
+    """Measure as ``curve`` does, one method after the other."""
     if counts is None:
-        counts = _doubling(twins, min(len(pool), max(_MOST_BY_DEFAULT, twins)))
+        counts = _doubling(pool.twins, min(len(pool), max(_MOST_BY_DEFAULT, pool.twins)))
     for k in counts:
-        check_count(k, len(pool), twins)
+        check_count(k, len(pool), pool.twins)
     numbers = sorted({int(k) for k in counts})
     names = list(dict.fromkeys(scorable(evidence) if methods is None else methods))
-    found = {name: method_named(name) for name in names}
     if not numbers or not names:
         raise InputError("a curve of anchors needs one number and one method at least")
+    candidates = compared(evidence) if AUTO in names else ()
+    alone = list(dict.fromkeys([*candidates, *(name for name in names if name != AUTO)]))
+    for name in alone:
+        method_named(name, AUTO)
     if "greedy" in names and len(evidence) < FEWEST_TO_SCORE:
         raise InputError(f"greedy is scored on {FEWEST_TO_SCORE} validation points or more")
+    errors: dict[str, dict[int, FloatArray]] = {}
+    for done, name in enumerate(alone):
+        progress(name, done, len(alone))
+        errors[name] = _squared_errors(pool, evidence, name, numbers, seed)
+    winners = {}
+    if candidates:
+        folds = evidence.folds(seed)
+        errors[AUTO] = {}
+        for k in numbers:
+            theirs = {name: errors[name][k] for name in candidates}
+            winners[k] = preferred(theirs)
+            errors[AUTO][k] = held_out(theirs, folds)
+    points = [
+        Point(name, k, float(np.sqrt(squares.mean())))
+        for name in names
+        for k, squares in errors[name].items()
+    ]
+    return Curves(points, winners)
 
-    errors: dict[tuple[str, int], FloatArray] = {}
-    # Of a larger pool greedy sees so many candidates; what it makes of more is not worth the hours.
-    few = [k for k in numbers if k <= MOST_CANDIDATES]
-    if "greedy" in names and few:
+
+def _squared_errors(
+    pool: Pool, evidence: Evidence, name: str, numbers: list[int], seed: int
+) -> dict[int, FloatArray]:
+    """Squared errors ``(v,)`` of one method by number of anchors."""
+    if name == "greedy":
+        # Of a larger pool greedy sees so many candidates; what it makes of more is not worth the
+        # hours.
+        few = [k for k in numbers if k <= MOST_CANDIDATES]
+        if not few:
+            return {}
         evidence = within_memory(evidence, len(pool), few[-1], seed)
         candidates = Candidates.of(pool, few[-1], seed, evidence)
-        held_out = candidates.held_out_errors(few, seed)
-        errors |= {("greedy", k): squares for k, squares in zip(few, held_out, strict=True)}
-    blind = {
-        (name, k): method.choose(pool, k, seed, None)
-        for name, method in found.items()
-        if not method.asks
-        for k in numbers
-    }
-    if "match" in names:
+        squares = candidates.held_out_errors(few, evidence.folds(seed))
+        return dict(zip(few, squares, strict=True))
+    if name == "match":
         differences = Differences.of(pool, numbers[-1], seed, evidence)
-        blind |= {("match", k): differences.choose(k) for k in numbers}
-    if blind:
-        squared = evidence.squared_errors(list(blind.values()))
-        errors |= dict(zip(blind, squared, strict=True))
-    return [
-        Point(name, k, float(np.sqrt(errors[name, k].mean())))
-        for name in names
-        for k in numbers
-        if (name, k) in errors
-    ]
+        rows = [differences.choose(k) for k in numbers]
+    else:
+        method = method_named(name)
+        rows = [method.choose(pool, k, seed, None) for k in numbers]
+    return dict(zip(numbers, evidence.squared_errors(rows), strict=True))
 
 
 def smallest_within(

@@ -11,6 +11,8 @@ from twinedge.errors import InputError
 
 Validation = tuple[npt.ArrayLike, npt.ArrayLike]
 
+FOLDS = 5
+
 _BLOCK = 1 << 22  # estimates alive at a time: 32 MB
 
 
@@ -39,10 +41,14 @@ class Evidence:
         Validation points, in their own units.
     y : array of shape (v,)
         Their targets.
+    groups : array of shape (v,), optional
+        Which of them belong together; each on its own by default.
     """
 
-    def __init__(self, model: Model, X: FloatArray, y: FloatArray) -> None:
-        self.model, self.X, self.y = model, X, y
+    def __init__(
+        self, model: Model, X: FloatArray, y: FloatArray, groups: FloatArray | None = None
+    ) -> None:
+        self.model, self.X, self.y, self.groups = model, X, y, groups
         self.twins = len(model.weights_)
         self.scale = float(model.anchor_y_.std()) or 1.0
         # Such a model averages the nearest anchors only, other ones for each point.
@@ -63,7 +69,7 @@ class Evidence:
         features = model.anchor_X_.shape[1]
         if X.shape[1] != features:
             raise InputError(f"validation has {X.shape[1]} features; the model has {features}")
-        return cls(model, X, y)
+        return cls(model, X, y, _groups(model, X))
 
     def __len__(self) -> int:
         return len(self.y)
@@ -73,7 +79,21 @@ class Evidence:
         if len(self) <= most:
             return self
         rows = np.sort(np.random.default_rng(seed).permutation(len(self))[:most])
-        return Evidence(self.model, self.X[rows], self.y[rows])
+        groups = None if self.groups is None else self.groups[rows]
+        return Evidence(self.model, self.X[rows], self.y[rows], groups)
+
+    def folds(self, seed: int) -> list[Rows]:
+        """Deal the points out at random to parts, none empty; what belongs together stays so.
+
+        A choice that looks at validation points is made on all parts but one and judged on that
+        one, in turn: on points that had no say in it.
+        """
+        owners = np.arange(len(self))
+        if self.groups is not None and len(np.unique(self.groups)) > 1:
+            owners = np.unique(self.groups, return_inverse=True)[1].reshape(-1)
+        order = np.random.default_rng(seed).permutation(owners.max(initial=-1) + 1)
+        parts = np.array_split(order, FOLDS)
+        return [np.flatnonzero(np.isin(owners, part)) for part in parts if part.size]
 
     def squared_errors(self, subsets: Sequence[Rows]) -> FloatArray:
         """Squared errors ``(len(subsets), v)`` of the model with each of these sets of anchors.
@@ -120,3 +140,13 @@ class Evidence:
             estimates = self.model.estimates(self.X[part], anchors=anchors)
             residuals = estimates - self.y[part, None]
             yield part, residuals.T.reshape(self.twins, len(rows), -1)
+
+
+def _groups(model: Model, X: FloatArray) -> FloatArray | None:
+    """Look up the groups of these points, if they are what the model keeps with their groups."""
+    groups = getattr(model, "validation_groups_", None)
+    kept = getattr(model, "validation_", None)
+    if groups is None or kept is None or not np.array_equal(kept[0], X):
+        return None
+    found: FloatArray = np.asarray(groups)
+    return found

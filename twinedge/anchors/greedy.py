@@ -1,17 +1,17 @@
 """Choosing anchors one by one, each the one that lowers the validation error most."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from twinedge.anchors.evidence import Evidence
+from twinedge.anchors.evidence import FOLDS, Evidence
 from twinedge.anchors.picks import medoids
 from twinedge.anchors.pool import FloatArray, Pool, Rows
 from twinedge.errors import InputError
 
 MOST_CANDIDATES = 2_000
-FOLDS = 5
 # Below this a fold is left with three points or less, and what it says is chance.
 FEWEST_TO_SCORE = 4 * FOLDS
 
@@ -54,7 +54,7 @@ class Candidates:
         """Rows ``(k,)`` in the order they are chosen; the twins choose in turn."""
         return self.rows[forward(self.residuals, k)]
 
-    def held_out_errors(self, counts: list[int], seed: int) -> FloatArray:
+    def held_out_errors(self, counts: list[int], folds: Sequence[Rows]) -> FloatArray:
         """Squared errors of greedy choices on validation points that had no part in them.
 
         On the points it is made on, a greedy choice looks better than any other however little it
@@ -64,8 +64,8 @@ class Candidates:
         ----------
         counts : list of int
             How many anchors.
-        seed : int
-            Draws the folds.
+        folds : sequence of array
+            Which validation points are scored together, as ``Evidence.folds`` deals them out.
 
         Returns
         -------
@@ -75,10 +75,9 @@ class Candidates:
         twins, _, points = self.residuals.shape
         most = max(counts)
         twin = np.arange(most) % twins
-        order = np.random.default_rng(seed).permutation(points)
         errors = np.empty((len(counts), points))
-        for held in np.array_split(order, FOLDS):
-            seen = np.setdiff1d(order, held)
+        for held in folds:
+            seen = np.setdiff1d(np.arange(points), held)
             chosen = forward(np.ascontiguousarray(self.residuals[..., seen]), most)
             scored = self.residuals[twin[:, None], chosen[:, None], held]
             sums = scored.cumsum(axis=0, dtype=np.float64)

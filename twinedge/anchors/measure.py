@@ -1,17 +1,35 @@
-"""Measuring every way to choose anchors, one after the other, for a person to compare."""
+"""Measuring every way to choose anchors, and recommending how many and which way."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from twinedge.anchors.auto import scorable
-from twinedge.anchors.counts import Point, curve, rmse, smallest_within
+from twinedge.anchors.choice import at_most_all, pool_of
+from twinedge.anchors.counts import AUTO, Point, Progress, curves, rmse, smallest_within
 from twinedge.anchors.evidence import Evidence, Model, Validation
 from twinedge.anchors.greedy import within_memory
 from twinedge.errors import InputError
 
-Progress = Callable[[str, int, int], None]
+# Not recommended where there is something else: how few random points are enough is luck, and
+# greedy ones leave a device too sure.
+_BESIDE = ("greedy", "random")
+
+
+class Recommendation(NamedTuple):
+    """How many anchors to take, and which way to choose them.
+
+    ``rmse_val`` is in units of the target, on points that had no say in the choice. ``within`` says
+    whether it is as good as that of all anchors; where none of the numbers is, the best of them is
+    recommended.
+    """
+
+    k: int
+    method: str
+    rmse_val: float
+    within: bool
 
 
 @dataclass(frozen=True)
@@ -28,6 +46,11 @@ class Measurement:
         How many anchors there could be, and how many points the errors are of.
     tolerance : float
         Which part of ``rmse_all`` more is as good as it.
+    winners : dict of int to str
+        Which method "auto" comes to for each number of anchors, where it was measured.
+    beyond : tuple of int
+        Numbers that were asked for and are more than the training points: all of those were
+        measured instead.
     """
 
     points: tuple[Point, ...]
@@ -35,6 +58,8 @@ class Measurement:
     training_points: int
     validation_points: int
     tolerance: float
+    winners: dict[int, str] = field(default_factory=dict)
+    beyond: tuple[int, ...] = ()
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -46,17 +71,24 @@ class Measurement:
         """Numbers of anchors, ascending."""
         return tuple(sorted({point.k for point in self.points}))
 
-    def smallest(self, method: str | None = None) -> Point | None:
-        """Return the fewest anchors that are as good as all; None where none are.
+    def smallest(self, method: str) -> Point | None:
+        """Return the fewest anchors of one method that are as good as all; None where none are."""
+        theirs = [point for point in self.points if point.method == method]
+        return smallest_within(theirs, self.rmse_all, self.tolerance)
 
-        Of all methods, random points do not count where there are others: how few of them are
-        enough is luck.
+    def recommended(self) -> Recommendation:
+        """Return the fewest anchors that are as good as all, chosen as ``select`` would by itself.
+
+        Where "auto" was not measured, the fewest of any method that was, greedy and random ones
+        only where there are no others.
         """
-        if method is not None:
-            theirs = [point for point in self.points if point.method == method]
-        else:
-            theirs = [point for point in self.points if point.method != "random"]
-        return smallest_within(theirs or self.points, self.rmse_all, self.tolerance)
+        theirs = [point for point in self.points if point.method == AUTO]
+        theirs = theirs or [point for point in self.points if point.method not in _BESIDE]
+        theirs = theirs or list(self.points)
+        best = smallest_within(theirs, self.rmse_all, self.tolerance)
+        found = best or min(theirs, key=lambda point: (point.rmse_val, point.k))
+        method = self.winners[found.k] if found.method == AUTO else found.method
+        return Recommendation(found.k, method, found.rmse_val, best is not None)
 
 
 def measure(
@@ -78,9 +110,9 @@ def measure(
     validation : (X, y)
         Points that it was not trained on.
     counts : sequence of int, optional
-        Numbers of anchors, as in ``curve``.
+        Numbers of anchors, as in ``curve``; more than the training points are all of those.
     methods : sequence of str, optional
-        Names in ``METHODS``; by default what "auto" compares, and random ones beside them.
+        Names in ``METHODS``, or "auto"; by default "auto", what it compares, greedy and random.
     seed : int
         The same seed gives the same measurement.
     tolerance : float
@@ -93,22 +125,39 @@ def measure(
     if not np.size(validation[1]):
         raise InputError("there are no validation points to measure on: train with some")
     evidence = Evidence.of(model, validation)
-    names = tuple(dict.fromkeys(methods or (*scorable(evidence), "random")))
-    if "greedy" in names:
-        # What has no room for greedy is left out for the others, too: they are to be compared.
-        evidence = within_memory(evidence, len(y), 1, seed)
-    points: list[Point] = []
-    for done, name in enumerate(names):
-        progress(name, done, len(names))
-        points += curve(
-            X,
-            y,
-            model,
-            (evidence.X, evidence.y),
-            counts=counts,
-            methods=[name],
-            twins=evidence.twins,
-            seed=seed,
-        )
+    pool = pool_of(X, y, model, evidence.twins, seed)
+    # What greedy has no room for is always left out, of all methods: they are to be compared, and
+    # what is recommended must not depend on which of them are measured.
+    evidence = within_memory(evidence, len(pool), 1, seed)
+    names = methods or (AUTO, *scorable(evidence), "random")
+    beyond: list[int] = []
+    if counts is not None:
+        asked, counts = counts, [at_most_all(k, len(pool), evidence.twins) for k in counts]
+        beyond = [k for k, taken in zip(asked, counts, strict=True) if k != taken]
+    found = curves(pool, evidence, counts, names, seed, progress)
     everything = rmse(model, (evidence.X, evidence.y))
-    return Measurement(tuple(points), everything, len(y), len(evidence), tolerance)
+    sizes = len(pool), len(evidence)
+    return Measurement(
+        tuple(found.points), everything, *sizes, tolerance, found.winners, tuple(beyond)
+    )
+
+
+def recommend(
+    model: Model, validation: Validation, method: str = AUTO, *, seed: int = 0
+) -> Recommendation:
+    """Recommend how many anchors to take, and which way to choose them.
+
+    This is what ``twinedge anchors``, ``export`` and ``report`` go by.
+
+    Parameters
+    ----------
+    model : fitted TwinRegressor
+        Its training points are what anchors are chosen from.
+    validation : (X, y)
+        Points that it was not trained on.
+    method : str
+        A name in ``METHODS`` to have its anchors only.
+    seed : int
+        The same seed gives the same answer.
+    """
+    return measure(model, validation, methods=[method], seed=seed).recommended()

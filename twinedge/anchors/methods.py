@@ -59,4 +59,4 @@ def method_named(name: str, *others: str) -> Method:
     if isinstance(name, str) and name in METHODS:
         return METHODS[name]
     known = ", ".join([*others, *METHODS])
-    raise InputError(f"{name!r} is no way to choose anchors; there are {known}")
+    raise InputError(f"{name!r} is not a way to choose anchors; the ways are {known}")

@@ -4,6 +4,7 @@ import logging
 import math
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 from twinedge.anchors.counts import AUTO
 from twinedge.anchors.measure import Measurement
@@ -126,7 +127,7 @@ def draw(found: Measurement, path: Path, *, title: str, target: str) -> None:
             *((p.k, p.rmse_val) for p in found.points if p.method == method), strict=True
         )
         # What "auto" comes to mostly lies on the line of another method.
-        style = {"linestyle": "--", "color": "black"} if method == AUTO else {}
+        style: dict[str, Any] = {"linestyle": "--", "color": "black"} if method == AUTO else {}
         axes.plot(k, error, marker="o", markersize=4, linewidth=1.5, label=method, **style)
     bound = (1 + found.tolerance) * found.rmse_all
     axes.axhline(found.rmse_all, color="black", linewidth=1, label=f"all {found.training_points}")

@@ -1,15 +1,20 @@
 """Does a model fit a board, and if not, why?"""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from twinedge.budget.boards import Board
 from twinedge.budget.firmware import Build, Runtime
-from twinedge.budget.latency import milliseconds
+from twinedge.budget.latency import Range, in_words, milliseconds
 from twinedge.budget.limits import largest, most_networks
 from twinedge.budget.model import Model
 from twinedge.budget.storage import pack_fault, twin_bytes
 
-FITS, FEWER, NOT, UNKNOWN = "fits", "fits with fewer anchors", "does not fit", "not measured"
+FITS, SLOW, FEWER = "fits", "fits, slowly", "fits with fewer anchors"
+NOT, UNKNOWN = "does not fit", "not measured"
+
+# A query that may take longer is told with the verdict: nobody waits for it, or senses that often.
+SLOW_MILLISECONDS = 1000.0
 
 
 @dataclass(frozen=True)
@@ -20,8 +25,8 @@ class Verdict:
     ----------
     board : Board
         Which.
-    verdict : {"fits", "fits with fewer anchors", "does not fit", "not measured"}
-        The answer.
+    verdict : {"fits", "fits, slowly", "fits with fewer anchors", "does not fit", "not measured"}
+        The answer; slowly where a query may take more than a second.
     why : str
         Why it does not fit, or what is not known.
     anchors : int or None
@@ -40,15 +45,37 @@ class Verdict:
     anchors: int | None = None
     flash_bytes: int | None = None
     ram_bytes: int | None = None
-    milliseconds: tuple[float, float] | None = None
+    milliseconds: Range | None = None
     ann_members: int | None = None
 
     @property
     def words(self) -> str:
         """Say it in one line."""
-        if self.verdict == FEWER:
-            return f"fits with {self.anchors} anchors"
-        return f"{self.verdict}: {self.why}" if self.why else self.verdict
+        if self.verdict == UNKNOWN:
+            return f"{self.verdict}: {self.why}"
+        return told(self.verdict, self.why, self.anchors, self.milliseconds)
+
+    @property
+    def fits(self) -> bool:
+        """Whether the board holds the model as it is, be it a slow one."""
+        return self.verdict in (FITS, SLOW)
+
+
+def told(verdict: str, why: str, anchors: int | None, milliseconds: Sequence[float] | None) -> str:
+    """Say a verdict in a few words, with the seconds of a query where they are many."""
+    if verdict in (NOT, UNKNOWN):
+        return f"{verdict}: {why}" if verdict == NOT else verdict
+    words = FITS
+    if verdict == FEWER:
+        words = f"fits with {anchors} anchor{'s' * (anchors != 1)}"
+    if milliseconds is not None and is_slow(milliseconds):
+        words += f", {in_words([one / 1000 for one in milliseconds])} s a query"
+    return words
+
+
+def is_slow(milliseconds: Sequence[float]) -> bool:
+    """Whether the longest estimate of a query is more than a second."""
+    return max(milliseconds) > SLOW_MILLISECONDS
 
 
 def judge(model: Model, board: Board, firmware: dict[str, Runtime]) -> Verdict:
@@ -73,7 +100,9 @@ def judge(model: Model, board: Board, firmware: dict[str, Runtime]) -> Verdict:
         return _unmeasured(least, board)
     image = _Image(board, build)
     if image.excess(model) is None:
-        return image.verdict(model, FITS)
+        found = image.verdict(model, FITS)
+        slow = found.milliseconds is not None and is_slow(found.milliseconds)
+        return replace(found, verdict=SLOW) if slow else found
 
     def fits(share: int) -> bool:
         return image.excess(model.with_anchors(share * model.twins)) is None

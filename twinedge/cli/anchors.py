@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from twinedge.cli.options import Json, Quiet, RunFolder, Seed, examples, value
-from twinedge.cli.output import print_json, print_record, print_table, print_text
+from twinedge.cli.output import note, print_json, print_record, print_table, print_text
 from twinedge.cli.words import some_of, whole
 
 if TYPE_CHECKING:
     from twinedge.anchors.counts import Point
-    from twinedge.anchors.measure import Measurement
+    from twinedge.anchors.measure import Measurement, Recommendation
 
-METHODS = ("match", "xy", "medoids", "stratified", "farthest", "greedy", "random")
+METHODS = ("auto", "match", "xy", "medoids", "stratified", "farthest", "greedy", "random")
 EXAMPLES = examples(
     "anchors runs/latest",
     "anchors runs/latest --methods xy,random --counts 4,8,16,32",
@@ -52,9 +52,13 @@ def anchors(
 ) -> None:
     """Show how the validation error falls with the number of anchors.
 
-    Names the smallest number whose error is within 1 % of that of all training points; random
-    points are there to compare with and not named. Errors are in units of the target.
+    Recommends the smallest number whose error is within 1 % of that of all training points, as
+    'export --anchors auto' takes it and 'report' names it. Errors are on validation rows, in units
+    of the target. auto, which picks a way by its error, and greedy, which picks points by theirs,
+    look at validation rows: they choose on four fifths of them and are judged on the rest, five
+    times over. Greedy and random points are there to compare with, and not recommended.
     """
+    from twinedge.anchors.choice import too_many
     from twinedge.anchors.measure import measure
     from twinedge.anchors.plot import check_drawing, draw, text_plot
     from twinedge.learn.run import load_run
@@ -71,12 +75,15 @@ def anchors(
             seed=seed,
             progress=progress,
         )
+    twins = len(trained.model.weights_)
+    for k in found.beyond:
+        note(too_many(k, found.training_points, twins), quiet=quiet)
     if plot is not None:
         draw(found, plot, title=str(run), target=trained.target_name)
     about = {
         "run": str(run),
         "target": trained.target_name,
-        "twins": len(trained.model.weights_),
+        "twins": twins,
         "training_points": found.training_points,
         "validation_points": found.validation_points,
         "seed": seed,
@@ -95,15 +102,19 @@ def anchors(
 def _result(found: "Measurement") -> dict[str, Any]:
     return {
         "tolerance": found.tolerance,
-        "smallest": _point(found.smallest(), found),
-        "smallest_of_each": {name: _point(found.smallest(name), found) for name in found.methods},
+        "recommended": _point(found.recommended(), found),
+        "smallest_of_each": {
+            name: best and _point(best, found)
+            for name in found.methods
+            for best in [found.smallest(name)]
+        },
+        "auto_chooses": {str(k): method for k, method in found.winners.items()},
         "points": [_point(point, found) for point in found.points],
+        "more_than_there_are": list(found.beyond),
     }
 
 
-def _point(point: "Point | None", found: "Measurement") -> dict[str, Any] | None:
-    if point is None:
-        return None
+def _point(point: "Point | Recommendation", found: "Measurement") -> dict[str, Any]:
     ratio = point.rmse_val / found.rmse_all if found.rmse_all else None
     return {**point._asdict(), "ratio_to_all": ratio}
 
@@ -120,10 +131,12 @@ def _print_errors(found: "Measurement") -> None:
 
 
 def _verdict(found: "Measurement") -> str:
-    best, within = found.smallest(), f"{100 * found.tolerance:g} % of all {found.training_points}"
-    if best is None:
-        return f"None of these is within {within}: try more with --counts."
-    return f"The smallest number within {within} is {best.k}, chosen by {best.method}."
+    best = found.recommended()
+    within = f"{100 * found.tolerance:g} % of all {found.training_points}"
+    anchors = f"{best.k} anchor{'s' * (best.k != 1)}, chosen by {best.method}"
+    if not best.within:
+        return f"None of these is within {within}; the best are {anchors}. Try more with --counts."
+    return f"Recommended: {anchors}, the fewest within {within}."
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from twinedge.errors import InputError
 if TYPE_CHECKING:
     from twinedge.budget import Model
 
+_TOLD = ("verdict", "why", "anchors", "milliseconds_estimated")
 _WEIGHTS = {"8": "int8", "16": "int16", "float16": "float16", "32": "float32"}
 
 
@@ -88,7 +89,8 @@ def show(
     """Count what a twin takes, what an ensemble would take, and judge boards.
 
     Sizes are in bytes. The word show may be left out. Times are estimates: measured instructions
-    times a range of cycles per instruction.
+    times a range of cycles per instruction. Where a query may take more than a second, the verdict
+    says how long.
     """
     from twinedge.budget import all_boards, board_named, read_firmware, summarise
 
@@ -143,6 +145,7 @@ def _model(path: Path | None, numbers: dict[str, Any]) -> "tuple[Model, int | No
 
 def _print(result: dict[str, Any]) -> None:
     from twinedge.budget.latency import in_words
+    from twinedge.budget.verdict import told
 
     members, twins = result["members"], result["twins"]
     shape = "-".join(map(str, result["hidden"]))
@@ -180,7 +183,7 @@ def _print(result: dict[str, Any]) -> None:
                 _size(one["ram_bytes"]),
                 _size(one["free_ram_bytes"]),
                 in_words(one["milliseconds_estimated"]),
-                _verdict(one),
+                told(*(one[key] for key in _TOLD)),
             ]
             for one in result["boards"]
         ],
@@ -209,13 +212,6 @@ def _remarks(result: dict[str, Any]) -> list[str]:
     if not result["cores_measured"]:
         lines.append("The runtime has not been measured on any core: boards wait for that.")
     return lines
-
-
-def _verdict(one: dict[str, Any]) -> str:
-    if one["verdict"] == "fits with fewer anchors":
-        return f"fits with {_count(one['anchors'], 'anchor')}"
-    refused = one["verdict"] == "does not fit"
-    return f"{one['verdict']}: {one['why']}" if refused else str(one["verdict"])
 
 
 def _core(core: str, measured_on: str | None) -> str:

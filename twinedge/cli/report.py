@@ -8,7 +8,7 @@ import typer
 
 from twinedge.cli.export import _saying
 from twinedge.cli.options import Json, Quiet, RunFolder, Seed, choice, examples, value
-from twinedge.cli.output import print_json, print_record
+from twinedge.cli.output import note, print_json, print_record
 from twinedge.cli.words import one_of, whole
 
 if TYPE_CHECKING:
@@ -107,6 +107,8 @@ def report(
             say=say,
         )
     result = _result(str(run), done)
+    for remark in done.findings.export.remarks:
+        note(remark, quiet=quiet)
     if as_json:
         print_json(result)
         return
@@ -127,6 +129,9 @@ def _result(run: str, done: "Report") -> dict[str, Any]:
         "file": str(done.path),
         "bytes": done.path.stat().st_size,
         "anchors": found.model.anchors,
+        "anchors_asked": found.export.asked,
+        "recommended": found.recommended._asdict(),
+        "remarks": list(found.export.remarks),
         "method": found.export.method,
         "twin_bytes": budget["twin_bytes"],
         "ann_bytes": budget["ann_bytes"],
@@ -137,7 +142,8 @@ def _result(run: str, done: "Report") -> dict[str, Any]:
         "covered_of_90_percent": None if usual is None else usual.covered,
         "intervals": [one._asdict() for one in intervals],
         "spread_factor": None if worth is None else worth.factor,
-        "boards_that_fit": verdicts.count("fits"),
+        "boards_that_fit": verdicts.count("fits") + verdicts.count("fits, slowly"),
+        "boards_that_fit_slowly": verdicts.count("fits, slowly"),
         "boards_not_measured": verdicts.count("not measured"),
         "packs": [one._asdict() for one in found.sizes],
         "ordinary_networks": [one._asdict() for one in found.rivals],

@@ -8,6 +8,7 @@ from twinedge.budget import Board, Model, Runtime
 from twinedge.budget.firmware import LINES, Build, Kind
 from twinedge.budget.model import WEIGHTS
 from twinedge.budget.storage import KERNELS
+from twinedge.budget.verdict import SLOW_MILLISECONDS
 from twinedge.pack import layout
 
 
@@ -41,6 +42,7 @@ def facts(model: Model, boards: list[Board], firmware: dict[str, Runtime]) -> di
             "floats": {name: np.dtype(name).itemsize for name in WEIGHTS if name not in KERNELS},
         },
         "lines_bytes": LINES,
+        "slow_milliseconds": SLOW_MILLISECONDS,
         "query_bytes": np.dtype(np.float32).itemsize,
         "boards": [_board(board) for board in boards],
         "firmware": {

@@ -4,6 +4,7 @@ from typing import Any
 
 from twinedge.budget import all_boards
 from twinedge.budget.latency import in_words
+from twinedge.budget.verdict import told
 from twinedge.pack.bytemap import meaning_of, name_of, uses
 from twinedge_export.report import figures
 from twinedge_export.report.document import LIGHTS, Light, Part, Section, Table
@@ -140,7 +141,8 @@ def boards(found: Findings) -> Section:
             + (f" ({', '.join(measured)})" if measured else "")
             + "; a core that has the instructions of another is judged as that one. A board has "
             "what its data sheet says less what a boot loader keeps. Times are "
-            "estimates: measured instructions times a range of cycles per instruction. Ordinary "
+            "estimates: measured instructions times a range of cycles per instruction; a board "
+            "whose query may take more than a second fits slowly. Ordinary "
             "networks are how many of the same shape the flash would hold.",
         ),
     )
@@ -191,7 +193,4 @@ def pack(found: Findings) -> Section:
 
 
 def _verdict(one: dict[str, Any]) -> str:
-    if one["verdict"] == "fits with fewer anchors":
-        return f"fits with {number(one['anchors'], 'anchor')}"
-    refused = one["verdict"] == "does not fit"
-    return f"{one['verdict']}: {one['why']}" if refused else str(one["verdict"])
+    return told(one["verdict"], one["why"], one["anchors"], one["milliseconds_estimated"])

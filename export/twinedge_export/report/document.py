@@ -9,6 +9,7 @@ from twinedge_export.report.words import percent
 # Traffic lights, by what ``twinedge budget`` calls a board.
 LIGHTS = {
     "fits": "go",
+    "fits, slowly": "limit",
     "fits with fewer anchors": "limit",
     "does not fit": "stop",
     "not measured": "unknown",

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from twinedge.anchors import choose
+from twinedge.anchors import METHODS, choose
+from twinedge.anchors.evidence import Evidence
 from twinedge.budget import Model, twin_bytes
 from twinedge.learn.run import Run
 from twinedge.pack.contents import Array, Pack
@@ -40,6 +41,7 @@ def sizes(
     method: str,
     points: tuple[Array, Array],
     *,
+    unseen: bool,
     seed: int,
     say: Callable[[str], None],
 ) -> list[Size]:
@@ -61,22 +63,34 @@ def sizes(
     method : str
         How anchors are chosen.
     points : (X, y)
-        Points to score on, which took no part in a choice.
+        Points to score on.
+    unseen : bool
+        Whether these took no part in the choice of anchors. Where they are the validation rows, a
+        method that looks at those chooses on some of them and is scored on the rest, in turn.
     """
     model, twins = run.model, shape.twins
+    X, y = points
+    everything = np.arange(len(y))
+    folds = [everything]
+    if not unseen and METHODS[method].looks:
+        folds = Evidence.of(model, points).folds(seed)
+
+    def chosen(k: int, seen: Array) -> Array:
+        if k == len(exported) and len(folds) == 1:
+            return exported
+        validation = run.validation if len(folds) == 1 else (X[seen], y[seen])
+        given = model.anchor_X_, model.anchor_y_, k, method
+        return choose(*given, model=model, validation=validation, twins=twins, seed=seed).rows
+
     found = []
     for k in counts:
         if pack.trained_on_neighbors and k <= twins * pack.neighbors:
             continue
         say(f"Judging {k} anchors")
-        rows = exported
-        if k != len(exported):
-            X, y = model.anchor_X_, model.anchor_y_
-            rows = choose(
-                X, y, k, method, model=model, validation=run.validation, twins=twins, seed=seed
-            ).rows
-        other = with_anchors(run, pack, rows)
-        error = evaluate(other, points[0]).mean - points[1]
+        error = np.empty(len(y))
+        for held in folds:
+            other = with_anchors(run, pack, chosen(k, np.setdiff1d(everything, held)))
+            error[held] = evaluate(other, X[held]).mean - y[held]
         rmse = float(np.sqrt(np.mean(np.square(error))))
         found.append(Size(k, twin_bytes(shape.with_anchors(k)), rmse))
     return found

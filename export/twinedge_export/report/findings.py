@@ -8,17 +8,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from twinedge.anchors import METHODS
+from twinedge.anchors import METHODS, Recommendation, recommend
 from twinedge.anchors.measure import Measurement, measure
 from twinedge.budget import Board, Model, Runtime, ann_bytes, summarise, twin_bytes
 from twinedge.budget.source import from_pack
-from twinedge.errors import InputError
 from twinedge.learn.run import Run
 from twinedge.pack.contents import Array, Pack
 from twinedge.pack.describe import Description, describe
 from twinedge.runtime.reference import bounds, evaluate
 from twinedge.scoring import Coverage, Scores, score
 from twinedge_export.deploy import Export, export
+from twinedge_export.job import RoundingError
 from twinedge_export.report.fewer import Size, growing, sizes
 from twinedge_export.report.reliability import Judged, Reliability, reliability
 from twinedge_export.report.rivals import STEPS, Rival, rivals
@@ -63,6 +63,8 @@ class Findings:
         What ``twinedge budget`` says, with every board.
     anchors : Measurement
         Validation error of the float model by number of anchors.
+    recommended : Recommendation
+        How many anchors to take, as ``twinedge anchors`` and ``export --anchors auto`` say.
     sizes : tuple of Size
         Error of packs by number of anchors, on the judged points.
     rivals : tuple of Rival
@@ -92,6 +94,7 @@ class Findings:
     memory: tuple[Memory, ...]
     budget: dict[str, Any]
     anchors: Measurement
+    recommended: Recommendation
     sizes: tuple[Size, ...]
     rivals: tuple[Rival, ...]
     ann_steps: int
@@ -190,7 +193,14 @@ def find(
         memory=tuple(_memory(model, n) for n in ENSEMBLES if n >= model.twins),
         budget=summarise(model, boards, firmware),
         anchors=curve,
-        sizes=tuple(sizes(run, found.pack, model, done.rows, few, method, points, **options)),
+        recommended=recommend(run.model, run.validation, seed=seed),
+        sizes=tuple(
+            sizes(
+                *(run, found.pack, model, done.rows, few, method, points),
+                unseen=points_name == "test",
+                **options,
+            )
+        ),
         rivals=()
         if quick
         else tuple(rivals(run, model, twin_bytes(model), points, steps=ann_steps, **options)),
@@ -214,9 +224,7 @@ def _export(run: Run, *, quick: bool, **options: Any) -> tuple[Export, bytes, Mo
             options |= {"qat": False}
         try:
             done = export(run, folder, **options)
-        except InputError as error:
-            if "--tolerance" not in str(error):
-                raise
+        except RoundingError as error:
             refused = str(error)
             done = export(run, folder, **(options | {"qat": False, "tolerance": np.inf}))
         path = folder / done.files[0].path.name

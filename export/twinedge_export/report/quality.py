@@ -10,19 +10,19 @@ _LEVELS = (0.5, 0.7, 0.8, 0.9, 0.95)  # told in the table
 
 def anchors(found: Findings) -> Section:
     """How the error falls with the number of anchors."""
-    curve = found.anchors
-    best = curve.smallest()
+    curve, best = found.anchors, found.recommended
     within = f"within {100 * curve.tolerance:g} % of all {curve.training_points} training points"
+    chosen = f"{number(best.k, 'anchor')}, chosen by {best.method}"
     lead = (
-        f"The fewest anchors {within} are {best.k}, chosen by {best.method}."
-        if best
-        else f"None of these numbers of anchors is {within}."
+        f"Recommended: {chosen}, the fewest {within}."
+        if best.within
+        else f"No number of anchors that was tried is {within}; the best: {chosen}."
     )
     errors = {(one.method, one.k): one.rmse_val for one in curve.points}
     return Section(
         "anchors",
         "How many anchors",
-        (lead,),
+        (lead, *(f"{remark[0].upper()}{remark[1:]}." for remark in found.export.remarks)),
         (figures.anchors(found),),
         (
             Table(
@@ -40,7 +40,8 @@ def anchors(found: Findings) -> Section:
             f"Error of the float model on {number(curve.validation_points, 'validation row')}, in "
             f"units of {found.run.target_name}; the band is 1 % wide. The settings of the training "
             "were chosen on these rows, too, so compare the points with each other, not with "
-            "another model. twinedge anchors measures every way to choose.",
+            "another model. Choices that look at the rows are judged on rows they were not made "
+            "on. twinedge anchors measures every way to choose, and recommends the same.",
         ),
     )
 

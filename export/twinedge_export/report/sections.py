@@ -85,5 +85,7 @@ def _boards_in_short(budget: dict[str, Any]) -> tuple[str, str]:
     unknown = verdicts.count("not measured")
     if not budget["cores_measured"]:
         return "not measured", f"{number(unknown, 'board')} wait for the size of the runtime"
-    value = f"{verdicts.count('fits')} of {len(verdicts)} hold it"
-    return value, f"{unknown} not measured yet" if unknown else "judged by measured images"
+    slow = verdicts.count("fits, slowly")
+    value = f"{verdicts.count('fits') + slow} of {len(verdicts)} hold it"
+    notes = [f"{slow} slowly"] * bool(slow) + [f"{unknown} not measured yet"] * bool(unknown)
+    return value, ", ".join(notes) or "judged by measured images"

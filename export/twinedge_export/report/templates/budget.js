@@ -266,7 +266,11 @@ const Budget = (facts) => {
         ann_members: networks,
       });
 
-    if (excess(model) === null) return fitting("fits", model);
+    if (excess(model) === null) {
+      const time = milliseconds(model, board, build);
+      const slow = time !== null && Math.max(...time) > facts.slow_milliseconds;
+      return fitting(slow ? "fits, slowly" : "fits", model);
+    }
     const share = largest(
       (each) => excess(withAnchors(model, each * twins)) === null,
       Math.floor((anchorsOf(model) - 1) / twins),

@@ -8,6 +8,7 @@
   const SIZES = Array.from({ length: 11 }, (_, power) => 2 ** power);
   const LIGHTS = {
     fits: "go",
+    "fits, slowly": "limit",
     "fits with fewer anchors": "limit",
     "does not fit": "stop",
     "not measured": "unknown",
@@ -72,8 +73,15 @@
 
   function light(board) {
     let words = board.verdict;
-    if (words === "fits with fewer anchors") words = `fits with ${plural(board.anchors, "anchor")}`;
-    else if (words === "does not fit") words += `: ${board.why}`;
+    const time = board.milliseconds_estimated;
+    if (words === "does not fit") words += `: ${board.why}`;
+    else if (words !== "not measured") {
+      words = "fits";
+      if (board.verdict === "fits with fewer anchors")
+        words += ` with ${plural(board.anchors, "anchor")}`;
+      if (time && Math.max(...time) > facts.slow_milliseconds)
+        words += `, ${range(time.map((ms) => ms / 1000))} s a query`;
+    }
     return element("span", words, `light ${LIGHTS[board.verdict]}`);
   }
 
