@@ -9,7 +9,7 @@ from twinedge.anchors import select
 from twinedge.budget import Model, board_named, judge
 from twinedge.runtime.reference import evaluate
 from twinedge_export import fit_board
-from twinedge_export.fit_board import Search, Trial, fitting, search
+from twinedge_export.fit_board import Search, Trial, fitting, search, write_winner
 from twinedge_export.quantise import quantise
 
 UNO = board_named("uno")
@@ -29,7 +29,7 @@ def test_everything_listed_fits_and_nothing_else(firmware, intervals):
     listed = {model for models in shapes.values() for model, _ in models}
     models = [fit_board._models(8, 32, width, intervals) for width in fit_board.WIDTHS]
     every = {model for some in models for model in some}
-    assert listed == {model for model in every if judge(model, UNO, firmware).verdict == "fits"}
+    assert listed == {model for model in every if judge(model, UNO, firmware).fits}
     assert listed < every
     even = [model for model in listed if model.twins in (1, 2, 4, 8)]
     assert {model.anchors for model in even} == {8, 16, 32}
@@ -151,3 +151,28 @@ def test_the_frontier_holds_what_nothing_smaller_equals():
     trials += (trial(2.0, 10),)
     assert Search(trials).frontier() == [trials[5], trials[4]]
     assert Search(trials[:5]).frontier() == [trials[0], trials[2], trials[4]]
+
+
+def test_the_frontier_holds_the_best_even_where_something_smaller_is_better():
+    small, winner, last = trial(1.0, 10, 8), trial(1.005, 40, 32), trial(0.999, 50, 8)
+    found = Search((trial(2.0, 20), last, winner, small))
+    assert found.best == winner
+    assert found.frontier() == [small, winner, last]
+
+
+WINNER = Model.of(3, (8,), 8)
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+def test_a_tolerance_is_widened_as_far_as_the_least_cost_needs(tiny_run, tmp_path, monkeypatch):
+    monkeypatch.setattr("twinedge_export.finetune._STEPS", 100)
+    done, needed = write_winner(tiny_run, tmp_path / "out", WINNER, 0, tolerance=1e-9)
+    cost = done.files[0].score.cost
+    assert needed >= cost > 1e-9
+    assert needed == pytest.approx(cost, rel=0.01)
+    assert write_winner(tiny_run, tmp_path / "wide", WINNER, 0, tolerance=2.0)[1] == 2.0
+
+
+def test_what_is_wrong_otherwise_is_told(complaint, tiny_run, tmp_path):
+    (tmp_path / "out").write_text("")
+    assert "out" in complaint(write_winner, tiny_run, tmp_path / "out", WINNER, 0)

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from twinedge.budget import Model
+from twinedge.budget import Model, all_boards
 from twinedge.pack import read_pack, write_pack
+from twinedge_export.boards import target_named
 from twinedge_export.boards.references import random_pack
 
 PACK = Path(__file__).parents[1] / "golden" / "odd-silu.twin"
@@ -57,6 +58,77 @@ def test_run_compares_and_measures(cli, files):
     parts = ("data_bytes", "bss_bytes", "context_bytes", "scratch_bytes", "stack_bytes")
     assert found["ram_bytes"] == sum(found[name] for name in parts) + 4 * files.features
     assert found["pack_bytes"] <= PACK.stat().st_size
+
+
+STANDS_IN = {
+    **dict.fromkeys(("mkrzero", "pico", "microbit-v1"), "microbit"),
+    **dict.fromkeys(("nano33ble", "microbit-v2", "nrf52840"), "mps2-an386"),
+    **dict.fromkeys(("nucleo-f411re", "nucleo-l432kc"), "mps2-an386"),
+    **dict.fromkeys(("stm32h743", "teensy41"), "mps2-an500"),
+    **dict.fromkeys(("pi-zero-2w", "pi4", "pi5"), "linux-aarch64"),
+    **dict.fromkeys(("esp32-c3", "gd32vf103"), "riscv32-virt"),
+    **dict.fromkeys(("nano-every", "leonardo"), "uno"),
+    "pico2": "mps2-an505",
+    "bluepill": "mps2-an385",
+    **{name: name for name in ("uno", "mega2560", "esp8266")},
+}
+WITHOUT = {"esp32": "xtensa-lx6", "esp32-s3": "xtensa-lx7"}
+
+
+def test_every_board_of_the_budget_is_played_by_one_of_its_core(cli):
+    owned = all_boards()
+    assert owned.keys() == STANDS_IN.keys() | WITHOUT.keys()
+    for name, port in STANDS_IN.items():
+        target = target_named(name)
+        assert target.port.name == port
+        assert target.port.core == owned[name].core.same_as
+        told = None
+        if port != name and name != "microbit-v1":  # which is what QEMU calls microbit
+            told = f"{port} ({target.port.core}), for {name} has no emulator here"
+        assert target.emulated == told
+    listed = cli("firmware", "boards", "--json").json["boards"]
+    plays = {name: one["board"] for one in listed for name in one["plays"]}
+    assert plays == {name: port for name, port in STANDS_IN.items() if name != port}
+
+
+@pytest.mark.parametrize("name", WITHOUT)
+def test_a_core_without_an_emulator_is_told_with_the_boards_that_have_one(refused, files, name):
+    says = (f"{name}: there is no emulator", WITHOUT[name], "pico, pico2", "mps2-an386")
+    refused("firmware", "run", "-b", name, "model.twin", says=says)
+
+
+@pytest.mark.parametrize(("name", "core"), [("pico", "cortex-m0"), ("esp32-c3", "rv32imac")])
+def test_a_board_runs_on_the_emulator_of_its_core_and_says_so(cli, files, name, core):
+    answer = cli("firmware", "run", "-b", name, "model.twin", "data.csv", "--json")
+    told = f"{STANDS_IN[name]} ({core}), for {name} has no emulator here"
+    assert (answer.code, answer.err) == (0, f"Emulated on {told}\n")
+    found = answer.json
+    assert (found["board"], found["port"], found["emulated"]) == (name, STANDS_IN[name], told)
+    assert (found["core"], found["queries"], found["bit_exact"]) == (core, 5, True)
+
+
+def test_an_image_for_another_board_is_told(cli, files):
+    answer = cli("firmware", "build", "-b", "pico", "model.twin", "-o", "it.elf", "--json")
+    assert (answer.json["board"], answer.json["port"]) == ("pico", "microbit")
+    assert answer.err.startswith("Built for microbit (cortex-m0), for pico has no emulator here;")
+
+
+def test_limits_are_those_of_the_board_that_was_asked_for(refused, tmp_path):
+    # An Uno has room for it, and a Leonardo, whose boot loader is larger, has not.
+    pack = random_pack(Model.of(8, (128, 128), 32))
+    (tmp_path / "model.twin").write_bytes(write_pack(pack))
+    says = ("leonardo: the image takes", "of 28672 bytes of flash")
+    refused("firmware", "build", "-b", "leonardo", "model.twin", says=says)
+    # A Nano Every might hold this, but not the Uno that plays it.
+    pack = random_pack(Model.of(8, (144, 128), 32))
+    (tmp_path / "model.twin").write_bytes(write_pack(pack))
+    says = ("will not fit", "emulated on uno (avr5), for nano-every has no emulator here")
+    refused("firmware", "build", "-b", "nano-every", "model.twin", says=says)
+
+
+def test_a_port_is_measured_and_not_what_it_plays(refused):
+    says = ("pico is no port: name microbit",)
+    refused("firmware", "measure", "-b", "pico", says=says)
 
 
 def test_an_answer_that_differs_ends_with_1(cli, files, monkeypatch):

@@ -34,7 +34,7 @@ def test_the_winner_for_an_uno_runs_on_one(capsys, tmp_path, monkeypatch):
     judged = json.loads(command(capsys, "budget", file, "--board", "uno", "--json")[0])
     assert trial["pack_bytes"] == judged["twin_bytes"]
     (verdict,) = judged["boards"]
-    assert verdict["verdict"] == "fits"
+    assert verdict["verdict"] in ("fits", "fits, slowly")
     assert abs(verdict["ram_bytes"] - trial["ram_bytes"]) <= 64
     command(capsys, "firmware", "build", "--board", "uno", file, "-o", "image.elf")
     said = subprocess.run(["avr-size", "image.elf"], capture_output=True, text=True, check=True)

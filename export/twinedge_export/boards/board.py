@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from twinedge.budget import Board as OwnedBoard
+from twinedge.budget import all_boards as owned_boards
 from twinedge.data.wording import closest
 from twinedge.errors import InputError
 from twinedge_export.firmware import firmware_folder
@@ -125,10 +127,101 @@ def board_named(name: str) -> Board:
     """
     boards = all_boards()
     if name not in boards:
+        known = owned_boards().get(name)
+        port = known and port_of(known)
+        if port is not None:
+            raise InputError(f"{name} is no port: name {port.name}, which has its instructions")
         raise InputError(
             f"no board is called {name!r}{closest(name, boards)}: it is one of {', '.join(boards)}"
         )
     return boards[name]
+
+
+def port_of(board: OwnedBoard) -> Board | None:
+    """Find the port that runs the code of a board that ``twinedge budget`` knows."""
+    ports = all_boards()
+    if board.name in ports:
+        return ports[board.name]
+    cores = (one for one in ports.values() if one.core == board.core.same_as)
+    return next(cores, None)
+
+
+def plays(port: Board) -> list[str]:
+    """Names of the other boards that ``twinedge budget`` knows and a port runs the code of."""
+    boards = owned_boards().values()
+    return [one.name for one in boards if one.name != port.name and port_of(one) == port]
+
+
+@dataclass(frozen=True)
+class Target:
+    """A board that a person named, and the port that plays it.
+
+    Parameters
+    ----------
+    name : str
+        As it was asked for.
+    port : Board
+        What is built for and emulated: the board itself, or one whose core has its instructions.
+    owned : OwnedBoard, optional
+        What ``twinedge budget`` knows of it, where another board plays it.
+    """
+
+    name: str
+    port: Board
+    owned: OwnedBoard | None = None
+
+    @property
+    def emulated(self) -> str | None:
+        """Say which board plays it; None where it plays itself."""
+        if self.owned is None or self.owned.title == self.port.title:
+            return None
+        return f"{self.port.name} ({self.port.core}), for {self.name} has no emulator here"
+
+    def too_large(self, error: InputError) -> InputError:
+        """Say of what did not fit the port whose memory is meant."""
+        if self.emulated is None:
+            return error
+        return InputError(f"{error}; emulated on {self.emulated}")
+
+    def check(self, *, flash: int = 0, ram: int = 0) -> None:
+        """Refuse an image that the port holds and the board itself would not; in bytes.
+
+        Raises
+        ------
+        InputError
+            With what it takes, and what there is.
+        """
+        assert self.owned is not None, "a port holds what its linker lets through"
+        limits = {"flash": (flash, self.owned.free_flash), "RAM": (ram, self.owned.free_ram)}
+        for what, (used, free) in limits.items():
+            if free is not None and used > free:
+                raise InputError(f"{self.name}: the image takes {used} of {free} bytes of {what}")
+
+
+def target_named(name: str) -> Target:
+    """Find what plays a board: a port, or any board that ``twinedge budget`` knows.
+
+    Raises
+    ------
+    InputError
+        Where there is no such board, or no emulator of its core.
+    """
+    ports, owned = all_boards(), owned_boards()
+    if name in ports:
+        return Target(name, ports[name])
+    if name in owned:
+        port = port_of(owned[name])
+        if port is not None:
+            return Target(name, port, owned[name])
+        able = [one for one in owned if port_of(owned[one]) is not None]
+        raise InputError(
+            f"{name}: there is no emulator of its core here, {owned[name].core.name}; boards that "
+            f"can be run: {', '.join(dict.fromkeys([*able, *ports]))}"
+        )
+    every = list(dict.fromkeys([*ports, *owned]))
+    raise InputError(
+        f"no board is called {name!r}{closest(name, every)}: it is one of {', '.join(every)}"
+    )
 
 
 def _read(file: Path) -> Board:
