@@ -3,6 +3,7 @@
 import io
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tarfile
@@ -21,19 +22,23 @@ from twinedge import data
 ROOT = Path(__file__).parents[2]
 PACKAGES = {"twinedge": "twinedge", "twinedge_export": "export/twinedge_export"}
 FIRMWARE = "twinedge_export/firmware_ref"
+README = (ROOT / "README.md").read_text("utf-8")
 MOST_BYTES = 1_000_000
 BUILD = "import sys; from setuptools import build_meta as b; print(b.build_{}(sys.argv[1]))"
 
-# In a tour that is to be brief, what a command gets besides; None leaves it out.
+# In a tour that is to be brief, what a command gets besides; None leaves out what takes long.
 BRIEFLY = {
+    "twinedge train measurements.csv": None,
     "twinedge train": "--hidden 8 --steps 300 --activation relu --learning-rate 0.01"
     " --weight-decay 0.03",
+    "(cd out/c && cmake": None,
     "twinedge anchors": None,
     "twinedge budget fit": None,
     "twinedge report": "--quick",
     "twinedge check": None,
     "twinedge reproduce": None,
-    "from twinedge import": None,
+    "twinedge export runs/demo --anchors 4": None,
+    "python": None,
 }
 # A table of the paper takes hours.
 IN_FULL = {"twinedge reproduce": "--datasets tf --splits 1 --jobs 2"}
@@ -121,12 +126,12 @@ def environment(built, tmp_path_factory):
 
 def steps():
     """What the README has one type, in order: pairs of a command and what it is to print."""
-    text = (ROOT / "README.md").read_text().partition("\n## A tour\n")[2].partition("\n## ")[0]
+    text = README.partition("\n## A tour\n")[2].partition("\n## ")[0]
     found = []
     pattern = r"^```(\w*)\n(.*?)^```$|^\| `(twinedge [^`]*)` \|"
     for kind, block, row in re.findall(pattern, text, re.M | re.S):
         if kind == "python":
-            found.append((f"python - <<'END'\n{block}END", ""))
+            found.append((f"python -c {shlex.quote(block)}", ""))
         elif kind == "sh" or row:
             found.append((block or row, ""))
         else:
@@ -135,12 +140,18 @@ def steps():
 
 
 def changed(command, options):
-    """Give commands in it their further options; None where nothing is left."""
+    """Give each line its further options, if it stays at all."""
+    if command.startswith("python"):
+        return "" if options.get("python", "") is None else command
+    return "\n".join(filter(None, (_changed(line, options) for line in command.splitlines())))
+
+
+def _changed(line, options):
     for start, more in options.items():
-        if start in command and more is None:
-            return None
-        command = re.sub(rf"^({start}\b[^#\n]*)", rf"\1 {more} ", command, flags=re.M)
-    return command
+        if line.startswith(start):
+            words, mark, comment = line.partition("#")
+            return more and f"{words.rstrip()} {more} {mark}{comment}"
+    return line
 
 
 def tables(folder):
@@ -165,10 +176,10 @@ def walk(environment, folder, options):
     """Take the tour in an empty folder, in one shell; returns commands, promises and outputs."""
     folder.mkdir()
     tables(folder)
-    (_, *others), marks = steps(), [(WHERE, "")]
-    todo = [*marks, *others, *((command, "") for command in FURTHER)]
+    _, *others = steps()  # the first installs
+    todo = [*others, *((command, "") for command in FURTHER)]
     todo = [(changed(command, options), promise) for command, promise in todo]
-    todo = [(command, promise) for command, promise in todo if command is not None]
+    todo = [(WHERE, ""), *((command, promise) for command, promise in todo if command)]
     script = folder.with_suffix(".sh")
     script.write_text("".join(f"{command}\nprintf '\\0'\n" for command, _ in todo))
     done = subprocess.run(
@@ -201,11 +212,8 @@ def check(walked, environment, folder):
     assert output[0] == promise[0]
     # One row more than is shown: the line of a sensor is answered, too.
     assert [len(row) for row in output[1:]] == [len(promise[0])] * len(promise)
-    (program,) = (output for command, _, output in walked if "cmake" in command)
-    assert program.splitlines()[-1]
     assert "</html>" in (folder / "report.html").read_text()
     assert (folder / "image.elf").read_bytes().startswith(b"\x7fELF")
-    assert (folder / "one" / "c" / "model" / "twin.c").is_file()
     assert (folder / "site.store").stat().st_size > 0
 
 
@@ -276,3 +284,5 @@ def test_the_whole_tour_runs_from_a_wheel_as_the_readme_has_it(environment, tmp_
     walked = walk(environment, folder, IN_FULL)
     check(walked, environment, folder)
     assert len(walked) == len(steps()) + len(FURTHER)
+    assert (folder / "out" / "c" / "build" / "model").is_file()
+    assert (folder / "one" / "c" / "model" / "twin.c").is_file()
