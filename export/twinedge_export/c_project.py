@@ -12,12 +12,15 @@ import numpy as np
 
 from twinedge.budget import read_firmware, twin_bytes
 from twinedge.budget.source import from_pack
+from twinedge.encoding import Encoding
 from twinedge.errors import InputError
 from twinedge.pack import Pack, read_pack, write_pack
 from twinedge.pack.contents import Array
 from twinedge.runtime import reference
+from twinedge.runtime.reference import fillable
 from twinedge_export.amalgamation import write_amalgamation
 from twinedge_export.boards.build import left_out
+from twinedge_export.c_columns import CColumns, literal, plain
 from twinedge_export.firmware import firmware_folder
 from twinedge_export.job import File, Job
 from twinedge_export.scratch import scratch_expression
@@ -148,7 +151,7 @@ def _set(header: Path, settings: dict[str, str]) -> None:
         knob = _KNOB.format(name)
         text, count = re.subn(knob, rf"\1#define {name} {value}\n\2", text)
         if count != 1:
-            raise InputError(f"{header.name} has no {name}: install twinedge anew")
+            raise InputError(f"{header.name} has no {name}: reinstall twinedge")
     header.write_text(text, "utf-8")
 
 
@@ -159,14 +162,12 @@ def _settings(pack: Pack) -> dict[str, str]:
 
 def _words(job: Job, pack_file: File, pack: Pack) -> dict[str, str]:
     content = write_pack(pack, metadata=False)
-    features, judge = job.metadata["features"], job.judge
+    judge = job.judge
     x = judge.validation[0][:1].astype(np.float32)
     twins, hidden = len(pack.twins), "-".join(map(str, pack.hidden))
     networks = "One twin" if twins == 1 else f"{twins} twins"
     return {
-        "target": _plain(job.metadata["target"]),
-        "features": ", ".join(_plain(one["name"]) for one in features),
-        "query": ", ".join(_literal(value) for value in x[0].tolist()),
+        "target": plain(job.metadata["target"]),
         "summary": f"{networks} of {hidden} {pack.activation}, {pack.weight_bits}-bit weights, "
         f"{len(pack.targets)} anchors",
         "feature_count": str(pack.features),
@@ -180,12 +181,74 @@ def _words(job: Job, pack_file: File, pack: Pack) -> dict[str, str]:
         "rmse_val": f"{pack_file.score.rmse_val:.5g}",
         "float_rmse_val": f"{judge.float_rmse_val:.5g}",
         "deviation": f"{pack_file.score.largest_deviation:.2g}",
-        "ranges": "\n".join(
-            f"{i}. {_plain(one['name'])}: {one['min']:.6g} to {one['max']:.6g}"
-            for i, one in enumerate(features, start=1)
-        ),
+        **_columns(job, pack, x[0]),
         **_answer(pack, x),
     }
+
+
+def _columns(job: Job, pack: Pack, x: Array) -> dict[str, str]:
+    """Write what the files say of the columns of the table, and of the point ``x`` ``(f,)``."""
+    features = job.metadata["features"]
+    encoding = Encoding.of(job.metadata.get("columns"), [one["name"] for one in features])
+    names = ", ".join(map(plain, encoding.names))
+    filled = fillable(pack)
+    lines = []
+    for i, (name, category, part) in enumerate(
+        zip(encoding.names, encoding.categories, encoding.parts, strict=True), start=1
+    ):
+        one = features[part.start]
+        if category is None:
+            words = f"{one['min']:.6g} to {one['max']:.6g}"
+            value = f"{_unquantised(pack, part)[0]:.6g}"
+        else:
+            words = ", ".join(map(plain, category.labels))
+            value = plain(category.labels[int(_unquantised(pack, part).argmax())])
+        if filled[part].all():
+            words += f"; {value} where it is missing"
+        lines.append(f"{i}. {plain(name)}: {words}")
+    said = {
+        "ranges": "\n".join(lines),
+        "missing": "\nA missing number is `NAN`, and is filled in as said above.\n"
+        if filled.any()
+        else "",
+    }
+    query = ", ".join(literal(value) for value in x.tolist())
+    if encoding.is_plain:
+        point = f"""\
+/* One number for each feature: {names}. */
+static {{}}float x[MODEL_FEATURES] = {{{{{query}}}}};"""
+        return said | {
+            "columns": "Features",
+            "levels": "",
+            "declared": "",
+            "encoder": "",
+            "constant_point": point.format("const "),
+            "point": point.format(""),
+            "encode": "",
+        }
+    source = CColumns(encoding, filled)
+    point = f"""\
+/* One value for each column: {names}. */
+static {{}}struct model_row row = {{{{{source.row(x)}}}}};
+static float x[MODEL_FEATURES];"""
+    return said | {
+        "columns": "Columns, as `struct model_row` has them for `model_encode`",
+        "levels": source.declarations,
+        "declared": source.prototype,
+        "encoder": source.encoder,
+        "constant_point": point.format("const "),
+        "point": point.format(""),
+        "encode": "    model_encode(&row, x);\n",
+    }
+
+
+def _unquantised(pack: Pack, part: slice) -> Array:
+    """Values that stand for missing features, in the user's units."""
+    if pack.domain is None:
+        return np.zeros(part.stop - part.start)
+    fill = pack.domain.fill[part].astype(np.float64)
+    values: Array = fill / pack.x_gain[part] + pack.x_offset[part]
+    return values
 
 
 def _answer(pack: Pack, x: Array) -> dict[str, str]:
@@ -218,14 +281,3 @@ def _percent(level: int) -> str:
 def _array(content: bytes) -> Iterator[str]:
     for start in range(0, len(content), 16):
         yield "    " + ", ".join(map(str, content[start : start + 16])) + ","
-
-
-def _literal(value: float) -> str:
-    """Write a float32 in C; nine digits bring back every bit."""
-    word = f"{value:.9g}"
-    return f"{word}f" if "." in word or "e" in word else f"{word}.0f"
-
-
-def _plain(name: str) -> str:
-    """Fit a column's name into one line of a C comment."""
-    return " ".join(name.split()).replace("*/", "* /").replace("/*", "/ *")

@@ -271,7 +271,7 @@ def _rows(
         say("Looking for the fewest anchors within 1 % of all")
         best = recommend(model, run.validation, select, seed=seed)
         if not best.within:
-            remarks = (f"no number of anchors is within 1 % of all; the best, {best.k}, are taken",)
+            remarks = (f"no number of anchors is within 1 % of all; the most, {best.k}, are taken",)
         anchors, select = best.k, best.method
     elif not np.isscalar(anchors):
         return check_rows(anchors, len(y), twins), "rows", ()

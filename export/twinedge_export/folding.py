@@ -46,12 +46,14 @@ class Inputs:
         """As the networks were trained; as far out as a pack goes, where answers mean nothing."""
         scaling = model.scaling_
         farthest = float(np.abs(scaling.features(model.anchor_X_)).max())
-        return cls(scaling.x_mean, scaling.x_scale, max(2.0, 1.25 * farthest))
+        reach = min(max(2.0, 1.25 * farthest), scaling.limit)
+        return cls(scaling.x_mean, scaling.x_scale, reach)
 
     @classmethod
     def spanned(cls, model: TwinRegressor) -> "Inputs":
         """From -1 to 1 where each feature lies in the training data: few bits, all of them used."""
-        low, high = model.anchor_X_.min(axis=0), model.anchor_X_.max(axis=0)
+        seen = model.scaling_.reached(model.anchor_X_)
+        low, high = seen.min(axis=0), seen.max(axis=0)
         return cls((low + high) / 2, np.where(high > low, (high - low) / 2, 1.0), 1.0)
 
     def of(self, x: Array) -> Array:

@@ -77,7 +77,8 @@ def quantise(
     readouts = [None] * len(lists)
     if intervals and model.difficulty_ is not None:
         readouts = list(model.difficulty_)
-    x_unit = max(_LEAST_REACH, _HEADROOM * float(np.abs(scaled).max())) / LARGEST
+    reach = max(_LEAST_REACH, _HEADROOM * float(np.abs(scaled).max()))
+    x_unit = min(reach, scaling.limit) / LARGEST
     with np.errstate(over="ignore", under="ignore"):  # what float32 cannot hold is refused below
         pack = Pack(
             activation=architecture.activation,

@@ -1,6 +1,6 @@
 import pytest
 
-from twinedge.data.cells import CellReader, Kind
+from twinedge.cells import CellReader, Kind
 from twinedge.data.dialect import RowError, find_delimiter, names_columns, rows_of
 
 

@@ -142,7 +142,7 @@ BAD = [
     ("0.5,6,-20,=", "target of point 1 is nan"),
     ("0.5,6,-20,=high", "target of point 1 is nan"),
     ("0.5,6,-20,=nan", "target of point 1 is nan"),
-    ("0.5,6,-20,=inf", "target of point 1 is inf"),
+    ("0.5,6,-20,=inf", "target of point 1 is nan"),
     ("0.5,6,-20,=-1e300", "target of point 1 is -1e+300"),
     ("0.5,6,-20,=1e9", "target of point 1 is 1e+09"),
     ("0.5,6,-20,=1,=2", "4 values, expected 3"),

@@ -55,8 +55,8 @@ def adapt(
         raise InputError("name what to write: -o for a pack, or --store for a store")
     old = read_pack_file(pack)
     device = PackDevice(old, pack, Reference, "numpy")
-    names, column = device.feature_names, device.target_name
-    x, y = read_points(table, names, device.fillable, target=column, quiet=quiet)
+    columns, goal = device.encoding, device.target_name
+    x, y = read_points(table, columns, device.fillable, target=goal, quiet=quiet)
     before = device.predict(x)
     if store is not None:
         device.keep(store)

@@ -50,8 +50,8 @@ def calibrate(
         raise InputError(f"{pack}: only a .twin pack can be calibrated anew; export it again")
     old = read_pack_file(pack)
     device = PackDevice(old, pack, Reference, "numpy")
-    names, column = device.feature_names, device.target_name
-    x, y = read_points(table, names, device.fillable, target=column, quiet=quiet)
+    columns, goal = device.encoding, device.target_name
+    x, y = read_points(table, columns, device.fillable, target=goal, quiet=quiet)
     try:
         done = calibrate_pack(old, x, y)
     except InputError as error:

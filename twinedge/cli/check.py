@@ -4,9 +4,11 @@ import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 from twinedge.cli.options import (
+    Categorical,
     DataFile,
     DataSet,
     Drop,
+    DropMissingTarget,
     Impute,
     Json,
     Quiet,
@@ -17,7 +19,7 @@ from twinedge.cli.options import (
     value,
 )
 from twinedge.cli.output import note, print_json, print_table, print_text
-from twinedge.cli.source import read_source
+from twinedge.cli.source import Reading, read_source
 from twinedge.cli.words import whole
 from twinedge.data.wording import plural
 
@@ -44,6 +46,8 @@ def check(
     target: Target = None,
     drop: Drop = None,
     impute: Impute = None,
+    categorical: Categorical = None,
+    drop_missing_target: DropMissingTarget = False,
     dataset: DataSet = None,
     split: Annotated[
         int,
@@ -63,7 +67,14 @@ def check(
     held out of the training and validation rows. Errors are in units of the target. What differs
     from the twin by less than chance may (a 90 % interval) is called neither better nor worse.
     """
-    source = read_source(table, target, drop or [], impute, dataset, split)
+    reading = Reading(
+        target,
+        tuple(drop or ()),
+        impute,
+        tuple(categorical or ()),
+        drop_missing_target=drop_missing_target,
+    )
+    source = read_source(table, reading, dataset, split)
     for remark in source.remarks:
         note(remark, quiet=quiet)
     import numpy as np

@@ -112,8 +112,8 @@ def _of_device(device: "Device", table: Path, quiet: bool) -> _Judged:
     from twinedge.runtime.reference import quantise
     from twinedge.scoring import score
 
-    names, target = device.feature_names, device.target_name
-    x, y = read_points(table, names, device.fillable, target=target, quiet=quiet)
+    columns, target = device.encoding, device.target_name
+    x, y = read_points(table, columns, device.fillable, target=target, quiet=quiet)
     mean, std = device.predict(x, return_std=True)
     scale, ends = None, {}
     if device.coverages:

@@ -3,7 +3,7 @@
 import sys
 from itertools import compress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +12,9 @@ from twinedge.cli.output import note, note_lost, print_csv, print_json, stream_o
 from twinedge.cli.source import read_points, read_run_points
 from twinedge.cli.words import share, whole
 from twinedge.errors import InputError
+
+if TYPE_CHECKING:
+    from twinedge.encoding import Encoding
 
 _USUAL = 0.9  # coverage, unless another is asked for
 EXAMPLES = examples(
@@ -33,8 +36,13 @@ def predict(
     ],
     anchors: Annotated[
         Any,
-        value("Anchors of a run to estimate from: all, or N at random.", "all|N", whole(1, "all")),
-    ] = "all",
+        value(
+            "Anchors of a run to estimate from: all (auto: 256 where there are thousands), or N at "
+            "random.",
+            "auto|all|N",
+            whole(1, "auto", "all"),
+        ),
+    ] = "auto",
     neighbors: Annotated[
         Any, value("Use only so many anchors nearest to each point.", "N", whole(1))
     ] = None,
@@ -71,7 +79,7 @@ def predict(
             )
         _with_run(model, Path(table), anchors, neighbors, coverage, as_json, quiet)
         return
-    if anchors != "all":
+    if anchors != "auto":
         raise InputError(f"{model}: --anchors is for runs; a file has those it was exported with")
     from twinedge.runtime.loading import load
 
@@ -87,12 +95,12 @@ def predict(
 
         serve(device, sys.stdin.fileno(), stream_out, neighbors, coverage)
         return
-    x, _ = read_points(Path(table), device.feature_names, device.fillable, quiet=quiet)
+    x, _ = read_points(Path(table), device.encoding, device.fillable, quiet=quiet)
     said = device.predict_all(x, coverage, neighbors)
     columns: dict[str, Any] = {"prediction": said.mean}
     for name in device.fields[1:]:
         column = getattr(said, name)
-        columns[name] = _named(column, device.feature_names) if column.ndim == 2 else column
+        columns[name] = _named(column, device.encoding) if column.ndim == 2 else column
     result: dict[str, Any] = {"file": str(model), "target": device.target_name}
     _print(result | ({} if coverage is None else {"coverage": coverage}), columns, as_json)
 
@@ -112,7 +120,7 @@ def _with_run(
     (x, _), missing = read_run_points(table, trained, quiet=quiet)
     model, options = trained.model, {"anchors": anchors, "neighbors": neighbors}
     mean, std = model.predict(x, return_std=True, **options)
-    outside = _named(model.outside(x) & ~missing, trained.feature_names)
+    outside = _named(model.outside(x) & ~missing, trained.encoding)
     columns = {"prediction": mean, "spread": std, "outside": outside}
     result: dict[str, Any] = {"run": str(folder), "target": trained.target_name}
     levels = () if model.calibration_ is None else tuple(model.calibration_.quantiles)
@@ -122,15 +130,15 @@ def _with_run(
         columns["spread"] = model.spread(x, **options)
         columns |= {"scale": std, "low": ends[:, 0], "high": ends[:, 1]}
         result["coverage"] = taken
-        _note_others(anchors != "all" or neighbors is not None, quiet)
+        _note_others(anchors != "auto" or neighbors is not None, quiet)
     if trained.fill_values is not None:
-        columns["missing"] = _named(missing, trained.feature_names)
+        columns["missing"] = _named(missing, trained.encoding)
     _print(result, columns, as_json)
 
 
-def _named(flags: Any, names: tuple[str, ...]) -> list[list[str]]:
-    """Names of the features that flags ``(n, f)`` are set for, row by row."""
-    return [list(compress(names, row)) for row in flags]
+def _named(flags: Any, encoding: "Encoding") -> list[list[str]]:
+    """Names of the columns that flags of features ``(n, f)`` are set for, row by row."""
+    return [list(compress(encoding.names, row)) for row in encoding.by_column(flags)]
 
 
 def _taken(coverage: float | None, coverages: tuple[float, ...], quiet: bool) -> float | None:

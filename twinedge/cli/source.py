@@ -10,9 +10,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from twinedge.data import Split
+    from twinedge.data.table import Prepared
+    from twinedge.encoding import Encoding
     from twinedge.learn.run import Run
 
     Points = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+
+class Reading(NamedTuple):
+    """How a person wants a table to be read; named as in ``twinedge.data.read_table``."""
+
+    target: str | None
+    drop: tuple[str, ...] = ()
+    impute: str | None = None
+    categories: tuple[str, ...] = ()
+    group: str | None = None
+    drop_missing_target: bool = False
 
 
 class Source(NamedTuple):
@@ -21,7 +34,7 @@ class Source(NamedTuple):
     name: str
     X: "NDArray[np.float64]"
     y: "NDArray[np.float64]"
-    feature_names: tuple[str, ...]
+    encoding: "Encoding"
     target_name: str
     rows: "Split"
     fill_values: "NDArray[np.float64] | None" = None
@@ -35,13 +48,13 @@ class Source(NamedTuple):
 
 def read_points(
     table: Path,
-    names: tuple[str, ...],
+    encoding: "Encoding",
     fillable: "NDArray[np.bool_]",
     *,
     target: str | None = None,
     quiet: bool = False,
 ) -> "Points":
-    """Read points for a model with these features, and their targets if a target is named.
+    """Read points for a model with these columns, and their targets if a target is named.
 
     A value that is missing, and may be, is NaN. Without a target there are no targets either.
     """
@@ -50,12 +63,9 @@ def read_points(
     from twinedge.cli.output import note_filled
     from twinedge.data import read_features
 
-    # No cell is infinite, so this marks what is to be filled in.
-    marks = np.where(fillable, np.inf, np.nan)
-    points = read_features(table, names, target=target, impute_values=marks)
-    note_filled(table, points.imputed, quiet=quiet)
-    y = np.empty(0) if points.y is None else points.y
-    return np.where(np.isinf(points.X), np.nan, points.X), y
+    x, y = read_features(table, encoding, target=target, fillable=fillable)
+    note_filled(table, int(encoding.by_column(np.isnan(x)).sum()), quiet=quiet)
+    return x, np.empty(0) if y is None else y
 
 
 def read_run_points(
@@ -64,10 +74,10 @@ def read_run_points(
     """Read points for a run, filled in where it has values for what is missing; and which were."""
     import numpy as np
 
-    names, values = run.feature_names, run.fill_values
-    values = np.full(len(names), np.nan) if values is None else values
+    encoding, values = run.encoding, run.fill_values
+    values = np.full(len(encoding.inputs), np.nan) if values is None else values
     column = run.target_name if target else None
-    x, y = read_points(table, names, np.isfinite(values), target=column, quiet=quiet)
+    x, y = read_points(table, encoding, np.isfinite(values), target=column, quiet=quiet)
     missing = np.isnan(x)
     return (np.where(missing, values, x), y), missing
 
@@ -75,25 +85,20 @@ def read_run_points(
 def from_catalogue(name: str, split: int) -> Source:
     """Take one of the paper's data sets with one of its 25 splits."""
     from twinedge import data
+    from twinedge.encoding import Encoding
 
     rows = data.splits(name, split)
     known = data.load(name)
-    return Source(known.name, known.X, known.y, known.feature_names, known.target_name, rows)
+    encoding = Encoding.plain(known.feature_names)
+    return Source(known.name, known.X, known.y, encoding, known.target_name, rows)
 
 
-def from_file(
-    path: Path,
-    target: str,
-    drop: list[str],
-    impute: str | None,
-    split: int,
-    group: str | None = None,
-) -> Source:
-    """Read a table and split it by the paper's recipe, or group by group."""
+def from_file(path: Path, reading: Reading, split: int) -> Source:
+    """Read a table, split it by the paper's recipe or group by group, and prepare it."""
     from twinedge import data
     from twinedge.data.wording import place, plural
 
-    table = data.read_table(path, target=target, drop=drop, impute=impute, group=group)
+    table = data.read_table(path, **reading._asdict())
     assert table.y is not None
     assert table.target_name is not None
     try:
@@ -103,9 +108,10 @@ def from_file(
             rows = data.split_groups(table.groups, split)
     except InputError as error:
         raise InputError(f"{place(path)}: {error}") from error
-    remarks = []
-    if table.imputed:
-        remarks.append(f"{place(path)}: filled in {plural(table.imputed, 'missing value')}")
+    prepared = table.prepare(rows.train)
+    remarks = [*table.remarks, *_of_categories(prepared, path)]
+    if table.missing:
+        remarks.append(f"{place(path)}: filled in {plural(table.missing, 'missing value')}")
     if table.duplicates:
         repeats = plural(table.duplicates, "row") + " like an earlier one"
         remarks.append(f"{place(path)}: {repeats}; the test error may look better than it is")
@@ -117,37 +123,46 @@ def from_file(
         )
     return Source(
         path.name,
-        table.X,
+        prepared.X,
         table.y,
-        table.feature_names,
+        prepared.encoding,
         table.target_name,
         rows,
-        table.fill_values,
+        prepared.fill_values,
         tuple(remarks),
         table.groups,
     )
 
 
-def read_source(
-    path: Path | None,
-    target: str | None,
-    drop: list[str],
-    impute: str | None,
-    dataset: str | None,
-    split: int,
-    group: str | None = None,
-) -> Source:
+def _of_categories(prepared: "Prepared", path: Path) -> list[str]:
+    """Say which columns are categories, and what became of their levels."""
+    from twinedge.data.wording import place, plural, quoted
+
+    encoding, said = prepared.encoding, []
+    unknown = encoding.by_column(encoding.unknown(prepared.X)).sum(axis=0)
+    for name, one, count in zip(encoding.names, encoding.categories, unknown, strict=True):
+        if one is None:
+            continue
+        words = f"column {quoted(name)} is a category of {len(one.levels)} levels"
+        if one.others:
+            words += f", and {plural(len(one.others), 'rare one')} that share an input"
+        if count:
+            words += f"; {plural(int(count), 'row')} to validate and test have another"
+        said.append(f"{place(path)}: {words}")
+    return said
+
+
+def read_source(path: Path | None, reading: Reading, dataset: str | None, split: int) -> Source:
     """Take the table that a command names: a file with its options, or one of the paper's sets."""
     if path is not None and dataset is not None:
         raise InputError(f"{path} and --dataset {dataset}: name one of the two, not both")
     if dataset is not None:
-        if target is not None or drop or impute is not None:
-            raise InputError("--target, --drop and --impute are for a DATA.csv, not a --dataset")
-        if group is not None:
-            raise InputError("--group is for a DATA.csv, not a --dataset")
+        given = [f"--{name.replace('_', '-')}" for name, one in reading._asdict().items() if one]
+        if given:
+            raise InputError(f"{given[0]} is for a DATA.csv, not a --dataset")
         return from_catalogue(dataset, split)
     if path is None:
         raise InputError("nothing to train on: name a DATA.csv or a --dataset")
-    if target is None:
+    if reading.target is None:
         raise InputError("--target is missing: the column to predict, by name or position")
-    return from_file(path, target, drop, impute, split, group)
+    return from_file(path, reading, split)

@@ -9,18 +9,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twinedge.data.wording import closest, drop_options, listed, place, plural, quoted
+from twinedge.encoding import Column
 from twinedge.errors import InputError
 
 _INTEGER = re.compile(r"[+-]?\d{1,9}", re.ASCII)
+_DATE = re.compile(
+    r"(?:\d{4}[-/.]\d{1,2}(?:[-/.]\d{1,2})?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}"
+    r"|\d{1,2}[- ][A-Za-z]{3,9}[- ]\d{2,4}|[A-Za-z]{3,9} \d{1,2},? \d{4})"
+    r"(?:[T ]\d{1,2}:\d{2}.*)?|\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d+)?(?: ?[AaPp][Mm])?",
+    re.ASCII,
+)
+_ROWS_OF_AN_ID = 20
 _POSITIONAL = re.compile(r"x(\d{1,9})", re.ASCII)
 
 
-def check_names(names: Sequence[str], path: Path) -> None:
-    """Refuse a header with a name twice, or a column without one."""
-    if "" in names:
+def check_names(names: Sequence[str], path: Path, index: int | None = None) -> None:
+    """Refuse a header with a name twice, or a column without one that is not an ``index``."""
+    nameless = [k for k, name in enumerate(names) if not name and k != index]
+    if nameless:
         raise InputError(
-            f"{place(path)}: column {names.index('') + 1} has no name (a row index written by "
-            f"pandas, or a separator at the end of the line?); name it or remove it"
+            f"{place(path)}: column {nameless[0] + 1} has no name (a separator at the end of the "
+            f"line?); name it or remove it"
         )
     name, count = Counter(names).most_common(1)[0]
     if count > 1:
@@ -80,36 +89,54 @@ def without_dropped(
     names: Sequence[str], drop: Sequence[str], target: int | None, path: Path
 ) -> list[int]:
     """List the positions of the columns that stay, the target among them."""
-    for name in drop:
-        if name not in names:
-            raise InputError(
-                f"{place(path)}: no column {quoted(name)} to drop{closest(name, names)}; "
-                f"the columns are {listed(names)}"
-            )
-        if target is not None and names.index(name) == target:
-            raise InputError(
-                f"{place(path)}: column {quoted(name)} is the target and cannot be dropped; "
-                f"drop features only"
-            )
-    gone = set(drop)
-    return [k for k, name in enumerate(names) if name not in gone]
+    gone = _positions(names, drop, target, path, "drop", "dropped")
+    return [k for k in range(len(names)) if k not in gone]
 
 
-def check_constant(
-    X: NDArray[np.float64],
-    y: NDArray[np.float64],
+def categorical(
+    names: Sequence[str], wanted: Sequence[str], target: int | None, path: Path
+) -> set[int]:
+    """Find the columns whose values are to be taken for names."""
+    wanted = [name for name in wanted if name != "auto" or name in names]
+    return _positions(names, wanted, target, path, "take for names", "a category")
+
+
+def _positions(
     names: Sequence[str],
-    target: str,
+    wanted: Sequence[str],
+    target: int | None,
     path: Path,
+    to_do: str,
+    done: str,
+) -> set[int]:
+    """Find columns by name; ``a,b`` is two of them, unless one is called that."""
+    found = set()
+    for word in wanted:
+        for name in [word] if word in names else word.split(","):
+            if name not in names:
+                raise InputError(
+                    f"{place(path)}: no column {quoted(name)} to {to_do}{closest(name, names)}; "
+                    f"the columns are {listed(names)}"
+                )
+            if names.index(name) == target:
+                raise InputError(
+                    f"{place(path)}: column {quoted(name)} is the target and cannot be {done}; "
+                    f"name features only"
+                )
+            found.add(names.index(name))
+    return found
+
+
+def check_columns(
+    columns: Sequence[Column], y: NDArray[np.float64], target: str, path: Path
 ) -> None:
-    """Refuse a table in which a feature or the target never changes.
+    """Refuse a table with a column, or a target, that nothing can be learnt from.
 
     Parameters
     ----------
-    X : ndarray, shape (n, f)
+    columns
+        Features.
     y : ndarray, shape (n,)
-    names
-        Names of the columns of `X`.
     target
         Name of `y`.
     path
@@ -122,12 +149,52 @@ def check_constant(
             f"{place(path)}: target column {quoted(target)} is {y[0]:g} in every row; "
             f"a target that varies is needed"
         )
-    still = [name for name, constant in zip(names, X.min(0) == X.max(0), strict=True) if constant]
+    for column in columns:
+        if column.texts is not None:
+            _check_names_of(column, path)
+    still = [one for one in columns if _is_constant(one.values)]
     if still:
-        value = X[0, list(names).index(still[0])]
+        name, values, texts = still[0]
+        value = values[~np.isnan(values)][0]
+        word = f"{value:g}" if texts is None else quoted(texts[int(value)])
         raise InputError(
-            f"{place(path)}: column {quoted(still[0])} is {value:g} in every row; leave out "
-            f"what never changes with {drop_options(still)}"
+            f"{place(path)}: column {quoted(name)} is {word} in every row; leave out "
+            f"what never changes with {drop_options([one.name for one in still])}"
+        )
+
+
+def counts_rows(column: Column) -> bool:
+    """Tell whether a column numbers the rows, as an id does: each is one more than the last."""
+    return (
+        column.texts is None
+        and len(column.values) > 2
+        and bool(np.all(np.diff(column.values) == 1))
+    )
+
+
+def _is_constant(values: NDArray[np.float64]) -> bool:
+    present = values[~np.isnan(values)]
+    return len(present) > 0 and present.min() == present.max()
+
+
+def _check_names_of(column: Column, path: Path) -> None:
+    """Refuse a column of texts that are no levels of anything."""
+    name, values, texts = column
+    assert texts is not None
+    if not texts:
+        return  # all of them missing, which is refused elsewhere
+    where = f"{place(path)}: column {quoted(name)}"
+    drop = drop_options([name])
+    if 2 * sum(bool(_DATE.fullmatch(one)) for one in texts) > len(texts):
+        raise InputError(
+            f"{where} holds dates or times such as {quoted(texts[0])}; write them as a number, say "
+            f"days since the first, or leave the column out with {drop}"
+        )
+    count = int((~np.isnan(values)).sum())
+    if len(texts) == count or (2 * len(texts) > count and count >= _ROWS_OF_AN_ID):
+        raise InputError(
+            f"{where} has {len(texts)} different texts in {plural(count, 'row')}, as names and ids "
+            f"have; nothing can be learnt from what hardly repeats: leave it out with {drop}"
         )
 
 

@@ -1,6 +1,11 @@
-"""A CSV file as columns of numbers, streamed so that memory holds the numbers and little else."""
+"""A table file as columns, streamed so that memory holds the numbers and little else.
 
-from collections.abc import Collection, Iterator, Sequence
+Text files come in many dialects; Parquet and Excel files are read by pandas, where it is installed,
+and then by the same rules.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from operator import itemgetter
@@ -9,15 +14,20 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from twinedge.data.cells import CellReader, Kind, looks_missing
+from twinedge.cells import CellReader, Kind, complaint, looks_missing, looks_numeric
 from twinedge.data.dialect import Row, RowError, find_delimiter, names_columns, rows_of
 from twinedge.data.textlines import lines, open_text
-from twinedge.data.wording import drop_options, place, plural, quoted
+from twinedge.data.wording import drop_options, place, plural, quoted, shell_word
+from twinedge.encoding import Column
 from twinedge.errors import InputError
 
 # Cells are held as text only for one block at a time, about 10 MB.
 _CELLS_PER_BLOCK = 2**17
 _HEAD_CHARACTERS = 2**16
+_ROWS_TO_JUDGE = 1000  # by which a column is one of numbers, or of names
+_SEPARATOR = re.compile(r"sep=(.)\s*", re.IGNORECASE)  # Excel's first line
+_INDEX = ("", "Unnamed: 0")  # what pandas calls its row numbers
+_FRAMES = {".parquet": "read_parquet", ".xlsx": "read_excel", ".xls": "read_excel"}
 
 
 class CsvFile:
@@ -39,6 +49,10 @@ class CsvFile:
     names : tuple of str
         Column names from the header, or ``x0``, ``x1``, ... where there is none.
     has_header : bool
+    index : int or None
+        Position of a column that pandas wrote its row numbers to.
+    units : bool
+        Whether the row below the header had units, and was left out.
     labels : list of str
         Cells of the column that was asked for as text.
     """
@@ -52,67 +66,140 @@ class CsvFile:
         first = next(rows, None)
         if first is None:
             raise InputError(f"{place(path)}: is empty; a header and rows of numbers were expected")
-        second = next(rows, None)
+        second, third = next(rows, None), next(rows, None)
         stripped = [cell.strip() for cell in first[1]]
         self.has_header = bool(known and set(known) <= set(stripped)) or names_columns(
             stripped, second[1] if second else None
         )
+        self.index: int | None = None
+        self.units = False
         if self.has_header:
             self.names = tuple(stripped)
-            ahead = [second]
+            if len(stripped) > 1 and stripped[0] in _INDEX and stripped[0] not in known:
+                self.index = 0
+            self.units = bool(second and third and _has_units(second[1], third[1]))
+            ahead = [None if self.units else second, third]
         else:
             self.names = tuple(f"x{k}" for k in range(len(stripped)))
-            ahead = [first, second]
+            ahead = [first, second, third]
         self._rows = chain([row for row in ahead if row is not None], rows)
 
-    def numbers(
+    def columns(
         self,
-        columns: Sequence[int],
+        wanted: Sequence[int],
         *,
+        texts: Collection[int] = (),
+        may_be_texts: Collection[int] = (),
         may_miss: Collection[int] = (),
         could_impute: Collection[int] = (),
-        could_drop: bool = False,
+        could_drop: Collection[int] = (),
         label: int | None = None,
-    ) -> NDArray[np.float64]:
+        target: int | None = None,
+    ) -> list[Column]:
         """Read the given columns to the end of the file.
 
         Parameters
         ----------
-        columns
-            Positions of the columns wanted, in the order wanted; at least one.
+        wanted
+            Positions of the columns, in the order wanted; at least one.
+        texts
+            Those whose cells are names, whatever they look like.
+        may_be_texts
+            Those whose cells are names if most of the first of them are no numbers.
         may_miss
             Those where a missing value is NaN rather than an error.
         could_impute
             Those where the error about a missing value may suggest ``--impute median``.
         could_drop
-            Whether the error about a cell that is no number may suggest ``--drop``.
+            Those where the error about a cell that is no number may suggest ``--drop``.
         label
             Position of a column whose cells are kept as text, in ``labels``; none may be missing.
-
-        Returns
-        -------
-        ndarray of float64, shape (rows, len(columns))
+        target
+            Position of the target, if the error about a missing one may suggest
+            ``--drop-missing-target``.
         """
-        pick = itemgetter(*columns)
-        whole = list(columns) == list(range(len(self.names)))
-        blocks = []
+        advice = dict.fromkeys(could_impute, "use --impute median")
+        if target is not None:
+            advice[target] = "leave such rows out with --drop-missing-target"
+        named: set[int] | None = None
+        numbers: list[int] = []
+        codes: dict[int, dict[str, int]] = {}
+        found: dict[int, list[NDArray[np.float64]]] = {k: [] for k in wanted}
+        allowed = frozenset(may_miss)
         for block in self._blocks():
-            rows = [row for _, row in block]
+            if named is None:
+                named = {k for k in wanted if k in texts}
+                named |= {k for k in wanted if k in may_be_texts and self._holds_names(block, k)}
+                numbers = [k for k in wanted if k not in named]
+                codes = {k: {} for k in wanted if k in named}
             if label is not None:
                 self._label(block, label)
-            if whole:
-                wanted = list(chain.from_iterable(rows))
-            elif len(columns) == 1:
-                wanted = list(map(pick, rows))
-            else:
-                wanted = list(chain.from_iterable(map(pick, rows)))
-            values = self._cells.read_all(wanted)
-            if values is None:
-                values = self._read_closely(block, columns, may_miss, could_impute, could_drop)
-            blocks.append(values.reshape(len(rows), len(columns)))
-        if not blocks:
+            if numbers:
+                values = self._numbers(block, numbers)
+                if values is None:
+                    values = self._read_closely(block, numbers, allowed, advice, could_drop)
+                for k, column in zip(numbers, values.T, strict=True):
+                    found[k].append(column)
+            for k, known in codes.items():
+                found[k].append(self._names(block, k, known, k in allowed, advice))
+        if named is None:
             raise InputError(f"{place(self.path)}: has a header and no rows; add rows of numbers")
-        return np.concatenate(blocks) if len(blocks) > 1 else blocks[0]
+        return [
+            Column(
+                self.names[k],
+                np.concatenate(found[k]),
+                tuple(codes[k]) if k in codes else None,
+            )
+            for k in wanted
+        ]
+
+    def _numbers(self, block: Sequence[Row], columns: Sequence[int]) -> NDArray[np.float64] | None:
+        """Read columns of a block at once, ``(rows, columns)``; None where that needs a look."""
+        rows = [row for _, row in block]
+        if len(columns) == len(self.names) and list(columns) == list(range(len(self.names))):
+            cells = list(chain.from_iterable(rows))
+        elif len(columns) == 1:
+            cells = list(map(itemgetter(*columns), rows))
+        else:
+            cells = list(chain.from_iterable(map(itemgetter(*columns), rows)))
+        values = self._cells.read_all(cells)
+        return None if values is None else values.reshape(len(rows), len(columns))
+
+    def _holds_names(self, block: Sequence[Row], column: int) -> bool:
+        """Whether most cells that are there are no numbers, however these are written."""
+        reader = self._cells.afresh()
+        kinds = [reader.read(row[column])[0] for _, row in block[:_ROWS_TO_JUDGE]]
+        words = kinds.count(Kind.TEXT)
+        return words > 0 and 2 * words >= len(kinds) - kinds.count(Kind.MISSING)
+
+    def _names(
+        self,
+        block: Sequence[Row],
+        column: int,
+        known: dict[str, int],
+        may_miss: bool,
+        advice: Mapping[int, str],
+    ) -> NDArray[np.float64]:
+        """Which text each cell holds; NaN where it holds none."""
+        values = np.empty(len(block))
+        for i, (number, row) in enumerate(block):
+            text = row[column].strip()
+            if text in known:
+                values[i] = known[text]
+            elif not looks_missing(text):
+                values[i] = known[text] = len(known)
+            elif may_miss:
+                values[i] = np.nan
+            else:
+                raise self._missing(number, column, advice)
+        return values
+
+    def _missing(self, number: int, column: int, advice: Mapping[int, str]) -> InputError:
+        more = f", or {advice[column]}" if column in advice else ""
+        return InputError(
+            f"{place(self.path)}: row {number}, column {quoted(self.names[column])}: missing "
+            f"value; fill it in or remove the row{more}"
+        )
 
     def _label(self, block: Sequence[Row], column: int) -> None:
         for number, row in block:
@@ -145,53 +232,52 @@ class CsvFile:
         self,
         block: Sequence[Row],
         columns: Sequence[int],
-        may_miss: Collection[int],
-        could_impute: Collection[int],
-        could_drop: bool,
+        allowed: Collection[int],
+        advice: Mapping[int, str],
+        could_drop: Collection[int],
     ) -> NDArray[np.float64]:
         values = np.empty((len(block), len(columns)))
-        allowed = frozenset(may_miss)
         for i, (number, row) in enumerate(block):
             for j, column in enumerate(columns):
                 kind, values[i, j] = self._cells.read(row[column])
                 if kind is Kind.NUMBER or (kind is Kind.MISSING and column in allowed):
                     continue
-                name, cell = quoted(self.names[column]), quoted(row[column].strip())
-                where = f"{place(self.path)}: row {number}, column {name}"
                 if kind is Kind.MISSING:
-                    impute = ", or use --impute median" if column in could_impute else ""
-                    raise InputError(
-                        f"{where}: missing value; fill it in or remove the row{impute}"
-                    )
-                if kind is Kind.INFINITE:
-                    raise InputError(f"{where}: {cell} is not a finite number; correct it")
-                if kind is Kind.MIXED_DECIMALS:
-                    raise InputError(
-                        f"{where}: {cell} has another decimal mark than earlier cells; "
-                        f"write all numbers with a point, or all with a comma"
-                    )
-                drop = drop_options(self._words(row, columns))
-                other = f", or leave the column out with {drop}" if could_drop else ""
-                raise InputError(f"{where}: {cell} is not a number; correct it{other}")
+                    raise self._missing(number, column, advice)
+                words = complaint(kind, quoted(row[column].strip()))
+                if kind is Kind.TEXT:
+                    words += f"; correct it{self._otherwise(column, could_drop)}"
+                name = quoted(self.names[column])
+                raise InputError(f"{place(self.path)}: row {number}, column {name}: {words}")
         return values
 
-    def _words(self, row: Sequence[str], columns: Sequence[int]) -> list[str]:
-        # All columns of words at once, or a person meets them one command at a time.
-        return [self.names[c] for c in columns if self._cells.read(row[c])[0] is Kind.TEXT]
+    def _otherwise(self, column: int, could_drop: Collection[int]) -> str:
+        """Say what else can be done about a column with a word among its numbers."""
+        if column not in could_drop:
+            return ""
+        name = self.names[column]
+        return (
+            f", leave the column out with {drop_options([name])}, or take its values for names "
+            f"with --categorical {shell_word(name)}"
+        )
 
 
 @contextmanager
-def open_csv(path: Path, known: Collection[str] = ()) -> Iterator[CsvFile]:
-    """Open a CSV file and read its header.
+def open_table(path: Path, known: Collection[str] = ()) -> Iterator[CsvFile]:
+    """Open a table and read its header.
 
     Parameters
     ----------
     path
-        A text file in UTF-8; columns separated by comma, semicolon, tab, bar or blanks.
+        A text file in UTF-8, which may be compressed by gzip; columns separated by comma,
+        semicolon, tab, bar or blanks. Or a Parquet or Excel file.
     known
         Column names the caller looks for: a first row that holds them all is a header even when
         all of them are numbers.
     """
+    if path.suffix.lower() in _FRAMES:
+        yield CsvFile(path, _rows_of_frame(path), CellReader(comma_allowed=False), known)
+        return
     with open_text(path) as stream:
         text = lines(stream, path)
         head: list[str] = []
@@ -201,7 +287,10 @@ def open_csv(path: Path, known: Collection[str] = ()) -> Iterator[CsvFile]:
             size += len(line)
             if size >= _HEAD_CHARACTERS:
                 break
-        delimiter = find_delimiter(head)
+        delimiter = None
+        if head and (said := _SEPARATOR.fullmatch(head[0])):
+            delimiter, head[0] = said[1], "\n"  # a blank line is counted, and left out
+        delimiter = delimiter or find_delimiter(head)
         try:
             rows = rows_of(chain(head, text), delimiter)
             yield CsvFile(path, rows, CellReader(comma_allowed=delimiter != ","), known)
@@ -209,3 +298,41 @@ def open_csv(path: Path, known: Collection[str] = ()) -> Iterator[CsvFile]:
             raise InputError(
                 f"{place(path)}: row {error.number}: {error.reason}; is a quote left open?"
             ) from None
+
+
+def _has_units(second: Sequence[str], third: Sequence[str]) -> bool:
+    """Whether a row has words where the next has numbers, and no number itself."""
+    words = any(
+        looks_numeric(below) and not (looks_numeric(cell) or looks_missing(cell))
+        for cell, below in zip(second, third, strict=False)
+    )
+    return words and not any(map(looks_numeric, second))
+
+
+def _rows_of_frame(path: Path) -> Iterator[Row]:
+    """Rows of a Parquet or Excel file as text, names first."""
+    reader = _FRAMES[path.suffix.lower()]
+    if not path.is_file():
+        raise InputError(f"{place(path)}: no such file; give the path of a table")
+    try:
+        import pandas  # type: ignore[import-untyped,unused-ignore]
+
+        if reader == "read_parquet":
+            frame = pandas.read_parquet(path)
+            yield 1, [str(name) for name in frame.columns]
+        else:
+            frame = pandas.read_excel(path, header=None, dtype=object)
+    except ImportError as error:
+        raise InputError(
+            f"{place(path)}: reading {path.suffix} files needs pandas and what it reads them with "
+            "(pip install 'twinedge[tables]'); or save it as CSV"
+        ) from error
+    except Exception as error:  # the readers of both formats raise a dozen kinds
+        reason = " ".join(str(error).split())[:100]
+        raise InputError(f"{place(path)}: cannot be read as {path.suffix[1:]}: {reason}") from error
+    missing = frame.isna().to_numpy()
+    columns = [frame.iloc[:, k].tolist() for k in range(frame.shape[1])]
+    for number, (row, gone) in enumerate(zip(zip(*columns, strict=True), missing, strict=True)):
+        cells = ["" if none else str(one) for one, none in zip(row, gone, strict=True)]
+        if any(cells):
+            yield number + 1 + (reader == "read_parquet"), cells

@@ -4,7 +4,7 @@ import csv
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 
-from twinedge.data.cells import looks_missing, looks_numeric
+from twinedge.cells import looks_missing, looks_numeric
 
 Row = tuple[int, list[str]]  # line number as an editor shows it, cells
 

@@ -1,62 +1,117 @@
-"""A person's own table: a CSV file of numbers, one column of it the target."""
+"""A person's own table: a file of numbers and names, one column of it the target."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from twinedge.data.columns import (
-    check_constant,
+    categorical,
+    check_columns,
     check_names,
+    counts_rows,
     group_position,
     match_features,
     target_position,
     without_dropped,
 )
-from twinedge.data.csvfile import open_csv
+from twinedge.data.csvfile import open_table
 from twinedge.data.duplicates import count_duplicates
-from twinedge.data.wording import place, plural, quoted
+from twinedge.data.wording import drop_options, listed, place, plural, quoted
+from twinedge.encoding import Column, Encoding
 from twinedge.errors import InputError
+
+
+class Prepared(NamedTuple):
+    """A table as a network takes it.
+
+    ``X`` is ``(n, f)``, one column for each input of ``encoding``; ``fill_values`` ``(f,)`` are
+    what stood in for missing cells, None where these are refused.
+    """
+
+    X: NDArray[np.float64]
+    encoding: Encoding
+    fill_values: NDArray[np.float64] | None
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table read from a CSV file.
+    """A table read from a file.
 
     Parameters
     ----------
-    X : ndarray of float64, shape (n, f)
-        Features, in the units of the file.
+    columns : tuple of Column
+        Features: numbers in the units of the file, and names; NaN where a cell is missing.
     y : ndarray of float64, shape (n,), or None
         Target, in the units of the file; None when no target was asked for.
-    feature_names : tuple of str
-        Names of the columns of `X`.
     target_name : str or None
     path : Path
-    duplicates : int
-        How many rows repeat an earlier row in every feature and the target.
-    imputed : int
-        How many missing values were filled in.
     dropped : tuple of str
         Columns of the file that are neither feature nor target.
-    fill_values : ndarray of float64, shape (f,), or None
-        What missing values of each feature are filled with; None when they are refused.
+    impute : bool
+        Whether missing cells are filled in.
     groups : ndarray of str, shape (n,), or None
         Which rows belong together; None when no such column was asked for.
+    remarks : tuple of str
+        What a person should know about how the file was read.
     """
 
-    X: NDArray[np.float64]
+    columns: tuple[Column, ...]
     y: NDArray[np.float64] | None
-    feature_names: tuple[str, ...]
     target_name: str | None
     path: Path
-    duplicates: int
-    imputed: int
     dropped: tuple[str, ...]
-    fill_values: NDArray[np.float64] | None = None
+    impute: bool = False
     groups: NDArray[np.str_] | None = None
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(one.name for one in self.columns)
+
+    @property
+    def X(self) -> NDArray[np.float64]:  # noqa: N802 - the matrix
+        """Features ``(n, f)`` of a table of numbers, NaN where missing."""
+        for one in self.columns:
+            if one.texts is not None:
+                raise InputError(
+                    f"{place(self.path)}: column {quoted(one.name)} holds names: encode them with "
+                    f"Table.prepare"
+                )
+        return np.column_stack([one.values for one in self.columns])
+
+    @property
+    def missing(self) -> int:
+        """How many cells of the features are missing."""
+        return sum(int(np.isnan(one.values).sum()) for one in self.columns)
+
+    @property
+    def duplicates(self) -> int:
+        """How many rows repeat an earlier row in every feature and the target."""
+        values = [one.values for one in self.columns]
+        return count_duplicates(*values) if self.y is None else count_duplicates(*values, self.y)
+
+    def prepare(self, rows: NDArray[np.integer] | None = None) -> Prepared:
+        """Encode names and fill in what is missing, as the training rows say.
+
+        Parameters
+        ----------
+        rows : array of int, optional
+            Training rows: levels, medians and most frequent levels are theirs. By default all.
+        """
+        try:
+            encoding = Encoding.learn(self.columns, rows)
+            X = encoding.apply(self.columns)
+            if not self.impute:
+                return Prepared(X, encoding, None)
+            fill_values = encoding.fill(X if rows is None else X[rows])
+        except InputError as error:
+            raise InputError(f"{place(self.path)}: {error}; leave it out with --drop") from error
+        return Prepared(np.where(np.isnan(X), fill_values, X), encoding, fill_values)
 
 
 def read_table(
@@ -66,26 +121,33 @@ def read_table(
     drop: Sequence[str] = (),
     impute: str | None = None,
     group: str | None = None,
+    categories: Sequence[str] = (),
+    drop_missing_target: bool = False,
 ) -> Table:
     """Read a table to train on.
 
     Parameters
     ----------
     path
-        CSV file: UTF-8; columns separated by comma, semicolon, tab, bar or blanks; with a header
-        or without (then the columns are called x0, x1, ...); decimal commas where commas do not
-        separate columns.
+        CSV file: UTF-8, also compressed by gzip; columns separated by comma, semicolon, tab, bar
+        or blanks; with a header or without (then the columns are called x0, x1, ...); decimal
+        commas where commas do not separate columns. Or a Parquet or Excel file, read by pandas.
     target
         Name of the target column, or its position: 0 is the leftmost, -1 the rightmost. A string
         that is no column's name and holds an integer is a position. None: there is no target, and
         constant columns are allowed.
     drop
-        Names of columns to leave out.
+        Names of columns to leave out; ``"a,b"`` is two of them.
     impute
-        None refuses missing values; "median" fills those of a feature with the median of its
-        column over the whole file. A missing target is always refused.
+        None refuses missing features. "median" allows them: `Table.prepare` fills in the median of
+        the training rows, and for names the most frequent one.
     group
         Name of a column that tells which rows belong together; it is no feature, and may be text.
+    categories
+        Names of columns whose values are names, though they may look like numbers. A column of
+        texts is one anyway.
+    drop_missing_target
+        Leave rows without a target out, and say how many; else they are refused.
 
     Returns
     -------
@@ -99,59 +161,76 @@ def read_table(
     path = Path(path)
     if impute not in (None, "median"):
         raise InputError(f"impute: unknown method {quoted(str(impute))}; use 'median' or leave out")
-    with open_csv(path) as file:
-        check_names(file.names, path)
-        goal = None if target is None else target_position(file.names, target, path)
-        kept = without_dropped(file.names, drop, goal, path)
-        label = None if group is None else group_position(file.names, group, goal, path)
-        kept = [k for k in kept if k != label]
+    with open_table(path) as file:
+        names = file.names
+        check_names(names, path, file.index)
+        goal = None if target is None else target_position(names, target, path)
+        kept = without_dropped(names, drop, goal, path)
+        label = None if group is None else group_position(names, group, goal, path)
+        named = categorical(names, categories, goal, path)
+        index = file.index if file.index not in (goal, label) else None
+        kept = [k for k in kept if k not in (label, index)]
         features = [k for k in kept if k != goal]
         if not features:
             raise InputError(
-                f"{place(path)}: no feature is left of {plural(len(file.names), 'column')}; "
+                f"{place(path)}: no feature is left of {plural(len(names), 'column')}; "
                 f"at least one besides the target is needed"
             )
-        values = file.numbers(
+        # What is read without a target is not trained on, by commands without these options.
+        to_train = features if goal is not None else []
+        may_miss = features if impute else []
+        columns = file.columns(
             kept,
-            may_miss=features if impute else (),
-            # What is read without a target is not trained on, by commands without these options.
-            could_impute=features if goal is not None else (),
-            could_drop=goal is not None,
+            texts=named,
+            may_be_texts=to_train,
+            may_miss=[*may_miss, *([goal] if drop_missing_target and goal is not None else [])],
+            could_impute=to_train,
+            could_drop=to_train,
             label=label,
+            target=None if drop_missing_target else goal,
         )
-        names = file.names
-        labels = file.labels
-    X, y = _parted(values, kept, features, goal)
-    feature_names = tuple(names[k] for k in features)
-    fill_values = None
-    imputed = 0
-    if impute == "median":
-        fill_values = _medians(X, feature_names, path)
-        imputed = _fill(X, fill_values)
-    if y is not None:
-        assert goal is not None
-        check_constant(X, y, feature_names, names[goal], path)
+        remarks = []
+        if index is not None:
+            remarks.append("the first column, without a name, numbers the rows: left out")
+        if file.units:
+            remarks.append("the row below the header has no numbers but units: left out")
+        labels = np.array(file.labels) if label is not None else None
+    y = None
+    if goal is not None:
+        y = columns.pop(kept.index(goal)).values
+        present = ~np.isnan(y)
+        if not present.all():
+            remarks.append(f"{plural(int((~present).sum()), 'row')} without a target left out")
+            y, labels = y[present], None if labels is None else labels[present]
+            columns = [one._replace(values=one.values[present]) for one in columns]
+        if not len(y):
+            raise InputError(f"{place(path)}: no row has a target")
+        check_columns(columns, y, names[goal], path)
+        counting = [one.name for one in columns if counts_rows(one)]
+        if counting:
+            remarks.append(
+                f"column {listed(counting)} numbers the rows: unless that means something, leave "
+                f"it out with {drop_options(counting)}"
+            )
     return Table(
-        X=X,
-        y=y,
-        feature_names=feature_names,
-        target_name=None if goal is None else names[goal],
-        path=path,
-        duplicates=count_duplicates(X) if y is None else count_duplicates(X, y),
-        imputed=imputed,
+        tuple(columns),
+        y,
+        None if goal is None else names[goal],
+        path,
         dropped=tuple(name for k, name in enumerate(names) if k not in set(kept)),
-        fill_values=fill_values,
-        groups=None if label is None else np.array(labels),
+        impute=impute is not None,
+        groups=labels,
+        remarks=tuple(f"{place(path)}: {remark}" for remark in remarks),
     )
 
 
 def read_features(
     path: str | Path,
-    feature_names: Sequence[str],
+    features: Sequence[str] | Encoding,
     *,
     target: str | None = None,
-    impute_values: NDArray[np.float64] | None = None,
-) -> Table:
+    fillable: NDArray[np.bool_] | None = None,
+) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
     """Read a table for a model that was trained before.
 
     Columns are found by name, in any order; further columns are ignored. A file without a header
@@ -161,18 +240,20 @@ def read_features(
     Parameters
     ----------
     path
-        CSV file, as for `read_table`.
-    feature_names
-        The model's features, in its order.
+        A file as for `read_table`.
+    features
+        Names of the model's features, in its order; or the encoding it has of them.
     target
         Name of the target column when it is wanted too.
-    impute_values : ndarray of float64, shape (f,), optional
-        What to fill missing values of each feature with; NaN refuses them for that feature.
+    fillable : ndarray of bool, shape (f,), optional
+        Inputs that the model has a value for where they are missing; by default none.
 
     Returns
     -------
-    Table
-        With `X` in the order of `feature_names`.
+    X : ndarray of float64, shape (n, f)
+        Inputs in the model's order; NaN where a cell that may be is missing.
+    y : ndarray of float64, shape (n,), or None
+        Targets, if they were asked for.
 
     Raises
     ------
@@ -180,60 +261,16 @@ def read_features(
         When columns are missing or a cell is not a number, with row and column.
     """
     path = Path(path)
-    wanted = tuple(feature_names)
-    fill_values = None
-    if impute_values is not None:
-        fill_values = np.asarray(impute_values, dtype=np.float64)
-        if fill_values.shape != (len(wanted),):
-            raise InputError(
-                f"impute_values: has shape {fill_values.shape}; one value for each of "
-                f"{plural(len(wanted), 'feature')} was expected"
-            )
-    with open_csv(path, known=wanted) as file:
-        features, goal = match_features(file.names, file.has_header, wanted, target, path)
-        columns = features if goal is None else [*features, goal]
-        fillable = () if fill_values is None else np.array(features)[~np.isnan(fill_values)]
-        values = file.numbers(columns, may_miss=[int(k) for k in fillable])
-        names = file.names
-    X, y = _parted(values, columns, features, goal)
-    return Table(
-        X=X,
-        y=y,
-        feature_names=wanted,
-        target_name=target,
-        path=path,
-        imputed=0 if fill_values is None else _fill(X, fill_values),
-        duplicates=count_duplicates(X) if y is None else count_duplicates(X, y),
-        dropped=tuple(name for k, name in enumerate(names) if k not in set(columns)),
-        fill_values=fill_values,
-    )
-
-
-def _parted(
-    values: NDArray[np.float64], columns: Sequence[int], features: Sequence[int], goal: int | None
-) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-    if goal is None:
-        return values, None
-    at = list(columns).index(goal)
-    return np.delete(values, at, axis=1), values[:, at].copy()
-
-
-def _medians(X: NDArray[np.float64], names: Sequence[str], path: Path) -> NDArray[np.float64]:
-    medians = np.empty(X.shape[1])
-    for k, name in enumerate(names):
-        present = np.sort(X[~np.isnan(X[:, k]), k])
-        if not present.size:
-            raise InputError(
-                f"{place(path)}: column {quoted(name)} has no value in any row; leave it out "
-                f"with --drop"
-            )
-        # np.median adds before it halves, and so overflows on values near the largest double.
-        low, high = present[(present.size - 1) // 2], present[present.size // 2]
-        medians[k] = low if low == high else low / 2 + high / 2
-    return medians
-
-
-def _fill(X: NDArray[np.float64], fill_values: NDArray[np.float64]) -> int:
-    rows, columns = np.nonzero(np.isnan(X))
-    X[rows, columns] = fill_values[columns]
-    return int(rows.size)
+    encoding = features if isinstance(features, Encoding) else Encoding.plain(features)
+    with open_table(path, known=encoding.names) as file:
+        where, goal = match_features(file.names, file.has_header, encoding.names, target, path)
+        wanted = where if goal is None else [*where, goal]
+        named = [k for k, one in zip(where, encoding.categories, strict=True) if one is not None]
+        may_miss = [
+            k
+            for k, part in zip(where, encoding.parts, strict=True)
+            if fillable is not None and fillable[part].all()
+        ]
+        columns = file.columns(wanted, texts=named, may_miss=may_miss)
+    y = None if goal is None else columns.pop().values
+    return encoding.apply(columns), y

@@ -55,10 +55,11 @@ def drop_options(names: Sequence[str]) -> str:
     >>> drop_options(["site", "air temp"])
     "--drop site --drop 'air temp'"
     """
-    return " ".join(f"--drop {_shell_word(name)}" for name in names[:_MOST_NAMES])
+    return " ".join(f"--drop {shell_word(name)}" for name in names[:_MOST_NAMES])
 
 
-def _shell_word(name: str) -> str:
+def shell_word(name: str) -> str:
+    """Write a name as a shell takes it, unless it is too odd for one line."""
     plain = name.isprintable() and len(name) <= _LONGEST_QUOTE
     return shlex.quote(name) if plain else quoted(name)
 

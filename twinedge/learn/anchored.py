@@ -16,7 +16,7 @@ from twinedge.learn.network import FloatArray
 from twinedge.learn.parameters import positive_integer
 from twinedge.learn.scaling import Scaling
 
-Anchors = Literal["all"] | int | npt.ArrayLike
+Anchors = Literal["auto", "all"] | int | npt.ArrayLike
 Chosen = npt.NDArray[np.intp]
 
 _PAIRS = 1 << 16  # listed pairs evaluated at a time
@@ -57,7 +57,7 @@ class AnchoredRegressor(RegressorMixin, BaseEstimator):
             Give how large an error is to be expected, too: the calibrated scale of a model that
             has one, of which two of three errors are smaller; else the standard deviation of the
             estimates.
-        anchors : "all", int or array of int, optional
+        anchors : "auto", "all", int or array of int, optional
             Anchors to use instead of those set in the constructor: rows of ``anchor_X_``.
         neighbors : int, optional
             Use only so many anchors nearest to each point. A model trained on neighbours always
@@ -311,19 +311,24 @@ class AnchoredRegressor(RegressorMixin, BaseEstimator):
         chosen : array of shape (twins, n, m) or None
             Which of them each point is compared with; None for all.
         """
-        rows = deal(self.anchors if anchors is None else anchors, len(self.anchor_y_), self._twins)
+        asked = self.anchors if anchors is None else anchors
+        if isinstance(asked, str) and asked == "auto" and self._chooses_nearest(neighbors):
+            asked = "all"  # of which only some are evaluated
+        rows = deal(asked, len(self.anchor_y_), self._twins)
         points, targets = self.anchor_X_[rows], self.anchor_y_[rows][:, None]
         chosen = self._nearest(x, points, neighbors)
         if chosen is not None:
             return points, np.take_along_axis(targets, chosen, axis=2), chosen
         return points, np.broadcast_to(targets, (len(rows), len(x), rows.shape[1])), None
 
+    def _chooses_nearest(self, neighbors: Any) -> bool:
+        """Whether a point is compared with the anchors nearest to it alone."""
+        return neighbors is not None or bool(self.pairs == "neighbors")
+
     def _nearest(self, x: FloatArray, points: FloatArray, neighbors: Any) -> Chosen | None:
         """Which anchors of each twin a point is compared with; None for all of them."""
-        if neighbors is None and self.pairs == "neighbors":
-            neighbors = self.neighbors
-        if neighbors is None:
+        if not self._chooses_nearest(neighbors):
             return None
-        count = positive_integer("neighbors", neighbors)
+        count = positive_integer("neighbors", self.neighbors if neighbors is None else neighbors)
         scaled = self.scaling_.features(x)
         return np.stack([nearest(mine, scaled, count) for mine in self.scaling_.features(points)])

@@ -80,7 +80,8 @@ class Checkpoint:
                 raise ValueError("the stacks are others")
         except Exception as error:  # the readers of zip and npy raise a dozen kinds
             raise InputError(
-                f"{path} is damaged or from a machine with other cores: train without --resume"
+                f"{path} is damaged or from a machine with another number of cores: "
+                "train without --resume"
             ) from error
         return saved
 

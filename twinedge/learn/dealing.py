@@ -9,15 +9,18 @@ import numpy.typing as npt
 from twinedge.errors import InputError
 from twinedge.learn.parameters import positive_integer
 
+# Thousands of anchors agree to the last digit with hundreds, and take as many times longer.
+_MANY, _ENOUGH = 4096, 256
+
 
 def deal(anchors: Any, count: int, twins: int) -> npt.NDArray[np.intp]:
     """Deal anchors out to twins.
 
     Parameters
     ----------
-    anchors : "all", int or array of int
-        All points for every twin; or so many random ones, or these rows, dealt out in turn so that
-        each twin gets its share.
+    anchors : "auto", "all", int or array of int
+        All points for every twin, with "auto" some of them where there are thousands; or so many
+        random ones, or these rows, dealt out in turn so that each twin gets its share.
     count : int
         Training points there are.
     twins : int
@@ -29,14 +32,19 @@ def deal(anchors: Any, count: int, twins: int) -> npt.NDArray[np.intp]:
         Rows of the training points.
     """
     if isinstance(anchors, str):
-        if anchors != "all":
-            raise InputError(f"anchors={anchors!r} is not 'all', a number or a list of rows")
-        return np.tile(np.arange(count), (twins, 1))
+        if anchors not in ("auto", "all"):
+            raise InputError(
+                f"anchors={anchors!r} is not 'auto', 'all', a number or a list of rows"
+            )
+        everyone = np.arange(count)
+        if anchors == "auto" and count > _MANY:
+            everyone = np.sort(_shuffled(count)[:_ENOUGH])
+        return np.tile(everyone, (twins, 1))
     if isinstance(anchors, Integral):
         number = positive_integer("anchors", anchors)
         if number > count:
             raise InputError(f"anchors={number} is more than the {count} training points")
-        rows: npt.NDArray[Any] = np.random.default_rng(0).permutation(count)[:number]
+        rows: npt.NDArray[Any] = _shuffled(count)[:number]
     else:
         try:
             rows = np.asarray(anchors)
@@ -49,3 +57,7 @@ def deal(anchors: Any, count: int, twins: int) -> npt.NDArray[np.intp]:
     if len(rows) % twins:
         raise InputError(f"{len(rows)} anchors cannot be dealt out evenly to {twins} twins")
     return rows.reshape(-1, twins).T
+
+
+def _shuffled(count: int) -> npt.NDArray[np.intp]:
+    return np.random.default_rng(0).permutation(count).astype(np.intp)

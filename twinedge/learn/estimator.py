@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_array, validate_data
 
 from twinedge.data.splitting import number_groups
+from twinedge.encoding import Encoding
 from twinedge.errors import InputError
 from twinedge.learn.checkpoint import Checkpoint
 from twinedge.learn.distilling import distil
@@ -56,6 +57,7 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
     n_features_in_: int
     groups_: Groups | None = None
     validation_groups_: Groups | None = None
+    encoding_: Encoding | None = None
 
     def _prepare(
         self, X: Any, y: Any, validation: Validation, seed: int, groups: Any = None
@@ -100,7 +102,8 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
         self, train: tuple[FloatArray, FloatArray], validation: tuple[FloatArray, FloatArray]
     ) -> dict[str, Any]:
         """Fit the scaling and lay the scaled rows out as a ``Task`` wants them."""
-        self.scaling_ = Scaling.of(*train)
+        encoded = None if self.encoding_ is None else self.encoding_.indicators
+        self.scaling_ = Scaling.of(*train, encoded)
         return {
             "x": self.scaling_.features(np.concatenate([train[0], validation[0]])),
             "y": self.scaling_.target(np.concatenate([train[1], validation[1]])),

@@ -14,7 +14,7 @@ import numpy as np
 from twinedge.errors import InputError
 from twinedge.learn.backend import tf
 from twinedge.learn.network import ACTIVATIONS, Architecture, FloatArray
-from twinedge.learn.scaling import Scaling
+from twinedge.learn.scaling import FARTHEST, Scaling
 
 layers = tf.keras.layers
 
@@ -26,7 +26,10 @@ def to_keras(architecture: Architecture, weights: FloatArray, scaling: Scaling) 
     # Not Normalization: it takes a spread below 1e-7, of a capacity in farads say, for zero.
     centre = layers.Rescaling(1.0, offset=-scaling.x_mean, name="centre")
     scale = layers.Rescaling(1 / scaling.x_scale, name="scale")
-    pair = layers.Concatenate(name="pair")([scale(centre(point)) for point in inputs])
+    scaled = [scale(centre(point)) for point in inputs]
+    if scaling.limit < FARTHEST:
+        scaled = [tf.keras.ops.clip(point, -scaling.limit, scaling.limit) for point in scaled]
+    pair = layers.Concatenate(name="pair")(scaled)
     outputs = []
     for twin, network in enumerate(weights):
         x, dense = pair, []

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from twinedge.calibration import USUAL_TRUST, adapted, calibrate
+from twinedge.encoding import Encoding, frame_columns, is_frame
 from twinedge.errors import InputError
 from twinedge.learn.anchored import AnchoredRegressor, Anchors, Chosen
 from twinedge.learn.ann import AnnRegressor
@@ -46,8 +47,9 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         many others that are drawn once (the paper's training-set multiplier).
     neighbors : int, default=32
         How many neighbours ``pairs="neighbors"`` takes, in training and prediction.
-    anchors : "all", int or array of int, default="all"
-        Training points that predict: all, so many at random, or these rows of ``anchor_X_``.
+    anchors : "auto", "all", int or array of int, default="auto"
+        Training points that predict: all, and of thousands 256 at random; all in any case; so many
+        at random; or these rows of ``anchor_X_``.
     loop_weight : float, default=0.0
         Weight of loop consistency on the unlabelled points given to ``fit``: besides the error of
         differences, the mean square of F(a, b) + F(b, c) + F(c, a) is made small, divided by 9.
@@ -115,7 +117,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         activation: str = "auto",
         pairs: str | int = "all",
         neighbors: int = 32,
-        anchors: Anchors = "all",
+        anchors: Anchors = "auto",
         loop_weight: float = 0.0,
         learning_rate: float | str = "auto",
         weight_decay: float | str = "auto",
@@ -151,6 +153,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         validation: Validation = None,
         *,
         groups: npt.ArrayLike | None = None,
+        encoding: Encoding | None = None,
         unlabelled: npt.ArrayLike | None = None,
         extra: ExtraPairs | None = None,
         checkpoint: Path | None = None,
@@ -160,8 +163,9 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
 
         Parameters
         ----------
-        X : array of shape (n, features)
-            Training points; all of them may become anchors.
+        X : array of shape (n, features), or data frame
+            Training points; all of them may become anchors. A data frame may have columns of
+            names, or categorical ones: each level becomes an input.
         y : array of shape (n,)
             Their targets.
         validation : (X, y) or (X, y, groups), optional
@@ -170,6 +174,8 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
             Which rows belong together: a batch, a machine, a hull. They are held out together
             wherever rows are, so that what the model is said to be worth, and how far it trusts
             points measured on site, holds for groups that it never saw.
+        encoding : Encoding, optional
+            What columns the features were made of, if they are encoded already.
         unlabelled : array of shape (u, features), optional
             Points without targets: loops go through at least one of them. They have no part in
             a training with ``loop_weight=0``.
@@ -181,6 +187,13 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
             Go on from what that folder holds.
         """
         twins, seed = positive_integer("twins", self.twins), seed_of(self.random_state)
+        self.encoding_ = None if encoding is None or encoding.is_plain else encoding
+        if self.encoding_ is None and is_frame(X):
+            learnt = Encoding.learn(frame_columns(X))
+            self.encoding_ = None if learnt.is_plain else learnt
+        X, unlabelled = self._encoded(X), self._encoded(unlabelled)
+        if validation is not None:
+            validation = (self._encoded(validation[0]), *validation[1:])
         train, held = self._prepare(X, y, validation, seed, groups)
         deal(self.anchors, len(train[1]), twins)  # refused now, not after the training
         table = self._scale(train, held)
@@ -273,6 +286,24 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         check_is_fitted(self)
         self.own_ = ()
         return self
+
+    def outside(self, X: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        """Which features of points ``(n, features)`` are not in their training range.
+
+        The inputs of a level that no training row had are among them.
+        """
+        x = self._check(X)
+        beyond = super().outside(x)
+        return beyond if self.encoding_ is None else beyond | self.encoding_.unknown(x)
+
+    def _encoded(self, X: Any) -> Any:
+        """Turn columns into inputs, where they are not that already."""
+        if self.encoding_ is None or X is None or not self.encoding_.takes(X):
+            return X
+        return self.encoding_.rows(X)
+
+    def _check(self, X: npt.ArrayLike) -> FloatArray:
+        return super()._check(self._encoded(X))
 
     @property
     def _has_adapted(self) -> bool:

@@ -206,7 +206,7 @@ def _checked(uncertainty: FloatArray, error: FloatArray) -> tuple[FloatArray, Fl
     unsure, wrong = np.asarray(uncertainty, np.float64), np.asarray(error, np.float64)
     if unsure.ndim != 1 or unsure.shape != wrong.shape or not len(unsure):
         raise InputError(
-            f"{unsure.shape} uncertainties and {wrong.shape} errors: one of each point"
+            f"{unsure.shape} uncertainties and {wrong.shape} errors: each point needs one of each"
         )
     if not (np.isfinite(unsure).all() and np.isfinite(wrong).all()):
         raise InputError("uncertainty and error must be finite numbers")

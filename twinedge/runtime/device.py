@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from twinedge.encoding import Encoding
 from twinedge.errors import InputError
 from twinedge.pack.contents import Array
 
@@ -68,7 +69,9 @@ class Device:
     features, anchors : int
         How many there are.
     feature_names, target_name : tuple of str, str
-        As in the training data.
+        As in the training data; of a category a feature for each level.
+    encoding : Encoding
+        Which columns the features are made of.
     coverages : tuple of float
         What ``predict_interval`` can be asked for, ascending; empty without intervals.
     fillable : array of shape (f,), bool
@@ -89,6 +92,7 @@ class Device:
     ) -> None:
         self.features = len(span[0])
         self.feature_names, self._low, self._high = _described(metadata, span)
+        self.encoding = Encoding.of(metadata.get("columns"), self.feature_names)
         self.target_name = str(metadata.get("target", "y"))
         self.anchors = anchors
         # A reader of packs lets any numbers pass here.
@@ -114,8 +118,8 @@ class Device:
 
         Parameters
         ----------
-        x : array of shape (n, f)
-            In the user's units.
+        x : array of shape (n, f), or data frame
+            In the user's units. Of a model with categories also rows with their names in them.
         return_std : bool
             Give the size of the error that is to be expected, too: the calibrated scale where the
             file has intervals, else the spread of the estimates.
@@ -195,7 +199,7 @@ class Device:
         """
         level = self._usual_level if coverage is None else self._level(coverage)
         x, neighbors = self._check(x), self._check_neighbors(neighbors)
-        outside, missing = self._outside(x), np.isnan(x)
+        outside, missing = self._flagged(x), np.isnan(x)
         if level is None:
             said = Prediction(*self._predict(x, neighbors), outside)
         else:
@@ -224,9 +228,9 @@ class Device:
     def outside(self, x: Any) -> Array:
         """Which features of queries ``(n, f)`` are not in their training range: bool ``(n, f)``.
 
-        One that is missing is not among them.
+        One that is missing is not among them; those of a name that training did not know are.
         """
-        return self._outside(self._check(x))
+        return self._flagged(self._check(x))
 
     def missing(self, x: Any) -> Array:
         """Which features of queries ``(n, f)`` are missing and are filled in: bool ``(n, f)``."""
@@ -310,9 +314,15 @@ class Device:
         outside: Array = (x < self._low) | (x > self._high)
         return outside
 
+    def _flagged(self, x: Array) -> Array:
+        outside = self._outside(x)
+        return outside if self.encoding.is_plain else outside | self.encoding.unknown(x)
+
     # How all of them check what they are asked.
 
     def _check(self, x: Any) -> Array:
+        if self.encoding.takes(x):
+            x = self.encoding.rows(x)
         return check_queries(x, self.features, self.fillable, self.feature_names)
 
     def _check_neighbors(self, neighbors: Any) -> int | None:

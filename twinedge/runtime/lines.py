@@ -1,9 +1,10 @@
 """A device that answers line by line: a sensor on a serial port, a pipe, a log.
 
 Each line in is one line out, in the same order, in the form it came in: CSV or a JSON object or
-array. A line that cannot be read is answered with an error and forgotten; the next one is answered
-as if nothing had been. Lines that arrive together are evaluated together, on all cores where the C
-runtime does it, but none ever waits for another.
+array. CSV is read by the rules of files: the first line tells what separates the columns, and where
+that is no comma, decimals may have one. A line that cannot be read is answered with an error and
+forgotten; the next one is answered as if nothing had been. Lines that arrive together are evaluated
+together, on all cores where the C runtime does it, but none ever waits for another.
 
 A line that ends in ``=VALUE`` has its true value with it. It is answered like any other, and then
 learnt from.
@@ -12,18 +13,21 @@ An answer has the fields of ``Device.fields``: what files without intervals say 
 who reads it by position finds it where it was.
 """
 
+import csv
 import json
 import os
 import select
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from itertools import chain, compress, groupby
-from math import isfinite, isnan, nan
+from math import isfinite, nan
 from typing import TypeAlias
 
 import numpy as np
 
+from twinedge.cells import CellReader, Kind, complaint, looks_missing
 from twinedge.errors import InputError
 from twinedge.pack.contents import Array
 from twinedge.runtime.device import Device
@@ -32,8 +36,8 @@ from twinedge.runtime.native import NativeDevice
 _Value: TypeAlias = float | list[str]  # a number, or names of features
 _Columns: TypeAlias = list[list[float] | list[list[str]]]  # by field, then by line
 
-# Spellings of a missing value, as in the tables of twinedge.data.
-MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "+nan", "-nan", "null", "none", "?"})
+_DELIMITERS = (",", ";", "\t", "|", None)  # the last: any number of blanks
+_SEPARATOR = "sep="  # how Excel begins a file
 _ERRORS = ("error: ", '{"error": ')
 _CHUNK = 1 << 16
 _PART = 32  # queries that are worth a thread
@@ -76,15 +80,19 @@ class Answers:
         self._device = device
         self._predict = _predictor(device, neighbors, coverage)
         self._outstanding: set[Callable[[], list[Array]]] = set()
-        self._names = device.feature_names
-        self._fillable: list[bool] = device.fillable.tolist()
+        self._encoding = encoding = device.encoding
+        self._names = encoding.names
+        self._fillable = [bool(device.fillable[part].all()) for part in encoding.parts]
         self._needed: Array = ~device.fillable
+        self._delimiter: str | None = ","
+        self._cells = CellReader(comma_allowed=False)
         others = device.fields[1:]
         self._header = ",".join([_quoted(device.target_name), *others])
         self._keys = ["prediction", *others]
         self._order: Sequence[int] | None = None  # where a header has each feature
         self._columns = len(self._names)
         self._first = True
+        self._said = False  # what separates columns was told, as Excel does
 
     def to(self, lines: Sequence[str]) -> Iterator[str]:
         """Answer lines, none of which holds a line break."""
@@ -105,7 +113,7 @@ class Answers:
 
     def _learning(self, line: str) -> list[str]:
         """Answer a line, and learn from it if it has its true value with it."""
-        query, target = _parted(line)
+        query, target = self._parted(line)
         answers = list(self._begin([query])())
         if target is None or (answers and answers[-1].startswith(_ERRORS)):
             return answers
@@ -121,9 +129,14 @@ class Answers:
 
     def _begin(self, lines: Sequence[str]) -> Callable[[], Iterator[str]]:
         head = []
-        if self._first and lines:
-            self._first = False
-            if self._is_header(_clean(lines[0])):
+        while self._first and lines:
+            line = _clean(lines[0])
+            self._first = line.lower().startswith(_SEPARATOR)
+            if self._first:
+                self._set(line[len(_SEPARATOR) :][:1] or ",")
+                lines = lines[1:]
+                self._said = True
+            elif self._begins(line):
                 head = [self._header]
                 lines = lines[1:]
         x = self._table(lines)
@@ -134,17 +147,17 @@ class Answers:
 
     def _table(self, lines: Sequence[str]) -> Array | None:
         """Read lines all at once; None where one of them has to be looked at by itself."""
-        commas = self._columns - 1
-        if not all(line.count(",") == commas for line in lines):
+        delimiter = self._delimiter
+        if delimiter is None or not self._encoding.is_plain or not lines:
             return None
-        try:
-            x = np.array(list(map(float, ",".join(lines).split(",")))).reshape(-1, self._columns)
-        except ValueError:
+        between = self._columns - 1
+        if not all(line.count(delimiter) == between for line in lines):
             return None
-        if self._order is not None:
-            x = x.take(self._order, axis=1)
-        missing = np.isnan(x)
-        return None if missing.any() and (missing & self._needed).any() else x
+        read = self._cells.read_all(delimiter.join(lines).split(delimiter))
+        if read is None:
+            return None
+        x: Array = read.reshape(-1, self._columns)
+        return x if self._order is None else x.take(self._order, axis=1)
 
     def _one_by_one(self, head: list[str], lines: Sequence[str]) -> Callable[[], Iterator[str]]:
         read: list[tuple[list[float] | None, bool, str]] = []
@@ -155,7 +168,7 @@ class Answers:
             except _FaultError as fault:
                 read.append((None, as_json, str(fault)))
         good = [values for values, _, _ in read if values is not None]
-        results = self._results(np.array(good).reshape(-1, len(self._names)))
+        results = self._results(np.array(good).reshape(-1, len(self._encoding.inputs)))
 
         def answer() -> Iterator[str]:
             yield from head
@@ -183,9 +196,10 @@ class Answers:
         return finish
 
     def _named(self, flags: Array) -> list[list[str]]:
-        """Names of the features that are flagged, for each query."""
+        """Names of the columns that are flagged, for each query."""
         names: list[list[str]] = [[]] * len(flags)
         if flags.any():
+            flags = self._encoding.by_column(flags)
             for row in np.flatnonzero(flags.any(axis=1)):
                 names[row] = list(compress(self._names, flags[row]))
         return names
@@ -193,30 +207,58 @@ class Answers:
     def _in_json(self, values: Iterable[_Value]) -> str:
         return json.dumps(dict(zip(self._keys, map(_short, values), strict=True)))
 
-    def _is_header(self, line: str) -> bool:
-        """Whether the line names the features; further columns are ignored."""
-        columns = [_unquoted(field) for field in line.split(",")]
-        if len(set(columns)) < len(columns) or not set(self._names) <= set(columns):
+    def _begins(self, line: str) -> bool:
+        """Find out by the first line what separates columns; True where it names them."""
+        if line.lstrip()[:1] in ("{", "["):
             return False
-        self._order = [columns.index(name) for name in self._names]
-        self._columns = len(columns)
-        return True
+        cuts = {one: _cut(line, one) for one in ([self._delimiter] if self._said else _DELIMITERS)}
+        for delimiter, cells in cuts.items():
+            if len(set(cells)) == len(cells) and set(self._names) <= set(cells):
+                self._set(delimiter)
+                self._order = [cells.index(name) for name in self._names]
+                self._columns = len(cells)
+                return True
+        for delimiter, cells in cuts.items():
+            try:
+                self._set(delimiter)
+                self._inputs(cells)
+            except _FaultError:
+                continue
+            self._set(delimiter)
+            return False
+        self._set(self._delimiter if self._said else ",")
+        return False
+
+    def _set(self, delimiter: str | None) -> None:
+        self._delimiter = delimiter
+        self._cells = CellReader(comma_allowed=delimiter != ",")
 
     def _csv(self, line: str) -> list[float]:
-        fields = line.split(",")
-        if len(fields) != self._columns:
-            raise _FaultError(f"{len(fields)} values, expected {self._columns}")
-        chosen = fields if self._order is None else [fields[i] for i in self._order]
-        values = []
-        for name, word, fillable in zip(self._names, chosen, self._fillable, strict=True):
-            if fillable and line.strip() and word.strip().lower() in MISSING:
-                values.append(nan)
-                continue
-            try:
-                values.append(float(word))
-            except ValueError:
-                raise _FaultError(f"{name}: {word.strip()[:40]!r} is not a number") from None
-        return self._checked(values)
+        return self._inputs(_cut(line, self._delimiter))
+
+    def _inputs(self, cells: Sequence[str]) -> list[float]:
+        """Read one line of cells."""
+        if len(cells) != self._columns:
+            raise _FaultError(f"{len(cells)} values, expected {self._columns}")
+        chosen = cells if self._order is None else [cells[i] for i in self._order]
+        values: list[float] = []
+        anything = any(chosen)
+        for k, (name, word, fillable) in enumerate(
+            zip(self._names, chosen, self._fillable, strict=True)
+        ):
+            category = self._encoding.categories[k]
+            kind, value = Kind.TEXT, nan
+            if category is None or looks_missing(word):
+                kind, value = self._cells.read(word)
+            if kind is Kind.MISSING and not (fillable and anything):
+                raise _FaultError(f"{name}: {word[:40]!r} is not a number")
+            if category is not None:
+                values += self._encoding.cell(k, word)
+            elif kind in (Kind.NUMBER, Kind.MISSING):
+                values.append(value)
+            else:
+                raise _FaultError(f"{name}: {complaint(kind, repr(word[:40]))}")
+        return values
 
     def _json(self, line: str) -> list[float]:
         try:
@@ -230,24 +272,36 @@ class Answers:
             value = [value[name] for name in self._names]
         if len(value) != len(self._names):
             raise _FaultError(f"{len(value)} values, expected {len(self._names)}")
-        values = []
-        for name, one, fillable in zip(self._names, value, self._fillable, strict=True):
-            if one is None and fillable:
-                one = nan
+        values: list[float] = []
+        for k, (name, one, fillable) in enumerate(
+            zip(self._names, value, self._fillable, strict=True)
+        ):
+            if self._encoding.categories[k] is not None and isinstance(one, str | int | float):
+                values += self._encoding.cell(k, str(one))
+                continue
+            if fillable and (one is None or one != one):
+                part = self._encoding.parts[k]
+                values += [nan] * (part.stop - part.start)
+                continue
             if isinstance(one, bool) or not isinstance(one, int | float):
                 raise _FaultError(f"{name}: {json.dumps(one)[:40]} is not a number")
-            values.append(one)
-        try:
-            return self._checked([float(one) for one in values])
-        except OverflowError:
-            raise _FaultError("a number beyond all bounds") from None
-
-    def _checked(self, values: list[float]) -> list[float]:
-        if isnan(sum(values)):  # one of them is, or two are infinities that cancel
-            for name, one, fillable in zip(self._names, values, self._fillable, strict=True):
-                if isnan(one) and not fillable:
-                    raise _FaultError(f"{name}: 'nan' is not a number")
+            try:
+                values.append(float(one))
+            except OverflowError:
+                raise _FaultError(f"{name}: a number beyond all bounds") from None
+            if not isfinite(values[-1]):
+                raise _FaultError(f"{name}: {json.dumps(one)[:40]} is not a finite number")
         return values
+
+    def _parted(self, line: str) -> tuple[str, float | None]:
+        """Take a line apart: the query, and its true value if it has one."""
+        if line.lstrip()[:1] == "{":
+            return _json_parted(line)
+        query, between, last = line.rpartition(self._delimiter or " ")
+        if not between or not last.lstrip().startswith("="):
+            return line, None
+        kind, value = self._cells.afresh().read(last.lstrip()[1:])
+        return query, value if kind is Kind.NUMBER else nan
 
 
 def serve(
@@ -350,42 +404,37 @@ def _fault(words: str, as_json: bool) -> str:
     return json.dumps({"error": words}) if as_json else f"error: {words}"
 
 
-def _parted(line: str) -> tuple[str, float | None]:
-    """Take a line apart: the query, and its true value if it has one."""
-    if line.lstrip()[:1] == "{":
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError):
-            return line, None  # which is answered with an error
-        if not isinstance(value, dict) or "=" not in value:
-            return line, None
-        target = value.pop("=")
-        known = isinstance(target, int | float) and not isinstance(target, bool)
-        try:
-            query = json.dumps(value)
-        except RecursionError:
-            return line, None
-        try:
-            return query, float(target) if known else nan
-        except OverflowError:
-            return query, nan
-    query, comma, last = line.rpartition(",")
-    if not comma or not last.lstrip().startswith("="):
+def _json_parted(line: str) -> tuple[str, float | None]:
+    """Take a JSON object apart: the query, and its true value if it has one."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return line, None  # which is answered with an error
+    if not isinstance(value, dict) or "=" not in value:
+        return line, None
+    target = value.pop("=")
+    known = isinstance(target, int | float) and not isinstance(target, bool)
+    try:
+        query = json.dumps(value)
+    except RecursionError:
         return line, None
     try:
-        return query, float(last.lstrip()[1:])
-    except ValueError:
+        return query, float(target) if known else nan
+    except OverflowError:
         return query, nan
+
+
+def _cut(line: str, delimiter: str | None) -> list[str]:
+    """Cut a line into cells, of which some may be quoted."""
+    if delimiter is not None and '"' in line:
+        with suppress(csv.Error):  # a cell too long to be one
+            return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter), [""])]
+    return [cell.strip() for cell in line.split(delimiter)] or [""]
 
 
 def _clean(line: str) -> str:
     """Take off what an editor or a terminal leaves at either end."""
     return line.removeprefix("\ufeff").rstrip("\r")
-
-
-def _unquoted(field: str) -> str:
-    field = field.strip()
-    return field[1:-1].replace('""', '"') if field[:1] == field[-1:] == '"' != field else field
 
 
 def _quoted(word: str) -> str:

@@ -60,7 +60,7 @@ class Native:
         if _native is None:
             raise MissingPackageError(
                 "the C runtime was not compiled when twinedge was installed: install a C compiler, "
-                "then twinedge anew (pip install --force-reinstall --no-deps twinedge)"
+                "then reinstall twinedge (pip install --force-reinstall --no-deps twinedge)"
             )
         try:
             self.model = _native.Model(data, kernel)
@@ -234,6 +234,8 @@ class NativeDevice(PackDevice):
         queries, most = self._native.fitting(x), nearest or _AS_IN_THE_PACK
         self._native.answer(queries, out, None, most, levels, masks)
         outside, missing = self._flags(x, masks)
+        if not self.encoding.is_plain:
+            outside |= self.encoding.unknown(x)
         mean, spread, *bounds = out
         said = Prediction(mean, spread, outside, *bounds)
         return said._replace(missing=missing) if self._fills else said

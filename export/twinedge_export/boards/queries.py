@@ -6,8 +6,10 @@ import numpy as np
 
 from twinedge.data import read_features, read_table
 from twinedge.data.wording import place, plural
+from twinedge.encoding import Encoding
 from twinedge.errors import InputError
 from twinedge.pack.contents import Array, Pack
+from twinedge.runtime.reference import fillable
 
 
 def read_queries(path: Path, pack: Pack, most: int | None = None) -> Array:
@@ -23,7 +25,8 @@ def read_queries(path: Path, pack: Pack, most: int | None = None) -> Array:
     """
     names = _names(pack)
     if names:
-        X = read_features(path, names).X
+        encoding = Encoding.of(pack.metadata.get("columns"), names)
+        X, _ = read_features(path, encoding, fillable=fillable(pack))
     else:
         X = read_table(path, target=None).X
         if X.shape[1] - pack.features not in (0, 1):

@@ -1,4 +1,7 @@
-"""From the text of a cell to a number: what counts as one, and what counts as missing."""
+"""From the text of a cell to a number: what counts as one, and what counts as missing.
+
+Files and streams are read by the same rules: these.
+"""
 
 import re
 from collections.abc import Sequence
@@ -11,7 +14,20 @@ from numpy.typing import NDArray
 # holds those is more likely damaged than meant.
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _COMMA_NUMBER = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?", re.ASCII)
-_MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "+nan", "-nan", "null", "none", "?"})
+# 1,234.5 or 1.234.567 or 1'234: digits in threes, and no way to read them as one decimal mark.
+_THOUSANDS = re.compile(
+    "|".join(
+        [
+            r"[+-]?\d{1,3}(?:,\d{3})+\.\d*",
+            r"[+-]?\d{1,3}(?:\.\d{3})+,\d*",
+            r"[+-]?\d{1,3}(?:[,.]\d{3}){2,}",
+            r"[+-]?\d{1,3}(?:['\u2019 \u00a0\u202f]\d{3})+(?:[.,]\d*)?",
+        ]
+    ),
+    re.ASCII,
+)
+_GROUPED = re.compile(r"[+-]?\d{1,3},\d{3}", re.ASCII)  # where a comma marks no decimals
+MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "+nan", "-nan", "null", "none", "?"})
 _INFINITE = frozenset(sign + word for sign in ("", "+", "-") for word in ("inf", "infinity"))
 
 
@@ -22,6 +38,7 @@ class Kind(Enum):
     MISSING = auto()
     INFINITE = auto()
     MIXED_DECIMALS = auto()
+    THOUSANDS = auto()
     TEXT = auto()
 
 
@@ -40,6 +57,10 @@ class CellReader:
         self._comma_allowed = comma_allowed
         self._decimal = None if comma_allowed else "."
 
+    def afresh(self) -> "CellReader":
+        """Return a reader with the same rules that has met no fraction yet."""
+        return CellReader(comma_allowed=self._comma_allowed)
+
     def read(self, cell: str) -> tuple[Kind, float]:
         """Read one cell; the value is NaN unless the kind is ``NUMBER``."""
         text = cell.strip()
@@ -51,7 +72,7 @@ class CellReader:
             value = float(text)
             return (Kind.NUMBER, value) if np.isfinite(value) else (Kind.INFINITE, np.nan)
         word = text.lower()
-        if word in _MISSING:
+        if word in MISSING:
             return Kind.MISSING, np.nan
         if word in _INFINITE:
             return Kind.INFINITE, np.nan
@@ -62,6 +83,9 @@ class CellReader:
                 value = float(text.replace(",", "."))
                 return (Kind.NUMBER, value) if np.isfinite(value) else (Kind.INFINITE, np.nan)
             return Kind.MIXED_DECIMALS, np.nan
+        grouped = not self._comma_allowed and _GROUPED.fullmatch(text)
+        if grouped or _THOUSANDS.fullmatch(text):
+            return Kind.THOUSANDS, np.nan
         return Kind.TEXT, np.nan
 
     def read_all(self, cells: Sequence[str]) -> NDArray[np.float64] | None:
@@ -90,6 +114,17 @@ def looks_numeric(cell: str) -> bool:
     return bool(_NUMBER.fullmatch(text) or _COMMA_NUMBER.fullmatch(text))
 
 
+def complaint(kind: Kind, cell: str) -> str:
+    """Say what is wrong with a cell that holds no number, and what would be right."""
+    return {
+        Kind.INFINITE: f"{cell} is not a finite number; correct it",
+        Kind.MIXED_DECIMALS: f"{cell} has another decimal mark than earlier cells; write all "
+        "numbers with a point, or all with a comma",
+        Kind.THOUSANDS: f"{cell} has marks between its thousands; write numbers without them",
+        Kind.MISSING: "missing value",
+    }.get(kind, f"{cell} is not a number")
+
+
 def looks_missing(cell: str) -> bool:
     """Tell whether a cell is one of the spellings of a missing value."""
-    return cell.strip().lower() in _MISSING
+    return cell.strip().lower() in MISSING

@@ -1,0 +1,333 @@
+"""From the columns of a table to the inputs of a network: numbers as they are, names one-hot.
+
+A column of names is a *category*: each level has an input of its own, which is 1 where the cell
+holds that level and 0 elsewhere. Rare levels share one input. A level that no training row had is
+all zeros, which no training row ever was: so it can be told, and is flagged.
+
+Whoever has a model has its encoding: a run, a pack and the files beside it carry it along.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from twinedge.cells import CellReader, Kind, looks_missing
+from twinedge.errors import InputError
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+_MOST_LEVELS = 32  # with an input of their own
+_FEWEST_ROWS = 5  # of a level that has one; fewer in a short table
+_OTHERS = "(others)"
+
+
+class Category(NamedTuple):
+    """Levels with an input of their own, and rare ones that share the last."""
+
+    levels: tuple[str, ...]
+    others: tuple[str, ...] = ()
+
+    @property
+    def width(self) -> int:
+        """Inputs it takes."""
+        return len(self.levels) + bool(self.others)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What each input stands for."""
+        return (*self.levels, *((_OTHERS,) if self.others else ()))
+
+    def one_hot(self, texts: Sequence[str]) -> Floats:
+        """Encode texts: ``(n, width)``, all zeros where one is no level."""
+        where = {level: k for k, level in enumerate(self.levels)}
+        where |= dict.fromkeys(self.others, len(self.levels))
+        found = np.zeros((len(texts), self.width))
+        for row, text in enumerate(texts):
+            if (k := where.get(level_of(text))) is not None:
+                found[row, k] = 1
+        return found
+
+
+class Column(NamedTuple):
+    """A column as it was read.
+
+    ``values`` ``(n,)`` are its numbers; of a column of names, which of ``texts`` each cell holds.
+    NaN is a missing cell.
+    """
+
+    name: str
+    values: Floats
+    texts: tuple[str, ...] | None = None
+
+
+class Encoding:
+    """How the columns of a table become the inputs of a network.
+
+    Parameters
+    ----------
+    columns : sequence of (str, Category or None)
+        Names of the columns in order, and the levels of those that are categories.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the columns.
+    categories : tuple of (Category or None)
+        Of each column.
+    parts : tuple of slice
+        Which inputs are those of each column.
+    inputs : tuple of str
+        Names of the inputs: ``carat``, ``cut=Ideal``, ...
+    is_plain : bool
+        Whether every column is one of numbers.
+
+    Examples
+    --------
+    >>> encoding = Encoding([("carat", None), ("cut", Category(("Fair", "Ideal")))])
+    >>> encoding.inputs
+    ('carat', 'cut=Fair', 'cut=Ideal')
+    >>> encoding.cell(1, "Ideal"), encoding.cell(1, "Superb")
+    ([0.0, 1.0], [0.0, 0.0])
+    """
+
+    def __init__(self, columns: Sequence[tuple[str, Category | None]]) -> None:
+        self.names = tuple(name for name, _ in columns)
+        self.categories = tuple(category for _, category in columns)
+        widths = [1 if one is None else one.width for one in self.categories]
+        ends = np.cumsum([0, *widths]).tolist()
+        self.parts = tuple(map(slice, ends[:-1], ends[1:]))
+        self.inputs = tuple(
+            name if one is None else f"{name}={label}"
+            for name, one in columns
+            for label in (("",) if one is None else one.labels)
+        )
+        self.is_plain = not any(self.categories)
+        self._cells: list[dict[str, list[float]]] = [{} for _ in columns]
+
+    @classmethod
+    def plain(cls, names: Sequence[str]) -> "Encoding":
+        """Columns of numbers alone."""
+        return cls([(name, None) for name in names])
+
+    @classmethod
+    def learn(
+        cls, columns: Sequence[Column], rows: npt.NDArray[np.integer[Any]] | None = None
+    ) -> "Encoding":
+        """Find the levels of columns, as these training rows have them (by default all)."""
+        return cls([(one.name, _category(one, rows)) for one in columns])
+
+    @classmethod
+    def of(cls, described: Any, inputs: Sequence[str]) -> "Encoding":
+        """Read what ``described`` wrote; what is not that, or not of these inputs, is plain."""
+        try:
+            found = cls(
+                [
+                    (
+                        str(one["name"]),
+                        Category(tuple(map(str, one["levels"])), tuple(map(str, one["others"])))
+                        if "levels" in one
+                        else None,
+                    )
+                    for one in described
+                ]
+            )
+        except (TypeError, KeyError, AttributeError):
+            return cls.plain(inputs)
+        return found if found.inputs == tuple(inputs) else cls.plain(inputs)
+
+    @property
+    def described(self) -> list[dict[str, Any]]:
+        """The columns as JSON takes them."""
+        return [
+            {"name": name}
+            if one is None
+            else {"name": name, "levels": list(one.levels), "others": list(one.others)}
+            for name, one in zip(self.names, self.categories, strict=True)
+        ]
+
+    @property
+    def indicators(self) -> Flags:
+        """Which inputs ``(f,)`` belong to categories."""
+        widths = [0 if one is None else one.width for one in self.categories]
+        return np.repeat([bool(width) for width in widths], [width or 1 for width in widths])
+
+    def apply(self, columns: Sequence[Column]) -> Floats:
+        """Encode these columns, in the order of ``names``: inputs ``(n, f)``, NaN where missing."""
+        found = np.empty((len(columns[0].values), len(self.inputs)))
+        for part, category, (_, values, texts) in zip(
+            self.parts, self.categories, columns, strict=True
+        ):
+            if category is None:
+                found[:, part.start] = values
+                continue
+            if texts is None:  # numbers that stand for levels
+                distinct, codes = np.unique(values, return_inverse=True)
+                texts, missing = tuple(map(str, distinct.tolist())), np.isnan(values)
+            else:
+                missing = np.isnan(values)
+                codes = np.where(missing, 0, values).astype(np.intp)
+            table = category.one_hot(texts) if texts else np.zeros((1, category.width))
+            found[:, part] = np.where(missing[:, None], np.nan, table[codes])
+        return found
+
+    def cell(self, column: int, text: str) -> list[float]:
+        """Encode one cell of a category; NaN where it is missing."""
+        known = self._cells[column]
+        if text not in known:
+            category = self.categories[column]
+            assert category is not None
+            if looks_missing(text):
+                return [np.nan] * category.width
+            found: list[float] = category.one_hot([text])[0].tolist()
+            if not any(found):
+                return found  # there is no end of texts that are no level
+            known[text] = found
+        return known[text]
+
+    def rows(self, X: Any) -> Floats:
+        """Encode a data frame, found by names, or rows of cells: inputs ``(n, f)``."""
+        if is_frame(X):
+            absent = [name for name in self.names if name not in list(X.columns)]
+            if absent:
+                raise InputError(f"the table has no column {absent[0]!r}, which the model needs")
+            return self.apply([column_of(X[name], name) for name in self.names])
+        cells = np.asarray(X, dtype=object)
+        if cells.ndim != 2 or cells.shape[1] != len(self.names):
+            raise InputError(
+                f"queries with names in them must have {len(self.names)} columns, not shape "
+                f"{cells.shape}"
+            )
+        return self.apply([column_of(cells[:, k], name) for k, name in enumerate(self.names)])
+
+    def takes(self, X: Any) -> bool:
+        """Whether ``rows`` must encode ``X`` first: it has columns, and not inputs."""
+        if self.is_plain:
+            return False
+        if is_frame(X):
+            return True
+        kind = np.asarray(X, dtype=None if isinstance(X, np.ndarray) else object).dtype.kind
+        return kind in "OUST" and not _all_numbers(X, len(self.inputs))
+
+    def unknown(self, X: Floats) -> Flags:
+        """Which inputs ``(n, f)`` are of a level that no training row had."""
+        found = np.zeros(X.shape, bool)
+        for part, category in zip(self.parts, self.categories, strict=True):
+            if category is not None:
+                found[:, part] = (X[:, part] == 0).all(axis=1, keepdims=True)
+        return found
+
+    def by_column(self, flags: Flags) -> Flags:
+        """Turn flags of inputs ``(n, f)`` into those of columns."""
+        if self.is_plain:
+            return flags
+        return np.stack([flags[:, part].any(axis=1) for part in self.parts], axis=1)
+
+    def fill(self, X: Floats) -> Floats:
+        """Find what stands for a missing cell, ``(f,)``: the median, or the level most rows have.
+
+        Parameters
+        ----------
+        X : array of shape (n, f)
+            Inputs of training rows, NaN where missing.
+        """
+        values = np.empty(X.shape[1])
+        for name, part, category in zip(self.names, self.parts, self.categories, strict=True):
+            present = X[~np.isnan(X[:, part.start]), part]
+            if not len(present):
+                raise InputError(f"column {name!r} has no value in any training row")
+            if category is None:
+                values[part] = _median(np.sort(present[:, 0]))
+            else:
+                counts = present.sum(axis=0)
+                values[part] = np.arange(category.width) == counts.argmax()
+        return values
+
+
+def level_of(text: str) -> str:
+    """Write a level in the one way that counts: numbers may be written in several."""
+    text = text.strip()
+    kind, value = CellReader(comma_allowed=False).read(text)
+    return f"{value:.15g}" if kind is Kind.NUMBER else text
+
+
+def is_frame(X: Any) -> bool:
+    """Whether ``X`` is a data frame, whosever it is."""
+    return hasattr(X, "columns") and hasattr(X, "dtypes") and hasattr(X, "__getitem__")
+
+
+def frame_columns(X: Any) -> list[Column]:
+    """Take a data frame apart; what is not numbers throughout is a column of names."""
+    return [column_of(X[name], str(name)) for name in X.columns]
+
+
+def column_of(cells: Any, name: str) -> Column:
+    """Make a column of cells of any kind; numbers stay numbers unless they are categorical."""
+    values = np.asarray(cells)
+    categorical = str(getattr(cells, "dtype", "")).lower() in ("category", "categorical", "enum")
+    if values.dtype.kind in "biuf" and not categorical:
+        return Column(name, values.astype(np.float64))
+    listed = values.astype(object).tolist()
+    # None, NaN and the like are what does not equal itself, or is a spelling of nothing.
+    missing = [one is None or bool(one != one) or looks_missing(str(one)) for one in listed]
+    numbers = all(
+        gone or (isinstance(one, int | float | np.number) and not isinstance(one, bool))
+        for one, gone in zip(listed, missing, strict=True)
+    )
+    if numbers and not categorical:
+        found = [np.nan if gone else one for one, gone in zip(listed, missing, strict=True)]
+        return Column(name, np.array(found, np.float64))
+    codes: dict[str, int] = {}
+    held = [
+        np.nan if gone else codes.setdefault(str(one), len(codes))
+        for one, gone in zip(listed, missing, strict=True)
+    ]
+    return Column(name, np.array(held, np.float64), tuple(codes))
+
+
+def _category(column: Column, rows: npt.NDArray[np.integer[Any]] | None) -> Category | None:
+    if column.texts is None:
+        return None
+    values = column.values if rows is None else column.values[rows]
+    present = values[~np.isnan(values)].astype(np.intp)
+    counts: dict[str, int] = {}
+    for text, count in zip(
+        column.texts, np.bincount(present, minlength=len(column.texts)).tolist(), strict=True
+    ):
+        if count:
+            level = level_of(text)
+            counts[level] = counts.get(level, 0) + count
+    least = min(_FEWEST_ROWS, max(2, len(values) // 20))
+    frequent = sorted(
+        (level for level in counts if counts[level] >= least), key=lambda one: (-counts[one], one)
+    )
+    own = tuple(sorted(frequent[:_MOST_LEVELS], key=_in_order))
+    others = tuple(sorted(set(counts) - set(own), key=_in_order))
+    if len(own) + bool(others) < 2:
+        raise InputError(
+            f"column {column.name!r} has no two levels that are frequent enough to tell apart in "
+            "the training rows"
+        )
+    return Category(own, others)
+
+
+def _in_order(level: str) -> tuple[bool, float, str]:
+    """Sort numbers by size and before words."""
+    kind, value = CellReader(comma_allowed=False).read(level)
+    number = kind is Kind.NUMBER
+    return not number, value if number else 0.0, level
+
+
+def _median(present: Floats) -> float:
+    # np.median adds before it halves, and so overflows on values near the largest double.
+    low, high = float(present[(len(present) - 1) // 2]), float(present[len(present) // 2])
+    return low if low == high else low / 2 + high / 2
+
+
+def _all_numbers(X: Any, width: int) -> bool:
+    try:
+        return np.asarray(X, np.float64).shape[1:] == (width,)
+    except (TypeError, ValueError):
+        return False
