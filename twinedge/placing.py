@@ -324,7 +324,7 @@ def _clear(left: Path, place: Path, kind: Kind) -> list[str]:
         return []
     sums = _sums(_read_record(record))
     replaced = _read_record(place / kind.record).get("replaced", ())
-    only_here = []
+    only_here: list[str] = []
     with suppress(OSError):
         for path in sorted(_files(left), key=lambda path: path == kind.record):
             if path in (kind.record, *replaced) or (

@@ -13,4 +13,4 @@ def firmware_folder() -> Path:
     for folder in _HOMES:
         if (folder / "include" / "twin.h").is_file():
             return folder
-    raise InputError("the sources of the C runtime are not installed: install twinedge anew")
+    raise InputError("the sources of the C runtime are not installed: reinstall twinedge")

@@ -222,7 +222,7 @@ def _steps(finest: Array, scale: float) -> tuple[Array, Array, int]:
     """
     shift = min(_exponent(float(finest.max()) * scale), MAX_SHIFT)
     if shift < 0:
-        raise InputError("an output is too large for its inputs: the network's weights are")
+        raise InputError("the network's weights are too large: an output exceeds its inputs by far")
     factor = scale * 2.0 ** (16 + shift)
     multiplier = np.ceil(finest * factor).clip(1, LARGEST)
     return multiplier / factor, multiplier.astype(np.int16), shift

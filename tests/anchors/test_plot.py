@@ -1,3 +1,4 @@
+import resource
 import sys
 
 import pytest
@@ -124,17 +125,14 @@ def test_pictures_that_cannot_be_written_are_refused(complaint, tmp_path, monkey
     assert [path.name for path in tmp_path.iterdir()] == ["folder.svg"]
 
 
-def test_a_full_disk_leaves_the_old_picture(complaint, tmp_path, monkeypatch):
-    from matplotlib.figure import Figure
-
+def test_a_picture_too_large_for_its_place_leaves_the_old_one(complaint, tmp_path):
     path = tmp_path / "plot.png"
     path.write_bytes(b"old")
-
-    def full(figure, file, **options):
-        file.write_bytes(b"half")
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Figure, "savefig", full)
-    assert "No space left" in complaint(draw, FALLING, path, title="", target="")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        assert "File too large" in complaint(draw, FALLING, path, title="", target="")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert path.read_bytes() == b"old"
     assert len(list(tmp_path.iterdir())) == 1

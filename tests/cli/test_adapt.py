@@ -238,7 +238,7 @@ BAD_TABLES = {
     ),
     "too many points": (
         "angle,offset,idle,level\n" + "0.5,6,-20,55\n" * 1025,
-        ["bad.csv: 1025 points are new, of 1024 at most"],
+        ["bad.csv: 1025 new points are too many: 1024 at most"],
     ),
 }
 
@@ -308,7 +308,7 @@ def test_a_full_store_is_refused_and_stays(cli, refused, pack, points, tmp_path)
     write(tmp_path / "many.csv", X, y)
     assert cli("adapt", pack, "many.csv", "--store", "a.store", "--json").json["points"] == 1020
     write(tmp_path / "few.csv", X[:5], y[:5])
-    says = ["few.csv: 1020 points are learnt and 5 are new, of 1024 at most: forget some"]
+    says = ["few.csv: 1020 learnt and 5 new points are too many, 1024 at most: forget some"]
     refused("adapt", pack, "few.csv", "--store", "a.store", says=says)
     write(tmp_path / "few.csv", X[:4], y[:4])
     assert cli("adapt", pack, "few.csv", "--store", "a.store", "--json").json["points"] == 1024

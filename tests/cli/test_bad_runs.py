@@ -25,8 +25,8 @@ def test_a_folder_that_is_no_run(refused, curve_csv, tmp_path):
 
 def test_a_file_that_is_no_run(refused, curve_csv):
     refused("export", curve_csv, says=["curve.csv is not a run"])
-    refused("evaluate", curve_csv, curve_csv, says=["curve.csv is none of the files", ".twin"])
-    refused("predict", curve_csv, curve_csv, says=["curve.csv is none of the files", ".twin"])
+    refused("evaluate", curve_csv, curve_csv, says=["curve.csv is not one of the files", ".twin"])
+    refused("predict", curve_csv, curve_csv, says=["curve.csv is not one of the files", ".twin"])
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def test_without_measurements_it_says_so(cli, tiny_run, tmp_path):
 BAD = [
     ("--format pdf", ["'--format'", "html, md or csv"]),
     ("--anchors 0", ["'--anchors'", "at least 1"]),
-    ("--select nearest", ["'nearest' is no way to choose anchors"]),
+    ("--select nearest", ["'nearest' is not a way to choose anchors"]),
     ("--weights int4", ["'--weights'", "int8 or int16"]),
     ("--ann-steps 0", ["'--ann-steps'", "at least 1"]),
     ("--firmware none.json", ["none.json", "No such file"]),

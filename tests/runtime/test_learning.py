@@ -580,7 +580,7 @@ def test_there_are_as_many_points_as_there_may_be_and_no_more(
     x, y = np.zeros((most, 1)), np.full(most, float(pack.y_offset))
     device.learn(x[:-1], y[:-1])
     message = complaint(device.learn, x[:2], y[:2])
-    assert f"{most - 1} points are learnt and 2 are new, of {most} at most: forget" in message
+    assert f"{most - 1} learnt and 2 new points are too many, {most} at most: forget" in message
     assert device.learnt == most - 1
     device.learn(x[:1], y[:1])
     complaint(device.learn, x[:1], y[:1])

@@ -523,7 +523,7 @@ def test_threads_share_a_model_whose_queries_take_long(long):
 def test_without_the_c_runtime_it_says_what_to_do(small, device, monkeypatch):
     pack, data = small
     monkeypatch.setattr(native, "_native", None)
-    with pytest.raises(MissingPackageError, match="install a C compiler, then twinedge anew"):
+    with pytest.raises(MissingPackageError, match="install a C compiler, then reinstall twinedge"):
         Native(data, pack)
     with pytest.raises(MissingPackageError):
         native.open_file(Path(device.info["file"]))

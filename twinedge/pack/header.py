@@ -73,7 +73,7 @@ def read_header(data: bytes) -> Header:
     if len(data) > length:
         raise PackError(Reason.LENGTH, f"{len(data)} bytes, but the header says {length}")
     if length % ALIGNMENT:
-        raise PackError(Reason.LENGTH, f"{length} bytes are no multiple of {ALIGNMENT}")
+        raise PackError(Reason.LENGTH, f"{length} bytes are not a multiple of {ALIGNMENT}")
     behind = HEADER.size + ENTRY.size * count
     if not 1 <= count <= MAX_SECTIONS or behind > length:
         raise PackError(Reason.HEADER, f"{count} sections are not possible")
@@ -105,7 +105,7 @@ def _header(version: int, fields: list[Any], table: bytes) -> Header:
         and (neighbors or not near)
     )
     if not sound:
-        raise PackError(Reason.HEADER, "the header describes no network that could be")
+        raise PackError(Reason.HEADER, "the header describes an impossible network")
     hidden, scaled = tuple(widths[:layers]), bool(flags & WITH_INTERVALS)
     shape = Shape(features, hidden, KERNEL_TYPES[kernel], twins, anchors, scaled)
     fault = shape.fault()

@@ -47,7 +47,7 @@ def device_of(path: Path, backend: str, interpreter: Interpreter) -> Device:
         if shape == "ensemble":
             return EnsembleFile(interpreter, span, int(sum(about["anchors"])), info)
     except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path} has no metadata of twinedge, or damaged ones") from error
+        raise InputError(f"{path} has no metadata of twinedge, or they are damaged") from error
     beside = path.with_name(path.stem.removesuffix(_BARE).removesuffix(_FLOAT) + ".twin")
     if not beside.is_file():
         raise InputError(f"{path} is a bare twin and takes its anchors from {beside}: put it there")
@@ -113,7 +113,7 @@ class EnsembleFile(Device):
 
     def _members(self, x: Array, neighbors: int | None) -> Array:
         raise InputError(
-            f"{self.info['file']} gives of its estimates mean and spread only: use the .twin, or "
+            f"{self.info['file']} gives only mean and spread of its estimates: use the .twin, or "
             "the bare twin beside it"
         )
 

@@ -61,11 +61,11 @@ def load(path: str | Path, backend: str = "auto", *, store: str | Path | None = 
     able = [name for name, one in BACKENDS.items() if one.suffix == path.suffix.lower()]
     if not able:
         kinds = ", ".join(dict.fromkeys(one.suffix for one in BACKENDS.values()))
-        raise InputError(f"{path} is none of the files an export has ({kinds})")
+        raise InputError(f"{path} is not one of the files that an export writes ({kinds})")
     if backend != "auto":
         if backend not in able:
             suffix = BACKENDS[backend].suffix
-            raise InputError(f"backend={backend!r} reads {suffix} files, and {path} is another")
+            raise InputError(f"backend={backend!r} reads {suffix} files, and {path} is not one")
         able = [backend]
     if not path.is_file():
         raise InputError(f"{path} is not a file" if path.exists() else f"{path} does not exist")

@@ -191,12 +191,12 @@ class PackDevice(Device):
             return 0
         most = most_points(self.pack)
         if len(x) > most:
-            raise InputError(f"{len(x)} points are new, of {most} at most")
+            raise InputError(f"{len(x)} new points are too many: {most} at most")
         before = self._before()
         if len(x) + len(before) > most:
             raise InputError(
-                f"{len(before)} points are learnt and {len(x)} are new, of {most} at most: forget "
-                f"some"
+                f"{len(before)} learnt and {len(x)} new points are too many, "
+                f"{most} at most: forget some"
             )
         q, targets = reference.quantise(self.pack, x), quantised_targets(self.pack, y)
         mean, _, scale = self._evaluator.raw(q).astype(np.int64)

@@ -28,7 +28,7 @@ def read_sealed(path: Path) -> bytes:
     """
     data = path.read_bytes()
     if data[-_DIGITS:] != _checksum(data[:-_DIGITS]):
-        raise InputError(f"{path} is damaged, or no file of twinedge (its checksum differs)")
+        raise InputError(f"{path} is damaged, or not a file of twinedge (its checksum differs)")
     return data
 
 

@@ -47,7 +47,7 @@ def _executed(workshop: Workshop, content: bytes, queries: Array, seconds: float
             subprocess.run(command, check=True, capture_output=True, timeout=seconds)
             return count.result()
     except subprocess.TimeoutExpired as error:
-        raise InputError(f"{board.name}: no end after {seconds:.0f} s of emulation") from error
+        raise InputError(f"{board.name}: the emulation did not end in {seconds:.0f} s") from error
     finally:
         pipe.unlink()
 

@@ -97,7 +97,7 @@ def listen(board: Board, image: Image, words: dict[str, int], seconds: float) ->
             timeout=seconds,
         )
     except subprocess.TimeoutExpired as error:
-        raise InputError(f"{board.name}: no end after {seconds:.0f} s of emulation") from error
+        raise InputError(f"{board.name}: the emulation did not end in {seconds:.0f} s") from error
     lines = done.stdout.decode("utf-8", "replace").splitlines()
     said = [(word, numbers) for word, *numbers in map(str.split, lines) if word in words]
     if done.returncode or not said or said[-1][0] != "done":
