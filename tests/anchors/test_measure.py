@@ -31,7 +31,14 @@ def curve_points(curve):
 
 
 def test_every_twin_gets_its_share(four_twins, curve_points):
-    assert measure(four_twins, curve_points, methods=["xy"]).counts == (4, 8, 16, 32)
+    assert measure(four_twins, curve_points, methods=["xy"]).counts == (4, 8, 16, 32, 60)
+
+
+def test_of_few_points_all_are_measured_too(oracle):
+    found = measure(*oracle(n=9))
+    assert found.counts == (1, 2, 4, 8, 9)
+    assert found.recommended().within
+    assert measure(*oracle(n=9, twins=4), methods=["xy"]).counts == (4, 8)
 
 
 def test_progress_names_each_method_before_it_begins(oracle):
@@ -74,11 +81,11 @@ def test_random_and_greedy_points_are_not_recommended_beside_others():
     assert found.counts == (1, 2, 4, 8)
 
 
-def test_where_none_is_as_good_as_all_the_best_is_recommended():
-    points = (Point("xy", 4, 1.2), Point("xy", 8, 1.1))
+def test_where_none_is_as_good_as_all_the_most_are_recommended():
+    points = (Point("xy", 4, 0.9), Point("xy", 8, 1.2), Point("medoids", 8, 1.1))
     found = Measurement(points, 1.0, 100, 20, 0.01)
     assert found.smallest("xy") is None
-    assert found.recommended() == (8, "xy", 1.1, False)
+    assert found.recommended() == (8, "medoids", 1.1, False)
 
 
 def test_what_auto_comes_to_is_recommended(tiny_twin, curve_points):

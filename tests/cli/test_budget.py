@@ -215,7 +215,7 @@ def test_the_search_writes_a_pack_that_fits(cli, curve_csv, firmware, monkeypatc
 
     monkeypatch.setattr(fit_board, "WIDTHS", (8,))
     monkeypatch.setattr(fit_board, "TWINS", (2, 1))
-    plain = words("--no-intervals -o plain")
+    plain = words("--no-intervals -o plain --tolerance 0.000000001")
     settings = words("--board uno --steps 100 --anchors 8 --effort quick --quiet --json --firmware")
     answer = cli("budget", "fit", curve_csv, "--target", "level", *settings, firmware)
     assert (answer.code, answer.err) == (0, "")
@@ -235,7 +235,17 @@ def test_the_search_writes_a_pack_that_fits(cli, curve_csv, firmware, monkeypatc
     assert counted["boards"][0]["flash_bytes"] == found["flash_bytes"]
     assert found["run"] == "runs/uno"
     assert cli("evaluate", found["run"], curve_csv).code == 0
-    found = cli("budget", "fit", curve_csv, "--target", "level", *settings, firmware, *plain).json
+    # Rounding always costs something: where that is more than was allowed, it is said.
+    monkeypatch.setattr("twinedge_export.finetune._STEPS", 100)
+    loud = [word for word in settings if word != "--quiet"]
+    answer = cli("budget", "fit", curve_csv, "--target", "level", *loud, firmware, *plain)
+    found = answer.json
+    assert found["within_tolerance"] is False
+    assert found["tolerance_needed"] > found["tolerance"] == 1e-9
+    cost = f"{100 * found['tolerance_needed']:.1f} %"
+    assert (
+        f"Rounding raises the validation error by {cost}, more than --tolerance 1e-09" in answer.err
+    )
     counted = cli("budget", found["file"], "--board", "uno", "--firmware", firmware, "--json").json
     assert counted["intervals"] is found["intervals"] is False
     assert counted["boards"][0]["flash_bytes"] == found["flash_bytes"]

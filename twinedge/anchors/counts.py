@@ -21,6 +21,8 @@ Progress = Callable[[str, int, int], None]
 # More than this is no saving: 32 are within 1 % of all on the paper's sets, and k-means with
 # thousands of clusters takes longer than the training.
 _MOST_BY_DEFAULT = 1024
+# Of so few points half are not nearly all, so all are measured, too.
+_FEW = 64
 
 
 class Point(NamedTuple):
@@ -61,7 +63,7 @@ def curve(
         Points that it was not trained on.
     counts : sequence of int, optional
         Numbers of anchors, multiples of ``twins``; by default ``twins`` times 1, 2, 4, 8, ... up to
-        ``n``, at most 1024.
+        ``n``, at most 1024, and of few points all.
     methods : sequence of str, optional
         Names in ``METHODS``, or "auto"; by default what validation data can compare.
     twins : int
@@ -89,7 +91,7 @@ def curves(
 ) -> Curves:
     """Measure as ``curve`` does, one method after the other."""
     if counts is None:
-        counts = _doubling(pool.twins, min(len(pool), max(_MOST_BY_DEFAULT, pool.twins)))
+        counts = _doubling(pool.twins, len(pool))
     for k in counts:
         check_count(k, len(pool), pool.twins)
     numbers = sorted({int(k) for k in counts})
@@ -184,10 +186,12 @@ def rmse(model: Model, validation: Validation, anchors: Any = "all") -> float:
     return float(np.sqrt(np.mean(np.square(residual))))
 
 
-def _doubling(twins: int, most: int) -> list[int]:
+def _doubling(twins: int, points: int) -> list[int]:
     counts = []
     k = twins
-    while k <= most:
+    while k <= min(points, max(_MOST_BY_DEFAULT, twins)):
         counts.append(k)
         k *= 2
+    if twins <= points <= _FEW:
+        counts.append(points - points % twins)
     return counts

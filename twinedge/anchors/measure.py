@@ -22,8 +22,8 @@ class Recommendation(NamedTuple):
     """How many anchors to take, and which way to choose them.
 
     ``rmse_val`` is in units of the target, on points that had no say in the choice. ``within`` says
-    whether it is as good as that of all anchors; where none of the numbers is, the best of them is
-    recommended.
+    whether it is as good as that of all anchors; where none of the numbers is, the largest of them
+    is recommended.
     """
 
     k: int
@@ -86,7 +86,8 @@ class Measurement:
         theirs = theirs or [point for point in self.points if point.method not in _BESIDE]
         theirs = theirs or list(self.points)
         best = smallest_within(theirs, self.rmse_all, self.tolerance)
-        found = best or min(theirs, key=lambda point: (point.rmse_val, point.k))
+        # A smaller number with a lower error, and larger ones above the line, would be luck.
+        found = best or min(theirs, key=lambda point: (-point.k, point.rmse_val))
         method = self.winners[found.k] if found.method == AUTO else found.method
         return Recommendation(found.k, method, found.rmse_val, best is not None)
 

@@ -135,7 +135,7 @@ def _verdict(found: "Measurement") -> str:
     within = f"{100 * found.tolerance:g} % of all {found.training_points}"
     anchors = f"{best.k} anchor{'s' * (best.k != 1)}, chosen by {best.method}"
     if not best.within:
-        return f"None of these is within {within}; the best are {anchors}. Try more with --counts."
+        return f"None of these is within {within}; the most are {anchors}. Try more with --counts."
     return f"Recommended: {anchors}, the fewest within {within}."
 
 

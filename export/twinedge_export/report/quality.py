@@ -16,7 +16,7 @@ def anchors(found: Findings) -> Section:
     lead = (
         f"Recommended: {chosen}, the fewest {within}."
         if best.within
-        else f"No number of anchors that was tried is {within}; the best: {chosen}."
+        else f"No number of anchors that was tried is {within}; the most: {chosen}."
     )
     errors = {(one.method, one.k): one.rmse_val for one in curve.points}
     return Section(
