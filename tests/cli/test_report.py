@@ -94,7 +94,7 @@ BAD = [
     ("--ann-steps 0", ["'--ann-steps'", "at least 1"]),
     ("--firmware none.json", ["none.json", "No such file"]),
     ("-o none/report.html", ["none/report.html", "there is no folder none"]),
-    ("-o .", ["it is a folder"]),
+    ("-o .", [". is a folder: name a file"]),
     ("--figures none/figures", ["none/figures", "folder for figures"]),
     ("--colour red", ["--colour", "twinedge report --help"]),
 ]
