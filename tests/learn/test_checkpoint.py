@@ -67,7 +67,7 @@ def test_a_save_that_fails_midway_leaves_the_last_whole_state(folder, monkeypatc
 
     mine = Checkpoint(folder, OWNER, resume=True)
     monkeypatch.setattr(checkpoint.np, "savez", full_disk)
-    with pytest.raises(InputError, match="model.checkpoint: No space"):
+    with pytest.raises(InputError, match=r"model\.checkpoint: No space"):
         mine.save(STAGE, state(8))
     assert_same(Checkpoint(folder, OWNER, resume=True).load(STAGE, state(0)), state(7))
 
