@@ -26,8 +26,6 @@ int model_encode(const struct model_row *row, float x[MODEL_FEATURES]);
 _ENCODER = """
 /* clang-format on */
 
-#include <math.h> /* NAN */
-
 /* One feature for each level; behind the last level come the unknown one and the missing one. */
 static int model_level(float *x, int width, int level) {
     int k;

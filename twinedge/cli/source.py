@@ -143,9 +143,9 @@ def _of_categories(prepared: "Prepared", path: Path) -> list[str]:
     for name, one, count in zip(encoding.names, encoding.categories, unknown, strict=True):
         if one is None:
             continue
-        words = f"column {quoted(name)} is a category of {len(one.levels)} levels"
+        words = f"column {quoted(name)} is a category of {plural(len(one.levels), 'level')}"
         if one.others:
-            words += f", and {plural(len(one.others), 'rare one')} that share an input"
+            words += f" and, as one more, {plural(len(one.others), 'rare one')}"
         if count:
             words += f"; {plural(int(count), 'row')} to validate and test have another"
         said.append(f"{place(path)}: {words}")

@@ -125,7 +125,7 @@ class CsvFile:
         numbers: list[int] = []
         codes: dict[int, dict[str, int]] = {}
         found: dict[int, list[NDArray[np.float64]]] = {k: [] for k in wanted}
-        allowed = frozenset(may_miss)
+        allowed, texts, may_be_texts = map(frozenset, (may_miss, texts, may_be_texts))
         for block in self._blocks():
             if named is None:
                 named = {k for k in wanted if k in texts}
@@ -170,7 +170,7 @@ class CsvFile:
         reader = self._cells.afresh()
         kinds = [reader.read(row[column])[0] for _, row in block[:_ROWS_TO_JUDGE]]
         words = kinds.count(Kind.TEXT)
-        return words > 0 and 2 * words >= len(kinds) - kinds.count(Kind.MISSING)
+        return 2 * words > len(kinds) - kinds.count(Kind.MISSING)
 
     def _names(
         self,

@@ -212,12 +212,13 @@ def read_table(
                 f"column {listed(counting)} numbers the rows: unless that means something, leave "
                 f"it out with {drop_options(counting)}"
             )
+    used = set(kept)
     return Table(
         tuple(columns),
         y,
         None if goal is None else names[goal],
         path,
-        dropped=tuple(name for k, name in enumerate(names) if k not in set(kept)),
+        dropped=tuple(name for k, name in enumerate(names) if k not in used),
         impute=impute is not None,
         groups=labels,
         remarks=tuple(f"{place(path)}: {remark}" for remark in remarks),

@@ -283,6 +283,8 @@ class Answers:
                 part = self._encoding.parts[k]
                 values += [nan] * (part.stop - part.start)
                 continue
+            if one != one:
+                raise _FaultError(f"{name}: 'nan' is not a number")
             if isinstance(one, bool) or not isinstance(one, int | float):
                 raise _FaultError(f"{name}: {json.dumps(one)[:40]} is not a number")
             try:
