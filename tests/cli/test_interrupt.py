@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 from twinedge import TwinRegressor
@@ -102,12 +103,43 @@ def test_stopped_between_two_rounds(cli, curve_csv, loud, tmp_path, monkeypatch)
     with monkeypatch.context() as patch:
         patch.setattr(selection, "train", stopped)
         answer = cli(*command, "-o", "run")
-    assert (answer.code, answer.out) == (130, "")
-    assert answer.err == "Stopped between two rounds of training. --resume goes on.\n"
-    assert [path.name for path in tmp_path.iterdir()] == ["run.checkpoint"]
+    assert answer.code == 130
+    assert answer.err == "Stopped early; the best weights are in run. --resume goes on.\n"
+    stopped = load_run(tmp_path / "run").model
+    latest = [one for one in stopped.trials_ if one["stage"] == "round 2"]
+    assert latest[-1] == stopped.trials_[-1]
+    assert stopped.weight_decay_ == min(latest, key=lambda one: one["rmse_val"])["weight_decay"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "run.checkpoint"]
     resumed = cli(*command, "-o", "run", "--resume", "--json").json
     whole = cli(*command, "-o", "whole", "--json").json
     assert resumed["rmse_test"] == whole["rmse_test"]
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "twinedge.learn.twin.TwinRegressor.rmse",
+        "twinedge.learn.twin.learn_difficulty",
+        "twinedge.learn.twin.TwinRegressor.calibrate",
+        "twinedge.learn.baselines.standing",
+    ],
+)
+def test_stopped_while_the_networks_are_judged(moment, cli, curve_csv, loud, tmp_path, monkeypatch):
+    command = ("train", curve_csv, "--target", "level", "-o", "run", *loud, "--json")
+    with monkeypatch.context() as patch:
+        patch.setattr(moment, _ctrl_c)
+        answer = cli(*command)
+    assert answer.code == 130
+    assert answer.err == "Stopped early; the best weights are in run. --resume goes on.\n"
+    kept = load_run(tmp_path / "run").model
+    assert kept.interrupted_
+    assert np.isfinite(kept.validation_rmse_)
+    assert cli("predict", "run", curve_csv).code == 0
+    resumed = cli(*command, "--resume").json
+    assert resumed["interrupted"] is False
+    assert resumed["rmse_test"] is not None
+    np.testing.assert_array_equal(load_run(tmp_path / "run").model.weights_, kept.weights_)
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
 @pytest.fixture

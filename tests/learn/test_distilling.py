@@ -170,6 +170,7 @@ def distilled(finalists=FINALISTS):
         winner.job.steps,
         [{"stage": "final round"}],
         finalists,
+        winner.score,
     )
     return before, distil(None, before, 70, seed=5, progress=Silent(), checkpoint=Checkpoint(None))
 

@@ -17,6 +17,8 @@ def test_a_bar_names_the_stage_on_standard_error_alone(curve, tiny, capfd, monke
     assert "final round" in err
     assert "loss" in err
     assert "val" in err
+    for stage in ("validation error", "how large errors are", "intervals"):
+        assert stage in err
 
 
 def test_the_bar_changes_no_bit(curve, tiny):

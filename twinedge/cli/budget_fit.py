@@ -22,7 +22,7 @@ from twinedge.cli.options import (
     examples,
     value,
 )
-from twinedge.cli.output import note, print_json, print_record, print_table, print_text
+from twinedge.cli.output import note, print_json, print_record, print_table, print_text, saying
 from twinedge.cli.words import number, whole
 
 if TYPE_CHECKING:
@@ -99,7 +99,8 @@ def fit(
         tuple(categorical or ()),
         drop_missing_target=drop_missing_target,
     )
-    source = read_source(table, reading, dataset, split)
+    with saying("Reading the table", quiet=quiet):
+        source = read_source(table, reading, dataset, split)
     train, validation = source.part(source.rows.train), source.part(source.rows.val)
     most = min(anchors, len(train[1]))
     # Refused now, not after training.

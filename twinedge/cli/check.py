@@ -18,7 +18,7 @@ from twinedge.cli.options import (
     examples,
     value,
 )
-from twinedge.cli.output import note, print_json, print_table, print_text
+from twinedge.cli.output import note, print_json, print_table, print_text, saying
 from twinedge.cli.source import Reading, read_source
 from twinedge.cli.words import whole
 from twinedge.data.wording import plural
@@ -74,7 +74,8 @@ def check(
         tuple(categorical or ()),
         drop_missing_target=drop_missing_target,
     )
-    source = read_source(table, reading, dataset, split)
+    with saying("Reading the table", quiet=quiet):
+        source = read_source(table, reading, dataset, split)
     for remark in source.remarks:
         note(remark, quiet=quiet)
     import numpy as np

@@ -1,15 +1,13 @@
 """``twinedge export``: the files that devices run."""
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from twinedge.cli.options import Json, Overwrite, Quiet, Seed, choice, examples, value
-from twinedge.cli.output import note, print_json, print_table, print_text
+from twinedge.cli.output import note, print_json, print_table, print_text, saying
 from twinedge.cli.words import number, some_of, whole
 from twinedge.errors import InputError
 
@@ -117,7 +115,7 @@ def export(
         note(f"Exporting {run}", quiet=quiet)
     from twinedge_export.deploy import export as write
 
-    with _saying(quiet) as say:
+    with saying("Exporting", quiet=quiet) as say:
         result = write(
             run,
             output,
@@ -169,18 +167,6 @@ def _train_test_function(output: Path, *, quiet: bool) -> Path:
     if model.interrupted_:
         raise typer.Exit(130)
     return output
-
-
-@contextmanager
-def _saying(quiet: bool) -> Iterator[Callable[[str], None]]:
-    """Show what is being done on a line of its own that goes away again."""
-    if quiet or not sys.stderr.isatty():
-        yield lambda message: None
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("Exporting") as status:
-        yield lambda message: status.update(message)
 
 
 def note_earlier(result: "Export", *, quiet: bool) -> None:

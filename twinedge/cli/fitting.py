@@ -1,13 +1,17 @@
 """Training into a run folder, for the commands that do."""
 
 import math
+import signal
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from twinedge.cli.output import note
+from twinedge.cli.output import note, saying
 from twinedge.cli.source import Source
 from twinedge.errors import InputError
 
@@ -38,11 +42,14 @@ def fit_run(
     start = time.perf_counter()
     _fit(model, source, checkpoint, resume, quiet)
     validation, test = source.part(source.rows.val), source.part(source.rows.test)
-    scores = {
-        "rmse_val": model.validation_rmse_,
-        **standing(source.part(source.rows.train), test, model.predict(test[0])).scores(),
-        "seconds": round(time.perf_counter() - start, 2),
-    }
+    scores: dict[str, Any] = {"rmse_val": model.validation_rmse_}
+    try:
+        with saying("Predicting the test rows", quiet=quiet):
+            said = model.predict(test[0])
+            scores |= standing(source.part(source.rows.train), test, said).scores()
+    except KeyboardInterrupt:  # then nobody knows; what was trained is kept all the same
+        model.interrupted_ = True
+    scores["seconds"] = round(time.perf_counter() - start, 2)
     few = few_rows(len(test[1]), len(validation[1]))
     if few:
         note(few, quiet=quiet)
@@ -58,7 +65,8 @@ def fit_run(
         fill_values=source.fill_values,
     )
     try:
-        run.save(output, overwrite=overwrite)
+        with _undisturbed(), saying("Writing the run", quiet=quiet):
+            run.save(output, overwrite=overwrite)
     except InputError as error:
         raise InputError(f"{error}; the training is in {checkpoint}: --resume goes on") from error
     if not model.interrupted_:
@@ -75,6 +83,19 @@ def fit_run(
         "interrupted": model.interrupted_,
         "run": str(output),
     }
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let Ctrl-C wait until what is begun is done."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _fit(
@@ -97,13 +118,10 @@ def _fit(
             checkpoint=checkpoint,
             resume=resume,
         )
-    except KeyboardInterrupt:  # before the first round, or between two
-        if any(checkpoint.glob("*.npz")):
-            note("Stopped between two rounds of training. --resume goes on.", quiet=quiet)
-        else:
-            if ours:
-                discard(checkpoint)
-            note("Stopped before there was a network to keep.", quiet=quiet)
+    except KeyboardInterrupt:  # before the first round
+        if ours and not any(checkpoint.glob("*.npz")):
+            discard(checkpoint)
+        note("Stopped before there was a network to keep.", quiet=quiet)
         raise typer.Exit(130) from None
     if not math.isfinite(model.validation_rmse_):
         discard(checkpoint)

@@ -9,7 +9,8 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,18 @@ def note(message: str, *, quiet: bool = False) -> None:
     """Say something beside the result, on standard error."""
     if not quiet:
         print(message, file=sys.stderr)
+
+
+@contextmanager
+def saying(what: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]:
+    """Show what is being done, on a line that goes away again; yields what changes it."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda message: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(what) as status:
+        yield lambda message: status.update(message)
 
 
 def note_filled(table: Path, count: int, *, quiet: bool = False) -> None:

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from twinedge.cli.export import _saying
 from twinedge.cli.options import Json, Quiet, RunFolder, Seed, choice, examples, value
-from twinedge.cli.output import note, print_json, print_record
+from twinedge.cli.output import note, print_json, print_record, saying
 from twinedge.cli.words import one_of, whole
 
 if TYPE_CHECKING:
@@ -89,7 +88,7 @@ def report(
     ]
     flags = [*["--no-intervals"] * (not intervals), *["--quick"] * quick]
     command = shlex.join(["twinedge", "report", str(run), *flags, *changed])
-    with _saying(quiet) as say:
+    with saying("Reporting", quiet=quiet) as say:
         done = write(
             run,
             output or Path(f"report.{form}"),

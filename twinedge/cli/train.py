@@ -23,7 +23,7 @@ from twinedge.cli.options import (
     examples,
     value,
 )
-from twinedge.cli.output import note, print_json, print_record, print_text
+from twinedge.cli.output import note, print_json, print_record, print_text, saying
 from twinedge.cli.source import Reading, read_source
 from twinedge.cli.words import number, whole, widths
 
@@ -112,7 +112,8 @@ def train(
         group=group,
         drop_missing_target=drop_missing_target,
     )
-    source = read_source(table, reading, dataset, split)
+    with saying("Reading the table", quiet=quiet):
+        source = read_source(table, reading, dataset, split)
     from twinedge.learn.twin import TwinRegressor
 
     model = TwinRegressor(

@@ -90,6 +90,8 @@ def distil(
         )
     except Interrupted as stop:
         pupils, interrupted = stop.results, True
+    except KeyboardInterrupt:  # before there was a pupil
+        return replace(choice, interrupted=True)
     trials = choice.trials + record(stage, pupils)
     pupil = min(pupils, key=lambda one: one.score)
     expected = sum(v * one.score for v, one in zip(voices(teachers), teachers, strict=True) if v)
@@ -101,6 +103,7 @@ def distil(
         model.steps,
         trials,
         pupils,
+        pupil.score,
         interrupted,
     )
 

@@ -11,8 +11,8 @@ from rich.console import Console
 class Progress(Protocol):
     """Receives what a training reports; called from one thread at a time."""
 
-    def stage(self, title: str, steps: int) -> None:
-        """Begin a stage that takes ``steps`` network steps."""
+    def stage(self, title: str, steps: int | None = None) -> None:
+        """Begin a stage that takes ``steps`` network steps, or nobody knows how long."""
 
     def advance(self, steps: int, loss: float, score: float) -> None:
         """Report steps done, the mean loss of the latest and the best validation score so far."""
@@ -21,7 +21,7 @@ class Progress(Protocol):
 class Silent:
     """Says nothing."""
 
-    def stage(self, title: str, steps: int) -> None:
+    def stage(self, title: str, steps: int | None = None) -> None:
         """Do nothing."""
 
     def advance(self, steps: int, loss: float, score: float) -> None:
@@ -35,7 +35,7 @@ class Bar:
         self._bar = bar
         self._task = bar.add_task("", total=None, state="")
 
-    def stage(self, title: str, steps: int) -> None:
+    def stage(self, title: str, steps: int | None = None) -> None:
         """Start the bar again under a new title."""
         self._bar.reset(self._task, total=steps, description=title, state="")
 

@@ -125,6 +125,8 @@ class Choice:
         Every network trained, with its validation RMSE.
     finalists : list of Trained
         The networks of the last round that was run.
+    score : float
+        Their validation RMSE, in units of the target, as the training looks at it.
     interrupted : bool
         Whether the user stopped the training early.
     """
@@ -134,6 +136,7 @@ class Choice:
     steps: int
     trials: list[dict[str, Any]]
     finalists: list[Trained]
+    score: float
     interrupted: bool = False
 
 
@@ -147,8 +150,12 @@ def choose(
     progress: Progress,
     checkpoint: Checkpoint,
 ) -> Choice:
-    """Race the candidates and train ``networks`` networks of the winner."""
+    """Race the candidates and train ``networks`` networks of the winner.
+
+    Whenever the user stops it, the best network so far is the outcome, from the first look on.
+    """
     trials: list[dict[str, Any]] = []
+    latest: list[Trained] = []
 
     def race(stage: str, jobs: list[Job]) -> list[Trained]:
         try:
@@ -158,7 +165,12 @@ def choose(
         except Interrupted as stop:
             trials.extend(record(stage, stop.results))
             raise
+        except KeyboardInterrupt:  # while there was nothing new to keep yet
+            if not latest:
+                raise
+            raise Interrupted(latest) from None
         trials.extend(record(stage, results))
+        latest[:] = results
         return results
 
     for fold, (steps, survivors) in enumerate(plan.rounds):
@@ -186,6 +198,8 @@ def choose(
         results = race("final round", finalists)
     except Interrupted as stop:
         results, interrupted = stop.results, True
+    if results is latest and interrupted:  # they are those of the round before
+        return _chosen([min(results, key=_score)], trials, results, interrupted)
     groups = [results[i : i + networks] for i in range(0, len(results), networks)]
     winners = min(groups, key=lambda group: sum(map(_score, group)))
     return _chosen(winners, trials, results, interrupted)
@@ -204,7 +218,8 @@ def _chosen(
     job = networks[0].job
     weights = np.stack([one.weights for one in networks])
     candidate = Candidate(job.activation, job.setting)
-    return Choice(candidate, weights, job.steps, trials, finalists, interrupted)
+    score = float(np.mean([one.score for one in networks]))
+    return Choice(candidate, weights, job.steps, trials, finalists, score, interrupted)
 
 
 def record(stage: str, networks: list[Trained]) -> list[dict[str, Any]]:

@@ -119,9 +119,12 @@ def train(
         except BaseException:  # a full disk, say: the threads would go on for hours
             stop.set()
             raise
-    for future in futures:
-        future.result()
-    checkpoint.save(stage, [run.snapshot() for run in runs])
+    try:
+        for future in futures:
+            future.result()
+        checkpoint.save(stage, [run.snapshot() for run in runs])
+    except KeyboardInterrupt:
+        stop.set()
     if stop.is_set():
         for run in runs:  # after the save: a training that goes on knows nothing of this look
             run.look()

@@ -22,6 +22,7 @@ from twinedge.learn.neighbours import partners_of
 from twinedge.learn.network import Architecture, FloatArray
 from twinedge.learn.pairwise import differences, signals
 from twinedge.learn.parameters import nonnegative_number, positive_integer, row_number, seed_of
+from twinedge.learn.progress import Progress, progress_bar
 from twinedge.learn.semi_supervised import SemiSupervisedTask
 from twinedge.learn.tasks import PairTask
 
@@ -206,16 +207,30 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         self.weights_ = choice.weights
         self.anchor_X_, self.anchor_y_ = train
         self.validation_ = held if len(held[1]) else train
-        self.validation_rmse_ = self.rmse(*self.validation_)
+        self.validation_rmse_ = choice.score
         self.difficulty_, self.calibration_, self.own_ = None, None, ()
         self.trust_ = USUAL_TRUST
-        if self.intervals and np.isfinite(self.weights_).all():
-            self.difficulty_ = learn_difficulty(self, seed)
-            self.trust_ = trust_between(self, seed)
-            if len(held[1]):
-                with suppress(InputError):  # so few of them, or all alike, make no intervals
-                    self.calibrate(*held, chosen=True)
+        try:
+            with progress_bar(self.verbose) as progress:
+                self._judge(held, seed, progress)
+        except KeyboardInterrupt:  # the networks are there, whatever is not known of them
+            self.interrupted_ = True
         return self
+
+    def _judge(self, held: tuple[FloatArray, FloatArray], seed: int, progress: Progress) -> None:
+        """Find out what the networks are worth, and how large errors are to be expected."""
+        progress.stage("validation error")
+        self.validation_rmse_ = self.rmse(*self.validation_)
+        if not self.intervals or not np.isfinite(self.weights_).all():
+            return
+        progress.stage("how large errors are")
+        difficulty = learn_difficulty(self, seed)
+        self.trust_ = trust_between(self, seed)
+        self.difficulty_ = difficulty
+        if len(held[1]):
+            progress.stage("intervals")
+            with suppress(InputError):  # so few of them, or all alike, make no intervals
+                self.calibrate(*held, chosen=True)
 
     def calibrate(self, X: npt.ArrayLike, y: npt.ArrayLike, *, chosen: bool = False) -> None:
         """Make intervals anew from points that the networks were not trained on.
