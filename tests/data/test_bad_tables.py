@@ -16,12 +16,35 @@ BAD = {
         {},
         ["row 3", "column 'site'", "'Oslo'", "not a number", "--drop site"],
     ),
-    "two text columns": (
+    "texts that never repeat": (
         "a,the site,who,y\n1,Oslo,me,3\n4,Rio,you,6\n",
         {},
-        ["row 2", "--drop 'the site' --drop who"],
+        ["column 'the site'", "2 different texts in 2 rows", "--drop 'the site'"],
     ),
-    "text column without a header": ("1,A,3\n2,B,4\n", {}, ["row 1", "'x1'", "'A'", "--drop x1"]),
+    "texts without a header": ("1,A,3\n2,B,4\n", {}, ["column 'x1'", "2 rows", "--drop x1"]),
+    "texts that hardly repeat": (
+        "who,y\n" + "".join(f"p{k % 15},{k}\n" for k in range(25)),
+        {},
+        ["column 'who'", "15 different texts in 25 rows", "--drop who"],
+    ),
+    "dates": (
+        "day,y\n" + "".join(f"2026-01-{k % 9 + 10},{k}\n" for k in range(30)),
+        {},
+        ["column 'day'", "dates or times such as '2026-01-10'", "days since", "--drop day"],
+    ),
+    "times": (
+        "at,y\n" + "".join(f"{k % 9}:30,{k}\n" for k in range(30)),
+        {},
+        ["column 'at'", "dates or times such as '0:30'", "--drop at"],
+    ),
+    "one text": ("a,k,y\n1,x,1\n2,x,3\n", {}, ["'k' is 'x' in every row", "--drop k"]),
+    "unknown category": ("a,b,y\n1,2,3\n", {"categories": ["c"]}, ["'c'", "to take for names"]),
+    "target as a category": (
+        "a,b,y\n1,2,3\n",
+        {"categories": ["y"]},
+        ["'y' is the target and cannot be a category"],
+    ),
+    "no target at all": ("a,y\n1,\n2,\n", {"drop_missing_target": True}, ["no row has a target"]),
     "text target": ("a,y\n1,low\n2,high\n", {}, ["row 2", "column 'y'", "'low'"]),
     "constant column": ("a,b,y\n1,7,1\n2,7,3\n", {}, ["'b'", "7 in every row", "--drop b"]),
     "two constant columns": ("a,b,c,y\n1,7,8,1\n2,7,8,3\n", {}, ["--drop b --drop c"]),
@@ -33,19 +56,19 @@ BAD = {
         {"impute": "median"},
         ["row 3", "'y'", "missing"],
     ),
-    "column without values": ("a,b,y\n1,,3\n4,,6\n", {"impute": "median"}, ["'b'", "no value"]),
     "infinity": ("a,b,y\n1,2,3\n4,-inf,6\n", {}, ["row 3", "'b'", "'-inf'", "finite"]),
     "infinity, imputing": ("a,y\n1,2\ninf,6\n", {"impute": "median"}, ["row 3", "'a'", "finite"]),
     "too large for a double": ("a,y\n1,2\n1e999,6\n", {}, ["row 3", "'1e999'", "finite"]),
     "same name twice": ("a,a,y\n1,2,3\n4,5,6\n", {}, ["2 columns are called 'a'"]),
-    "no name": (",a,y\n0,1,2\n1,3,4\n", {}, ["column 1 has no name", "pandas"]),
+    "no name": ("a,,y\n0,1,2\n1,3,4\n", {}, ["column 2 has no name", "a separator at the end"]),
+    "no name at the end": ("a,y,\n0,1,\n1,3,\n", {}, ["column 3 has no name", "separator"]),
     "short row": ("a,b,y\n1,2,3\n4,5\n", {}, ["row 3", "2 cells", "has 3"]),
     "long row": ("a,b,y\n1,2,3\n\n4,5,6,7\n", {}, ["row 4", "4 cells", "has 3"]),
     "row of one": ("a,b,y\n1\n", {}, ["row 2", "1 cell,"]),
     "open quote": ('a,b,y\n1,2,3\n4,"5,6\n7,8,9\n', {}, ["row 4", "quote"]),
     "text after a quote": ('a,y\n1,2\n"3"x,4\n', {}, ["row 3", "quote"]),
     "huge cell": ("a,y\n1,2\n3," + "9" * 200_000 + "\n", {}, ["row 3", "field limit"]),
-    "thousands": ('a,y\n"1,234",2\n3,4\n', {}, ["row 2", "'1,234'", "not a number"]),
+    "thousands": ('a,y\n"1,234",2\n3,4\n', {}, ["row 2", "'1,234'", "marks between its thousands"]),
     "both decimal marks": ("a;y\n1,5;2\n3.5;4\n", {}, ["row 3", "'3.5'", "decimal mark"]),
     "underscore": ("a,y\n1_000,2\n3,4\n", {}, ["row 2", "'1_000'"]),
     "foreign digits": ("a,y\n\u0661,2\n3,4\n", {}, ["row 2", "not a number"]),
@@ -67,7 +90,7 @@ BAD = {
         {},
         ["row 9002", "not UTF-8 text"],
     ),
-    "line feed in a name": ('"a\nb",y\nx,2\nz,4\n', {}, ["'a\\nb'", "row 3"]),
+    "line feed in a name": ('"a\nb",y\n1,2\nz,4\n', {}, ["'a\\nb'", "row 4"]),
 }
 
 
@@ -79,6 +102,12 @@ def test_bad_input_is_refused_in_one_line(content, arguments, parts, write, comp
         assert part in message
     if "imputation" not in message and "impute:" not in message:
         assert message.startswith(f"{path}: ")
+
+
+def test_a_column_without_values_is_refused_where_they_are_filled_in(write, complaint):
+    table = read_table(write("a,b,y\n1,,3\n4,,6\n"), target="y", impute="median")
+    message = complaint(table.prepare)
+    assert "t.csv: column 'b' has no value in any training row; leave it out with --drop" in message
 
 
 def test_missing_targets_are_not_said_to_be_imputable(write, complaint):

@@ -74,9 +74,12 @@ def test_a_quote_left_open_is_an_error_with_its_line():
         *[(cell, Kind.MISSING, None) for cell in ("", " ", "NA", "N/A", "#N/A", "NaN", "-nan")],
         *[(cell, Kind.MISSING, None) for cell in ("null", "None", "?", "nan")],
         *[(cell, Kind.INFINITE, None) for cell in ("inf", "-Inf", "Infinity", "1e999", "-1e309")],
-        *[(cell, Kind.TEXT, None) for cell in ("x", "1_000", "1 000", "0x1F", "1.2.3", "--1")],
+        *[(cell, Kind.TEXT, None) for cell in ("x", "1_000", "0x1F", "1.2.3", "--1")],
         *[(cell, Kind.TEXT, None) for cell in ("\u0661", "\u22121", "12:30", "5%", "e5", ".", "-")],
         ("3,14", Kind.TEXT, None),
+        *[(cell, Kind.THOUSANDS, None) for cell in ("1,234", "-1,234.5", "1 234", "1'234.5")],
+        *[(cell, Kind.THOUSANDS, None) for cell in ("1.234.567", "1.234,5", "1\u202f234,5")],
+        *[(cell, Kind.TEXT, None) for cell in ("1,23", "12 34", "1234,567", "1.234 567,8,9")],
     ],
 )
 def test_what_a_cell_holds(cell, kind, value):

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from twinedge.data import read_features, read_table, split_groups
 from twinedge.cells import looks_missing
+from twinedge.data import read_features, read_table, split_groups
 
 TABLE = "batch,a,y,b\nred,1,10,0.5\nblue,2,20,0.25\nred,3,30,-1\n"
 
@@ -158,8 +158,8 @@ def test_a_dropped_column_may_group_rows(write):
 def test_missing_features_are_filled_in_beside_groups(write):
     path = write("batch,a,y\nred,1,1\nblue,,2\nred,3,3\n")
     table = read_table(path, target="y", group="batch", impute="median")
-    assert table.X.tolist() == [[1], [2], [3]]
-    assert (table.imputed, table.groups.tolist()) == (1, ["red", "blue", "red"])
+    assert table.prepare().X.tolist() == [[1], [2], [3]]
+    assert (table.missing, table.groups.tolist()) == (1, ["red", "blue", "red"])
 
 
 def test_a_table_longer_than_a_block_keeps_rows_and_groups_in_step(write):
@@ -201,9 +201,8 @@ def test_a_column_that_cannot_group_is_refused(complaint, write, options, says):
 
 
 def test_points_to_predict_may_have_the_column_too(write):
-    points = read_features(write(TABLE), ("a", "b"))
-    assert points.X.tolist() == [[1, 0.5], [2, 0.25], [3, -1]]
-    assert points.groups is None
+    X, _ = read_features(write(TABLE), ("a", "b"))
+    assert X.tolist() == [[1, 0.5], [2, 0.25], [3, -1]]
 
 
 @settings(max_examples=40, deadline=None)

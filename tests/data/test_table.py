@@ -19,8 +19,11 @@ def test_a_plain_table_is_read(write):
     assert table.feature_names == ("a", "b")
     assert table.target_name == "y"
     assert table.path == path
-    assert (table.duplicates, table.imputed, table.dropped) == (0, 0, ())
-    assert table.fill_values is None
+    assert (table.duplicates, table.missing, table.dropped) == (0, 0, ())
+    assert table.remarks == ()
+    X, encoding, fill_values = table.prepare()
+    np.testing.assert_array_equal(X, table.X)
+    assert (encoding.inputs, fill_values) == (("a", "b"), None)
     with pytest.raises(dataclasses.FrozenInstanceError):
         table.y = None
 
@@ -95,19 +98,28 @@ def test_named_columns_are_dropped_whatever_they_hold(write):
 def test_holes_in_features_are_filled_with_the_median_on_request(hole, write):
     path = write(f"a,b,y\n1,10,1\n{hole},20,2\n4,{hole},3\n9,60,4\n", "h.csv")
     table = read_table(path, target="y", impute="median")
-    np.testing.assert_array_equal(table.X, [[1, 10], [4, 20], [4, 20], [9, 60]])
-    np.testing.assert_array_equal(table.fill_values, [4, 20])
-    assert table.imputed == 2
+    assert table.missing == 2
+    X, _, fill_values = table.prepare()
+    np.testing.assert_array_equal(X, [[1, 10], [4, 20], [4, 20], [9, 60]])
+    np.testing.assert_array_equal(fill_values, [4, 20])
+
+
+def test_the_median_is_of_the_training_rows_alone(write):
+    rows = "".join(f"{value},{k}\n" for k, value in enumerate(["1", "", "3", "5", "900", "800"]))
+    table = read_table(write("a,y\n" + rows), target="y", impute="median")
+    X, _, fill_values = table.prepare(np.array([0, 1, 2, 3]))
+    assert fill_values.tolist() == [3]  # with the others it would be 5
+    assert X[:, 0].tolist() == [1, 3, 3, 5, 900, 800]
 
 
 def test_the_median_of_huge_values_is_finite(write):
     table = read_table(write("a,y\n1e308,1\n1.5e308,2\n,3\n"), target="y", impute="median")
-    assert table.X[2, 0] == 1.25e308
+    assert table.prepare().X[2, 0] == 1.25e308
 
 
 def test_a_hole_in_the_first_row_without_a_header_is_a_hole(write):
     table = read_table(write("1,,3\n4,5,6\n7,8,10\n"), target=-1, impute="median")
-    np.testing.assert_array_equal(table.X, [[1, 6.5], [4, 5], [7, 8]])
+    np.testing.assert_array_equal(table.prepare().X, [[1, 6.5], [4, 5], [7, 8]])
 
 
 def test_duplicates_are_counted_over_features_and_target(write):

@@ -225,3 +225,19 @@ def test_what_a_pack_cannot_hold_is_refused(untrained, curve):
     model.scaling_ = replace(model.scaling_, y_mean=1e9 + 3, y_scale=1e-9)
     with pytest.raises(InputError, match="varies too little"):
         quantise(model, [[0]])
+
+
+def test_wild_values_reach_as_far_as_integers_do(untrained):
+    X = np.random.default_rng(0).normal(size=(4000, 2))
+    X[:2] = [[1e5, 0], [0, -1e4]]
+    model = untrained(X, X[:, 0].clip(-3, 3), (8, 8))
+    rows = np.arange(8)
+    pack = quantise(model, [rows])
+    assert np.abs(pack.anchors[:2]).max() == 32767
+    scaling = model.scaling_
+    edge = scaling.x_mean + scaling.limit * scaling.x_scale
+    wild = np.array([[1e9, 0.3], [edge[0], 0.3]])
+    found = evaluate(pack, wild).mean
+    assert found[0] == found[1]
+    expected = model.predict(wild, anchors=rows)
+    np.testing.assert_allclose(found, expected, atol=0.02 * float(scaling.y_scale))

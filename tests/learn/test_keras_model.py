@@ -1,4 +1,5 @@
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -41,6 +42,22 @@ def test_the_saved_model_gives_differences_of_raw_points_in_units_of_the_target(
     pairs = np.concatenate([(p - SCALING.x_mean) / SCALING.x_scale for p in (first, second)], 1)
     expected = [7.0 * perceptron(architecture, network, pairs) for network in weights]
     np.testing.assert_allclose(found, np.transpose(expected), rtol=1e-3, atol=1e-4)
+
+
+def test_features_go_no_further_than_the_limit(twins, tmp_path):
+    architecture, weights = twins
+    limited = replace(SCALING, limit=0.5)
+    to_keras(architecture, weights, limited).save(tmp_path / "twin.keras")
+    model = tf.keras.models.load_model(tmp_path / "twin.keras")
+    first, second = points(0), points(1)
+    assert np.abs(SCALING.features(first)).max() > 1
+    found = model.predict({"first": first, "second": second}, verbose=0)
+    inside = {"first": limited.reached(first), "second": limited.reached(second)}
+    free = to_keras(architecture, weights, SCALING).predict(inside, verbose=0)
+    np.testing.assert_allclose(found, free, rtol=1e-3, atol=1e-4)
+    again, kept = from_keras(model)
+    assert again == architecture
+    np.testing.assert_array_equal(kept, weights)
 
 
 def test_a_round_trip_through_a_file_keeps_every_bit(twins, tmp_path):

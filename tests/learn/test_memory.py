@@ -12,7 +12,7 @@ y = X[:, 0] + X[:, 1] ** 2
 model = TwinRegressor(hidden=(16, 16), activation="relu", learning_rate=0.01, weight_decay=0.003,
                       steps=50, random_state=0)
 model.fit(X[:20_000], y[:20_000], (X[20_000:], y[20_000:]))
-mean, std = model.predict(X[:1000], return_std=True)
+mean, std = model.predict(X[:1000], return_std=True, anchors="all")
 assert np.isfinite(mean).all() and (std > 0).all()
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 """

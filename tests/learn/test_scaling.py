@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twinedge.learn.scaling import Scaling
+from twinedge.learn.scaling import FARTHEST, Scaling
 
 
 @given(st.integers(-9, 9), st.integers(-9, 9), st.integers(0, 100))
@@ -43,3 +43,39 @@ def test_a_large_offset_costs_no_precision():
     x = 1.7e9 + np.arange(10.0)[:, None]  # seconds since 1970
     scaled = Scaling.of(x, np.arange(10.0)).features(x)
     np.testing.assert_allclose(np.diff(scaled[:, 0]), 1 / np.std(np.arange(10)), rtol=1e-5)
+
+
+def test_wild_values_of_a_long_table_have_no_say_in_its_scaling():
+    x = np.random.default_rng(0).uniform(-1, 1, (6000, 2))
+    y = x[:, 0]
+    tame = Scaling.of(x, y)
+    x[7] = 1e6, -1e6  # three rows of 6,000 may be wild
+    scaling = Scaling.of(x, y)
+    np.testing.assert_allclose(scaling.x_mean, tame.x_mean, atol=0.01)
+    np.testing.assert_allclose(scaling.x_scale, tame.x_scale, rtol=0.01)
+    assert scaling.limit == pytest.approx(1.25 * np.sqrt(3), rel=0.01)
+    scaled = scaling.features(x)
+    np.testing.assert_array_equal(scaled[7], np.float32([scaling.limit, -scaling.limit]))
+    others = np.delete(scaled, 7, axis=0)
+    assert np.abs(others).max() < scaling.limit
+    reached = scaling.reached(x)
+    np.testing.assert_array_equal(np.delete(reached, 7, axis=0), np.delete(x, 7, axis=0))
+    np.testing.assert_allclose(scaling.features(reached), scaled, rtol=1e-6)
+
+
+def test_every_row_of_a_short_table_has_its_say():
+    x = np.random.default_rng(0).uniform(-1, 1, (1999, 1))
+    x[7] = 1e6
+    scaling = Scaling.of(x, x[:, 0])
+    assert (scaling.x_mean, scaling.x_scale) == (x.mean(axis=0), x.std(axis=0))
+    assert scaling.limit == FARTHEST
+
+
+def test_a_rare_level_of_a_category_is_not_wild():
+    rng = np.random.default_rng(0)
+    level = np.zeros(5000)
+    level[:2] = 1
+    x = np.column_stack([rng.normal(size=5000), level])
+    scaling = Scaling.of(x, x[:, 0], np.array([False, True]))
+    np.testing.assert_allclose(np.ptp(scaling.features(x)[:, 1]), 2)
+    assert scaling.x_mean[1] == level.mean()

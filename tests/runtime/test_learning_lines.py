@@ -204,9 +204,8 @@ def test_a_full_device_says_so_and_goes_on_predicting(device, monkeypatch):
     monkeypatch.setattr("twinedge.runtime.pack_device.most_points", lambda pack: 2)
     answers = answered(device, *["0.5,6,-20,=70"] * 4, "0.5,6,-20")
     assert device.learnt == 2
-    assert [one.startswith("error: 2 points are learnt") for one in answers] == [
-        *(False, False, True, True, False)
-    ]
+    full = "error: 2 learnt and 1 new points are too many, 2 at most: forget some"
+    assert [one == full for one in answers] == [False, False, True, True, False]
 
 
 def served(device, *chunks):
