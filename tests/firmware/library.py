@@ -32,8 +32,11 @@ CANARY = 0 if EXTRA_OPTIONS else 16  # a sanitizer sees more where memory ends w
 def run(*command, **options):
     """Run a tool that must be there and succeed; returns what it wrote."""
     assert shutil.which(command[0]), f"{command[0]} is not installed"
+    # A sanitizer that Python had to load would watch compilers, too, which takes minutes.
+    env = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    words = [str(part) for part in command]
     done = subprocess.run(
-        [str(part) for part in command], capture_output=True, text=True, check=False, **options
+        words, capture_output=True, text=True, check=False, **{"env": env, **options}
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
