@@ -4,18 +4,24 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
+from twinedge.data.wording import listed
 from twinedge.encoding import Encoding
 from twinedge.pack.contents import Array
 
 # fmt: off
-_KEYWORDS = frozenset({  # of C and of C++
+_TAKEN = frozenset({  # by C, by C++, by compilers that define words, and by the header itself
     "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else",
     "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register",
     "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef",
     "union", "unsigned", "void", "volatile", "while", "asm", "bool", "catch", "class",
     "delete", "explicit", "export", "false", "friend", "mutable", "namespace", "new",
     "operator", "private", "protected", "public", "template", "this", "throw", "true", "try",
-    "typename", "using", "virtual", "and", "or", "not", "xor",
+    "typename", "using", "virtual", "and", "or", "not", "xor", "and_eq", "bitand", "bitor",
+    "compl", "not_eq", "or_eq", "xor_eq", "alignas", "alignof", "char16_t", "char32_t", "char8_t",
+    "concept", "const_cast", "consteval", "constexpr", "constinit", "co_await", "co_return",
+    "co_yield", "decltype", "dynamic_cast", "noexcept", "nullptr", "reinterpret_cast", "requires",
+    "static_assert", "static_cast", "thread_local", "typeid", "typeof", "typeof_unqual",
+    "wchar_t", "i386", "linux", "unix", "encode", "level", "row", "twin",
 })
 # fmt: on
 _PROTOTYPE = """
@@ -55,14 +61,20 @@ class CColumns:
 
     def __init__(self, encoding: Encoding, filled: Array) -> None:
         self._encoding = encoding
-        self._members = _identifiers(encoding.names)
-        self._may_miss = [bool(filled[part].all()) for part in encoding.parts]
-        self._levels = [
-            None
-            if one is None
-            else _identifiers([*one.labels, "unknown", *["missing"] * may], upper=True)
-            for one, may in zip(encoding.categories, self._may_miss, strict=True)
+        self._members = _different(map(_member, encoding.names))
+        labels = [
+            [] if one is None else [*one.labels, "unknown", *["missing"] * bool(filled[part].all())]
+            for one, part in zip(encoding.categories, encoding.parts, strict=True)
         ]
+        # All enumerators of a program share one space of names.
+        names = iter(
+            _different(
+                f"MODEL_{member}_{_word(label)}".upper()
+                for member, some in zip(self._members, labels, strict=True)
+                for label in some
+            )
+        )
+        self._levels = [[next(names) for _ in some] for some in labels]
 
     @property
     def declarations(self) -> str:
@@ -75,13 +87,13 @@ class CColumns:
             self._levels,
             strict=True,
         ):
-            if category is None or levels is None:
+            if category is None:
                 continue
             labels = [*category.labels, "none of these", "not known: as most rows have it"]
             if category.others:
-                labels[len(category.levels)] = "rare: " + ", ".join(category.others)
+                labels[len(category.levels)] = "rare: " + listed(category.others)
             lines = [
-                f"    MODEL_{member.upper()}_{level}, /* {plain(label)} */"
+                f"    {level}, /* {plain(label)} */"
                 for level, label in zip(levels, labels, strict=False)
             ]
             parts.append(
@@ -91,8 +103,7 @@ class CColumns:
                 + "\n};\n"
             )
         members = [
-            f"    {'float' if levels is None else f'enum model_{member}'} {member};"
-            f" /* {plain(name)} */"
+            f"    {f'enum model_{member}' if levels else 'float'} {member}; /* {plain(name)} */"
             for name, member, levels in zip(
                 self._encoding.names, self._members, self._levels, strict=True
             )
@@ -122,32 +133,35 @@ class CColumns:
     def row(self, x: Array) -> str:
         """Write features ``(f,)`` as the initialiser of a row."""
         words = []
-        for part, member, levels in zip(
-            self._encoding.parts, self._members, self._levels, strict=True
-        ):
+        for part, levels in zip(self._encoding.parts, self._levels, strict=True):
             values = x[part].tolist()
-            if levels is None:
-                words.append(literal(values[0]))
+            if levels:
+                words.append(levels[values.index(1) if 1 in values else len(values)])
             else:
-                at = values.index(1) if 1 in values else len(values)
-                words.append(f"MODEL_{member.upper()}_{levels[at]}")
+                words.append(literal(values[0]))
         return ", ".join(words)
 
 
-def _identifiers(names: Iterable[str], *, upper: bool = False) -> list[str]:
-    """Make each name one that C takes, and all of them differ."""
-    found: list[str] = []
+def _word(name: str) -> str:
+    """Turn a name into letters, digits and underscores."""
+    ascii_name = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+    return re.sub(r"[^0-9A-Za-z]+", "_", ascii_name).strip("_") or "x"
+
+
+def _member(name: str) -> str:
+    word = _word(name).lower()
+    return f"x_{word}" if word[0].isdigit() or word in _TAKEN else word
+
+
+def _different(names: Iterable[str]) -> list[str]:
+    """Put a number behind names that were there before."""
+    found: dict[str, None] = {}
     for name in names:
-        ascii_name = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
-        word = re.sub(r"[^0-9A-Za-z]+", "_", ascii_name).strip("_") or "x"
-        word = word.upper() if upper else word.lower()
-        if not upper and (word[0].isdigit() or word in _KEYWORDS):
-            word = f"x_{word}"
-        different, number = word, 2
+        different, number = name, 2
         while different in found:
-            different, number = f"{word}_{number}", number + 1
-        found.append(different)
-    return found
+            different, number = f"{name}_{number}", number + 1
+        found[different] = None
+    return list(found)
 
 
 def literal(value: float) -> str:
@@ -158,4 +172,6 @@ def literal(value: float) -> str:
 
 def plain(name: str) -> str:
     """Fit a name into one line of a C comment."""
+    # Marks that change the direction of a text would hide code, and compilers say so.
+    name = "".join(one if one.isprintable() else " " for one in name)
     return " ".join(name.split()).replace("*/", "* /").replace("/*", "/ *")

@@ -16,6 +16,7 @@ import numpy as np
 
 from twinedge.anchors import select
 from twinedge.budget import Board, Model, Runtime, Verdict, judge
+from twinedge.encoding import Encoding
 from twinedge.errors import InputError
 from twinedge.learn.twin import TwinRegressor
 from twinedge.pack.contents import Array
@@ -98,6 +99,7 @@ def search(
     tries: int = 6,
     intervals: bool = True,
     seed: int = 0,
+    encoding: Encoding | None = None,
     say: Callable[[str], None] = lambda message: None,
     **settings: Any,
 ) -> Search:
@@ -119,6 +121,8 @@ def search(
         Whether the pack shall have intervals, and must fit with what they take.
     seed : int
         Of training and anchors.
+    encoding : Encoding, optional
+        What columns the features were made of.
     say : function
         Called with a line on what is being done.
     **settings
@@ -138,7 +142,7 @@ def search(
         # Predictions alone are scored, whatever the pack will say beside them.
         given = {"effort": "quick", "intervals": False, "random_state": seed, **settings}
         model = TwinRegressor(twins=twins, hidden=(width, width), **given)
-        model.fit(*train, validation)
+        model.fit(*train, validation, encoding=encoding)
         if model.interrupted_:
             raise KeyboardInterrupt
         say(f"Scoring width {width}")
