@@ -101,7 +101,7 @@ def test_more_features_and_anchors_than_usual(wide, deviation):
 
 def test_wild_values_of_a_long_table_go_no_further_than_the_network_saw_them(wide, deviation):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(4000, 3))
+    X = rng.normal(size=(5000, 3))
     X[:2] = [[1e5, 0, 0], [0, -1e4, 1e3]]
     model = wide(X, X[:, 0].clip(-3, 3) + np.sin(X[:, 1]))
     assert model.scaling_.limit < 10

@@ -228,7 +228,7 @@ def test_what_a_pack_cannot_hold_is_refused(untrained, curve):
 
 
 def test_wild_values_reach_as_far_as_integers_do(untrained):
-    X = np.random.default_rng(0).normal(size=(4000, 2))
+    X = np.random.default_rng(0).normal(size=(5000, 2))
     X[:2] = [[1e5, 0], [0, -1e4]]
     model = untrained(X, X[:, 0].clip(-3, 3), (8, 8))
     rows = np.arange(8)

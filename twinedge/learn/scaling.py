@@ -14,6 +14,7 @@ import numpy.typing as npt
 from twinedge.learn.network import FloatArray
 
 FARTHEST = 1e9  # standard deviations; squares and sums of these still fit into float32
+_MANY_ROWS = 4096
 _ROWS_TO_A_WILD_ONE = 2000
 _HEADROOM, _LEAST_REACH = 1.25, 2.0
 _INDICATOR = 0.5  # what an input of a category is divided by: a rare level is no wild value
@@ -40,7 +41,7 @@ class Scaling:
 
         ``indicators`` ``(f,)`` tells which features are inputs of categories.
         """
-        wild = len(x) // _ROWS_TO_A_WILD_ONE
+        wild = len(x) // _ROWS_TO_A_WILD_ONE if len(x) > _MANY_ROWS else 0
         numbers = np.ones(x.shape[1], bool) if indicators is None else ~indicators
         ends = None
         if wild and numbers.any():
