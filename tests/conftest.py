@@ -3,6 +3,8 @@
 import os
 import signal
 from collections.abc import Callable
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +78,62 @@ def tiny_run(tiny_twin, curve, tmp_path_factory) -> Path:
         {"dataset": "curve", "split": 0, "rows": len(y)},
         {"rmse_val": tiny_twin.validation_rmse_},
     ).save(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def stones(tmp_path_factory) -> Path:
+    """A table with names and holes: carat and cut are missing at times, grade is a number of two.
+
+    One cut has a comma, one is not ASCII, two are rare, and Superb is in a test row alone.
+    """
+    from twinedge.data import split_rows
+
+    rng = np.random.default_rng(5)
+    cuts = np.array(["Fair", "Good, really", "Idéal", "Odd", "Strange"])
+    cut = rng.choice(cuts[:3], 120)
+    rows = split_rows(120, 0)
+    cut[rows.train[[3, 20]]], cut[rows.train[[4, 40]]] = "Odd", "Strange"
+    cut[rows.test[3]] = "Superb"
+    carat, depth = rng.uniform(0.2, 2.5, 120), rng.normal(61, 1.5, 120)
+    grade = rng.integers(1, 4, 120)
+    worth = dict(zip(cuts, [0, 4, 9, 2, 3], strict=True))
+    price = 5 * carat + grade + [worth.get(one, 5) for one in cut] + 0.1 * depth
+    carats = [f"{one:.6g}" for one in carat]
+    for row in (7, 30, 31, 90):
+        carats[row] = ""
+    cut[rows.train[[12, 50]]] = "NA"
+    path = tmp_path_factory.mktemp("stones") / "stones.csv"
+    lines = [
+        f'{c},"{name}",{d:.6g},{g},{y:.6g}'
+        for c, name, d, g, y in zip(carats, cut, depth, grade, price, strict=True)
+    ]
+    path.write_text("\n".join(["carat,cut,depth,grade,price", *lines, ""]), "utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def stones_run(stones, tmp_path_factory) -> Path:
+    """What ``twinedge train`` makes of it, with cut and grade for categories."""
+    from twinedge.cli import main
+
+    folder = tmp_path_factory.mktemp("runs") / "stones"
+    command = f"train {stones} --target price --impute median --categorical grade -o {folder}"
+    options = "--hidden 8,8 --steps 300 --activation relu --learning-rate 0.01 --weight-decay 0.03"
+    with redirect_stdout(StringIO()), pytest.raises(SystemExit) as stop:
+        main([*command.split(), *options.split(), "--quiet"])
+    assert stop.value.code == 0
+    return folder
+
+
+@pytest.fixture(scope="session")
+def stones_export(stones_run, tmp_path_factory) -> Path:
+    """The same in all formats."""
+    import twinedge
+
+    folder = tmp_path_factory.mktemp("exports") / "stones"
+    formats = ("twin", "c", "tflite", "onnx")
+    twinedge.export(stones_run, folder, anchors=12, formats=formats, tolerance=10.0)
     return folder
 
 

@@ -51,11 +51,16 @@ class CellReader:
         Whether ``3,14`` may be a number, which it may in a file whose columns are separated by
         something else. The first fraction met decides for the whole file: a file that writes both
         ``3,14`` and ``3.14`` is ambiguous (which of the two marks thousands?) and is refused.
+
+    Attributes
+    ----------
+    decimal : str or None
+        The mark of the first fraction that was met.
     """
 
     def __init__(self, *, comma_allowed: bool) -> None:
         self._comma_allowed = comma_allowed
-        self._decimal = None if comma_allowed else "."
+        self.decimal: str | None = None if comma_allowed else "."
 
     def afresh(self) -> "CellReader":
         """Return a reader with the same rules that has met no fraction yet."""
@@ -66,9 +71,9 @@ class CellReader:
         text = cell.strip()
         if _NUMBER.fullmatch(text):
             if "." in text:
-                if self._decimal == ",":
+                if self.decimal == ",":
                     return Kind.MIXED_DECIMALS, np.nan
-                self._decimal = "."
+                self.decimal = "."
             value = float(text)
             return (Kind.NUMBER, value) if np.isfinite(value) else (Kind.INFINITE, np.nan)
         word = text.lower()
@@ -77,9 +82,9 @@ class CellReader:
         if word in _INFINITE:
             return Kind.INFINITE, np.nan
         if self._comma_allowed and _COMMA_NUMBER.fullmatch(text):
-            if self._decimal is None:
-                self._decimal = ","
-            if self._decimal == ",":
+            if self.decimal is None:
+                self.decimal = ","
+            if self.decimal == ",":
                 value = float(text.replace(",", "."))
                 return (Kind.NUMBER, value) if np.isfinite(value) else (Kind.INFINITE, np.nan)
             return Kind.MIXED_DECIMALS, np.nan
@@ -93,7 +98,7 @@ class CellReader:
         joined = "\n".join(cells)
         if "_" in joined or not joined.isascii():
             return None
-        if self._decimal == ",":
+        if self.decimal == ",":
             if "." in joined:
                 return None
             cells = joined.replace(",", ".").split("\n")
@@ -103,8 +108,8 @@ class CellReader:
             return None
         if not np.isfinite(values).all():
             return None
-        if self._decimal is None and np.any(values != np.floor(values)):
-            self._decimal = "."
+        if self.decimal is None and "." in joined:
+            self.decimal = "."
         return values
 
 

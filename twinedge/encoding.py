@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from twinedge.cells import CellReader, Kind, looks_missing
+from twinedge.cells import CellReader, Kind, complaint, looks_missing
 from twinedge.errors import InputError
 
 Floats = npt.NDArray[np.float64]
@@ -22,6 +22,7 @@ Flags = npt.NDArray[np.bool_]
 _MOST_LEVELS = 32  # with an input of their own
 _FEWEST_ROWS = 5  # of a level that has one; fewer in a short table
 _OTHERS = "(others)"
+_WHOLE = 2**53  # from here on numbers are further apart than texts of digits may be
 
 
 class Category(NamedTuple):
@@ -136,7 +137,8 @@ class Encoding:
             )
         except (TypeError, KeyError, AttributeError):
             return cls.plain(inputs)
-        return found if found.inputs == tuple(inputs) else cls.plain(inputs)
+        whole = all(one is None or one.width for one in found.categories)
+        return found if whole and found.inputs == tuple(inputs) else cls.plain(inputs)
 
     @property
     def described(self) -> list[dict[str, Any]]:
@@ -157,11 +159,10 @@ class Encoding:
     def apply(self, columns: Sequence[Column]) -> Floats:
         """Encode these columns, in the order of ``names``: inputs ``(n, f)``, NaN where missing."""
         found = np.empty((len(columns[0].values), len(self.inputs)))
-        for part, category, (_, values, texts) in zip(
-            self.parts, self.categories, columns, strict=True
-        ):
+        for part, category, column in zip(self.parts, self.categories, columns, strict=True):
+            _, values, texts = column
             if category is None:
-                found[:, part.start] = values
+                found[:, part.start] = values if texts is None else _numbers(column)
                 continue
             if texts is None:  # numbers that stand for levels
                 distinct, codes = np.unique(values, return_inverse=True)
@@ -193,21 +194,27 @@ class Encoding:
             absent = [name for name in self.names if name not in list(X.columns)]
             if absent:
                 raise InputError(f"the table has no column {absent[0]!r}, which the model needs")
-            return self.apply([column_of(X[name], name) for name in self.names])
+            return self.apply(self._columns([X[name] for name in self.names]))
         cells = np.asarray(X, dtype=object)
         if cells.ndim != 2 or cells.shape[1] != len(self.names):
             raise InputError(
                 f"queries with names in them must have {len(self.names)} columns, not shape "
                 f"{cells.shape}"
             )
-        return self.apply([column_of(cells[:, k], name) for k, name in enumerate(self.names)])
+        return self.apply(self._columns(list(cells.T)))
+
+    def _columns(self, cells: Sequence[Any]) -> list[Column]:
+        return [
+            column_of(column, name, named=category is not None)
+            for column, name, category in zip(cells, self.names, self.categories, strict=True)
+        ]
 
     def takes(self, X: Any) -> bool:
         """Whether ``rows`` must encode ``X`` first: it has columns, and not inputs."""
+        if is_frame(X):
+            return not self.is_plain or set(self.names) <= set(X.columns)
         if self.is_plain:
             return False
-        if is_frame(X):
-            return True
         kind = np.asarray(X, dtype=None if isinstance(X, np.ndarray) else object).dtype.kind
         return kind in "OUST" and not _all_numbers(X, len(self.inputs))
 
@@ -250,7 +257,9 @@ def level_of(text: str) -> str:
     """Write a level in the one way that counts: numbers may be written in several."""
     text = text.strip()
     kind, value = CellReader(comma_allowed=False).read(text)
-    return f"{value:.15g}" if kind is Kind.NUMBER else text
+    if kind is not Kind.NUMBER or abs(value) >= _WHOLE:
+        return text
+    return str(int(value)) if value.is_integer() else repr(value)
 
 
 def is_frame(X: Any) -> bool:
@@ -263,10 +272,14 @@ def frame_columns(X: Any) -> list[Column]:
     return [column_of(X[name], str(name)) for name in X.columns]
 
 
-def column_of(cells: Any, name: str) -> Column:
-    """Make a column of cells of any kind; numbers stay numbers unless they are categorical."""
+def column_of(cells: Any, name: str, *, named: bool = False) -> Column:
+    """Make a column of cells of any kind; numbers stay numbers unless they are categorical.
+
+    With ``named`` they are, whatever they look like.
+    """
     values = np.asarray(cells)
-    categorical = str(getattr(cells, "dtype", "")).lower() in ("category", "categorical", "enum")
+    kind = str(getattr(cells, "dtype", "")).lower()
+    categorical = named or kind.startswith(("category", "categorical", "enum"))
     if values.dtype.kind in "biuf" and not categorical:
         return Column(name, values.astype(np.float64))
     listed = values.astype(object).tolist()
@@ -285,6 +298,19 @@ def column_of(cells: Any, name: str) -> Column:
         for one, gone in zip(listed, missing, strict=True)
     ]
     return Column(name, np.array(held, np.float64), tuple(codes))
+
+
+def _numbers(column: Column) -> Floats:
+    """Read the texts of a column as numbers."""
+    reader, read = CellReader(comma_allowed=False), []
+    for text in column.texts or ():
+        kind, value = reader.read(text)
+        if kind is not Kind.NUMBER:
+            raise InputError(f"column {column.name!r}: {complaint(kind, repr(text))}")
+        read.append(value)
+    missing = np.isnan(column.values)
+    codes = np.where(missing, 0, column.values).astype(np.intp)
+    return np.where(missing, np.nan, np.array([*read, np.nan])[codes])
 
 
 def _category(column: Column, rows: npt.NDArray[np.integer[Any]] | None) -> Category | None:

@@ -94,6 +94,7 @@ _MEAN_AND_INTERVAL = {
         Serial.print(out.high, 6);
         Serial.println(out.outside ? " outside" : " inside");""",
 }
+_MISSING = "\nA missing number is `NAN`{}, and is filled in as said above.\n"
 # A knob that is the same everywhere, or one that boards differ in.
 _KNOB = (
     r"(?m)^(#ifndef {0}\n)"
@@ -201,14 +202,16 @@ def _columns(job: Job, pack: Pack, x: Array) -> dict[str, str]:
             words = f"{one['min']:.6g} to {one['max']:.6g}"
             value = f"{_unquantised(pack, part)[0]:.6g}"
         else:
-            words = ", ".join(map(plain, category.labels))
+            words = ", ".join(
+                f'"{plain(one)}"' if "," in one else plain(one) for one in category.labels
+            )
             value = plain(category.labels[int(_unquantised(pack, part).argmax())])
         if filled[part].all():
             words += f"; {value} where it is missing"
         lines.append(f"{i}. {plain(name)}: {words}")
     said = {
         "ranges": "\n".join(lines),
-        "missing": "\nA missing number is `NAN`, and is filled in as said above.\n"
+        "missing": _MISSING.format("" if encoding.is_plain else ", a missing name `..._MISSING`")
         if filled.any()
         else "",
     }

@@ -109,9 +109,8 @@ def test_a_column_of_numbers_groups_rows_too_and_quietly(cli, table, tiny, tmp_p
         (["--group", "level"], ["'level' is the target and cannot group it"]),
         (["--group", ""], ["no column ''"]),
         (["--group"], ["--group"]),
-        (["--group", "number"], ["'batch'", "--drop"]),
     ],
-    ids=["unknown", "the target", "empty", "nothing", "text left over"],
+    ids=["unknown", "the target", "empty", "nothing"],
 )
 def test_a_column_that_cannot_group_is_refused(refused, table, options, says):
     refused("train", table, "--target", "level", "-o", "run", *options, says=says)

@@ -118,6 +118,7 @@ def fit(
         tries=tries,
         intervals=intervals,
         seed=seed,
+        encoding=source.encoding,
         say=lambda message: note(message, quiet=quiet),
         steps=steps,
         verbose=verbose,

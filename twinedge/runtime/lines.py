@@ -28,6 +28,7 @@ from typing import TypeAlias
 import numpy as np
 
 from twinedge.cells import CellReader, Kind, complaint, looks_missing
+from twinedge.encoding import Category
 from twinedge.errors import InputError
 from twinedge.pack.contents import Array
 from twinedge.runtime.device import Device
@@ -128,22 +129,27 @@ class Answers:
         return answers
 
     def _begin(self, lines: Sequence[str]) -> Callable[[], Iterator[str]]:
-        head = []
+        before: list[Callable[[], Iterator[str]]] = []
+        # A line that cannot be read, as a port that is opened amid one gives, tells nothing.
         while self._first and lines:
             line = _clean(lines[0])
-            self._first = line.lower().startswith(_SEPARATOR)
-            if self._first:
+            if line.lower().startswith(_SEPARATOR):
                 self._set(line[len(_SEPARATOR) :][:1] or ",")
-                lines = lines[1:]
                 self._said = True
             elif self._begins(line):
-                head = [self._header]
-                lines = lines[1:]
+                before.append(lambda: iter([self._header]))
+            elif self._first:
+                before.append(self._one_by_one([line]))
+            else:
+                break
+            lines = lines[1:]
         x = self._table(lines)
         if x is None:
-            return self._one_by_one(head, lines)
-        results = self._results(x)
-        return lambda: chain(head, map(_in_csv, zip(*results(), strict=True)))
+            before.append(self._one_by_one(lines))
+        else:
+            results = self._results(x)
+            before.append(lambda: map(_in_csv, zip(*results(), strict=True)))
+        return lambda: chain.from_iterable(one() for one in before)
 
     def _table(self, lines: Sequence[str]) -> Array | None:
         """Read lines all at once; None where one of them has to be looked at by itself."""
@@ -159,7 +165,7 @@ class Answers:
         x: Array = read.reshape(-1, self._columns)
         return x if self._order is None else x.take(self._order, axis=1)
 
-    def _one_by_one(self, head: list[str], lines: Sequence[str]) -> Callable[[], Iterator[str]]:
+    def _one_by_one(self, lines: Sequence[str]) -> Callable[[], Iterator[str]]:
         read: list[tuple[list[float] | None, bool, str]] = []
         for line in map(_clean, lines):
             as_json = line.lstrip()[:1] in ("{", "[")
@@ -171,7 +177,6 @@ class Answers:
         results = self._results(np.array(good).reshape(-1, len(self._encoding.inputs)))
 
         def answer() -> Iterator[str]:
-            yield from head
             found = zip(*results(), strict=True)
             for values, as_json, words in read:
                 if values is None:
@@ -208,8 +213,9 @@ class Answers:
         return json.dumps(dict(zip(self._keys, map(_short, values), strict=True)))
 
     def _begins(self, line: str) -> bool:
-        """Find out by the first line what separates columns; True where it names them."""
+        """Find out by a first line what separates columns; True where it names them."""
         if line.lstrip()[:1] in ("{", "["):
+            self._first = False
             return False
         cuts = {one: _cut(line, one) for one in ([self._delimiter] if self._said else _DELIMITERS)}
         for delimiter, cells in cuts.items():
@@ -217,16 +223,17 @@ class Answers:
                 self._set(delimiter)
                 self._order = [cells.index(name) for name in self._names]
                 self._columns = len(cells)
+                self._first = False
                 return True
+        # What is a name in one cut may be half a line in another: one of known names is likelier.
+        fits: dict[bool, str | None] = {}
         for delimiter, cells in cuts.items():
-            try:
-                self._set(delimiter)
-                self._inputs(cells)
-            except _FaultError:
-                continue
             self._set(delimiter)
-            return False
-        self._set(self._delimiter if self._said else ",")
+            with suppress(_FaultError):
+                x = np.array([self._inputs(cells)])
+                fits.setdefault(bool(self._encoding.unknown(x).any()), delimiter)
+        self._first = not fits
+        self._set(fits.get(False, fits.get(True, self._delimiter if self._said else ",")))
         return False
 
     def _set(self, delimiter: str | None) -> None:
@@ -234,7 +241,12 @@ class Answers:
         self._cells = CellReader(comma_allowed=delimiter != ",")
 
     def _csv(self, line: str) -> list[float]:
-        return self._inputs(_cut(line, self._delimiter))
+        before = self._cells.decimal
+        try:
+            return self._inputs(_cut(line, self._delimiter))
+        except _FaultError:
+            self._cells.decimal = before  # a line that is wrong decides nothing
+            raise
 
     def _inputs(self, cells: Sequence[str]) -> list[float]:
         """Read one line of cells."""
@@ -251,7 +263,7 @@ class Answers:
             if category is None or looks_missing(word):
                 kind, value = self._cells.read(word)
             if kind is Kind.MISSING and not (fillable and anything):
-                raise _FaultError(f"{name}: {word[:40]!r} is not a number")
+                raise _FaultError(f"{name}: {word[:40]!r} is {_none(category)}")
             if category is not None:
                 values += self._encoding.cell(k, word)
             elif kind in (Kind.NUMBER, Kind.MISSING):
@@ -276,17 +288,20 @@ class Answers:
         for k, (name, one, fillable) in enumerate(
             zip(self._names, value, self._fillable, strict=True)
         ):
-            if self._encoding.categories[k] is not None and isinstance(one, str | int | float):
+            category = self._encoding.categories[k]
+            absent = one is None or one != one
+            if category is not None and isinstance(one, str | int | float):
+                absent = looks_missing(str(one))
+            if absent and fillable:
+                values += [nan] * (1 if category is None else category.width)
+                continue
+            if absent and one is not None:
+                raise _FaultError(f"{name}: {str(one)!r} is {_none(category)}")
+            if category is not None and isinstance(one, str | int | float):
                 values += self._encoding.cell(k, str(one))
                 continue
-            if fillable and (one is None or one != one):
-                part = self._encoding.parts[k]
-                values += [nan] * (part.stop - part.start)
-                continue
-            if one != one:
-                raise _FaultError(f"{name}: 'nan' is not a number")
             if isinstance(one, bool) or not isinstance(one, int | float):
-                raise _FaultError(f"{name}: {json.dumps(one)[:40]} is not a number")
+                raise _FaultError(f"{name}: {json.dumps(one)[:40]} is {_none(category)}")
             try:
                 values.append(float(one))
             except OverflowError:
@@ -299,11 +314,14 @@ class Answers:
         """Take a line apart: the query, and its true value if it has one."""
         if line.lstrip()[:1] == "{":
             return _json_parted(line)
-        query, between, last = line.rpartition(self._delimiter or " ")
-        if not between or not last.lstrip().startswith("="):
-            return line, None
-        kind, value = self._cells.afresh().read(last.lstrip()[1:])
-        return query, value if kind is Kind.NUMBER else nan
+        for delimiter in _DELIMITERS if self._first else (self._delimiter,):
+            query, between, last = line.rpartition(delimiter or " ")
+            # Behind an open quote it is part of a name.
+            if between and last.lstrip().startswith("=") and query.count('"') % 2 == 0:
+                reader = CellReader(comma_allowed=delimiter != ",")
+                kind, value = reader.read(last.lstrip()[1:])
+                return query, value if kind is Kind.NUMBER else nan
+        return line, None
 
 
 def serve(
@@ -402,6 +420,10 @@ def _in_csv(values: Iterable[_Value]) -> str:
     )
 
 
+def _none(category: Category | None) -> str:
+    return "not a number" if category is None else "no name"
+
+
 def _fault(words: str, as_json: bool) -> str:
     return json.dumps({"error": words}) if as_json else f"error: {words}"
 
@@ -429,8 +451,9 @@ def _json_parted(line: str) -> tuple[str, float | None]:
 def _cut(line: str, delimiter: str | None) -> list[str]:
     """Cut a line into cells, of which some may be quoted."""
     if delimiter is not None and '"' in line:
+        reader = csv.reader([line], delimiter=delimiter, skipinitialspace=True)
         with suppress(csv.Error):  # a cell too long to be one
-            return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter), [""])]
+            return [cell.strip() for cell in next(reader, [""])]
     return [cell.strip() for cell in line.split(delimiter)] or [""]
 
 

@@ -1,0 +1,306 @@
+"""A table with names and holes in exported files: the same answers in every form, to the bit."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import twinedge
+from twinedge import TwinRegressor
+from twinedge.data import read_features, split_rows
+from twinedge.pack import read_pack, write_pack
+from twinedge.pack.layout import NO_FILL
+from twinedge.runtime.lines import Answers
+
+# Known, unknown and missing cells of all columns: carat, cut, depth, grade.
+ROWS = [
+    [0.5, "Idéal", 61.0, 1],
+    [1.25, "Good, really", 60.5, 3],
+    [2.0, "Strange", 62.25, 2],
+    [0.75, "Superb", 61.0, 1],
+    [None, "Fair", 60.0, 2],
+    [1.5, None, 61.5, 3],
+    [1.5, "Odd", None, None],
+    [9.0, "Fair", 61.0, 7],
+]
+NAMES = ["carat", "cut", "depth", "grade"]
+OUTSIDE = [[], [], [], ["cut"], [], [], [], ["carat", "grade"]]
+MISSING = [[], [], [], [], ["carat"], ["cut"], ["depth", "grade"], []]
+
+
+@pytest.fixture(scope="module", params=["native", "numpy"])
+def device(stones_export, request):
+    return twinedge.load(stones_export / "model.twin", request.param)
+
+
+@pytest.fixture(scope="module")
+def said(stones_export):
+    return twinedge.load(stones_export / "model.twin", "numpy").predict_all(ROWS)
+
+
+def same(found, expected):
+    for mine, theirs in zip(found, expected, strict=True):
+        assert mine.dtype == theirs.dtype
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def flagged(encoding, flags):
+    by_column = encoding.by_column(flags)
+    return [[name for name, one in zip(NAMES, row, strict=True) if one] for row in by_column]
+
+
+def test_both_backends_say_the_same_of_known_unknown_and_missing_names(device, said):
+    same(device.predict_all(ROWS), said)
+    assert flagged(device.encoding, said.outside) == OUTSIDE
+    assert flagged(device.encoding, said.missing) == MISSING
+    assert len(set(said.mean.tolist())) == len(ROWS)
+    np.testing.assert_array_equal(device.missing(ROWS), said.missing)
+    np.testing.assert_array_equal(device.outside(ROWS), said.outside)
+
+
+def test_a_frame_is_found_by_name(device, said):
+    frame = pd.DataFrame(ROWS, columns=NAMES)
+    for form in (
+        frame,
+        frame.iloc[:, ::-1].assign(note="x"),
+        frame.astype({"cut": "category", "grade": "category"}),
+        frame.astype({"grade": float}),
+        np.array(ROWS, object),
+    ):
+        same(device.predict_all(form), said)
+        np.testing.assert_array_equal(device.predict(form), said.mean)
+        ends = device.predict_interval(form, device.usual_coverage)
+        np.testing.assert_array_equal(ends, np.column_stack([said.low, said.high]))
+
+
+def test_a_frame_of_numbers_is_found_by_name_too(tiny_twin, curve, tmp_path):
+    X = curve[0][:5]
+    frame = pd.DataFrame(X, columns=["x1", "x2", "x3"])
+    twinedge.export(tiny_twin, tmp_path / "out", anchors=8, formats=("twin",), tolerance=10.0)
+    device = twinedge.load(tmp_path / "out" / "model.twin")
+    expected = device.predict(X)
+    np.testing.assert_array_equal(device.predict(frame[["x3", "x1", "x2"]]), expected)
+    np.testing.assert_array_equal(device.predict(frame.set_axis(list("abc"), axis=1)), expected)
+
+
+def test_rows_that_do_not_fit_are_refused_in_one_line(device, complaint):
+    assert "must have 4 columns" in complaint(device.predict, [["Fair", 1]])
+    assert "column 'carat': 'x' is not a number" in complaint(device.predict, [["x", "Fair", 1, 1]])
+    frame = pd.DataFrame(ROWS, columns=NAMES).drop(columns="cut")
+    assert "no column 'cut'" in complaint(device.predict, frame)
+
+
+def csv_cell(value, comma=False):
+    word = "" if value is None else str(value)
+    return word.replace(".", ",") if comma and not isinstance(value, str) else word
+
+
+def test_a_file_is_read_by_name(device, said, tmp_path):
+    order = [3, 1, 0, 2]
+    lines = ["grade;cut;more;carat;depth"]
+    for row in ROWS:
+        cells = [csv_cell(row[k], comma=True) for k in order]
+        lines.append(";".join([*cells[:2], "x", *cells[2:]]))
+    (tmp_path / "t.csv").write_text("\n".join(lines), "utf-8")
+    X, _ = read_features(tmp_path / "t.csv", device.encoding, fillable=device.fillable)
+    same(device.predict_all(X), said)
+
+
+def in_words(said, encoding):
+    """Answers as a stream has them in CSV."""
+    numbers = zip(said.mean, said.spread, said.scale, said.low, said.high, strict=True)
+    outside, missing = (
+        map("|".join, flagged(encoding, one)) for one in (said.outside, said.missing)
+    )
+    return [
+        f"{mean:.7g},{spread:.7g},{far},{scale:.7g},{low:.7g},{high:.7g},{gone}"
+        for (mean, spread, scale, low, high), far, gone in zip(
+            numbers, outside, missing, strict=True
+        )
+    ]
+
+
+HEAD = "price,spread,outside,scale,low,high,missing"
+
+
+def quoted(word):
+    return f'"{word}"' if "," in word else word
+
+
+STREAMS = {
+    "header, commas": (
+        ["carat,cut,depth,grade"],
+        lambda row: ",".join(quoted(csv_cell(one)) for one in row),
+    ),
+    "no header": ([], lambda row: ",".join(quoted(csv_cell(one)) for one in row)),
+    "blanks behind commas": ([], lambda row: ", ".join(quoted(csv_cell(one)) for one in row)),
+    "other order, decimal commas": (
+        ["grade;note;depth;cut;carat"],
+        lambda row: ";".join(
+            ["x" if k is None else csv_cell(row[k], comma=True) for k in (3, None, 2, 1, 0)]
+        ),
+    ),
+    "no header, decimal commas": (
+        [],
+        lambda row: ";".join(csv_cell(one, comma=True) for one in row),
+    ),
+    "sep=": (["sep=;"], lambda row: ";".join(csv_cell(one, comma=True) for one in row)),
+    "bars": ([], lambda row: "|".join(csv_cell(one) for one in row)),
+    "tabs": (["carat\tcut\tdepth\tgrade"], lambda row: "\t".join(map(csv_cell, row))),
+}
+
+
+@pytest.mark.parametrize(("head", "write"), STREAMS.values(), ids=STREAMS)
+def test_a_stream_says_the_same_in_every_dialect(device, said, head, write):
+    expected = in_words(said, device.encoding)
+    if head and not head[0].startswith("sep"):
+        expected = [HEAD, *expected]
+    lines = [*head, *map(write, ROWS)]
+    assert list(Answers(device).to(lines)) == expected
+    one_by_one = Answers(device)
+    assert [answer for line in lines for answer in one_by_one.to([line])] == expected
+
+
+@pytest.mark.parametrize("form", ["objects", "arrays"])
+def test_a_stream_of_json_says_the_same(device, said, form):
+    rows = ROWS if form == "arrays" else [dict(zip(NAMES, row, strict=True)) for row in ROWS]
+    answers = list(map(json.loads, Answers(device).to([json.dumps(row) for row in rows])))
+    assert [one["prediction"] for one in answers] == [float(f"{one:.7g}") for one in said.mean]
+    assert [one["outside"] for one in answers] == OUTSIDE
+    assert [one["missing"] for one in answers] == MISSING
+
+
+def test_spellings_of_a_level_and_of_nothing_are_one_in_json(device):
+    def answer(cut, grade):
+        (line,) = Answers(device).to([json.dumps([1.0, cut, 61.0, grade])])
+        return line
+
+    assert answer("Fair", 2) == answer(" Fair ", "2.0") == answer("Fair", 2.0)
+    assert answer(None, 2) == answer("", 2) == answer("NA", 2) == answer(float("nan"), 2)
+    assert "error" not in answer(True, 2)
+    assert json.loads(answer(["Fair"], 2)) == {"error": 'cut: ["Fair"] is no name'}
+
+
+def test_lines_with_names_are_learnt_from(stones_export, device):
+    taught = twinedge.load(stones_export / "model.twin", "numpy")
+    taught.learn([ROWS[0]], [20.5])
+    expected = in_words(taught.predict_all(ROWS[:1]), device.encoding)
+    lines = ["0,5;Idéal;61;1;=20,5", "0,5;Idéal;61;1"]
+    assert list(Answers(device).to(lines))[1:] == expected
+    device.forget()
+    lines = ['{"carat": 0.5, "cut": "Idéal", "depth": 61, "grade": 1, "=": 20.5}', lines[1]]
+    lines[1] = "0.5,Idéal,61,1"
+    assert list(Answers(device).to(lines))[1:] == expected
+    device.forget()
+    # A name may look like the end of such a line.
+    (answer,) = Answers(device).to(['0.5,"Good,=5",61,1'])
+    assert answer.split(",")[2] == "cut"
+    assert device.learnt == 0
+
+
+def test_a_line_that_is_wrong_decides_nothing_about_the_next(device, said):
+    expected = in_words(said, device.encoding)[0]
+    lines = ["5;Idéal;61", "0.5;Idéal;oops;1", "0,5;Idéal;61;1", "0.5;x;oops;1", "0,5;Idéal;61;1"]
+    answers = list(Answers(device).to(lines))
+    assert [one.startswith("error: ") for one in answers] == [True, True, False, True, False]
+    assert answers[2] == answers[4] == expected
+    # One that is right does: whether 0.5 is five tenths is no longer open.
+    lines = ["0,5;Idéal;61;1", "0.5;Idéal;61;1"]
+    assert "another decimal mark" in list(Answers(device).to(lines))[1]
+
+
+@pytest.mark.parametrize("cell", ["1_000", "1 234", "x", "inf"])
+def test_numbers_of_a_stream_are_those_of_a_file(device, complaint, tmp_path, cell):
+    (answer,) = Answers(device).to([f'"{cell}",Fair,61,1'])
+    (tmp_path / "t.csv").write_text(f"carat,cut,depth,grade\n{cell},Fair,61,1\n")
+    message = complaint(read_features, tmp_path / "t.csv", device.encoding)
+    words = answer.removeprefix("error: carat: ")
+    assert words in message
+    assert answer != words
+
+
+def test_what_cannot_be_filled_in_is_an_error_of_its_line_alone(stones_export, tmp_path):
+    pack = read_pack((stones_export / "model.twin").read_bytes())
+    none = replace(pack.domain, fill=np.full_like(pack.domain.fill, NO_FILL))
+    (tmp_path / "model.twin").write_bytes(write_pack(replace(pack, domain=none)))
+    device = twinedge.load(tmp_path / "model.twin")
+    good = "0.5,Fair,61,1"
+    lines = [good, "0.5,,61,1", "0.5,NA,61,1", ",Fair,61,1"]
+    lines += ['[0.5, "", 61, 1]', "[0.5, null, 61, 1]", '[0.5, "nan", 61, 1]', "[0.5, NaN, 61, 1]"]
+    first, *errors, last = Answers(device).to([*lines, good])
+    assert first == last
+    assert errors == [
+        "error: cut: '' is no name",
+        "error: cut: 'NA' is no name",
+        "error: carat: '' is not a number",
+        *(
+            json.dumps({"error": f"cut: {word} is no name"})
+            for word in ("''", "null", "'nan'", "'nan'")
+        ),
+    ]
+
+
+@pytest.mark.parametrize("name", ["model.tflite", "model.onnx", "model_float.onnx"])
+def test_other_formats_flag_the_same(stones_export, said, name):
+    other = twinedge.load(stones_export / name)
+    found = other.predict_all(ROWS)
+    np.testing.assert_array_equal(found.outside, said.outside)
+    np.testing.assert_array_equal(found.missing, said.missing)
+    np.testing.assert_allclose(found.mean[:-1], said.mean[:-1], rtol=0.02)
+    assert (
+        other.encoding.described == twinedge.load(stones_export / "model.twin").encoding.described
+    )
+
+
+def test_columns_in_a_pack_that_do_not_fit_its_features_are_ignored(stones_export, tmp_path):
+    pack = read_pack((stones_export / "model.twin").read_bytes())
+    for columns in (None, 7, [], [{"name": "carat"}], pack.metadata["columns"][:-1]):
+        metadata = {**pack.metadata, "columns": columns}
+        (tmp_path / "model.twin").write_bytes(write_pack(replace(pack, metadata=metadata)))
+        device = twinedge.load(tmp_path / "model.twin")
+        assert device.encoding.is_plain
+        assert device.predict(np.zeros((1, pack.features))).shape == (1,)
+
+
+@pytest.fixture(scope="module")
+def frame(stones):
+    found = pd.read_csv(stones).dropna().reset_index(drop=True)
+    return found.assign(grade=found["grade"].astype("category"), dear=found["price"] > 14)
+
+
+@pytest.fixture(scope="module")
+def fitted(frame):
+    rows = split_rows(len(frame), 0)
+    model = TwinRegressor(hidden=(8,), activation="relu", learning_rate=0.01, weight_decay=0.03)
+    model.set_params(steps=300, random_state=0)
+    X, y = frame.drop(columns="price"), frame["price"]
+    held = X.iloc[rows.val], y.iloc[rows.val]
+    return model.fit(X.iloc[rows.train], y.iloc[rows.train], held)
+
+
+def test_an_estimator_takes_frames_as_they_are(frame, fitted, complaint):
+    X = frame.drop(columns="price")
+    assert fitted.encoding_.names == ("carat", "cut", "depth", "grade", "dear")
+    assert fitted.encoding_.categories[4] is None  # truths are numbers
+    inputs = fitted.encoding_.rows(X)
+    assert fitted.n_features_in_ == inputs.shape[1]
+    for form in (X, X.iloc[:, ::-1], X.assign(cut=X["cut"].astype("category"))):
+        np.testing.assert_array_equal(fitted.predict(form), fitted.predict(inputs))
+        np.testing.assert_array_equal(
+            fitted.predict_interval(form), fitted.predict_interval(inputs)
+        )
+        np.testing.assert_array_equal(fitted.outside(form), fitted.outside(inputs))
+    odd = X.iloc[:1].assign(cut="no such cut")
+    part = fitted.encoding_.parts[1]
+    assert fitted.outside(odd)[0, part].all()
+    assert "no column 'cut'" in complaint(fitted.predict, X.drop(columns="cut"))
+
+
+def test_a_model_of_a_frame_is_exported_with_its_columns(frame, fitted, tmp_path):
+    twinedge.export(fitted, tmp_path / "out", anchors=8, formats=("twin",), tolerance=10.0)
+    device = twinedge.load(tmp_path / "out" / "model.twin")
+    X = frame.drop(columns="price")
+    assert device.encoding.described == fitted.encoding_.described
+    np.testing.assert_array_equal(device.predict(X), device.predict(fitted.encoding_.rows(X)))
