@@ -135,7 +135,7 @@ def emulated(native, tmp_path_factory):
     """The runtime with the kernels for x86-64, on any machine."""
     folder = tmp_path_factory.mktemp("emulated")
     (folder / "immintrin.h").write_text(SIMDE_H)
-    options = ("-O2", "-fPIC", *native.EXTRA_OPTIONS)
+    options = ("-Og", "-fPIC", *native.EXTRA_OPTIONS)  # SIMDe takes half a minute at -O2
     simde = ("-DSIMDE_ENABLE_NATIVE_ALIASES", "-DSIMDE_NO_NATIVE", "-DTWIN_HOST_EMULATED")
     (folder / "pick.h").write_text(EMULATED_H)
     pick = ("-DTWIN_KERNEL=(&twini_kernel_vnni)", f"-include{folder / 'pick.h'}")
@@ -349,24 +349,17 @@ def test_compilers_levels_and_sanitizers(replay, build, monkeypatch, kernel, nam
     assert total > 5_000
 
 
-@pytest.mark.parametrize("machine", TRIPLETS)
+# test_lint.py has this machine.
+@pytest.mark.parametrize("machine", [name for name in TRIPLETS if name != platform.machine()])
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_no_warning(native, machine, compiler):
     kernels = [path for path in native.SOURCES if path.parent.name == "kernels"]
     options = (*native.WARNINGS, *native.INCLUDES, "-fsyntax-only", *kernels)
-    if machine == platform.machine():
-        assert native.run(compiler, "-std=c99", *options) == ""
-        assert native.run(compiler, "-std=c++17", "-x", "c++", *options) == ""
-    elif compiler == "gcc":
+    if compiler == "gcc":
         assert native.run(f"{TRIPLETS[machine]}-gcc", "-std=c99", *options) == ""
     else:
         there = (f"--target={TRIPLETS[machine]}", f"-I/usr/{TRIPLETS[machine]}/include")
         assert native.run("clang", "-std=c99", *there, *options) == ""
-
-
-def test_clang_tidy_is_content(native):
-    kernels = [path for path in native.SOURCES if path.parent.name == "kernels"]
-    native.run("clang-tidy", "--quiet", *kernels, "--", "-std=c99", *native.INCLUDES)
 
 
 @pytest.mark.parametrize("processor", PROCESSORS)
@@ -377,7 +370,7 @@ def test_processors_get_the_kernels_they_can_run(replay, build, native, picking,
     offers = picking.folder / f"offers-{machine}"
     if not offers.exists():
         sources = [*picking.sources, picking.folder / "offers.c"]
-        native.compile_c(offers, "-O1", *picking.options, compiler=compiler, sources=sources)
+        native.compile_c(offers, "-O0", *picking.options, compiler=compiler, sources=sources)
     assert tuple(native.run(*run, offers).split()) == offered
     wide = tuple(native.run(*run, offers, "wide").split())
     assert wide == tuple(name for name in offered if name != "neon_dot")

@@ -108,7 +108,8 @@ def survive_mutations(packs, count, seed):
             found = evaluate(changed, x)
         assert not np.isnan(found.mean).any()
         assert not np.isnan(found.spread).any()
-        assert write_pack(read_pack(write_pack(changed))) == write_pack(changed)
+        written = write_pack(changed)
+        assert write_pack(read_pack(written)) == written
     return refusals, count - refusals
 
 
