@@ -97,6 +97,8 @@ def stones(tmp_path_factory) -> Path:
     cut[rows.test[3]] = "Superb"
     carat, depth = rng.uniform(0.2, 2.5, 120), rng.normal(61, 1.5, 120)
     grade = rng.integers(1, 4, 120)
+    carat[rows.test] += 0.4  # which moves the median of all rows
+    depth[rows.test] += 4
     worth = dict(zip(cuts, [0, 4, 9, 2, 3], strict=True))
     price = 5 * carat + grade + [worth.get(one, 5) for one in cut] + 0.1 * depth
     carats = [f"{one:.6g}" for one in carat]

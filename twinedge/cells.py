@@ -93,6 +93,12 @@ class CellReader:
             return Kind.THOUSANDS, np.nan
         return Kind.TEXT, np.nan
 
+    def name(self, cell: str) -> str:
+        """Read a cell as a name; of a number with a decimal comma, the one with a point."""
+        text = cell.strip()
+        comma = self._comma_allowed and self.decimal != "." and _COMMA_NUMBER.fullmatch(text)
+        return text.replace(",", ".") if comma else text
+
     def read_all(self, cells: Sequence[str]) -> NDArray[np.float64] | None:
         """Read many cells at once; None when one of them needs a closer look with `read`."""
         joined = "\n".join(cells)

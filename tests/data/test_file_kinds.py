@@ -143,6 +143,15 @@ def test_a_column_of_texts_is_a_category_as_it_is(write):
     np.testing.assert_array_equal(again, X)
 
 
+def test_numbers_for_names_may_have_a_decimal_comma_where_numbers_may(write):
+    rows = "".join(f"{('1,0', '2,5')[k % 2]};{k},5\n" for k in range(8))
+    table = read_table(write("k;y\n" + rows), target="y", categories=["k"])
+    assert table.prepare().encoding.inputs == ("k=1", "k=2.5")
+    rows = "".join(f'"{("1,0", "2,5")[k % 2]}",{k}.5\n' for k in range(8))
+    table = read_table(write("k,y\n" + rows), target="y", categories=["k"])
+    assert table.prepare().encoding.inputs == ("k=1,0", "k=2,5")
+
+
 def test_levels_of_training_rows_alone_are_known_and_holes_are_filled_with_the_commonest(write):
     cells = ["p", "q", "q", "", "p", "q", "z", "z", "p", "p", "p"]
     path = write("k,y\n" + "".join(f"{cell},{k}\n" for k, cell in enumerate(cells)))

@@ -108,6 +108,7 @@ def _print(file: str, found: "Description") -> None:
         ("feature or target", "offset", "gain", "least", "most", "anchors from", "to"),
         [(_safe(one.name), *(f"{value:.6g}" for value in one[1:])) for one in found.ranges],
     )
+    _print_columns(found)
     print_text("")
     print_table(
         ("section", "part", "offset", "size", "padding", "holds"),
@@ -128,6 +129,27 @@ def _print(file: str, found: "Description") -> None:
     if found.pack.metadata:
         print_text("")
         print_record({_safe(key): _safe(value) for key, value in found.pack.metadata.items()})
+
+
+def _print_columns(found: "Description") -> None:
+    """Print which columns of names the features are made of, if any are."""
+    from twinedge.data.wording import listed
+    from twinedge.encoding import Encoding
+
+    assert found.pack is not None
+    features = [one.name for one in found.ranges[:-1]]
+    encoding = Encoding.of(found.pack.metadata.get("columns"), features)
+    if not encoding.is_plain:
+        print_text("")
+        print_table(
+            ("column", "features", "levels", "rare levels"),
+            [
+                (_safe(name), str(one.width), listed(one.levels), listed(one.others))
+                if one is not None
+                else (_safe(name), "1", "", "")
+                for name, one in zip(encoding.names, encoding.categories, strict=True)
+            ],
+        )
 
 
 def _summary(found: "Description") -> dict[str, Any]:

@@ -147,7 +147,7 @@ def _of_categories(prepared: "Prepared", path: Path) -> list[str]:
         if one.others:
             words += f" and, as one more, {plural(len(one.others), 'rare one')}"
         if count:
-            words += f"; {plural(int(count), 'row')} to validate and test have another"
+            words += f"; {plural(int(count), 'row')} to validate or test with another"
         said.append(f"{place(path)}: {words}")
     return said
 

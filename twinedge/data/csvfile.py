@@ -183,7 +183,7 @@ class CsvFile:
         """Which text each cell holds; NaN where it holds none."""
         values = np.empty(len(block))
         for i, (number, row) in enumerate(block):
-            text = row[column].strip()
+            text = self._cells.name(row[column])
             if text in known:
                 values[i] = known[text]
             elif not looks_missing(text):

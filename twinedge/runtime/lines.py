@@ -265,7 +265,7 @@ class Answers:
             if kind is Kind.MISSING and not (fillable and anything):
                 raise _FaultError(f"{name}: {word[:40]!r} is {_none(category)}")
             if category is not None:
-                values += self._encoding.cell(k, word)
+                values += self._encoding.cell(k, self._cells.name(word))
             elif kind in (Kind.NUMBER, Kind.MISSING):
                 values.append(value)
             else:

@@ -1,0 +1,178 @@
+"""A table with names and holes through all commands."""
+
+import csv
+import io
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from twinedge.data import read_features, split_rows
+from twinedge.learn.run import load_run
+
+OPTIONS = ("--target", "price", "--impute", "median", "--categorical", "grade")
+
+
+@pytest.fixture
+def pack(stones_export):
+    return stones_export / "model.twin"
+
+
+def test_training_tells_what_became_of_the_table(cli, stones, loud):
+    answer = cli("train", stones, *OPTIONS, "-o", "run", "--json", *loud)
+    assert answer.code == 0
+    assert answer.json["features"] == 4
+    remarks = answer.err.splitlines()
+    assert remarks[:3] == [
+        f"{stones}: column 'cut' is a category of 3 levels and, as one more, 2 rare ones; 1 row to "
+        "validate or test with another",
+        f"{stones}: column 'grade' is a category of 3 levels",
+        f"{stones}: filled in 6 missing values",
+    ]
+
+
+def test_a_run_has_levels_and_medians_of_its_training_rows(stones, stones_run):
+    run = load_run(stones_run)
+    rows = list(csv.DictReader(io.StringIO(stones.read_text("utf-8"))))
+    train = [rows[k] for k in split_rows(len(rows), 0).train]
+    for k, name in ((0, "carat"), (5, "depth")):
+        present = [float(row[name]) for row in train if row[name]]
+        assert run.fill_values[k] == np.median(present)
+        every = [float(row[name]) for row in rows if row[name]]
+        assert run.fill_values[k] != np.median(every)
+    assert json.loads((stones_run / "run.json").read_text())["columns"] == [
+        {"name": "carat"},
+        {
+            "name": "cut",
+            "levels": ["Fair", "Good, really", "Idéal"],
+            "others": ["Odd", "Strange"],
+        },
+        {"name": "depth"},
+        {"name": "grade", "levels": ["1", "2", "3"], "others": []},
+    ]
+    assert run.encoding.names == ("carat", "cut", "depth", "grade")
+    X, _ = read_features(stones, run.encoding, fillable=np.isfinite(run.fill_values))
+    filled = np.where(np.isnan(X), run.fill_values, X)
+    np.testing.assert_array_equal(filled[split_rows(len(rows), 0).test], run.test[0])
+
+
+def test_runs_and_packs_predict_by_name_and_flag_what_they_do_not_know(
+    cli, stones_run, pack, tmp_path
+):
+    text = 'note;grade;cut;carat;depth\nx;3;Idéal;1,5;61\nx;9;Superb;;61\nx;1,0;"Good, really";2;\n'
+    (tmp_path / "new.csv").write_text(text, "utf-8")
+    for model in (stones_run, pack):
+        answer = cli("predict", model, "new.csv", "--json")
+        assert answer.json["outside"] == [[], ["cut", "grade"], []]
+        assert answer.json["missing"] == [[], ["carat"], ["depth"]]
+        assert answer.err == "new.csv: filled in 2 missing values\n"
+        assert len(set(answer.json["prediction"])) == 3
+
+
+def test_grades_are_found_whatever_mark_their_decimals_have(cli, pack, tmp_path):
+    (tmp_path / "point.csv").write_text("carat,cut,depth,grade\n1.5,Fair,61,2.0\n")
+    (tmp_path / "comma.csv").write_text("carat;cut;depth;grade\n1,5;Fair;61;2\n")
+    assert cli("predict", pack, "point.csv").out == cli("predict", pack, "comma.csv").out
+
+
+def test_a_missing_column_is_named(refused, pack, stones_run, tmp_path):
+    (tmp_path / "less.csv").write_text("carat,depth,grade\n1.5,61,2\n")
+    for model in (stones_run, pack):
+        refused("predict", model, "less.csv", says=["3 of the 4 feature columns", "missing 'cut'"])
+
+
+def test_runs_and_packs_are_evaluated_on_it(cli, stones, stones_run, pack):
+    run, exported = (cli("evaluate", one, stones, "--json").json for one in (stones_run, pack))
+    assert run["rows"] == exported["rows"] == 120
+    assert exported["rmse"] == pytest.approx(run["rmse"], rel=0.3)
+    assert 0 < run["rmse"] < run["baseline_rmse"]
+
+
+def test_a_pack_adapts_to_it(cli, stones, pack):
+    said = cli("adapt", pack, stones, "--store", "site.store", "--json").json
+    assert (said["learnt"], said["points"]) == (120, 120)
+    before = cli("predict", pack, stones).out
+    assert cli("predict", pack, stones, "--store", "site.store").out != before
+
+
+def test_a_pack_is_calibrated_with_it_and_keeps_its_columns(cli, stones, pack, tmp_path):
+    shutil.copy(pack, tmp_path / "model.twin")
+    assert cli("calibrate", "model.twin", stones, "-o", "new.twin").code == 0
+    ours, theirs = (cli("predict", one, stones).predictions[1] for one in ("new.twin", pack))
+    np.testing.assert_array_equal(ours[:, 0], theirs[:, 0])
+    assert (ours != theirs).any()
+
+
+def test_inspect_shows_columns_with_their_levels(cli, pack):
+    lines = cli("inspect", pack).out.splitlines()
+    found = [line.split(maxsplit=2) for line in lines if line.startswith(("cut  ", "depth  "))]
+    assert ["cut", "4", "'Fair', 'Good, really', 'Idéal'  'Odd', 'Strange'"] in found
+    assert ["depth", "1"] in found
+
+
+def test_anchors_and_a_report_take_it(cli, stones_run, tmp_path):
+    assert cli("anchors", stones_run, "--quiet").code == 0
+    answer = cli("report", stones_run, "--quick", "--format", "md", "-o", "r.md", "--quiet")
+    assert answer.code == 0
+    assert "price" in (tmp_path / "r.md").read_text("utf-8")
+
+
+def test_a_board_is_fitted_with_it(cli, stones, tmp_path):
+    answer = cli(
+        *("budget", "fit", stones, *OPTIONS, "--board", "uno", "--tries", "1", "--steps", "60"),
+        *("-o", "uno", "--run", "run", "--tolerance", "10", "--json", "--quiet"),
+    )
+    assert answer.code == 0
+    run = load_run(tmp_path / "run")
+    assert run.encoding.names == ("carat", "cut", "depth", "grade")
+    assert run.fill_values is not None
+    assert cli("predict", "uno/model.twin", stones, "--quiet").code == 0
+
+
+def test_a_board_evaluates_it_to_the_bit(cli, stones, pack):
+    said = cli("firmware", "run", "--board", "mps2-an386", pack, stones, "--json").json
+    assert (said["queries"], said["bit_exact"]) == (120, True)
+
+
+BAD = {
+    "id": (
+        "who,a,y\n" + "".join(f"p{k},{k % 7},{k}\n" for k in range(30)),
+        ["column 'who' has 30 different texts in 30 rows", "leave it out with --drop who"],
+    ),
+    "date": (
+        "at,a,y\n" + "".join(f"{k + 1:02}.01.2026,{k % 7},{k}\n" for k in range(30)),
+        ["column 'at' holds dates or times such as '01.01.2026'", "days since", "--drop at"],
+    ),
+    "thousands": (
+        "b,a,y\n" + "".join(f'"{k},000.5",{k % 7},{k}\n' for k in range(30)),
+        ["row 2, column 'b': '0,000.5' has marks between its thousands"],
+    ),
+    "target missing": (
+        "a,y\n" + "".join(f"{k % 7},{k or ''}\n" for k in range(30)),
+        ["row 2, column 'y': missing value", "--drop-missing-target"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "says"), BAD.values(), ids=BAD)
+def test_what_cannot_be_learnt_from_is_refused_with_advice(refused, tmp_path, text, says):
+    (tmp_path / "t.csv").write_text(text, "utf-8")
+    refused("train", "t.csv", "--target", "y", "-o", "run", says=says)
+
+
+def test_advice_leads_to_a_training(cli, tmp_path, loud):
+    rows = "".join(f"{k},p{k},{(k * 7) % 11},{k % 3},{k % 4 or ''}\n" for k in range(60))
+    (tmp_path / "t.csv").write_text("sep=,\n,who,a,site,y\n,,mm,,°C\n" + rows, "utf-8")
+    answer = cli(
+        *("train", "t.csv", "--target", "y", "--drop", "who,a", "--categorical", "site"),
+        *("--drop-missing-target", "-o", "run", "--json", *loud),
+    )
+    assert answer.code == 0
+    assert answer.json["rows"] == 45
+    assert answer.err.splitlines()[:4] == [
+        "t.csv: the first column, without a name, numbers the rows: left out",
+        "t.csv: the row below the header has no numbers but units: left out",
+        "t.csv: 15 rows without a target left out",
+        "t.csv: column 'site' is a category of 3 levels",
+    ]
