@@ -480,4 +480,4 @@ def test_resuming_with_other_groups_is_refused(begun, brief, complaint):
         message = complaint(
             TwinRegressor(**brief).fit, *table, groups=groups, checkpoint=folder, resume=True
         )
-        assert "another data" in message
+        assert "other data" in message

@@ -235,7 +235,7 @@ def test_a_training_is_resumed_with_the_same_unlabelled_points_only(
     again = fitted(curve, parameters, unlabelled=U, **place, resume=True)
     np.testing.assert_array_equal(again.weights_, whole.weights_)
     message = complaint(fitted, curve, parameters, unlabelled=U[:30], **place, resume=True)
-    assert "another data" in message
+    assert "other data" in message
 
 
 def test_an_ensemble_hands_unlabelled_points_to_every_member(curve, tiny, U):
