@@ -14,9 +14,10 @@ from twinedge.data import folders
 from twinedge.learn import selection, training
 from twinedge.learn.run import load_run
 
-# The command line, leaving a mark once the first steps of the training are done.
+# The command line, leaving a mark once the first steps of the training are done, and waiting then.
 MARKED = """
 import sys
+import time
 from pathlib import Path
 from twinedge.cli import main
 from twinedge.learn.trainer import Stack
@@ -26,6 +27,8 @@ advance = Stack.advance
 def marked(stack):
     loss = advance(stack)
     Path("begun").touch()
+    while not Path("sent").exists():
+        time.sleep(0.01)
     return loss
 
 Stack.advance = marked
@@ -48,12 +51,13 @@ def _interrupted(arguments, folder):
         assert time.monotonic() < deadline
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
+    (folder / "sent").touch()
     out, err = process.communicate(timeout=60)
     return process.returncode, out, err
 
 
 def test_an_interrupted_training_can_be_used_and_resumed(cli, curve_csv, loud, tmp_path):
-    command = ("train", curve_csv, "--target", "level", "--json", *loud, "--steps", 20_000)
+    command = ("train", curve_csv, "--target", "level", "--json", *loud, "--steps", 4_000)
     code, out, err = _interrupted((*command, "-o", "run"), tmp_path)
     assert code == 130
     assert err == "Stopped early; the best weights are in run. --resume goes on.\n"
@@ -70,7 +74,7 @@ def test_an_interrupted_training_can_be_used_and_resumed(cli, curve_csv, loud, t
     assert resumed.json["rmse_val"] == whole.json["rmse_val"] != report["rmse_val"]
     assert resumed.json["rmse_test"] == whole.json["rmse_test"]
     assert cli("predict", "run", curve_csv) == cli("predict", "whole", curve_csv)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["begun", "run", "whole"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["begun", "run", "sent", "whole"]
 
 
 def _ctrl_c(*arguments, **options):
