@@ -3,7 +3,9 @@
 import csv
 import io
 import json
+import re
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -176,3 +178,32 @@ def test_advice_leads_to_a_training(cli, tmp_path, loud):
         "t.csv: 15 rows without a target left out",
         "t.csv: column 'site' is a category of 3 levels",
     ]
+
+
+@pytest.fixture(scope="module")
+def page():
+    return (Path(__file__).parents[2] / "docs" / "data.md").read_text("utf-8")
+
+
+@pytest.fixture
+def whole_stones(stones, tmp_path):
+    """The table as the page has it: without holes."""
+    lines = stones.read_text("utf-8").splitlines()
+    kept = [line for line in lines if not line.startswith(",") and '"NA"' not in line]
+    (tmp_path / "stones.csv").write_text("\n".join(kept), "utf-8")
+
+
+@pytest.mark.usefixtures("whole_stones")
+def test_the_commands_of_the_page_work(cli, page, tiny):
+    commands = re.findall(r"^    twinedge (.*?)(?:  +#.*)?$", page, re.M)
+    assert len(commands) == 3
+    for number, command in enumerate(commands):
+        assert cli(*command.split(), "-o", f"run{number}", *tiny).code == 0
+
+
+@pytest.mark.usefixtures("whole_stones", "cli")
+def test_the_data_frame_of_the_page_works(page):
+    (code,) = (one for one in re.findall(r"```python\n(.*?)```", page, re.S) if "pandas" in one)
+    exec(code, names := {})
+    assert "cut=Idéal" in names["model"].encoding_.inputs
+    assert Path("stones/model.twin").is_file()

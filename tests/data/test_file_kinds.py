@@ -128,6 +128,13 @@ def test_a_word_among_numbers_may_be_a_name_after_all(write, complaint):
     )
 
 
+def test_times_are_names_if_one_says_so(write, complaint):
+    path = write("ratio,y\n" + "".join(f"16:{9 + k % 2:02},{k}\n" for k in range(20)))
+    assert "holds dates or times such as '16:09'" in complaint(read_table, path, target="y")
+    table = read_table(path, target="y", categories=["ratio"])
+    assert table.prepare().encoding.inputs == ("ratio=16:09", "ratio=16:10")
+
+
 NAMES = "cut,a,y\n" + "".join(
     f"{cut},{k % 7},{k}\n"
     for k, cut in enumerate(['"Good, really"', "Idéal", '"say ""hi"""', " Idéal "] * 5)

@@ -79,3 +79,16 @@ def test_a_rare_level_of_a_category_is_not_wild():
     scaling = Scaling.of(x, x[:, 0], np.array([False, True]))
     np.testing.assert_allclose(np.ptp(scaling.features(x)[:, 1]), 2)
     assert scaling.x_mean[1] == level.mean()
+
+
+def test_inputs_of_categories_are_divided_by_one_half_and_no_rare_level_is_wild():
+    rng = np.random.default_rng(0)
+    x = np.column_stack([rng.normal(size=6000), np.zeros(6000)])
+    x[7, 1] = 1  # so few rows would be wild values of a number
+    y = x[:, 0]
+    scaling = Scaling.of(x, y, np.array([False, True]))
+    assert scaling.x_scale[1] == 0.5
+    np.testing.assert_allclose(scaling.x_mean[1], 1 / 6000)
+    np.testing.assert_allclose(np.ptp(scaling.features(x)[:, 1]), 2, rtol=1e-6)
+    plain = Scaling.of(x[:, :1], y)
+    assert (plain.limit, plain.x_scale[0]) == (scaling.limit, scaling.x_scale[0])

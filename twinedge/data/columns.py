@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -128,7 +128,11 @@ def _positions(
 
 
 def check_columns(
-    columns: Sequence[Column], y: NDArray[np.float64], target: str, path: Path
+    columns: Sequence[Column],
+    y: NDArray[np.float64],
+    target: str,
+    path: Path,
+    categories: Collection[str] = (),
 ) -> None:
     """Refuse a table with a column, or a target, that nothing can be learnt from.
 
@@ -141,6 +145,8 @@ def check_columns(
         Name of `y`.
     path
         For messages.
+    categories
+        Columns that a person says are names, be they dates.
     """
     if len(y) < 2:
         raise InputError(f"{place(path)}: has 1 row; a model needs at least 10 to learn from")
@@ -151,7 +157,7 @@ def check_columns(
         )
     for column in columns:
         if column.texts is not None:
-            _check_names_of(column, path)
+            _check_names_of(column, path, may_be_dates=column.name in categories)
     still = [one for one in columns if _is_constant(one.values)]
     if still:
         name, values, texts = still[0]
@@ -177,7 +183,7 @@ def _is_constant(values: NDArray[np.float64]) -> bool:
     return len(present) > 0 and present.min() == present.max()
 
 
-def _check_names_of(column: Column, path: Path) -> None:
+def _check_names_of(column: Column, path: Path, *, may_be_dates: bool) -> None:
     """Refuse a column of texts that are no levels of anything."""
     name, values, texts = column
     assert texts is not None
@@ -185,7 +191,7 @@ def _check_names_of(column: Column, path: Path) -> None:
         return  # all of them missing, which is refused elsewhere
     where = f"{place(path)}: column {quoted(name)}"
     drop = drop_options([name])
-    if 2 * sum(bool(_DATE.fullmatch(one)) for one in texts) > len(texts):
+    if not may_be_dates and 2 * sum(map(bool, map(_DATE.fullmatch, texts))) > len(texts):
         raise InputError(
             f"{where} holds dates or times such as {quoted(texts[0])}; write them as a number, say "
             f"days since the first, or leave the column out with {drop}"

@@ -205,7 +205,7 @@ def read_table(
             columns = [one._replace(values=one.values[present]) for one in columns]
         if not len(y):
             raise InputError(f"{place(path)}: no row has a target")
-        check_columns(columns, y, names[goal], path)
+        check_columns(columns, y, names[goal], path, [names[k] for k in named])
         counting = [one.name for one in columns if counts_rows(one)]
         if counting:
             remarks.append(
