@@ -18,6 +18,19 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Files that take a minute of a core go first: none is left to one process at the end.
+LONGEST = (
+    "test_kernels.py",
+    "test_sanitizers.py",
+    "test_fuzz.py",
+    "test_lint.py",
+    "test_resume.py",
+)
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: item.path.name not in LONGEST)
+
 
 @pytest.fixture(scope="session")
 def curve():
