@@ -196,7 +196,7 @@ def a_device_knows_its_names_and_anchors(given, name):
 def members_and_neighbours_are_there_or_refused(given, name):
     device = given.device(name)
     if device.info["shape"] == "ensemble":
-        assert "mean and spread only" in complaint(device.members, given.x)
+        assert "only mean and spread of its estimates" in complaint(device.members, given.x)
         assert "cannot choose the nearest" in complaint(device.predict, given.x, neighbors=2)
         return
     members = device.members(given.x)
