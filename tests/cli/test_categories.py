@@ -123,6 +123,7 @@ def test_anchors_and_a_report_take_it(cli, stones_run, tmp_path):
 def test_a_board_is_fitted_with_it(cli, stones, tmp_path):
     answer = cli(
         *("budget", "fit", stones, *OPTIONS, "--board", "uno", "--tries", "1", "--steps", "60"),
+        *("--effort", "quick", "--anchors", "8"),
         *("-o", "uno", "--run", "run", "--tolerance", "10", "--json", "--quiet"),
     )
     assert answer.code == 0

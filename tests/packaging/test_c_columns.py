@@ -76,8 +76,9 @@ def built(project, firmware, run, tmp_path_factory):
     (folder / "host.c").write_text(HOST)
     with (folder / "CMakeLists.txt").open("a") as file:
         file.write(MORE.format(firmware / "ports" / "harness"))
-    run("cmake", "-B", "build", f"-DCMAKE_C_FLAGS={WARNINGS}", cwd=folder)
-    run("cmake", "--build", "build", cwd=folder)
+    options = (f"-DCMAKE_C_FLAGS={WARNINGS}", "-DCMAKE_BUILD_TYPE=Debug")  # which is soon built
+    run("cmake", "-B", "build", *options, cwd=folder)
+    run("cmake", "--build", "build", "--parallel", "2", cwd=folder)
     return folder / "build"
 
 
