@@ -146,6 +146,8 @@ def test_a_column_of_texts_is_a_category_as_it_is(write):
     X, encoding, _ = table.prepare()
     assert encoding.inputs == ("cut=Good, really", "cut=Idéal", 'cut=say "hi"', "a")
     assert X[:4, :3].tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 1, 0]]
+    auto = read_table(write(NAMES), target="y", categories=["auto"])
+    assert auto.prepare().encoding.described == encoding.described
     again, _ = read_features(write(NAMES), encoding)
     np.testing.assert_array_equal(again, X)
 
