@@ -36,3 +36,13 @@ def test_anchors_that_are_not_there_are_refused(complaint, anchors):
 @pytest.mark.parametrize("anchors", [9, [0, 1, 2]])
 def test_anchors_that_cannot_be_shared_evenly_are_refused(complaint, anchors):
     assert "evenly to 2 twins" in complaint(deal, anchors, 10, 2)
+
+
+def test_of_thousands_some_are_enough():
+    np.testing.assert_array_equal(deal("auto", 4096, 2), deal("all", 4096, 2))
+    dealt = deal("auto", 4097, 2)
+    assert dealt.shape == (2, 256)
+    assert len(set(dealt[0])) == 256
+    assert dealt.max() > 4000
+    np.testing.assert_array_equal(dealt[0], dealt[1])
+    np.testing.assert_array_equal(dealt, deal("auto", 4097, 2))

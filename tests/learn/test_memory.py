@@ -1,3 +1,5 @@
+"""Long tables are trained, judged and predicted in bounded memory, and time."""
+
 import subprocess
 import sys
 
@@ -7,20 +9,26 @@ import numpy as np
 from twinedge import TwinRegressor
 
 rng = np.random.default_rng(0)
-X = rng.normal(size=(20_010, 8))
+X = rng.normal(size=(57_000, 8))
 y = X[:, 0] + X[:, 1] ** 2
 model = TwinRegressor(hidden=(16, 16), activation="relu", learning_rate=0.01, weight_decay=0.003,
                       steps=50, random_state=0)
-model.fit(X[:20_000], y[:20_000], (X[20_000:], y[20_000:]))
-mean, std = model.predict(X[:1000], return_std=True, anchors="all")
-assert np.isfinite(mean).all() and (std > 0).all()
+model.fit(X[:50_000], y[:50_000], (X[50_000:], y[50_000:]))
+assert model.calibration_ is not None
+assert model.estimates(X[:3]).shape == (3, 256)  # as many anchors as tell all that thousands would
+assert model.estimates(X[:3], neighbors=5).shape == (3, 5)
+few = model.predict(X[:100])
+every, std = model.predict(X[:100], return_std=True, anchors="all")
+assert np.isfinite(every).all() and (std > 0).all()
+assert np.abs(few - every).max() < 0.5 * np.std(y)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 """
 
 
-def test_a_thousand_points_against_twenty_thousand_anchors_take_less_than_two_gigabytes():
-    # All pairs at once would be 1.3 GB for each layer and order.
+def test_fifty_thousand_rows_take_less_than_two_gigabytes():
+    # All pairs of 7,000 validation rows with all anchors would be 22 GB for a layer and order.
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=False
     )
+    assert done.returncode == 0, done.stderr
     assert int(done.stdout) < 2000
