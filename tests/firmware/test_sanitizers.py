@@ -7,7 +7,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 SUBJECTS = ("bits", "refusals", "api", "misuse", "store")
-WATCH = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g")
+WATCH = ("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g")
 
 
 def test_the_tests_pass_under_address_and_undefined_behaviour_sanitizers(native):
@@ -32,5 +32,5 @@ def test_the_tests_pass_under_address_and_undefined_behaviour_sanitizers(native)
 
 
 def test_replay_with_memory_that_ends_where_it_should(short_replay):
-    wrong, _ = short_replay.mismatches(short_replay.build("-O1", *WATCH, compiler="clang"))
+    wrong, _ = short_replay.mismatches(short_replay.build(*WATCH, compiler="clang"))
     assert wrong == 0
