@@ -111,4 +111,5 @@ def main(home, way, scene):
     print(json.dumps({"killed": number - 1, "at_once": at_once, "repaired": repaired}))
 
 
-main(Path(sys.argv[1]), *sys.argv[2:])
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), *sys.argv[2:])

@@ -21,7 +21,6 @@ from twinedge.cli.options import (
 from twinedge.cli.output import note, print_json, print_table, print_text, saying
 from twinedge.cli.source import Reading, read_source
 from twinedge.cli.words import whole
-from twinedge.data.wording import plural
 
 if TYPE_CHECKING:
     from twinedge.learn.baselines import Rival
@@ -80,6 +79,7 @@ def check(
         note(remark, quiet=quiet)
     import numpy as np
 
+    from twinedge.data.wording import plural
     from twinedge.learn.suitability import suitability
 
     rows = np.concatenate([source.rows.train, source.rows.val])
