@@ -84,7 +84,6 @@ class Answers:
         self._encoding = encoding = device.encoding
         self._names = encoding.names
         self._fillable = [bool(device.fillable[part].all()) for part in encoding.parts]
-        self._needed: Array = ~device.fillable
         self._delimiter: str | None = ","
         self._cells = CellReader(comma_allowed=False)
         others = device.fields[1:]
