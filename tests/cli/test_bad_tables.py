@@ -84,3 +84,19 @@ def test_refused_by_a_run(refused, tiny_run, tmp_path, command, content, says):
 def test_no_table_to_predict(refused, tiny_run, tmp_path):
     refused("predict", tiny_run, "t.csv", says=["t.csv", "no such file"])
     refused("predict", tiny_run, tmp_path, says=["is a folder"])
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--target", "y"),
+        ("--drop", "a"),
+        ("--impute", "median"),
+        ("--categorical", "a"),
+        ("--drop-missing-target",),
+        ("--group", "a"),
+    ],
+    ids=" ".join,
+)
+def test_a_data_set_takes_no_options_of_tables(refused, option):
+    refused("train", "--dataset", "tf", *option, says=[f"{option[0]} is for a DATA.csv"])

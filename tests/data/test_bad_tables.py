@@ -38,10 +38,10 @@ BAD = {
         ["column 'at'", "dates or times such as '0:30'", "--drop at"],
     ),
     "one text": ("a,k,y\n1,x,1\n2,x,3\n", {}, ["'k' is 'x' in every row", "--drop k"]),
-    "unknown category": ("a,b,y\n1,2,3\n", {"categories": ["c"]}, ["'c'", "to take for names"]),
+    "unknown category": ("a,b,y\n1,2,3\n", {"categorical": ["c"]}, ["'c'", "to take for names"]),
     "target as a category": (
         "a,b,y\n1,2,3\n",
-        {"categories": ["y"]},
+        {"categorical": ["y"]},
         ["'y' is the target and cannot be a category"],
     ),
     "no target at all": ("a,y\n1,\n2,\n", {"drop_missing_target": True}, ["no row has a target"]),

@@ -122,7 +122,7 @@ def test_a_word_among_numbers_may_be_a_name_after_all(write, complaint):
     assert "row 22, column 'the site': 'east' is not a number; correct it" in message
     assert "--drop 'the site'" in message
     assert "--categorical 'the site'" in message
-    table = read_table(path, target="y", categories=["the site"])
+    table = read_table(path, target="y", categorical=["the site"])
     assert table.prepare().encoding.inputs == (
         *("the site=0", "the site=1", "the site=2", "the site=(others)"),
     )
@@ -131,7 +131,7 @@ def test_a_word_among_numbers_may_be_a_name_after_all(write, complaint):
 def test_times_are_names_if_one_says_so(write, complaint):
     path = write("ratio,y\n" + "".join(f"16:{9 + k % 2:02},{k}\n" for k in range(20)))
     assert "holds dates or times such as '16:09'" in complaint(read_table, path, target="y")
-    table = read_table(path, target="y", categories=["ratio"])
+    table = read_table(path, target="y", categorical=["ratio"])
     assert table.prepare().encoding.inputs == ("ratio=16:09", "ratio=16:10")
 
 
@@ -146,7 +146,7 @@ def test_a_column_of_texts_is_a_category_as_it_is(write):
     X, encoding, _ = table.prepare()
     assert encoding.inputs == ("cut=Good, really", "cut=Idéal", 'cut=say "hi"', "a")
     assert X[:4, :3].tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 1, 0]]
-    auto = read_table(write(NAMES), target="y", categories=["auto"])
+    auto = read_table(write(NAMES), target="y", categorical=["auto"])
     assert auto.prepare().encoding.described == encoding.described
     again, _ = read_features(write(NAMES), encoding)
     np.testing.assert_array_equal(again, X)
@@ -154,10 +154,10 @@ def test_a_column_of_texts_is_a_category_as_it_is(write):
 
 def test_numbers_for_names_may_have_a_decimal_comma_where_numbers_may(write):
     rows = "".join(f"{('1,0', '2,5')[k % 2]};{k},5\n" for k in range(8))
-    table = read_table(write("k;y\n" + rows), target="y", categories=["k"])
+    table = read_table(write("k;y\n" + rows), target="y", categorical=["k"])
     assert table.prepare().encoding.inputs == ("k=1", "k=2.5")
     rows = "".join(f'"{("1,0", "2,5")[k % 2]}",{k}.5\n' for k in range(8))
-    table = read_table(write("k,y\n" + rows), target="y", categories=["k"])
+    table = read_table(write("k,y\n" + rows), target="y", categorical=["k"])
     assert table.prepare().encoding.inputs == ("k=1,0", "k=2,5")
 
 

@@ -22,7 +22,7 @@ from twinedge.cli.options import (
     examples,
     value,
 )
-from twinedge.cli.output import note, print_json, print_record, print_table, print_text, saying
+from twinedge.cli.output import note, print_json, print_record, print_table, print_text
 from twinedge.cli.words import number, whole
 
 if TYPE_CHECKING:
@@ -92,15 +92,8 @@ def fit(
 
     place, measured = board_named(board), read_firmware(firmware)
     check_measured(place, measured)
-    reading = Reading(
-        target,
-        tuple(drop or ()),
-        impute,
-        tuple(categorical or ()),
-        drop_missing_target=drop_missing_target,
-    )
-    with saying("Reading the table", quiet=quiet):
-        source = read_source(table, reading, dataset, split)
+    reading = Reading(target, drop, impute, categorical, drop_missing_target)
+    source = read_source(table, reading, dataset, split, quiet=quiet)
     train, validation = source.part(source.rows.train), source.part(source.rows.val)
     most = min(anchors, len(train[1]))
     # Refused now, not after training.

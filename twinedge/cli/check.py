@@ -18,7 +18,7 @@ from twinedge.cli.options import (
     examples,
     value,
 )
-from twinedge.cli.output import note, print_json, print_table, print_text, saying
+from twinedge.cli.output import note, print_json, print_table, print_text
 from twinedge.cli.source import Reading, read_source
 from twinedge.cli.words import whole
 
@@ -66,15 +66,8 @@ def check(
     held out of the training and validation rows. Errors are in units of the target. What differs
     from the twin by less than chance may (a 90 % interval) is called neither better nor worse.
     """
-    reading = Reading(
-        target,
-        tuple(drop or ()),
-        impute,
-        tuple(categorical or ()),
-        drop_missing_target=drop_missing_target,
-    )
-    with saying("Reading the table", quiet=quiet):
-        source = read_source(table, reading, dataset, split)
+    reading = Reading(target, drop, impute, categorical, drop_missing_target)
+    source = read_source(table, reading, dataset, split, quiet=quiet)
     for remark in source.remarks:
         note(remark, quiet=quiet)
     import numpy as np

@@ -1,8 +1,9 @@
 """Tables that commands read: what ``train`` learns from, and points for a model that is there."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from twinedge.cli.output import note_filled, saying
 from twinedge.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,11 +22,15 @@ class Reading(NamedTuple):
     """How a person wants a table to be read; named as in ``twinedge.data.read_table``."""
 
     target: str | None
-    drop: tuple[str, ...] = ()
+    drop: list[str] | None = None
     impute: str | None = None
-    categories: tuple[str, ...] = ()
-    group: str | None = None
+    categorical: list[str] | None = None
     drop_missing_target: bool = False
+    group: str | None = None
+
+    def given(self) -> dict[str, Any]:
+        """Return what was asked for, and nothing that was not."""
+        return {name: one for name, one in self._asdict().items() if one not in (None, False)}
 
 
 class Source(NamedTuple):
@@ -60,7 +65,6 @@ def read_points(
     """
     import numpy as np
 
-    from twinedge.cli.output import note_filled
     from twinedge.data import read_features
 
     x, y = read_features(table, encoding, target=target, fillable=fillable)
@@ -98,7 +102,7 @@ def from_file(path: Path, reading: Reading, split: int) -> Source:
     from twinedge import data
     from twinedge.data.wording import place, plural
 
-    table = data.read_table(path, **reading._asdict())
+    table = data.read_table(path, **reading.given())
     assert table.y is not None
     assert table.target_name is not None
     try:
@@ -152,17 +156,19 @@ def _of_categories(prepared: "Prepared", path: Path) -> list[str]:
     return said
 
 
-def read_source(path: Path | None, reading: Reading, dataset: str | None, split: int) -> Source:
+def read_source(
+    path: Path | None, reading: Reading, dataset: str | None, split: int, *, quiet: bool = False
+) -> Source:
     """Take the table that a command names: a file with its options, or one of the paper's sets."""
     if path is not None and dataset is not None:
         raise InputError(f"{path} and --dataset {dataset}: name one of the two, not both")
     if dataset is not None:
-        given = [f"--{name.replace('_', '-')}" for name, one in reading._asdict().items() if one]
-        if given:
-            raise InputError(f"{given[0]} is for a DATA.csv, not a --dataset")
+        for name in reading.given():
+            raise InputError(f"--{name.replace('_', '-')} is for a DATA.csv, not a --dataset")
         return from_catalogue(dataset, split)
     if path is None:
         raise InputError("nothing to train on: name a DATA.csv or a --dataset")
     if reading.target is None:
         raise InputError("--target is missing: the column to predict, by name or position")
-    return from_file(path, reading, split)
+    with saying("Reading the table", quiet=quiet):
+        return from_file(path, reading, split)

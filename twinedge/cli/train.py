@@ -23,7 +23,7 @@ from twinedge.cli.options import (
     examples,
     value,
 )
-from twinedge.cli.output import note, print_json, print_record, print_text, saying
+from twinedge.cli.output import note, print_json, print_record, print_text
 from twinedge.cli.source import Reading, read_source
 from twinedge.cli.words import number, whole, widths
 
@@ -104,16 +104,8 @@ def train(
     those of groups that the model never saw, and it learns how far to trust points that a device
     measures itself.
     """
-    reading = Reading(
-        target,
-        tuple(drop or ()),
-        impute,
-        tuple(categorical or ()),
-        group=group,
-        drop_missing_target=drop_missing_target,
-    )
-    with saying("Reading the table", quiet=quiet):
-        source = read_source(table, reading, dataset, split)
+    reading = Reading(target, drop, impute, categorical, drop_missing_target, group)
+    source = read_source(table, reading, dataset, split, quiet=quiet)
     from twinedge.learn.twin import TwinRegressor
 
     model = TwinRegressor(

@@ -93,7 +93,7 @@ def without_dropped(
     return [k for k in range(len(names)) if k not in gone]
 
 
-def categorical(
+def name_columns(
     names: Sequence[str], wanted: Sequence[str], target: int | None, path: Path
 ) -> set[int]:
     """Find the columns whose values are to be taken for names."""

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twinedge.data.columns import (
-    categorical,
     check_columns,
     check_names,
     counts_rows,
     group_position,
     match_features,
+    name_columns,
     target_position,
     without_dropped,
 )
@@ -121,7 +121,7 @@ def read_table(
     drop: Sequence[str] = (),
     impute: str | None = None,
     group: str | None = None,
-    categories: Sequence[str] = (),
+    categorical: Sequence[str] = (),
     drop_missing_target: bool = False,
 ) -> Table:
     """Read a table to train on.
@@ -143,7 +143,7 @@ def read_table(
         the training rows, and for names the most frequent one.
     group
         Name of a column that tells which rows belong together; it is no feature, and may be text.
-    categories
+    categorical
         Names of columns whose values are names, though they may look like numbers. A column of
         texts is one anyway.
     drop_missing_target
@@ -167,7 +167,7 @@ def read_table(
         goal = None if target is None else target_position(names, target, path)
         kept = without_dropped(names, drop, goal, path)
         label = None if group is None else group_position(names, group, goal, path)
-        named = categorical(names, categories, goal, path)
+        named = name_columns(names, categorical, goal, path)
         index = file.index if file.index not in (goal, label) else None
         kept = [k for k in kept if k not in (label, index)]
         features = [k for k in kept if k != goal]
