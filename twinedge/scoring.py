@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from twinedge.calibration import interval_score
+from twinedge.errors import InputError
 
 Array = npt.NDArray[Any]
 
@@ -59,6 +60,7 @@ def score(
     ends : dict of float to array of shape (n, 2), optional
         Intervals of each coverage.
     """
+    y = check_targets(y, len(mean))
     error = np.asarray(mean, np.float64) - y
     mse, variance = float(np.mean(np.square(error))), float(np.var(y))
     return Scores(
@@ -73,6 +75,28 @@ def score(
         rank_correlation=None if scale is None else rank_correlation(scale, error),
         intervals=tuple(_coverage(y, *one) for one in (ends or {}).items()),
     )
+
+
+def check_targets(y: Any, count: int) -> Array:
+    """Check measured targets of so many points; returns them as numbers, which may be none.
+
+    A column of them ``(n, 1)`` less predictions ``(n,)`` would be a table of all differences.
+
+    Raises
+    ------
+    InputError
+        Where there is not one for each point.
+    """
+    try:
+        y = np.asarray(y)
+    except ValueError as error:
+        raise InputError("targets must be one number for each point") from error
+    if y.shape != (count,):
+        raise InputError(f"{count} points need as many targets, not shape {y.shape}")
+    if y.dtype.kind not in "biuf":
+        raise InputError(f"targets must be numbers, not {y.dtype}")
+    checked: Array = y
+    return checked
 
 
 def r2(y: Array, error: Array) -> float | None:

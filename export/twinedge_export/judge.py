@@ -10,6 +10,7 @@ import numpy as np
 from twinedge.errors import InputError
 from twinedge.learn.twin import TwinRegressor
 from twinedge.pack.contents import Array
+from twinedge.scoring import check_targets
 
 Points = tuple[Array, Array]
 Predict = Callable[[Array], Any]
@@ -72,10 +73,12 @@ class Judge:
 
         ``neighbors`` is how many nearest anchors of each twin predict, 0 for all.
         """
+        check_targets(validation[1], len(validation[0]))
         if not len(validation[1]):
             raise InputError("an export is checked on validation points, and there are none")
-        if test is None or not len(test[1]):
+        if test is None:
             test = validation[0][:0], validation[1][:0]
+        check_targets(test[1], len(test[0]))
         nearest = neighbors or None
         same = model.predict(validation[0], anchors=rows, neighbors=nearest)
         everyone = model.predict(validation[0], neighbors=nearest)

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 from twinedge.data.wording import plural
 from twinedge.learn.network import FloatArray
-from twinedge.scoring import r2
+from twinedge.scoring import check_targets, r2
 
 LEVEL = 0.9  # of all intervals here
 # Points are few where the true RMSE may as well be so many times what they give. To choose among
@@ -165,7 +165,7 @@ def standing(train: Points, test: Points, predicted: FloatArray) -> Standing:
     predicted : array of shape (n,)
         What it predicts for the latter.
     """
-    X, y = test
+    X, y = test[0], check_targets(test[1], len(predicted))
     error = predicted - y
     mean = compare(error, train[1].mean() - y)
     linear = compare(error, linear_model().fit(*train).predict(X) - y)

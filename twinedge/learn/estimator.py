@@ -27,6 +27,7 @@ from twinedge.learn.scaling import Scaling
 from twinedge.learn.selection import PLANS, Candidate, Choice, Plan, choose
 from twinedge.learn.tasks import PairTask, PointTask
 from twinedge.learn.trainer import Setting
+from twinedge.scoring import check_targets
 
 Validation = tuple[Any, Any] | tuple[Any, Any, Any] | None
 Groups = npt.NDArray[np.intp]
@@ -76,9 +77,10 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
         if validation is not None:
             X_val, y_val, *theirs = validation
             X_val = validate_data(self, X_val, dtype=np.float64, reset=False)
+            shape = np.shape(y_val)
+            if shape != (len(X_val),):
+                raise InputError(f"validation has {len(X_val)} points and targets of shape {shape}")
             y_val = check_array(y_val, ensure_2d=False, dtype=np.float64)
-            if len(X_val) != len(y_val):
-                raise InputError(f"validation has {len(X_val)} points and {len(y_val)} targets")
             self.groups_ = groups
             if theirs:
                 self.validation_groups_ = _numbered(theirs[0], len(y_val))
@@ -181,8 +183,15 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
         return clone(self).set_params(**chosen)
 
     def rmse(self, X: Any, y: Any) -> float:
-        """Root mean square error of the prediction, in units of the target."""
-        return float(np.sqrt(np.mean(np.square(self.predict(X) - y))))
+        """Root mean square error of the prediction, in units of the target.
+
+        Raises
+        ------
+        InputError
+            Where ``y`` is not of shape ``(n,)``.
+        """
+        predicted = self.predict(X)
+        return float(np.sqrt(np.mean(np.square(predicted - check_targets(y, len(predicted))))))
 
 
 def _numbered(groups: Any, rows: int) -> Groups:

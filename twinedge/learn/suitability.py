@@ -29,6 +29,7 @@ from twinedge.learn.ensemble import EnsembleRegressor
 from twinedge.learn.network import FloatArray
 from twinedge.learn.parameters import one_of, seed_of
 from twinedge.learn.twin import TwinRegressor
+from twinedge.scoring import check_targets
 
 FEWEST_ROWS = 30
 FOLDS = 3
@@ -131,6 +132,7 @@ def suitability(
         Called with how many of how many trainings are done.
     """
     steps = STEPS[one_of("effort", effort, tuple(STEPS))]
+    y = check_targets(y, len(X))
     if len(y) < FEWEST_ROWS:
         raise InputError(f"{len(y)} rows are too few to judge by: {FEWEST_ROWS} at least")
     seed = seed_of(random_state)

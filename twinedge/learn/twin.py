@@ -25,6 +25,7 @@ from twinedge.learn.parameters import nonnegative_number, positive_integer, row_
 from twinedge.learn.progress import Progress, progress_bar
 from twinedge.learn.semi_supervised import SemiSupervisedTask
 from twinedge.learn.tasks import PairTask
+from twinedge.scoring import check_targets
 
 
 class TwinRegressor(AnchoredRegressor, NetworkRegressor):
@@ -253,7 +254,8 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
             raise InputError("the model was fitted without intervals, and cannot be given any")
         mean, signals = self._signals(x, None, None)
         outside = np.asarray(self.outside(x).any(axis=1))
-        self.calibration_ = calibrate(signals, np.asarray(y) - mean, outside=outside, chosen=chosen)
+        errors = check_targets(y, len(x)) - mean
+        self.calibration_ = calibrate(signals, errors, outside=outside, chosen=chosen)
 
     def adapt(self, X: npt.ArrayLike, y: npt.ArrayLike) -> "TwinRegressor":
         """Take points measured where the model is used for anchors, without training again.
@@ -284,9 +286,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         True
         """
         x = self._check(X)
-        y = np.asarray(check_array(y, ensure_2d=False, dtype=np.float64))
-        if y.shape != (len(x),):
-            raise InputError(f"{len(x)} points need as many targets, not shape {y.shape}")
+        y = np.asarray(check_array(check_targets(y, len(x)), ensure_2d=False, dtype=np.float64))
         if self.calibration_ is None:
             raise InputError("the model has no intervals, and adapts to nothing without them")
         mean, scale = super()._scaled(x, None, None)

@@ -172,7 +172,8 @@ def judge(model: AnchoredRegressor, X: npt.ArrayLike, y: FloatArray) -> dict[str
         error itself; and for each of the ``MEASURES`` its rank ``correlation`` with the absolute
         error, its ``area`` and the ``weighted_rmse`` of anchors weighted by it.
     """
-    error = model.predict(X, anchors="all") - np.asarray(y)
+    predicted = model.predict(X, anchors="all")
+    error = predicted - scoring.check_targets(y, len(predicted))
 
     def rmse(wrong: FloatArray) -> float:
         return float(np.sqrt(np.mean(np.square(wrong))))
@@ -186,7 +187,7 @@ def judge(model: AnchoredRegressor, X: npt.ArrayLike, y: FloatArray) -> dict[str
         found[by] = {
             "correlation": rank_correlation(unsure, error),
             "area": sparsification_area(unsure, error),
-            "weighted_rmse": rmse(weighted_prediction(model, X, by) - y),
+            "weighted_rmse": rmse(weighted_prediction(model, X, by) - np.asarray(y)),
         }
     return found
 

@@ -8,6 +8,7 @@ from twinedge.calibration import Calibration, calibrate
 from twinedge.errors import InputError
 from twinedge.pack.contents import Array, Intervals, Pack
 from twinedge.runtime import reference
+from twinedge.scoring import check_targets
 
 _MOST = 2**32 - 1
 
@@ -46,6 +47,7 @@ def calibrate_pack(pack: Pack, X: Array, y: Array, *, chosen: bool = False) -> P
     """
     if pack.intervals is None:
         raise InputError("the pack was exported without intervals, and cannot be given any")
+    y = check_targets(y, len(X))
     q = reference.quantise(pack, X)
     found = reference.evaluate_raw(pack, q)
     assert found.signals is not None

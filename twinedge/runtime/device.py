@@ -389,26 +389,6 @@ def check_queries(
     return checked
 
 
-def check_targets(y: Any, count: int) -> Array:
-    """Check measured targets of so many points; returns them as numbers, which may be none.
-
-    Raises
-    ------
-    InputError
-        Where there is not one for each point.
-    """
-    try:
-        y = np.asarray(y)
-    except ValueError as error:
-        raise InputError("targets must be one number for each point") from error
-    if y.shape != (count,):
-        raise InputError(f"{count} points need as many targets, not shape {y.shape}")
-    if y.dtype.kind not in "biuf":
-        raise InputError(f"targets must be numbers, not {y.dtype}")
-    checked: Array = y
-    return checked
-
-
 def _numbered(count: int) -> tuple[str, ...]:
     """Names of features that have none."""
     return tuple(f"x{number}" for number in range(1, count + 1))

@@ -22,8 +22,9 @@ from twinedge.runtime.adapting import (
     quantised_targets,
     unlike,
 )
-from twinedge.runtime.device import Device, check_targets
+from twinedge.runtime.device import Device
 from twinedge.runtime.store import Store
+from twinedge.scoring import check_targets
 
 
 class Evaluator(Protocol):
