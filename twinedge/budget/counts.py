@@ -1,15 +1,30 @@
 """How many numbers a model is (the paper's "Miniaturizing accurate networks")."""
 
+from collections.abc import Iterable
 from itertools import pairwise
+from numbers import Integral
+
+Hidden = int | Iterable[int]
 
 
-def network_params(inputs: int, hidden: tuple[int, ...]) -> int:
+def layers(hidden: Hidden) -> tuple[int, ...]:
+    """Widths of hidden layers, of which a number is one.
+
+    Examples
+    --------
+    >>> layers(8), layers([64, 32])
+    ((8,), (64, 32))
+    """
+    return (int(hidden),) if isinstance(hidden, Integral) else tuple(hidden)
+
+
+def network_params(inputs: int, hidden: Hidden) -> int:
     """Weights and biases of a network with one output."""
-    widths = (inputs, *hidden, 1)
+    widths = (inputs, *layers(hidden), 1)
     return sum(rows * columns + columns for rows, columns in pairwise(widths))
 
 
-def ann_params(features: int, hidden: tuple[int, ...], members: int) -> int:
+def ann_params(features: int, hidden: Hidden, members: int) -> int:
     """Parameters of an ensemble of ordinary networks.
 
     Examples
@@ -20,7 +35,7 @@ def ann_params(features: int, hidden: tuple[int, ...], members: int) -> int:
     return members * network_params(features, hidden)
 
 
-def twin_params(features: int, hidden: tuple[int, ...], anchors: int, twins: int = 1) -> int:
+def twin_params(features: int, hidden: Hidden, anchors: int, twins: int = 1) -> int:
     """Parameters of twins and all their anchors; an anchor is its features and its target.
 
     Examples

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from twinedge.budget import counts
+from twinedge.budget.counts import Hidden, layers
 from twinedge.errors import InputError
 from twinedge.pack.layout import ACTIVATIONS, MAX_LEVELS, MAX_TWINS
 
@@ -69,7 +70,7 @@ class Model:
     def of(
         cls,
         features: int,
-        hidden: tuple[int, ...] = (128, 128),
+        hidden: Hidden = (128, 128),
         anchors: int = 32,
         *,
         twins: int = 1,
@@ -78,9 +79,12 @@ class Model:
         weights: str = "int8",
         intervals: bool = False,
     ) -> "Model":
-        """Make a model whose twins share the anchors as evenly as can be."""
-        counts = deal(anchors, twins)
-        return cls(features, hidden, counts, neighbors, activation, weights, intervals)
+        """Make a model whose twins share the anchors as evenly as can be.
+
+        ``hidden`` is the widths of the hidden layers, or that of the only one.
+        """
+        widths, shares = layers(hidden), deal(anchors, twins)
+        return cls(features, widths, shares, neighbors, activation, weights, intervals)
 
     @property
     def twins(self) -> int:

@@ -61,7 +61,7 @@ def from_run(
     try:
         parameters = record["parameters"]
         near = parameters["pairs"] == "neighbors"
-        features, hidden = len(record["feature_names"]), tuple(parameters["hidden"])
+        features, hidden = len(record["feature_names"]), parameters["hidden"]
         activation = record["chosen"]["activation"]
         twins, neighbors = parameters["twins"], parameters["neighbors"] if near else 0
         calibration = record.get("calibration")  # runs of before there were intervals have none

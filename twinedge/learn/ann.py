@@ -35,7 +35,7 @@ class AnnRegressor(NetworkRegressor):
     def __init__(
         self,
         *,
-        hidden: tuple[int, ...] = (128, 128),
+        hidden: int | tuple[int, ...] = (128, 128),
         activation: str = "auto",
         learning_rate: float | str = "auto",
         weight_decay: float | str = "auto",

@@ -152,6 +152,7 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
             for key, value in self.get_params().items()
             if key not in _NOT_OF_THE_TRAINING
         }
+        settings["hidden"] = repr(task.hidden)  # 8 is (8,)
         owner = {"data": task.fingerprint(), "seed": seed, **settings}
         plan, saved = self._plan(task.train), Checkpoint(checkpoint, owner, resume)
         with progress_bar(self.verbose) as progress:

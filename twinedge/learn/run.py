@@ -23,6 +23,7 @@ from twinedge.errors import InputError
 from twinedge.learn.backend import tf
 from twinedge.learn.keras_model import from_keras, save_keras, to_keras
 from twinedge.learn.network import FloatArray
+from twinedge.learn.parameters import widths
 from twinedge.learn.scaling import FARTHEST, Scaling
 from twinedge.learn.twin import TwinRegressor
 from twinedge.placing import RUN, check_folder, digest, place_folder, recover
@@ -109,7 +110,11 @@ class Run:
             "target_name": self.target_name,
             "source": self.source,
             "scores": self.scores,
-            "parameters": {**model.get_params(), "random_state": _seed(model.random_state)},
+            "parameters": {
+                **model.get_params(),
+                "hidden": model.architecture_.hidden,
+                "random_state": _seed(model.random_state),
+            },
             "chosen": {name: getattr(model, f"{name}_") for name in _CHOSEN},
             "calibration": model.calibration_ and _stored(model.calibration_),
             "trust": model.trust_,
@@ -133,7 +138,8 @@ def load_run(folder: Path) -> Run:
         architecture, weights = from_keras(
             tf.keras.models.load_model(folder / "twin.keras", compile=False)
         )
-        model = TwinRegressor(**record["parameters"])
+        hidden = widths("hidden", record["parameters"]["hidden"])
+        model = TwinRegressor(**{**record["parameters"], "hidden": hidden})
         for name in _CHOSEN:
             setattr(model, f"{name}_", record["chosen"][name])
         model.architecture_, model.weights_ = architecture, weights

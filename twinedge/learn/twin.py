@@ -40,8 +40,8 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
     twins : int, default=1
         Networks trained side by side. With ``anchors="all"`` every twin uses every anchor; a
         smaller set of anchors is dealt out among them, so that the number of estimates stays.
-    hidden : tuple of int, default=(128, 128)
-        Widths of the hidden layers.
+    hidden : int or tuple of int, default=(128, 128)
+        Widths of the hidden layers, or that of the only one.
     activation : {"auto", "relu", "silu"}, default="auto"
         Activation of the hidden layers; "auto" chooses on validation data.
     pairs : "all", "neighbors" or int, default="all"
@@ -115,7 +115,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         self,
         *,
         twins: int = 1,
-        hidden: tuple[int, ...] = (128, 128),
+        hidden: int | tuple[int, ...] = (128, 128),
         activation: str = "auto",
         pairs: str | int = "all",
         neighbors: int = 32,
