@@ -1,14 +1,16 @@
-"""The trained models that several benchmarks measure: default settings, first split of each set."""
+"""The trained models that several benchmarks measure, kept in folders of runs."""
 
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+from twinedge import TwinRegressor
 from twinedge.learn.run import Run, load_run
 
 
 def load_or_train(folder: Path, name: str) -> Run:
-    """Load the run of a data set from a folder of runs; train it where it is missing."""
+    """Load the default model of a set's first split from a folder of runs, or train it."""
     path = folder / name
     if not path.exists():
         print(f"training {name} ...", file=sys.stderr, flush=True)
@@ -17,3 +19,25 @@ def load_or_train(folder: Path, name: str) -> Run:
             [sys.executable, "-m", "twinedge", *command], check=True, stdout=subprocess.DEVNULL
         )
     return load_run(path)
+
+
+def fit_or_load(
+    folder: Path, rows: Any, twins: int, hidden: tuple[int, ...], effort: str = "normal"
+) -> Run:
+    """Load the run of a shape on one split from FOLDER/SHAPE/NAME/SPLIT, or train it.
+
+    ``rows`` has the ``train``, ``validation`` and ``test`` points of a table, its ``name``,
+    ``split``, ``encoding`` and ``target_name``.
+    """
+    shape = f"{twins}x{'-'.join(map(str, hidden))}"
+    place = folder / shape / rows.name / str(rows.split)
+    if not place.exists():
+        model = TwinRegressor(twins=twins, hidden=hidden, effort=effort, random_state=0)
+        model.fit(*rows.train, rows.validation, encoding=rows.encoding)
+        scores = {"rmse_val": model.validation_rmse_, "rmse_test": model.rmse(*rows.test)}
+        where = {"dataset": rows.name, "split": rows.split}
+        names = rows.encoding.inputs, rows.target_name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        run = Run(model, *names, rows.validation, rows.test, source=where, scores=scores)
+        run.save(place)
+    return load_run(place)

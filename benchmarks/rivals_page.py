@@ -1,0 +1,202 @@
+"""What the cells of benchmarks/rivals.py come to: the result file, and tables for docs/rivals.md.
+
+A rival is compared with our twin of the same size split by split. The standard error is that of the
+mean of these differences; a rival that is ahead or behind by more than two of them is called better
+or worse. (Splits of one table share rows, so the true error is somewhat larger.)
+"""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results" / "rivals.json"
+PAGE = HERE.parent / "docs" / "rivals.md"
+OURS = "twin"
+TITLES = {
+    "twin": "our twin",
+    "twins": "our four twins",
+    "boosting": "boosted trees",
+    "forest": "forest",
+    "nearest": "neighbours",
+    "linear": "linear",
+    "network": "one network",
+    "networks": "four networks",
+}
+SIZES = {"20": "The bytes of the default pack", "8": "8,192 bytes"}
+CLEAR = 2  # standard errors
+
+Cells = dict[str, dict[str, Any]]
+
+
+def read_cells(results: Path, folder: Path) -> Cells:
+    """Cells of the result file, and of all files of lines in a folder; the latest counts."""
+    cells: Cells = json.loads(results.read_text())["cells"] if results.exists() else {}
+    for path in sorted(folder.glob("*.jsonl")):
+        for line in path.read_text().splitlines():
+            try:
+                cell = json.loads(line)
+            except ValueError:  # cut off where a run was stopped
+                continue
+            cells[cell.pop("cell")] = cell
+    return cells
+
+
+def summarise(cells: Cells) -> dict[str, Any]:
+    """Sum up: by size and rival, each table's mean error and difference to ours, and all nine."""
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for key in cells:
+        rival, size, name, _ = key.split("/")
+        found.setdefault(size, {}).setdefault(rival, {}).setdefault(name, {})
+    for size, rivals in found.items():
+        for rival, tables in rivals.items():
+            for name in tables:
+                tables[name] = _line(cells, rival, size, name)
+    return {
+        size: {
+            rival: {"tables": tables, **_all(tables)}
+            for rival in TITLES
+            if (tables := found[size].get(rival))
+        }
+        for size in SIZES
+        if size in found
+    }
+
+
+def _line(cells: Cells, rival: str, size: str, name: str) -> dict[str, Any]:
+    """Sum up one rival on one table."""
+
+    def errors(one: str) -> dict[int, float]:
+        start = f"{one}/{size}/{name}/"
+        return {
+            int(key.removeprefix(start)): cell["rmse_test"]
+            for key, cell in cells.items()
+            if key.startswith(start)
+        }
+
+    theirs, mine = errors(rival), errors(OURS)
+    taken = [cells[f"{rival}/{size}/{name}/{split}"]["bytes"] for split in theirs]
+    line: dict[str, Any] = {
+        "splits": len(theirs),
+        "rmse": float(np.mean(list(theirs.values()))),
+        "bytes": round(float(np.mean(taken))),
+    }
+    both = sorted({*theirs} & {*mine})
+    if rival != OURS and len(both) > 1:
+        more = np.array([theirs[split] - mine[split] for split in both])
+        error = float(more.std(ddof=1) / len(more) ** 0.5)
+        ahead, behind = more.mean() < -CLEAR * error, more.mean() > CLEAR * error
+        line |= {
+            "paired_splits": len(both),
+            "difference": float(more.mean()),
+            "standard_error": error,
+            "ratio": float(np.mean([theirs[s] for s in both]) / np.mean([mine[s] for s in both])),
+            "verdict": "better" if ahead else "worse" if behind else "alike",
+        }
+    return line
+
+
+def _all(tables: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """On how many tables a rival is better, alike, worse; the geometric mean of error ratios."""
+    judged = [line for line in tables.values() if "ratio" in line]
+    if not judged:
+        return {}
+    ratios = [np.log(line["ratio"]) for line in judged]
+    counts = {
+        word: sum(line["verdict"] == word for line in judged)
+        for word in ("better", "alike", "worse")
+    }
+    return {"geometric_mean_ratio": float(np.exp(np.mean(ratios))), **counts}
+
+
+def write_results(
+    path: Path, cells: Cells, machine: dict[str, object], device: dict[str, Any] | None
+) -> dict[str, Any]:
+    """Write the result file, whole or not at all: a line a cell. Returns what is in it."""
+    if device is None and path.exists():
+        device = json.loads(path.read_text()).get("device")
+    order = {key: cells[key] for key in sorted(cells)}
+    record = {"machine": machine, "device": device, "summary": summarise(cells), "cells": order}
+    lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(cell)}" for key, cell in order.items())
+    parts = [f"{json.dumps(key)}: {json.dumps(record[key])}" for key in record if key != "cells"]
+    beside = path.with_suffix(".partial")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside.write_text("{" + ",\n".join([*parts, f'"cells": {{\n{lines}\n}}']) + "}\n")
+    beside.replace(path)
+    return record
+
+
+def write_page(path: Path, record: dict[str, Any]) -> None:
+    """Put the tables between the marks of the page."""
+    page = path.read_text()
+    for name, text in tables(record).items():
+        marks = re.compile(rf"(<!-- {name}: measured -->\n).*?(<!-- end -->)", re.DOTALL)
+        if not marks.search(page):
+            raise SystemExit(f"{path} has no place for {name}")
+        page = marks.sub(lambda found, text=text: f"{found[1]}\n{text}\n{found[2]}", page)
+    beside = path.with_suffix(".partial")
+    beside.write_text(page)
+    beside.replace(path)
+
+
+def tables(record: dict[str, Any]) -> dict[str, str]:
+    """Return what the page shows, by the name of its place."""
+    found = {
+        size: _accuracy(record["summary"][size]) for size in SIZES if size in record["summary"]
+    }
+    if record.get("device"):
+        found["device"] = _device(record["device"])
+    return found
+
+
+def _accuracy(rivals: dict[str, Any]) -> str:
+    """One table: a line for each data set, a column for each rival."""
+    names = list(dict.fromkeys(name for one in rivals.values() for name in one["tables"]))
+    lines = [["table", *(TITLES[rival] for rival in rivals)], ["---", *["---:"] * len(rivals)]]
+    lines += [
+        [name, *(_cell(one["tables"].get(name)) for one in rivals.values())] for name in names
+    ]
+    splits = {line["splits"] for one in rivals.values() for line in one["tables"].values()}
+    taken = (_range(line["bytes"] for line in one["tables"].values()) for one in rivals.values())
+    lines.append(["bytes", *taken])
+    if any("geometric_mean_ratio" in one for one in rivals.values()):
+        ratios = [one.get("geometric_mean_ratio") for one in rivals.values()]
+        lines.append(["error to ours", *("1" if one is None else f"{one:.2f}" for one in ratios)])
+        counts = [
+            f"{one['better']} / {one['alike']} / {one['worse']}" if "better" in one else ""
+            for one in rivals.values()
+        ]
+        lines.append(["better / alike / worse", *counts])
+    text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return f"{text}\n\nSplits of a table: {_range(splits)}.\n"
+
+
+def _cell(line: dict[str, Any] | None) -> str:
+    """Error, and the standard error of its difference to ours; bold where it is better."""
+    if line is None:
+        return ""
+    text = f"{line['rmse']:.4g}"
+    if "difference" in line:
+        text += f" ± {line['standard_error']:.2g}"
+        if line["verdict"] == "better":
+            text = f"**{text}**"
+    return text
+
+
+def _range(values: Any) -> str:
+    low, high = min(found := list(values)), max(found)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def _device(device: dict[str, Any]) -> str:
+    """Say what a query costs."""
+    head = "| | instructions | flash bytes | RAM bytes |\n|---|---:|---:|---:|"
+    lines = [
+        f"| {name} | {row['instructions_per_query']:,} | {row['flash_bytes']:,} | "
+        f"{row['ram_bytes']:,} |"
+        for name, row in device["rows"].items()
+    ]
+    return "\n".join([head, *lines]) + "\n"
