@@ -1,8 +1,12 @@
 import pickle
+from typing import ClassVar
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays as hypothesis_arrays
+from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import ParameterGrid
@@ -14,6 +18,7 @@ from sklearn.tree import DecisionTreeRegressor
 from twinedge import EnsembleRegressor, TwinnedRegressor
 from twinedge.learn import forest
 from twinedge.learn.extra_pairs import ExtraPairs
+from twinedge.learn.forest import point_folds
 from twinedge.learn.neighbours import nearest_others
 
 TREE = DecisionTreeRegressor(max_depth=6, random_state=0)
@@ -184,14 +189,100 @@ def test_the_random_state_reaches_the_base_wherever_it_takes_one(table, X):
     np.testing.assert_array_equal(predict(None, own), predict(None, own))
 
 
-def test_the_search_chooses_by_five_fold_cross_validation_with_points_held_out(table):
+class Diary(RegressorMixin, BaseEstimator):
+    """Predicts nothing, and writes down which points it was trained and judged on."""
+
+    entries: ClassVar[list] = []
+
+    def __init__(self, depth=1):
+        self.depth = depth
+
+    def fit(self, X, y):
+        self.n_features_in_ = X.shape[1]
+        Diary.entries.append(("trained", X))
+        return self
+
+    def predict(self, X):
+        Diary.entries.append(("judged", X))
+        return np.zeros(len(X))
+
+
+def in_pairs(features):
+    """Points of pairs with their numbers: the difference is left out, and so is the sign of 0."""
+    width = features.shape[1] // 3
+    points = features[:, : 2 * width].reshape(-1, 2, width) + 0.0
+    return [tuple(map(bytes, pair)) for pair in points]
+
+
+KINDS = ["all", "neighbors", 3]
+SEEDS = st.integers(0, 99)
+
+
+@settings(max_examples=25)
+@given(st.data())
+@pytest.mark.parametrize("pairs", KINDS)
+@pytest.mark.parametrize("besides", [False, True], ids=["alone", "with extra pairs"])
+def test_no_point_that_a_search_holds_out_is_trained_on_in_either_role(pairs, besides, data):
+    # So few values that points come twice, and zeros of both signs.
+    value = st.sampled_from([-1.0, -0.0, 0.0, 1.0, 2.0, 3.0])
+    X = data.draw(hypothesis_arrays(np.float64, (24, 2), elements=value))
+    X[:8] = np.arange(16).reshape(8, 2)  # some are apart
+    extra = None
+    if besides:
+        more = np.concatenate([X[:10], -X[10:12], [[50.0, 50.0], [60.0, 60.0]]])
+        extra = ExtraPairs(more, np.array([[0, 9], [3, 12], [13, 5], [12, 13]]), np.ones(4))
+    model = TwinnedRegressor(
+        Diary(), search={"depth": [1]}, pairs=pairs, neighbors=4, random_state=data.draw(SEEDS)
+    )
+    Diary.entries.clear()
+    model.fit(X, np.arange(24.0), extra=extra)
+    assert [what for what, _ in Diary.entries] == 5 * ["trained", "judged"] + ["trained"]
+    *folds, (_, everything) = Diary.entries
+    every, new = set(sum(in_pairs(everything), ())), (b"".join([np.full(1, 50.0).tobytes()] * 2))
+    held_out = []
+    for (_, trained), (_, judged) in zip(folds[::2], folds[1::2], strict=True):
+        known = {point for pair in in_pairs(trained) for point in pair}
+        held = every - known
+        for pair in in_pairs(judged):
+            assert {*pair} & held
+            if pairs == "all":
+                assert {*pair} & known
+        assert not besides or new in known  # a pair of points that are nobody's
+        held_out.append(held)
+    if pairs == "all":  # a point that is not held out is in some pair then
+        points = {bytes(point) for point in X + 0.0}
+        assert set.union(*held_out) == points
+        assert sum(map(len, held_out)) == len(points)
+
+
+def test_pairs_of_two_points_that_are_held_out_are_not_judged(table):
+    X, y = table
+    first, second = np.indices((30, 30)).reshape(2, -1)
+    for trained, judged in point_folds(X, first, second, None, 0):
+        known = {*first[trained]} | {*second[trained]}
+        assert len(known) == 24
+        assert all((first[pair] in known) != (second[pair] in known) for pair in judged)
+        assert len(judged) == 2 * 6 * 24
+
+
+def test_the_search_takes_what_is_best_for_points_held_out(table):
     model = TwinnedRegressor(TREE, search={"max_depth": [1, 8]}).fit(*table)
     assert model.estimator_.max_depth == 8
     assert len(model.search_.cv_results_["params"]) == 2
-    folds = list(model.search_.cv.split(np.zeros(900)))
-    assert len(folds) == 5
-    for trained, held in folds:
-        assert not {*(trained // 30)} & {*(held // 30)}  # the first points of the pairs
+    assert model.search_.n_splits_ == 5
+
+
+def test_the_seed_deals_out_the_folds(table):
+    first, second = np.indices((30, 30)).reshape(2, -1)
+    folds = [point_folds(table[0], first, second, None, seed)[0][0].tolist() for seed in (0, 0, 1)]
+    assert folds[0] == folds[1] != folds[2]
+
+
+@pytest.mark.parametrize("pairs", KINDS)
+def test_points_too_few_to_hold_some_out_are_refused(complaint, pairs):
+    model = TwinnedRegressor(TREE, search={"max_depth": [1]}, pairs=pairs)
+    same = np.ones((7, 2))
+    assert "1 distinct point and" in complaint(model.fit, same, np.arange(7.0))
 
 
 def test_without_a_search_the_base_is_taken_as_it_is(table):

@@ -7,9 +7,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone, is_regressor
 from sklearn.ensemble import RandomForestRegressor
-from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.model_selection import GridSearchCV
 from sklearn.utils.validation import validate_data
 
+from twinedge.data.wording import plural
 from twinedge.errors import InputError
 from twinedge.learn.anchored import AnchoredRegressor, Anchors, Chosen
 from twinedge.learn.dealing import deal
@@ -38,6 +39,8 @@ GRIDS: dict[str, dict[str, list[Any]]] = {
     },
 }
 
+Rows = npt.NDArray[np.intp]
+
 _BLOCK = 1 << 22  # values of pairs alive at a time in a prediction: 32 MB
 
 
@@ -47,6 +50,55 @@ def pair_features(first: FloatArray, second: FloatArray) -> FloatArray:
     A tree cuts along one feature at a time and would need many cuts to learn what a difference is.
     """
     return np.concatenate([first, second, first - second], axis=-1)
+
+
+def point_folds(
+    X: FloatArray, first: Rows, second: Rows, extra: ExtraPairs | None, seed: int
+) -> list[tuple[Rows, Rows]]:
+    """Deal points out to folds, and say of each which pairs to train on and which to judge on.
+
+    A point that is held out is in no training pair, neither as the first nor as the second; equal
+    points, however often they were measured, are held out together. Judged are pairs of a point
+    that is held out and one that is not, in either order: such is what a prediction is made of.
+
+    Parameters
+    ----------
+    X : array of shape (n, f)
+        Training points.
+    first, second : array of shape (m,)
+        Rows of the points of each pair.
+    extra : ExtraPairs, optional
+        More pairs, numbered behind those. They are trained on if no point of theirs equals one that
+        is held out, and never judged on, for their differences may be a model's own.
+    seed : int
+        Deals the points out.
+
+    Returns
+    -------
+    list of (train, judged)
+        Numbers of pairs, for each fold.
+
+    Raises
+    ------
+    InputError
+        Where a fold leaves nothing to train or to judge on.
+    """
+    points = X if extra is None else np.concatenate([X, extra.points])
+    who = np.unique(points, axis=0, return_inverse=True)[1].reshape(-1)
+    pairs = who[np.stack([first, second], axis=1)]
+    if extra is not None:
+        pairs = np.concatenate([pairs, who[len(X) + extra.rows]])
+    distinct = np.unique(who[: len(X)])
+    order = np.random.default_rng([seed, 3]).permutation(distinct)
+    folds = []
+    for part in np.array_split(order, min(FOLDS, len(order))):
+        held = np.isin(pairs, part).sum(axis=1)
+        train, judged = np.flatnonzero(held == 0), np.flatnonzero(held[: len(first)] == 1)
+        if not len(train) or not len(judged):
+            count = plural(len(distinct), "distinct point")
+            raise InputError(f"search: {count} and their pairs are too few to hold some out")
+        folds.append((train, judged))
+    return folds
 
 
 class TwinnedRegressor(AnchoredRegressor):
@@ -69,9 +121,9 @@ class TwinnedRegressor(AnchoredRegressor):
     anchors : "all", int or array of int, default="all"
         Training points that predict: all, so many at random, or these rows of ``anchor_X_``.
     search : None, "published", "text" or dict, default=None
-        Hyperparameters of the base to choose by five-fold cross-validation on the pairs: the grid
-        of the paper's code, that of its text (405 forests of up to 600 trees), or a grid as
-        ``GridSearchCV`` takes it.
+        Hyperparameters of the base to choose by cross-validation with a fifth of the points held
+        out at a time: the grid of the paper's code, that of its text (405 forests of up to 600
+        trees), or a grid as ``GridSearchCV`` takes it.
     random_state : int, RandomState or None, default=None
         Seed of the pairs, and of the base if it takes one. None leaves the base as it is.
     n_jobs : int, default=None
@@ -140,7 +192,14 @@ class TwinnedRegressor(AnchoredRegressor):
             more = pair_features(extra.first, extra.second)
             features = np.concatenate([features, more])
             differences = np.concatenate([differences, extra.differences])
-        self._train(self._base(seed), features, differences)
+        base = self._base(seed)
+        grid, self.search_ = self._grid(base), None
+        if grid is None:
+            self.estimator_ = base.fit(features, differences)
+        else:
+            folds = point_folds(X, first, second, extra, seed)
+            self.search_ = GridSearchCV(base, grid, cv=folds, n_jobs=self.n_jobs)
+            self.estimator_ = self.search_.fit(features, differences).best_estimator_
         self.anchor_X_, self.anchor_y_ = X, y
         return self
 
@@ -149,19 +208,17 @@ class TwinnedRegressor(AnchoredRegressor):
         copy: TwinnedRegressor = clone(self).set_params(base=clone(self.estimator_), search=None)
         return copy
 
-    def _train(self, base: Any, features: FloatArray, differences: FloatArray) -> None:
-        grid, self.search_ = self.search, None
+    def _grid(self, base: Any) -> Mapping[str, Any] | None:
+        """Return what to search; None for no search."""
+        grid = self.search
         if grid is None:
-            self.estimator_ = base.fit(features, differences)
-            return
+            return None
         if not isinstance(grid, Mapping):
             grid = GRIDS[one_of("search", grid, tuple(GRIDS))]
         for name in grid:
             if name not in base.get_params():
                 raise InputError(f"search: {type(base).__name__} has no parameter {name!r}")
-        # The pairs of a point lie one behind the other, so that a fold holds out points.
-        self.search_ = GridSearchCV(base, grid, cv=KFold(FOLDS), n_jobs=self.n_jobs)
-        self.estimator_ = self.search_.fit(features, differences).best_estimator_
+        return grid
 
     @property
     def _twins(self) -> int:
@@ -186,7 +243,7 @@ class TwinnedRegressor(AnchoredRegressor):
         found: FloatArray = self.estimator_.predict(features.reshape(-1, features.shape[-1]))
         return found.reshape(features.shape[:-1])
 
-    def _pairs(self, x: FloatArray, seed: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    def _pairs(self, x: FloatArray, seed: int) -> tuple[Rows, Rows]:
         """First and second row of every training pair, those of a point one behind the other."""
         rows = np.arange(len(x))
         partners = partners_of(x, self.pairs, self.neighbors, seed)

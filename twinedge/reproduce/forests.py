@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.model_selection import GridSearchCV, KFold, train_test_split
 
-from twinedge.learn.forest import FOLDS, GRIDS, TwinnedRegressor
+from twinedge.learn.forest import FOLDS, GRIDS, TwinnedRegressor, pair_features
 from twinedge.learn.loops import LoopRegressor
 from twinedge.learn.network import FloatArray
 from twinedge.reproduce.cells import Cell
@@ -86,16 +86,20 @@ def _halves(cell: Cell) -> list[FloatArray]:
 
 
 def _twinned(cell: Cell, X: FloatArray, y: FloatArray) -> tuple[TwinnedRegressor, dict[str, Any]]:
-    """Return an unfitted twinned forest with the hyperparameters that cross-validation chose."""
+    """Return an unfitted twinned forest with the hyperparameters that cross-validation chose.
+
+    As in the paper's code, a fold is a fifth of the pairs as they lie: a point that it holds out as
+    the first of its pairs is still trained on as the second of others. ``TwinnedRegressor`` holds
+    out points altogether.
+    """
     grid, trees = _grid(cell)
-    searching = TwinnedRegressor(
-        RandomForestRegressor(trees), search=grid, random_state=cell.split
-    ).fit(X, y)
-    settled = searching.settled()
-    if cell.setup.effort == "quick":
-        settled.set_params(base__n_estimators=TREES)
-    assert searching.search_ is not None
-    return settled, searching.search_.best_params_
+    base = RandomForestRegressor(trees, random_state=cell.split)
+    first, second = (X[rows] for rows in np.indices((len(X), len(X))).reshape(2, -1))
+    differences = np.subtract.outer(y, y).ravel()
+    search = GridSearchCV(base, grid, cv=KFold(FOLDS))
+    search.fit(pair_features(first, second), differences)
+    best = RandomForestRegressor(**{"n_estimators": TREES, **search.best_params_})
+    return TwinnedRegressor(best, random_state=cell.split), search.best_params_
 
 
 def _grid(cell: Cell) -> tuple[dict[str, list[Any]], int]:
