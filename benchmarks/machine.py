@@ -4,13 +4,14 @@ import os
 import platform
 from datetime import date
 from importlib.metadata import version
-from pathlib import Path
+
+from twinedge.reproduce.machine import processor
 
 
 def describe(*packages: str) -> dict[str, object]:
     """Processor, cores, system, versions of Python and of these packages, and today's date."""
     return {
-        "processor": _processor(),
+        "processor": processor(),
         "cores": len(os.sched_getaffinity(0))
         if hasattr(os, "sched_getaffinity")
         else os.cpu_count(),
@@ -19,16 +20,3 @@ def describe(*packages: str) -> dict[str, object]:
         **{name: version(name) for name in ("twinedge", *packages)},
         "date": date.today().isoformat(),
     }
-
-
-def _processor() -> str:
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        for line in cpuinfo.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-        for line in cpuinfo.read_text().splitlines():
-            if line.startswith("CPU part"):
-                part = line.partition(":")[2].strip()
-                return {"0xd0c": "Arm Neoverse-N1", "0xd40": "Arm Neoverse-V1"}.get(part, part)
-    return platform.processor() or platform.machine()

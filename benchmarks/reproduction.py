@@ -1,101 +1,157 @@
 """Do the paper's findings hold here?
 
-Answers the experiments of `twinedge reproduce` on all nine sets, keeps every cell and the tables
-in the result folder, and writes tables and figures into docs/reproduction.md. Cells that are in
---cells or in the result folder are not computed again; the rest takes about an hour on two cores.
+Computes the cells of `twinedge reproduce` on all nine sets, keeps every cell in the result folder,
+and writes docs/reproduction.md from them. Cells that are in --cells or in the result folder are not
+computed again. All of it takes some nine hours of one core; with --no-compute, nothing is computed,
+and the page says what is missing. Cells may be computed on several machines and brought together:
+each says where it comes from. Timing is measured on one machine, with nothing else running there.
 
     python benchmarks/reproduction.py --jobs 2
-    python benchmarks/reproduction.py --cells runs/reproduction --experiments twin_rf,check
+    python benchmarks/reproduction.py --experiments multiplier --datasets rcl --no-page --jobs 16
+    python benchmarks/reproduction.py --experiments timing --splits 2
+    python benchmarks/reproduction.py --no-compute --cells runs/reproduction
 """
 
 import argparse
 import json
-import re
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
-from machine import describe
+from reproduction_page import CURVES, HERE_ALREADY, curves_page, filled, has_figure
 
 from twinedge import data
+from twinedge.data.catalogue import CATALOGUE
 from twinedge.reproduce.answer import Answer
-from twinedge.reproduce.answering import answer_all
 from twinedge.reproduce.cells import Cell, Setup
+from twinedge.reproduce.claims import judged
 from twinedge.reproduce.experiments import experiment
+from twinedge.reproduce.progress import progress_of
+from twinedge.reproduce.run import local, run
 from twinedge.reproduce.store import Store, write_whole
 from twinedge.reproduce.tables import Question
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "reproduction"
 PAGE = HERE.parent / "docs" / "reproduction.md"
-# Each as time allowed; the page says with every table how it was obtained.
+PUBLISHED = Setup(trainer="published")
+# Networks as the paper's code trains them, forests with a small grid.
 EXPERIMENTS = {
-    "ann_ensemble": Setup(trainer="published"),
-    "tnnr_ensemble": Setup(trainer="published"),
+    "ann_ensemble": PUBLISHED,
+    "tnnr_ensemble": PUBLISHED,
+    "multiplier": PUBLISHED,
+    "knn_tnnr": PUBLISHED,
+    "neighbors": PUBLISHED,
+    "knn": PUBLISHED,
+    "memory": Setup(),
+    "rf_ssl": Setup(),
+    "timing": PUBLISHED,
     "twin_rf": Setup(),
+    "uncertainty": PUBLISHED,
     "check": Setup(),
 }
 SPLITS = 5
 
 
-def kept(results: Path) -> dict[str, dict]:
-    """Cells of the result folder: what each came to, by all that decides it."""
-    path = results / "cells.json"
-    cells = json.loads(path.read_text())["cells"] if path.exists() else []
-    return {identity(cell["cell"]): cell["result"] for cell in cells}
+OWN = Setup(members=2)  # twins and ANNs of our own trainer, for one finding
+
+Kept = dict[str, dict[str, Any]]
 
 
-def identity(key: dict) -> str:
+def identity(key: dict[str, Any]) -> str:
     """Name a cell by its key."""
     return json.dumps(key, sort_keys=True)
 
 
-def question(name: str) -> Question:
-    """Ask an experiment as it was asked for the page."""
-    setup = EXPERIMENTS[name]
+def kept(results: Path) -> Kept:
+    """Cells of the result folder: what each came to, and where, by all that decides it."""
+    path = results / "cells.json"
+    if not path.exists():
+        return {}
+    record = json.loads(path.read_text())
+    return {
+        identity(cell["cell"]): {**cell["result"], "machine": record["machines"][cell["on"]]}
+        for cell in record["cells"]
+    }
+
+
+def write_kept(results: Path, cells: Kept) -> None:
+    """Write cells into the result folder, a line for each."""
+    machines = sorted({result["machine"] for result in cells.values()})
+    lines = []
+    for key in sorted(cells):
+        result = {name: value for name, value in cells[key].items() if name != "machine"}
+        on = machines.index(cells[key]["machine"])
+        lines.append(json.dumps({"cell": json.loads(key), "on": on, "result": result}))
+    head, body = json.dumps(machines), ",\n".join(lines)
+    write_whole(results / "cells.json", f'{{"machines": {head}, "cells": [\n{body}\n]}}\n')
+
+
+def question(name: str, setup: Setup) -> Question:
+    """Ask an experiment as it is asked for the page."""
     return Question(experiment(name, setup), data.names(), SPLITS, setup)
 
 
-def answer_from(results: Path, name: str) -> Answer:
-    """Answer an experiment from the cells of the result folder alone."""
-    known = kept(results)
-    asked = question(name)
-    return Answer(asked, {cell: known[identity(cell.key)] for cell in asked.cells()})
+def answered(name: str, setup: Setup, known: Kept) -> Answer:
+    """Answer an experiment as far as cells are known."""
+    asked = question(name, setup)
+    cells = [cell for cell in asked.cells() if identity(cell.key) in known]
+    results = {cell: known[identity(cell.key)] for cell in cells}
+    return Answer(asked.known(results), results)
 
 
-def fill(page: str, name: str, text: str) -> str:
-    """Put a text between the marks of an experiment, in place of what is there."""
-    marks = re.compile(rf"(<!-- {name}: measured -->\n).*?(<!-- end -->)", re.DOTALL)
-    if not marks.search(page):
-        raise SystemExit(f"{PAGE} has no place for {name}")
-    return marks.sub(lambda found: f"{found[1]}\n{text}\n{found[2]}", page)
+def answers_from(known: Kept) -> dict[str, Answer]:
+    """Answer all experiments of the page."""
+    return {name: answered(name, setup, known) for name, setup in EXPERIMENTS.items()}
 
 
-def record(answers: dict[str, Answer], results: Path) -> list[str]:
-    """Write cells, tables and figures, and what the page shows of them; returns the findings."""
-    machine = describe("tensorflow", "scikit-learn", "numpy")
-    cells = {
-        key: {"cell": json.loads(key), "result": result} for key, result in kept(results).items()
-    }
-    said = []
-    page = PAGE.read_text()
+def page_from(page: str, known: Kept) -> str:
+    """Write what is known into the page."""
+    own = answered("tnnr_ensemble", OWN, known)
+    machines = [result["machine"] for result in known.values()]
+    return filled(page, answers_from(known), own, machines)
+
+
+def wanted_of(names: Iterable[str], store: Store, known: Kept) -> list[Cell]:
+    """Cells of experiments that are nowhere yet: first splits first, in each long tables first."""
+    cells = dict.fromkeys(
+        cell for name in names for cell in question(name, EXPERIMENTS[name]).cells()
+    )
+    wanted = [
+        cell for cell in cells if identity(cell.key) not in known and store.load(cell) is None
+    ]
+    return sorted(wanted, key=lambda cell: (cell.split, -CATALOGUE[cell.dataset].rows))
+
+
+def gathered(store: Store, known: Kept) -> Kept:
+    """Return the cells of the result folder, and those that a store has beside them."""
+    found = dict(known)
+    for name, setup in EXPERIMENTS.items():
+        for cell in question(name, setup).cells():
+            key = identity(cell.key)
+            result = None if key in found else store.load(cell)
+            if result is not None:
+                found[key] = {"machine": "a machine that it does not name", **result}
+    return found
+
+
+def record(known: Kept) -> list[dict[str, str]]:
+    """Write cells, page, curves and figures; returns the findings."""
+    write_kept(RESULTS, known)
+    folder = PAGE.with_suffix("")
+    answers = answers_from(known)
     for name, answer in answers.items():
-        table = answer.record()
-        for cell in table.pop("cells"):
-            result = cell.pop("result")
-            cells[identity(cell)] = {"cell": cell, "result": result}
-        said += [f"{name}: {one}" for one in table["findings"]]
-        write_whole(results / f"{name}.json", json.dumps({"machine": machine, **table}) + "\n")
-        text = answer.markdown()
-        figure = PAGE.with_suffix("") / f"{name}.svg"
-        figure.parent.mkdir(exist_ok=True)
-        if answer.write_figure(figure):
-            title = answer.asked.experiment.title
-            text += f"\n![{title}]({figure.parent.name}/{figure.name})\n"
-        page = fill(page, name, text)
-    lines = ",\n".join(json.dumps(cells[key], sort_keys=True) for key in sorted(cells))
-    head = json.dumps({"machine": machine})[:-1]
-    write_whole(results / "cells.json", f'{head}, "cells": [\n{lines}\n]}}\n')
-    write_whole(PAGE, page)
-    return said
+        if name not in HERE_ALREADY and has_figure(answer):
+            answer.write_figure(folder / f"{name}.svg")
+    write_whole(folder / CURVES, curves_page(answers))
+    write_whole(PAGE, page_from(PAGE.read_text(), known))
+    found = [
+        {"part": claim.part, "finding": claim.says, "verdict": verdict.word, "seen": verdict.seen}
+        for answer in answers.values()
+        for claim, verdict in judged(answer)
+    ]
+    write_whole(RESULTS / "findings.json", json.dumps(found, indent=1) + "\n")
+    return found
 
 
 def main() -> None:
@@ -105,34 +161,33 @@ def main() -> None:
     )
     parser.add_argument("--cells", type=Path, default=Path("runs/reproduction"))
     parser.add_argument("--experiments", default=",".join(EXPERIMENTS))
-    parser.add_argument("--jobs", type=int)
+    parser.add_argument("--datasets", default=",".join(data.names()))
+    parser.add_argument("--splits", type=int, default=SPLITS)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--list", action="store_true", help="name the missing cells, and stop")
+    parser.add_argument("--no-compute", action="store_true", help="take what is there")
+    parser.add_argument(
+        "--no-page", action="store_true", help="compute, and leave cells in --cells"
+    )
     options = parser.parse_args()
-    RESULTS.mkdir(parents=True, exist_ok=True)
     store, known = Store(options.cells), kept(RESULTS)
-    answers: dict[str, Answer] = {}
-    for name in options.experiments.split(","):
-        asked = question(name)
-        for cell in asked.cells():
-            _take_over(store, cell, known)
-        found, _ = answer_all(
-            [name],
-            asked.datasets,
-            SPLITS,
-            asked.setup,
-            options.cells,
-            jobs=options.jobs,
-            quiet=False,
-        )
-        answers |= found
-    said = record(answers, RESULTS)
-    print(*said, sep="\n")
-    print(json.dumps({"results": RESULTS.name, "findings": said}))
-
-
-def _take_over(store: Store, cell: Cell, known: dict[str, dict]) -> None:
-    """Spare a cell that the result folder has the work of computing it."""
-    if identity(cell.key) in known and store.load(cell) is None:
-        store.save(cell, known[identity(cell.key)])
+    wanted = [
+        cell
+        for cell in wanted_of(options.experiments.split(","), store, known)
+        if cell.dataset in options.datasets.split(",") and cell.split < options.splits
+    ]
+    if options.list:
+        print(*wanted, sep="\n")
+        return
+    if not options.no_compute:
+        with progress_of(options.jobs, quiet=False) as progress:
+            run(wanted, store, local(options.jobs), progress)
+    if options.no_page:
+        return
+    found = record(gathered(store, known))
+    for one in found:
+        print(f"{one['part']}, {one['verdict']}: {one['finding']} Here: {one['seen']}.")
+    print(json.dumps({"results": RESULTS.name, "findings": found}))
 
 
 if __name__ == "__main__":

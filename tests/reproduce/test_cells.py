@@ -1,9 +1,14 @@
 """A key holds what decides the numbers of a cell, and nothing that does not."""
 
+import platform
+
+import joblib
 import pytest
 
+from twinedge.reproduce import run
 from twinedge.reproduce.cells import METHODS, Method
 from twinedge.reproduce.experiments import NAMES, experiment
+from twinedge.reproduce.machine import machine
 
 BASE = {"members": 4, "effort": "quick", "trainer": "twinedge", "protocol": "published"}
 OTHER = {
@@ -51,3 +56,25 @@ def test_the_first_split_of_all_sets_comes_first(cell):
     setup = cell(**BASE).setup
     splits = [one.split for one in experiment("tnnr_ensemble", setup).cells(["tf"], 3, setup)]
     assert splits == sorted(splits)
+
+
+def test_a_cell_says_where_it_was_computed(cell):
+    _, result, _ = run.timed(cell("nearest", "wsb"))
+    assert result["machine"] == machine()
+    assert f"{platform.machine()}, Python {platform.python_version()}" in machine()
+
+
+def test_where_seconds_count_a_cell_is_computed_alone(cell, monkeypatch):
+    monkeypatch.setitem(METHODS, "nearest", METHODS["nearest"]._replace(alone=True))
+    at_a_time, real = [], joblib.Parallel
+
+    def parallel(jobs, **options):
+        at_a_time.append(jobs)
+        return real(jobs, **options)
+
+    monkeypatch.setattr(joblib, "Parallel", parallel)
+    cells = [cell("nearest", "wsb", split) for split in range(2)]
+    assert {done[0] for done in run.local(2)(cells)} == set(cells)
+    assert at_a_time == [1]
+    assert METHODS["timed_twin"].alone
+    assert METHODS["timed_network"].alone

@@ -92,7 +92,7 @@ def test_sweeps_have_a_column_for_each_number(tmp_path):
     rows = {row[1]: row[2:] for row in sheet.rows}
     assert rows["all anchors"] == ["0.5"] * 8
     assert rows["NN training + inference"][:3] == ["1", "2", "4"]
-    assert rows["k-NN"][0] == "0.2"
+    assert rows["NN inference"][0] == "0.1"
     assert answer.write_figure(tmp_path / "n.svg")
 
 

@@ -19,6 +19,7 @@ EXPERIMENTS = (
     "timing",
     "multiplier",
     "neighbors",
+    "knn",
     "uncertainty",
     "check",
 )
@@ -96,6 +97,7 @@ def reproduce(
         raise InputError("--steps is for our trainer: the published one stops by its own rule")
     from twinedge.reproduce.answering import answer_all
     from twinedge.reproduce.cells import Setup
+    from twinedge.reproduce.claims import judged
 
     names = EXPERIMENTS if table == "all" else (table,)
     setup = Setup(members, effort, trainer, protocol, steps)
@@ -115,4 +117,6 @@ def reproduce(
             print_table(sheet.header, sheet.rows)
             print_text("")
         print_text(*one.findings)
+        for claim, verdict in judged(one):
+            print_text(f"{claim.part}: {claim.says} {verdict.word.capitalize()}: {verdict.seen}.")
         print_text(f"Written: {output / name}.json, .md and .svg", "")

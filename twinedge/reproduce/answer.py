@@ -6,7 +6,16 @@ from typing import Any
 
 from twinedge.reproduce.run import Results
 from twinedge.reproduce.store import write_whole
-from twinedge.reproduce.tables import Question, Sheet, compare, curve, findings, mean_of, sheets
+from twinedge.reproduce.tables import (
+    Question,
+    Sheet,
+    compare,
+    curve,
+    findings,
+    mean_of,
+    sentence,
+    sheets,
+)
 
 
 @dataclass(frozen=True)
@@ -81,14 +90,10 @@ class Answer:
 
     def markdown(self) -> str:
         """Tables, remarks and findings as text for a page."""
-        parts = [_sentence("; ".join(self.asked.experiment.remarks)) + "."]
-        for sheet in self.sheets:
-            rule = ["---", *["---:"] * (len(sheet.header) - 1)]
-            lines = [sheet.header, rule, *sheet.rows]
-            table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-            parts += [f"**{_sentence(sheet.title)}**", table]
+        parts = [sentence("; ".join(self.asked.experiment.remarks)) + "."]
+        parts += [sheet.markdown() for sheet in self.sheets]
         if self.findings:
-            parts.append("\n".join(f"- {_sentence(one)}." for one in self.findings))
+            parts.append("\n".join(f"- {sentence(one)}." for one in self.findings))
         return "\n\n".join(parts) + "\n"
 
     def write_figure(self, path: Path) -> bool:
@@ -109,7 +114,3 @@ def _row(row: Any) -> dict[str, Any]:
         name: value._asdict() if hasattr(value, "_asdict") else value
         for name, value in row._asdict().items()
     }
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]

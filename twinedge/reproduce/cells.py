@@ -41,13 +41,14 @@ class Method(NamedTuple):
     """Where the function of a method is, its version, and which parts of the setup it looks at.
 
     The version goes up whenever the same cell would come out with other numbers. A light method
-    does without TensorFlow.
+    does without TensorFlow. One whose seconds count is computed alone.
     """
 
     home: str
     version: int
     decided_by: tuple[str, ...]
     light: bool = False
+    alone: bool = False
 
 
 _NETWORKS = ("effort", "trainer", "protocol", "steps")
@@ -59,6 +60,8 @@ METHODS = {
     "unsure_twin": Method("networks", 1, _NETWORKS),
     "neighbour_twin": Method("networks", 1, _NETWORKS),
     "multiplied_twin": Method("networks", 1, _NETWORKS),
+    "timed_network": Method("networks", 1, _NETWORKS, alone=True),
+    "timed_twin": Method("networks", 1, _NETWORKS, alone=True),
     "nearest": Method("nearest", 1, ("protocol",), light=True),
     "forest": Method("forests", 1, _FORESTS),
     "twinned_forest": Method("forests", 1, _FORESTS),

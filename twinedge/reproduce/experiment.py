@@ -56,12 +56,15 @@ class Sweep:
         Of figure and axes.
     curves : Curves
         A curve of a single point is drawn as a level.
+    logarithmic : bool
+        Scale of the y axis.
     """
 
     title: str
     x_title: str
     curves: Curves
     y_title: str = "test RMSE"
+    logarithmic: bool = False
 
 
 @dataclass(frozen=True)

@@ -115,6 +115,8 @@ def _draw_panel(
             label=label,
         )
     _logarithmic(axes, places)
+    if sweep.logarithmic:
+        axes.set_yscale("log")
     axes.set_title(dataset.upper(), fontsize=9)
 
 

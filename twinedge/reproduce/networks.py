@@ -4,6 +4,7 @@ The rows are the paper's: 70 % to train, 10 % to choose and to stop, 20 % to tes
 """
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,21 +21,12 @@ from twinedge.reproduce.sizes import ANCHORS, NEIGHBOURS, sizes
 def networks(cell: Cell) -> dict[str, Any]:
     """Train an ensemble of ordinary networks."""
     train, validation, test = parts(cell)
-    start = time.perf_counter()
-    if cell.setup.trainer == "published":
-        members = [published_network(train, validation, seed) for seed in _seeds(cell)]
-    else:
-        base = AnnRegressor(effort=cell.setup.effort, steps=cell.setup.steps)
-        members = _ensemble(base, cell, train, validation).members_
-    trained = time.perf_counter()
+    members = _trained_networks(cell, train, validation, cell.setup.members)
     each = np.stack([member.predict(test[0]) for member in members])
-    predicted = time.perf_counter()
     numbers = sizes(len(members))
     return {
         "sizes": numbers,
         "networks": [rmse(each[:size].mean(axis=0), test[1]) for size in numbers],
-        "training": trained - start,
-        "predicting": (predicted - trained) / len(members),
         **_chosen(members[0]),
     }
 
@@ -42,12 +34,8 @@ def networks(cell: Cell) -> dict[str, Any]:
 def twins(cell: Cell) -> dict[str, Any]:
     """Train an ensemble of twins, and evaluate it in every way that needs no other training."""
     train, validation, test = parts(cell)
-    start = time.perf_counter()
     model = _trained_twins(cell, train, validation, cell.setup.members)
-    trained = time.perf_counter()
     first = model.members_[0]
-    alone = rmse(first.predict(test[0]), test[1])
-    predicted = time.perf_counter()
     numbers = sorted({*sizes(cell.setup.members), *ANCHORS})
     curves = ensemble_curves(model, None, *test, sizes=numbers)
     near = [rmse(first.predict(test[0], neighbors=k), test[1]) for k in NEIGHBOURS]
@@ -57,12 +45,10 @@ def twins(cell: Cell) -> dict[str, Any]:
             name: [float(one) if np.isfinite(one) else None for one in curve]
             for name, curve in curves.items()
         },
-        "all_anchors": alone,
+        "all_anchors": rmse(first.predict(test[0]), test[1]),
         "ensemble": float(curves["twins"][numbers.index(cell.setup.members)]),
         "neighbours": NEIGHBOURS,
         "nearest_anchors": near,
-        "training": trained - start,
-        "predicting": predicted - trained,
         **_chosen(first),
     }
 
@@ -88,19 +74,46 @@ def multiplied_twin(cell: Cell) -> dict[str, Any]:
     return _one_twin(cell, pairs=max(2 if cell.setup.protocol == "published" else 1, cell.number))
 
 
-def _one_twin(cell: Cell, **pairs: Any) -> dict[str, Any]:
+def timed_network(cell: Cell) -> dict[str, Any]:
+    """Train an ordinary network with a look at the clock."""
+    return _timed(cell, lambda train, held: _trained_networks(cell, train, held, 1)[0])
+
+
+def timed_twin(cell: Cell) -> dict[str, Any]:
+    """Train a twin with a look at the clock; a number of neighbours is all it sees."""
+    near: dict[str, Any] = {}
+    if cell.number is not None:
+        near = {"pairs": "neighbors", "neighbors": cell.number}
+    return _timed(
+        cell, lambda train, held: _trained_twins(cell, train, held, 1, **near).members_[0]
+    )
+
+
+def _timed(cell: Cell, train_on: Callable[[Points, Points], Any]) -> dict[str, Any]:
+    """Seconds that training takes, and predicting all test points."""
     train, validation, test = parts(cell)
     start = time.perf_counter()
-    model = _trained_twins(cell, train, validation, 1, **pairs)
+    model = train_on(train, validation)
     trained = time.perf_counter()
     error = rmse(model.predict(test[0]), test[1])
     predicted = time.perf_counter()
-    return {
-        "rmse": error,
-        "training": trained - start,
-        "predicting": predicted - trained,
-        **_chosen(model.members_[0]),
-    }
+    return {"rmse": error, "training": trained - start, "predicting": predicted - trained}
+
+
+def _one_twin(cell: Cell, **pairs: Any) -> dict[str, Any]:
+    train, validation, test = parts(cell)
+    model = _trained_twins(cell, train, validation, 1, **pairs)
+    return {"rmse": rmse(model.predict(test[0]), test[1]), **_chosen(model.members_[0])}
+
+
+def _trained_networks(
+    cell: Cell, train: Points, validation: Points, members: int
+) -> list[AnnRegressor]:
+    if cell.setup.trainer == "published":
+        return [published_network(train, validation, seed) for seed in _seeds(cell)[:members]]
+    base = AnnRegressor(effort=cell.setup.effort, steps=cell.setup.steps)
+    found: list[AnnRegressor] = _ensemble(base, cell, train, validation, members).members_
+    return found
 
 
 def _trained_twins(
@@ -116,9 +129,9 @@ def _trained_twins(
 
 
 def _ensemble(
-    base: Any, cell: Cell, train: Points, validation: Points, members: int | None = None
+    base: Any, cell: Cell, train: Points, validation: Points, members: int
 ) -> EnsembleRegressor:
-    model = EnsembleRegressor(base, members or cell.setup.members, random_state=cell.split)
+    model = EnsembleRegressor(base, members, random_state=cell.split)
     return model.fit(*train, validation)
 
 

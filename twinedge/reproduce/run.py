@@ -12,7 +12,8 @@ from functools import cache
 from typing import Any
 
 from twinedge.errors import InputError
-from twinedge.reproduce.cells import Cell, compute
+from twinedge.reproduce.cells import METHODS, Cell, compute
+from twinedge.reproduce.machine import machine
 from twinedge.reproduce.progress import Progress
 from twinedge.reproduce.store import Store
 
@@ -51,9 +52,17 @@ def run(cells: Iterable[Cell], store: Store, pool: Pool, progress: Progress) -> 
 
 
 def local(jobs: int) -> Pool:
-    """Compute on so many cores of this machine, each in a process of its own."""
+    """Compute on so many cores of this machine, each in a process of its own.
+
+    Cells whose seconds count come last, one at a time.
+    """
 
     def compute_all(cells: list[Cell]) -> Iterator[Finished]:
+        alone = [cell for cell in cells if METHODS[cell.method].alone]
+        yield from compute_some([cell for cell in cells if not METHODS[cell.method].alone], jobs)
+        yield from compute_some(alone, 1)
+
+    def compute_some(cells: list[Cell], jobs: int) -> Iterator[Finished]:
         from joblib import Parallel, delayed
         from joblib.externals.loky.process_executor import TerminatedWorkerError
 
@@ -134,7 +143,7 @@ def _leave_with(owner: int) -> None:
 
 
 def timed(cell: Cell) -> Finished:
-    """Compute a cell; what comes back says which it is and how many seconds it took."""
+    """Compute a cell; what comes back says which it is, how many seconds it took, and where."""
     start = time.perf_counter()
-    result = compute(cell)
+    result = {**compute(cell), "machine": machine()}
     return cell, result, time.perf_counter() - start

@@ -1,6 +1,6 @@
 """From cells to tables: means over the splits, standard errors, and who is better."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,25 +44,63 @@ class Sheet:
     header: tuple[str, ...]
     rows: list[list[str]]
 
+    def markdown(self) -> str:
+        """Title and table as text for a page."""
+        rule = ["---", *["---:"] * (len(self.header) - 1)]
+        lines = [self.header, rule, *self.rows]
+        table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        return f"**{sentence(self.title)}**\n\n{table}"
+
 
 @dataclass(frozen=True)
 class Question:
-    """What a table asks: an experiment, on these sets, so many splits, in this setup."""
+    """What a table asks: an experiment, on these sets, so many splits, in this setup.
+
+    Splits that cannot be answered, by data set, are left out of the means.
+    """
 
     experiment: Experiment
     datasets: list[str]
     splits: int
     setup: Setup
+    unknown: dict[str, set[int]] = field(default_factory=dict)
 
     def cells(self) -> list[Cell]:
         """List what has to be known to answer it."""
-        return self.experiment.cells(self.datasets, self.splits, self.setup)
+        cells = self.experiment.cells(self.datasets, self.splits, self.setup)
+        return [cell for cell in cells if cell.split in self.splits_of(cell.dataset)]
+
+    def splits_of(self, dataset: str) -> list[int]:
+        """List the splits of a set that are in its means."""
+        return [one for one in range(self.splits) if one not in self.unknown.get(dataset, ())]
+
+    def known(self, results: Results) -> "Question":
+        """Ask for no more than these results have: splits for which every cell is there."""
+        unknown: dict[str, set[int]] = {}
+        for cell in self.cells():
+            if cell not in results:
+                unknown.setdefault(cell.dataset, set()).add(cell.split)
+        left = [name for name in self.datasets if len(unknown.get(name, ())) < self.splits]
+        return replace(self, datasets=left, unknown=unknown)
+
+    def shortfall(self) -> str:
+        """Say which sets and splits are left out; empty if none is."""
+        parts = [
+            f"{name} ({len(self.splits_of(name))} of {self.splits} splits)"
+            for name in self.datasets
+            if self.unknown.get(name)
+        ]
+        gone = [name for name in self.unknown if name not in self.datasets]
+        return "; ".join(
+            [f"not computed: {', '.join(gone)}"] * bool(gone)
+            + [f"in part: {', '.join(parts)}"] * bool(parts)
+        )
 
     def values(self, measure: Measure, dataset: str, results: Results) -> Any:
         """Numbers ``(splits,)`` of a measure."""
         cells = [
             Cell(measure.method, dataset, split, self.setup, measure.number)
-            for split in range(self.splits)
+            for split in self.splits_of(dataset)
         ]
         return np.array([measure.read(results[cell]) for cell in cells])
 
@@ -167,6 +205,11 @@ def comparison_sheet(pair: Comparison, rows: list[Row]) -> Sheet:
         sure = "-" if row.surely is None else f"{abs(row.surely):.1f} s.e."
         shown.append([row.dataset, *ours, *theirs, row.better, sure])
     return Sheet(f"{other} against {base}", header, shown)
+
+
+def sentence(text: str) -> str:
+    """Begin with a capital."""
+    return text[:1].upper() + text[1:]
 
 
 def _pairs(asked: Question) -> list[Comparison]:

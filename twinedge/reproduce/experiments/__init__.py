@@ -15,6 +15,7 @@ NAMES = (
     "timing",
     "multiplier",
     "neighbors",
+    "knn",
     "uncertainty",
     "check",
 )

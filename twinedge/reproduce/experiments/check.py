@@ -3,8 +3,6 @@
 from twinedge.reproduce.cells import Setup
 from twinedge.reproduce.experiment import Experiment, Measure, item
 
-SHOULD_WARN = ("bc", "wn")
-
 
 def build(setup: Setup) -> Experiment:
     """Put the experiment together."""

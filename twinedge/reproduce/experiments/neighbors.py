@@ -1,9 +1,22 @@
-"""The figures of nearest-neighbour twins and k-NN against the number of neighbours."""
+"""The figure of nearest-neighbour twins against the number of neighbours."""
 
 from twinedge.reproduce.cells import Setup
-from twinedge.reproduce.experiment import Curves, Experiment, Measure, Sweep, at, trainer_remark
+from twinedge.reproduce.experiment import (
+    Curves,
+    Experiment,
+    Measure,
+    Sweep,
+    at,
+    item,
+    trainer_remark,
+)
 from twinedge.reproduce.experiments.tnnr_ensemble import twin
 from twinedge.reproduce.sizes import NEIGHBOURS
+
+
+def twins_of_neighbours() -> list[Measure]:
+    """Give twins that are trained and evaluated on so many neighbours."""
+    return [Measure(f"{k}", "neighbour_twin", item("rmse"), k) for k in NEIGHBOURS]
 
 
 def build(setup: Setup) -> Experiment:
@@ -14,14 +27,7 @@ def build(setup: Setup) -> Experiment:
             NEIGHBOURS,
             [Measure(f"{k}", "twins", at("nearest_anchors", "neighbours", k)) for k in NEIGHBOURS],
         ),
-        "NN training + inference": (
-            NEIGHBOURS,
-            [Measure(f"{k}", "neighbour_twin", lambda found: found["rmse"], k) for k in NEIGHBOURS],
-        ),
-        "k-NN": (
-            NEIGHBOURS,
-            [Measure(f"{k}", "nearest", at("nearest", "neighbours", k)) for k in NEIGHBOURS],
-        ),
+        "NN training + inference": (NEIGHBOURS, twins_of_neighbours()),
     }
     return Experiment(
         "neighbors",

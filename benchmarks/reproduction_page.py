@@ -1,0 +1,204 @@
+"""The words of docs/reproduction.md that follow from cells; benchmarks/reproduction.py calls it.
+
+What a person wrote stays; between marks stands what is generated, and nothing else is.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from twinedge.data.catalogue import CATALOGUE
+from twinedge.reproduce.answer import Answer
+from twinedge.reproduce.claims import (
+    CLAIMS,
+    FAILS,
+    HOLDS,
+    PARTLY,
+    UNKNOWN,
+    Claim,
+    Seen,
+    Verdict,
+    everywhere,
+    judged,
+    overall,
+)
+from twinedge.reproduce.paper import DATA_SETS
+from twinedge.reproduce.tables import Sheet, sentence
+
+Judged = list[tuple[Claim, Verdict]]
+CURVES = "curves.md"
+DEFINITION = "a definition, nothing to measure"
+HERE_ALREADY = {"memory": "memory.svg"}  # figures that another page has
+
+
+class Part(NamedTuple):
+    """A table or figure of the paper, and the section that has it."""
+
+    name: str
+    shows: str
+    section: str
+
+
+PARTS = (
+    Part("Figure 1", "the dual problem", "The dual problem"),
+    Part("Figure 2", "kinds of ensembles", "Ensembles of twins"),
+    Part("Figure 3", "training-set multiplier", "Training-set multiplier"),
+    Part("Figure 4", "number of neighbours", "Number of neighbours"),
+    Part("Figure 5", "twins and k-NN", "Twins and k-NN"),
+    Part("Figure 6", "memory", "Memory"),
+    Part("Figure 7", "weight of loops", "Semi-supervised forests"),
+    Part("Figure 8", "time", "Time"),
+    Part("Table 1", "ensembles of ANNs", "Ensembles of ordinary networks"),
+    Part("Table 2", "ensembles of twins", "Ensembles of twins"),
+    Part("Table 3", "twins of nearest neighbours", "Twins of nearest neighbours"),
+    Part("Table 4", "semi-supervised forests", "Semi-supervised forests"),
+    Part("Table 5", "data sets", "Data sets"),
+    Part("Table 6", "twinned forests", "Twinned random forests"),
+    Part("Text", "weighing anchors, checking a set", "Told without a table"),
+)
+
+
+def fill(page: str, name: str, text: str) -> str:
+    """Put a text between the marks of a name, in place of what is there."""
+    marks = re.compile(rf"(<!-- {name}: generated -->\n).*?(<!-- end -->)", re.DOTALL)
+    if not marks.search(page):
+        raise SystemExit(f"the page has no place for {name}")
+    return marks.sub(lambda found: f"{found[1]}\n{text.strip()}\n\n{found[2]}", page)
+
+
+def filled(page: str, answers: dict[str, Answer], own: Answer, machines: Iterable[str]) -> str:
+    """Write everything that is generated into the page."""
+    verdicts = [one for answer in answers.values() for one in judged(answer)] + data_judged()
+    texts = {
+        "index": index(verdicts),
+        "machines": machines_text(machines),
+        "own": own_text(own),
+        "data_sets": f"{found_text(data_judged())}\n\n{data_sheet().markdown()}",
+        **{name: section(name, answer) for name, answer in answers.items()},
+    }
+    for name, text in texts.items():
+        page = fill(page, name, text)
+    return page
+
+
+def index(verdicts: Judged) -> str:
+    """Table of all tables and figures of the paper: where they are, and whether they hold."""
+    count = Counter(verdict.word for _, verdict in verdicts)
+    lost = sorted({claim.part for claim, verdict in verdicts if verdict.word == FAILS})
+    told = f"Of {len(verdicts)} findings {_counted(count)}."
+    told += f" With findings that do not hold: {', '.join(lost)}." if lost else ""
+    lines = ["| of the paper | here | its findings |", "| --- | --- | --- |"]
+    for part in PARTS:
+        words = [verdict.word for claim, verdict in verdicts if claim.part == part.name]
+        link = f"[{part.name}, {part.shows}](#{_anchor(part.section)})"
+        if words:
+            lines.append(f"| {link} | **{overall(words)}** | {_counted(Counter(words))} |")
+        else:
+            lines.append(f"| {link} | {UNKNOWN} | {DEFINITION} |")
+    return "\n".join([told, "", *lines])
+
+
+def section(name: str, answer: Answer) -> str:
+    """Remarks, findings, tables and the figure of an experiment; curves are figures here."""
+    experiment = answer.asked.experiment
+    parts = [sentence("; ".join(experiment.remarks)) + "."]
+    lacking = answer.asked.shortfall()
+    if lacking:
+        parts.append(f"**Not all of it is measured yet: {lacking}.**")
+    parts.append(found_text(judged(answer)))
+    if answer.asked.datasets:
+        curves = {sweep.title for sweep in experiment.sweeps}
+        shown = [sheet for sheet in answer.sheets if sheet.title not in curves]
+        parts += [sheet.markdown() for sheet in shown]
+        if name in HERE_ALREADY:
+            parts.append(f"![{experiment.title}]({HERE_ALREADY[name]})")
+        elif has_figure(answer):
+            parts.append(f"![{experiment.title}](reproduction/{name}.svg)")
+        if curves:
+            parts.append(f"The curves in numbers: [{CURVES}](reproduction/{CURVES}).")
+    return "\n\n".join(parts)
+
+
+def has_figure(answer: Answer) -> bool:
+    """Tell whether there is something to draw."""
+    experiment = answer.asked.experiment
+    return bool(answer.asked.datasets and (experiment.sweeps or experiment.comparisons))
+
+
+def curves_page(answers: dict[str, Answer]) -> str:
+    """Write the page of all curves in numbers."""
+    parts = [
+        "# Curves in numbers",
+        "Means over the splits of what the figures of [reproduction.md](../reproduction.md) show; "
+        "generated by `benchmarks/reproduction.py`.",
+    ]
+    for answer in answers.values():
+        titles = {sweep.title for sweep in answer.asked.experiment.sweeps}
+        sheets = [sheet for sheet in answer.sheets if sheet.title in titles and sheet.rows]
+        if sheets:
+            parts.append(f"## {answer.asked.experiment.title}")
+            parts += [sheet.markdown() for sheet in sheets]
+    return "\n\n".join(parts) + "\n"
+
+
+def found_text(verdicts: Judged) -> str:
+    """Tell of each finding the verdict, what the paper found, and what is seen here."""
+    return "\n".join(
+        f"- {claim.part}, **{verdict.word}**: {claim.says} Here: {verdict.seen}."
+        for claim, verdict in verdicts
+    )
+
+
+def own_text(own: Answer) -> str:
+    """Whether twins win whoever trains them."""
+    claim = next(one for one in CLAIMS["tnnr_ensemble"] if "one ANN" in one.says)
+    lacking = own.asked.shortfall()
+    note = f"\n\n**Not all of it is measured yet: {lacking}.**" if lacking else ""
+    return found_text([(claim, claim.judge(own))]) + note
+
+
+def machines_text(machines: Iterable[str]) -> str:
+    """How many cells each machine computed."""
+    return "\n".join(f"- {count} cells: {name}" for name, count in Counter(machines).most_common())
+
+
+def data_sheet() -> Sheet:
+    """Rows and features here and in the paper."""
+    rows = []
+    for name, (count, features) in DATA_SETS.items():
+        entry = CATALOGUE[name]
+        here, there = (str(entry.rows), str(entry.features)), (str(count), str(features))
+        rows.append([name, entry.title, *here, *there, entry.note or "-"])
+    header = ("set", "title", "rows", "features", "paper: rows", "paper: features", "note")
+    return Sheet("Sets as they are here", header, rows)
+
+
+def data_judged() -> Judged:
+    """Whether the sets are those of the paper's table."""
+    found = []
+    for place, what in enumerate(("rows", "features")):
+        seen = {}
+        for name, theirs in DATA_SETS.items():
+            ours = (CATALOGUE[name].rows, CATALOGUE[name].features)[place]
+            seen[name] = Seen(ours == theirs[place], f"{ours} against {theirs[place]}")
+        found.append(_claimed(f"The sets have the {what} that are printed.", everywhere(seen)))
+    return found
+
+
+def _claimed(says: str, verdict: Verdict) -> tuple[Claim, Verdict]:
+    return Claim("Table 5", says, lambda _: verdict), verdict
+
+
+def _counted(words: Counter[str]) -> str:
+    plural = {HOLDS: "hold", PARTLY: "hold partly", FAILS: "do not hold", UNKNOWN: "not measured"}
+    told = [
+        f"{words[word]} {word if words[word] == 1 else plural[word]}"
+        for word in plural
+        if words[word]
+    ]
+    return ", ".join(told)
+
+
+def _anchor(heading: str) -> str:
+    return re.sub(r"[^a-z0-9 -]", "", heading.lower()).replace(" ", "-")
