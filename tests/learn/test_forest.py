@@ -256,7 +256,7 @@ def test_no_point_that_a_search_holds_out_is_trained_on_in_either_role(pairs, be
 
 
 def test_pairs_of_two_points_that_are_held_out_are_not_judged(table):
-    X, y = table
+    X, _ = table
     first, second = np.indices((30, 30)).reshape(2, -1)
     for trained, judged in point_folds(X, first, second, None, 0):
         known = {*first[trained]} | {*second[trained]}
