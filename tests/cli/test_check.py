@@ -21,7 +21,8 @@ def found(monkeypatch):
     """Return a way to say what is found, whatever the data."""
 
     def say(few=1.3, error=0.04, **others):
-        errors = {"networks": 1.1, "forest": 1.2, "nearest": 1.5, "linear": 1.6, "mean": 2.0}
+        errors = {"networks": 1.1, "forest": 1.2, "trees": 1.3, "nearest": 1.5}
+        errors |= {"linear": 1.6, "mean": 2.0}
         rivals = {name: Rival(e, e - 1, error) for name, e in (errors | others).items()}
         pairs = {1: Rival(few, few - 1, error), 4: Rival(1.0, 0.0, error)}
         verdict = Suitability(1.0, pairs, rivals, 90)
@@ -45,7 +46,7 @@ def test_a_smooth_curve_suits_a_twin(cli, short, curve):
     assert "a random forest" in answer.out
     rmse = {
         words[0]: float(words[1])
-        for words in (re.split("  +", line) for line in answer.out.splitlines()[1:9])
+        for words in (re.split("  +", line) for line in answer.out.splitlines()[1:10])
     }
     X, y = curve
     columns = np.column_stack([X, np.ones(len(y))])
@@ -66,7 +67,7 @@ def test_noise_does_not(cli, short, tmp_path):
     assert len(answer.json["reasons"]) >= 2
     assert "the twin is no better than predicting the mean" in answer.json["reasons"]
     assert set(answer.json["rmse_multipliers"]) == {"1", "4"}
-    rivals = {"networks", "forest", "nearest", "linear", "mean"}
+    rivals = {"networks", "forest", "trees", "nearest", "linear", "mean"}
     assert set(answer.json["rmse_rivals"]) == set(answer.json["error_rivals"]) == rivals
     assert 0.9 < answer.json["rmse_rivals"]["mean"] / rows[:, 3].std() < 1.1
 
@@ -125,6 +126,17 @@ def test_rivals_that_are_better_are_named_even_so(cli, found):
     assert "A twin suits these data." in out
     assert "Accuracy rises with the number of pairs." in out
     assert "Better than the twin: a random forest, an ensemble of ordinary networks." in out
+
+
+def test_trees_that_fit_and_are_better_are_advised(cli, found):
+    found(trees=0.9)
+    out = cli(*COMMAND).out
+    assert "Better than the twin: trees of a pack's size." in out
+    assert "Trees that fit 20,480 bytes do better than the twin (RMSE 0.9 against 1)" in out
+    assert "emlearn" in out
+    found(trees=0.97)  # less than the error of the comparison
+    assert "emlearn" not in cli(*COMMAND).out
+    assert cli(*COMMAND, "--json").json["advice"] is None
 
 
 def test_test_rows_have_no_say(cli, short, tmp_path):

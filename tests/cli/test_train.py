@@ -1,11 +1,13 @@
 import json
 from contextlib import redirect_stdout
 from io import StringIO
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from twinedge import TwinRegressor
+from twinedge.budget import Model, twin_bytes
 from twinedge.cli import main
 from twinedge.data import read_table, split_rows
 from twinedge.learn.run import load_run
@@ -29,7 +31,7 @@ def test_a_training_reports_what_it_did(trained):
     assert expected.items() <= report.items()
     assert set(report) - set(expected) == {
         *("rmse_val", "rmse_test", "r2_test", "rmse_mean", "beats_mean"),
-        *("rmse_linear", "beats_linear", "verdict", "seconds"),
+        *("rmse_linear", "beats_linear", "rmse_trees", "beats_trees", "verdict", "seconds"),
     }
     assert 0 < report["rmse_val"] < 10
 
@@ -222,9 +224,22 @@ def test_a_line_is_said_to_need_no_twin(cli, tiny, tmp_path):
     assert answer.json["verdict"].startswith("A linear model does ")
 
 
-def test_a_twin_that_is_ahead_is_left_without_words(cli, tiny):
+def test_trees_that_are_better_in_the_same_bytes_are_named(cli, tiny):
     answer = cli("train", "--dataset", "tf", "-o", "run", *tiny)
     assert "beats linear   yes" in answer.out
+    assert "beats trees    no" in answer.out
+    room = Model.of(2, (8,), 32, activation="relu", intervals=True)
+    sentence = answer.out.splitlines()[-1]
+    assert sentence.startswith(f"Trees in the same {twin_bytes(room)} bytes do better (RMSE ")
+    assert load_run(Path("run")).scores["verdict"] == sentence
+
+
+def test_a_twin_that_is_ahead_is_left_without_words(cli, tiny, tmp_path):
+    _write(tmp_path / "bow.csv", lambda X, noise: X[:, 0] * X[:, 1])
+    longer = ("--hidden", "16", "--steps", "1500")
+    answer = cli("train", "bow.csv", "--target", "y", "-o", "run", *tiny, *longer)
+    assert "beats linear   yes" in answer.out
+    assert "beats trees    yes" in answer.out
     assert answer.out.splitlines()[-1].startswith("run ")
 
 

@@ -81,7 +81,9 @@ def judged(rng):
     def judge(target, predict, rows=100):
         X = rng.normal(size=(200 + rows, 2))
         y = target(X, rng.normal(size=len(X)))
-        return standing((X[:200], y[:200]), (X[200:], y[200:]), predict(X[200:]))
+        train, validation, test = np.split(np.arange(len(X)), [150, 200])
+        parts = [(X[rows], y[rows]) for rows in (train, test)]
+        return standing(*parts, predict(X[test]), (X[validation], y[validation]), 4096)
 
     return judge
 
@@ -98,8 +100,30 @@ def test_a_twin_that_is_ahead_of_both_needs_no_words(judged):
         "beats_mean": True,
         "rmse_linear": found.linear.rmse,
         "beats_linear": True,
+        "rmse_trees": found.trees.rmse,
+        "beats_trees": False,
         "verdict": None,
     }
+
+
+def test_trees_of_the_same_bytes_are_named_where_they_are_better(judged):
+    """Steps are what trees are made for."""
+    found = judged(
+        lambda X, noise: np.sign(X) @ [1, 2] + 0.1 * noise, lambda X: np.tanh(3 * X) @ [1, 2]
+    )
+    assert found.trees.rmse < 0.7 * found.rmse
+    assert found.scores()["beats_trees"] is False
+    assert found.verdict.startswith("Trees in the same 4,096 bytes do better (RMSE ")
+    assert "emlearn" in found.verdict
+
+
+def test_without_validation_rows_or_room_there_are_no_trees(rng):
+    X = rng.normal(size=(60, 2))
+    part, none = (X, X[:, 0]), (X[:0], X[:0, 0])
+    for validation, room in ((None, 4096), (none, 4096), (part, 20)):
+        found = standing(part, part, X[:, 0] + 0.1, validation, room)
+        assert found.trees is None
+        assert found.scores()["rmse_trees"] is found.scores()["beats_trees"] is None
 
 
 def test_noise_is_no_better_than_the_mean(judged):

@@ -34,6 +34,7 @@ EXAMPLES = examples(
 NAMES = {
     "networks": "an ensemble of ordinary networks",
     "forest": "a random forest",
+    "trees": "trees of a pack's size",
     "nearest": "k-nearest neighbours",
     "linear": "a linear model",
     "mean": "the mean of the targets",
@@ -62,9 +63,10 @@ def check(
     """Tell whether a twin suits the data.
 
     Trains twins on more and more pairs, and what one would use instead: an ensemble of ordinary
-    networks, a random forest, k-nearest neighbours, a linear model. All are compared on points
-    held out of the training and validation rows. Errors are in units of the target. What differs
-    from the twin by less than chance may (a 90 % interval) is called neither better nor worse.
+    networks, a random forest, trees that take no more bytes than a pack, k-nearest neighbours, a
+    linear model. All are compared on points held out of the training and validation rows. Errors
+    are in units of the target. What differs from the twin by less than chance may (a 90 % interval)
+    is called neither better nor worse.
     """
     reading = Reading(target, drop, impute, categorical, drop_missing_target)
     source = read_source(table, reading, dataset, split, quiet=quiet)
@@ -119,6 +121,7 @@ def _result(found: "Suitability") -> dict[str, Any]:
         "suits": found.suits,
         "better": found.better,
         "reasons": found.reasons,
+        "advice": found.advice,
     }
 
 
@@ -127,6 +130,7 @@ def _words(found: "Suitability") -> list[str]:
     against = [f"{reason[0].upper()}{reason[1:]}." for reason in found.reasons]
     names = ", ".join(NAMES[name] for name in found.better)
     better = [f"Better than the twin: {names}."] if names else []
+    better += [found.advice] if found.advice else []
     if not found.suits:
         return ["Warning: a twin may be the wrong model for these data.", *against, *better]
     rises = ["Accuracy rises with the number of pairs."] * found.rises_with_pairs

@@ -46,7 +46,8 @@ def fit_run(
     try:
         with saying("Predicting the test rows", quiet=quiet):
             said = model.predict(test[0])
-            scores |= standing(source.part(source.rows.train), test, said).scores()
+            train = source.part(source.rows.train)
+            scores |= standing(train, test, said, validation, _pack_bytes(model)).scores()
     except KeyboardInterrupt:  # then nobody knows; what was trained is kept all the same
         model.interrupted_ = True
     scores["seconds"] = round(time.perf_counter() - start, 2)
@@ -83,6 +84,26 @@ def fit_run(
         "interrupted": model.interrupted_,
         "run": str(output),
     }
+
+
+def _pack_bytes(model: "TwinRegressor") -> int:
+    """Bytes of the pack with as many anchors as an export takes; usual ones if no pack holds it."""
+    from twinedge.budget import Model, twin_bytes
+    from twinedge.learn.small_trees import ROOM
+
+    twins = len(model.weights_)
+    try:
+        shape = Model.of(
+            model.anchor_X_.shape[1],
+            model.hidden,
+            max(twins, min(32, len(model.anchor_y_))),
+            twins=twins,
+            activation=model.activation_,
+            intervals=bool(model.intervals),
+        )
+        return twin_bytes(shape)
+    except InputError:
+        return ROOM
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What a model is worth beside the simplest ones, and what the points it is judged on are worth.
+"""What a model is worth beside simpler ones, and what the points it is judged on are worth.
 
 Two models on the same points are compared by the differences of their squared errors, point by
 point: what makes a point hard for both is in neither difference. The *error* of a comparison is
@@ -18,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 from twinedge.data.wording import plural
 from twinedge.learn.network import FloatArray
+from twinedge.learn.small_trees import ROOM, fit_small_trees
 from twinedge.scoring import check_targets, r2
 
 LEVEL = 0.9  # of all intervals here
@@ -101,6 +102,10 @@ class Standing(NamedTuple):
         Part of the target's variance that it explains; None where the target does not vary.
     mean, linear : Rival
         The mean of the training targets, and a linear model of the training points.
+    trees : Rival or None
+        Trees in the bytes of the pack; None where none fit, or no points could choose them.
+    room : int
+        Those bytes.
     """
 
     rows: int
@@ -108,6 +113,8 @@ class Standing(NamedTuple):
     r2: float | None
     mean: Rival
     linear: Rival
+    trees: Rival | None
+    room: int
 
     def scores(self) -> dict[str, Any]:
         """Return what a run keeps of it, as JSON takes it."""
@@ -118,6 +125,8 @@ class Standing(NamedTuple):
             "beats_mean": self.mean.worse,
             "rmse_linear": self.linear.rmse,
             "beats_linear": self.linear.worse,
+            "rmse_trees": self.trees and self.trees.rmse,
+            "beats_trees": self.trees and self.trees.worse,
             "verdict": self.verdict,
         }
 
@@ -147,6 +156,12 @@ class Standing(NamedTuple):
                 f"A linear model does as well {against}, within the error of the comparison: it is "
                 "smaller, and easier to explain."
             )
+        if self.trees and self.trees.better:
+            return (
+                f"Trees in the same {self.room:,} bytes do better (RMSE {self.trees.rmse:.4g} "
+                f"against {self.rmse:.4g} of the twin): emlearn runs such trees on a "
+                "microcontroller, without intervals and without learning on the device."
+            )
         return None
 
     @property
@@ -155,8 +170,14 @@ class Standing(NamedTuple):
         return f"{plural(self.rows, 'test row')} cannot tell" if _is_vague(self.rows) else ""
 
 
-def standing(train: Points, test: Points, predicted: FloatArray) -> Standing:
-    """Judge a twin on test points beside the mean and a linear model.
+def standing(
+    train: Points,
+    test: Points,
+    predicted: FloatArray,
+    validation: Points | None = None,
+    room: int = ROOM,
+) -> Standing:
+    """Judge a twin on test points beside the mean, a linear model and trees of its size.
 
     Parameters
     ----------
@@ -164,13 +185,21 @@ def standing(train: Points, test: Points, predicted: FloatArray) -> Standing:
         Points it was trained on, and points it never saw: at least one.
     predicted : array of shape (n,)
         What it predicts for the latter.
+    validation : (X, y), optional
+        Points that its settings were chosen on. They choose the trees, too: without there are none.
+    room : int
+        Bytes of its pack.
     """
     X, y = test[0], check_targets(test[1], len(predicted))
     error = predicted - y
     mean = compare(error, train[1].mean() - y)
     linear = compare(error, linear_model().fit(*train).predict(X) - y)
+    trees = None
+    if validation is not None and len(validation[1]):
+        small = fit_small_trees(train, validation, room, few=True)
+        trees = small and compare(error, small.predict(X) - y)
     rmse = float(np.sqrt(np.mean(np.square(error))))
-    return Standing(len(y), rmse, r2(y, error), mean, linear)
+    return Standing(len(y), rmse, r2(y, error), mean, linear, trees, room)
 
 
 def rmse_range(rows: int) -> tuple[float, float]:

@@ -28,7 +28,9 @@ from twinedge.learn.network import FloatArray
 DECISION_BYTES, LEAF_BYTES, ROOT_BYTES, HEAD_BYTES = 8, 4, 4, 28
 KINDS = ("boosting", "forest")
 ROOM = 20_480  # bytes, where nobody says otherwise: about those of a default pack
-_MANY = 5_000  # training points from which on boosting looks for thresholds in histograms
+# Training points from which on boosting looks for thresholds in histograms; in a first look sooner,
+# which then goes without a forest of many points, and without more leaves a point than these.
+_MANY, _MANY_AT_FIRST, _ENOUGH = 2_000, 500, 8
 
 Points = tuple[FloatArray, FloatArray]
 
@@ -58,27 +60,20 @@ class Setting(NamedTuple):
 
 
 # Trees with many leaves are few in the same bytes, and have to learn faster.
-_RATES = {
-    4: (0.05, 0.1, 0.2),
-    8: (0.05, 0.1, 0.2),
-    16: (0.05, 0.1, 0.2),
-    32: (0.1, 0.2, 0.3),
-    64: (0.2, 0.3),
-}
+_RATES = {4: (0.05, 0.1, 0.2), 8: (0.05, 0.1, 0.2), 16: (0.1, 0.2), 32: (0.1, 0.2), 64: (0.2,)}
 _SHAPES = {
     "boosting": [
         Setting("boosting", leaves, 1.0, rate) for leaves, rates in _RATES.items() for rate in rates
     ],
     "forest": [
-        Setting(family, n, part)
-        for family in ("extra", "random")
-        for n in (32, 64, 128, 256, 512)
-        for part in (0.6, 1.0)
+        *(Setting("extra", leaves) for leaves in (32, 64, 128, 256, 512)),
+        *(Setting("random", leaves) for leaves in (32, 64, 128, 256, 512)),
+        *(Setting("random", leaves, 0.6) for leaves in (64, 128, 256)),
     ],
 }
 # For a first look: what wins most often.
 _FEW = {
-    "boosting": [Setting("boosting", n, 1.0, r) for n, r in ((8, 0.1), (16, 0.1), (8, 0.2))],
+    "boosting": [Setting("boosting", 8, 1.0, 0.2), Setting("boosting", 16, 1.0, 0.1)],
     "forest": [Setting("random", 128, 1.0)],
 }
 
@@ -149,7 +144,8 @@ def fit_small_trees(
     kinds : subset of {"boosting", "forest"}
         Boosted trees; extra trees or a random forest.
     few : bool
-        Try a few usual settings instead of all.
+        Take a first look: two or three usual settings instead of all, about a second for a
+        thousand points.
     seed : int
         Of the trees.
 
@@ -161,12 +157,16 @@ def fit_small_trees(
     best: SmallTrees | None = None
     for kind in kinds:
         settings = (_FEW if few else _SHAPES)[kind]
-        found = [_grow(one, train, validation, room, seed) for one in settings]
+        if few and kind == "forest" and len(train[1]) > _MANY:
+            continue
+        found = [_grow(one, train, validation, room, seed, few) for one in settings]
         if kind == "boosting" and not few and any(found):
             first = min((one for one in found if one), key=lambda one: one.rmse_val).setting
-            others = ((1.0, 1.0), (1.0, 0.5), (0.5, 0.5))
+            others = [(1.0, 0.5)]
+            if len(train[1]) <= _MANY:  # histograms are of all points anyway
+                others += [(1.0, 1.0), (0.5, 0.5)]
             found += [
-                _grow(first._replace(rows=rows, features=part), train, validation, room, seed)
+                _grow(first._replace(rows=rows, features=part), train, validation, room, seed, few)
                 for rows, part in others
             ]
         for one in found:
@@ -176,30 +176,35 @@ def fit_small_trees(
 
 
 def _grow(
-    setting: Setting, train: Points, validation: Points, room: int, seed: int
+    setting: Setting, train: Points, validation: Points, room: int, seed: int, few: bool
 ) -> SmallTrees | None:
-    grow = _boost if setting.family == "boosting" else _plant
-    return grow(setting, train, validation, room, seed)
+    if setting.family == "boosting":
+        return _boost(setting, train, validation, room, seed, few)
+    return _plant(setting, train, validation, room, seed)
 
 
 def _boost(
-    setting: Setting, train: Points, validation: Points, room: int, seed: int
+    setting: Setting, train: Points, validation: Points, room: int, seed: int, few: bool
 ) -> SmallTrees | None:
-    most = (room - HEAD_BYTES) // (forest_bytes(1, setting.leaves) - HEAD_BYTES)
+    points, leaves = len(train[1]), setting.leaves
+    most = (room - HEAD_BYTES) // (forest_bytes(1, leaves) - HEAD_BYTES)
     if most < 1:
         return None
+    if few:
+        most = min(most, max(1, _ENOUGH * points // leaves))
     model: Any
-    common = {"learning_rate": setting.rate, "max_leaf_nodes": setting.leaves}
-    if len(train[1]) > _MANY:
-        # Trees of so many points have all their leaves, and no two leaves are the same.
+    common = {"learning_rate": setting.rate, "max_leaf_nodes": leaves}
+    if points > (_MANY_AT_FIRST if few else _MANY):
+        # Nearly all trees of so many points have all leaves, and no two leaves are the same.
         model = HistGradientBoostingRegressor(
             max_iter=most,
             max_features=setting.features,
+            min_samples_leaf=5,
             early_stopping=False,
             random_state=seed,
             **common,
         ).fit(*train)
-        sizes = [forest_bytes(n, n * setting.leaves) for n in range(1, most + 1)]
+        sizes = [forest_bytes(n, n * leaves) for n in range(1, most + 1)]
     else:
         model = GradientBoostingRegressor(
             n_estimators=most,

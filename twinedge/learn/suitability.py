@@ -3,7 +3,8 @@
 A twin learns from pairs, so its error should fall as each point is paired with more others. Where
 it does not, the paper finds that nearest neighbours and ordinary networks do as well as the twin:
 the target is too noisy, or too coarse, for differences to tell anything. Where a linear model does
-as well, there is little for a twin to learn, and where the mean does, nothing at all. Everything is
+as well, there is little for a twin to learn, and where the mean does, nothing at all. Trees that
+take no more bytes than a twin are what one would put on a small device instead. Everything is
 judged on points held out of the rows given (cross-validation), so these should be those one trains
 on; what differs from the twin by less than the error of the comparison is called neither better nor
 worse.
@@ -28,6 +29,7 @@ from twinedge.learn.baselines import Rival, compare, linear_model
 from twinedge.learn.ensemble import EnsembleRegressor
 from twinedge.learn.network import FloatArray
 from twinedge.learn.parameters import one_of, seed_of
+from twinedge.learn.small_trees import ROOM, fit_small_trees
 from twinedge.learn.twin import TwinRegressor
 from twinedge.scoring import check_targets
 
@@ -39,7 +41,8 @@ MULTIPLIERS = (1, 4)
 _SETTING = {"learning_rate": 0.01, "weight_decay": 0.1}
 _MEMBERS = 2
 _ANCHORS = 256  # as good as all, and sooner
-_RIVALS = ("networks", "forest", "nearest", "linear", "mean")
+_RIVALS = ("networks", "forest", "trees", "nearest", "linear", "mean")
+_HELD = 8  # one point in so many chooses among trees, as many as choose for a twin
 # Signs against a twin beside rivals that are as good: neighbours come this near to its error, all
 # pairs gain no more than this over one partner a point. `twinedge reproduce check` shows where the
 # paper's sets lie.
@@ -58,8 +61,9 @@ class Suitability:
     multipliers : dict of int to Rival
         Twins trained on so many partners of each point, compared with that one.
     rivals : dict of str to Rival
-        An ensemble of ordinary networks ("networks"), a random forest ("forest"), k nearest
-        neighbours ("nearest"), a linear model ("linear") and the mean of the targets ("mean").
+        An ensemble of ordinary networks ("networks"), a random forest of any size ("forest"),
+        boosted trees or a forest in ``ROOM`` bytes ("trees"), k nearest neighbours ("nearest"), a
+        linear model ("linear") and the mean of the targets ("mean").
     rows : int
         Points judged.
     """
@@ -106,6 +110,18 @@ class Suitability:
         """Rivals that are better than the twin by more than the error of that, best first."""
         found = [name for name, rival in self.rivals.items() if rival.better]
         return sorted(found, key=lambda name: self.rivals[name].rmse)
+
+    @property
+    def advice(self) -> str | None:
+        """What to put on a small device instead, in a sentence; None where that is no better."""
+        trees = self.rivals["trees"]
+        if not trees.better:
+            return None
+        return (
+            f"Trees that fit {ROOM:,} bytes do better than the twin (RMSE {trees.rmse:.4g} against "
+            f"{self.twin:.4g}): emlearn runs such trees on a microcontroller, with fewer "
+            "instructions, but without intervals and without learning on the device."
+        )
 
 
 def suitability(
@@ -187,6 +203,14 @@ def _predict(
     if kind == "networks":
         networks = EnsembleRegressor(AnnRegressor(**options), _MEMBERS, random_state=seed)
         return {kind: networks.fit(*train).predict(X)}
+    if kind == "trees":
+        order = np.random.default_rng(seed).permutation(len(train[1]))
+        X_train, y_train = train[0][order], train[1][order]
+        cut = max(1, len(order) // _HELD)
+        held, rest = (X_train[:cut], y_train[:cut]), (X_train[cut:], y_train[cut:])
+        trees = fit_small_trees(rest, held, few=True, seed=seed)
+        assert trees is not None  # so many bytes hold a tree
+        return {kind: trees.predict(X)}
     if kind == "nearest":
         rival = make_pipeline(StandardScaler(), KNeighborsRegressor(5, weights="distance"))
     elif kind == "forest":
