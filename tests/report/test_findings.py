@@ -8,6 +8,7 @@ import pytest
 
 from twinedge.anchors.measure import measure
 from twinedge.budget import ann_bytes, summarise, twin_bytes
+from twinedge.learn.small_trees import fit_small_trees, forest_bytes
 from twinedge.pack import read_pack, write_pack
 from twinedge.runtime.reference import evaluate
 from twinedge_export.deploy import export
@@ -101,6 +102,37 @@ def test_ordinary_ensembles_take_the_same_bytes(found):
         assert one.rmse > 0
 
 
+def test_trees_take_the_same_bytes_and_are_told(found, text):
+    trees = found.trees
+    assert forest_bytes(trees.trees, trees.trees) < trees.bytes <= twin_bytes(found.model)
+    grown = fit_small_trees(
+        (found.run.model.anchor_X_, found.run.model.anchor_y_),
+        found.run.validation,
+        twin_bytes(found.model),
+        few=True,
+    )
+    X, y = found.run.test
+    assert trees.rmse == pytest.approx(np.sqrt(np.mean((grown.predict(X) - y) ** 2)))
+    section = next(one for one in text.sections if one.name == "accuracy")
+    assert f"have an error of {trees.rmse:.4g}" in " ".join(section.lead)
+    assert section.tables[0].rows[-1][1:] == (trees.bytes, trees.rmse)
+
+
+@pytest.mark.parametrize(
+    ("word", "says"),
+    [
+        ("better", "consider emlearn"),
+        ("as good", "may be chance"),
+        ("worse", "worse than the twin by more than chance"),
+    ],
+)
+def test_trees_are_recommended_only_where_they_are_better(found, write, word, says):
+    told = write(replace(found, trees=found.trees._replace(than_the_twin=word)))
+    lead = " ".join(next(one for one in told.sections if one.name == "accuracy").lead)
+    assert says in lead
+    assert ("emlearn" in lead) == (word == "better")
+
+
 def test_networks_keep_their_proportions(found):
     deep = replace(found.model, hidden=(64, 16, 32))
     shape = widest(deep, 2, twin_bytes(deep))
@@ -114,7 +146,8 @@ def test_quick_trains_nothing(look, run, monkeypatch):
 
     monkeypatch.setattr("twinedge_export.report.rivals.choose", never)
     monkeypatch.setattr("twinedge_export.twin_file.fine_tune", never)
-    assert look(run).rivals == ()
+    quick = look(run)
+    assert (quick.rivals, quick.trees) == ((), None)
 
 
 def test_stopping_a_training_stops_the_report(look, run, monkeypatch):

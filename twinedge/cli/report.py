@@ -146,6 +146,7 @@ def _result(run: str, done: "Report") -> dict[str, Any]:
         "boards_not_measured": verdicts.count("not measured"),
         "packs": [one._asdict() for one in found.sizes],
         "ordinary_networks": [one._asdict() for one in found.rivals],
+        "trees": [found.trees._asdict()] if found.trees else [],
         "boards": {one["board"]: one["verdict"] for one in budget["boards"]},
         "figures": [str(path) for path in done.figures],
     }

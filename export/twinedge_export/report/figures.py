@@ -7,7 +7,7 @@ import numpy as np
 from twinedge.pack.bytemap import uses
 from twinedge_export.report.drawing import ANN, GRID, INK, MUTED, OTHER, PAPER, TWIN, Drawing, plain
 from twinedge_export.report.findings import Findings
-from twinedge_export.report.words import amount, ensemble, number, percent
+from twinedge_export.report.words import amount, ensemble, forest, number, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -102,10 +102,14 @@ def accuracy(found: Findings) -> Drawing:
             markersize=9,
             label=f"this pack, {number(mine.anchors, 'anchor')}",
         )
-        highest = max([one.rmse for one in found.sizes] + [one.rmse for one in found.rivals])
+        trees = [found.trees] if found.trees else []
+        highest = max(one.rmse for one in (*found.sizes, *found.rivals, *trees))
         for rival, mark in zip(found.rivals, _MARKERS, strict=False):
             label = ensemble(rival.members, rival.hidden)
             axes.plot(rival.bytes, rival.rmse, mark, color=ANN, markersize=7, label=label)
+        for one in trees:
+            label = forest(one.family, one.trees, one.leaves)
+            axes.plot(one.bytes, one.rmse, "X", color=OTHER, markersize=7, label=label)
         axes.xaxis.set_major_formatter(lambda value, _: amount(value))
         axes.locator_params(axis="x", nbins=6)
         axes.set_ylim(0, 1.1 * highest or 1)
@@ -123,7 +127,8 @@ def accuracy(found: Findings) -> Drawing:
         "Error against bytes",
         f"Packs with {first.anchors} to {last.anchors} anchors take {first.bytes:,} to "
         f"{last.bytes:,} bytes and have a {where} error of {first.rmse:.4g} to {last.rmse:.4g}. "
-        + (f"Ordinary networks: {beside}." if beside else "Ordinary networks were not trained."),
+        + (f"Ordinary networks: {beside}." if beside else "Ordinary networks were not trained.")
+        + (f" Trees: {found.trees.bytes:,} bytes: {found.trees.rmse:.4g}." if found.trees else ""),
         draw,
     )
 

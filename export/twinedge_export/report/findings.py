@@ -21,7 +21,7 @@ from twinedge_export.deploy import Export, export
 from twinedge_export.job import RoundingError
 from twinedge_export.report.fewer import Size, growing, sizes
 from twinedge_export.report.reliability import Judged, Reliability, reliability
-from twinedge_export.report.rivals import STEPS, Rival, rivals
+from twinedge_export.report.rivals import STEPS, Rival, Trees, rivals, trees
 
 ENSEMBLES = tuple(2**power for power in range(11))
 _MOST_ANCHORS = 256  # more is no saving, and choosing them takes longer than all the rest
@@ -69,8 +69,10 @@ class Findings:
         Error of packs by number of anchors, on the judged points.
     rivals : tuple of Rival
         Ordinary ensembles of the same bytes, on the judged points; none with ``quick``.
+    trees : Trees or None
+        Trees of the same bytes, on the judged points; None with ``quick``, or without test rows.
     ann_steps : int
-        How long these were trained.
+        How long ordinary networks were trained.
     judged, validation : Judged
         Predictions of the pack.
     rows : int
@@ -97,6 +99,7 @@ class Findings:
     recommended: Recommendation
     sizes: tuple[Size, ...]
     rivals: tuple[Rival, ...]
+    trees: Trees | None
     ann_steps: int
     judged: Judged
     validation: Judged
@@ -204,6 +207,9 @@ def find(
         rivals=()
         if quick
         else tuple(rivals(run, model, twin_bytes(model), points, steps=ann_steps, **options)),
+        trees=None
+        if quick or points_name != "test"
+        else trees(run, twin_bytes(model), points, judged.error, seed),
         ann_steps=ann_steps,
         judged=judged,
         validation=validation,

@@ -3,9 +3,15 @@
 from twinedge_export.report import figures
 from twinedge_export.report.document import Part, Section, Table
 from twinedge_export.report.findings import Findings
-from twinedge_export.report.words import ensemble, number, percent
+from twinedge_export.report.words import ensemble, forest, number, percent
 
 _LEVELS = (0.5, 0.7, 0.8, 0.9, 0.95)  # told in the table
+_THAN = {
+    "better": "better than the twin by more than chance, so consider emlearn, which runs such "
+    "trees on a microcontroller, if you need neither intervals nor learning on the device",
+    "as good": "the difference to the twin may be chance",
+    "worse": "worse than the twin by more than chance",
+}
 
 
 def anchors(found: Findings) -> Section:
@@ -48,13 +54,18 @@ def anchors(found: Findings) -> Section:
 
 def accuracy(found: Findings) -> Section:
     """Error against bytes, beside ordinary ensembles."""
-    judged, rivals = found.judged, found.rivals
+    judged, rivals, trees = found.judged, found.rivals, found.trees
     lead = [_size_line(found)]
     if rivals:
         best = min(rivals, key=lambda one: one.rmse)
         lead.append(
             "Of ordinary ensembles that take the same bytes the best is "
             f"{ensemble(best.members, best.hidden)}, with an error of {best.rmse:.4g}."
+        )
+    if trees:
+        lead.append(
+            f"{forest(trees.family, trees.trees, trees.leaves).capitalize()}, which fit the same "
+            f"bytes, have an error of {trees.rmse:.4g}: {_THAN[trees.than_the_twin]}."
         )
     steps = found.run.model.steps_
     how = [
@@ -71,6 +82,11 @@ def accuracy(found: Findings) -> Section:
         )
     else:
         how.append("Ordinary networks were not trained: the report was made with --quick.")
+    if trees:
+        how.append(
+            "Trees are chosen among a few usual settings on the validation rows. Their bytes are "
+            "those of emlearn's tables: 8 a decision, 4 a leaf."
+        )
     return Section(
         "accuracy",
         "Error and bytes",
@@ -85,7 +101,11 @@ def accuracy(found: Findings) -> Section:
                     (f"twin, {number(one.anchors, 'anchor')}", one.bytes, one.rmse)
                     for one in found.sizes
                 )
-                + tuple((ensemble(one.members, one.hidden), one.bytes, one.rmse) for one in rivals),
+                + tuple((ensemble(one.members, one.hidden), one.bytes, one.rmse) for one in rivals)
+                + tuple(
+                    (forest(one.family, one.trees, one.leaves), one.bytes, one.rmse)
+                    for one in ([trees] if trees else [])
+                ),
                 folded=True,
             ),
         ),

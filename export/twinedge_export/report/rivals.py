@@ -1,7 +1,7 @@
-"""Ensembles of ordinary networks that take as many bytes as the twin: how good are they?
+"""Ordinary networks and trees that take as many bytes as the twin: how good are they?
 
-They are trained as ``AnnRegressor`` is, the members of an ensemble side by side. Their weights stay
-floats, which flatters them; their bytes are counted as if rounded.
+Networks are trained as ``AnnRegressor`` is, the members of an ensemble side by side. Their weights
+stay floats, which flatters them; their bytes are counted as if rounded.
 """
 
 from collections.abc import Callable
@@ -12,10 +12,12 @@ import numpy as np
 
 from twinedge.budget import Model, ann_bytes
 from twinedge.budget.limits import largest
+from twinedge.learn.baselines import compare
 from twinedge.learn.checkpoint import Checkpoint
 from twinedge.learn.progress import Silent
 from twinedge.learn.run import Run
 from twinedge.learn.selection import SETTINGS, Candidate, Plan, choose
+from twinedge.learn.small_trees import fit_small_trees
 from twinedge.learn.tasks import PointTask
 from twinedge.pack.contents import Array
 from twinedge.pack.layout import MAX_WIDTH
@@ -32,6 +34,47 @@ class Rival(NamedTuple):
     hidden: tuple[int, ...]
     bytes: int
     rmse: float
+
+
+class Trees(NamedTuple):
+    """Trees as emlearn stores them, and whether they are "better", "worse" or "as good".
+
+    ``family`` is that of ``twinedge.learn.small_trees``; a tree has at most so many ``leaves``.
+    """
+
+    family: str
+    trees: int
+    leaves: int
+    bytes: int
+    rmse: float
+    than_the_twin: str
+
+
+def trees(
+    run: Run, budget: int, points: tuple[Array, Array], error: Array, seed: int
+) -> Trees | None:
+    """Grow trees that fit, chosen on the validation rows; None where there are no such rows.
+
+    Parameters
+    ----------
+    run : Run
+        What they learn from.
+    budget : int
+        Most bytes.
+    points : (X, y)
+        Points to score on: not the validation rows.
+    error : array of shape (n,)
+        Of the pack on them.
+    """
+    if not len(run.validation[1]):
+        return None
+    found = fit_small_trees(_training(run), run.validation, budget, few=True, seed=seed)
+    if found is None:
+        return None
+    beside = compare(error, found.predict(points[0]) - points[1])
+    word = "better" if beside.better else "worse" if beside.worse else "as good"
+    family, leaves, *_ = found.setting
+    return Trees(family, found.trees, leaves, found.bytes, beside.rmse, word)
 
 
 def rivals(

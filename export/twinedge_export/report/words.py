@@ -29,3 +29,9 @@ def shape(hidden: tuple[int, ...]) -> str:
 def ensemble(members: int, hidden: tuple[int, ...]) -> str:
     """Name an ordinary ensemble."""
     return f"{number(members, 'network')} of {shape(hidden)}"
+
+
+def forest(family: str, count: int, leaves: int) -> str:
+    """Name trees."""
+    kind = {"boosting": "boosted", "extra": "extra", "random": "averaged"}[family]
+    return f"{number(count, f'{kind} tree')} of {leaves} leaves"
