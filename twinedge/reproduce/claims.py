@@ -103,9 +103,13 @@ def _rows(answer: Answer, pair: int | Comparison) -> list[Row]:
     return compare(answer.asked, pair, answer.results)
 
 
+def _percent(part: float) -> str:
+    return f"{100 * part:+.1f} %"
+
+
 def _told(row: Row) -> str:
     sure = "" if row.surely is None else f", {abs(row.surely):.1f} s.e."
-    return f"{100 * row.gain:+.2g} %{sure}"
+    return f"{_percent(row.gain)}{sure}"
 
 
 def _better(pair: int, more_than: float = 0.0) -> Callable[[Answer], dict[str, Seen]]:
@@ -186,7 +190,7 @@ def _combined(answer: Answer) -> Verdict:
     for row in _rows(answer, Comparison(anchors.base, twins.other)):
         networks = _curves(answer, row.dataset)["so many ANNs"]
         rival = gain(networks[min(networks)], networks[max(networks)])
-        told = f"{100 * row.gain:.1f} % against {100 * rival:.1f} %"
+        told = f"{_percent(row.gain)} against {_percent(rival)}"
         seen[row.dataset] = Seen(row.gain > rival, told)
     return on_many(seen, theirs)
 
@@ -195,7 +199,7 @@ def _retrained(curves: dict[str, dict[float, float]]) -> tuple[bool, str]:
     one, many = curves["one twin, so many anchors"], curves["so many twins, an anchor each"]
     saved = {size: gain(one[size], many[size]) for size in many if size > 1 and size in one}
     return all(part > 0 for part in saved.values()), ", ".join(
-        f"{100 * part:+.1f} % with {size:g}" for size, part in saved.items()
+        f"{_percent(part)} with {size:g}" for size, part in saved.items()
     )
 
 
@@ -211,7 +215,7 @@ def _all_twins_best(curves: dict[str, dict[float, float]]) -> tuple[bool, str]:
 
 def _soon_enough(curves: dict[str, dict[float, float]]) -> tuple[bool, str]:
     ratio = curves["so many"][16] / _level(curves, "all pairs")
-    return ratio <= 1.05, f"{100 * (ratio - 1):+.1f} %"
+    return ratio <= 1.05, _percent(ratio - 1)
 
 
 def _few_pairs_enough(answer: Answer) -> Verdict:
@@ -227,29 +231,29 @@ _NEAR, _NEAR_BOTH = "NN inference", "NN training + inference"
 def _one_is_too_few(curves: dict[str, dict[float, float]]) -> tuple[bool, str]:
     whole = _level(curves, "all anchors")
     ratios = [curves[label][1] / whole - 1 for label in (_NEAR, _NEAR_BOTH)]
-    return min(ratios) > 0, " and ".join(f"{100 * one:+.0f} %" for one in ratios)
+    return min(ratios) > 0, " and ".join(map(_percent, ratios))
 
 
 def _all_pairs_for_one(curves: dict[str, dict[float, float]]) -> tuple[bool, str]:
     ratio = curves[_NEAR_BOTH][1] / curves[_NEAR][1] - 1
-    return ratio > 0, f"{100 * ratio:+.0f} %"
+    return ratio > 0, _percent(ratio)
 
 
 def _comes_near(curves: dict[str, dict[float, float]]) -> tuple[bool, str]:
     whole = _level(curves, "all anchors")
     off = [[curves[label][k] / whole - 1 for k in (1, 128)] for label in (_NEAR, _NEAR_BOTH)]
-    told = " and ".join(f"{100 * one:+.2g} % to {100 * many:+.2g} %" for one, many in off)
+    told = " and ".join(f"{_percent(one)} to {_percent(many)}" for one, many in off)
     return all(abs(many) < abs(one) for one, many in off), told
 
 
 def _sweet_spot(curves: dict[str, dict[float, float]]) -> tuple[bool, str]:
     saved = gain(_level(curves, "all anchors"), min(curves[_NEAR_BOTH][k] for k in (16, 32, 64)))
-    return saved > 0, f"{100 * saved:+.1f} %"
+    return saved > 0, _percent(saved)
 
 
 def _beats_k_nn(curves: dict[str, dict[float, float]]) -> tuple[bool, str]:
     saved = gain(min(curves["k-NN"].values()), min(curves["twins of neighbours"].values()))
-    return saved > 0, f"{100 * saved:+.1f} %"
+    return saved > 0, _percent(saved)
 
 
 def _more_than_k_nn(curves: dict[str, dict[float, float]]) -> tuple[bool, str]:

@@ -58,6 +58,8 @@ class Sweep:
         A curve of a single point is drawn as a level.
     logarithmic : bool
         Scale of the y axis.
+    ceiling : float, optional
+        Where a panel ends, in levels: what goes far beyond would flatten all else.
     """
 
     title: str
@@ -65,6 +67,7 @@ class Sweep:
     curves: Curves
     y_title: str = "test RMSE"
     logarithmic: bool = False
+    ceiling: float | None = None
 
 
 @dataclass(frozen=True)

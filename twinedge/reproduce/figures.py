@@ -95,12 +95,14 @@ def _draw_panel(
     axes: "Axes", asked: Question, sweep: Sweep, dataset: str, results: Results
 ) -> None:
     places = sorted({x for xs, _ in sweep.curves.values() for x in xs})
+    levels = []
     for number, (label, (xs, measures)) in enumerate(sweep.curves.items()):
         points = curve(asked, measures, dataset, results)
         means = [one.mean for one in points]
         colour = _COLOURS[number]
         if len(xs) == 1:
             axes.axhline(means[0], color=colour, label=label, linewidth=1.2)
+            levels.append(means[0])
             continue
         errors = [one.standard_error or 0.0 for one in points]
         axes.errorbar(
@@ -117,6 +119,8 @@ def _draw_panel(
     _logarithmic(axes, places)
     if sweep.logarithmic:
         axes.set_yscale("log")
+    if sweep.ceiling is not None and levels:
+        axes.set_ylim(top=min(axes.get_ylim()[1], sweep.ceiling * max(levels)))
     axes.set_title(dataset.upper(), fontsize=9)
 
 
@@ -136,7 +140,8 @@ def _draw_gain(axes: "Axes", asked: Question, pair: Comparison, results: Results
     axes.axvline(0, color="#000000", linewidth=0.8)
     axes.plot([100 * row.gain for row in rows], heights, "o", color=_COLOURS[0], label="here")
     theirs = [math.nan if row.paper_gain is None else 100 * row.paper_gain for row in rows]
-    axes.plot(theirs, heights, "s", color=_COLOURS[1], fillstyle="none", label="paper")
+    if not all(map(math.isnan, theirs)):
+        axes.plot(theirs, heights, "s", color=_COLOURS[1], fillstyle="none", label="paper")
     axes.set_yticks(heights, [row.dataset.upper() for row in rows])
     axes.invert_yaxis()
     axes.set_xlabel("gain, %")

@@ -45,8 +45,9 @@ class Sheet:
     rows: list[list[str]]
 
     def markdown(self) -> str:
-        """Title and table as text for a page."""
-        rule = ["---", *["---:"] * (len(self.header) - 1)]
+        """Title and table as text for a page, columns of numbers to the right."""
+        columns = zip(self.header, *self.rows, strict=True)
+        rule = ["---:" if all(map(_is_number, cells)) else "---" for _, *cells in columns]
         lines = [self.header, rule, *self.rows]
         table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
         return f"**{sentence(self.title)}**\n\n{table}"
@@ -262,6 +263,10 @@ def _shown(value: Mean | None) -> str:
         return "-"
     error = "" if value.standard_error is None else f" ± {_number(value.standard_error, 2)}"
     return f"{_number(value.mean)}{error}"
+
+
+def _is_number(cell: str) -> bool:
+    return cell[:1].isdigit() or cell[:1] in "+-"
 
 
 def _number(value: float, digits: int = 4) -> str:
