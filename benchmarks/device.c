@@ -1,8 +1,8 @@
-/* Evaluates networks that emlearn has converted, for device.py: networks.h brings them, and
- * NETWORKS says how many. A line for each query: bits of the mean, and counts. */
+/* Evaluates models that emlearn has converted, for emlearn_board.py: models.h brings them, and
+ * MODELS says how many. A line for each query: bits of the mean, and counts. */
 
 #include "board.h"
-#include "networks.h"
+#include "models.h"
 
 static uint32_t bits(float value) {
     union {
@@ -26,12 +26,12 @@ static void say(const char *word, uint32_t number) {
 
 static float predict(const float *x) {
     float sum = x[0];
-#if NETWORKS
+#if MODELS
     unsigned i;
     sum = 0;
-    for (i = 0; i < NETWORKS; i++)
-        sum += networks[i](x, FEATURES);
-    sum /= NETWORKS;
+    for (i = 0; i < MODELS; i++)
+        sum += models[i](x, FEATURES);
+    sum /= MODELS;
 #endif
     return sum;
 }

@@ -15,25 +15,23 @@ within 1e-5, the twin's bit for bit with the reference.
 
 import argparse
 import os
-import subprocess
 import warnings
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from emlearn_board import BOARD, cost, fastest, network_sources, pack_cost
 from record import publish
 
 from twinedge import TwinRegressor
 from twinedge.pack import write_pack
-from twinedge_export.boards import Board, Workshop, board_named, try_pack
+from twinedge_export.boards import Board, board_named
 from twinedge_export.boards.build import left_out
 from twinedge_export.quantise import quantise
 
-HERE = Path(__file__).parent
-RESULTS = HERE / "results" / "device.json"
-BOARD, FEATURES, HIDDEN, ANCHORS, QUERIES = "mps2-an386", 8, (128, 128), 32, 4
-LEVELS = ("-Os", "-O3")
+RESULTS = Path(__file__).parent / "results" / "device.json"
+FEATURES, HIDDEN, ANCHORS, QUERIES = 8, (128, 128), 32, 4
 
 
 def points(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -57,114 +55,25 @@ def train_networks(count: int) -> list[Any]:
         ]
 
 
-def header(networks: list[Any], x: np.ndarray) -> str:
-    """Return emlearn's C for the networks, and the queries."""
-    import emlearn
-
-    parts = [f"#define NETWORKS {len(networks)}", f"#define FEATURES {FEATURES}"]
-    names = [f"net{number}" for number in range(len(networks))]
-    # emlearn compiles what it converts for this machine, in the folder it is called from. Once is
-    # enough: the others differ in their weights alone.
-    made = networks and emlearn.convert(networks[0], method="loadable", return_type="regressor")
-    for name, network in zip(names, networks, strict=True):
-        made.weights, made.biases = network.coefs_, network.intercepts_
-        parts.append(made.save(name=name))
-    rows = ",\n".join("{" + ", ".join(f"{value!r}f" for value in row.tolist()) + "}" for row in x)
-    parts += [
-        f"#define QUERIES {len(x)}",
-        f"static const float queries[QUERIES][FEATURES] = {{{rows}}};",
-    ]
-    if names:
-        calls = ", ".join(f"{name}_regress1" for name in names)
-        parts.append(f"static float (*const networks[])(const float *, int32_t) = {{{calls}}};")
-    return "\n".join(parts) + "\n"
-
-
-def build(board: Board, code: str, level: str, folder: Path) -> Path:
-    """Compile emlearn's C for the board."""
-    import emlearn
-
-    (folder / "networks.h").write_text(code)
-    image = folder / "image.elf"
-    sources = [HERE / "device.c", *(board.folder / one for one in board.sources)]
-    command = [
-        *(board.compiler, "-std=c99", *board.flags, level, "-ffunction-sections"),
-        *("-fdata-sections", f"-I{board.folder.parent / 'harness'}", f"-I{folder}"),
-        *(f"-I{emlearn.includedir}", *map(str, sources), *board.command(board.link)),
-        *("-Wl,--gc-sections", "-o", str(image), "-lm"),
-    ]
-    subprocess.run(command, check=True)
-    return image
-
-
-def sizes(image: Path) -> np.ndarray:
-    """Flash and static RAM of an image, in bytes."""
-    said = subprocess.run(
-        ["arm-none-eabi-size", image], check=True, capture_output=True, text=True
-    ).stdout
-    text, data, bss = map(int, said.splitlines()[1].split()[:3])
-    return np.array([text + data, data + bss])
-
-
-def run(board: Board, image: Path) -> tuple[np.ndarray, float]:
-    """Return the means of an image's queries, and instructions of one."""
-    command = board.command(board.run, image=image)
-    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=600)
-    said = [line.split() for line in (done.stdout + done.stderr).splitlines()]
-    means = np.array([int(word, 16) for kind, word in said if kind == "mean"], np.uint32)
-    counts = [int(word, 16) for kind, word in said if kind == "counts"]
-    return means.view(np.float32), float(np.mean(counts)) / board.counts_per_instruction
-
-
-def ensemble(board: Board, networks: list[Any], x: np.ndarray, level: str) -> dict[str, Any]:
-    """Build an ensemble of emlearn's networks, and return what it costs."""
-    expected = np.mean([network.predict(x) for network in networks], axis=0)
-    with TemporaryDirectory() as name:
-        folder = Path(name)
-        empty = sizes(build(board, header([], x), level, folder))
-        image = build(board, header(networks, x), level, folder)
-        flash, ram = (sizes(image) - empty).tolist()
-        means, instructions = run(board, image)
-    assert np.abs(means - expected).max() < 1e-5
-    return {
-        "networks": len(networks),
-        "level": level,
-        "instructions_per_query": round(instructions),
-        "flash_bytes": flash,
-        "ram_bytes": ram,
-    }
-
-
 def twin(board: Board, x: np.ndarray, steps: int) -> dict[str, Any]:
     """Build a twin with its anchors, and return what it costs."""
     model = TwinRegressor(hidden=HIDDEN, activation="relu", steps=steps, random_state=0)
     model.fit(*points(600, seed=0))
     pack = quantise(model, [np.arange(ANCHORS)])
-    with TemporaryDirectory() as folder:
-        shop = Workshop(board, Path(folder), left_out(pack))
-        trial = try_pack(shop, write_pack(pack, metadata=False), x)
-    assert not len(trial.mismatches)
-    code = trial.image.sizes
-    return {
-        "anchors": ANCHORS,
-        "level": "-Os",
-        "instructions_per_query": trial.instructions_per_query,
-        "flash_bytes": code.text + code.rodata + code.data + trial.image.pack_bytes,
-        "ram_bytes": trial.ram_bytes - trial.stack_bytes,
-    }
+    content = write_pack(pack, metadata=False)
+    return {"anchors": ANCHORS, **pack_cost(board, content, x, left_out(pack))}
 
 
 def compare(board: Board, count: int, steps: int, results: Path) -> None:
     """Build all three; print a table and one line of JSON last."""
     x, _ = points(QUERIES, seed=1)
     networks = train_networks(count)
-    single = min(
-        (ensemble(board, networks[:1], x, level) for level in LEVELS),
-        key=lambda row: row["instructions_per_query"],
-    )
+    sources, answers = network_sources(networks), [network.predict(x) for network in networks]
+    single = fastest(board, sources[:1], x, answers[0])
+    many = cost(board, sources, x, np.mean(answers, axis=0), single["level"])
     found = {
-        "emlearn, one network": single,
-        f"emlearn, {count} networks": ensemble(board, networks, x, single["level"]),
+        "emlearn, one network": {"networks": 1, **single},
+        f"emlearn, {count} networks": {"networks": count, **many},
         f"twin, {ANCHORS} anchors": twin(board, x, steps),
     }
     print(f"{board.title}, {board.core}: 8 features, 128-128 relu, one query")
