@@ -112,6 +112,12 @@ def page_from(page: str, known: Kept) -> str:
     return filled(page, answers_from(known), own, machines)
 
 
+def asked_cells() -> list[Cell]:
+    """Cells of everything on the page."""
+    asked = [*EXPERIMENTS.items(), ("tnnr_ensemble", OWN)]
+    return [cell for name, setup in asked for cell in question(name, setup).cells()]
+
+
 def wanted_of(names: Iterable[str], store: Store, known: Kept) -> list[Cell]:
     """Cells of experiments that are nowhere yet: first splits first, in each long tables first."""
     cells = dict.fromkeys(
@@ -124,14 +130,13 @@ def wanted_of(names: Iterable[str], store: Store, known: Kept) -> list[Cell]:
 
 
 def gathered(store: Store, known: Kept) -> Kept:
-    """Return the cells of the result folder, and those that a store has beside them."""
-    found = dict(known)
-    for name, setup in EXPERIMENTS.items():
-        for cell in question(name, setup).cells():
-            key = identity(cell.key)
-            result = None if key in found else store.load(cell)
-            if result is not None:
-                found[key] = {"machine": "a machine that it does not name", **result}
+    """Return the cells that the page asks for: of the result folder, and else of a store."""
+    found = {}
+    for cell in asked_cells():
+        key = identity(cell.key)
+        result = known.get(key) or store.load(cell)
+        if result is not None:
+            found[key] = {"machine": "a machine that it does not name", **result}
     return found
 
 

@@ -6,6 +6,7 @@ What a person wrote stays; between marks stands what is generated, and nothing e
 import re
 from collections import Counter
 from collections.abc import Iterable
+from statistics import geometric_mean
 from typing import NamedTuple
 
 from twinedge.data.catalogue import CATALOGUE
@@ -24,7 +25,7 @@ from twinedge.reproduce.claims import (
     overall,
 )
 from twinedge.reproduce.paper import DATA_SETS
-from twinedge.reproduce.tables import Sheet, sentence
+from twinedge.reproduce.tables import Sheet, compare, sentence
 
 Judged = list[tuple[Claim, Verdict]]
 CURVES = "curves.md"
@@ -79,7 +80,7 @@ def filled(page: str, answers: dict[str, Answer], own: Answer, machines: Iterabl
     texts = {
         "index": index(verdicts, unfinished),
         "machines": machines_text(machines),
-        "own": own_text(own),
+        "own": own_text(own, answers["tnnr_ensemble"]),
         "data_sets": f"{found_text(data_judged())}\n\n{data_sheet().markdown()}",
         **{name: section(name, answer) for name, answer in answers.items()},
     }
@@ -165,12 +166,28 @@ def found_text(verdicts: Judged) -> str:
     )
 
 
-def own_text(own: Answer) -> str:
-    """Whether twins win whoever trains them."""
+def own_text(own: Answer, published: Answer) -> str:
+    """Whether twins win whoever trains them, and what our trainer does for either."""
+    network, twin = (_lower(own, published, place) for place in ("base", "other"))
+    told = (
+        f"Against training as published, errors of one ANN are lower by {network}, those of one "
+        f"twin by {twin} (geometric means over the sets)."
+    )
     claim = next(one for one in CLAIMS["tnnr_ensemble"] if "one ANN" in one.says)
     lacking = own.asked.shortfall()
     note = f"\n\n**Not all of it is measured yet: {lacking}.**" if lacking else ""
-    return found_text([(claim, claim.judge(own))]) + note
+    return f"{told}\n\n{found_text([(claim, claim.judge(own))])}{note}"
+
+
+def _lower(own: Answer, published: Answer, place: str) -> str:
+    """By what part one side of the comparison of an ANN with a twin has become smaller."""
+    means = []
+    for answer in (published, own):
+        pair = answer.asked.experiment.comparisons[2]
+        rows = compare(answer.asked, pair, answer.results)
+        means.append({row.dataset: getattr(row, place).mean for row in rows})
+    shared = [name for name in means[0] if name in means[1]]
+    return f"{100 * (1 - geometric_mean(means[1][one] / means[0][one] for one in shared)):.0f} %"
 
 
 def machines_text(machines: Iterable[str]) -> str:

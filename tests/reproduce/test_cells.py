@@ -5,7 +5,7 @@ import platform
 import joblib
 import pytest
 
-from twinedge.reproduce import run
+from twinedge.reproduce import cells, run
 from twinedge.reproduce.cells import METHODS, Method
 from twinedge.reproduce.experiments import NAMES, experiment
 from twinedge.reproduce.machine import machine
@@ -38,6 +38,14 @@ def test_a_new_version_is_another_cell(cell, monkeypatch):
     method = METHODS["forest"]
     monkeypatch.setitem(METHODS, "forest", Method(method.home, 99, method.decided_by))
     assert cell("forest").name != before
+
+
+def test_another_trainer_of_ours_changes_its_own_cells_alone(cell, monkeypatch):
+    ours, theirs = cell("twins", **BASE), cell("twins", **{**BASE, "trainer": "published"})
+    before = ours.name, theirs.name
+    monkeypatch.setattr(cells, "OUR_TRAINER", cells.OUR_TRAINER + 1)
+    assert ours.name != before[0]
+    assert theirs.name == before[1]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,12 +1,14 @@
 """Tables from made-up cells: means, standard errors, gains and who is better."""
 
 import math
+import re
 
 import pytest
 
 from twinedge.reproduce.answer import Answer
 from twinedge.reproduce.cells import Setup
 from twinedge.reproduce.experiments import experiment
+from twinedge.reproduce.sizes import LOOP_WEIGHTS
 from twinedge.reproduce.tables import Question, compare, finding, gain, mean_of
 
 SETUP = Setup()
@@ -100,3 +102,14 @@ def test_counts_need_no_cells(tmp_path):
     answer = Answer(asked("memory"), {})
     assert answer.record()["counts"]["rows"]["twin, f = 10"][5] == 19681
     assert answer.write_figure(tmp_path / "memory.svg")
+
+
+def test_a_panel_ends_where_what_is_far_beyond_would_flatten_it(tmp_path):
+    question = asked("rf_ssl", ["tf"], 1)
+    errors = [1.0] * (len(LOOP_WEIGHTS) - 1) + [50.0]
+    (cell,) = question.cells()
+    found = {"supervised": 1.0, "loop_weights": list(LOOP_WEIGHTS), "semi_supervised": errors}
+    assert Answer(question, {cell: found}).write_figure(tmp_path / "loops.svg")
+    ticks = re.findall(r">(\d+(?:\.\d+)?)</text>", (tmp_path / "loops.svg").read_text())
+    assert ticks
+    assert not {"40", "50"} & set(ticks)

@@ -7,6 +7,10 @@ from hashlib import sha256
 from importlib import import_module
 from typing import Any, NamedTuple
 
+# Goes up whenever our own trainer gives other networks: their cells are others then, and those of
+# networks trained as published stay.
+OUR_TRAINER = 1
+
 EFFORTS = ("quick", "normal", "thorough")
 TRAINERS = ("twinedge", "published")
 PROTOCOLS = ("published", "text")
@@ -106,6 +110,8 @@ class Cell:
             "split": self.split,
             **{name: chosen[name] for name in method.decided_by if chosen[name] != "auto"},
         }
+        if key.get("trainer") == "twinedge" and OUR_TRAINER > 1:
+            key["trainer_version"] = OUR_TRAINER
         return key if self.number is None else {**key, "number": self.number}
 
     @property
