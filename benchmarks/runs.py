@@ -40,4 +40,7 @@ def fit_or_load(
         place.parent.mkdir(parents=True, exist_ok=True)
         run = Run(model, *names, rows.validation, rows.test, source=where, scores=scores)
         run.save(place)
-    return load_run(place)
+    run = load_run(place)
+    if run.model.effort != effort:
+        raise SystemExit(f"{place} was trained with effort {run.model.effort}, not {effort}")
+    return run

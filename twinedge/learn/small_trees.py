@@ -93,6 +93,8 @@ class SmallTrees(NamedTuple):
         Error on the validation points, in units of the target.
     predict : function
         From points ``(n, features)`` to predictions ``(n,)``.
+    model : scikit-learn estimator
+        What was grown; its first trees are those that count.
     """
 
     setting: Setting
@@ -100,6 +102,7 @@ class SmallTrees(NamedTuple):
     bytes: int
     rmse_val: float
     predict: Callable[[FloatArray], FloatArray]
+    model: Any
 
 
 def forest_bytes(trees: int, leaves: int, distinct: int | None = None) -> int:
@@ -222,7 +225,7 @@ def _boost(
         stage: FloatArray = next(islice(model.staged_predict(X), best, None))
         return stage
 
-    return SmallTrees(setting, best + 1, sizes[best], errors[best], predict)
+    return SmallTrees(setting, best + 1, sizes[best], errors[best], predict, model)
 
 
 def _plant(
@@ -246,7 +249,7 @@ def _plant(
         return mean
 
     error = _rmse(predict(validation[0]), validation[1])
-    return SmallTrees(setting, len(kept), sizes[-1], error, predict)
+    return SmallTrees(setting, len(kept), sizes[-1], error, predict, model)
 
 
 def _sizes(trees: Iterable[Any]) -> list[int]:

@@ -1,0 +1,135 @@
+"""The benchmark of rivals: its page says what its cells say, and they can be merged and resumed."""
+
+import importlib.util
+import json
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture(scope="module")
+def rivals():
+    """The benchmark, with its neighbours."""
+    sys.path.insert(0, str(BENCHMARKS))
+    try:
+        spec = importlib.util.spec_from_file_location("rivals", BENCHMARKS / "rivals.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        yield module
+    finally:
+        sys.path.remove(str(BENCHMARKS))
+
+
+@pytest.fixture(scope="module")
+def page(rivals):
+    return sys.modules["rivals_page"]
+
+
+@pytest.fixture(scope="module")
+def record(page):
+    return json.loads(page.RESULTS.read_text())
+
+
+def test_page_and_summary_follow_from_the_cells(page, record):
+    assert record["summary"] == page.summarise(record["cells"])
+    text = page.PAGE.read_text()
+    shown = page.tables(record)
+    assert set(shown) == {"20", "8", "findings", "device"}
+    for name, table in shown.items():
+        assert f"<!-- {name}: measured -->\n\n{table}\n<!-- end -->" in text, name
+
+
+def test_all_cells_fit_and_were_made_by_the_recipe_of_today(rivals, record):
+    for key, cell in record["cells"].items():
+        assert cell["bytes"] <= cell["room"], key
+        assert cell["recipe"] == rivals.recipe(key.split("/")[0], "normal"), key
+
+
+def cells(**errors):
+    """Cells of one table: errors of each rival, split by split."""
+    return {
+        f"{rival}/20/cs/{split}": {"rmse_test": error, "bytes": 100, "recipe": "1"}
+        for rival, some in errors.items()
+        for split, error in enumerate(some)
+    }
+
+
+def test_differences_are_taken_split_by_split(page):
+    ours, more = np.array([1.0, 2.0, 3.0, 4.0]), np.array([0.1, 0.2, 0.1, 0.2])
+    same = ours + np.array([0.1, -0.1, 0, 0])
+    errors = cells(twin=ours, boosting=ours - more, forest=ours + more, linear=same)
+    found = page.summarise(errors)["20"]
+    line = found["boosting"]["tables"]["cs"]
+    assert line["difference"] == pytest.approx(-0.15)
+    assert line["standard_error"] == pytest.approx(np.std(more, ddof=1) / 2)
+    assert line["ratio"] == pytest.approx(2.35 / 2.5)
+    verdicts = {rival: one["tables"]["cs"].get("verdict") for rival, one in found.items()}
+    assert verdicts == {"twin": None, "boosting": "better", "forest": "worse", "linear": "alike"}
+    assert found["boosting"]["geometric_mean_ratio"] == pytest.approx(2.35 / 2.5)
+    text = page.tables({"summary": {"20": found}})
+    assert "| cs | 2.5 | **2.35 ± 0.029** | 2.65 ± 0.029 | 2.5 ± 0.041 |" in text["20"]
+    assert "- boosted trees: better on cs\n- forest: worse on all 1" in text["findings"]
+
+
+def test_only_splits_that_both_have_are_compared(page):
+    found = page.summarise(cells(twin=[1.0, 2.0, 3.0], linear=[2.0, 3.5]))["20"]
+    line = found["linear"]["tables"]["cs"]
+    assert (line["splits"], line["paired_splits"]) == (2, 2)
+    assert line["difference"] == pytest.approx(1.25)
+
+
+def test_cells_are_merged_and_what_is_there_is_not_asked_again(rivals, page, tmp_path):
+    lines = [
+        {"cell": "linear/8/tf/0", "recipe": "1", "rmse_test": 3.0, "bytes": 1},
+        {"cell": "linear/8/tf/1", "recipe": "0", "rmse_test": 3.0, "bytes": 1},
+    ]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, lines)) + '\n{"cell": "linear/8')
+    (tmp_path / "b.jsonl").write_text(json.dumps(lines[0] | {"rmse_test": 4.0}) + "\n")
+    known = page.read_cells(tmp_path / "none.json", tmp_path, lambda rival: "1")
+    assert {key: cell["rmse_test"] for key, cell in known.items()} == {"linear/8/tf/0": 4.0}
+    options = Namespace(rivals="linear", sizes="8", datasets="tf,diamonds", splits=9)
+    options.effort, options.tables, options.runs = "normal", tmp_path, tmp_path
+    keys = [job.key for job in rivals.jobs_of(options, known)]
+    assert sorted(keys) == sorted(
+        [f"linear/8/tf/{split}" for split in range(1, 9)]
+        + [f"linear/8/diamonds/{split}" for split in range(3)]
+    )
+
+
+@pytest.mark.parametrize("rival", ["linear", "nearest"])
+def test_a_cell_is_computed_from_the_rows_of_its_split(rivals, tmp_path, rival):
+    job = rivals.Job(rival, "8", "tf", 1, "normal", tmp_path, tmp_path)
+    cell = rivals.compute(job)
+    assert cell["cell"] == f"{rival}/8/tf/1"
+    assert cell["bytes"] <= cell["room"] == 8192
+    y = rivals.rows_of("tf", 1, tmp_path).test[1]
+    assert cell["rmse_test"] < y.std()
+    assert cell == rivals.compute(job) | {"seconds": cell["seconds"]}
+
+
+def test_names_become_the_mean_target_of_their_level(rivals, tmp_path):
+    (tmp_path / "computers.csv").write_text(
+        "size,kind,price\n" + "".join(f"{n},{'ab'[n % 2]},{n + 100 * (n % 2)}\n" for n in range(40))
+    )
+    rows = rivals.rows_of("computers", 0, tmp_path)
+    X, y = rows.train
+    numbers = rivals.as_numbers(rows)(X)
+    assert numbers.shape == (len(y), 2)
+    np.testing.assert_array_equal(numbers[:, 0], X[:, 0])
+    for level in (1, 2):
+        some = X[:, level] == 1
+        assert numbers[some, 1] == pytest.approx(y[some].mean() - y.mean())
+
+
+@pytest.mark.parametrize(("size", "twins"), [("8", 1), ("8", 4), ("20", 4)])
+def test_ours_are_the_widest_that_fit(rivals, size, twins):
+    for features in (2, 13):
+        width = rivals.hidden_of(size, twins, features)[0]
+        budget = rivals.room(size, features)
+        assert rivals.pack_bytes(features, twins, (width, width)) <= budget
+        assert rivals.pack_bytes(features, twins, (width + 4, width + 4)) > budget
