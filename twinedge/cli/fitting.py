@@ -95,7 +95,7 @@ def _pack_bytes(model: "TwinRegressor") -> int:
     try:
         shape = Model.of(
             model.anchor_X_.shape[1],
-            model.hidden,
+            model.architecture_.hidden,
             max(twins, min(32, len(model.anchor_y_))),
             twins=twins,
             activation=model.activation_,

@@ -25,7 +25,7 @@ from twinedge.cli.options import (
 )
 from twinedge.cli.output import note, print_json, print_record, print_text
 from twinedge.cli.source import Reading, read_source
-from twinedge.cli.words import number, whole, widths
+from twinedge.cli.words import number, some_of, whole, widths_or_auto
 
 EXAMPLES = examples(
     "train data.csv --target strength",
@@ -58,8 +58,18 @@ def train(
         Path, typer.Option("--output", "-o", metavar="RUN", help="Run folder to write.")
     ] = Path("runs/latest"),
     overwrite: Overwrite = False,
-    twins: Annotated[int, value("Networks in the model.", "N", whole(1))] = 1,
-    hidden: Annotated[Any, value("Widths of the hidden layers.", "N,N", widths)] = "128,128",
+    twins: Annotated[
+        Any,
+        value("Networks in the model; auto is 4, or 1 with --hidden.", "auto|N", whole(1, "auto")),
+    ] = "auto",
+    hidden: Annotated[
+        Any,
+        value(
+            "Widths of the hidden layers; auto is 56,56, and 128,128 with --twins 1.",
+            "auto|N,N",
+            widths_or_auto,
+        ),
+    ] = "auto",
     activation: Annotated[
         str, choice("Activation of the hidden layers.", "auto", "relu", "silu")
     ] = "auto",
@@ -80,9 +90,15 @@ def train(
     steps: Annotated[
         Any, value("Steps of the last training; auto goes by --effort.", "auto|N", whole(1, "auto"))
     ] = "auto",
-    distil: Annotated[
-        bool, typer.Option(help="End with a network that learns from those of the last round.")
-    ] = True,
+    teachers: Annotated[
+        Any,
+        value(
+            "Who teaches the networks: networks, trees, boosting, gp; or nobody. auto asks all, "
+            "unless quick or with --steps.",
+            "auto|none|NAME,NAME",
+            some_of("networks", "trees", "boosting", "gp", alone=("auto", "none")),
+        ),
+    ] = "auto",
     intervals: Annotated[
         bool, typer.Option(help="Learn how large errors are to be expected.")
     ] = True,
@@ -118,7 +134,7 @@ def train(
         weight_decay=weight_decay,
         effort=effort,
         steps=steps,
-        distil=distil,
+        teachers=teachers,
         intervals=intervals,
         random_state=seed,
         verbose=sys.stderr.isatty() and not quiet,

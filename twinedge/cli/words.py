@@ -67,14 +67,22 @@ def widths(word: str) -> tuple[int, ...]:
     raise typer.BadParameter(f"{word!r}; expected widths of at least 1 like 128,128")
 
 
-def some_of(*allowed: str) -> Parser:
-    """Take some of a few words, with commas between them."""
+def widths_or_auto(word: str) -> tuple[int, ...] | str:
+    """Take the widths of the hidden layers, or leave them to choose."""
+    return word if word == "auto" else widths(word)
 
-    def parse(word: str) -> tuple[str, ...]:
+
+def some_of(*allowed: str, alone: tuple[str, ...] = ()) -> Parser:
+    """Take some of a few words, with commas between them; or a single one of others."""
+
+    def parse(word: str) -> tuple[str, ...] | str:
+        if word in alone:
+            return word
         words = tuple(dict.fromkeys(word.split(",")))
         wrong = [one for one in words if one not in allowed]
         if wrong:
-            raise typer.BadParameter(f"{wrong[0]!r}; expected some of {', '.join(allowed)}")
+            expected = " or ".join([*alone, f"some of {', '.join(allowed)}"])
+            raise typer.BadParameter(f"{wrong[0]!r}; expected {expected}")
         return words
 
     return parse

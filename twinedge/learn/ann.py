@@ -41,7 +41,7 @@ class AnnRegressor(NetworkRegressor):
         weight_decay: float | str = "auto",
         effort: str = "normal",
         steps: int | str = "auto",
-        distil: bool = True,
+        teachers: Any = "auto",
         validation_fraction: float = 0.125,
         random_state: Any = None,
         verbose: bool = False,
@@ -52,7 +52,7 @@ class AnnRegressor(NetworkRegressor):
         self.weight_decay = weight_decay
         self.effort = effort
         self.steps = steps
-        self.distil = distil
+        self.teachers = teachers
         self.validation_fraction = validation_fraction
         self.random_state = random_state
         self.verbose = verbose
@@ -81,7 +81,9 @@ class AnnRegressor(NetworkRegressor):
         seed = seed_of(self.random_state)
         train, held = self._prepare(X, y, validation, seed, groups)
         task = PointTask(**self._scale(train, held))
-        choice = self._choose(task, networks=1, seed=seed, checkpoint=checkpoint, resume=resume)
+        choice = self._choose(
+            task, train, held, networks=1, seed=seed, checkpoint=checkpoint, resume=resume
+        )
         self.architecture_ = task.architecture(self.activation_)
         self.weights_ = choice.weights
         self.validation_rmse_ = self.rmse(*(held if len(held[1]) else train))

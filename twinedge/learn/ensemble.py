@@ -48,10 +48,9 @@ class EnsembleRegressor(RegressorMixin, BaseEstimator):
         if validation is not None:
             options["validation"] = validation
         settled = clone(self.base)
-        # Many networks are a mean already, and have their own disagreement.
-        settled.set_params(
-            **{name: False for name in ("distil", "intervals") if name in settled.get_params()}
-        )
+        # What members are taught they would all have in common; and they have their disagreement.
+        alone = {"teachers": None, "intervals": False}
+        settled.set_params(**{k: v for k, v in alone.items() if k in settled.get_params()})
         for seed in seeds:
             member = clone(settled).set_params(random_state=int(seed)).fit(X, y, **options)
             self.members_.append(member)

@@ -13,7 +13,6 @@ from twinedge.data.splitting import number_groups
 from twinedge.encoding import Encoding
 from twinedge.errors import InputError
 from twinedge.learn.checkpoint import Checkpoint
-from twinedge.learn.distilling import distil
 from twinedge.learn.network import ACTIVATIONS, Architecture, FloatArray
 from twinedge.learn.parameters import (
     is_auto,
@@ -24,8 +23,10 @@ from twinedge.learn.parameters import (
 )
 from twinedge.learn.progress import progress_bar
 from twinedge.learn.scaling import Scaling
-from twinedge.learn.selection import PLANS, Candidate, Choice, Plan, choose
+from twinedge.learn.selection import PLANS, SETTINGS, Candidate, Choice, Plan, choose
 from twinedge.learn.tasks import PairTask, PointTask
+from twinedge.learn.teachers import teachers_of
+from twinedge.learn.teaching import School
 from twinedge.learn.trainer import Setting
 from twinedge.scoring import check_targets
 
@@ -47,7 +48,7 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
     weight_decay: Any
     effort: str
     steps: Any
-    distil: bool
+    teachers: Any
     validation_fraction: float
     random_state: Any
     verbose: bool
@@ -56,6 +57,7 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
     weights_: FloatArray
     scaling_: Scaling
     n_features_in_: int
+    teaching_: dict[str, Any] | None = None
     groups_: Groups | None = None
     validation_groups_: Groups | None = None
     encoding_: Encoding | None = None
@@ -100,6 +102,10 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
             )
         return (X[order[held:]], y[order[held:]]), (X[order[:held]], y[order[:held]])
 
+    def _shape(self) -> tuple[int, tuple[int, ...]]:
+        """Number of networks and widths of their layers."""
+        return 1, widths("hidden", self.hidden)
+
     def _scale(
         self, train: tuple[FloatArray, FloatArray], validation: tuple[FloatArray, FloatArray]
     ) -> dict[str, Any]:
@@ -111,35 +117,54 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
             "y": self.scaling_.target(np.concatenate([train[1], validation[1]])),
             "train": len(train[1]),
             "scale": self.scaling_.y_scale,
-            "hidden": widths("hidden", self.hidden),
+            "hidden": self._shape()[1],
             "batch": self._plan(len(train[1])).batch,
             "groups": self.groups_,
         }
 
-    def _candidates(self, settings: tuple[Setting, ...]) -> list[Candidate]:
-        """Combine what the user fixed with everything left to choose."""
+    def _candidates(self, taught: bool) -> list[Candidate]:
+        """Combine what the user fixed with everything left to choose.
+
+        Where teachers hold a network back from noise, strong decay is not tried.
+        """
         activation = one_of("activation", self.activation, ("auto", *ACTIVATIONS))
         activations = list(ACTIVATIONS) if activation == "auto" else [activation]
         rate, decay = self.learning_rate, self.weight_decay
+        fixed: dict[str, float] = {}
         if not is_auto(rate):
-            rate = nonnegative_number("learning_rate", rate)
-            settings = tuple(replace(one, learning_rate=rate) for one in settings)
+            fixed["learning_rate"] = nonnegative_number("learning_rate", rate)
         if not is_auto(decay):
-            decay = nonnegative_number("weight_decay", decay)
-            settings = tuple(replace(one, weight_decay=decay) for one in settings)
-        return [Candidate(a, setting) for a in activations for setting in dict.fromkeys(settings)]
+            fixed["weight_decay"] = nonnegative_number("weight_decay", decay)
+        found = [
+            Candidate(name, replace(setting, **fixed))
+            for name in activations
+            for setting in SETTINGS[name][: 1 if taught else None]
+        ]
+        return list(dict.fromkeys(found))
 
     def _plan(self, rows: int) -> Plan:
         """Return what the effort and so many training rows ask for."""
-        plan = PLANS[one_of("effort", self.effort, tuple(PLANS))]
-        if is_auto(self.steps):
-            plan = plan.given(rows)
-            return plan if self.distil else replace(plan, pupil=0)
-        return plan.ending_at(positive_integer("steps", self.steps))
+        plan = PLANS[one_of("effort", self.effort, tuple(PLANS))].given(rows)
+        return plan if is_auto(self.steps) else plan.ending_at(positive_integer("steps", self.steps))
+
+    def _school(
+        self,
+        plan: Plan,
+        train: tuple[FloatArray, FloatArray],
+        held: tuple[FloatArray, FloatArray],
+        seed: int,
+    ) -> School | None:
+        """Call the teachers that were asked for, or those there is time for; None for nobody."""
+        if is_auto(self.teachers) and not plan.teachers:
+            return None
+        found = teachers_of(self.teachers, len(train[1]), seed)
+        return None if found is None else School(*found, *train, *held, self.scaling_, seed)
 
     def _choose(
         self,
         task: PairTask | PointTask,
+        train: tuple[FloatArray, FloatArray],
+        held: tuple[FloatArray, FloatArray],
         *,
         networks: int,
         seed: int,
@@ -152,29 +177,26 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
             for key, value in self.get_params().items()
             if key not in _NOT_OF_THE_TRAINING
         }
-        settings["hidden"] = repr(task.hidden)  # 8 is (8,)
         owner = {"data": task.fingerprint(), "seed": seed, **settings}
-        plan, saved = self._plan(task.train), Checkpoint(checkpoint, owner, resume)
+        plan = self._plan(task.train)
+        school = self._school(plan, train, held, seed)
         with progress_bar(self.verbose) as progress:
             choice = choose(
                 task,
-                self._candidates(plan.settings),
+                self._candidates(taught=school is not None and task.teachable),
                 plan,
                 networks=networks,
                 seed=seed,
                 progress=progress,
-                checkpoint=saved,
+                checkpoint=Checkpoint(checkpoint, owner, resume),
+                school=school,
             )
-            # Several networks that predict together are a mean of networks already.
-            if plan.pupil and networks == 1 and task.distillable and not choice.interrupted:
-                choice = distil(
-                    task, choice, plan.pupil, seed=seed, progress=progress, checkpoint=saved
-                )
         self.activation_ = choice.candidate.activation
         self.learning_rate_ = choice.candidate.setting.learning_rate
         self.weight_decay_ = choice.candidate.setting.weight_decay
         self.steps_ = choice.steps
         self.trials_ = choice.trials
+        self.teaching_ = choice.teaching
         self.interrupted_ = choice.interrupted
         return choice
 

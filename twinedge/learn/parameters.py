@@ -8,6 +8,9 @@ from sklearn.utils import check_random_state
 
 from twinedge.errors import InputError
 
+# Four small twins take the bytes of one large twin.
+_FOUR, _SMALL, _ALONE = 4, (56, 56), (128, 128)
+
 
 def positive_integer(name: str, value: Any) -> int:
     """Return a whole number of at least 1."""
@@ -59,3 +62,17 @@ def widths(name: str, value: Any) -> tuple[int, ...]:
     if not layers:
         raise InputError(f"{name}={value!r} names no layer")
     return tuple(positive_integer(name, width) for width in layers)
+
+
+def shape_of(twins: Any, hidden: Any) -> tuple[int, tuple[int, ...]]:
+    """Return the number of twins and the widths of their layers, whatever is left to choose.
+
+    Examples
+    --------
+    >>> shape_of("auto", "auto"), shape_of(1, "auto"), shape_of("auto", 32)
+    ((4, (56, 56)), (1, (128, 128)), (1, (32,)))
+    """
+    if is_auto(hidden):
+        count = _FOUR if is_auto(twins) else positive_integer("twins", twins)
+        return count, _ALONE if count == 1 else _SMALL
+    return 1 if is_auto(twins) else positive_integer("twins", twins), widths("hidden", hidden)

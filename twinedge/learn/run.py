@@ -32,6 +32,7 @@ from twinedge.version import __version__
 FORMAT, VERSION = "twinedge run", 1
 _FILES = ("twin.keras", "points.npz")
 _CHOSEN = ("activation", "learning_rate", "weight_decay", "steps", "trials", "interrupted")
+_RETIRED = ("distil",)  # parameters that runs of before may have
 _SCALING = ("x_mean", "x_scale", "y_mean", "y_scale", "limit")
 
 
@@ -48,11 +49,13 @@ class Run:
     target_name : str
         Column of the target.
     validation, test : (X, y)
-        Points the model was chosen on, and points it never saw; either may be empty.
+        Points the model was chosen on, and points it never saw; either may be empty. Validation
+        points that are the training points are none.
     source : dict
         Data set or file, and split.
     scores : dict
-        ``rmse_val``, ``rmse_test``, ``seconds`` and the like.
+        ``rmse_val`` (``rmse_train`` where nothing was held out), ``rmse_test``, ``seconds`` and the
+        like.
     fill_values : array of shape (f,), optional
         What stands in for a missing feature.
     """
@@ -65,6 +68,21 @@ class Run:
     source: dict[str, Any] = field(default_factory=dict)
     scores: dict[str, Any] = field(default_factory=dict)
     fill_values: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        """Let nobody take the error of training points for that of others."""
+        pairs = zip(self.validation, self._trained, strict=True)
+        if all(np.array_equal(mine, theirs) for mine, theirs in pairs):
+            object.__setattr__(self, "validation", (self.validation[0][:0], self.validation[1][:0]))
+
+    @property
+    def judging(self) -> tuple[FloatArray, FloatArray]:
+        """Points to judge files on: the validation points, or without any the training points."""
+        return self.validation if len(self.validation[1]) else self._trained
+
+    @property
+    def _trained(self) -> tuple[FloatArray, FloatArray]:
+        return self.model.anchor_X_, self.model.anchor_y_
 
     @property
     def encoding(self) -> Encoding:
@@ -112,10 +130,12 @@ class Run:
             "scores": self.scores,
             "parameters": {
                 **model.get_params(),
+                "twins": len(model.weights_),
                 "hidden": model.architecture_.hidden,
                 "random_state": _seed(model.random_state),
             },
             "chosen": {name: getattr(model, f"{name}_") for name in _CHOSEN},
+            "teaching": model.teaching_,
             "calibration": model.calibration_ and _stored(model.calibration_),
             "trust": model.trust_,
         }
@@ -138,8 +158,10 @@ def load_run(folder: Path) -> Run:
         architecture, weights = from_keras(
             tf.keras.models.load_model(folder / "twin.keras", compile=False)
         )
-        hidden = widths("hidden", record["parameters"]["hidden"])
-        model = TwinRegressor(**{**record["parameters"], "hidden": hidden})
+        parameters = {k: v for k, v in record["parameters"].items() if k not in _RETIRED}
+        hidden = widths("hidden", parameters["hidden"])
+        model = TwinRegressor(**{**parameters, "hidden": hidden})
+        model.teaching_ = record.get("teaching")
         for name in _CHOSEN:
             setattr(model, f"{name}_", record["chosen"][name])
         model.architecture_, model.weights_ = architecture, weights
@@ -154,8 +176,12 @@ def load_run(folder: Path) -> Run:
         model.encoding_ = None if encoding.is_plain else encoding
         model.anchor_X_, model.anchor_y_ = points["X_train"], points["y_train"]
         model.n_features_in_ = model.anchor_X_.shape[1]
+        scores = record["scores"]
+        held = len(points["y_val"]) > 0
         model.validation_ = points["X_val"], points["y_val"]
-        model.validation_rmse_ = record["scores"].get("rmse_val")
+        if not held:
+            model.validation_ = model.anchor_X_, model.anchor_y_
+        model.validation_rmse_ = scores.get("rmse_val" if held else "rmse_train")
         model.groups_ = points.get("groups_train")
         model.validation_groups_ = points.get("groups_val")
         # Runs of before there were intervals have neither.

@@ -1,19 +1,16 @@
-"""Choosing activation, learning rate, weight decay and length of training on validation data.
+"""Choosing activation, learning rate and weight decay, and whether to learn from teachers.
 
-Candidates race in rounds, each round longer and with fewer of them. In the early rounds every
-network holds out a part of the training rows besides the validation set, a different part in each
-round: a choice among a dozen networks by a few dozen validation points would be a choice by luck.
-They are ranked by how they end, not by the best they had on the way: a setting that overfits in a
-short round will do so more in a long one.
+A choice among networks by a few dozen validation points is a choice by luck. So candidates are
+compared on all training rows, each by a network that did not see them: five folds, five networks a
+candidate. Rows are compared pair by pair, by absolute errors, which a single wild row does not
+decide. What that cannot tell apart goes on to the final round.
 
-The last round trains on all training rows, at several lengths, for a noisy target is learnt best in
-less time. Activations are compared there alone: in a short race relu wins even where silu ends far
-ahead. ``distilling.py`` goes on from there.
+There networks are trained on all training rows: once on the rows alone, and once on what teachers
+say of them (``teaching.py``), to whom the networks of the folds belong. The error on the validation
+rows, times that on the folds, has the last word.
 """
 
-from collections import Counter
-from dataclasses import dataclass
-from itertools import groupby
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,26 +18,21 @@ import numpy as np
 from twinedge.learn.checkpoint import Checkpoint
 from twinedge.learn.network import FloatArray
 from twinedge.learn.progress import Progress
-from twinedge.learn.tasks import BATCH
+from twinedge.learn.tasks import BATCH, FOLDS, PairTask, PointTask
+from twinedge.learn.teaching import LEAST_ROWS, SHARE, Lessons, School, TaughtTask, Word
 from twinedge.learn.trainer import Setting
-from twinedge.learn.training import Interrupted, Job, Task, Trained, train
+from twinedge.learn.training import Interrupted, Job, Trained, train
 
-# What did best somewhere among the paper's data sets: strong decay for noisy targets, hardly any
-# for a target without noise.
-SETTINGS = (
-    Setting(1e-2, 0.003),
-    Setting(1e-2, 0.03),
-    Setting(1e-2, 0.3),
-    Setting(3e-3, 0.03),
-    Setting(3e-3, 0.3),
-)
+# One decay that lets a network follow the rows, and one that holds it back from their noise. What
+# teachers say holds it back as well, and better: with them the first alone is tried.
+SETTINGS = {
+    "relu": (Setting(1e-2, 0.03), Setting(1e-2, 0.3)),
+    "silu": (Setting(1e-2, 0.001), Setting(1e-2, 0.1)),
+}
 
-# Few rows are met again and again and learnt to the last digit. That takes steady steps: a larger
-# batch and a low learning rate. Such steps are behind in a short race, so there is none; and decay
-# too shows late whether it is wanted.
-_FEW_ROWS = 400
-_STEADY = (Setting(3e-3, 0.01), Setting(3e-3, 0.3))
-_STEADY_BATCH = 2 * BATCH
+# Thousands of rows are not learnt by heart: they pay for larger batches, and more of them.
+_MANY_ROWS, _MANY_BATCH, _MANY_LONGER = 3000, 4 * BATCH, 4 / 3
+_UNSURE = 2.0  # standard errors within which candidates are not told apart
 
 
 class Candidate(NamedTuple):
@@ -56,56 +48,37 @@ class Plan:
 
     Parameters
     ----------
-    rounds : tuple of (int, int)
-        Steps of each early round, and how many settings of each activation survive it.
-    lengths : tuple of int
-        Steps of the last round: each is tried.
-    pupil : int
-        Steps of the network that learns from those of the last round; 0 for none.
-    settings : tuple of Setting
-        Learning rates and weight decays to choose from.
+    folds : int
+        Steps of each network by which candidates are compared.
+    final : int
+        Steps of the networks that stay.
+    teachers : bool
+        Whether there is time to ask teachers.
     batch : int
         Examples per step.
-    few_rows : Plan, optional
-        What to do instead where training rows are few.
     """
 
-    rounds: tuple[tuple[int, int], ...]
-    lengths: tuple[int, ...]
-    pupil: int = 0
-    settings: tuple[Setting, ...] = SETTINGS
+    folds: int
+    final: int
+    teachers: bool = True
     batch: int = BATCH
-    few_rows: "Plan | None" = None
 
     def given(self, rows: int) -> "Plan":
         """Return the plan for so many training rows."""
-        return self.few_rows if self.few_rows and rows < _FEW_ROWS else self
+        if rows < _MANY_ROWS:
+            return self
+        return replace(self, final=round(self.final * _MANY_LONGER), batch=_MANY_BATCH)
 
     def ending_at(self, steps: int) -> "Plan":
-        """Shrink or stretch the plan so that it ends with just so many steps on the rows alone."""
-        share = steps / max(self.lengths)
-        rounds = tuple((max(1, round(length * share)), keep) for length, keep in self.rounds)
-        return Plan(rounds, (steps,))
-
-
-def _steady(steps: int) -> Plan:
-    return Plan((), (steps,), steps, _STEADY, _STEADY_BATCH)
+        """Shrink or stretch the plan so that it ends with just so many steps."""
+        folds = max(1, round(self.folds * steps / self.final))
+        return replace(self, folds=folds, final=steps, teachers=False)
 
 
 PLANS = {
-    "quick": Plan(rounds=((1_000, 1),), lengths=(8_000, 2_000)),
-    "normal": Plan(
-        rounds=((2_000, 2), (5_000, 1)),
-        lengths=(30_000, 10_000, 3_000),
-        pupil=20_000,
-        few_rows=_steady(30_000),
-    ),
-    "thorough": Plan(
-        rounds=((4_000, 3), (10_000, 2)),
-        lengths=(60_000, 20_000, 6_000),
-        pupil=40_000,
-        few_rows=_steady(60_000),
-    ),
+    "quick": Plan(folds=1_500, final=8_000, teachers=False),
+    "normal": Plan(folds=16_000, final=30_000),
+    "thorough": Plan(folds=30_000, final=80_000),
 }
 
 
@@ -123,10 +96,11 @@ class Choice:
         Length of their training.
     trials : list of dict
         Every network trained, with its validation RMSE.
-    finalists : list of Trained
-        The networks of the last round that was run.
     score : float
-        Their validation RMSE, in units of the target, as the training looks at it.
+        Validation RMSE of the networks together, in units of the target.
+    teaching : dict or None
+        Who taught, with what weight, and whether what they said was used: ``share`` is that of the
+        rows' own targets, 1 where they are all that was learnt from. None where nobody was asked.
     interrupted : bool
         Whether the user stopped the training early.
     """
@@ -135,13 +109,21 @@ class Choice:
     weights: FloatArray
     steps: int
     trials: list[dict[str, Any]]
-    finalists: list[Trained]
     score: float
+    teaching: dict[str, Any] | None = None
     interrupted: bool = False
 
 
+class _Finalist(NamedTuple):
+    """Networks of one candidate, and whether they learnt from teachers."""
+
+    networks: list[Trained]
+    taught: bool
+    score: float
+
+
 def choose(
-    task: Task,
+    task: PairTask | PointTask,
     candidates: list[Candidate],
     plan: Plan,
     *,
@@ -149,18 +131,19 @@ def choose(
     seed: int,
     progress: Progress,
     checkpoint: Checkpoint,
+    school: School | None = None,
 ) -> Choice:
-    """Race the candidates and train ``networks`` networks of the winner.
+    """Compare the candidates and train ``networks`` networks of the best.
 
-    Whenever the user stops it, the best network so far is the outcome, from the first look on.
+    Whenever the user stops it, the best networks so far are the outcome, from the first look on.
     """
     trials: list[dict[str, Any]] = []
     latest: list[Trained] = []
 
-    def race(stage: str, jobs: list[Job]) -> list[Trained]:
+    def race(what: Any, stage: str, jobs: list[Job]) -> list[Trained]:
         try:
             results = train(
-                task, jobs, stage=stage, seed=seed, progress=progress, checkpoint=checkpoint
+                what, jobs, stage=stage, seed=seed, progress=progress, checkpoint=checkpoint
             )
         except Interrupted as stop:
             trials.extend(record(stage, stop.results))
@@ -173,53 +156,126 @@ def choose(
         latest[:] = results
         return results
 
-    for fold, (steps, survivors) in enumerate(plan.rounds):
-        rivals = Counter(one.activation for one in candidates)
-        if max(rivals.values()) <= survivors:
-            continue
-        jobs = [Job(*one, steps, seed, fold) for one in candidates]
+    def stopped(stop: Interrupted) -> Choice:
+        winner = min(stop.results, key=lambda one: one.score)
+        return _chosen(_Finalist([winner], False, winner.score), trials, interrupted=True)
+
+    teach = school is not None and task.teachable and task.train >= LEAST_ROWS and task.has_folds
+    errors, lessons = np.ones(len(candidates)), None
+    if task.has_folds and (teach or len(candidates) > 1):
+        jobs = [Job(*one, plan.folds, seed + k, k) for one in candidates for k in range(FOLDS)]
         try:
-            results = race(f"round {fold + 1}", jobs)
+            scouts = race(task, "folds", jobs)
         except Interrupted as stop:
-            winner = min(stop.results, key=_score)
-            return _chosen([winner], trials, stop.results, interrupted=True)
-        candidates = []
-        for _, group in groupby(results, key=lambda one: one.job.activation):
-            best = sorted(group, key=lambda one: one.last_score)[:survivors]
-            candidates += [Candidate(one.job.activation, one.job.setting) for one in best]
-    finalists = [
-        Job(*one, steps, seed + number)
-        for one in candidates
-        for steps in plan.lengths
-        for number in range(networks)
+            return stopped(stop)
+        try:
+            points = school.points(task) if teach and school else task.x[:0]
+            words = _heard(task, candidates, scouts, points)
+            candidates, errors = _finalists(task, candidates, words)
+            if teach and school:
+                lessons = school.lessons(task, points, words, progress.stage)
+        except KeyboardInterrupt:
+            return stopped(Interrupted(scouts))
+    finals = [
+        Job(*one, plan.final, seed + number) for one in candidates for number in range(networks)
     ]
+    found: list[_Finalist] = []
     interrupted = False
-    try:
-        results = race("final round", finalists)
-    except Interrupted as stop:
-        results, interrupted = stop.results, True
-    if results is latest and interrupted:  # they are those of the round before
-        return _chosen([min(results, key=_score)], trials, results, interrupted)
-    groups = [results[i : i + networks] for i in range(0, len(results), networks)]
-    winners = min(groups, key=lambda group: sum(map(_score, group)))
-    return _chosen(winners, trials, results, interrupted)
+    rounds: list[tuple[Any, str]] = [(task, "final round")]
+    if lessons is not None:
+        rounds.append((TaughtTask(task, lessons), "lessons"))
+    for what, stage in rounds:
+        try:
+            results = race(what, stage, finals)
+        except Interrupted as stop:
+            if stop.results is latest:  # they are those of the round before
+                if not found:
+                    return stopped(stop)
+                interrupted = True
+                break
+            results, interrupted = stop.results, True
+        for k in range(0, len(results), networks):
+            group = results[k : k + networks]
+            found.append(_Finalist(group, what is not task, _judged(task, group)))
+        if interrupted:
+            break
+    fold_error = dict(zip(candidates, errors, strict=True))
+
+    def worth(one: _Finalist) -> float:
+        job = one.networks[0].job
+        return one.score * float(fold_error[Candidate(job.activation, job.setting)])
+
+    if lessons is not None and task.train == len(task.y):
+        found = [one for one in found if not one.taught]  # nothing was held out to judge it by
+    return _chosen(min(found, key=worth), trials, lessons, interrupted)
 
 
-def _score(one: Trained) -> float:
-    return one.score
+def _heard(
+    task: PairTask | PointTask,
+    candidates: list[Candidate],
+    scouts: list[Trained],
+    points: FloatArray,
+) -> list[Word]:
+    """What the networks of each candidate say: of rows they did not see, then of all others."""
+    elsewhere = np.concatenate([task.x[task.train :], points])
+    words = []
+    for k, candidate in enumerate(candidates):
+        mine = scouts[k * FOLDS : (k + 1) * FOLDS]
+        architecture = task.architecture(candidate.activation)
+        rows, rest = np.empty(task.train, np.float32), np.zeros(len(elsewhere), np.float32)
+        for job, weights, *_ in mine:
+            held = task.fold(job.fold or 0)
+            asked = np.concatenate([task.x[held], elsewhere])
+            said = task.predict(architecture, weights[None], asked[None], [job])[0]
+            rows[held], rest = said[: len(held)], rest + said[len(held) :] / FOLDS
+        words.append(Word(f"{candidate.activation} networks", rows, rest))
+    return words
+
+
+def _finalists(
+    task: PairTask | PointTask, candidates: list[Candidate], words: list[Word]
+) -> tuple[list[Candidate], FloatArray]:
+    """Return the best candidate, and that of the other activation if it may be as good.
+
+    With them their errors on the folds, relative to that of the best.
+    """
+    off = np.abs(np.stack([word.rows for word in words]) - task.y[: task.train])
+    off = np.where(np.isfinite(off), off, np.finfo(np.float32).max).astype(np.float64)
+    order = np.argsort(off.mean(axis=1), kind="stable")
+    best = order[0]
+    kept = [best]
+    for k in order[1:]:
+        if candidates[k].activation in {candidates[one].activation for one in kept}:
+            continue
+        more = off[k] - off[best]
+        if more.mean() <= _UNSURE * more.std() / np.sqrt(len(more)):
+            kept.append(k)
+    errors = np.sqrt(np.mean(np.square(off[kept]), axis=1))
+    return [candidates[k] for k in kept], errors / max(errors[0], np.finfo(np.float64).tiny)
+
+
+def _judged(task: PairTask | PointTask, networks: list[Trained]) -> float:
+    """Validation RMSE of networks together."""
+    stack = np.stack([one.weights for one in networks])
+    jobs = [one.job for one in networks]
+    found = task.judge(task.architecture(jobs[0].activation), stack, jobs)
+    return found if np.isfinite(found) else np.inf
 
 
 def _chosen(
-    networks: list[Trained],
+    one: _Finalist,
     trials: list[dict[str, Any]],
-    finalists: list[Trained],
+    lessons: Lessons | None = None,
     interrupted: bool = False,
 ) -> Choice:
-    job = networks[0].job
-    weights = np.stack([one.weights for one in networks])
+    job = one.networks[0].job
+    weights = np.stack([network.weights for network in one.networks])
     candidate = Candidate(job.activation, job.setting)
-    score = float(np.mean([one.score for one in networks]))
-    return Choice(candidate, weights, job.steps, trials, finalists, score, interrupted)
+    teaching = None
+    if lessons is not None:
+        share = SHARE if one.taught else 1.0
+        teaching = {"taught": one.taught, "share": share, "teachers": lessons.teachers}
+    return Choice(candidate, weights, job.steps, trials, one.score, teaching, interrupted)
 
 
 def record(stage: str, networks: list[Trained]) -> list[dict[str, Any]]:

@@ -140,7 +140,7 @@ class SemiSupervisedTask(PairTask):
         return cls(**known, unlabelled=unlabelled, loop_weight=loop_weight, extra=extra)
 
     @property
-    def distillable(self) -> bool:
+    def teachable(self) -> bool:
         """What comes besides the labelled pairs is for the networks that learn from it."""
         return False
 

@@ -39,7 +39,7 @@ STEPS = {"quick": 2_000, "normal": 8_000, "thorough": 30_000}
 MULTIPLIERS = (1, 4)
 # One setting for all data: between what suits noisy targets and what suits exact ones.
 _SETTING = {"learning_rate": 0.01, "weight_decay": 0.1}
-_MEMBERS = 2
+_HIDDEN, _MEMBERS = (128, 128), 2
 _ANCHORS = 256  # as good as all, and sooner
 _RIVALS = ("networks", "forest", "trees", "nearest", "linear", "mean")
 _HELD = 8  # one point in so many chooses among trees, as many as choose for a twin
@@ -192,7 +192,7 @@ def _predict(
     """Predictions of one kind of model; for a twin, of those with fewer pairs, too."""
     options: dict[str, Any] = {"steps": steps, "random_state": seed, **_SETTING}
     if kind == "twin":
-        model = TwinRegressor(intervals=False, **options).fit(*train)
+        model = TwinRegressor(hidden=_HIDDEN, intervals=False, **options).fit(*train)
         anchors = min(_ANCHORS, len(model.anchor_y_))
         found = {"twin": model.predict(X, anchors=anchors)}
         for m in MULTIPLIERS:
@@ -201,7 +201,8 @@ def _predict(
             found[f"pairs {m}"] = fewer.predict(X, anchors=anchors)
         return found
     if kind == "networks":
-        networks = EnsembleRegressor(AnnRegressor(**options), _MEMBERS, random_state=seed)
+        ordinary = AnnRegressor(hidden=_HIDDEN, **options)
+        networks = EnsembleRegressor(ordinary, _MEMBERS, random_state=seed)
         return {kind: networks.fit(*train).predict(X)}
     if kind == "trees":
         order = np.random.default_rng(seed).permutation(len(train[1]))

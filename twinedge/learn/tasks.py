@@ -15,9 +15,10 @@ from twinedge.learn.training import Job
 Rows = npt.NDArray[np.intp]
 
 BATCH = 64  # examples per step
-FOLDS = 5  # one fifth of the training rows is held out in an early round
+FOLDS = 5  # one fifth of the training rows is held out where candidates are compared
 _LOOK_POINTS, _LOOK_ANCHORS = 512, 64  # as many as tell networks apart; all would take longer
 # than the training between two looks
+_JUDGED = 4096  # validation rows that the last choice is made on
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Task:
     hidden : tuple of int
         Widths of the hidden layers.
     foldable : bool
-        Whether early rounds may hold out training rows.
+        Whether training rows may be held out.
     batch : int
         Examples per step.
     groups : array of shape (train,), optional
@@ -55,9 +56,15 @@ class Task:
     groups: Rows | None = None
 
     @property
-    def distillable(self) -> bool:
+    def teachable(self) -> bool:
         """Whether a network may learn from others about points that were made up."""
         return True
+
+    @property
+    def has_folds(self) -> bool:
+        """Whether there are training rows to hold out."""
+        count = self.train if self.groups is None else int(self.groups.max()) + 1
+        return self.foldable and self.train >= 2 * FOLDS and count >= FOLDS
 
     def fingerprint(self) -> str:
         """Tell whether two trainings are of the same data."""
@@ -94,19 +101,29 @@ class Task:
 
     def score(self, architecture: Architecture, stack: FloatArray, jobs: list[Job]) -> FloatArray:
         """RMSE on the validation rows of each network, in units of the target."""
-        rows = np.stack([self.validation(job) for job in jobs])
+        rows = _even([self.validation(job) for job in jobs])
         return self._rmse(self.predict(architecture, stack, self.x[rows], jobs), rows)
 
-    def _held_out(self, job: Job) -> Rows:
-        if job.fold is None or not self.foldable or self.train < 2 * FOLDS:
-            return np.arange(0)
+    def judge(self, architecture: Architecture, stack: FloatArray, jobs: list[Job]) -> float:
+        """RMSE of the mean of networks on validation rows; of training rows where there is none."""
+        rows = np.arange(self.train, len(self.y))[:_JUDGED]
+        rows = rows if len(rows) else np.arange(self.train)[:_JUDGED]
+        points = np.broadcast_to(self.x[rows], (len(jobs), len(rows), self.x.shape[1]))
+        said = self.predict(architecture, stack, points, jobs).mean(axis=0)
+        return float(self._rmse(said, rows))
+
+    def fold(self, number: int) -> Rows:
+        """Training rows that are held out together; rows of a group stay together."""
         if self.groups is None:
-            return _fold(self.train, job.fold)
-        of_groups = _fold(int(self.groups.max()) + 1, job.fold)
+            return _fold(self.train, number)
+        of_groups = _fold(int(self.groups.max()) + 1, number)
         return np.flatnonzero(np.isin(self.groups, of_groups))
 
+    def _held_out(self, job: Job) -> Rows:
+        return np.arange(0) if job.fold is None or not self.has_folds else self.fold(job.fold)
+
     def _rows_of_all(self, jobs: list[Job]) -> npt.NDArray[np.int32]:
-        return np.stack([self.rows(job) for job in jobs]).astype(np.int32)
+        return _even([self.rows(job) for job in jobs]).astype(np.int32)
 
     def _rmse(self, predicted: FloatArray, rows: Rows) -> FloatArray:
         error = predicted - self.y[rows]
@@ -153,7 +170,7 @@ class PairTask(Task):
         return Architecture(2 * self.x.shape[1], self.hidden, activation)
 
     @property
-    def distillable(self) -> bool:
+    def teachable(self) -> bool:
         """Whether any two rows may form a pair, made-up ones too."""
         return self.partners is None and self.neighbors is None
 
@@ -165,7 +182,7 @@ class PairTask(Task):
         self, architecture: Architecture, stack: FloatArray, x: FloatArray, jobs: list[Job]
     ) -> FloatArray:
         """Return the ensemble mean, with anchors among the rows a network was trained on."""
-        anchors = np.stack([self.rows(job) for job in jobs])
+        anchors = _even([self.rows(job) for job in jobs])
         if self.neighbors is None:
             chosen = None
             anchors = anchors[:, :_LOOK_ANCHORS]
@@ -185,6 +202,10 @@ class PairTask(Task):
 
 def _fold(count: int, number: int) -> Rows:
     """One of the parts that ``count`` rows, or groups, are cut into at random."""
-    size = count // FOLDS
-    start = number % FOLDS * size
-    return np.random.default_rng(0).permutation(count)[start : start + size]
+    return np.array_split(np.random.default_rng(0).permutation(count), FOLDS)[number]
+
+
+def _even(lists: list[Rows]) -> Rows:
+    """Lists of rows as one array; where a fold is larger, the others begin anew at their end."""
+    longest = max(map(len, lists))
+    return np.stack([np.resize(rows, longest) for rows in lists])

@@ -14,7 +14,7 @@ from twinedge.learn.curves import ensemble_curves
 from twinedge.learn.uncertainty import judge
 from twinedge.reproduce.cells import Cell
 from twinedge.reproduce.parts import Points, parts, rmse
-from twinedge.reproduce.published import published_network, published_twin
+from twinedge.reproduce.published import HIDDEN, published_network, published_twin
 from twinedge.reproduce.sizes import ANCHORS, NEIGHBOURS, sizes
 
 
@@ -111,7 +111,7 @@ def _trained_networks(
 ) -> list[AnnRegressor]:
     if cell.setup.trainer == "published":
         return [published_network(train, validation, seed) for seed in _seeds(cell)[:members]]
-    base = AnnRegressor(effort=cell.setup.effort, steps=cell.setup.steps)
+    base = AnnRegressor(hidden=HIDDEN, effort=cell.setup.effort, steps=cell.setup.steps)
     found: list[AnnRegressor] = _ensemble(base, cell, train, validation, members).members_
     return found
 
@@ -124,7 +124,13 @@ def _trained_twins(
         seeds = _seeds(cell)[:members]
         model.members_ = [published_twin(train, validation, seed, **pairs) for seed in seeds]
         return model
-    base = TwinRegressor(effort=cell.setup.effort, steps=cell.setup.steps, intervals=False, **pairs)
+    base = TwinRegressor(
+        hidden=HIDDEN,
+        effort=cell.setup.effort,
+        steps=cell.setup.steps,
+        intervals=False,
+        **pairs,
+    )
     return _ensemble(base, cell, train, validation, members)
 
 

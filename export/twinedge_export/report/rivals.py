@@ -24,7 +24,7 @@ from twinedge.pack.layout import MAX_WIDTH
 
 MEMBERS = (1, 2, 4, 8)
 STEPS = 4000
-_RACE = 0.2  # a race of settings takes this part of the steps
+_RACE = 0.2  # settings are compared by networks of this part of the steps
 
 
 class Rival(NamedTuple):
@@ -142,8 +142,8 @@ def _train(
     )
     choice = choose(
         task,
-        [Candidate(twin.activation_, setting) for setting in SETTINGS],
-        Plan(rounds=((max(1, round(_RACE * steps)), 1),), lengths=(steps,)),
+        [Candidate(twin.activation_, setting) for setting in SETTINGS[twin.activation_]],
+        Plan(folds=max(1, round(_RACE * steps)), final=steps),
         networks=members,
         seed=seed,
         progress=Silent(),
