@@ -164,7 +164,7 @@ def _settings(pack: Pack) -> dict[str, str]:
 def _words(job: Job, pack_file: File, pack: Pack) -> dict[str, str]:
     content = write_pack(pack, metadata=False)
     judge = job.judge
-    x = judge.validation[0][:1].astype(np.float32)
+    x = judge.points[0][:1].astype(np.float32)
     twins, hidden = len(pack.twins), "-".join(map(str, pack.hidden))
     networks = "One twin" if twins == 1 else f"{twins} twins"
     return {
@@ -179,8 +179,9 @@ def _words(job: Job, pack_file: File, pack: Pack) -> dict[str, str]:
         "bytes": "\n".join(_array(content)),
         "anchors": str(len(pack.targets)),
         "method": job.metadata["select"],
-        "rmse_val": f"{pack_file.score.rmse_val:.5g}",
-        "float_rmse_val": f"{judge.float_rmse_val:.5g}",
+        "judged_on": judge.name,
+        "rmse": f"{pack_file.score.rmse:.5g}",
+        "float_rmse": f"{judge.everyone.rmse:.5g} {judge.with_all_anchors}",
         "deviation": f"{pack_file.score.largest_deviation:.2g}",
         **_columns(job, pack, x[0]),
         **_answer(pack, x),

@@ -23,6 +23,7 @@ from twinedge_export.judge import Judge
 from twinedge_export.twin_file import twin_file
 
 FORMATS = ("twin", "tflite", "onnx", "c")
+_KEYS = {"validation": "rmse_val", "training": "rmse_train"}  # of errors, by what they are made on
 
 
 @dataclass(frozen=True)
@@ -66,15 +67,20 @@ class Export:
     def record(self) -> dict[str, Any]:
         """Everything a program may want to know, as JSON takes it."""
         judge = self.judge
+        rmse = _KEYS[judge.name]
+        tested = judge.everyone_test
         return {
             "anchors": len(self.rows),
             "anchors_asked": self.asked,
             "remarks": list(self.remarks),
             "select": self.select,
             "method": self.method,
-            "float_rmse_val": judge.float_rmse_val,
-            "float_rmse_test": judge.float_rmse_test,
-            "float_rmse_val_same_anchors": judge.same_rmse_val,
+            "judged_on": judge.name,
+            f"float_{rmse}": judge.everyone.rmse,
+            f"float_{rmse}_points": judge.everyone.compared,
+            f"float_{rmse}_same_anchors": judge.same_rmse,
+            "float_rmse_test": tested and tested.rmse,
+            "float_rmse_test_points": tested and tested.compared,
             "files": {
                 file.kind: {
                     "path": str(self.folder / file.path.name),
@@ -82,7 +88,10 @@ class Export:
                     "bytes": file.bytes,
                     **({"flash_bytes": file.flash_bytes} if file.kind == "c" else {}),
                     "made": file.made,
-                    **file.score._asdict(),
+                    **{
+                        rmse if key == "rmse" else key: one
+                        for key, one in file.score._asdict().items()
+                    },
                 }
                 for file in self.files
             },
@@ -142,7 +151,7 @@ def export(
         How many nearest anchors of each twin predict, 0 for all; by default as it was trained.
     tolerance : float
         By which part a file's validation error may exceed that of the float model with the same
-        anchors.
+        anchors; where nothing was held out, its training error.
     intervals : bool
         Files with intervals, ranges of the features and values for missing ones, if the model has
         them; without, they are a little smaller.
@@ -175,11 +184,11 @@ def export(
     check_folder(folder, EXPORT, overwrite=overwrite)
     twin = run.model
     twins = len(twin.weights_)
-    if not len(run.validation[1]):
-        raise InputError("the run has no validation points, and an export is checked on them")
     rows, method, remarks = _rows(run, anchors, select, seed, say)
     if run.scores.get("beats_mean") is False:
         remarks = (run.scores["verdict"], *remarks)
+    if not len(run.validation[1]):
+        remarks = (*remarks, "nothing was held out: errors are those of the training points")
     asked: int | str = "rows"
     if np.isscalar(anchors) and not Path(select).is_file():
         asked = str(anchors) if isinstance(anchors, str) else int(anchors)
@@ -198,8 +207,8 @@ def export(
             _metadata(run, method),
             say,
             run.fill_values,
-            # What was never calibrated on points apart has no intervals to keep.
-            intervals and twin.calibration_ is not None,
+            # What cannot be calibrated on points apart has no intervals to keep.
+            intervals and twin.calibration_ is not None and judge.name == "validation",
         )
         first, job = twin_file(job, weights=weights, qat=qat, seed=seed)
         files = [first]
@@ -269,7 +278,7 @@ def _rows(
         if anchors != "auto":
             raise InputError(f"anchors={anchors!r} is not a number, 'auto', 'all' or rows")
         say("Looking for the fewest anchors within 1 % of all")
-        best = recommend(model, run.validation, select, seed=seed)
+        best = recommend(model, run.judging, select, seed=seed)
         if not best.within:
             remarks = (f"no number of anchors is within 1 % of all; the most, {best.k}, are taken",)
         anchors, select = best.k, best.method
@@ -280,12 +289,13 @@ def _rows(
         anchors = taken
     say(f"Choosing {anchors} anchors")
     choice = choose(
-        X, y, anchors, select, model=model, validation=run.validation, twins=twins, seed=seed
+        X, y, anchors, select, model=model, validation=run.judging, twins=twins, seed=seed
     )
     if METHODS[choice.method].looks:
+        held = len(run.validation[1]) > 0
         remarks += (
-            f"{choice.method} looked at the validation points, so errors there flatter its anchors;"
-            " 'twinedge anchors' judges it on others",
+            f"{choice.method} looked at the {'validation' if held else 'training'} points, so "
+            "errors there flatter its anchors" + held * "; 'twinedge anchors' judges it on others",
         )
     return choice.rows, choice.method, remarks
 
@@ -315,6 +325,8 @@ def _metadata(run: Run, method: str) -> dict[str, Any]:
         **({} if run.encoding.is_plain else {"columns": run.encoding.described}),
         "target": run.target_name,
         "trained_on": run.source,
-        "scores": {key: run.scores[key] for key in ("rmse_val", "rmse_test") if key in run.scores},
+        "scores": {
+            key: run.scores[key] for key in (*_KEYS.values(), "rmse_test") if key in run.scores
+        },
         "select": method,
     }

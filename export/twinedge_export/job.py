@@ -74,7 +74,7 @@ class Job:
     judge : Judge
         The float model as a yardstick.
     tolerance : float
-        By which part rounding may raise the validation error.
+        By which part rounding may raise the error on the points of the judge.
     folder : path
         Where the files go.
     metadata : dict
@@ -132,7 +132,7 @@ class Job:
         path.unlink()
         told = ", ".join(f"{100 * cost:.1f} % ({made})" for made, cost in costs.items())
         raise RoundingError(
-            f"{name}: rounding raises the validation error by {told}, more than "
+            f"{name}: rounding raises the {self.judge.name} error by {told}, more than "
             f"--tolerance {self.tolerance:g} allows",
             min(costs.values()),
         )

@@ -56,7 +56,7 @@ def twin_file(job: Job, *, weights: str, qat: bool | None, seed: int) -> tuple[F
         levels.append(Level(weights, lambda: pack_of(weights, job.model)))
     if qat is not False:
         made = f"{weights}, fine-tuned"
-        points = job.judge.validation
+        points = job.judge.points
         levels.append(
             Level(
                 made,
@@ -78,7 +78,7 @@ def _calibrated(pack: Pack, job: Job) -> Pack:
     if pack.intervals is None:
         return pack
     try:
-        return calibrate_pack(pack, *job.judge.validation, chosen=True)
+        return calibrate_pack(pack, *job.judge.points, chosen=True)
     except InputError as error:
         job.say(f"no intervals: {error}")
         twins = tuple(replace(twin, bias=0, difficulty=None) for twin in pack.twins)

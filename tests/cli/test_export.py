@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,10 @@ def test_json_has_what_programs_need(cli, folder):
     assert answer.json["run"] == "runs/level"
     assert answer.json["anchors"] == 8
     assert answer.json["select"] == "xy"
+    assert answer.json["judged_on"] == "validation"
     assert answer.json["float_rmse_val"] > 0
+    assert answer.json["float_rmse_val_points"] == 20
+    assert "rmse_train" not in answer.out
     assert answer.json["ann_ensemble_bytes"] > 0
     twin = answer.json["files"]["twin"]
     assert twin["path"] == "there/model.twin"
@@ -56,6 +60,38 @@ def test_json_has_what_programs_need(cli, folder):
     kept = json.loads(Path("there/export.json").read_text())
     assert kept.keys() - {"sha256"} <= answer.json.keys()
     assert twin["purpose"].startswith("Python")
+
+
+def test_where_nothing_was_held_out_errors_are_those_of_training(cli, folder):
+    from twinedge.learn.run import load_run
+
+    run = load_run(folder / "runs" / "level")
+    trained = run.model.anchor_X_, run.model.anchor_y_
+    replace(run, validation=trained, scores={"rmse_train": 1.5}).save(folder / "runs" / "all")
+    again = load_run(folder / "runs" / "all")
+    assert len(again.validation[1]) == 0
+    assert again.model.validation_rmse_ == 1.5
+    options = ("export", "runs/all", "--anchors", "8", "--select", "xy", "--formats", "twin,c")
+    answer = cli(*options)
+    assert answer.code == 0
+    assert "nothing was held out: errors are those of the training points" in answer.err
+    assert "training error" in answer.out.splitlines()[0]
+    assert "RMSE on the training points" in answer.out
+    assert "alidation" not in answer.out
+    page = Path("out/c/README.md").read_text()
+    assert "| training RMSE |" in page
+    assert "alidation RMSE" not in page
+
+    found = cli(*options, "--json").json
+    assert found["judged_on"] == "training"
+    assert found["float_rmse_train"] == pytest.approx(run.model.rmse(*trained), rel=1e-5)
+    assert found["float_rmse_train_same_anchors"] > 0
+    assert all("rmse_train" in file for file in found["files"].values())
+    assert "rmse_val" not in json.dumps(found)
+    assert "rmse_val" not in Path("out/export.json").read_text()
+    shown = cli("inspect", "out/model.twin", "--json").out
+    assert '"rmse_train": 1.5' in shown
+    assert "rmse_val" not in shown
 
 
 def test_the_c_project_and_what_becomes_of_an_earlier_one(cli, folder):

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from twinedge import TwinRegressor
 from twinedge.learn.run import load_run
 from twinedge.pack import read_pack
 from twinedge.runtime.reference import evaluate
@@ -88,7 +89,7 @@ def test_every_format_is_written_and_predicts_like_the_model(run, tmp_path):
     scale = run.model.anchor_y_.std()
     for kind, entry in record.items():
         assert entry["ratio_to_float"] == pytest.approx(
-            done.judge.same_rmse_val / done.judge.float_rmse_val, rel=0.06
+            done.judge.same_rmse / done.judge.everyone.rmse, rel=0.06
         )
         if kind != "c":
             device = load(entry["path"])
@@ -112,7 +113,31 @@ def test_a_run_folder_will_do_and_so_will_a_fitted_model(done, tiny_run, tiny_tw
     np.testing.assert_array_equal(from_folder.rows, done.rows)
     from_model = export(tiny_twin, tmp_path / "b", anchors=8, **SMALL)
     np.testing.assert_array_equal(from_model.rows, done.rows)
-    assert from_model.judge.float_rmse_test is None
+    assert from_model.judge.everyone_test is None
+
+
+def test_a_model_that_held_nothing_out_has_a_training_error(curve, tmp_path):
+    X, y = (part[:14] for part in curve)  # of so few rows none is held out
+    tiny = {"activation": "relu", "learning_rate": 0.01, "weight_decay": 0.03, "steps": 100}
+    model = TwinRegressor(hidden=8, random_state=0, **tiny).fit(X, y)
+    done = export(model, tmp_path / "out", anchors=8, **SMALL)
+    assert done.judge.name == "training"
+    assert done.remarks == ("nothing was held out: errors are those of the training points",)
+    record = done.record()
+    assert record["float_rmse_train"] == pytest.approx(model.validation_rmse_, rel=1e-5)
+    assert "rmse_val" not in json.dumps(record)
+    for select in ("auto", "greedy"):  # which look at the points that there are
+        again = export(model, tmp_path / "out", anchors=4, **{**SMALL, "select": select})
+        assert "validation" not in " ".join(again.remarks)
+
+
+def test_rows_that_were_trained_on_make_no_intervals(run, tmp_path):
+    assert run.model.calibration_ is not None
+    bare = replace(run, validation=(run.validation[0][:0], run.validation[1][:0]))
+    for one, expected in ((run, True), (bare, False)):
+        export(one, tmp_path / "out", anchors=8, **SMALL)
+        pack = read_pack((tmp_path / "out" / "model.twin").read_bytes())
+        assert (pack.intervals is not None) == expected
 
 
 def test_the_example_of_the_page_runs(tiny_twin, curve, tmp_path, monkeypatch, capsys):
@@ -154,7 +179,7 @@ def test_rows_may_be_named(run, tmp_path):
 def test_all_anchors_are_those_of_the_float_model(run, tmp_path):
     done = export(run, tmp_path / "out", anchors="all", **SMALL)
     assert len(done.rows) == len(run.model.anchor_y_)
-    assert done.judge.same_rmse_val == done.judge.float_rmse_val
+    assert done.judge.same_rmse == done.judge.everyone.rmse
 
 
 def test_more_anchors_than_points_are_all_of_them(run, four_twins, tmp_path):
@@ -175,8 +200,8 @@ def test_auto_takes_the_fewest_anchors_within_a_percent(run, tmp_path):
     done = export(run, tmp_path / "out", anchors="auto", **SMALL)
     assert len(done.rows) < len(run.model.anchor_y_)
     fewer = export(run, tmp_path / "fewer", anchors=len(done.rows) // 2, **SMALL)
-    assert done.judge.same_rmse_val <= 1.01 * done.judge.float_rmse_val
-    assert fewer.judge.same_rmse_val > 1.01 * done.judge.float_rmse_val
+    assert done.judge.same_rmse <= 1.01 * done.judge.everyone.rmse
+    assert fewer.judge.same_rmse > 1.01 * done.judge.everyone.rmse
 
 
 def test_an_export_beyond_the_tolerance_leaves_the_old_one_in_place(run, tmp_path, complaint):

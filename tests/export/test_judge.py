@@ -1,3 +1,5 @@
+from copy import copy
+
 import numpy as np
 import pytest
 
@@ -22,14 +24,14 @@ def test_the_float_model_itself_costs_nothing(judge, tiny_twin):
     score = judge.score(lambda x: tiny_twin.predict(x, anchors=ROWS))
     assert score.cost == 0
     assert score.largest_deviation == 0
-    assert score.ratio_to_float == pytest.approx(judge.same_rmse_val / judge.float_rmse_val)
+    assert score.ratio_to_float == pytest.approx(judge.same_rmse / judge.everyone.rmse)
 
 
 def test_all_anchors_are_the_yardstick_of_the_ratio(judge, tiny_twin, points):
     score = judge.score(tiny_twin.predict)
     assert score.ratio_to_float == 1
-    assert score.rmse_val == pytest.approx(tiny_twin.rmse(*points[0]))
-    assert score.rmse_test == judge.float_rmse_test == pytest.approx(tiny_twin.rmse(*points[1]))
+    assert score.rmse == pytest.approx(tiny_twin.rmse(*points[0]))
+    assert score.rmse_test == judge.everyone_test.rmse == pytest.approx(tiny_twin.rmse(*points[1]))
 
 
 def test_an_offset_shows_as_deviation_and_cost(judge, tiny_twin):
@@ -46,13 +48,13 @@ def test_a_lucky_deviation_costs_what_it_would_on_other_points(judge, tiny_twin,
         return (tiny_twin.predict(x, anchors=ROWS) + y) / 2
 
     lucky = Judge.of(tiny_twin, ROWS, 0, points[0], None).score(closer)
-    assert lucky.rmse_val < judge.same_rmse_val
+    assert lucky.rmse < judge.same_rmse
     assert lucky.cost == pytest.approx(np.hypot(1, 0.5) - 1)
 
 
 def test_without_test_points_there_is_no_test_error(tiny_twin, points):
     judge = Judge.of(tiny_twin, ROWS, 0, points[0], None)
-    assert judge.float_rmse_test is None
+    assert judge.everyone_test is None
     assert judge.score(tiny_twin.predict).rmse_test is None
 
 
@@ -66,11 +68,6 @@ def test_neighbours_predict_where_they_will_on_the_device(tiny_twin, points):
 def test_a_file_that_predicts_no_numbers_is_refused(judge, complaint):
     assert "not a number" in complaint(judge.score, lambda x: np.full(len(x), np.nan))
     assert "not a number" in complaint(judge.score, lambda x: np.zeros(3))
-
-
-def test_no_validation_points_are_refused(tiny_twin, points, complaint):
-    (X, y), test = points
-    assert "validation" in complaint(Judge.of, tiny_twin, ROWS, 0, (X[:0], y[:0]), test)
 
 
 @pytest.fixture
@@ -108,3 +105,45 @@ def test_a_file_beyond_the_tolerance_is_named_and_taken_away(job, tiny_twin, com
     for word in ("coarse", "less so", "--tolerance 0.02"):
         assert word in message
     assert not list(job.folder.iterdir())
+
+
+@pytest.mark.parametrize("neighbors", [0, 3])
+def test_the_yardstick_has_all_anchors_whatever_the_model_predicts_with(
+    tiny_twin, points, neighbors
+):
+    X, y = points[0]
+    few = copy(tiny_twin).set_params(anchors=16)
+    everyone = tiny_twin.predict(X, anchors="all", neighbors=neighbors or None)
+    assert not np.array_equal(few.predict(X, neighbors=neighbors or None), everyone)
+    judge = Judge.of(few, ROWS, neighbors, *points)
+    assert judge.everyone == (pytest.approx(np.sqrt(np.mean((everyone - y) ** 2))), 20, 20)
+    assert judge.everyone_test.compared == 20
+    assert judge.with_all_anchors == "with all anchors"
+
+
+def test_many_anchors_are_asked_about_some_of_the_points(tiny_twin, points, monkeypatch):
+    monkeypatch.setattr("twinedge_export.judge._FEWEST_POINTS", 5)
+    monkeypatch.setattr("twinedge_export.judge._MOST_WORK", 2 * 80 * tiny_twin.weights_.size * 7)
+    judge = Judge.of(tiny_twin, ROWS, 0, *points)
+    X, y = points[0]
+    some = [0, 3, 6, 9, 12, 15, 19]  # evenly from the first to the last
+    everyone = np.sqrt(np.mean((tiny_twin.predict(X[some], anchors="all") - y[some]) ** 2))
+    beside = np.sqrt(np.mean((judge.same[some] - y[some]) ** 2))
+    assert judge.everyone == (pytest.approx(everyone / beside * judge.same_rmse), 7, 20)
+    assert judge.with_all_anchors == "with all 80 anchors, by 7 of 20 points"
+    assert judge.score(tiny_twin.predict).ratio_to_float == pytest.approx(1, rel=0.1)
+    # Nearest anchors take no longer, however many there are; nor are there fewer points than this.
+    assert Judge.of(tiny_twin, ROWS, 3, *points).everyone.compared == 20
+    monkeypatch.setattr("twinedge_export.judge._MOST_WORK", 0)
+    assert Judge.of(tiny_twin, ROWS, 0, *points).everyone.compared == 5
+
+
+def test_without_validation_points_the_training_points_judge(tiny_twin, points):
+    (X, y), _ = points
+    for nothing in (None, (X[:0], y[:0])):
+        judge = Judge.of(tiny_twin, ROWS, 0, nothing, None)
+        assert judge.name == "training"
+        assert judge.everyone.rmse == pytest.approx(
+            tiny_twin.rmse(tiny_twin.anchor_X_, tiny_twin.anchor_y_)
+        )
+    assert Judge.of(tiny_twin, ROWS, 0, *points).name == "validation"

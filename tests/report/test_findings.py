@@ -35,7 +35,7 @@ def test_the_pack_is_what_export_writes(found, run, tmp_path):
     assert write_pack(found.pack.pack) == data
     score = done.files[0].score
     assert found.judged.rmse == pytest.approx(score.rmse_test, rel=1e-6)
-    assert found.validation.rmse == pytest.approx(score.rmse_val, rel=1e-6)
+    assert found.validation.rmse == pytest.approx(score.rmse, rel=1e-6)
     assert found.budget["twin_bytes"] == twin_bytes(found.model) < len(data)
 
 

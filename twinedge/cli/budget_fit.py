@@ -154,7 +154,7 @@ def fit(
         "weights": best.weights,
         "activation": trained["activation"],
         "intervals": packed.intervals,
-        "rmse_val": file.score.rmse_val,
+        "rmse_val": file.score.rmse,
         "rmse_test": file.score.rmse_test,
         "tolerance": tolerance,
         "tolerance_needed": max(cost, 0.0),

@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,6 +21,7 @@ EXAMPLES = examples(
     "export runs/sensor --anchors auto --formats twin,c --json",
 )
 _RUNS = Path("runs")
+_LINE = 100  # characters
 
 
 def export(
@@ -183,14 +185,15 @@ def note_earlier(result: "Export", *, quiet: bool) -> None:
 
 def _print_summary(result: "Export") -> None:
     judge = result.judge
+    error = "RMSE" if judge.name == "validation" else "training error"
     print_table(
-        ("file", "bytes", "numbers", "RMSE", "to float", "largest deviation"),
+        ("file", "bytes", "numbers", error, "to float", "largest deviation"),
         [
             [
                 str(file.path),
                 str(file.bytes if file.kind != "c" else file.flash_bytes or "-"),
                 file.made,
-                f"{file.score.rmse_val:.5g}",
+                f"{file.score.rmse:.5g}",
                 f"{file.score.ratio_to_float:.3f}",
                 f"{file.score.largest_deviation:.2g}",
             ]
@@ -205,10 +208,13 @@ def _print_summary(result: "Export") -> None:
         "",
         *["Bytes of the C project are flash on a Cortex-M4: pack, runtime and a least program."]
         * flash,
-        f"{len(result.rows)} anchors ({result.method}). RMSE on the validation points; the float "
-        f"model has {judge.float_rmse_val:.5g} with all",
-        f"anchors, which is what 'to float' divides by, and {judge.same_rmse_val:.5g} with these. "
-        "Deviations are from the latter.",
+        *wrap(
+            f"{len(result.rows)} anchors ({result.method}). RMSE on the {judge.name} points; the "
+            f"float model has {judge.everyone.rmse:.5g} {judge.with_all_anchors}, which is what "
+            f"'to float' divides by, and {judge.same_rmse:.5g} with these. Deviations are from the "
+            "latter.",
+            _LINE,
+        ),
         f"An ensemble of {len(result.rows)} ordinary networks would take "
         f"{result.ann_ensemble_bytes:,} bytes, {result.ann_ensemble_bytes / pack:.1f} times the "
         ".twin.",

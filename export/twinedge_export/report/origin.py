@@ -39,7 +39,7 @@ def _made(found: Findings, command: str) -> list[tuple[Cell, ...]]:
         ("seed", str(found.seed)),
         ("anchors", f"{len(done.rows)}, chosen by {done.method} (asked for: {done.select})"),
         ("weights", done.files[0].made),
-        ("rounding changes the validation error by", f"{100 * score.cost:+.2f} %"),
+        (f"rounding changes the {done.judge.name} error by", f"{100 * score.cost:+.2f} %"),
         ("largest deviation of the pack from the float model", score.largest_deviation),
     ]
     if found.refused:
@@ -64,8 +64,8 @@ def _trained(found: Findings) -> list[tuple[Cell, ...]]:
         ("steps", model.steps_),
         ("networks tried on validation rows", len(model.trials_)),
     ]
-    scores = found.export.judge
-    rows.append(("validation RMSE, all anchors", scores.float_rmse_val))
-    if scores.float_rmse_test is not None:
-        rows.append(("test RMSE, all anchors", scores.float_rmse_test))
+    judge = found.export.judge
+    for name, one in ((judge.name, judge.everyone), ("test", judge.everyone_test)):
+        if one is not None:
+            rows.append((f"{name} RMSE, all anchors", one.rmse))
     return rows

@@ -243,10 +243,12 @@ def _spread(found: Findings) -> Section:
 def _size_line(found: Findings) -> str:
     mine = next(one for one in found.sizes if one.anchors == found.model.anchors)
     judge = found.export.judge
-    everything = judge.float_rmse_test if found.judged.name == "test" else judge.float_rmse_val
+    everything = judge.everyone_test if found.judged.name == "test" else judge.everyone
     line = f"The pack has an error of {mine.rmse:.4g} in {mine.bytes:,} bytes"
     if everything is not None:
-        line += f"; the float model with all training points as anchors has {everything:.4g}"
+        about = "" if everything.compared == everything.points else "about "
+        line += "; the float model with all training points as anchors has "
+        line += f"{about}{everything.rmse:.4g}"
     return f"{line}."
 
 
