@@ -27,7 +27,6 @@ from twinedge.learn.selection import PLANS, SETTINGS, Candidate, Choice, Plan, c
 from twinedge.learn.tasks import PairTask, PointTask
 from twinedge.learn.teachers import teachers_of
 from twinedge.learn.teaching import School
-from twinedge.learn.trainer import Setting
 from twinedge.scoring import check_targets
 
 Validation = tuple[Any, Any] | tuple[Any, Any, Any] | None
@@ -103,7 +102,7 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
         return (X[order[held:]], y[order[held:]]), (X[order[:held]], y[order[:held]])
 
     def _shape(self) -> tuple[int, tuple[int, ...]]:
-        """Number of networks and widths of their layers."""
+        """Return the number of networks and the widths of their layers."""
         return 1, widths("hidden", self.hidden)
 
     def _scale(
@@ -145,7 +144,9 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
     def _plan(self, rows: int) -> Plan:
         """Return what the effort and so many training rows ask for."""
         plan = PLANS[one_of("effort", self.effort, tuple(PLANS))].given(rows)
-        return plan if is_auto(self.steps) else plan.ending_at(positive_integer("steps", self.steps))
+        return (
+            plan if is_auto(self.steps) else plan.ending_at(positive_integer("steps", self.steps))
+        )
 
     def _school(
         self,

@@ -7,7 +7,7 @@ decide. What that cannot tell apart goes on to the final round.
 
 There networks are trained on all training rows: once on the rows alone, and once on what teachers
 say of them (``teaching.py``), to whom the networks of the folds belong. The error on the validation
-rows, times that on the folds, has the last word.
+rows has the last word.
 """
 
 from dataclasses import dataclass, replace
@@ -32,7 +32,7 @@ SETTINGS = {
 
 # Thousands of rows are not learnt by heart: they pay for larger batches, and more of them.
 _MANY_ROWS, _MANY_BATCH, _MANY_LONGER = 3000, 4 * BATCH, 4 / 3
-_UNSURE = 2.0  # standard errors within which candidates are not told apart
+_UNSURE = 0.5  # standard errors within which activations are not told apart
 
 
 class Candidate(NamedTuple):
@@ -161,7 +161,7 @@ def choose(
         return _chosen(_Finalist([winner], False, winner.score), trials, interrupted=True)
 
     teach = school is not None and task.teachable and task.train >= LEAST_ROWS and task.has_folds
-    errors, lessons = np.ones(len(candidates)), None
+    lessons = None
     if task.has_folds and (teach or len(candidates) > 1):
         jobs = [Job(*one, plan.folds, seed + k, k) for one in candidates for k in range(FOLDS)]
         try:
@@ -171,7 +171,7 @@ def choose(
         try:
             points = school.points(task) if teach and school else task.x[:0]
             words = _heard(task, candidates, scouts, points)
-            candidates, errors = _finalists(task, candidates, words)
+            candidates = _finalists(task, candidates, words)
             if teach and school:
                 lessons = school.lessons(task, points, words, progress.stage)
         except KeyboardInterrupt:
@@ -199,15 +199,9 @@ def choose(
             found.append(_Finalist(group, what is not task, _judged(task, group)))
         if interrupted:
             break
-    fold_error = dict(zip(candidates, errors, strict=True))
-
-    def worth(one: _Finalist) -> float:
-        job = one.networks[0].job
-        return one.score * float(fold_error[Candidate(job.activation, job.setting)])
-
     if lessons is not None and task.train == len(task.y):
         found = [one for one in found if not one.taught]  # nothing was held out to judge it by
-    return _chosen(min(found, key=worth), trials, lessons, interrupted)
+    return _chosen(min(found, key=lambda one: one.score), trials, lessons, interrupted)
 
 
 def _heard(
@@ -234,24 +228,19 @@ def _heard(
 
 def _finalists(
     task: PairTask | PointTask, candidates: list[Candidate], words: list[Word]
-) -> tuple[list[Candidate], FloatArray]:
-    """Return the best candidate, and that of the other activation if it may be as good.
-
-    With them their errors on the folds, relative to that of the best.
-    """
+) -> list[Candidate]:
+    """Return the best candidate, and that of the other activation if it may be as good."""
     off = np.abs(np.stack([word.rows for word in words]) - task.y[: task.train])
     off = np.where(np.isfinite(off), off, np.finfo(np.float32).max).astype(np.float64)
-    order = np.argsort(off.mean(axis=1), kind="stable")
-    best = order[0]
-    kept = [best]
-    for k in order[1:]:
-        if candidates[k].activation in {candidates[one].activation for one in kept}:
+    best, *others = np.argsort(off.mean(axis=1), kind="stable")
+    kept = [candidates[best]]
+    for k in others:
+        if candidates[k].activation in {one.activation for one in kept}:
             continue
         more = off[k] - off[best]
         if more.mean() <= _UNSURE * more.std() / np.sqrt(len(more)):
-            kept.append(k)
-    errors = np.sqrt(np.mean(np.square(off[kept]), axis=1))
-    return [candidates[k] for k in kept], errors / max(errors[0], np.finfo(np.float64).tiny)
+            kept.append(candidates[k])
+    return kept
 
 
 def _judged(task: PairTask | PointTask, networks: list[Trained]) -> float:

@@ -106,7 +106,9 @@ class School:
         first = rng.integers(0, len(x), _POINTS)
         near = min(_NEIGHBOURS + 1, len(x))
         asked, place = np.unique(first, return_inverse=True)
-        index = NearestNeighbors(n_neighbors=near).fit(x).kneighbors(x[asked], return_distance=False)
+        index = (
+            NearestNeighbors(n_neighbors=near).fit(x).kneighbors(x[asked], return_distance=False)
+        )
         second = index[place, rng.integers(1, near, _POINTS)]
         share = rng.random((_POINTS, 1), np.float32)
         return np.asarray(x[first] + share * (x[second] - x[first]))
