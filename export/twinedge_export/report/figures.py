@@ -103,7 +103,7 @@ def accuracy(found: Findings) -> Drawing:
             label=f"this pack, {number(mine.anchors, 'anchor')}",
         )
         trees = [found.trees] if found.trees else []
-        highest = max(one.rmse for one in (*found.sizes, *found.rivals, *trees))
+        highest = max(one.rmse for group in (found.sizes, found.rivals, trees) for one in group)
         for rival, mark in zip(found.rivals, _MARKERS, strict=False):
             label = ensemble(rival.members, rival.hidden)
             axes.plot(rival.bytes, rival.rmse, mark, color=ANN, markersize=7, label=label)
