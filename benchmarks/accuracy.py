@@ -1,23 +1,34 @@
 """How accurate are the twins on the paper's data sets and splits?
 
-Trains each shape on each split with default settings and compares the mean test RMSE (all anchors,
-symmetric) with the paper's tables. Every finished cell is kept in the result file, so the run can
-be stopped at any time and started again:
+Trains each shape on each split with default settings. A cell has the test RMSE of the float model
+(all anchors, symmetric), which the paper's tables are compared with; and what is left of it as the
+integers of a pack of 32 anchors, with the interval score at 90 % and, beside it, that of intervals
+of one width. Every finished cell is one line in a file of --cells, so the run can be stopped at any
+time and started again, and lines from other machines may lie there, too.
 
-    python benchmarks/accuracy.py --splits 10
-    python benchmarks/accuracy.py --splits 5 --datasets cs,yh --shapes 4x64-64
+    python benchmarks/accuracy.py --jobs 2
+    python benchmarks/accuracy.py --splits 5 --datasets cs,yh --shapes 1x128-128
+    python benchmarks/accuracy.py --splits 0                # from the cells there are
 """
 
 import argparse
 import json
+import os
 import sys
 import time
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+from intervals import measure
 from machine import describe
+from rivals import RUNS, TRAINING, rows_of
+from trained import fit_or_load
+from workers import spread
 
-from twinedge import TwinRegressor, data
+from twinedge import data
+from twinedge.data.splitting import SPLITS
+from twinedge.reproduce.machine import machine
 
 # Test RMSE in the paper: one twin network with all anchors, and the best of its neural methods.
 PAPER_TWIN = {
@@ -43,41 +54,74 @@ PAPER_BEST = {
     "yh": 0.5009,
 }
 RESULTS = Path(__file__).parent / "results" / "accuracy.json"
+SHAPES = ("4x56-56", "1x128-128")
+
+Cells = dict[str, dict[str, Any]]
 
 
-def measure(name: str, split: int, shape: str, effort: str) -> dict[str, object]:
-    """Train one cell; returns its scores and what was chosen."""
-    twins, hidden = shape.split("x")
-    table, rows = data.load(name), data.splits(name, split)
-    model = TwinRegressor(
-        twins=int(twins),
-        hidden=tuple(map(int, hidden.split("-"))),
-        effort=effort,
-        random_state=0,
-    )
+class Job(NamedTuple):
+    """One cell to compute."""
+
+    shape: str
+    name: str
+    split: int
+    effort: str
+    runs: Path
+
+    @property
+    def key(self) -> str:
+        """All that decides what a cell comes to, the version of the training first."""
+        return f"{TRAINING}/{self.effort}/{self.shape}/{self.name}/{self.split}"
+
+
+def compute(job: Job) -> dict[str, Any]:
+    """Train one cell, or take its run from the folder; returns what it came to."""
+    twins, hidden = job.shape.split("x")
+    rows = rows_of(job.name, job.split, Path())
     start = time.perf_counter()
-    validation = table.X[rows.val], table.y[rows.val]
-    model.fit(table.X[rows.train], table.y[rows.train], validation)
-    seconds = time.perf_counter() - start
-    error = model.predict(table.X[rows.test]) - table.y[rows.test]
+    run = fit_or_load(job.runs, rows, int(twins), tuple(map(int, hidden.split("-"))), job.effort)
+    model = run.model
     return {
-        "rmse_test": float(np.sqrt(np.mean(error**2))),
+        "cell": job.key,
+        "rmse_test": run.scores["rmse_test"],
         "rmse_val": model.validation_rmse_,
         "activation": model.activation_,
-        "learning_rate": model.learning_rate_,
-        "weight_decay": model.weight_decay_,
-        "seconds": round(seconds, 1),
+        "teaching": model.teaching_,
+        "pack": measure(run),
+        "seconds": round(time.perf_counter() - start, 1),
+        "machine": machine(),
     }
 
 
-def summarise(cells: dict[str, dict[str, object]], shape: str) -> list[dict[str, object]]:
-    """Mean and standard error over the splits that are there, set by set."""
+def read_cells(results: Path, folder: Path) -> Cells:
+    """Cells of the result file and of all files of lines in a folder."""
+    found: Cells = json.loads(results.read_text())["cells"] if results.exists() else {}
+    for path in sorted(folder.glob("*.jsonl")):
+        for line in path.read_text().splitlines():
+            try:
+                cell = json.loads(line)
+            except ValueError:  # cut off where a run was stopped
+                continue
+            found[cell.pop("cell")] = cell
+    return {key: found[key] for key in sorted(found) if key.startswith(f"{TRAINING}/")}
+
+
+def summarise(cells: Cells, effort: str) -> list[dict[str, Any]]:
+    """Mean and standard error over the splits that are there, shape by shape and set by set."""
     lines = []
-    for name in data.names():
-        scores = [
-            cell["rmse_test"] for key, cell in cells.items() if key.startswith(f"{shape}/{name}/")
-        ]
-        if scores:
+    start = f"{TRAINING}/{effort}/"
+    shapes = dict.fromkeys(key.removeprefix(start).split("/")[0] for key in cells)
+    for shape in sorted(shapes, reverse=True):
+        for name in data.names():
+            mine = [cells[key] for key in cells if key.startswith(f"{start}{shape}/{name}/")]
+            if not mine:
+                continue
+            scores = [cell["rmse_test"] for cell in mine]
+            packs = [cell["pack"] for cell in mine]
+            ours, constant = (
+                np.mean([pack[kind]["score"] for pack in packs]) for kind in ("ours", "constant")
+            )
+            taught = [cell["teaching"]["taught"] for cell in mine if cell["teaching"]]
             lines.append(
                 {
                     "dataset": name,
@@ -85,6 +129,10 @@ def summarise(cells: dict[str, dict[str, object]], shape: str) -> list[dict[str,
                     "splits": len(scores),
                     "rmse_test": float(np.mean(scores)),
                     "standard_error": standard_error(scores) if len(scores) > 1 else None,
+                    "rmse_pack": float(np.mean([pack["rmse"] for pack in packs])),
+                    "interval_score_to_constant": float(ours / constant),
+                    "coverage": float(np.mean([pack["ours"]["coverage"] for pack in packs])),
+                    "taught": sum(taught),
                     "paper_twin": PAPER_TWIN[name],
                     "paper_best": PAPER_BEST[name],
                 }
@@ -97,11 +145,12 @@ def standard_error(values: list[float]) -> float:
     return float(np.std(values, ddof=1) / len(values) ** 0.5)
 
 
-def compare(cells: dict[str, dict[str, object]], first: str, second: str) -> list[str]:
+def compare(cells: Cells, effort: str, first: str, second: str) -> list[str]:
     """How much higher the error of the second shape is, split by split, set by set."""
     lines = []
     for name in data.names():
-        keys = [(f"{first}/{name}/{split}", f"{second}/{name}/{split}") for split in range(25)]
+        start = f"{TRAINING}/{effort}"
+        keys = [(f"{start}/{first}/{name}/{k}", f"{start}/{second}/{name}/{k}") for k in range(25)]
         more = [
             cells[b]["rmse_test"] - cells[a]["rmse_test"] for a, b in keys if {a, b} <= {*cells}
         ]
@@ -116,56 +165,63 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--splits", type=int, default=10, help="how many of the 25 (default 10)")
+    parser.add_argument("--splits", type=int, default=SPLITS, help="at most (default 25)")
     parser.add_argument("--datasets", default=",".join(data.names()))
-    parser.add_argument("--shapes", default="1x128-128,4x64-64", help="twins x hidden widths")
+    parser.add_argument("--shapes", default=",".join(SHAPES), help="twins x hidden widths")
     parser.add_argument("--effort", default="normal")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--runs", type=Path, default=RUNS, help="where trainings are kept")
+    parser.add_argument("--cells", type=Path, default=Path("runs/accuracy"))
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
 
-    record = json.loads(options.results.read_text()) if options.results.exists() else {}
-    cells = record.setdefault("cells", {})
-    for split in range(options.splits):
-        for shape in options.shapes.split(","):
-            for name in options.datasets.split(","):
-                key = f"{shape}/{name}/{split}"
-                if key in cells:
-                    continue
-                cells[key] = measure(name, split, shape, options.effort)
-                print(key, json.dumps(cells[key]), file=sys.stderr, flush=True)
-                keep(options.results, record, cells)
-    summary = keep(options.results, record, cells)
+    known = read_cells(options.results, options.cells)
+    asked = (
+        Job(shape, name, split, options.effort, options.runs)
+        for shape in options.shapes.split(",")
+        for split in range(options.splits)
+        for name in options.datasets.split(",")
+    )
+    jobs = [job for job in asked if job.key not in known]
+    options.cells.mkdir(parents=True, exist_ok=True)
+    name = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.jsonl"
+    with (options.cells / name).open("a") as file:
+        for done, cell in enumerate(spread(compute, jobs, options.jobs), 1):
+            print(json.dumps(cell), file=file, flush=True)
+            print(f"{done}/{len(jobs)} {json.dumps(cell)}", file=sys.stderr, flush=True)
+    cells = read_cells(options.results, options.cells)
+    summary = summarise(cells, options.effort)
+    keep(options.results, cells, summary)
     print(
         f"{'set':5}{'shape':12}{'splits':>7}{'test RMSE':>12}{'s.e.':>10}"
-        f"{'paper twin':>12}{'paper best':>12}"
+        f"{'paper twin':>12}{'paper best':>12}{'pack':>10}{'interval':>10}{'taught':>8}"
     )
     for line in summary:
         error = "-" if line["standard_error"] is None else f"{line['standard_error']:.5f}"
         print(
             f"{line['dataset']:5}{line['shape']:12}{line['splits']:7d}{line['rmse_test']:12.4f}"
             f"{error:>10}{line['paper_twin']:12.4f}{line['paper_best']:12.4f}"
+            f"{line['rmse_pack']:10.4f}{line['interval_score_to_constant']:10.3f}"
+            f"{line['taught']:8d}"
         )
     shapes = list(dict.fromkeys(line["shape"] for line in summary))
     for second in shapes[1:]:
         print(f"\n{second} less {shapes[0]}, split by split")
         print(f"{'set':5}{'splits':>7}{'test RMSE':>12}{'standard errors':>18}")
-        print("\n".join(compare(cells, shapes[0], second)))
-    print(json.dumps({"machine": record["machine"], "summary": summary}))
+        print("\n".join(compare(cells, options.effort, shapes[0], second)))
+    print(json.dumps({"summary": summary}))
 
 
-def keep(
-    path: Path, record: dict[str, object], cells: dict[str, dict[str, object]]
-) -> list[dict[str, object]]:
-    """Write the result file, whole or not at all; returns the summary in it."""
-    shapes = dict.fromkeys(key.split("/")[0] for key in cells)
-    summary = [line for shape in shapes for line in summarise(cells, shape)]
-    record["machine"] = describe("tensorflow", "scikit-learn", "numpy")
-    record["summary"] = summary
+def keep(path: Path, cells: Cells, summary: list[dict[str, Any]]) -> None:
+    """Write the result file, whole or not at all: a line a cell."""
+    head = json.dumps({"machine": describe("tensorflow", "scikit-learn", "numpy")})[1:-1]
+    lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(cell)}" for key, cell in cells.items())
     beside = path.with_suffix(".partial")
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside.write_text(json.dumps(record, indent=1) + "\n")
+    beside.write_text(
+        f'{{{head},\n"summary": {json.dumps(summary, indent=1)},\n"cells": {{\n{lines}\n}}}}\n'
+    )
     beside.replace(path)
-    return summary
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 from record import publish
-from runs import load_or_train
+from trained import load_or_train
 
 from twinedge import TwinRegressor, data
 from twinedge.anchors import METHODS, select

@@ -6,7 +6,7 @@ on the validation rows; coverage, width and interval score (width plus 20 times 
 
     constant    intervals of one width, of the same predictions
     spread      intervals by the spread of the estimates alone
-    networks    four ordinary networks in the bytes of the default pack, by their disagreement,
+    networks    four ordinary networks in the bytes of one twin of 128-128, by their disagreement,
                 calibrated by MAPIE
     boosting    quantile gradient boosting, conformalised by MAPIE
 
@@ -25,8 +25,6 @@ from pathlib import Path
 
 import numpy as np
 from machine import describe
-from mapie.conformity_scores import ResidualNormalisedScore
-from mapie.regression import ConformalizedQuantileRegressor, SplitConformalRegressor
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import GradientBoostingRegressor
 
@@ -43,7 +41,7 @@ from twinedge.scoring import rank_correlation
 from twinedge_export.quantise import quantise
 
 RESULTS = Path(__file__).parent / "results" / "intervals.json"
-RUNS = Path("runs/intervals")
+RUNS = Path("runs/trained")
 ANCHORS, COVERAGE, LEVEL = 32, 0.9, 900
 RIVALS = ("constant", "spread", "networks", "boosting")
 
@@ -54,7 +52,7 @@ def part(table, rows):
 
 
 def trained(folder: Path, name: str, split: int, shape: str) -> Run:
-    """Load a run, or train it."""
+    """Load a run, or train it; other benchmarks may have put it there, too."""
     place = folder / shape / name / str(split)
     if not place.exists():
         twins, hidden = shape.split("x")
@@ -81,9 +79,8 @@ def judge(low: np.ndarray, high: np.ndarray, y: np.ndarray) -> dict[str, float]:
     }
 
 
-def measure(folder: Path, name: str, split: int, shape: str) -> dict[str, object]:
-    """Judge one shape on one split, from the integers of its pack."""
-    run = trained(folder, name, split, shape)
+def measure(run: Run) -> dict[str, object]:
+    """Judge a run on its test points, from the integers of its pack."""
     model, twins = run.model, len(run.model.weights_)
     options = {"model": model, "validation": run.validation, "twins": twins, "seed": 0}
     rows = choose(model.anchor_X_, model.anchor_y_, ANCHORS, "auto", **options).rows
@@ -128,7 +125,10 @@ class Told(RegressorMixin, BaseEstimator):
 
 
 def networks(folder: Path, name: str, split: int) -> dict[str, object]:
-    """Four ordinary networks in the bytes of the default pack, calibrated by MAPIE."""
+    """Four ordinary networks in the bytes of one twin of 128-128, calibrated by MAPIE."""
+    from mapie.conformity_scores import ResidualNormalisedScore
+    from mapie.regression import SplitConformalRegressor
+
     table, rows = data.load(name), data.splits(name, split)
     validation, test = part(table, rows.val), part(table, rows.test)
     place = folder / "networks" / name / f"{split}.npz"
@@ -165,6 +165,8 @@ def networks(folder: Path, name: str, split: int) -> dict[str, object]:
 
 def boosting(name: str, split: int) -> dict[str, object]:
     """Quantile gradient boosting, conformalised by MAPIE on the validation rows."""
+    from mapie.regression import ConformalizedQuantileRegressor
+
     table, rows = data.load(name), data.splits(name, split)
     levels = ((1 - COVERAGE) / 2, 1 - (1 - COVERAGE) / 2, 0.5)
     models = [
@@ -260,7 +262,7 @@ def main() -> None:
                 if shape == "rivals":
                     cells[key] = networks(options.runs, name, split) | boosting(name, split)
                 else:
-                    cells[key] = measure(options.runs, name, split, shape)
+                    cells[key] = measure(trained(options.runs, name, split, shape))
                 print(key, json.dumps(cells[key]), file=sys.stderr, flush=True)
         keep(options.results, record, options.trained_on)
     summary = keep(options.results, record, options.trained_on)

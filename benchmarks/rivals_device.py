@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from emlearn_board import BOARD, Source, fastest, network_sources, pack_cost
 from machine import describe
-from rivals import ANCHORS, HIDDEN, hidden_of, room, rows_of
+from rivals import ANCHORS, DEFAULT, MEMBERS, hidden_of, room, rows_of
 
 from twinedge import TwinRegressor
 from twinedge.learn.small_trees import KINDS, SmallTrees, fit_small_trees
@@ -44,11 +44,12 @@ def measure() -> dict[str, Any]:
             for size in ("20", "8"):
                 budget = room(size, x.shape[1])
                 label = f"{budget:,} bytes"
-                found[f"our twin, {label}"] = _twin(board, rows, size, x)
+                found[f"our four twins, {label}"] = _twins(board, rows, size, MEMBERS, x)
+                found[f"our one twin, {label}"] = _twins(board, rows, size, 1, x)
                 for kind in KINDS:
                     for method, row in _trees(board, rows, kind, budget, x).items():
                         found[f"{TITLES[kind]}, {label}, {method}"] = row
-            hidden = "-".join(map(str, HIDDEN))
+            hidden = "-".join(map(str, DEFAULT[1]))
             found[f"one network of {hidden}, floats"] = _network(board, rows, x)
         finally:
             os.chdir(before)
@@ -61,12 +62,15 @@ def measure() -> dict[str, Any]:
     }
 
 
-def _twin(board: Board, rows: Any, size: str, x: np.ndarray) -> dict[str, Any]:
+def _twins(board: Board, rows: Any, size: str, twins: int, x: np.ndarray) -> dict[str, Any]:
     """Our pack with intervals; briefly trained, as its cost does not depend on the weights."""
-    hidden = hidden_of(size, 1, x.shape[1])
-    model = TwinRegressor(hidden=hidden, activation="silu", steps=STEPS, random_state=0)
+    hidden = hidden_of(size, twins, x.shape[1])
+    model = TwinRegressor(
+        twins=twins, hidden=hidden, activation="silu", steps=STEPS, random_state=0
+    )
     model.fit(*rows.train, rows.validation)
-    pack = quantise(model, [np.arange(ANCHORS)], intervals=True)
+    lists = [np.arange(twin, ANCHORS, twins) for twin in range(twins)]
+    pack = quantise(model, lists, intervals=True)
     pack = calibrate_pack(pack, *rows.validation)
     return pack_cost(board, write_pack(pack, metadata=False), x, left_out(pack))
 
@@ -142,7 +146,7 @@ def _network(board: Board, rows: Any, x: np.ndarray) -> dict[str, Any]:
     mean, scale = rows.train[0].mean(axis=0), rows.train[0].std(axis=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        network = MLPRegressor(hidden_layer_sizes=HIDDEN, max_iter=5, random_state=0)
+        network = MLPRegressor(hidden_layer_sizes=DEFAULT[1], max_iter=5, random_state=0)
         network.fit((rows.train[0] - mean) / scale, rows.train[1])
     x = ((x - mean) / scale).astype(np.float32)
     return fastest(board, network_sources([network]), x, network.predict(x))

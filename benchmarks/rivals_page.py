@@ -16,10 +16,10 @@ import numpy as np
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "rivals.json"
 PAGE = HERE.parent / "docs" / "rivals.md"
-OURS = "twin"
+OURS = "twins"
 TITLES = {
-    "twin": "our twin",
     "twins": "our four twins",
+    "twin": "our one twin",
     "boosting": "boosted trees",
     "forest": "forest",
     "nearest": "neighbours",

@@ -1,0 +1,48 @@
+"""Work spread over processes, each on a core of its own and with one thread."""
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def spread(work: Callable[[Any], Any], jobs: list[Any], workers: int) -> Iterator[Any]:
+    """Yield what the work comes to, job by job, in the order in which they are done.
+
+    A process counts its cores when it starts, so it must be on its own by then.
+    """
+    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    context = multiprocessing.get_context("spawn")
+    todo, done = context.Queue(), context.Queue()
+    for job in jobs:
+        todo.put(job)
+    count = min(workers, len(jobs))
+    for _ in range(count):
+        todo.put(None)
+    cores = sorted(os.sched_getaffinity(0))
+    processes = []
+    for number in range(count):
+        process = context.Process(target=_serve, args=(work, todo, done), daemon=True)
+        os.sched_setaffinity(0, {cores[number % len(cores)]})
+        process.start()
+        processes.append(process)
+    os.sched_setaffinity(0, cores)
+    for _ in jobs:
+        found = done.get()
+        if isinstance(found, Exception):
+            for process in processes:
+                process.terminate()
+            raise found
+        yield found
+    for process in processes:
+        process.join()
+
+
+def _serve(work: Callable[[Any], Any], todo: Any, done: Any) -> None:
+    try:
+        while (job := todo.get()) is not None:
+            done.put(work(job))
+    except Exception as error:  # it is raised where somebody reads it
+        done.put(error)
