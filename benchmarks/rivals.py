@@ -33,7 +33,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -366,6 +366,24 @@ def rmse(said: np.ndarray, y: np.ndarray) -> float:
     return float(f"{np.sqrt(np.mean(np.square(said - y))):.6g}")
 
 
+@cache
+def features_of(name: str, tables: Path) -> int:
+    """Count the inputs of a table."""
+    return rows_of(name, 0, tables).train[0].shape[1]
+
+
+def known_cells(options: argparse.Namespace) -> Cells:
+    """Read cells that were made by the recipe of today, in the bytes of today."""
+    made = partial(recipe, effort=options.effort)
+
+    def fair(key: str, cell: dict[str, Any]) -> bool:
+        _, size, name, _ = key.split("/")
+        return bool(cell["room"] == room(size, features_of(name, options.tables)))
+
+    cells = read_cells(options.results, options.cells, made)
+    return {key: cell for key, cell in cells.items() if fair(key, cell)}
+
+
 def jobs_of(options: argparse.Namespace, known: Cells) -> list[Job]:
     """List the cells that are asked for and missing, split by split: some splits tell most."""
     groups = [] if options.rivals == "none" else options.rivals.split(",")
@@ -407,8 +425,7 @@ def main() -> None:
 
     if options.effort != "normal" and options.results == RESULTS and not options.no_page:
         parser.error("results of another effort need a --results and a --page of their own")
-    made = partial(recipe, effort=options.effort)
-    jobs = jobs_of(options, read_cells(options.results, options.cells, made))
+    jobs = jobs_of(options, known_cells(options))
     options.cells.mkdir(parents=True, exist_ok=True)
     name = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.jsonl"
     with (options.cells / name).open("a") as file:
@@ -424,8 +441,7 @@ def main() -> None:
         from rivals_device import measure
 
         device = measure()
-    cells = read_cells(options.results, options.cells, made)
-    record = write_results(options.results, cells, machine, device)
+    record = write_results(options.results, known_cells(options), machine, device)
     write_page(options.page, record)
     print(json.dumps({"machine": machine, "summary": record["summary"]}))
 

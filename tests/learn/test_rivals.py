@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from twinedge.data.catalogue import entry_of
+
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
@@ -50,6 +52,26 @@ def test_all_cells_fit_and_were_made_by_the_recipe_of_today(rivals, record):
         assert cell["recipe"] == rivals.recipe(key.split("/")[0], "normal"), key
 
 
+def test_published_cells_had_the_bytes_of_today(rivals, record):
+    """More bytes for our pack are more for everyone."""
+    for key, cell in record["cells"].items():
+        _, size, name, _ = key.split("/")
+        if name not in rivals.LONG:
+            features = len(entry_of(name).feature_names)
+            assert cell["room"] == rivals.room(size, features), key
+
+
+def test_cells_of_another_room_are_made_again(rivals, tmp_path):
+    lines = [
+        {"cell": f"linear/8/tf/{split}", "recipe": "1", "rmse_test": 3.0, "bytes": 1, "room": room}
+        for split, room in enumerate((8192, 8000))
+    ]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
+    options = Namespace(effort="normal", results=tmp_path / "none.json", cells=tmp_path)
+    options.tables = tmp_path
+    assert set(rivals.known_cells(options)) == {"linear/8/tf/0"}
+
+
 def cells(**errors):
     """Cells of one table: errors of each rival, split by split."""
     return {
@@ -62,14 +84,14 @@ def cells(**errors):
 def test_differences_are_taken_split_by_split(page):
     ours, more = np.array([1.0, 2.0, 3.0, 4.0]), np.array([0.1, 0.2, 0.1, 0.2])
     same = ours + np.array([0.1, -0.1, 0, 0])
-    errors = cells(twin=ours, boosting=ours - more, forest=ours + more, linear=same)
+    errors = cells(twins=ours, boosting=ours - more, forest=ours + more, linear=same)
     found = page.summarise(errors)["20"]
     line = found["boosting"]["tables"]["cs"]
     assert line["difference"] == pytest.approx(-0.15)
     assert line["standard_error"] == pytest.approx(np.std(more, ddof=1) / 2)
     assert line["ratio"] == pytest.approx(2.35 / 2.5)
     verdicts = {rival: one["tables"]["cs"].get("verdict") for rival, one in found.items()}
-    assert verdicts == {"twin": None, "boosting": "better", "forest": "worse", "linear": "alike"}
+    assert verdicts == {"twins": None, "boosting": "better", "forest": "worse", "linear": "alike"}
     assert found["boosting"]["geometric_mean_ratio"] == pytest.approx(2.35 / 2.5)
     text = page.tables({"summary": {"20": found}})
     assert "| cs | 2.5 | **2.35 ± 0.029** | 2.65 ± 0.029 | 2.5 ± 0.041 |" in text["20"]
@@ -77,7 +99,7 @@ def test_differences_are_taken_split_by_split(page):
 
 
 def test_only_splits_that_both_have_are_compared(page):
-    found = page.summarise(cells(twin=[1.0, 2.0, 3.0], linear=[2.0, 3.5]))["20"]
+    found = page.summarise(cells(twins=[1.0, 2.0, 3.0], linear=[2.0, 3.5]))["20"]
     line = found["linear"]["tables"]["cs"]
     assert (line["splits"], line["paired_splits"]) == (2, 2)
     assert line["difference"] == pytest.approx(1.25)
