@@ -1,15 +1,26 @@
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
-from twinedge import AnnRegressor, TwinRegressor
+from twinedge import AnnRegressor, EnsembleRegressor, TwinRegressor
 from twinedge.learn import selection
 from twinedge.learn.checkpoint import Checkpoint
 from twinedge.learn.progress import Silent
 from twinedge.learn.selection import PLANS, SETTINGS, Candidate, Plan, choose
+from twinedge.learn.tasks import FOLDS, PointTask
+from twinedge.learn.teaching import SHARE, Lessons
 from twinedge.learn.trainer import Setting
 from twinedge.learn.training import Interrupted, Trained
+
+TRAIN, ROWS = 100, 120
+CANDIDATES = [
+    Candidate(activation, Setting(0.01, decay))
+    for activation in ("relu", "silu")
+    for decay in (0.1, 0.3)
+]
+PLAN = Plan(folds=10, final=100)
 
 
 class Race(NamedTuple):
@@ -17,27 +28,53 @@ class Race(NamedTuple):
     jobs: list
 
 
+@dataclass(frozen=True)
+class Told(PointTask):
+    """A task whose networks err as a test says: on held-out rows, and on validation rows."""
+
+    off: dict = field(default_factory=dict)
+    scores: dict = field(default_factory=dict)
+
+    def predict(self, architecture, stack, x, jobs):
+        rows = np.rint(x[..., 0]).astype(int)
+        errors = [self.off.get((job.activation, job.setting.weight_decay), 1.0) for job in jobs]
+        each = [
+            np.broadcast_to(one, TRAIN)[of % TRAIN] for one, of in zip(errors, rows, strict=True)
+        ]
+        return self.y[rows] + np.stack(each)
+
+    def judge(self, architecture, stack, jobs):
+        return self.scores.get((jobs[0].activation, bool(stack[0, 1])), 1.0)
+
+
+def told(off=None, scores=None, held=True, **more):
+    x = np.arange(ROWS if held else TRAIN, dtype=np.float32)[:, None]
+    y = np.sin(x[:, 0]).astype(np.float32)
+    return Told(x, y, TRAIN, 1.0, (4,), off=off or {}, scores=scores or {}, **more)
+
+
 @pytest.fixture
 def races(monkeypatch):
-    """Replace the training by scores that a test sets, and note every race."""
+    """Replace the training, and note every race; weights tell the seed, and whether it is taught."""
 
     class Races(list):
         stop_in = None
+        before = False
 
         @staticmethod
         def score(stage, job):
             return 1.0
 
-        def last_score(self, stage, job):
-            return self.score(stage, job)
-
     held = Races()
 
     def train(task, jobs, *, stage, seed, progress, checkpoint):
         held.append(Race(stage, jobs))
+        if stage == held.stop_in and held.before:
+            raise KeyboardInterrupt
         results = [
-            Trained(job, np.full(3, job.seed), held.score(stage, job), held.last_score(stage, job))
+            Trained(job, np.array([job.seed, stage == "lessons"]), score, score)
             for job in jobs
+            for score in [held.score(stage, job)]
         ]
         if stage == held.stop_in:
             raise Interrupted(results)
@@ -47,94 +84,83 @@ def races(monkeypatch):
     return held
 
 
-CANDIDATES = [
-    Candidate(activation, Setting(0.01, decay))
-    for activation in ("relu", "silu")
-    for decay in (0.1, 0.2, 0.3, 0.4)
-]
-PLAN = Plan(rounds=((10, 3), (20, 1)), lengths=(100,))
+class School:
+    """Teachers who have something to say of every row."""
+
+    asked = 0
+
+    def points(self, task):
+        return task.x[:3]
+
+    def lessons(self, task, points, own, stage):
+        self.asked += 1
+        self.own = own
+        return Lessons(task.y[: task.train], points, task.y[:3], [{"teacher": "trees"}])
 
 
-def chosen(networks=1, candidates=CANDIDATES, plan=PLAN, seed=5):
+def chosen(task=None, networks=1, candidates=CANDIDATES, plan=PLAN, seed=5, school=None):
     return choose(
-        None,
+        told() if task is None else task,
         candidates,
         plan,
         networks=networks,
         seed=seed,
         progress=Silent(),
         checkpoint=Checkpoint(None),
+        school=school,
     )
 
 
-def test_each_round_is_longer_and_keeps_the_best_settings_of_each_activation(races):
-    best = {("relu", 0.2): 0.1, ("relu", 0.3): 0.2, ("relu", 0.1): 0.3, ("silu", 0.4): 0.5}
-    races.score = lambda stage, job: best.get((job.activation, job.setting.weight_decay), 1.0)
-    choice = chosen()
-    assert [race.stage for race in races] == ["round 1", "round 2", "final round"]
-    assert [{job.steps for job in race.jobs} for race in races] == [{10}, {20}, {100}]
-    assert [len(race.jobs) for race in races] == [8, 6, 2]
-    finalists = {(job.activation, job.setting.weight_decay) for job in races[-1].jobs}
-    assert finalists == {("relu", 0.2), ("silu", 0.4)}
-    assert choice.candidate == Candidate("relu", Setting(0.01, 0.2))
-    assert (choice.steps, choice.interrupted) == (100, False)
+def test_candidates_are_compared_on_folds_and_the_best_goes_on(races):
+    choice = chosen(told({("silu", 0.3): 0.5}))
+    assert [race.stage for race in races] == ["folds", "final round"]
+    assert [{job.steps for job in race.jobs} for race in races] == [{10}, {100}]
+    folds, finals = (race.jobs for race in races)
+    assert [job.fold for job in folds] == [*range(FOLDS)] * len(CANDIDATES)
+    assert [job.fold for job in finals] == [None]
+    assert choice.candidate == Candidate("silu", Setting(0.01, 0.3))
+    assert (choice.steps, choice.interrupted, choice.teaching) == (100, False, None)
 
 
-def test_early_rounds_hold_out_a_different_fold_each_and_the_last_none(races):
+def test_every_row_is_held_out_once_and_never_seen_by_its_network(races):
     chosen()
-    assert [{job.fold for job in race.jobs} for race in races] == [{0}, {1}, {None}]
+    task, jobs = told(), races[0].jobs[:FOLDS]
+    held = [task.fold(job.fold) for job in jobs]
+    assert sorted(np.concatenate(held)) == [*range(TRAIN)]
+    for job, rows in zip(jobs, held, strict=True):
+        assert not set(task.rows(job)) & set(rows)
+        assert set(rows) <= set(task.validation(job))
 
 
-def test_the_winner_is_the_best_of_the_final_round_not_of_an_early_one(races):
-    def score(stage, job):
-        early = 0.1 if job.activation == "relu" else 0.9
-        return early if stage != "final round" else 1 - early
-
-    races.score = score
-    assert chosen().candidate.activation == "silu"
-
-
-def test_early_rounds_rank_by_the_end_of_a_training_not_by_the_best_on_its_way(races):
-    races.score = lambda stage, job: job.setting.weight_decay
-    races.last_score = lambda stage, job: 1 - job.setting.weight_decay
-    chosen(plan=Plan(rounds=((10, 1),), lengths=(100,)))
-    assert {job.setting.weight_decay for job in races[-1].jobs} == {0.4}
-
-
-def test_the_final_round_tries_every_length_and_the_best_one_wins(races):
-    races.score = lambda stage, job: job.steps
-    choice = chosen(networks=2, plan=Plan(rounds=(), lengths=(100, 30, 60)))
-    assert {job.steps for job in races[-1].jobs} == {100, 30, 60}
-    assert choice.steps == 30
+def test_activations_that_folds_cannot_tell_apart_meet_on_validation_rows(races):
+    alternating = np.where(np.arange(TRAIN) % 2, 0.5, 0.7)
+    off = {("relu", 0.1): alternating, ("silu", 0.1): alternating[::-1] + 1e-4}
+    choice = chosen(told(off, {("silu", False): 0.5}), networks=2)
+    finals = races[-1].jobs
+    assert {(job.activation, job.setting.weight_decay) for job in finals} == {
+        ("relu", 0.1),
+        ("silu", 0.1),
+    }
+    assert choice.candidate.activation == "silu"
+    assert choice.score == 0.5
     np.testing.assert_array_equal(choice.weights[:, 0], [5, 6])
 
 
-def test_several_networks_of_a_candidate_are_judged_together_and_differ_in_seed(races):
-    def score(stage, job):
-        if stage != "final round":
-            return job.setting.weight_decay
-        # One silu network is the best of all, but its sisters are poor.
-        return {("silu", 5): 0.0}.get((job.activation, job.seed), 0.5 + (job.activation == "silu"))
-
-    races.score = score
-    choice = chosen(networks=3)
-    assert choice.candidate == Candidate("relu", Setting(0.01, 0.1))
-    np.testing.assert_array_equal(choice.weights[:, 0], [5, 6, 7])
-    assert len(races[-1].jobs) == 6
+def test_an_activation_that_is_clearly_behind_does_not_go_on(races):
+    chosen(told({("relu", 0.1): 0.5, ("relu", 0.3): 0.4}))
+    assert {(job.activation, job.setting.weight_decay) for job in races[-1].jobs} == {("relu", 0.3)}
 
 
-def test_every_network_trained_is_among_the_trials(races):
-    races.score = lambda stage, job: job.setting.weight_decay
-    trials = chosen().trials
-    assert len(trials) == sum(len(race.jobs) for race in races)
-    assert trials[0] == {
-        "stage": "round 1",
-        "activation": "relu",
-        "learning_rate": 0.01,
-        "weight_decay": 0.1,
-        "steps": 10,
-        "rmse_val": 0.1,
-    }
+def test_one_wild_row_does_not_decide_between_candidates(races):
+    wild = np.full(TRAIN, 0.8)
+    wild[0] = 9.0
+    chosen(told({("silu", 0.3): wild}))
+    assert [job.activation for job in races[-1].jobs] == ["silu"]
+
+
+def test_a_network_that_diverged_is_the_worst(races):
+    chosen(told({("relu", 0.1): np.nan, ("relu", 0.3): np.inf, ("silu", 0.1): 0.9}))
+    assert [job.activation for job in races[-1].jobs] == ["silu"]
 
 
 def test_one_candidate_goes_straight_to_the_final_round(races):
@@ -143,96 +169,158 @@ def test_one_candidate_goes_straight_to_the_final_round(races):
     assert choice.candidate == CANDIDATES[0]
 
 
-def test_no_early_round_is_run_where_every_activation_has_so_few_settings_already(races):
-    chosen(candidates=[CANDIDATES[0], CANDIDATES[4]], plan=Plan(rounds=((10, 1),), lengths=(100,)))
+@pytest.mark.parametrize("reason", ["few rows", "few groups", "no folds"])
+def test_where_nothing_can_be_held_out_all_candidates_meet_in_the_final_round(races, reason):
+    task = told()
+    if reason == "few rows":
+        task = Told(task.x[:12], task.y[:12], 9, 1.0, (4,))
+    elif reason == "few groups":
+        task = told(groups=np.arange(TRAIN) % 3)
+    else:
+        task = told(foldable=False)
+    chosen(task)
     assert [race.stage for race in races] == ["final round"]
-    assert len(races[0].jobs) == 2
+    assert len(races[0].jobs) == len(CANDIDATES)
 
 
-@pytest.mark.parametrize("stage", ["round 1", "round 2", "final round"])
-def test_a_stopped_race_gives_the_best_it_had(races, stage):
-    races.stop_in = stage
+def test_groups_are_held_out_together(races):
+    groups = np.arange(TRAIN) % 7
+    task = told(groups=groups)
+    chosen(task)
+    for job in races[0].jobs:
+        held = task.fold(job.fold)
+        assert not set(groups[held]) & set(groups[task.rows(job)])
+    assert task.examples(races[0].jobs[:FOLDS]).tensors[2].shape[0] == FOLDS
+
+
+@pytest.mark.parametrize("better", [True, False])
+def test_teachers_are_followed_where_validation_rows_say_so(races, better):
+    school = School()
+    scores = {("relu", True): 0.5 if better else 1.5}
+    choice = chosen(told({("relu", 0.1): 0.5}, scores), networks=2, school=school)
+    assert [race.stage for race in races] == ["folds", "final round", "lessons"]
+    assert school.asked == 1
+    assert [word.name for word in school.own][0] == "relu networks"
+    assert choice.teaching == {
+        "taught": better,
+        "share": SHARE if better else 1.0,
+        "teachers": [{"teacher": "trees"}],
+    }
+    assert choice.weights[:, 1].all() == better
+    assert choice.score == (0.5 if better else 1.0)
+
+
+def test_without_validation_rows_teachers_are_not_followed(races):
+    task = told(scores={("relu", True): 0.1}, held=False)
+    choice = chosen(task, school=School(), candidates=CANDIDATES[:1])
+    assert choice.teaching["taught"] is False
+
+
+def test_nobody_is_asked_about_few_rows(races):
+    task = told()
+    chosen(Told(task.x[:40], task.y[:40], 30, 1.0, (4,)), school=School())
+    assert [race.stage for race in races] == ["folds", "final round"]
+
+
+def test_every_network_trained_is_among_the_trials(races):
+    races.score = lambda stage, job: job.setting.weight_decay
+    trials = chosen(school=School()).trials
+    assert len(trials) == sum(len(race.jobs) for race in races)
+    assert trials[0] == {
+        "stage": "folds",
+        "activation": "relu",
+        "learning_rate": 0.01,
+        "weight_decay": 0.1,
+        "steps": 10,
+        "rmse_val": 0.1,
+    }
+
+
+@pytest.mark.parametrize("before", [False, True])
+@pytest.mark.parametrize("stage", ["folds", "final round", "lessons"])
+def test_a_stopped_training_gives_the_best_it_had(races, stage, before):
+    races.stop_in, races.before = stage, before
     races.score = lambda stage, job: job.setting.weight_decay + (job.activation == "relu")
-    choice = chosen()
+    if (stage, before) == ("folds", True):  # then there is nothing to give
+        with pytest.raises(KeyboardInterrupt):
+            chosen(school=School())
+        return
+    task = told({("silu", 0.1): 0.5}, {("silu", True): 0.5})
+    choice = chosen(task, school=School())
     assert choice.interrupted
     assert races[-1].stage == stage
     assert choice.candidate == Candidate("silu", Setting(0.01, 0.1))
-    assert len(choice.trials) == sum(len(race.jobs) for race in races)
+    # What was stopped on its way counts, what was not begun does not.
+    assert bool(choice.weights[0, 1]) == (stage == "lessons" and not before)
 
 
 @pytest.mark.parametrize("kind", [TwinRegressor, AnnRegressor])
 def test_what_the_user_fixes_leaves_the_rest_to_choose(kind):
-    def left(**fixed):
-        return kind(**fixed)._candidates(SETTINGS)
+    def left(taught=False, **fixed):
+        return kind(**fixed)._candidates(taught)
 
-    assert len(left()) == 2 * len(SETTINGS)
+    every = [Candidate(name, one) for name, settings in SETTINGS.items() for one in settings]
+    assert left() == every
+    assert left(taught=True) == [Candidate(name, one[0]) for name, one in SETTINGS.items()]
     assert {one.activation for one in left(activation="silu")} == {"silu"}
     fixed = left(learning_rate=0.5)
     assert {one.setting.learning_rate for one in fixed} == {0.5}
-    decays = {setting.weight_decay for setting in SETTINGS}
-    assert {one.setting.weight_decay for one in fixed} == decays
-    assert len(fixed) == 2 * len(decays)  # no candidate twice
+    assert [one.setting.weight_decay for one in fixed] == [
+        one.setting.weight_decay for one in every
+    ]
+    assert len(left(weight_decay=0.5)) == 2  # no candidate twice
     both = left(activation="relu", learning_rate=0.5, weight_decay=0)
     assert both == [Candidate("relu", Setting(0.5, 0.0))]
 
 
-@pytest.mark.parametrize("rows", [100, 1000])
+@pytest.mark.parametrize("rows", [100, 5000])
 @pytest.mark.parametrize("effort", sorted(PLANS))
-def test_the_steps_asked_for_are_the_last_round_and_scale_the_early_ones(effort, rows):
-    plan = PLANS[effort]
-    half = TwinRegressor(effort=effort, steps=max(plan.lengths) // 2)._plan(rows)
-    assert half.lengths == (max(plan.lengths) // 2,)
-    assert half.rounds == tuple((length // 2, keep) for length, keep in plan.rounds)
-    assert (half.batch, half.settings) == (64, SETTINGS)
-    one = TwinRegressor(effort=effort, steps=1)._plan(rows)
-    assert all(length >= 1 for length, _ in one.rounds)
+def test_the_steps_asked_for_are_the_last_round_and_scale_the_folds(effort, rows):
+    plan = TwinRegressor(effort=effort)._plan(rows)
+    half = TwinRegressor(effort=effort, steps=plan.final // 2)._plan(rows)
+    assert half == Plan(round(plan.folds / 2), plan.final // 2, False, plan.batch)
+    assert TwinRegressor(effort=effort, steps=1)._plan(rows).folds >= 1
 
 
 @pytest.mark.parametrize("effort", sorted(PLANS))
-def test_few_rows_are_learnt_in_steady_steps_unless_the_search_is_quick(effort):
-    few, many = (TwinRegressor(effort=effort)._plan(rows) for rows in (399, 400))
-    assert many == PLANS[effort]
-    if effort == "quick":
-        assert few == many
-        return
-    assert few.batch > many.batch
-    low = min(setting.learning_rate for setting in SETTINGS)
-    assert {setting.learning_rate for setting in few.settings} == {low}
-    assert not few.rounds  # steady steps would lose a short race
-    assert few.lengths == (few.pupil,) == (max(many.lengths),)
+def test_thousands_of_rows_are_learnt_longer_and_in_larger_batches(effort):
+    few, many = (TwinRegressor(effort=effort)._plan(rows) for rows in (2999, 3000))
+    assert few == PLANS[effort]
+    assert many.batch > few.batch
+    assert many.final > few.final
 
 
-@pytest.mark.parametrize("kind", [TwinRegressor, AnnRegressor])
-def test_the_batch_goes_by_the_training_rows_alone(kind):
-    tables = {rows: (np.zeros((rows, 1)), np.arange(rows, dtype=float)) for rows in (20, 390, 410)}
-    model = kind()
-    assert model._scale(tables[390], tables[20])["batch"] == 128
-    assert model._scale(tables[410], tables[20])["batch"] == 64
+@pytest.mark.parametrize("rows", [50, 390, 3500])
+def test_all_members_of_an_ensemble_take_the_steps_and_batches_of_the_first(rows, monkeypatch):
+    seen = []
+
+    def noted(task, candidates, plan, **options):
+        seen.append((task.batch, plan.batch, plan.final))
+        return choose(task, candidates[:1], Plan(1, 1, False, plan.batch), **options)
+
+    monkeypatch.setattr("twinedge.learn.estimator.choose", noted)
+    rng = np.random.default_rng(0)
+    X = rng.random((rows, 1))
+    base = TwinRegressor(hidden=(4,), effort="quick", steps=100, validation_fraction=0)
+    EnsembleRegressor(base, 2, random_state=0).fit(X, X[:, 0])
+    assert len(seen) == 2
+    first, second = seen
+    assert first[0] == first[1] == second[0] == second[1] == (256 if rows >= 3000 else 64)
 
 
-def test_few_rows_all_settings_meet_in_the_last_round(curve, monkeypatch):
-    few = Plan((), (200,), 0, SETTINGS[1:3])
-    monkeypatch.setitem(PLANS, "normal", Plan(((50, 1),), (100,), few_rows=few))
-    model = TwinRegressor(hidden=(8,), random_state=0).fit(*curve)
-    tried = {(one["stage"], one["activation"], one["weight_decay"]) for one in model.trials_}
-    assert tried == {
-        ("final round", activation, setting.weight_decay)
-        for activation in ("relu", "silu")
-        for setting in SETTINGS[1:3]
-    }
-
-
-def test_a_race_on_real_data_chooses_the_finalist_with_the_least_error(curve):
+def test_a_search_on_real_data_ends_with_the_finalist_of_least_error(curve):
     X, y = curve
     model = TwinRegressor(hidden=(8,), effort="quick", steps=1000, random_state=0)
     model.fit(X[:80], y[:80], (X[80:100], y[80:100]))
     stages = [trial["stage"] for trial in model.trials_]
-    assert stages == ["round 1"] * 2 * len(SETTINGS) + ["final round"] * 2
-    best = min(model.trials_[-2:], key=lambda trial: trial["rmse_val"])
+    folds = FOLDS * sum(map(len, SETTINGS.values()))
+    assert stages[:folds] == ["folds"] * folds
+    assert set(stages[folds:]) == {"final round"}
+    best = min(model.trials_[folds:], key=lambda trial: trial["rmse_val"])
     assert best["activation"] == model.activation_
     assert best["learning_rate"] == model.learning_rate_
     assert best["weight_decay"] == model.weight_decay_
-    assert (model.steps_, model.interrupted_) == (1000, False)
+    assert (model.steps_, model.interrupted_, model.teaching_) == (1000, False, None)
 
 
 def test_a_model_with_everything_fixed_trains_once(curve, tiny):

@@ -7,7 +7,9 @@ decide. What that cannot tell apart goes on to the final round.
 
 There networks are trained on all training rows: once on the rows alone, and once on what teachers
 say of them (``teaching.py``), to whom the networks of the folds belong. The error on the validation
-rows has the last word.
+rows has the last word. What a network had learnt on its way, before it fitted noise, is worth going
+back to where there are no teachers; beside them it would be a choice on the same rows before the
+choice.
 """
 
 from dataclasses import dataclass, replace
@@ -163,7 +165,11 @@ def choose(
     teach = school is not None and task.teachable and task.train >= LEAST_ROWS and task.has_folds
     lessons = None
     if task.has_folds and (teach or len(candidates) > 1):
-        jobs = [Job(*one, plan.folds, seed + k, k) for one in candidates for k in range(FOLDS)]
+        jobs = [
+            Job(*one, plan.folds, seed + k, k, goes_back=False)
+            for one in candidates
+            for k in range(FOLDS)
+        ]
         try:
             scouts = race(task, "folds", jobs)
         except Interrupted as stop:
@@ -177,7 +183,9 @@ def choose(
         except KeyboardInterrupt:
             return stopped(Interrupted(scouts))
     finals = [
-        Job(*one, plan.final, seed + number) for one in candidates for number in range(networks)
+        Job(*one, plan.final, seed + number, goes_back=lessons is None)
+        for one in candidates
+        for number in range(networks)
     ]
     found: list[_Finalist] = []
     interrupted = False
@@ -210,7 +218,7 @@ def _heard(
     scouts: list[Trained],
     points: FloatArray,
 ) -> list[Word]:
-    """What the networks of each candidate say: of rows they did not see, then of all others."""
+    """Ask the networks of each candidate: about rows they did not see, then about all others."""
     elsewhere = np.concatenate([task.x[task.train :], points])
     words = []
     for k, candidate in enumerate(candidates):
@@ -244,7 +252,7 @@ def _finalists(
 
 
 def _judged(task: PairTask | PointTask, networks: list[Trained]) -> float:
-    """Validation RMSE of networks together."""
+    """Return the validation RMSE of networks together."""
     stack = np.stack([one.weights for one in networks])
     jobs = [one.job for one in networks]
     found = task.judge(task.architecture(jobs[0].activation), stack, jobs)

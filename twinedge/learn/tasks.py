@@ -15,6 +15,9 @@ from twinedge.learn.training import Job
 Rows = npt.NDArray[np.intp]
 
 BATCH = 64  # examples per step
+# A smooth activation is chosen for smooth targets, which steady steps bring nearer to the end of
+# their digits; a table of thousands of rows has steps that are steady enough.
+_STEADY, _STEADY_ENOUGH = 2, 4 * BATCH
 FOLDS = 5  # one fifth of the training rows is held out where candidates are compared
 _LOOK_POINTS, _LOOK_ANCHORS = 512, 64  # as many as tell networks apart; all would take longer
 # than the training between two looks
@@ -41,7 +44,7 @@ class Task:
     foldable : bool
         Whether training rows may be held out.
     batch : int
-        Examples per step.
+        Examples per step, at least.
     groups : array of shape (train,), optional
         Numbers from 0; training rows of one group are held out together.
     """
@@ -54,6 +57,12 @@ class Task:
     foldable: bool = True
     batch: int = BATCH
     groups: Rows | None = None
+
+    def batch_of(self, activation: str) -> int:
+        """Examples per step of a network with such an activation."""
+        if activation != "silu":
+            return self.batch
+        return max(self.batch, min(_STEADY * self.batch, _STEADY_ENOUGH))
 
     @property
     def teachable(self) -> bool:
@@ -206,6 +215,6 @@ def _fold(count: int, number: int) -> Rows:
 
 
 def _even(lists: list[Rows]) -> Rows:
-    """Lists of rows as one array; where a fold is larger, the others begin anew at their end."""
+    """Make lists of rows one array: the shorter ones begin anew at their end."""
     longest = max(map(len, lists))
     return np.stack([np.resize(rows, longest) for rows in lists])

@@ -174,7 +174,7 @@ class School:
     def _ask(
         self, teacher: Teacher, folds: list[Rows], elsewhere: FloatArray, worst: float
     ) -> Word | float:
-        """What a teacher says; or by how much it is off in the first fold, if more than that."""
+        """Ask a teacher; a number is by how much it is off in the first fold, if that is more."""
 
         def fold(k: int) -> tuple[FloatArray, FloatArray]:
             rest = np.setdiff1d(np.arange(len(self.y)), folds[k])
@@ -228,10 +228,9 @@ class TaughtTask:
     task: PairTask | PointTask
     lessons: Lessons
 
-    @property
-    def batch(self) -> int:
+    def batch_of(self, activation: str) -> int:
         """Examples per step."""
-        return self.task.batch
+        return self.task.batch_of(activation)
 
     def architecture(self, activation: str) -> Architecture:
         """Shape of the networks."""

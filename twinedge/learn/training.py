@@ -42,6 +42,9 @@ class Job:
         Decides the initial weights and the order of the rows.
     fold : int or None
         Part of the training rows kept for validation; None trains on all of them.
+    goes_back : bool
+        Whether an earlier look counts that was clearly better than the end. It was chosen on the
+        rows that the network is judged by, so that such networks look better than they are.
     """
 
     activation: str
@@ -49,13 +52,13 @@ class Job:
     steps: int
     seed: int
     fold: int | None = None
+    goes_back: bool = True
 
 
 class Task(Protocol):
     """What is to be learnt, as an estimator sees it."""
 
-    @property
-    def batch(self) -> int:
+    def batch_of(self, activation: str) -> int:
         """Examples per step."""
 
     def architecture(self, activation: str) -> Architecture:
@@ -187,7 +190,7 @@ class _Run:
             learning_rate=jobs[0].setting.learning_rate,
             weight_decays=[job.setting.weight_decay for job in jobs],
             steps=jobs[0].steps,
-            batch=task.batch,
+            batch=task.batch_of(jobs[0].activation),
             seeds=[job.seed for job in jobs],
             seed=seed,
         )
@@ -226,7 +229,8 @@ class _Run:
 
     def results(self) -> list[Trained]:
         state, latest, best, best_weights = self._watch
-        earlier = best < _WORTH_GOING_BACK * latest
+        worth = np.where([job.goes_back for job in self._jobs], _WORTH_GOING_BACK, 0)
+        earlier = (best < worth * latest) | ~np.isfinite(latest)
         scores = np.where(earlier, best, latest)
         weights = np.where(earlier[:, None], best_weights, state.average)
         return list(map(Trained, self._jobs, weights, map(float, scores), map(float, latest)))

@@ -230,7 +230,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         return self
 
     def _shape(self) -> tuple[int, tuple[int, ...]]:
-        """Number of twins and widths of their layers."""
+        """Return the number of twins and the widths of their layers."""
         return shape_of(self.twins, self.hidden)
 
     def _judge(self, held: tuple[FloatArray, FloatArray], seed: int, progress: Progress) -> None:
