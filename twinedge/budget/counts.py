@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from itertools import pairwise
-from numbers import Integral
 
 Hidden = int | Iterable[int]
 
@@ -15,7 +14,7 @@ def layers(hidden: Hidden) -> tuple[int, ...]:
     >>> layers(8), layers([64, 32])
     ((8,), (64, 32))
     """
-    return (int(hidden),) if isinstance(hidden, Integral) else tuple(hidden)
+    return tuple(hidden) if isinstance(hidden, Iterable) else (int(hidden),)
 
 
 def network_params(inputs: int, hidden: Hidden) -> int:

@@ -54,6 +54,11 @@ class Teacher:
         """Return one that knows these points, or that knows what it knew."""
         return self.estimator if self.fitted else clone(self.estimator).fit(X, y)
 
+    def after(self, first: Any) -> "Teacher":
+        """Return who is fitted to the other folds: what took the first long to find stays."""
+        settled = getattr(first, "settled", None)
+        return self if settled is None or self.fitted else Teacher(self.name, settled())
+
 
 def teachers_of(asked: Any, rows: int, seed: int) -> tuple[list[Teacher], bool] | None:
     """Resolve the parameter ``teachers``.
@@ -140,10 +145,13 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
     ----------
     random_state : int
         Draws the rows that it remembers.
+    kernel : kernel, optional
+        With lengths that are known; they are looked for by default.
     """
 
-    def __init__(self, random_state: int = 0) -> None:
+    def __init__(self, random_state: int = 0, kernel: Any = None) -> None:
         self.random_state = random_state
+        self.kernel = kernel
 
     def fit(self, X: FloatArray, y: FloatArray) -> "GaussianProcess":
         """Find lengths on some rows and remember more of them."""
@@ -151,13 +159,18 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
         self.scaler_ = StandardScaler().fit(X)
         self.mean_, self.scale_ = float(np.mean(y)), float(np.std(y)) or 1.0
         x, t = self.scaler_.transform(X[rows]), (y[rows] - self.mean_) / self.scale_
-        kernel = ConstantKernel(1.0) * Matern(
-            np.ones(x.shape[1]), (1e-2, 1e3), nu=1.5
-        ) + WhiteKernel(0.1, (1e-6, 10.0))
-        few = slice(_GP_LENGTH_ROWS)
-        found = GaussianProcessRegressor(kernel, random_state=0).fit(x[few], t[few]).kernel_
-        self.process_ = GaussianProcessRegressor(found, optimizer=None).fit(x, t)
+        kernel = self.kernel
+        if kernel is None:
+            smooth = Matern(np.ones(x.shape[1]), (1e-2, 1e3), nu=1.5)
+            kernel = ConstantKernel(1.0) * smooth + WhiteKernel(0.1, (1e-6, 10.0))
+            few = slice(_GP_LENGTH_ROWS)
+            kernel = GaussianProcessRegressor(kernel, random_state=0).fit(x[few], t[few]).kernel_
+        self.process_ = GaussianProcessRegressor(kernel, optimizer=None).fit(x, t)
         return self
+
+    def settled(self) -> "GaussianProcess":
+        """Return an unfitted copy with the lengths that were found."""
+        return GaussianProcess(self.random_state, self.process_.kernel_)
 
     def predict(self, X: FloatArray) -> FloatArray:
         """Predictions ``(n,)``."""

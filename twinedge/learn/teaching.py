@@ -139,8 +139,8 @@ class School:
         )
         folds = [task.fold(k) for k in range(FOLDS)]
         first = folds[0]
-        best = min([_rms(word.rows[first] - target[first]) for word in own], default=np.inf)
         words, silent = list(own) if self.networks else [], []
+        best = min([_rms(word.rows[first] - target[first]) for word in words], default=np.inf)
         for teacher in self.teachers:
             stage(f"asking {teacher.name}")
             word = self._ask(teacher, folds, elsewhere, _TOO_FAR * best)
@@ -176,7 +176,7 @@ class School:
     ) -> Word | float:
         """Ask a teacher; a number is by how much it is off in the first fold, if that is more."""
 
-        def fold(k: int) -> tuple[FloatArray, FloatArray]:
+        def fold(k: int, teacher: Teacher) -> tuple[Any, FloatArray, FloatArray]:
             rest = np.setdiff1d(np.arange(len(self.y)), folds[k])
             model = teacher.fit(self.X[rest], self.y[rest])
             asked = np.concatenate([self.X[folds[k]], elsewhere])
@@ -184,19 +184,21 @@ class School:
             if not np.isfinite(said).all():
                 raise InputError(f"teachers: {teacher.name} predicts what is not a number")
             scaled = self.scaling.target(said)
-            return scaled[: len(folds[k])], scaled[len(folds[k]) :]
+            return model, scaled[: len(folds[k])], scaled[len(folds[k]) :]
 
         with warnings.catch_warnings(), ThreadPoolExecutor(CORES) as pool:
             warnings.simplefilter("ignore")  # of lengths at their bounds, and the like
-            first = fold(0)
+            model, *first = fold(0, teacher)
             off = _rms(first[0] - self.scaling.target(self.y[folds[0]]))
             if off > worst and not teacher.fitted:
                 return off
-            found = [first, *pool.map(fold, range(1, FOLDS))]
+            later = teacher.after(model)
+            rest = pool.map(lambda k: fold(k, later)[1:], range(1, FOLDS))
+            found = [(first[0], first[1]), *rest]
         rows = np.empty(len(self.y), np.float32)
         for held, (said, _) in zip(folds, found, strict=True):
             rows[held] = said
-        return Word(teacher.name, rows, np.mean([rest for _, rest in found], axis=0))
+        return Word(teacher.name, rows, np.mean([other for _, other in found], axis=0))
 
 
 def weigh(said: FloatArray, target: FloatArray) -> FloatArray:
