@@ -97,7 +97,7 @@ def test_a_folder_of_the_user_outlives_a_stop(cli, curve_csv, tiny, tmp_path, mo
     assert (tmp_path / "run.checkpoint" / "cat.jpg").exists()
 
 
-def test_stopped_between_two_rounds(cli, curve_csv, loud, tmp_path, monkeypatch):
+def test_stopped_between_folds_and_final_round(cli, curve_csv, loud, tmp_path, monkeypatch):
     command = ("train", curve_csv, "--target", "level", *loud, "--weight-decay", "auto")
     train = selection.train
 
@@ -110,7 +110,7 @@ def test_stopped_between_two_rounds(cli, curve_csv, loud, tmp_path, monkeypatch)
     assert answer.code == 130
     assert answer.err == "Stopped early; the best weights are in run. --resume goes on.\n"
     stopped = load_run(tmp_path / "run").model
-    latest = [one for one in stopped.trials_ if one["stage"] == "round 2"]
+    latest = [one for one in stopped.trials_ if one["stage"] == "folds"]
     assert latest[-1] == stopped.trials_[-1]
     assert stopped.weight_decay_ == min(latest, key=lambda one: one["rmse_val"])["weight_decay"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "run.checkpoint"]

@@ -82,7 +82,7 @@ def test_a_budget_counts_a_number_as_one_layer(capsys):
     assert ann_params(3, 8, 5) == ann_params(3, (8,), 5)
     assert twin_params(3, 8, 5) == twin_params(3, (8,), 5)
     with pytest.raises(SystemExit):
-        main("budget --features 3 --hidden 8 --json".split())
+        main(["budget", "--features", "3", "--hidden", "8", "--json"])
     assert json.loads(capsys.readouterr().out)["hidden"] == [8]
 
 

@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import pytest
+from sklearn.tree import DecisionTreeRegressor
 
 from twinedge import AnnRegressor, TwinRegressor
 
@@ -164,15 +165,15 @@ def test_a_damaged_checkpoint_is_refused(complaint, curve, tiny, finished, damag
 
 
 @pytest.mark.parametrize("kind", [TwinRegressor, AnnRegressor])
-@pytest.mark.parametrize("stage", ["round 1", "final round", "distillation"])
+@pytest.mark.parametrize("stage", ["folds", "final round", "lessons"])
 def test_a_race_stopped_in_any_round_and_resumed_chooses_and_learns_the_same(
     curve, tmp_path, monkeypatch, kind, stage
 ):
     from twinedge.learn import selection, training
 
-    plan = selection.Plan(rounds=((250, 1),), lengths=(2000,), pupil=2000)
-    monkeypatch.setitem(selection.PLANS, "quick", plan)
-    parameters = {"hidden": (6,), "effort": "quick", "random_state": 0}
+    monkeypatch.setitem(selection.PLANS, "quick", selection.Plan(folds=250, final=1000))
+    teachers = ["networks", DecisionTreeRegressor(max_depth=3, random_state=0)]
+    parameters = {"hidden": (6,), "effort": "quick", "teachers": teachers, "random_state": 0}
     whole = kind(**parameters).fit(*curve)
 
     def pressed(futures, timeout):
@@ -195,5 +196,6 @@ def test_a_race_stopped_in_any_round_and_resumed_chooses_and_learns_the_same(
     assert np.isfinite(stopped.predict(curve[0])).all()
     resumed = kind(**parameters).fit(*curve, checkpoint=tmp_path / "c", resume=True)
     assert resumed.trials_ == whole.trials_
+    assert resumed.teaching_ == whole.teaching_
     assert not resumed.interrupted_
     np.testing.assert_array_equal(resumed.weights_, whole.weights_)

@@ -44,7 +44,8 @@ class Told(PointTask):
         return self.y[rows] + np.stack(each)
 
     def judge(self, architecture, stack, jobs):
-        return self.scores.get((jobs[0].activation, bool(stack[0, 1])), 1.0)
+        known = jobs[0].activation, bool(stack[0, 1])
+        return self.scores.get((*known, bool(stack[0, 2])), self.scores.get(known, 1.0))
 
 
 def told(off=None, scores=None, held=True, **more):
@@ -55,7 +56,7 @@ def told(off=None, scores=None, held=True, **more):
 
 @pytest.fixture
 def races(monkeypatch):
-    """Replace the training, and note every race; weights tell the seed, and whether it is taught."""
+    """Replace the training, and note every race; weights tell seed, stage and whether they ended."""
 
     class Races(list):
         stop_in = None
@@ -72,9 +73,9 @@ def races(monkeypatch):
         if stage == held.stop_in and held.before:
             raise KeyboardInterrupt
         results = [
-            Trained(job, np.array([job.seed, stage == "lessons"]), score, score)
+            Trained(job, weights, held.score(stage, job), weights + np.array([0, 0, 1]))
             for job in jobs
-            for score in [held.score(stage, job)]
+            for weights in [np.array([job.seed, stage == "lessons", 0])]
         ]
         if stage == held.stop_in:
             raise Interrupted(results)
@@ -200,7 +201,7 @@ def test_teachers_are_followed_where_validation_rows_say_so(races, better):
     choice = chosen(told({("relu", 0.1): 0.5}, scores), networks=2, school=school)
     assert [race.stage for race in races] == ["folds", "final round", "lessons"]
     assert school.asked == 1
-    assert [word.name for word in school.own][0] == "relu networks"
+    assert school.own[0].name == "relu networks"
     assert choice.teaching == {
         "taught": better,
         "share": SHARE if better else 1.0,
@@ -208,6 +209,17 @@ def test_teachers_are_followed_where_validation_rows_say_so(races, better):
     }
     assert choice.weights[:, 1].all() == better
     assert choice.score == (0.5 if better else 1.0)
+
+
+def test_beside_teachers_networks_are_judged_as_they_ended_and_kept_at_their_best(races):
+    # The best of many looks on the validation rows is low on these rows, whatever it is worth.
+    scores = {("relu", False, False): 0.3, ("relu", False, True): 0.9, ("relu", True): 0.6}
+    taught = chosen(told(scores=scores), school=School(), candidates=CANDIDATES[:1])
+    assert (taught.teaching["taught"], taught.score) == (True, 0.6)
+    scores["relu", True] = 0.95
+    alone = chosen(told(scores=scores), school=School(), candidates=CANDIDATES[:1])
+    assert (alone.teaching["taught"], alone.score) == (False, 0.3)
+    assert alone.weights[0, 2] == 0  # not the last
 
 
 def test_without_validation_rows_teachers_are_not_followed(races):

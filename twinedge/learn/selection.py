@@ -7,9 +7,9 @@ decide. What that cannot tell apart goes on to the final round.
 
 There networks are trained on all training rows: once on the rows alone, and once on what teachers
 say of them (``teaching.py``), to whom the networks of the folds belong. The error on the validation
-rows has the last word. What a network had learnt on its way, before it fitted noise, is worth going
-back to where there are no teachers; beside them it would be a choice on the same rows before the
-choice.
+rows has the last word. Networks are judged as they ended then: what they had learnt on the way,
+before they fitted noise, was chosen on the same rows and looks better than it is. It is worth going
+back to all the same, once they are chosen.
 """
 
 from dataclasses import dataclass, replace
@@ -183,9 +183,7 @@ def choose(
         except KeyboardInterrupt:
             return stopped(Interrupted(scouts))
     finals = [
-        Job(*one, plan.final, seed + number, goes_back=lessons is None)
-        for one in candidates
-        for number in range(networks)
+        Job(*one, plan.final, seed + number) for one in candidates for number in range(networks)
     ]
     found: list[_Finalist] = []
     interrupted = False
@@ -204,12 +202,15 @@ def choose(
             results, interrupted = stop.results, True
         for k in range(0, len(results), networks):
             group = results[k : k + networks]
-            found.append(_Finalist(group, what is not task, _judged(task, group)))
+            score = _judged(task, group, last=lessons is not None)
+            found.append(_Finalist(group, what is not task, score))
         if interrupted:
             break
     if lessons is not None and task.train == len(task.y):
         found = [one for one in found if not one.taught]  # nothing was held out to judge it by
-    return _chosen(min(found, key=lambda one: one.score), trials, lessons, interrupted)
+    winner = min(found, key=lambda one: one.score)
+    winner = winner._replace(score=_judged(task, winner.networks))
+    return _chosen(winner, trials, lessons, interrupted)
 
 
 def _heard(
@@ -251,9 +252,9 @@ def _finalists(
     return kept
 
 
-def _judged(task: PairTask | PointTask, networks: list[Trained]) -> float:
-    """Return the validation RMSE of networks together."""
-    stack = np.stack([one.weights for one in networks])
+def _judged(task: PairTask | PointTask, networks: list[Trained], *, last: bool = False) -> float:
+    """Return the validation RMSE of networks together, with their best or their last weights."""
+    stack = np.stack([one.last if last else one.weights for one in networks])
     jobs = [one.job for one in networks]
     found = task.judge(task.architecture(jobs[0].activation), stack, jobs)
     return found if np.isfinite(found) else np.inf

@@ -72,12 +72,12 @@ class Task(Protocol):
 
 
 class Trained(NamedTuple):
-    """One network: its best weights ``(size,)``, their validation RMSE, and that of the last."""
+    """One network: its best weights ``(size,)``, their validation RMSE, and the last weights."""
 
     job: Job
     weights: FloatArray
     score: float
-    last_score: float
+    last: FloatArray
 
 
 class Interrupted(Exception):  # noqa: N818 - no error: what was reached is in ``results``
@@ -233,7 +233,7 @@ class _Run:
         earlier = (best < worth * latest) | ~np.isfinite(latest)
         scores = np.where(earlier, best, latest)
         weights = np.where(earlier[:, None], best_weights, state.average)
-        return list(map(Trained, self._jobs, weights, map(float, scores), map(float, latest)))
+        return list(map(Trained, self._jobs, weights, map(float, scores), state.average))
 
     def snapshot(self) -> Arrays:
         state, *rest = self._watch
