@@ -148,7 +148,7 @@ def test_the_anchors_may_be_named_in_a_file(cli, folder):
 def test_with_no_run_the_test_function_is_trained_first(cli, tmp_path, monkeypatch):
     from twinedge.learn import selection
 
-    brief = selection.Plan(rounds=(), lengths=(300,), settings=selection.SETTINGS[:1])
+    brief = selection.Plan(folds=60, final=300, teachers=False)
     monkeypatch.setitem(selection.PLANS, "quick", brief)
     answer = cli("export", "--anchors", "4", *TWIN, "--weights", "int16")
     assert answer.code == 0

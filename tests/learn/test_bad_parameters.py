@@ -71,7 +71,7 @@ def test_anchors_that_the_twins_cannot_share_evenly_are_refused(complaint, curve
 def test_validation_targets_that_do_not_match_the_points_are_refused(complaint, curve, tiny):
     X, y = curve
     message = complaint(TwinRegressor(**tiny).fit, X, y, (X[:5], y[:4]))
-    assert "5 points and 4 targets" in message
+    assert "5 points and targets of shape (4,)" in message
 
 
 def test_validation_points_with_other_features_are_refused(curve, tiny):

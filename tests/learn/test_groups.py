@@ -227,9 +227,9 @@ def test_folds_are_of_whole_groups_and_disjoint(kind, counts, rows, seed):
         if rows or len(held):
             assert set(scored) == {*held, *range(len(groups), len(groups) + rows)}
         fewest = 0 if len(counts) < FOLDS or len(groups) < 2 * FOLDS else len(counts) // FOLDS
-        assert len(set(groups[held])) == fewest
+        assert fewest <= len(set(groups[held])) <= fewest + bool(fewest)
         seen += sorted(set(groups[held]))
-    assert len(seen) == len(set(seen))
+    assert sorted(seen) == ([*range(len(counts))] if mine.has_folds else [])
 
 
 def test_with_few_groups_the_validation_points_alone_decide():
@@ -266,7 +266,7 @@ def test_an_estimator_hands_the_race_each_row_with_its_group(machines, monkeypat
     X, y, machine, _ = machines
     seen = []
 
-    def stop(self, task, **more):
+    def stop(self, task, train, held, **more):
         seen.append((task, task.x * self.scaling_.x_scale + self.scaling_.x_mean))
         raise KeyboardInterrupt
 

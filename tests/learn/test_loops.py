@@ -170,10 +170,10 @@ def test_what_the_first_training_chose_is_carried_over(parts, tiny):
     assert model.supervised_.search_ is not None
     assert model.model_.search_ is None
     assert model.model_.estimator_.max_depth == model.supervised_.estimator_.max_depth
-    twin = TwinRegressor(**{**tiny, "learning_rate": "auto", "steps": 50})
+    twin = TwinRegressor(**{**tiny, "weight_decay": "auto", "steps": 50})
     model = LoopRegressor(twin, loops=5, random_state=0).fit(X, y, unlabelled=U)
     assert len(model.supervised_.trials_) > len(model.model_.trials_) == 1
-    assert model.model_.learning_rate_ == model.supervised_.learning_rate_
+    assert model.model_.weight_decay_ == model.supervised_.weight_decay_
 
 
 def test_both_trainings_of_a_twin_hold_out_the_same_rows(curve, tiny):

@@ -49,7 +49,7 @@ def test_everything_about_a_run_comes_back(tiny_run, tiny_twin, curve):
     np.testing.assert_array_equal(model.anchor_X_, tiny_twin.anchor_X_)
     np.testing.assert_array_equal(model.anchor_y_, tiny_twin.anchor_y_)
     assert model.architecture_ == tiny_twin.architecture_
-    assert model.get_params() == tiny_twin.get_params()
+    assert model.get_params() == {**tiny_twin.get_params(), "twins": 1}
     for name in ("activation_", "learning_rate_", "weight_decay_", "steps_", "trials_"):
         assert getattr(model, name) == getattr(tiny_twin, name)
     assert (model.interrupted_, model.n_features_in_) == (False, 3)

@@ -56,7 +56,7 @@ def told(off=None, scores=None, held=True, **more):
 
 @pytest.fixture
 def races(monkeypatch):
-    """Replace the training, and note every race; weights tell seed, stage and whether they ended."""
+    """Replace the training, and note every race; weights tell seed, stage and if they ended."""
 
     class Races(list):
         stop_in = None

@@ -23,7 +23,7 @@ tables = st.integers(2, 80).flatmap(
 )
 
 
-@given(tables, st.integers(0, 7), st.integers(0, 1000))
+@given(tables, st.integers(0, FOLDS - 1), st.integers(0, 1000))
 def test_no_row_a_network_is_scored_on_is_among_its_training_rows(table, fold, seed):
     train, rows = table
     mine = task(rows, train)
@@ -40,8 +40,8 @@ def test_folds_are_disjoint_and_a_fifth_of_the_training_rows_each(train):
     mine = task(train, train)
     folds = [mine.validation(job(fold=fold)) for fold in range(FOLDS)]
     together = np.concatenate(folds)
-    assert len(set(together)) == len(together) == train // FOLDS * FOLDS
-    assert {len(fold) for fold in folds} == {train // FOLDS}
+    assert sorted(together) == list(range(train))
+    assert {len(fold) for fold in folds} <= {train // FOLDS, train // FOLDS + 1}
 
 
 @given(tables, st.integers(0, 1000))

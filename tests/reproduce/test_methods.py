@@ -17,7 +17,7 @@ POINTS = ("train", "val", "test")
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
     """Train for a moment, search among two settings."""
-    plan = selection.Plan(rounds=((20, 1),), lengths=(60,))
+    plan = selection.Plan(folds=20, final=60, teachers=False)
     monkeypatch.setitem(selection.PLANS, "quick", plan)
     monkeypatch.setattr(forests, "SMALL_GRID", {"max_depth": [3], "max_features": [0.5, 1.0]})
     monkeypatch.setattr(forests, "SMALL_TREES", 2)

@@ -178,6 +178,8 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
             for key, value in self.get_params().items()
             if key not in _NOT_OF_THE_TRAINING
         }
+        shape = dict(zip(("twins", "hidden"), map(repr, self._shape()), strict=True))
+        settings |= {key: shape[key] for key in shape if key in settings}
         owner = {"data": task.fingerprint(), "seed": seed, **settings}
         plan = self._plan(task.train)
         school = self._school(plan, train, held, seed)

@@ -131,6 +131,7 @@ class Run:
             "parameters": {
                 **model.get_params(),
                 "twins": len(model.weights_),
+                "teachers": _named(model.teachers),
                 "hidden": model.architecture_.hidden,
                 "random_state": _seed(model.random_state),
             },
@@ -247,6 +248,13 @@ def _restored(stored: dict[str, Any] | None) -> Calibration | None:
 def _seed(random_state: Any) -> int | None:
     """Return a seed as it is; a generator has moved on and is not kept."""
     return int(random_state) if isinstance(random_state, Integral) else None
+
+
+def _named(teachers: Any) -> Any:
+    """Return teachers as a record takes them: somebody's own estimator by the name of its kind."""
+    if teachers is None or isinstance(teachers, str):
+        return teachers
+    return [one if isinstance(one, str) else type(one).__name__ for one in teachers]
 
 
 def _plain(value: Any) -> Any:

@@ -230,7 +230,7 @@ class _Run:
     def results(self) -> list[Trained]:
         state, latest, best, best_weights = self._watch
         worth = np.where([job.goes_back for job in self._jobs], _WORTH_GOING_BACK, 0)
-        earlier = (best < worth * latest) | ~np.isfinite(latest)
+        earlier = (best < worth * latest) | (np.isfinite(best) & ~np.isfinite(latest))
         scores = np.where(earlier, best, latest)
         weights = np.where(earlier[:, None], best_weights, state.average)
         return list(map(Trained, self._jobs, weights, map(float, scores), state.average))
