@@ -92,3 +92,4 @@ def test_the_words_are_those_the_estimator_knows():
     }
     assert shown["activation"] == "|".join(["auto", *ACTIVATIONS])
     assert shown["effort"] == "|".join(PLANS)
+    assert shown["teachers"] == "auto|none|NAME,NAME"

@@ -267,3 +267,21 @@ def test_a_part_that_does_not_vary_is_no_reason_to_fail(cli, tiny, tmp_path):
         assert answer.code == 0
         assert (answer.json["r2_test"] is None) == (part is split.test)
         assert answer.json["verdict"]
+
+
+def test_teachers_are_named_on_the_command_line_and_recorded(cli, curve_csv, tiny, tmp_path):
+    command = ("train", curve_csv, "--target", "level", "--json", *tiny)
+    report = cli(*command, "-o", "run", "--teachers", "trees,gp").json
+    told = json.loads((tmp_path / "run" / "run.json").read_text())["teaching"]
+    assert [one["teacher"] for one in told["teachers"]] == ["trees", "gp"]
+    assert report["taught"] is told["taught"]
+    assert all(one["weight"] >= 0 and one["rmse"] > 0 for one in told["teachers"])
+    alone = cli(*command, "-o", "alone", "--teachers", "none").json
+    assert alone["taught"] is None
+
+
+@pytest.mark.parametrize("word", ["oracle", "trees,oracle", "auto,trees", ""])
+def test_unknown_teachers_are_refused(cli, curve_csv, tiny, word):
+    answer = cli("train", curve_csv, "--target", "level", *tiny, "--teachers", word)
+    assert answer.code == 2
+    assert "expected auto or none or some of networks, trees, boosting, gp" in answer.err

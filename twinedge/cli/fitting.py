@@ -81,6 +81,7 @@ def fit_run(
         "weight_decay": model.weight_decay_,
         **scores,
         "steps": model.steps_,
+        "taught": model.teaching_ and model.teaching_["taught"],
         "interrupted": model.interrupted_,
         "run": str(output),
     }
