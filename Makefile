@@ -30,7 +30,8 @@ DEBIAN_x86_64  := gcc-aarch64-linux-gnu libc6-dev-arm64-cross
 # Files start in the order of tests/conftest.py, not by how many tests each has.
 # Each process holds a TensorFlow of about 1 GB: more of them is a choice, not the default.
 TEST_JOBS ?= 2
-PYTEST    := $(BIN)/pytest --numprocesses $(TEST_JOBS) --dist loadfile --no-loadscope-reorder
+# With a process on each core, further threads of BLAS would only wait for each other.
+PYTEST    := OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --numprocesses $(TEST_JOBS) --dist loadfile --no-loadscope-reorder
 
 # What the tests hold the boards to: 8 features, 128-128, int8, 32 anchors.
 BOARDS    := $(BIN)/twinedge firmware sizes

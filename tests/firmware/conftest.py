@@ -40,8 +40,8 @@ def make_replay(cases, packs, native, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def replay(make_replay):
-    """A thousand queries of each pack."""
-    return make_replay(1000)
+    """Three hundred queries of each pack."""
+    return make_replay(300)
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from twinedge.pack.layout import NO_FILL
 from twinedge.runtime import reference
 
 NAMES = list(runpy.run_path(str(Path(__file__).parent / "cases.py"))["SHAPES"])
-QUERIES = int(os.environ.get("TWIN_TEST_QUERIES", "1000"))
+QUERIES = int(os.environ.get("TWIN_TEST_QUERIES", "400"))
 
 
 def assert_same_bits(opened, pack, x):

@@ -95,19 +95,40 @@ def picking(native, tmp_path_factory):
     return SimpleNamespace(
         folder=folder,
         options=("-DTWIN_KERNEL=pick(model)", f"-include{folder / 'pick.h'}"),
-        sources=[*native.SOURCES, folder / "pick.c"],
+        others=[*(path for path in native.SOURCES if not is_kernel(path)), folder / "pick.c"],
         replay=native.FIRMWARE / "test" / "replay.c",
     )
 
 
+def is_kernel(path):
+    return path.parent.name == "kernels"
+
+
 @pytest.fixture(scope="module")
-def build(native, picking):
-    """Compile replay.c for kernels of choice, once: ``build(*options)``."""
+def kernels(native, tmp_path_factory):
+    """Compile the kernels, which takes most of the time, once: ``kernels(options, compiler)``."""
 
     @cache
-    def build(*options, compiler="gcc"):
-        program = picking.folder / "-".join(["replay", compiler, *options])
-        sources = [*picking.sources, picking.replay]
+    def kernels(options, compiler):
+        folder = tmp_path_factory.mktemp("objects")
+        made = []
+        for source in filter(is_kernel, native.SOURCES):
+            made.append(folder / f"{source.stem}.o")
+            words = (*options, "-fPIC", "-c")
+            native.compile_c(made[-1], *words, compiler=compiler, sources=[source])
+        return made
+
+    return kernels
+
+
+@pytest.fixture(scope="module")
+def build(native, picking, kernels):
+    """Compile a program for kernels of choice, once: ``build(source, options, compiler)``."""
+
+    @cache
+    def build(source, options, compiler):
+        program = picking.folder / "-".join([source.stem, compiler, *options])
+        sources = [*picking.others, source, *kernels(options, compiler)]
         return native.compile_c(
             program, *picking.options, *options, compiler=compiler, sources=sources
         )
@@ -124,10 +145,13 @@ def cross(machine):
 
 
 @pytest.fixture(scope="module")
-def library(native, tmp_path_factory):
+def library(native, kernels, tmp_path_factory):
+    """The runtime with all kernels, compiled as for Python; test_single_file.py has -O2."""
     path = tmp_path_factory.mktemp("kernels") / "libtwin.so"
-    options = ("-O2", "-fPIC", "-shared", *native.EXTRA_OPTIONS)
-    return native.load(native.compile_c(path, *options))
+    options = ("-O3", *native.EXTRA_OPTIONS)
+    others = [path for path in native.SOURCES if not is_kernel(path)]
+    sources = [*others, *kernels(options, "gcc")]
+    return native.load(native.compile_c(path, *options, "-fPIC", "-shared", sources=sources))
 
 
 @pytest.fixture(scope="module")
@@ -335,16 +359,15 @@ BUILDS = {
     "gcc -O3": (("-O3",), "gcc"),
     "clang -O0": (("-O0",), "clang"),
     "clang -O3": (("-O3",), "clang"),
-    "sanitizers": (WATCHED, "gcc"),
+    "sanitizers": (WATCHED, "clang"),
 }
 
 
 @pytest.mark.parametrize("kernel", HERE)
 @pytest.mark.parametrize("name", BUILDS)
-def test_compilers_levels_and_sanitizers(replay, build, monkeypatch, kernel, name):
-    options, compiler = BUILDS[name]
+def test_compilers_levels_and_sanitizers(replay, build, picking, monkeypatch, kernel, name):
     monkeypatch.setenv("KERNEL", kernel)
-    wrong, total = replay.mismatches(build(*options, compiler=compiler))
+    wrong, total = replay.mismatches(build(picking.replay, *BUILDS[name]))
     assert wrong == 0
     assert total > 5_000
 
@@ -367,15 +390,12 @@ def test_processors_get_the_kernels_they_can_run(replay, build, native, picking,
     machine, offered = PROCESSORS[processor]
     compiler, emulator = cross(machine)
     run = (emulator[0], "-cpu", processor, *emulator[1:])
-    offers = picking.folder / f"offers-{machine}"
-    if not offers.exists():
-        sources = [*picking.sources, picking.folder / "offers.c"]
-        native.compile_c(offers, "-O0", *picking.options, compiler=compiler, sources=sources)
+    options = ("-O3" if compiler == "gcc" else "-O2",)
+    offers = build(picking.folder / "offers.c", options, compiler)
     assert tuple(native.run(*run, offers).split()) == offered
     wide = tuple(native.run(*run, offers, "wide").split())
     assert wide == tuple(name for name in offered if name != "neon_dot")
 
-    level = "-O3" if compiler == "gcc" else "-O2"
-    wrong, total = replay.mismatches(build(level, compiler=compiler), *run)
+    wrong, total = replay.mismatches(build(picking.replay, options, compiler), *run)
     assert wrong == 0
     assert total > 5_000

@@ -397,7 +397,7 @@ def assert_predicts_alone(device):
 
 BUILDS = {
     "portable": ("-O2", "-DTWIN_HOST=0"),
-    "host": ("-O2",),
+    "host": ("-O0",),  # test_kernels.py has the levels of kernels
     "one anchor at a time": ("-O1", "-DTWIN_HOST=0", "-DTWIN_BLOCK=1", "-DTWIN_PARTIAL=0"),
     "three anchors at a time": ("-O1", "-DTWIN_HOST=0", "-DTWIN_BLOCK=3"),
     "no neighbours": ("-O1", "-DTWIN_HOST=0", "-DTWIN_NEIGHBOURS=0"),

@@ -62,7 +62,11 @@ def test_cmake_builds_it_as_it_is_and_the_example_prints_what_the_readme_says(
     project, run, tmp_path
 ):
     shutil.copytree(project, tmp_path / "c")
-    run("cmake", "-B", "build", f"-DCMAKE_C_FLAGS={WARNINGS}", cwd=tmp_path / "c")
+    options = [f"-DCMAKE_C_FLAGS={WARNINGS}"]
+    if not (project / "model" / "twin.c").exists():
+        # One file has the code of all, and is compiled as CMake does by itself.
+        options.append("-DCMAKE_C_FLAGS_RELEASE=-O0")
+    run("cmake", "-B", "build", *options, cwd=tmp_path / "c")
     run("cmake", "--build", "build", cwd=tmp_path / "c")
     assert run(tmp_path / "c/build/model").strip() == expected(project)
 

@@ -50,6 +50,7 @@ function(zephyr_library_sources)
   target_sources(component PRIVATE ${ARGV})
 endfunction()
 """
+QUICKLY = "-DCMAKE_C_FLAGS_RELEASE=-O0"  # nobody waits for what is built here, but for compilers
 PACK = "test/corpus/small.twin"  # with neighbours, and two features
 NO_ENDS = " nan nan"  # where an example would print an interval, as the pack has none
 FRAMEWORKS = {"esp-idf": (ESP_IDF, "."), "zephyr": (ZEPHYR, "zephyr")}
@@ -97,7 +98,7 @@ def test_a_program_finds_the_installed_library(
     place = tmp_path / "place"
     run(
         *("cmake", "-S", firmware, "-B", tmp_path / "build"),
-        *(f"-DCMAKE_INSTALL_PREFIX={place}", f"-DTWINEDGE_SETTINGS={settings}"),
+        *(f"-DCMAKE_INSTALL_PREFIX={place}", f"-DTWINEDGE_SETTINGS={settings}", QUICKLY),
     )
     run("cmake", "--build", tmp_path / "build", "--target", "install")
     text = CONSUMER.format(version=__version__, example=example)
@@ -139,6 +140,7 @@ def test_hosts_have_their_kernels_by_default_and_can_do_without(run, build, firm
     place = tmp_path / "place"
     install = ("--build", tmp_path / "build", "--target", "install")
     configure = ("-S", firmware, "-B", tmp_path / "build", f"-DCMAKE_INSTALL_PREFIX={place}")
+    configure += (QUICKLY,)
     run("cmake", *configure)
     assert "CMAKE_BUILD_TYPE:STRING=Release" in (tmp_path / "build/CMakeCache.txt").read_text()
     run("cmake", *install)
