@@ -155,9 +155,18 @@ def test_the_example_of_the_page_runs(tiny_twin, curve, tmp_path, monkeypatch, c
 
 def test_the_page_lists_every_argument():
     page = (Path(__file__).parents[2] / "docs" / "training.md").read_text()
-    listed = re.findall(r"^\| `(\w+)` \|", page.partition("| argument |")[2], re.M)
+    table = page.partition("| argument |")[2].partition("\n\n")[0]
+    listed = re.findall(r"^\| `(\w+)` \|", table, re.M)
     arguments = list(inspect.signature(export).parameters)
     assert listed == [name for name in arguments if name not in ("model", "folder", "say")]
+
+
+def test_the_page_lists_every_key_of_the_record(done):
+    page = (Path(__file__).parents[2] / "docs" / "training.md").read_text()
+    table = page.partition("`done.record()` is")[2].partition("\n\n")[2].partition("\n\n")[0]
+    listed = set(re.findall(r"`(\w+)`", table))
+    record = done.record()
+    assert {*record, *record["files"]["twin"]} <= listed
 
 
 def test_four_twins_share_the_anchors(four_twins, tmp_path):
