@@ -80,7 +80,7 @@ class Plan:
 
 
 PLANS = {
-    "quick": Plan(folds=1_500, final=8_000, teachers=False),
+    "quick": Plan(folds=1_000, final=8_000, teachers=False),
     "normal": Plan(folds=16_000, final=30_000),
     "thorough": Plan(folds=30_000, final=80_000),
 }
