@@ -25,6 +25,7 @@ def test_a_training_reports_what_it_did(trained):
         "learning_rate": 0.01,
         "weight_decay": 0.03,
         "steps": 300,
+        "taught": None,
         "interrupted": False,
         "run": str(folder),
     }
