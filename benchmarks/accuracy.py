@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from intervals import measure
 from machine import describe
+from record import lines_of
 from rivals import RUNS, TRAINING, rows_of
 from trained import fit_or_load
 from workers import spread
@@ -96,13 +97,7 @@ def compute(job: Job) -> dict[str, Any]:
 def read_cells(results: Path, folder: Path) -> Cells:
     """Cells of the result file and of all files of lines in a folder."""
     found: Cells = json.loads(results.read_text())["cells"] if results.exists() else {}
-    for path in sorted(folder.glob("*.jsonl")):
-        for line in path.read_text().splitlines():
-            try:
-                cell = json.loads(line)
-            except ValueError:  # cut off where a run was stopped
-                continue
-            found[cell.pop("cell")] = cell
+    found.update(lines_of(folder))
     return {key: found[key] for key in sorted(found) if key.startswith(f"{TRAINING}/")}
 
 

@@ -25,23 +25,24 @@ from pathlib import Path
 
 import numpy as np
 from machine import describe
+from rivals import RUNS, rows_of
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import GradientBoostingRegressor
+from trained import fit_or_load
 
-from twinedge import AnnRegressor, EnsembleRegressor, TwinRegressor, data
+from twinedge import AnnRegressor, EnsembleRegressor, data
 from twinedge.anchors import choose
 from twinedge.budget import Model, ann_bytes
 from twinedge.budget.storage import twin_bytes
 from twinedge.calibration import interval_score, quantile
 from twinedge.learn.difficulty import learn_difficulty
-from twinedge.learn.run import Run, load_run
+from twinedge.learn.run import Run
 from twinedge.runtime import reference
 from twinedge.runtime.calibrating import calibrate_pack
 from twinedge.scoring import rank_correlation
 from twinedge_export.quantise import quantise
 
 RESULTS = Path(__file__).parent / "results" / "intervals.json"
-RUNS = Path("runs/trained")
 ANCHORS, COVERAGE, LEVEL = 32, 0.9, 900
 RIVALS = ("constant", "spread", "networks", "boosting")
 
@@ -53,21 +54,9 @@ def part(table, rows):
 
 def trained(folder: Path, name: str, split: int, shape: str) -> Run:
     """Load a run, or train it; other benchmarks may have put it there, too."""
-    place = folder / shape / name / str(split)
-    if not place.exists():
-        twins, hidden = shape.split("x")
-        table, rows = data.load(name), data.splits(name, split)
-        model = TwinRegressor(
-            twins=int(twins), hidden=tuple(map(int, hidden.split("-"))), random_state=0
-        )
-        validation, test = part(table, rows.val), part(table, rows.test)
-        model.fit(*part(table, rows.train), validation)
-        scores = {"rmse_val": model.validation_rmse_, "rmse_test": model.rmse(*test)}
-        where = {"dataset": name, "split": split}
-        names = table.feature_names, table.target_name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        Run(model, *names, validation, test, source=where, scores=scores).save(place)
-    return load_run(place)
+    twins, hidden = shape.split("x")
+    rows = rows_of(name, split, Path())
+    return fit_or_load(folder, rows, int(twins), tuple(map(int, hidden.split("-"))))
 
 
 def judge(low: np.ndarray, high: np.ndarray, y: np.ndarray) -> dict[str, float]:

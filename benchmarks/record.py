@@ -1,6 +1,8 @@
-"""The record of a benchmark: a file of its own, and one line of JSON on standard output."""
+"""The record of a benchmark: a file of its own, a line on standard output, and lines of cells."""
 
 import json
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,3 +17,12 @@ def publish(path: Path, packages: tuple[str, ...], **content: Any) -> None:
     beside.write_text(json.dumps(record, indent=1) + "\n")
     beside.replace(path)
     print(json.dumps(record))
+
+
+def lines_of(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Name and content of each cell in the files of lines of a folder."""
+    for path in sorted(folder.glob("*.jsonl")):
+        for line in path.read_text().splitlines():
+            with suppress(ValueError):  # cut off where a run was stopped
+                cell = json.loads(line)
+                yield cell.pop("cell"), cell

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from record import lines_of
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "rivals.json"
@@ -39,13 +40,7 @@ def read_cells(results: Path, folder: Path, recipe: Callable[[str], str]) -> Cel
     Those that were made by another recipe than that of their rival are passed over.
     """
     found = list(json.loads(results.read_text())["cells"].items()) if results.exists() else []
-    for path in sorted(folder.glob("*.jsonl")):
-        for line in path.read_text().splitlines():
-            try:
-                cell = json.loads(line)
-            except ValueError:  # cut off where a run was stopped
-                continue
-            found.append((cell.pop("cell"), cell))
+    found += lines_of(folder)
     return {key: cell for key, cell in found if cell["recipe"] == recipe(key.split("/")[0])}
 
 

@@ -237,12 +237,6 @@ def test_without_validation_rows_teachers_are_not_followed(races):
     assert choice.teaching["taught"] is False
 
 
-def test_nobody_is_asked_about_few_rows(races):
-    task = told()
-    chosen(Told(task.x[:40], task.y[:40], 30, 1.0, (4,)), school=School())
-    assert [race.stage for race in races] == ["folds", "final round"]
-
-
 def test_every_network_trained_is_among_the_trials(races):
     races.score = lambda stage, job: job.setting.weight_decay
     trials = chosen(school=School()).trials

@@ -276,6 +276,32 @@ def test_own_estimators_teach_even_a_quick_training(brief, tmp_path):
     assert load_run(tmp_path / "run").model.teachers == ["Ridge", "gp"]
 
 
+@pytest.mark.parametrize(
+    ("rows", "given"),
+    [
+        (39, {}),
+        (60, {"pairs": "neighbors", "neighbors": 4}),
+        (60, {"groups": np.arange(60) % 4}),
+    ],
+)
+def test_where_nobody_can_be_asked_strong_decay_is_tried_as_without_teachers(rows, given, brief):
+    X = np.random.default_rng(0).random((rows, 2))
+    groups = {"groups": given.pop("groups")} if "groups" in given else {}
+    model = TwinRegressor(hidden=8, random_state=0, **given)
+    model.fit(X, X[:, 0], (X[:9], X[:9, 0]), **groups)
+    assert model.teaching_ is None
+    assert {one["weight_decay"] for one in model.trials_} == {0.03, 0.3, 0.001, 0.1}
+
+
+def test_networks_that_diverged_teach_nobody():
+    held, task = school(Teacher("noted", Noted(0.5)), networks=True)
+    elsewhere = np.zeros(HELD + len(held.points(task)), np.float32)
+    lost = [Word("relu networks", np.full(TRAIN, np.nan, np.float32), elsewhere)]
+    found = lessons(held, task, lost)
+    assert [one["teacher"] for one in found.teachers] == ["noted"]
+    assert np.isfinite(found.rows).all()
+
+
 @pytest.mark.parametrize("given", [{"effort": "quick"}, {"teachers": None}, {"steps": 100}])
 def test_there_may_be_no_teachers(given, brief, monkeypatch, curve):
     monkeypatch.setitem(selection.PLANS, "quick", Plan(folds=60, final=120, teachers=False))

@@ -26,7 +26,7 @@ from twinedge.learn.scaling import Scaling
 from twinedge.learn.selection import PLANS, SETTINGS, Candidate, Choice, Plan, choose
 from twinedge.learn.tasks import PairTask, PointTask
 from twinedge.learn.teachers import teachers_of
-from twinedge.learn.teaching import School
+from twinedge.learn.teaching import LEAST_ROWS, School
 from twinedge.scoring import check_targets
 
 Validation = tuple[Any, Any] | tuple[Any, Any, Any] | None
@@ -151,15 +151,18 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
     def _school(
         self,
         plan: Plan,
+        task: PairTask | PointTask,
         train: tuple[FloatArray, FloatArray],
         held: tuple[FloatArray, FloatArray],
         seed: int,
     ) -> School | None:
         """Call the teachers that were asked for, or those there is time for; None for nobody."""
-        if is_auto(self.teachers) and not plan.teachers:
+        found = teachers_of(self.teachers, task.train, seed)
+        hurried = is_auto(self.teachers) and not plan.teachers
+        able = task.teachable and task.has_folds and task.train >= LEAST_ROWS
+        if found is None or hurried or not able:
             return None
-        found = teachers_of(self.teachers, len(train[1]), seed)
-        return None if found is None else School(*found, *train, *held, self.scaling_, seed)
+        return School(*found, *train, *held, self.scaling_, seed)
 
     def _choose(
         self,
@@ -182,11 +185,11 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
         settings |= {key: shape[key] for key in shape if key in settings}
         owner = {"data": task.fingerprint(), "seed": seed, **settings}
         plan = self._plan(task.train)
-        school = self._school(plan, train, held, seed)
+        school = self._school(plan, task, train, held, seed)
         with progress_bar(self.verbose) as progress:
             choice = choose(
                 task,
-                self._candidates(taught=school is not None and task.teachable),
+                self._candidates(taught=school is not None),
                 plan,
                 networks=networks,
                 seed=seed,

@@ -21,7 +21,7 @@ from twinedge.learn.checkpoint import Checkpoint
 from twinedge.learn.network import FloatArray
 from twinedge.learn.progress import Progress
 from twinedge.learn.tasks import BATCH, FOLDS, PairTask, PointTask
-from twinedge.learn.teaching import LEAST_ROWS, SHARE, Lessons, School, TaughtTask, Word
+from twinedge.learn.teaching import SHARE, Lessons, School, TaughtTask, Word
 from twinedge.learn.trainer import Setting
 from twinedge.learn.training import Interrupted, Job, Trained, train
 
@@ -164,9 +164,8 @@ def choose(
         winner = min(stop.results, key=lambda one: one.score)
         return _chosen(_Finalist([winner], False, winner.score), trials, interrupted=True)
 
-    teach = school is not None and task.teachable and task.train >= LEAST_ROWS and task.has_folds
     lessons = None
-    if task.has_folds and (teach or len(candidates) > 1):
+    if task.has_folds and (school or len(candidates) > 1):
         jobs = [
             Job(*one, plan.folds, seed + k, k, goes_back=False)
             for one in candidates
@@ -177,11 +176,11 @@ def choose(
         except Interrupted as stop:
             return stopped(stop)
         try:
-            points = school.points(task) if teach and school else task.x[:0]
+            points = school.points(task) if school else task.x[:0]
             words = _heard(task, candidates, scouts, points)
             unsure = _UNSURE if plan.folds >= _LONG_ENOUGH else np.inf
             candidates = _finalists(task, candidates, words, unsure)
-            if teach and school:
+            if school:
                 lessons = school.lessons(task, points, words, progress.stage)
         except KeyboardInterrupt:
             return stopped(Interrupted(scouts))

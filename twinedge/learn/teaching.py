@@ -139,7 +139,8 @@ class School:
         )
         folds = [task.fold(k) for k in range(FOLDS)]
         first = folds[0]
-        words, silent = list(own) if self.networks else [], []
+        heard = [word for word in own if np.isfinite(word.rows).all()] if self.networks else []
+        words, silent = [word for word in heard if np.isfinite(word.elsewhere).all()], []
         best = min([_rms(word.rows[first] - target[first]) for word in words], default=np.inf)
         for teacher in self.teachers:
             stage(f"asking {teacher.name}")

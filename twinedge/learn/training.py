@@ -229,8 +229,8 @@ class _Run:
 
     def results(self) -> list[Trained]:
         state, latest, best, best_weights = self._watch
-        worth = np.where([job.goes_back for job in self._jobs], _WORTH_GOING_BACK, 0)
-        earlier = (best < worth * latest) | (np.isfinite(best) & ~np.isfinite(latest))
+        may = np.array([job.goes_back for job in self._jobs]) | ~np.isfinite(latest)
+        earlier = may & (best < _WORTH_GOING_BACK * latest)
         scores = np.where(earlier, best, latest)
         weights = np.where(earlier[:, None], best_weights, state.average)
         return list(map(Trained, self._jobs, weights, map(float, scores), state.average))
