@@ -10,7 +10,7 @@ from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 
 FIRMWARE = "firmware_ref"
-CORE = ("edge", "nearest", "open", "predict", "text", "watch")
+CORE = ("edge", "nearest", "open", "predict", "prepare", "text", "watch")
 KERNELS = (
     "choose_host",
     "kernel_portable",

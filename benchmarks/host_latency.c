@@ -41,8 +41,12 @@ int main(int count, char **words) {
     twin_model model;
     double *taken, sum = 0;
     uint32_t needed;
-    void *scratch;
+    void *scratch, *prepared;
     if (!bytes || twin_open(&model, pack, (uint32_t)size) != TWIN_OK)
+        return 1;
+    needed = twin_prepared_size(&model);
+    prepared = malloc(needed);
+    if (!prepared || (needed && twin_prepare(&model, prepared, needed) != TWIN_OK))
         return 1;
     rows = bytes / sizeof *queries / model.features;
     total = rows * (size_t)atoi(words[3]);
@@ -64,5 +68,6 @@ int main(int count, char **words) {
     printf("%s %.1f %.9g\n", twin_kernel_name(&model, 0), taken[total / 2], sum);
     free(taken);
     free(scratch);
+    free(prepared);
     return 0;
 }

@@ -127,6 +127,9 @@ typedef struct twin_model {
     twin_flash domain;
     uint32_t quantile; /* half of an interval for each unit of the scale, in 1/65536 */
 #endif
+#if TWIN_HOST
+    const struct twini_prepared *prepared; /* the caller's memory, after twin_prepare; or NULL */
+#endif
 } twin_model;
 
 /* A prediction in the units of the target. Where the pack has no intervals, `intervals` is 0, and

@@ -21,6 +21,17 @@ const char *twin_kernel_name(const twin_model *model, unsigned number);
  * unsupported behind the last. */
 twin_status twin_set_kernel(twin_model *model, unsigned number);
 
+/* Bytes of memory that twin_prepare needs for the open model, at any alignment: at most three times
+ * the pack, and 64 KB. 0 where the kernel has nothing to prepare, or would take more than that. */
+uint32_t twin_prepared_size(const twin_model *model);
+
+/* Arrange the weights as the kernel likes them, and compute once what does not depend on a query;
+ * predictions are several times as fast then, and need other scratch. The memory must stay as it
+ * is, as long as the model; it is only read, so copies of the model and threads may share it.
+ * TWIN_ERROR_SCRATCH if it is too small, TWIN_ERROR_UNSUPPORTED if the size is 0: the model then
+ * goes on without. twin_set_kernel undoes it. */
+twin_status twin_prepare(twin_model *model, void *memory, uint32_t size);
+
 #ifdef __cplusplus
 }
 #endif

@@ -97,6 +97,9 @@ typedef struct twin_kernel {
 #if TWIN_HOST
     /* Of twini_layer.work: a multiple of `align`, TWIN_WORK_BYTES at most. */
     uint32_t work_bytes;
+
+    /* What it does for a model that was prepared (twin_prepared.h), or NULL. */
+    const struct twini_form *form;
 #endif
 } twin_kernel;
 

@@ -75,6 +75,15 @@ static inline unsigned twini_inputs(const twin_model *model, unsigned depth) {
     return depth ? model->hidden[depth - 1] : model->features;
 }
 
+/* Number of the anchor that predicts at this position of the twin. */
+static inline unsigned twini_number(const twin_run *run, unsigned position) {
+#if TWIN_NEIGHBOURS
+    if (run->chosen < run->owned)
+        position = (unsigned)run->nearest[position];
+#endif
+    return run->before + position;
+}
+
 /* How many of a twin's anchors predict. */
 static inline unsigned twini_choose(unsigned neighbours, unsigned owned) {
     unsigned most = TWIN_NEIGHBOURS && neighbours ? neighbours : owned;

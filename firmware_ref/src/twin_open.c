@@ -455,6 +455,9 @@ static void twini_release(twin_model *model) {
     (void)twini_cover(model, 900);
 #endif
     model->kernel = TWIN_KERNEL;
+#if TWIN_HOST
+    model->prepared = 0;
+#endif
 }
 
 #if TWIN_OPEN_STEPS

@@ -2,6 +2,7 @@
 
 #include "twin_arith.h"
 #include "twin_model.h"
+#include "twin_prepared.h"
 
 /* Estimates further apart than this count as this far. */
 #define FAR_APART 1048575u
@@ -39,13 +40,18 @@ TWIN_INTERNAL twin_flash twini_layer_at(twini_layer *layer, const twin_model *mo
 }
 
 /* A device does without looking. */
-static unsigned twini_align_of(const twin_kernel *kernel) {
-    return TWIN_HOST ? kernel->align : 8;
+static unsigned twini_align_of(const twin_model *model) {
+#if TWIN_HOST
+    return model->prepared ? TWIN_ROOMY : model->kernel->align;
+#else
+    (void)model;
+    return 8;
+#endif
 }
 
 /* Memory, as opposed to the pack, has addresses that integers of this size hold. */
-static uintptr_t twini_room(uintptr_t size, const twin_kernel *kernel) {
-    return (size + twini_align_of(kernel) - 1) & ~(uintptr_t)(twini_align_of(kernel) - 1);
+static uintptr_t twini_room(uintptr_t size, const twin_model *model) {
+    return (size + twini_align_of(model) - 1) & ~(uintptr_t)(twini_align_of(model) - 1);
 }
 
 static int twini_has_lines(const twin_model *model) {
@@ -67,26 +73,33 @@ static uint32_t twini_lay_out(twin_run *run, const twin_model *model, uintptr_t 
     unsigned i;
     if (!kernel)
         return 0;
-    start = twini_room(start, kernel);
+    start = twini_room(start, model);
     at = start;
 #if TWIN_NEIGHBOURS
     for (i = 0; i < model->twin_count; i++) {
         unsigned owned = twini_u16(model->counts + 2 * i);
         unsigned chosen = twini_choose(model->neighbours, owned);
         if (chosen < owned)
-            at = start + twini_room(8 * (uintptr_t)chosen, kernel);
+            at = start + twini_room(8 * (uintptr_t)chosen, model);
     }
     run->nearest = (uint64_t *)start;
+#endif
+#if TWIN_HOST
+    if (model->prepared) {
+        run->query = (int16_t *)twini_lay_out_prepared(run, model, at);
+        return (uint32_t)((uintptr_t)run->query + model->anchor_size - start) +
+               twini_align_of(model) - 1;
+    }
 #endif
     if (twini_has_lines(model))
         at += 4 * TWIN_LINES;
     run->partial = (void *)at;
     width = model->hidden[0];
-    at += twini_room(kernel->partial_bytes * width, kernel);
+    at += twini_room(kernel->partial_bytes * width, model);
     for (i = 0; i + 1 < model->layers; i++) {
         width = (model->hidden[i] + kernel->unit - 1u) & ~(uintptr_t)(kernel->unit - 1u);
         run->block[i] = (void *)at;
-        at += twini_room(kernel->block_bytes * width, kernel);
+        at += twini_room(kernel->block_bytes * width, model);
     }
 #if TWIN_HOST
     run->work = (void *)at;
@@ -94,9 +107,9 @@ static uint32_t twini_lay_out(twin_run *run, const twin_model *model, uintptr_t 
 #endif
     run->room = (void *)at;
     width = model->anchor_size / 2;
-    at += twini_room(kernel->room_bytes * width, kernel);
+    at += twini_room(kernel->room_bytes * width, model);
     run->query = (int16_t *)at;
-    return (uint32_t)(at + model->anchor_size - start) + twini_align_of(kernel) - 1;
+    return (uint32_t)(at + model->anchor_size - start) + twini_align_of(model) - 1;
 }
 
 uint32_t twin_scratch_size(const twin_model *model) {
@@ -186,15 +199,6 @@ static twin_flash twini_features(const twin_model *model, unsigned number) {
     return model->anchors + (twini_size)number * model->anchor_size;
 }
 
-/* Number of the anchor that predicts at this position. */
-static unsigned twini_number(const twin_run *run, unsigned position) {
-#if TWIN_NEIGHBOURS
-    if (run->chosen < run->owned)
-        position = (unsigned)run->nearest[position];
-#endif
-    return run->before + position;
-}
-
 /* Where twin `number` begins. */
 static twin_flash twini_record(const twin_model *model, unsigned number) {
     return model->twins + number * (twini_size)model->twin_size;
@@ -217,6 +221,12 @@ static void twini_next_twin(twin_run *run, twini_layer *layer) {
 #endif
     run->position = 0;
     run->twin++;
+#if TWIN_HOST
+    if (model->prepared) {
+        twini_ask_prepared(run);
+        return;
+    }
+#endif
     twini_layer_at(layer, model, record, record + TWIN_HEAD, 0);
     if (model->kernel->partial_bytes)
         model->kernel->query(layer, run->query, run->partial);
@@ -270,12 +280,13 @@ static void twini_take_signals(twin_run *run, int32_t asymmetry, int32_t difficu
 }
 #endif
 
-/* The next `count` anchors of this twin, at most a block of them. */
-static void twini_evaluate(twin_run *run, unsigned count, twini_layer *layer) {
+/* Totals of the next `count` anchors of this twin, at most a block of them; returns where its
+ * layers end. */
+static twin_flash twini_totals(const twin_run *run, unsigned count, twini_layer *layer,
+                               int32_t *totals) {
     const twin_model *model = run->model;
     const twin_kernel *kernel = model->kernel;
     twin_flash record = twini_record(model, run->twin - 1), at = record + TWIN_HEAD;
-    int32_t totals[TOTALS * TWIN_BLOCK];
     unsigned i, depth;
     twini_pairs pairs;
     pairs.query = run->query;
@@ -299,6 +310,22 @@ static void twini_evaluate(twin_run *run, unsigned count, twini_layer *layer) {
         else
             kernel->first(layer, &pairs, out, totals);
     }
+    return at;
+}
+
+/* Take these anchors' estimates. */
+static void twini_evaluate(twin_run *run, unsigned count, twini_layer *layer) {
+    const twin_model *model = run->model;
+    twin_flash record = twini_record(model, run->twin - 1), at;
+    int32_t totals[TOTALS * TWIN_BLOCK];
+    unsigned i;
+#if TWIN_HOST
+    if (model->prepared)
+        at = twini_prepared_totals(run, count, totals);
+    else
+#endif
+        at = twini_totals(run, count, layer, totals);
+    (void)at;
     for (i = 0; i < count; i++) {
         twini_size number = twini_number(run, run->position++);
         int32_t difference = totals[i];

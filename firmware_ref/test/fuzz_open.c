@@ -189,6 +189,22 @@ static void ask(twin_model *model, const int16_t *query, const int32_t *expected
     free(members);
 }
 
+/* Prepare the model, in memory as large as the library says and no larger, at any address and full
+ * of anything. Returns the block; NULL where there is nothing to prepare. */
+static uint8_t *prepare(twin_model *model, uint64_t *luck) {
+    uint32_t size = twin_prepared_size(model), lead = below(luck, 16);
+    uint8_t *block = (uint8_t *)room(lead + size);
+    memset(block, (int)below(luck, 256), lead + size);
+    if (!size) {
+        MUST(twin_prepare(model, block, 0) == TWIN_ERROR_UNSUPPORTED && !model->prepared);
+        free(block);
+        return 0;
+    }
+    MUST(twin_prepare(model, block + lead, size - 1) == TWIN_ERROR_SCRATCH && !model->prepared);
+    MUST(twin_prepare(model, block + lead, size) == TWIN_OK && model->prepared);
+    return block;
+}
+
 static void count_kernel(const char *name) {
     unsigned i = 0;
     while (i < KERNELS - 1 && seen.kernels[i] && strcmp(seen.kernels[i], name) != 0)
@@ -202,6 +218,7 @@ static void ask_kernels(twin_model *model, const int16_t *query, uint64_t *luck)
     size_t bytes = sizeof(int32_t) * model->anchor_count;
     int32_t *all = (int32_t *)room(bytes), *chosen = (int32_t *)room(bytes);
     uint16_t stated = model->neighbours, fewer = (uint16_t)(1 + some(luck, 5));
+    uint8_t *prepared = 0;
     scratch mine;
     twin_raw out;
     unsigned k = 0;
@@ -221,11 +238,16 @@ static void ask_kernels(twin_model *model, const int16_t *query, uint64_t *luck)
     while (k--) {
         MUST(twin_set_kernel(model, k) == TWIN_OK);
         count_kernel(twin_kernel_name(model, k));
-        twin_set_neighbours(model, 0);
-        ask(model, query, all, model->anchor_count, luck);
-        twin_set_neighbours(model, fewer);
-        ask(model, query, chosen, choose(model, query, fewer, all, chosen), luck);
+        do {
+            twin_set_neighbours(model, 0);
+            ask(model, query, all, model->anchor_count, luck);
+            twin_set_neighbours(model, fewer);
+            ask(model, query, chosen, choose(model, query, fewer, all, chosen), luck);
+        } while (!prepared && (prepared = prepare(model, luck)));
+        free(prepared);
+        prepared = 0;
     }
+    MUST(twin_set_kernel(model, 0) == TWIN_OK && !model->prepared);
     twin_set_neighbours(model, stated);
     free(chosen);
     free(all);

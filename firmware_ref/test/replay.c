@@ -4,9 +4,10 @@
  * In, as u32: number of cases; then each case: bytes of the pack, number of queries, the pack, and
  * the queries as f32. Out, as u32: each case's status and, if that is 0, for each query the bits of
  * mean and spread, then raw mean, root and count, then the members. Everything has a block of
- * memory of its own that is just large enough, so that a sanitizer sees each step outside. */
+ * memory of its own that is just large enough, so that a sanitizer sees each step outside. Where the
+ * environment has PREPARED, models are prepared. */
 
-#include "twin.h"
+#include "twin_host.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,6 +63,19 @@ static void answer(FILE *out, const twin_model *model, void *scratch, const floa
     free(members);
 }
 
+/* Returns the memory that holds what was prepared, if anything was. */
+static void *prepare(twin_model *model) {
+#if TWIN_HOST
+    uint32_t size = getenv("PREPARED") ? twin_prepared_size(model) : 0;
+    void *memory = room(size);
+    if (size && twin_prepare(model, memory, size))
+        exit(8);
+    return memory;
+#else
+    return room(model->layers);
+#endif
+}
+
 static void replay(FILE *in, FILE *out) {
     uint32_t size = take_number(in), queries = take_number(in);
     void *pack = room(size);
@@ -73,12 +87,13 @@ static void replay(FILE *in, FILE *out) {
     if (!status) {
         size_t bytes = sizeof(float) * model.features;
         float *x = (float *)room(bytes);
-        void *scratch = room(twin_scratch_size(&model));
+        void *prepared = prepare(&model), *scratch = room(twin_scratch_size(&model));
         for (; queries; queries--) {
             take(in, x, bytes);
             answer(out, &model, scratch, x);
         }
         free(scratch);
+        free(prepared);
         free(x);
     }
     free(pack);

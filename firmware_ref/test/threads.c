@@ -1,7 +1,8 @@
 /* Eight threads share one model, each with a scratch of its own; all predictions are those that one
- * thread makes alone. Takes a pack; prints how many predictions were made. */
+ * thread makes alone, before the model is prepared. Takes a pack; prints how many predictions were
+ * made, and by a model that was prepared or not. */
 
-#include "twin.h"
+#include "twin_host.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,6 +44,7 @@ static void *work(void *argument) {
 
 int main(int count, char **names) {
     static uint32_t pack[1 << 14], scratch[1 << 14];
+    static uint64_t memory[1 << 15];
     static float queries[QUERIES * 64];
     static uint32_t expected[QUERIES][2];
     pthread_t thread[THREADS];
@@ -62,6 +64,7 @@ int main(int count, char **names) {
     for (i = 0; i < QUERIES; i++)
         if (bits_of(&model, scratch, sizeof scratch, queries + i * model.features, expected[i]))
             return 2;
+    (void)twin_prepare(&model, memory, sizeof memory);
     for (i = 0; i < THREADS; i++) {
         jobs[i].model = &model;
         jobs[i].queries = queries;
@@ -74,6 +77,7 @@ int main(int count, char **names) {
         pthread_join(thread[i], NULL);
         wrong += jobs[i].wrong;
     }
-    printf("%d predictions, %u wrong\n", THREADS * QUERIES * ROUNDS, wrong);
+    printf("%d predictions, %u wrong, %sprepared\n", THREADS * QUERIES * ROUNDS, wrong,
+           model.prepared ? "" : "not ");
     return wrong ? 1 : 0;
 }

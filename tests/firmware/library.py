@@ -23,6 +23,26 @@ MISTAKES = (
 STATUSES = ("ok", *(reason.value for reason in Reason), *MISTAKES)  # number n stands for status -n
 MORE = 1  # the one that is positive
 
+# For a folder that stands in for the headers of x86-64: functions take the place of instructions.
+SIMDE_H = """
+#pragma once
+#include <simde/x86/avx2.h>
+#include <simde/x86/avx512.h>
+
+/* What it lacks: arithmetic shifts of sixteen numbers. */
+static __m512i shift_each(__m512i a, __m512i by) {
+    int32_t number[16], bits[16];
+    int i;
+    simde_mm512_storeu_si512(number, a);
+    simde_mm512_storeu_si512(bits, by);
+    for (i = 0; i < 16; i++)
+        number[i] >>= bits[i] < 31 ? bits[i] : 31;
+    return simde_mm512_loadu_si512(number);
+}
+#define _mm512_srav_epi32(a, by) shift_each(a, by)
+#define _mm512_sra_epi32(a, by)  shift_each(a, simde_mm512_set1_epi32(_mm_cvtsi128_si32(by)))
+"""
+
 # Options for a library that watches its memory or counts its branches: test_sanitizers.py and
 # firmware_ref/test/coverage.py run these tests again with such ones.
 EXTRA_OPTIONS = os.environ.get("TWIN_TEST_OPTIONS", "").split()
@@ -68,6 +88,7 @@ class Model(ctypes.Structure):
         *((name, ctypes.c_uint8) for name in ("layers", "silu", "wide", "flags")),
         *((name, ctypes.c_void_p) for name in ("intervals", "domain")),
         ("quantile", ctypes.c_uint32),
+        ("prepared", ctypes.c_void_p),  # where TWIN_HOST is 1
     )
 
 
@@ -142,6 +163,8 @@ def load(path):
         "twin_read_raw": (ctypes.c_int, pointer, pointer),
         "twin_kernel_name": (ctypes.c_char_p, model, ctypes.c_uint),
         "twin_set_kernel": (ctypes.c_int, model, ctypes.c_uint),
+        "twin_prepared_size": (size, model),
+        "twin_prepare": (ctypes.c_int, model, pointer, size),
         "twin_target": (ctypes.c_float, model, ctypes.c_int32),
         "twin_text": (ctypes.c_char_p, ctypes.c_int),
     }
@@ -187,6 +210,17 @@ class Native:
         """Let this kernel evaluate."""
         assert self.library.twin_set_kernel(self.model, self.kernels().index(name)) == 0
         self.fit_scratch()
+
+    def prepare(self):
+        """Prepare the model, in memory at an odd address with a canary behind; returns its size."""
+        size = self.library.twin_prepared_size(self.model)
+        if size:
+            self.memory = np.full(3 + size + CANARY, 0xA5, np.uint8)
+            place = ctypes.c_void_p(self.memory.ctypes.data + 3)
+            assert self.library.twin_prepare(self.model, place, size) == 0
+            assert (self.memory[3 + size :] == 0xA5).all()
+            self.fit_scratch()
+        return size
 
     def fit_scratch(self):
         """Give as much scratch as the library asks for, at an odd address, then a canary."""

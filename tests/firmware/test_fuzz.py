@@ -44,8 +44,8 @@ FAULTS = {
     ),
     "scratch-for-an-aligned-address-only": (
         "twin_predict.c",
-        "- start) + twini_align_of(kernel) - 1;",
-        "- start);",
+        "at + model->anchor_size - start) + twini_align_of(model) - 1;",
+        "at + model->anchor_size - start);",
         "twin_predict.c",
     ),
     "neighbours-that-change-on-the-way": (

@@ -8,8 +8,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 # What a reader would have around them.
 AROUND = """
-#include "twin.h"
+#include "twin_host.h"
 #include <stddef.h>
+#include <stdlib.h>
 extern const unsigned char pack[1000], bank[1000];
 extern const float x[8];
 extern const int16_t query[8];

@@ -13,4 +13,4 @@ def test_eight_threads_share_a_model_without_a_race(native, small, tmp_path):
     )
     # The sanitizer wants its memory where address space randomisation may have put something else.
     said = native.run("setarch", "--addr-no-randomize", program, tmp_path / "small.twin")
-    assert said == "20000 predictions, 0 wrong\n"
+    assert said == "20000 predictions, 0 wrong, prepared\n"

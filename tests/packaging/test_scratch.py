@@ -93,12 +93,12 @@ def kernels_of(run, firmware, tmp_path_factory):
 
 
 def fields(content):
-    """Return the fields of a ``twin_kernel``; three pointers lie in front of the last two."""
-    pointer = {14: 2, 24: 4, 40: 8}[len(content)]
+    """Return the fields of a ``twin_kernel``; three pointers lie in front of the rest."""
+    pointer = {14: 2, 24: 4, 40: 8, 48: 8}[len(content)]  # a host has one pointer more
     kernel = Kernel(*content[:4], int.from_bytes(content[4:6], "little"))
     behind = -(-6 // pointer) * pointer + 3 * pointer
     kernel.room_bytes, kernel.lines = content[behind : behind + 2]
-    if pointer == 8:
+    if len(content) == 48:
         kernel.work_bytes = int.from_bytes(content[behind + 4 : behind + 8], "little")
     return kernel
 

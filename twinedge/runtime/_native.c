@@ -20,7 +20,8 @@ typedef struct {
     PyObject_HEAD Py_buffer pack; /* held as long as the model */
     twin_model model;
     const char *kernel;
-    void *scratch; /* for single queries */
+    void *prepared; /* what twin_prepare made of the model, or NULL */
+    void *scratch;  /* for single queries */
     uint32_t size;
 } Model;
 
@@ -48,6 +49,19 @@ static int take_kernel(Model *self, const char *name) {
     }
 }
 
+/* Where the kernel has something to prepare. */
+static int prepare_model(Model *self) {
+    uint32_t size = twin_prepared_size(&self->model);
+    if (!size)
+        return 0;
+    self->prepared = PyMem_Malloc(size);
+    if (!self->prepared) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    return twin_prepare(&self->model, self->prepared, size);
+}
+
 static int open_model(Model *self, PyObject *pack, const char *kernel) {
     twin_status status = TWIN_ERROR_LENGTH;
     if (PyObject_GetBuffer(pack, &self->pack, PyBUF_SIMPLE))
@@ -58,7 +72,7 @@ static int open_model(Model *self, PyObject *pack, const char *kernel) {
         refuse(status);
         return -1;
     }
-    if (take_kernel(self, kernel))
+    if (take_kernel(self, kernel) || prepare_model(self))
         return -1;
     self->size = twin_scratch_size(&self->model);
     self->scratch = PyMem_Malloc(self->size);
@@ -85,6 +99,7 @@ static void model_free(PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
     PyMem_Free(self->scratch);
+    PyMem_Free(self->prepared);
     PyBuffer_Release(&self->pack);
     release(object);
     Py_DECREF(type);

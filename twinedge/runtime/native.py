@@ -210,12 +210,16 @@ class NativeDevice(PackDevice):
             and (x.dtype is _FLOAT or x.dtype is _DOUBLE)
             and x.ndim == 2
             and x.shape[1] == self.features
-            and _lies_well(x)
         ):
             x = self._native.fitting(self._check(x))
         nearest = _AS_IN_THE_PACK if neighbors is None else self._check_neighbors(neighbors) or 0
-        out = np.empty((self._with_std, len(x)) if return_std else len(x), _FLOAT)
-        if self._answer(x, out, None, nearest) != len(x):
+        count = len(x)
+        out = np.empty((self._with_std, count) if return_std else count, _FLOAT)
+        try:
+            answered = self._answer(x, out, None, nearest)
+        except ValueError:  # it does not lie well
+            answered = self._answer(self._native.fitting(x), out, None, nearest)
+        if answered != count:
             self._check(x)  # names the feature
             raise InputError(_REFUSED)
         return (out[0], out[-1]) if return_std else out

@@ -35,7 +35,8 @@ TWIN_INTERNAL const twin_kernel *twini_host_kernel(const twin_model *model, unsi
         {"neon", &twini_kernel_neon, 1},
 #endif
 #if TWIN_HOST_VNNI
-        {"vnni", &twini_kernel_vnni, __builtin_cpu_supports("avx512vnni") != 0},
+        {"vnni", &twini_kernel_vnni,
+         __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw")},
 #endif
 #if TWIN_HOST_X86
         {"avx2", &twini_kernel_avx2, __builtin_cpu_supports("avx2") != 0},
@@ -65,6 +66,7 @@ twin_status twin_set_kernel(twin_model *model, unsigned number) {
     if (!kernel)
         return TWIN_ERROR_UNSUPPORTED;
     model->kernel = kernel;
+    model->prepared = 0;
     return TWIN_OK;
 }
 

@@ -3,6 +3,7 @@
  *     KERNEL, ALIGN    its name, and what its blocks are aligned to
  *     QUERY            its function for the query's share in the first layer
  *     WORK             bytes that its layers work in
+ *     FORM             what it has for prepared models, or 0
  *     HAS_LAST         if it has another last_layer for relu */
 
 #ifndef TWIN_KERNELS_HOST_KERNEL_H
@@ -47,6 +48,7 @@ const twin_kernel KERNEL = {
     2 * PAIRS,                         /* room_bytes */
     0,                                 /* lines */
     (WORK + ALIGN - 1) / ALIGN *ALIGN, /* work_bytes */
+    FORM,                              /* form */
 };
 
 #endif

@@ -74,10 +74,13 @@ INLINE __m256i beside(activations a, activations b) {
 
 #include "squeeze.h"
 
+#include "x86_ready.h"
+
 #define KERNEL twini_kernel_avx2
 #define ALIGN  32
 #define QUERY  plain_query
 #define WORK   sizeof(work)
+#define FORM   &ready_form
 #include "host_kernel.h"
 
 TARGET_END

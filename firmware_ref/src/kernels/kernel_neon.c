@@ -99,10 +99,13 @@ INLINE void turn(uint8_t *to, unsigned inputs, const twin_flash *anchor) {
 
 #include "squeeze.h"
 
+#include "neon_plain_ready.h"
+
 #define KERNEL twini_kernel_neon
 #define ALIGN  16
 #define QUERY  plain_query
 #define WORK   sizeof(work)
+#define FORM   &ready_form
 #include "host_kernel.h"
 
 #endif

@@ -102,12 +102,14 @@ static void dot_query(const twini_layer *given, const int16_t *query, void *part
 #include "squeeze.h"
 #include "layers.h"
 #include "neon_dot_last.h"
+#include "neon_dot_ready.h"
 
 #define KERNEL   twini_kernel_neon_dot
 #define ALIGN    16
 #define QUERY    dot_query
 #define WORK     (sizeof(work) > sizeof(last_work) ? sizeof(work) : sizeof(last_work))
 #define HAS_LAST 1
+#define FORM     &ready_form
 #include "host_kernel.h"
 
 TARGET_END

@@ -20,5 +20,6 @@ const twin_kernel twini_kernel_portable = {
     0,                              /* lines */
 #if TWIN_HOST
     0, /* work_bytes */
+    0, /* form */
 #endif
 };

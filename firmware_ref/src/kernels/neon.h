@@ -62,16 +62,20 @@ typedef struct way {
     uint16x8_t far;
 } way;
 
-INLINE way way_of(const twini_layer *layer) {
-    int b = layer->fraction;
+INLINE way way_for(twin_flash curve, uint8_t shift, uint8_t fraction) {
+    int b = fraction;
     way how;
-    how.curve = layer->curve;
-    how.left = vdupq_n_s32(-(int32_t)layer->shift);
+    how.curve = curve;
+    how.left = vdupq_n_s32(-(int32_t)shift);
     how.fine = vdupq_n_s16((int16_t)(5 - b));
     how.coarse = vdupq_n_s16((int16_t)(3 - b));
     how.round = vdupq_n_s16((int16_t)(b - 15));
     how.far = vdupq_n_u16((uint16_t)(b < 13 ? 4 << b : UINT16_MAX)); /* nothing is beyond 4 << 13 */
     return how;
+}
+
+INLINE way way_of(const twini_layer *layer) {
+    return way_for(layer->curve, layer->shift, layer->fraction);
 }
 
 /* Entries k and k + 1 of the curve, the second in the upper half. */
@@ -94,34 +98,59 @@ INLINE int16x8x2_t look_up(twin_flash curve, uint16x8_t k) {
     return vuzpq_s16(vreinterpretq_s16_u32(low), vreinterpretq_s16_u32(high));
 }
 
-/* twini_bump for eight. */
-INLINE int16x8_t bump(const way *how, uint16x8_t a) {
-    uint16x8_t far = vcgeq_u16(a, how->far), r = vsubq_u16(a, vandq_u16(far, how->far));
-    int16x8_t left = vbslq_s16(far, how->coarse, how->fine), step, g;
-    uint16x8_t whole = vshlq_u16(r, left), last = vdupq_n_u16(191);
-    uint16x8_t k = vaddq_u16(whole, vandq_u16(far, vdupq_n_u16(128)));
-    int16x8_t rest = vreinterpretq_s16_u16(vsubq_u16(r, vshlq_u16(whole, vnegq_s16(left))));
-    int16x8x2_t ends = look_up(how->curve, vminq_u16(k, last));
-    int32x4_t low, high;
-    step = vsubq_s16(ends.val[1], ends.val[0]);
-    low = vmull_s16(vget_low_s16(step), vget_low_s16(rest));
-    high = vmull_high_s16(step, rest);
-    low = vshlq_s32(low, vmovl_s16(vget_low_s16(left)));
-    high = vshlq_s32(high, vmovl_high_s16(left));
+/* Where eight numbers are on the curve: at entry k, which may be beyond the last, and `rest` of the
+ * way to the next, by shifts to the `left`. */
+typedef struct places {
+    uint16x8_t k;
+    int16x8_t rest, left;
+} places;
+
+INLINE places place_on_curve(const way *how, int16x8_t z) {
+    uint16x8_t a = vreinterpretq_u16_s16(vqabsq_s16(z)), far = vcgeq_u16(a, how->far);
+    uint16x8_t r = vsubq_u16(a, vandq_u16(far, how->far)), whole;
+    places at;
+    at.left = vbslq_s16(far, how->coarse, how->fine);
+    whole = vshlq_u16(r, at.left);
+    at.k = vaddq_u16(whole, vandq_u16(far, vdupq_n_u16(128)));
+    at.rest = vreinterpretq_s16_u16(vsubq_u16(r, vshlq_u16(whole, vnegq_s16(at.left))));
+    return at;
+}
+
+#define LAST_ENTRY 191 /* that has a next one */
+
+INLINE uint16x8_t entry_of(places at) {
+    return vminq_u16(at.k, vdupq_n_u16(LAST_ENTRY));
+}
+
+/* silu, with the entries of the curve there: max(z, 0) less twini_bump. */
+INLINE activations bend(const way *how, int16x8_t z, places at, int16x8x2_t ends) {
+    int16x8_t step = vsubq_s16(ends.val[1], ends.val[0]), g;
+    int32x4_t low = vmull_s16(vget_low_s16(step), vget_low_s16(at.rest));
+    int32x4_t high = vmull_high_s16(step, at.rest);
+    uint16x8_t there = vcleq_u16(at.k, vdupq_n_u16(LAST_ENTRY));
+    low = vshlq_s32(low, vmovl_s16(vget_low_s16(at.left)));
+    high = vshlq_s32(high, vmovl_high_s16(at.left));
     g = vaddq_s16(ends.val[0], vmovn_high_s32(vmovn_s32(low), high));
-    return vandq_s16(vrshlq_s16(g, how->round), vreinterpretq_s16_u16(vcleq_u16(k, last)));
+    g = vandq_s16(vrshlq_s16(g, how->round), vreinterpretq_s16_u16(there));
+    return vsubq_s16(vmaxq_s16(z, none()), g);
 }
 
 /* SQDMULH doubles a product and keeps its upper half, which is mulw with a multiplier shifted by
  * 15; SRSHL rounds as rsh does; SQXTN saturates, to -32768 what SQABS then makes 32767. */
-INLINE activations activate(const way *how, sums sum, int32_t multiplier, int silu) {
+INLINE int16x8_t squash(const way *how, sums sum, int32_t multiplier) {
     int32x4_t m = vdupq_n_s32(multiplier);
     int32x4_t low = vrshlq_s32(vqdmulhq_s32(sum.low, m), how->left);
     int32x4_t high = vrshlq_s32(vqdmulhq_s32(sum.high, m), how->left);
-    int16x8_t z = vqmovn_high_s32(vqmovn_s32(low), high), h = vmaxq_s16(z, none());
-    if (silu)
-        h = vsubq_s16(h, bump(how, vreinterpretq_u16_s16(vqabsq_s16(z))));
-    return h;
+    return vqmovn_high_s32(vqmovn_s32(low), high);
+}
+
+INLINE activations activate(const way *how, sums sum, int32_t multiplier, int silu) {
+    int16x8_t z = squash(how, sum, multiplier);
+    if (silu) {
+        places at = place_on_curve(how, z);
+        return bend(how, z, at, look_up(how->curve, entry_of(at)));
+    }
+    return vmaxq_s16(z, none());
 }
 
 /* Which of eight outputs are more than zero somewhere. */

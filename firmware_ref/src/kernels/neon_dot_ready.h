@@ -1,0 +1,223 @@
+/* A prepared model, by dot products of bytes.
+ *
+ * An activation h is taken as lo - 256 hi, with lo its lower byte as a signed number; so hi, which
+ * is the negative of h / 256 rounded, is between -128 and 64. Zero is zero in both bytes.
+ *
+ * In the last layer with relu the products with hi alone tell of most outputs that they are zero,
+ * as what those with lo can add is bounded. Where eight that lie side by side are, they are done
+ * with. */
+
+#ifndef TWIN_KERNELS_NEON_DOT_READY_H
+#define TWIN_KERNELS_NEON_DOT_READY_H
+
+#include "neon_dot.h"
+#include "neon_ready.h"
+
+/* Weights are left out of layers that have at most so many. */
+#define MOST_SQUEEZED 65536
+
+static uint32_t left(unsigned widest) {
+    uint32_t most = twini_align(widest, 4) * twini_align(widest, 16);
+    return most < MOST_SQUEEZED ? most : MOST_SQUEEZED;
+}
+
+INLINE int leaves_out(unsigned inputs, unsigned outputs) {
+    return twini_align(inputs, 4) * twini_align(outputs, 16) <= MOST_SQUEEZED;
+}
+
+static uint32_t ready_weight_bytes(unsigned inputs, unsigned outputs) {
+    return twini_padded(inputs) * twini_align(outputs, 16);
+}
+
+/* Where weights may be left out, those of each input lie side by side. */
+static void ready_arrange(const twini_layer *from, const uint16_t *ranked, uint8_t *weights) {
+    uint32_t width = twini_align(from->outputs, 16), fours = twini_align(from->inputs, 4), o, i;
+    int squeezed = !from->silu && leaves_out(from->inputs, from->outputs);
+    for (o = 0; o < from->outputs; o++) {
+        twin_flash row = from->weights + (size_t)ranked[o] * from->row;
+        for (i = 0; i < from->inputs; i++) {
+            uint32_t to = squeezed ? i * width + o
+                                   : (o & ~3u) * fours + 4 * (i & ~3u) + 4 * (o & 3) + (i & 3);
+            weights[to] = (uint8_t)plain_weight(row, i, 0);
+        }
+    }
+}
+
+/* An output may be more than zero only where its sum of products with hi is below this: products
+ * with lo add 127 times a weight at most, or -128 times. */
+static int32_t ready_enough(const twini_layer *from, uint32_t o) {
+    twin_flash row = from->weights + (size_t)o * from->row;
+    int64_t most = twini_i32(from->bias + 4 * o);
+    uint32_t i;
+    for (i = 0; i < from->inputs; i++) {
+        int32_t weight = plain_weight(row, i, 0);
+        most += weight > 0 ? 127 * weight : -128 * weight;
+    }
+    return (int32_t) - (-most >> 8); /* rounded up */
+}
+
+/* [4 neurons at a time]{hi, lo}[8 anchors][4] */
+INLINE void put_four(uint8_t *to, const activations *h) {
+    uint16x8_t a = vreinterpretq_u16_s16(h[0]), b = vreinterpretq_u16_s16(h[1]);
+    uint16x8_t c = vreinterpretq_u16_s16(h[2]), d = vreinterpretq_u16_s16(h[3]);
+    uint16x8_t ab = vsliq_n_u16(a, b, 8), cd = vsliq_n_u16(c, d, 8), up = vdupq_n_u16(127);
+    vst1q_u8(to + 32, vreinterpretq_u8_u16(vzip1q_u16(ab, cd)));
+    vst1q_u8(to + 48, vreinterpretq_u8_u16(vzip2q_u16(ab, cd)));
+    ab = vsriq_n_u16(vsubq_u16(up, b), vsubq_u16(up, a), 8);
+    cd = vsriq_n_u16(vsubq_u16(up, d), vsubq_u16(up, c), 8);
+    vst1q_u8(to, vreinterpretq_u8_u16(vzip1q_u16(ab, cd)));
+    vst1q_u8(to + 16, vreinterpretq_u8_u16(vzip2q_u16(ab, cd)));
+}
+
+/* [4 outputs at a time][4 inputs at a time][4][4] */
+TWIN_NOT_INLINE static void leave_out(const ready_work *mine, const twini_ready_layer *layer) {
+    uint32_t width = twini_align(layer->outputs, 16), fours = fours_of(mine->count), g, o;
+    size_t apart = 16 * (size_t)fours;
+    for (g = 0; g < fours; g++) {
+        const uint16_t *number = mine->number + 4 * g;
+        const int8_t *from = (const int8_t *)layer->weights;
+        const int8_t *a = from + number[0] * width, *b = from + number[1] * width;
+        const int8_t *c = from + number[2] * width, *d = from + number[3] * width;
+        int8_t *to = (int8_t *)mine->squeezed + 16 * (size_t)g;
+        for (o = 0; o < width; o += 16, to += 4 * apart) {
+            int8x16x2_t ab = vzipq_s8(vld1q_s8(a + o), vld1q_s8(b + o));
+            int8x16x2_t cd = vzipq_s8(vld1q_s8(c + o), vld1q_s8(d + o));
+            int16x8x2_t low =
+                vzipq_s16(vreinterpretq_s16_s8(ab.val[0]), vreinterpretq_s16_s8(cd.val[0]));
+            int16x8x2_t high =
+                vzipq_s16(vreinterpretq_s16_s8(ab.val[1]), vreinterpretq_s16_s8(cd.val[1]));
+            vst1q_s8(to, vreinterpretq_s8_s16(low.val[0]));
+            vst1q_s8(to + apart, vreinterpretq_s8_s16(low.val[1]));
+            vst1q_s8(to + 2 * apart, vreinterpretq_s8_s16(high.val[0]));
+            vst1q_s8(to + 3 * apart, vreinterpretq_s8_s16(high.val[1]));
+        }
+    }
+}
+
+INLINE const int8_t *take_weights(const ready_work *mine, const twini_ready_layer *layer, int all) {
+    if (all)
+        return (const int8_t *)layer->weights;
+    leave_out(mine, layer);
+    return (const int8_t *)mine->squeezed;
+}
+
+/* Four inputs of eight anchors, for four outputs. In one piece: eight sums in turn hide the time
+ * that each takes. */
+#define FOUR_BY_EIGHT(sum, low, high, w)                                                           \
+    __asm__("sdot %0.4s, %8.16b, %10.4b[0]\n\t"                                                    \
+            "sdot %1.4s, %9.16b, %10.4b[0]\n\t"                                                    \
+            "sdot %2.4s, %8.16b, %10.4b[1]\n\t"                                                    \
+            "sdot %3.4s, %9.16b, %10.4b[1]\n\t"                                                    \
+            "sdot %4.4s, %8.16b, %10.4b[2]\n\t"                                                    \
+            "sdot %5.4s, %9.16b, %10.4b[2]\n\t"                                                    \
+            "sdot %6.4s, %8.16b, %10.4b[3]\n\t"                                                    \
+            "sdot %7.4s, %9.16b, %10.4b[3]"                                                        \
+            : "+w"((sum)[0]), "+w"((sum)[1]), "+w"((sum)[2]), "+w"((sum)[3]), "+w"((sum)[4]),      \
+              "+w"((sum)[5]), "+w"((sum)[6]), "+w"((sum)[7])                                       \
+            : "w"(low), "w"(high), "w"(w))
+
+/* This and the next ones by themselves, so that all of it stays in registers. */
+TWIN_NOT_INLINE static void sum_products(const ready_work *mine, const twini_ready_layer *layer,
+                                         const int8_t *weights) {
+    const int8_t *bytes = (const int8_t *)mine->in;
+    uint32_t fours = fours_of(mine->count), o, r;
+    int32_t *sum = mine->sum;
+    for (o = 0; o < twini_align(layer->outputs, 8);
+         o += 4, sum += 32, weights += 16 * (size_t)fours) {
+        int32x4_t hi[8], lo[8];
+        const int8_t *w = weights, *h = bytes, *end = weights + 16 * (size_t)fours;
+        EIGHT_TIMES {
+            hi[r] = vdupq_n_s32(0);
+            lo[r] = vdupq_n_s32(layer->bias[o + r / 2]);
+        }
+        for (; w != end; w += 16, h += 64) {
+            int8x16_t four = vld1q_s8(w), a = vld1q_s8(h), b = vld1q_s8(h + 16);
+            int8x16_t c = vld1q_s8(h + 32), d = vld1q_s8(h + 48);
+            FOUR_BY_EIGHT(hi, a, b, four);
+            FOUR_BY_EIGHT(lo, c, d, four);
+        }
+        EIGHT_TIMES vst1q_s32(sum + 4 * r, vsubq_s32(lo[r], vshlq_n_s32(hi[r], 8)));
+    }
+}
+
+/* Products of eight outputs, whose weights lie `apart` in fours, with hi; or with lo, where `h` is
+ * 32 bytes further on. */
+INLINE void add_products(int32x4_t *sum, const int8_t *weights, size_t apart, const int8_t *h) {
+    const int8_t *end = weights + apart;
+    for (; weights != end; weights += 16, h += 64) {
+        int8x16_t one = vld1q_s8(weights), other = vld1q_s8(weights + apart);
+        int8x16_t low = vld1q_s8(h), high = vld1q_s8(h + 16);
+        FOUR_BY_EIGHT(sum, low, high, one);
+        FOUR_BY_EIGHT(sum + 8, low, high, other);
+    }
+}
+
+/* Whether any of eight outputs may be more than zero, by its sums of products with hi. */
+INLINE int is_any_alive(const int32x4_t *sum, const int32_t *enough) {
+    int32x4_t least[8];
+    uint32x4_t alive;
+    uint32_t r;
+    EIGHT_TIMES least[r] = vminq_s32(sum[2 * r], sum[2 * r + 1]);
+    least[0] = vpminq_s32(vpminq_s32(least[0], least[1]), vpminq_s32(least[2], least[3]));
+    least[1] = vpminq_s32(vpminq_s32(least[4], least[5]), vpminq_s32(least[6], least[7]));
+    alive = vorrq_u32(vcltq_s32(least[0], vld1q_s32(enough)),
+                      vcltq_s32(least[1], vld1q_s32(enough + 4)));
+    return vmaxvq_u32(alive) != 0;
+}
+
+/* The last layer with relu. */
+INLINE void fold_products(const ready_work *mine, const twini_ready_layer *layer,
+                          const int8_t *weights, int32_t *totals, int32_t *hard, int scaled) {
+    const int8_t *bytes = (const int8_t *)mine->in;
+    const int32_t *biases = layer->bias, *multiplier = layer->multiplier, *enough = layer->enough;
+    uint32_t outputs = layer->outputs, o, r;
+    size_t apart = 16 * (size_t)fours_of(mine->count);
+    way how = ready_way(layer);
+    sums total = set(0), second = total;
+    for (o = 0; o < outputs; o += 8, weights += 2 * apart) {
+        int32x4_t sum[16];
+        EIGHT_TIMES sum[2 * r] = sum[2 * r + 1] = vdupq_n_s32(0);
+        add_products(sum, weights, apart, bytes);
+        if (!is_any_alive(sum, enough + o))
+            continue;
+        EIGHT_TIMES {
+            int32x4_t bias = vdupq_n_s32(biases[o + r]);
+            sum[2 * r] = vsubq_s32(bias, vshlq_n_s32(sum[2 * r], 8));
+            sum[2 * r + 1] = vsubq_s32(bias, vshlq_n_s32(sum[2 * r + 1], 8));
+        }
+        add_products(sum, weights, apart, bytes + 32);
+        EIGHT_TIMES {
+            sums both = {sum[2 * r], sum[2 * r + 1]};
+            activations h = activate(&how, both, multiplier[o + r], 0);
+            total = fold(total, h, layer->fold[o + r]);
+            if (scaled)
+                second = fold(second, h, layer->hard[o + r]);
+        }
+    }
+    keep(totals, total);
+    if (scaled)
+        keep(hard, second);
+}
+
+TWIN_NOT_INLINE static void fold_one(const ready_work *mine, const twini_ready_layer *layer,
+                                     const int8_t *weights, int32_t *totals) {
+    fold_products(mine, layer, weights, totals, 0, 0);
+}
+
+TWIN_NOT_INLINE static void fold_both(const ready_work *mine, const twini_ready_layer *layer,
+                                      const int8_t *weights, int32_t *totals, int32_t *hard) {
+    fold_products(mine, layer, weights, totals, hard, 1);
+}
+
+INLINE void fold_relu(const ready_work *mine, const twini_ready_layer *layer, const int8_t *weights,
+                      int32_t *totals, int32_t *hard) {
+    if (hard)
+        fold_both(mine, layer, weights, totals, hard);
+    else
+        fold_one(mine, layer, weights, totals);
+}
+
+#define ENOUGH ready_enough
+#include "neon_ready_layers.h"
+
+#endif

@@ -1,0 +1,81 @@
+/* A prepared model, by SMLAL: four activations times one weight, of 16 bits both. Weights lie as
+ * [8 outputs at a time][inputs][8]; a product takes those of the neurons in the list. */
+
+#ifndef TWIN_KERNELS_NEON_PLAIN_READY_H
+#define TWIN_KERNELS_NEON_PLAIN_READY_H
+
+#include "neon_ready.h"
+
+INLINE int leaves_out(unsigned inputs, unsigned outputs) {
+    (void)inputs;
+    (void)outputs;
+    return 1;
+}
+
+static uint32_t left(unsigned widest) {
+    (void)widest;
+    return 0;
+}
+
+static uint32_t ready_weight_bytes(unsigned inputs, unsigned outputs) {
+    return (uint32_t)sizeof(int16_t) * inputs * twini_align(outputs, 8);
+}
+
+static void ready_arrange(const twini_layer *from, const uint16_t *ranked, uint8_t *weights) {
+    int16_t *to = (int16_t *)(void *)weights;
+    uint32_t o, i;
+    for (o = 0; o < from->outputs; o++)
+        for (i = 0; i < from->inputs; i++)
+            to[(o & ~7u) * from->inputs + 8 * i + (o & 7)] =
+                (int16_t)plain_weight(from->weights + (size_t)ranked[o] * from->row, i, from->wide);
+}
+
+INLINE void put_four(uint8_t *to, const activations *h) {
+    uint32_t r;
+    FOUR_TIMES vst1q_s16((int16_t *)(void *)(to + 16 * r), h[r]);
+}
+
+INLINE const int16_t *take_weights(const ready_work *mine, const twini_ready_layer *layer,
+                                   int all) {
+    (void)mine;
+    (void)all;
+    return (const int16_t *)(const void *)layer->weights;
+}
+
+#define OUTPUT_BY_EIGHT(r)                                                                         \
+    sum[r].low = vmlal_laneq_s16(sum[r].low, vget_low_s16(x), w, r);                               \
+    sum[r].high = vmlal_high_laneq_s16(sum[r].high, x, w, r);
+
+/* By itself, so that all of it stays in registers. */
+TWIN_NOT_INLINE static void sum_products(const ready_work *mine, const twini_ready_layer *layer,
+                                         const int16_t *weights) {
+    uint32_t o, k, r;
+    for (o = 0; o < layer->outputs; o += 8, weights += 8 * (size_t)layer->inputs) {
+        sums sum[8];
+        EIGHT_TIMES sum[r] = set(layer->bias[o + r]);
+        for (k = 0; k < mine->count; k++) {
+            int16x8_t x = vld1q_s16((const int16_t *)(const void *)mine->in + 8 * k);
+            int16x8_t w = vld1q_s16(weights + 8 * (size_t)mine->number[k]);
+            OUTPUT_BY_EIGHT(0)
+            OUTPUT_BY_EIGHT(1)
+            OUTPUT_BY_EIGHT(2)
+            OUTPUT_BY_EIGHT(3)
+            OUTPUT_BY_EIGHT(4)
+            OUTPUT_BY_EIGHT(5)
+            OUTPUT_BY_EIGHT(6)
+            OUTPUT_BY_EIGHT(7)
+        }
+        EIGHT_TIMES keep(mine->sum + 8 * (size_t)(o + r), sum[r]);
+    }
+}
+
+INLINE void fold_relu(const ready_work *mine, const twini_ready_layer *layer,
+                      const int16_t *weights, int32_t *totals, int32_t *hard) {
+    sum_products(mine, layer, weights);
+    finish(mine, layer, mine->sum, 0, 0, totals, hard, 0);
+}
+
+#define ENOUGH 0
+#include "neon_ready_layers.h"
+
+#endif

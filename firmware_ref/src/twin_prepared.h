@@ -1,0 +1,101 @@
+/* A model made ready for a host's processor (twin_host.h), as its kernels see it.
+ *
+ * Anchors are evaluated in eights, each in both orders. What is an array of a layer's outputs goes
+ * on to a multiple of eight, and eight more; beyond the last output all of it is zero, so that a
+ * kernel may work on whole eights and has an output that adds nothing.
+ *
+ * The first layer is linear in both points of a pair, so each has its share. That of eight anchors
+ * is a twini_share of so many numbers of 32 bits, with n the outputs of that array:
+ *
+ *     [n][2][8]    for each output and anchor: B a, for (query, anchor); then A a, for the other
+ *     [2][n]       the largest of the eight
+ *
+ * and that of the query [2][n]: A q + bias, then B q + bias. */
+
+#ifndef TWIN_PREPARED_H
+#define TWIN_PREPARED_H
+
+#include "twin_model.h"
+
+#if TWIN_HOST
+
+#define TWIN_EIGHT  8
+#define TWIN_ROOMY  64   /* to what everything is aligned */
+#define TWIN_WIDEST 1024 /* features, or neurons of a layer */
+
+/* Outputs of an array. */
+static inline uint32_t twini_padded(uint32_t outputs) {
+    return twini_align(outputs, TWIN_EIGHT) + TWIN_EIGHT;
+}
+
+typedef struct twini_ready_layer {
+    const uint8_t *weights;    /* as the kernel likes them */
+    const int32_t *bias;       /* of each output */
+    const int32_t *multiplier; /* the same, shifted as the kernel likes it */
+    const int32_t *enough;     /* the same, as the kernel says */
+    const int16_t *fold;       /* in the last layer: weights of the output, and of the second one */
+    const int16_t *hard;
+    twin_flash curve;
+    uint16_t inputs;
+    uint16_t outputs;
+    uint8_t shift;
+    uint8_t fraction;
+} twini_ready_layer;
+
+typedef struct twini_ready_twin {
+    twini_ready_layer layer[3];
+    const int16_t *first;  /* A, then B: [features][n] each */
+    const int32_t *shares; /* of its anchors, eight by eight; NULL where they are computed anew */
+    twin_flash behind;     /* its layers in the pack */
+    uint16_t features;
+    uint16_t widest; /* layer, or number of features */
+    uint8_t layers;
+    uint8_t silu;
+    uint8_t scaled;
+} twini_ready_twin;
+
+/* What a kernel does for a prepared model. */
+typedef struct twini_form {
+    /* Bytes of a further layer's weights; and how they come there, where all is zero. Output o is
+     * that of row ranked[o]. */
+    uint32_t (*weight_bytes)(unsigned inputs, unsigned outputs);
+    void (*arrange)(const twini_layer *from, const uint16_t *ranked, uint8_t *weights);
+    /* What it wants to know of an output: twini_ready_layer.enough. May be NULL. */
+    int32_t (*enough)(const twini_layer *from, uint32_t o);
+    /* Of a multiplier. */
+    uint8_t multiplier_shift;
+    /* Bytes to work in, for layers and features up to this wide. */
+    uint32_t (*work_bytes)(unsigned widest);
+    /* The query's share. */
+    void (*of_query)(const twini_ready_twin *twin, const int16_t *query, int32_t *share);
+    /* The share of eight anchors, whose features are [features][8] here. */
+    void (*of_anchors)(const twini_ready_twin *twin, const int16_t *turned, int32_t *share);
+    /* Totals of eight anchors: [3][8], as in twin_kernel.h; without a second output the last eight
+     * are not touched. */
+    void (*eight)(const twini_ready_twin *twin, const int32_t *of_query, const int32_t *of_anchors,
+                  void *work, int32_t *totals);
+} twini_form;
+
+typedef struct twini_prepared {
+    const twini_form *form;
+    twin_flash anchors;       /* whose shares it has */
+    twini_ready_twin twin[1]; /* or more */
+} twini_prepared;
+
+/* Numbers in the share of eight anchors. */
+static inline uint32_t twini_share_length(unsigned outputs) {
+    return (2 * TWIN_EIGHT + 2) * twini_padded(outputs);
+}
+
+/* Scratch of a prepared model from `at` on, a multiple of TWIN_ROOMY; returns its end. */
+TWIN_INTERNAL uintptr_t twini_lay_out_prepared(twin_run *run, const twin_model *model,
+                                               uintptr_t at);
+
+/* The query's share, of the twin that has begun; and totals of `count` of its anchors. */
+TWIN_INTERNAL void twini_ask_prepared(const twin_run *run);
+TWIN_INTERNAL twin_flash twini_prepared_totals(const twin_run *run, unsigned count,
+                                               int32_t *totals);
+
+#endif
+
+#endif
