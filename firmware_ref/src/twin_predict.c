@@ -280,14 +280,13 @@ static void twini_take_signals(twin_run *run, int32_t asymmetry, int32_t difficu
 }
 #endif
 
-/* Totals of the next `count` anchors of this twin, at most a block of them; returns where its
- * layers end. */
-static twin_flash twini_totals(const twin_run *run, unsigned count, twini_layer *layer,
-                               int32_t *totals) {
+/* The next `count` anchors of this twin, at most a block of them. */
+static void twini_evaluate(twin_run *run, unsigned count, twini_layer *layer) {
     const twin_model *model = run->model;
     const twin_kernel *kernel = model->kernel;
     twin_flash record = twini_record(model, run->twin - 1), at = record + TWIN_HEAD;
-    unsigned i, depth;
+    int32_t totals[TOTALS * TWIN_BLOCK];
+    unsigned i, depth = 0;
     twini_pairs pairs;
     pairs.query = run->query;
     pairs.partial = run->partial;
@@ -298,11 +297,17 @@ static twin_flash twini_totals(const twin_run *run, unsigned count, twini_layer 
 #endif
     for (i = 0; i < TOTALS * TWIN_BLOCK; i++)
         totals[i] = 0;
-    for (i = 0; i < kernel->pairs; i++) {
+#if TWIN_HOST
+    if (model->prepared) {
+        at = twini_prepared_totals(run, count, totals);
+        depth = model->layers; /* all of them are done */
+    }
+#endif
+    for (i = 0; !depth && i < kernel->pairs; i++) {
         unsigned position = run->position + (i < count ? i : 0);
         pairs.anchor[i] = twini_features(model, twini_number(run, position));
     }
-    for (depth = 0; depth < model->layers; depth++) {
+    for (; depth < model->layers; depth++) {
         void *out = depth + 1 < model->layers ? run->block[depth] : 0;
         at = twini_layer_at(layer, model, record, at, depth);
         if (depth)
@@ -310,22 +315,6 @@ static twin_flash twini_totals(const twin_run *run, unsigned count, twini_layer 
         else
             kernel->first(layer, &pairs, out, totals);
     }
-    return at;
-}
-
-/* Take these anchors' estimates. */
-static void twini_evaluate(twin_run *run, unsigned count, twini_layer *layer) {
-    const twin_model *model = run->model;
-    twin_flash record = twini_record(model, run->twin - 1), at;
-    int32_t totals[TOTALS * TWIN_BLOCK];
-    unsigned i;
-#if TWIN_HOST
-    if (model->prepared)
-        at = twini_prepared_totals(run, count, totals);
-    else
-#endif
-        at = twini_totals(run, count, layer, totals);
-    (void)at;
     for (i = 0; i < count; i++) {
         twini_size number = twini_number(run, run->position++);
         int32_t difference = totals[i];

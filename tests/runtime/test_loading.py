@@ -45,6 +45,24 @@ def test_a_backend_by_name_and_by_itself(files, backend):
     assert load(str(path)).features == named.features
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_threads_change_no_prediction(files, backend):
+    path = files / f"model{BACKENDS[backend].suffix}"
+    one, several = (load(path, backend, threads=threads) for threads in (1, 2))
+    x = np.random.default_rng(0).normal(size=(300, one.features)).astype(np.float32)
+    np.testing.assert_array_equal(several.predict(x), one.predict(x))
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, True, "2"])
+def test_other_numbers_of_threads_are_refused(files, complaint, threads):
+    said = complaint(load, files / "model.twin", threads=threads)
+    assert f"threads={threads!r} is not a number from 1 on" in said
+
+
+def test_a_thread_for_each_core(files):
+    assert load(files / "model.twin", threads=None).features
+
+
 def test_c_evaluates_a_pack_unless_told_otherwise(files):
     assert load(files / "model.twin").info["backend"] == "native"
 

@@ -527,3 +527,31 @@ def test_without_the_c_runtime_it_says_what_to_do(small, device, monkeypatch):
         Native(data, pack)
     with pytest.raises(MissingPackageError):
         native.open_file(Path(device.info["file"]))
+
+
+def test_threads_share_a_batch(calibrated, tmp_path):
+    pack, data = calibrated
+    path = tmp_path / "model.twin"
+    path.write_bytes(data)
+    one, several = native.open_file(path), native.open_file(path, threads=3)
+    for count in (0, 1, 127, 128, 500, 1001):
+        x = queries(pack, 1001)[:count]
+        np.testing.assert_array_equal(several.predict(x), one.predict(x))
+        np.testing.assert_array_equal(
+            several.predict(x, return_std=True), one.predict(x, return_std=True)
+        )
+        np.testing.assert_array_equal(several.members(x), one.members(x))
+        for found, right in zip(several.predict_all(x), one.predict_all(x), strict=True):
+            np.testing.assert_array_equal(found, right)
+
+
+@pytest.mark.parametrize("row", [0, 200, 499])
+def test_a_query_that_one_of_the_threads_refuses_is_named(small, tmp_path, row):
+    pack, data = small
+    path = tmp_path / "model.twin"
+    path.write_bytes(data)
+    several = native.open_file(path, threads=4)
+    x = queries(pack, 500)
+    x[row, 1] = np.nan
+    with pytest.raises(InputError, match="not a number"):
+        several.predict(x)

@@ -5,7 +5,9 @@ Files of an export belong together by name. ``model.twin`` is the pack. ``model.
 ``_twin`` behind are bare twins, which take their anchors from ``model.twin`` beside them.
 """
 
+import os
 from importlib import import_module
+from numbers import Integral
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +16,7 @@ from twinedge.runtime.device import Device, MissingPackageError
 
 
 class Backend(NamedTuple):
-    """Reads files with this suffix by ``open_file`` of this module: a path to a ``Device``."""
+    """Reads files with this suffix by ``open_file`` of this module: path, threads to a device."""
 
     suffix: str
     module: str
@@ -30,7 +32,13 @@ BACKENDS = {
 }
 
 
-def load(path: str | Path, backend: str = "auto", *, store: str | Path | None = None) -> Device:
+def load(
+    path: str | Path,
+    backend: str = "auto",
+    *,
+    store: str | Path | None = None,
+    threads: int | None = 1,
+) -> Device:
     """Load a model from a file that was exported.
 
     Parameters
@@ -41,6 +49,9 @@ def load(path: str | Path, backend: str = "auto", *, store: str | Path | None = 
         "auto", or one of ``BACKENDS``.
     store : path, optional
         A file that keeps what the device learns. Without it that is gone with the device.
+    threads : int, optional
+        How many may answer a batch; None for one a core. Predictions are the same. The "numpy"
+        backend has one whatever this says.
 
     Returns
     -------
@@ -69,20 +80,28 @@ def load(path: str | Path, backend: str = "auto", *, store: str | Path | None = 
         able = [backend]
     if not path.is_file():
         raise InputError(f"{path} is not a file" if path.exists() else f"{path} does not exist")
-    device = _open(able, path)
+    device = _open(able, path, _check_threads(threads))
     if store is not None:
         device.keep(store)
     return device
 
 
-def _open(able: list[str], path: Path) -> Device:
+def _check_threads(threads: int | None) -> int:
+    if threads is None:
+        return os.cpu_count() or 1
+    if isinstance(threads, bool) or not isinstance(threads, Integral) or threads < 1:
+        raise InputError(f"threads={threads!r} is not a number from 1 on, or None for one a core")
+    return int(threads)
+
+
+def _open(able: list[str], path: Path, threads: int) -> Device:
     """Open a file with the first of these backends that is installed."""
     name, *others = able
     try:
-        device: Device = import_module(BACKENDS[name].module).open_file(path)
+        device: Device = import_module(BACKENDS[name].module).open_file(path, threads)
     except MissingPackageError:
         if others:
-            return _open(others, path)
+            return _open(others, path, threads)
         raise
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from error

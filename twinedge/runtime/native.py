@@ -1,6 +1,7 @@
 """A pack evaluated by the C runtime: the bits of the reference, at the speed of the processor."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ from twinedge.runtime.device import Device, MissingPackageError, Prediction, che
 from twinedge.runtime.pack_device import PackDevice
 
 if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
     from twinedge.runtime import _native
 else:
     try:
@@ -28,6 +31,7 @@ _REASONS = tuple(Reason)  # number n stands for the status -1 - n of the C runti
 _REFUSED = "a query has a feature that is not a number"
 _BITS = 31  # of its masks that stand for one feature each; the last stands for all others
 _NO_LEVELS = np.empty(0, np.uint16)
+_WORTH_A_THREAD = 64  # queries
 _FLOAT, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)  # what it takes as it is
 
 
@@ -45,6 +49,8 @@ class Native:
         The same, read.
     kernel : str, optional
         Which of ``kernels`` is to evaluate; by default the fastest.
+    threads : int
+        How many answer several queries.
 
     Raises
     ------
@@ -56,7 +62,9 @@ class Native:
         Where it has no such kernel.
     """
 
-    def __init__(self, data: bytes, pack: Pack, kernel: str | None = None) -> None:
+    def __init__(
+        self, data: bytes, pack: Pack, kernel: str | None = None, threads: int = 1
+    ) -> None:
         if _native is None:
             raise MissingPackageError(
                 "the C runtime was not compiled when twinedge was installed: install a C compiler, "
@@ -71,6 +79,8 @@ class Native:
             raise InputError(str(error)) from None
         self._pack = pack
         self._features = pack.features
+        self.threads = threads
+        self._pool: ThreadPoolExecutor | None = None
 
     @property
     def kernel(self) -> str:
@@ -164,9 +174,46 @@ class Native:
             Takes masks of the features outside, and of those missing.
         """
         most = min(neighbors, MAX_ANCHORS)
-        if self.model.predict(x, out, members, most, levels, flags) != len(x):
+        parts = min(self.threads, len(x) // _WORTH_A_THREAD)
+        if parts > 1:
+            answered = self._share(parts, x, out, members, most, levels, flags)
+        else:
+            answered = self.model.predict(x, out, members, most, levels, flags)
+        if answered != len(x):
             check_queries(x, self._features, reference.fillable(self._pack))  # names the feature
             raise InputError(_REFUSED)
+
+    def _share(
+        self,
+        parts: int,
+        x: Array,
+        out: Array,
+        members: Array | None,
+        most: int,
+        levels: Array | None,
+        flags: Array | None,
+    ) -> int:
+        """Answer a part of the queries in each thread; returns how many were."""
+        if self._pool is None:
+            from concurrent.futures import ThreadPoolExecutor  # which few ask for
+
+            self._pool = ThreadPoolExecutor(self.threads, "twinedge")
+        ends = np.linspace(0, len(x), parts + 1).astype(int)
+        slices = [slice(*both) for both in pairwise(ends.tolist())]
+
+        def answer(rows: slice) -> tuple[int, Array, Array | None]:
+            mine = np.empty_like(out[..., rows], order="C")
+            marks = None if flags is None else np.empty_like(flags[:, rows], order="C")
+            ours = None if members is None else members[rows]
+            return self.model.predict(x[rows], mine, ours, most, levels, marks), mine, marks
+
+        count = 0
+        for rows, (done, mine, marks) in zip(slices, self._pool.map(answer, slices), strict=True):
+            count += done
+            out[..., rows] = mine
+            if flags is not None:
+                flags[:, rows] = marks
+        return count
 
 
 def _lies_well(x: Array) -> bool:
@@ -215,6 +262,9 @@ class NativeDevice(PackDevice):
         nearest = _AS_IN_THE_PACK if neighbors is None else self._check_neighbors(neighbors) or 0
         count = len(x)
         out = np.empty((self._with_std, count) if return_std else count, _FLOAT)
+        if count > 1 and self._native.threads > 1:
+            self._native.answer(self._native.fitting(x), out, None, nearest)
+            return (out[0], out[-1]) if return_std else out
         try:
             answered = self._answer(x, out, None, nearest)
         except ValueError:  # it does not lie well
@@ -264,11 +314,11 @@ def _opened(pack: Pack) -> Native:
     return Native(write_pack(pack, metadata=False), pack)
 
 
-def open_file(path: Path) -> Device:
+def open_file(path: Path, threads: int = 1) -> Device:
     """Open a ``.twin`` file."""
     try:
         data = path.read_bytes()
         pack = read_pack(data)
-        return NativeDevice(pack, path, Native(data, pack))
+        return NativeDevice(pack, path, Native(data, pack, threads=threads))
     except PackError as error:
         raise PackError(error.reason, f"{path}: {error}") from error

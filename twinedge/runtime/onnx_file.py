@@ -23,11 +23,13 @@ class OnnxFile:
     ----------
     path : path
         The file.
+    threads : int
+        How many may work on a batch.
     """
 
     runtime = "onnxruntime"
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, threads: int = 1) -> None:
         content = read_sealed(path)
         try:
             with silence():  # on some boards it complains about the processor
@@ -38,8 +40,8 @@ class OnnxFile:
             ) from error
         options = runtime.SessionOptions()
         options.log_severity_level = _ERRORS_ONLY
-        # Too small to share among cores; threads that wait for work would cost more than they do.
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        # One query is too small to share; threads that wait for work would cost more than they do.
+        options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
         try:
             self._session = runtime.InferenceSession(
                 content, options, providers=["CPUExecutionProvider"]
@@ -60,6 +62,6 @@ class OnnxFile:
         return dict(zip(self.outputs, self._session.run(self.outputs, inputs), strict=True))
 
 
-def open_file(path: Path) -> Device:
+def open_file(path: Path, threads: int = 1) -> Device:
     """Open a ``.onnx`` file."""
-    return device_of(path, "onnx", OnnxFile(path))
+    return device_of(path, "onnx", OnnxFile(path, threads))

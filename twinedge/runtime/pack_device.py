@@ -320,8 +320,9 @@ def read_pack_file(path: Path) -> Pack:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
 
 
-def open_file(path: Path) -> Device:
-    """Open a ``.twin`` file."""
+def open_file(path: Path, threads: int = 1) -> Device:
+    """Open a ``.twin`` file, whatever ``threads`` says for one thread."""
+    del threads
     pack = read_pack_file(path)
     return PackDevice(pack, path, Reference, "numpy")
 

@@ -32,15 +32,17 @@ class TfliteFile:
     ----------
     path : path
         The file.
+    threads : int
+        How many may work on a batch.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, threads: int = 1) -> None:
         content = read_sealed(path)
         self.metadata = _metadata(path, content)
         make, self.runtime = _interpreter()
         try:
             with silence():  # it announces what it was built with
-                self._interpreter = make(model_content=content, num_threads=1)
+                self._interpreter = make(model_content=content, num_threads=threads)
                 self._interpreter.allocate_tensors()
         except (ValueError, RuntimeError) as error:
             reason = " ".join(str(error).split())
@@ -89,9 +91,9 @@ class TfliteFile:
         return leaving
 
 
-def open_file(path: Path) -> Device:
+def open_file(path: Path, threads: int = 1) -> Device:
     """Open a ``.tflite`` file."""
-    return device_of(path, "tflite", TfliteFile(path))
+    return device_of(path, "tflite", TfliteFile(path, threads))
 
 
 def _interpreter() -> tuple[Any, str]:
