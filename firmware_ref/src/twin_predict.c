@@ -302,11 +302,12 @@ static void twini_evaluate(twin_run *run, unsigned count, twini_layer *layer) {
         at = twini_prepared_totals(run, count, totals);
         depth = model->layers; /* all of them are done */
     }
+    if (!depth)
 #endif
-    for (i = 0; !depth && i < kernel->pairs; i++) {
-        unsigned position = run->position + (i < count ? i : 0);
-        pairs.anchor[i] = twini_features(model, twini_number(run, position));
-    }
+        for (i = 0; i < kernel->pairs; i++) {
+            unsigned position = run->position + (i < count ? i : 0);
+            pairs.anchor[i] = twini_features(model, twini_number(run, position));
+        }
     for (; depth < model->layers; depth++) {
         void *out = depth + 1 < model->layers ? run->block[depth] : 0;
         at = twini_layer_at(layer, model, record, at, depth);

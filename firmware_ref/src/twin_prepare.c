@@ -10,7 +10,7 @@
 /* Memory is laid out twice by the same walk: first to measure it, from address 0 on and with
  * nothing written, then for good. */
 typedef struct twini_walk {
-    uintptr_t start, at;
+    uintptr_t at;
     int measuring;
 } twini_walk;
 
@@ -242,7 +242,7 @@ static void twini_walk_model(twini_walk *walk, const twin_model *model, const tw
 static uint32_t twini_measure(const twin_model *model, const twini_form *form, int with_shares) {
     uint64_t pack = (uint64_t)model->twin_size * model->twin_count +
                     (uint64_t)model->anchor_count * (model->anchor_size + 4u);
-    twini_walk walk = {0, 0, 1};
+    twini_walk walk = {0, 1};
     twini_walk_model(&walk, model, form, with_shares);
     walk.at += TWIN_ROOMY - 1;
     return walk.at <= 3 * pack + 65536 && walk.at <= UINT32_MAX ? (uint32_t)walk.at : 0;
@@ -262,7 +262,7 @@ uint32_t twin_prepared_size(const twin_model *model) {
 twin_status twin_prepare(twin_model *model, void *memory, uint32_t size) {
     const twini_form *form = twini_form_of(model);
     uint32_t needed = twin_prepared_size(model);
-    twini_walk walk = {0, 0, 0};
+    twini_walk walk = {0, 0};
     if (!model->kernel)
         return TWIN_ERROR_MODEL;
     if (!needed)

@@ -4,8 +4,8 @@
  * In, as u32: number of cases; then each case: bytes of the pack, number of queries, the pack, and
  * the queries as f32. Out, as u32: each case's status and, if that is 0, for each query the bits of
  * mean and spread, then raw mean, root and count, then the members. Everything has a block of
- * memory of its own that is just large enough, so that a sanitizer sees each step outside. Where the
- * environment has PREPARED, models are prepared. */
+ * memory of its own that is just large enough, so that a sanitizer sees each step outside. Where
+ * the environment has PREPARED, models are prepared. */
 
 #include "twin_host.h"
 #include <stdio.h>

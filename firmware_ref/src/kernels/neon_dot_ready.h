@@ -16,7 +16,7 @@
 /* Weights are left out of layers that have at most so many. */
 #define MOST_SQUEEZED 65536
 
-static uint32_t left(unsigned widest) {
+static uint32_t most_left(unsigned widest) {
     uint32_t most = twini_align(widest, 4) * twini_align(widest, 16);
     return most < MOST_SQUEEZED ? most : MOST_SQUEEZED;
 }

@@ -12,7 +12,7 @@ INLINE int leaves_out(unsigned inputs, unsigned outputs) {
     return 1;
 }
 
-static uint32_t left(unsigned widest) {
+static uint32_t most_left(unsigned widest) {
     (void)widest;
     return 0;
 }

@@ -1,7 +1,7 @@
 /* The layers of a prepared model, of what a kernel file defines behind neon_ready.h:
  *
  *     leaves_out      whether a layer of so many inputs and outputs, with relu, leaves out weights
- *     left            bytes of the weights that are left, at most, of layers up to this wide
+ *     most_left       bytes of the weights that are left, at most, of layers up to this wide
  *     put_four        activations of neurons k to k + 3 of the list into mine->in
  *     take_weights    those that meet the listed neurons
  *     sum_products    sums of all outputs into mine->sum
@@ -61,7 +61,7 @@ INLINE void one_order_ready(const twini_ready_twin *twin, const int32_t *of_quer
 
 static uint32_t ready_work_bytes(unsigned widest) {
     ready_work nobodys;
-    return ready_lay_out(&nobodys, widest, left(widest), 0);
+    return ready_lay_out(&nobodys, widest, most_left(widest), 0);
 }
 
 static void ready_eight(const twini_ready_twin *twin, const int32_t *of_query,

@@ -109,7 +109,7 @@ INLINE sums of_query_at(const int32_t *of_query, uint32_t n, uint32_t o, unsigne
 }
 
 /* Activations of output o in vector v, from the sums of a layer; in the first one these are shares
- * of anchors, and the query's is added. */
+ * of anchors, and the query's is added; elsewhere nobody looks at `of_query`. */
 INLINE activations activation_at(const twini_ready_layer *layer, const way *how, const int32_t *sum,
                                  const int32_t *of_query, uint32_t o, unsigned v, int first,
                                  int silu) {
@@ -137,7 +137,6 @@ INLINE void finish(const twini_ready_layer *layer, const int32_t *sum, const int
                    int32_t *totals, int first, int scaled, int silu) {
     way how = way_for(layer->curve, layer->shift, layer->fraction);
     sums total[ACROSS], second[ACROSS];
-    int32_t hard[COLUMNS_READY];
     uint32_t o, v;
     EACH_VECTOR total[v] = second[v] = set(0);
     for (o = 0; o < layer->outputs; o++)
@@ -148,6 +147,7 @@ INLINE void finish(const twini_ready_layer *layer, const int32_t *sum, const int
         }
     EACH_VECTOR keep(totals + LANES * v, total[v]);
     if (scaled) {
+        int32_t hard[COLUMNS_READY];
         EACH_VECTOR keep(hard + LANES * v, second[v]);
         memcpy(totals + COLUMNS_READY, hard + TWIN_EIGHT, sizeof hard / 2);
     }
@@ -164,10 +164,10 @@ INLINE void ready_layers(const twini_ready_twin *twin, const int32_t *of_query,
     go_on(layer, of_anchors, of_query, in, 1, silu);
     while (++layer != last) {
         sum_products(layer, in, sum);
-        go_on(layer, sum, 0, in, 0, silu);
+        go_on(layer, sum, sum, in, 0, silu);
     }
     sum_products(layer, in, sum);
-    finish(layer, sum, 0, totals, 0, twin->scaled, silu);
+    finish(layer, sum, sum, totals, 0, twin->scaled, silu);
 }
 
 static void ready_eight(const twini_ready_twin *twin, const int32_t *of_query,
