@@ -17,7 +17,9 @@ KERNELS = (
     "kernel_neon",
     "kernel_neon_dot",
     "kernel_avx2",
+    "kernel_avx_vnni",
     "kernel_vnni",
+    "kernel_amx",
 )
 
 # One extension serves every Python from 3.11 on, where buffers entered the limited API.

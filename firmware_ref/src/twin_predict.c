@@ -336,6 +336,9 @@ static void twini_evaluate(twin_run *run, unsigned count, twini_layer *layer) {
 uint16_t twin_step(twin_run *run, uint16_t anchors) {
     unsigned left = run->total - run->count;
     twini_layer layer;
+#if TWIN_HOST
+    const twini_form *form = left && run->model->prepared ? run->model->prepared->form : 0;
+#endif
 #if TWIN_WITH_LINES
     if (left && twini_has_lines(run->model))
         layer.lines = twini_lines_of(run);
@@ -343,6 +346,8 @@ uint16_t twin_step(twin_run *run, uint16_t anchors) {
 #if TWIN_HOST
     if (left)
         layer.work = run->work;
+    if (form && form->enter)
+        form->enter();
 #endif
     while (anchors && left) {
         unsigned most = run->model->kernel->pairs;
@@ -362,6 +367,10 @@ uint16_t twin_step(twin_run *run, uint16_t anchors) {
         anchors = (uint16_t)(anchors - most);
         left -= most;
     }
+#if TWIN_HOST
+    if (form && form->leave)
+        form->leave();
+#endif
     if (run->count)
         run->status = left ? TWIN_MORE : TWIN_OK;
     return (uint16_t)left;

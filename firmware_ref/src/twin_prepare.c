@@ -202,13 +202,18 @@ static void twini_walk_twin(twini_walk *walk, const twin_model *model, const twi
 static void twini_walk_model(twini_walk *walk, const twin_model *model, const twini_form *form,
                              int with_shares) {
     uint32_t n = twini_padded(model->hidden[0]);
-    unsigned k, before = 0;
+    unsigned k, depth, before = 0;
+    int32_t *lines = 0;
     twini_prepared *all = (twini_prepared *)twini_reserve(
         walk, sizeof(twini_prepared) + (model->twin_count - 1u) * sizeof(twini_ready_twin));
     if (all) {
         all->form = form;
         all->anchors = model->anchors;
     }
+    if (twini_is_silu(model) && form->fill_lines)
+        lines = (int32_t *)twini_reserve(walk, sizeof *lines * form->line_count);
+    if (lines)
+        form->fill_lines(lines, model->curve);
     for (k = 0; k < model->twin_count; k++) {
         unsigned owned = twini_u16(model->counts + 2 * k);
         uint32_t eights = (owned + TWIN_EIGHT - 1) / TWIN_EIGHT;
@@ -231,6 +236,8 @@ static void twini_walk_model(twini_walk *walk, const twin_model *model, const tw
             twin->silu = (uint8_t)twini_is_silu(model);
             twin->scaled = (uint8_t)twini_is_scaled(model);
             twin->shares = shares;
+            for (depth = 0; depth < model->layers; depth++)
+                twin->layer[depth].lines = lines;
             if (shares)
                 twini_fill_shares(shares, model, form, twin, before, owned);
         }

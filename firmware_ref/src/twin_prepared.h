@@ -23,6 +23,9 @@
 #define TWIN_ROOMY  64   /* to what everything is aligned */
 #define TWIN_WIDEST 1024 /* features, or neurons of a layer */
 
+#define TWIN_STEPS  192 /* of the curve of silu */
+#define TWIN_COARSE 128 /* the first of those that are four times as wide */
+
 /* Outputs of an array. */
 static inline uint32_t twini_padded(uint32_t outputs) {
     return twini_align(outputs, TWIN_EIGHT) + TWIN_EIGHT;
@@ -36,6 +39,7 @@ typedef struct twini_ready_layer {
     const int16_t *fold;       /* in the last layer: weights of the output, and of the second one */
     const int16_t *hard;
     twin_flash curve;
+    const int32_t *lines; /* for silu: twini_form.fill_lines */
     uint16_t inputs;
     uint16_t outputs;
     uint8_t shift;
@@ -74,6 +78,12 @@ typedef struct twini_form {
      * are not touched. */
     void (*eight)(const twini_ready_twin *twin, const int32_t *of_query, const int32_t *of_anchors,
                   void *work, int32_t *totals);
+    /* For silu: numbers that stand for the curve, as the kernel likes them, and how many. */
+    uint32_t line_count;
+    void (*fill_lines)(int32_t *lines, twin_flash curve);
+    /* Before some eights, and after them: what a thread has to switch on. Both may be NULL. */
+    void (*enter)(void);
+    void (*leave)(void);
 } twini_form;
 
 typedef struct twini_prepared {

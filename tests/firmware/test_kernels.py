@@ -12,24 +12,38 @@ from twinedge.pack import write_pack
 from twinedge.runtime import reference
 
 
-def has_vnni():
-    return "avx512_vnni" in Path("/proc/cpuinfo").read_text().split()
+def kernels_here():
+    """Names of those that this processor should have, the fastest first."""
+    if platform.machine() == "aarch64":
+        return ("neon_dot", "neon")
+    if platform.machine() != "x86_64":
+        return ()
+    flags = Path("/proc/cpuinfo").read_text().split()
+    needs = {"amx": "amx_int8", "vnni": "avx512_vnni", "avx_vnni": "avx_vnni", "avx2": "avx2"}
+    return tuple(kernel for kernel, flag in needs.items() if flag in flags)
 
 
-HERE = {
-    "aarch64": ("neon_dot", "neon"),
-    "x86_64": ("vnni", "avx2") if platform.machine() == "x86_64" and has_vnni() else ("avx2",),
-}.get(platform.machine(), ())
+HERE = kernels_here()
 
-# No emulator has AVX-512, so on every machine the very source of that kernel runs with SIMDe, which
-# has a function in plain C for each instruction. That proves the kernel's arithmetic, its layout of
-# blocks and every place it reads or writes. What it cannot prove, that compilers turn the source
-# into the right instructions, is seen where the processor has them: there HERE has "vnni", too.
-EMULATED = "vnni-simde"
-KERNELS = (*HERE, EMULATED)
+# Emulators have AVX2, but nothing beyond, so on every machine the very sources of these kernels run
+# with functions in plain C for each instruction: those of SIMDe, and ours in library.py. That proves
+# the kernels' arithmetic, their layout of blocks and every place they read or write. What it cannot
+# prove, that compilers turn the sources into the right instructions, is seen where the processor has
+# them: there HERE has their names, too.
+EMULATED = ("amx", "vnni", "avx_vnni")
+KERNELS = (*HERE, "amx-simde", "vnni-simde")
 EMULATED_H = """
 #include "twin_kernel.h"
-extern const twin_kernel twini_kernel_vnni;
+extern const twin_kernel *emulated;
+"""
+EMULATED_C = """
+extern const twin_kernel twini_kernel_amx, twini_kernel_vnni, twini_kernel_avx_vnni;
+const twin_kernel *emulated;
+void emulate(int number);
+void emulate(int number) {
+    emulated = number == 0 ? &twini_kernel_amx
+             : number == 1 ? &twini_kernel_vnni : &twini_kernel_avx_vnni;
+}
 """
 
 # Machine, and processor to run as, with the kernels that it must offer for 8-bit weights, the
@@ -155,18 +169,21 @@ def emulated(native, tmp_path_factory):
     """The runtime with the kernels for x86-64, on any machine."""
     folder = tmp_path_factory.mktemp("emulated")
     (folder / "immintrin.h").write_text(native.SIMDE_H)
+    (folder / "emulated.h").write_text(EMULATED_H)
+    (folder / "emulated.c").write_text(EMULATED_C)
     options = ("-Og", "-fPIC", *native.EXTRA_OPTIONS)  # SIMDe takes half a minute at -O2
     simde = ("-DSIMDE_ENABLE_NATIVE_ALIASES", "-DSIMDE_NO_NATIVE", "-DTWIN_HOST_EMULATED")
-    (folder / "pick.h").write_text(EMULATED_H)
-    pick = ("-DTWIN_KERNEL=(&twini_kernel_vnni)", f"-include{folder / 'pick.h'}")
-    vnni = [path for path in native.SOURCES if path.name == "kernel_vnni.c"]
-    native.compile_c(
-        folder / "vnni.o", "-c", *options, *simde, "-w", f"-isystem{folder}", sources=vnni
-    )
-    others = [path for path in native.SOURCES if path not in vnni]
+    objects = []
+    for kernel in EMULATED:
+        source = native.FIRMWARE / "src" / "kernels" / f"kernel_{kernel}.c"
+        objects.append(folder / f"{kernel}.o")
+        words = ("-c", *options, *simde, "-w", f"-isystem{folder}")
+        native.compile_c(objects[-1], *words, sources=[source])
+    others = [path for path in native.SOURCES if path.stem[7:] not in EMULATED]
     path = native.compile_c(
-        *(folder / "libtwin.so", "-shared", *options, *pick),
-        sources=[*others, folder / "vnni.o"],
+        folder / "libtwin.so",
+        *("-shared", *options, "-DTWIN_KERNEL=emulated", f"-include{folder / 'emulated.h'}"),
+        sources=[*others, folder / "emulated.c", *objects],
     )
     return native.load(path)
 
@@ -176,10 +193,13 @@ def open_with(native, request):
     """Open a pack with a kernel: ``open_with(pack, name)``."""
 
     def open_with(pack, kernel):
-        library = request.getfixturevalue("emulated" if kernel == EMULATED else "library")
+        name, dash, _ = kernel.partition("-")
+        library = request.getfixturevalue("emulated" if dash else "library")
+        if dash:
+            library.emulate(EMULATED.index(name))
         opened = native.Native(library, write_pack(pack))
         assert opened.status == "ok"
-        if kernel != EMULATED:
+        if not dash:
             opened.take_kernel(kernel)
         return opened
 
@@ -198,7 +218,7 @@ def assert_same_bits(opened, pack, x):
 
 
 def types_of(kernel):
-    return [np.int8] if kernel == "neon_dot" else [np.int8, np.int16]
+    return [np.int8] if kernel.startswith(("neon_dot", "amx")) else [np.int8, np.int16]
 
 
 def test_this_machine_has_kernels_of_its_own():
@@ -303,7 +323,7 @@ def test_what_cannot_be_prepared(native, library, packs):
     assert native.name_of(status) == "model"
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kernel", [*KERNELS, "avx_vnni-simde"])  # which is nearly avx2
 @pytest.mark.parametrize("seed", range(6))
 def test_random_packs(open_with, packs, cases, kernel, seed):
     rng = np.random.default_rng([31, seed])

@@ -13,7 +13,8 @@ from twinedge_export.amalgamation import write_amalgamation
 
 HERE = platform.machine()
 TRIPLETS = {"aarch64": "aarch64-linux-gnu", "x86_64": "x86_64-linux-gnu"}
-KERNELS = {"aarch64": ("neon_dot", "neon", "portable"), "x86_64": ("vnni", "avx2", "portable")}.get(
+X86_KERNELS = ("amx", "vnni", "avx_vnni", "avx2", "portable")
+KERNELS = {"aarch64": ("neon_dot", "neon", "portable"), "x86_64": X86_KERNELS}.get(
     HERE, ("portable",)
 )
 
@@ -240,7 +241,7 @@ def test_kernels_of_x86_64_by_functions_for_their_instructions(
     path = tmp_path / "libtwin.so"
     native.run("gcc", "-O1", "-fPIC", "-shared", *words, single / "twin.c", "-o", path)
     seen = assert_same_bits(native, native.load(path), packs, cases, 0, 40)
-    assert seen == {"vnni", "avx2", "portable"}
+    assert seen == set(X86_KERNELS)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

@@ -43,7 +43,7 @@ MACHINES = {
 OWN = {  # kernels that must be there
     "cortex-m4": ["kernel_dsp"],
     "cortex-m33": ["kernel_dsp"],
-    "x86_64": ["kernel_avx2", "kernel_vnni"],
+    "x86_64": ["kernel_avx2", "kernel_avx_vnni", "kernel_vnni", "kernel_amx"],
     "aarch64": ["kernel_neon", "kernel_neon_dot"],
 }
 

@@ -10,7 +10,7 @@ from twinedge_export.firmware import firmware_folder
 
 # Machine: its compiler, as Debian calls it there and elsewhere, and its kernels.
 HOSTS = {
-    "x86-64": ("x86_64-linux-gnu-gcc", ("vnni", "avx2", "portable")),
+    "x86-64": ("x86_64-linux-gnu-gcc", ("amx", "vnni", "avx_vnni", "avx2", "portable")),
     "aarch64": ("aarch64-linux-gnu-gcc", ("neon_dot", "neon", "portable")),
 }
 _FLAGS = ("-std=c99", "-O3", "-fstack-usage", "-c")

@@ -21,6 +21,58 @@ static int twini_has_dot(void) {
 }
 #endif
 
+#if TWIN_HOST_X86
+#if !TWIN_HOST_EMULATED
+#include <cpuid.h>
+#endif
+
+/* What __builtin_cpu_supports does not know everywhere: bit `bit` of EAX or EDX, of leaf 7. */
+static int twini_has(unsigned subleaf, int in_edx, unsigned bit) {
+    unsigned a = ~0u, d = ~0u;
+#if !TWIN_HOST_EMULATED
+    unsigned b, c;
+    if (!__get_cpuid_count(7, subleaf, &a, &b, &c, &d))
+        return 0;
+#else
+    (void)subleaf;
+#endif
+    return (in_edx ? d : a) >> bit & 1;
+}
+
+static int twini_has_avx2(void) {
+    return __builtin_cpu_supports("avx2") != 0;
+}
+
+static int twini_has_vnni(void) {
+    return __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw");
+}
+
+static int twini_has_avx_vnni(void) {
+    return twini_has_avx2() && twini_has(1, 0, 4);
+}
+
+/* AMX-TILE and AMX-INT8, and what else that kernel uses. */
+static int twini_has_amx(void) {
+    return twini_has_vnni() && __builtin_cpu_supports("avx512vbmi") && twini_has(0, 1, 24) &&
+           twini_has(0, 1, 25);
+}
+
+/* Linux wants to be told before a process uses tiles, as it then has to make room for them wherever
+ * it saves the state of a thread: arch_prctl(ARCH_REQ_XCOMP_PERM, XTILEDATA). */
+static int twini_may_use_tiles(void) {
+    long answer = -1;
+#if TWIN_HOST_EMULATED
+    answer = 0;
+#elif defined(__linux__)
+    __asm__ volatile("syscall"
+                     : "=a"(answer)
+                     : "a"(158L), "D"(0x1023L), "S"(18L)
+                     : "rcx", "r11", "memory");
+#endif
+    return answer == 0;
+}
+#endif
+
 typedef struct twini_offer {
     const char *name;
     const twin_kernel *kernel;
@@ -34,12 +86,17 @@ TWIN_INTERNAL const twin_kernel *twini_host_kernel(const twin_model *model, unsi
         {"neon_dot", &twini_kernel_neon_dot, !model->wide && twini_has_dot()},
         {"neon", &twini_kernel_neon, 1},
 #endif
+#if TWIN_HOST_AMX
+        {"amx", &twini_kernel_amx, !model->wide && twini_has_amx() && twini_may_use_tiles()},
+#endif
 #if TWIN_HOST_VNNI
-        {"vnni", &twini_kernel_vnni,
-         __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw")},
+        {"vnni", &twini_kernel_vnni, twini_has_vnni()},
+#endif
+#if TWIN_HOST_AVX_VNNI
+        {"avx_vnni", &twini_kernel_avx_vnni, twini_has_avx_vnni()},
 #endif
 #if TWIN_HOST_X86
-        {"avx2", &twini_kernel_avx2, __builtin_cpu_supports("avx2") != 0},
+        {"avx2", &twini_kernel_avx2, twini_has_avx2()},
 #endif
         {"portable", &twini_kernel_portable, 1},
     };

@@ -40,11 +40,7 @@
 #define NO_INPUT    255 /* instead of a place: a shuffle makes it zero */
 
 /* For loops over eight outputs whose sums are to stay in registers. */
-#if defined(__clang__)
-#define EIGHT_TIMES _Pragma("unroll") for (r = 0; r < 8; r++)
-#else
-#define EIGHT_TIMES _Pragma("GCC unroll 8") for (r = 0; r < 8; r++)
-#endif
+#define EIGHT_TIMES UNROLLED for (r = 0; r < 8; r++)
 
 typedef struct header {
     uint16_t eights;   /* of one order */

@@ -26,6 +26,13 @@
 #define TWIN_HOST_ARM 0
 #endif
 #define TWIN_HOST_VNNI (TWIN_HOST_X86 && TWIN_BLOCK % 16 == 0)
+/* Instructions that older compilers do not know. */
+#if TWIN_HOST_X86 && (defined(__clang__) ? __clang_major__ > 11 : __GNUC__ > 10)
+#define TWIN_HOST_AVX_VNNI 1
+#else
+#define TWIN_HOST_AVX_VNNI 0
+#endif
+#define TWIN_HOST_AMX (TWIN_HOST_VNNI && TWIN_HOST_AVX_VNNI)
 
 #if TWIN_HOST_ARM
 TWIN_INTERNAL extern const twin_kernel twini_kernel_neon;
@@ -34,11 +41,25 @@ TWIN_INTERNAL extern const twin_kernel twini_kernel_neon_dot;
 #if TWIN_HOST_X86
 TWIN_INTERNAL extern const twin_kernel twini_kernel_avx2;
 #endif
+#if TWIN_HOST_AVX_VNNI
+TWIN_INTERNAL extern const twin_kernel twini_kernel_avx_vnni;
+#endif
 #if TWIN_HOST_VNNI
 TWIN_INTERNAL extern const twin_kernel twini_kernel_vnni;
 #endif
+#if TWIN_HOST_AMX
+TWIN_INTERNAL extern const twin_kernel twini_kernel_amx;
+#endif
 
 #define TWIN_PRAGMA(words) _Pragma(#words)
+
+/* In front of loops whose numbers are to stay in registers. */
+#if defined(__clang__)
+#define UNROLLED TWIN_PRAGMA(unroll)
+#else
+#define UNROLLED TWIN_PRAGMA(GCC unroll 16)
+#endif
+
 #if TWIN_HOST_EMULATED
 #define TARGET(words)
 #define TARGET_END

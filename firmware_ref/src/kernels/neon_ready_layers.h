@@ -84,8 +84,18 @@ static void ready_eight(const twini_ready_twin *twin, const int32_t *of_query,
 }
 
 static const twini_form ready_form = {
-    ready_weight_bytes, ready_arrange, ENOUGH,        MULTIPLIER_SHIFT,
-    ready_work_bytes,   ready_query,   ready_anchors, ready_eight,
+    ready_weight_bytes,
+    ready_arrange,
+    ENOUGH,
+    MULTIPLIER_SHIFT,
+    ready_work_bytes,
+    ready_query,
+    ready_anchors,
+    ready_eight,
+    0,
+    0,
+    0,
+    0,
 };
 
 #endif

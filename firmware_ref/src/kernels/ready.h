@@ -3,13 +3,15 @@
  *
  *     eight_sums    of 32 bits; no_eight, load_eight, keep_eight
  *     add_times     eight 16-bit numbers times another one, added to sums
- *     largest       of eight sums */
+ *     largest       of eight sums
+ *     HAS_QUERY     if it has another ready_query; it needs no load_eight then */
 
 #ifndef TWIN_KERNELS_READY_H
 #define TWIN_KERNELS_READY_H
 
 #include "../twin_prepared.h"
 
+#ifndef HAS_QUERY
 /* A q + bias, then B q + bias. */
 static void ready_query(const twini_ready_twin *twin, const int16_t *query, int32_t *share) {
     uint32_t n = twini_padded(twin->layer[0].outputs), features = twin->features, o, i, second;
@@ -22,6 +24,7 @@ static void ready_query(const twini_ready_twin *twin, const int16_t *query, int3
             keep_eight(share + second * n + o, sum);
         }
 }
+#endif
 
 static void ready_anchors(const twini_ready_twin *twin, const int16_t *turned, int32_t *share) {
     uint32_t n = twini_padded(twin->layer[0].outputs), features = twin->features, o, i, second;

@@ -16,50 +16,30 @@ typedef struct way {
     twin_flash curve;
     __m128i shift;
     __m256i half, far, fine, coarse, back, back_half;
-#if LANES == 16
-    __m512i two[12]; /* entries k and k + 1 of the curve, the second in the upper half */
-#endif
 } way;
 
 INLINE __m128i load_bytes(const uint8_t *from) {
     return _mm_loadu_si128((const __m128i *)(const void *)from);
 }
 
-/* Eight entries of the curve, each with the next one in the upper half. */
-INLINE __m256i two_of_curve(twin_flash at) {
-    __m256i next = _mm256_cvtepu16_epi32(load_bytes(at + 2));
-    return _mm256_or_si256(_mm256_cvtepu16_epi32(load_bytes(at)), _mm256_slli_epi32(next, 16));
-}
-
-INLINE way way_for(twin_flash curve, uint8_t shift, uint8_t fraction) {
-    int b = fraction;
+INLINE way way_of(const twini_layer *layer) {
+    int b = layer->fraction;
     way how;
-    how.curve = curve;
-    how.shift = _mm_cvtsi32_si128(shift);
-    how.half = all_eight((int32_t)(((uint32_t)1 << shift) >> 1));
+    how.curve = layer->curve;
+    how.shift = _mm_cvtsi32_si128(layer->shift);
+    how.half = all_eight((int32_t)(((uint32_t)1 << layer->shift) >> 1));
     how.far = all_eight((4 << b) - 1);
     how.fine = all_eight(b - 5);
     how.coarse = all_eight(b < 3 ? 0 : b - 3);
     how.back = all_eight(15 - b);
     how.back_half = all_eight((1 << (15 - b)) >> 1);
-#if LANES == 16
-    for (b = 0; b < 12 && curve; b++) {
-        __m256i low = two_of_curve(curve + 32 * b), high = two_of_curve(curve + 32 * b + 16);
-        how.two[b] = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
-    }
-#endif
     return how;
 }
 
-INLINE way way_of(const twini_layer *layer) {
-    return way_for(layer->curve, layer->shift, layer->fraction);
-}
-
-/* floor(sum * multiplier / 65536): even columns, then odd ones. */
-INLINE __m256i mulw_eight(__m256i sum, __m256i multiplier) {
-    __m256i even = _mm256_mul_epi32(sum, multiplier);
-    __m256i odd = _mm256_mul_epi32(_mm256_srli_epi64(sum, 32), multiplier);
-    return _mm256_blend_epi32(_mm256_srli_epi64(even, 16), _mm256_slli_epi64(odd, 16), 0xAA);
+/* floor(sum * multiplier / 65536): lower halves apart from upper ones. */
+INLINE __m256i mulw_eight(__m256i sum, int32_t multiplier) {
+    __m256i upper = _mm256_madd_epi16(sum, all_eight(multiplier * 65536));
+    return _mm256_add_epi32(upper, _mm256_mulhi_epu16(sum, all_eight(multiplier)));
 }
 
 /* twini_bump for eight. */
@@ -82,8 +62,8 @@ INLINE __m256i bump_eight(const way *how, __m256i a) {
 
 INLINE __m256i activate_eight(const way *how, __m256i sum, int32_t multiplier, int silu) {
     __m256i most = all_eight(TWIN_LARGEST), zero = all_eight(0);
-    __m256i z = _mm256_sra_epi32(
-                _mm256_add_epi32(mulw_eight(sum, all_eight(multiplier)), how->half), how->shift),
+    __m256i z = _mm256_sra_epi32(_mm256_add_epi32(mulw_eight(sum, multiplier), how->half),
+                                 how->shift),
             h;
     z = _mm256_min_epi32(z, most);
     h = _mm256_max_epi32(z, zero);

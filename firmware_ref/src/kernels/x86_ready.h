@@ -1,6 +1,6 @@
 /* A prepared model on x86-64, of what a kernel file defines (layers.h, x86_eights.h). Eight anchors
- * in both orders are sixteen columns, ACROSS vectors of LANES; activations lie as [2 neurons at a
- * time][16 columns][2], weights as [OUTPUTS at a time][2 inputs at a time][OUTPUTS][2]. */
+ * in both orders are sixteen columns, ACROSS vectors of LANES. Four outputs are made at a time, as
+ * words of 16 bits. How these get from one layer to the next is another matter (x86_layers.h). */
 
 #ifndef TWIN_KERNELS_X86_READY_H
 #define TWIN_KERNELS_X86_READY_H
@@ -10,25 +10,219 @@
 
 #define COLUMNS_READY (2 * TWIN_EIGHT)
 #define ACROSS        (COLUMNS_READY / LANES)
-#define OUTPUTS       (LANES == 16 ? 16 : 4) /* whose sums fit the registers */
 
-/* Loops over them, and over the vectors of a row. */
-#if defined(__clang__)
-#define EACH_OUTPUT _Pragma("unroll") for (r = 0; r < OUTPUTS; r++)
-#define EACH_VECTOR _Pragma("unroll") for (v = 0; v < ACROSS; v++)
+/* Intrinsics by their names, for vectors of LANES. */
+#if LANES == 16
+#define V(name) _mm512_##name
+#define W(name) _mm512_##name##_si512
 #else
-#define EACH_OUTPUT _Pragma("GCC unroll 16") for (r = 0; r < OUTPUTS; r++)
-#define EACH_VECTOR _Pragma("GCC unroll 2") for (v = 0; v < ACROSS; v++)
+#define V(name) _mm256_##name
+#define W(name) _mm256_##name##_si256
 #endif
+
+/* For loops over the vectors of a row. */
+#define EACH_VECTOR UNROLLED for (v = 0; v < ACROSS; v++)
+
+typedef sums words; /* twice as many of 16 bits */
+
+/* The same 16 bytes in each part of a vector. */
+INLINE words everywhere(__m128i a) {
+#if LANES == 16
+    return _mm512_broadcast_i32x4(a);
+#else
+    return _mm256_broadcastsi128_si256(a);
+#endif
+}
+
+/* Lower halves of one, upper halves of the other. */
+INLINE words merge(words lower, words upper) {
+#if LANES == 16
+    return _mm512_mask_blend_epi16(0xAAAAAAAA, lower, upper);
+#else
+    return _mm256_blend_epi16(lower, upper, 0xAA);
+#endif
+}
+
+/* Four times what is at most a limit, and the rest as it is. */
+INLINE words quadruple(words a, words limit) {
+#if LANES == 16
+    return _mm512_mask_slli_epi16(a, _mm512_cmple_epi16_mask(a, limit), a, 2);
+#else
+    return _mm256_blendv_epi8(_mm256_slli_epi16(a, 2), a, _mm256_cmpgt_epi16(a, limit));
+#endif
+}
+
+/* What the outputs of a layer share on their way from sums to activations. */
+typedef struct ready_way {
+    const int32_t *lines;
+    sums shift, half, entry, rounding;
+    words fine, coarse, last_fine, rest;
+} ready_way;
+
+/* With relu the lines are nobody's. */
+INLINE ready_way ready_way_of(const twini_ready_layer *layer, int silu) {
+    int b = silu ? layer->fraction : 5, c = b - 3;
+    ready_way how;
+    how.shift = set(layer->shift);
+    how.half = set((int32_t)(((uint32_t)1 << layer->shift) >> 1));
+    how.lines = layer->lines;
+    how.entry = set(1 << c);
+    how.rounding = set(b < 15 ? 2048 : 0);
+    how.fine = V(set1_epi16)((int16_t)(65536 >> (b - 4)));
+    how.coarse = V(set1_epi16)((int16_t)(65536 >> (c + 1)));
+    how.last_fine = V(set1_epi16)((int16_t)(b < 13 ? (4 << b) - 1 : TWIN_LARGEST));
+    how.rest = V(set1_epi16)((int16_t)((1 << c) - 1));
+    return how;
+}
+
+/* The curve of silu as lines: for each step of the curve a number, with the entry where the step
+ * begins in the lower half, and in the upper one what leads to the next entry. Let b be the
+ * fraction bits of a layer, and r how far a lies behind the beginning of its step; four times that
+ * in the first steps, which are a quarter as wide as the others. Then
+ *
+ *     bump(a) = ((entry << (b - 3)) + step * r + half) >> 12       half: 2048; 0 for b = 15
+ *
+ * is what FORMAT.md says, with two shifts in one. */
+INLINE int32_t line_at(twin_flash curve, unsigned k) {
+    int32_t entry = twini_i16(curve + 2 * k);
+    return entry + (twini_i16(curve + 2 * k + 2) - entry) * 65536;
+}
+
+/* The step where z lies, and r in it. A product takes less than a shift. */
+INLINE words step_of(const ready_way *how, words z, words *r) {
+    words a = V(abs_epi16)(z), twice = V(add_epi16)(a, a);
+    words fine = V(mulhi_epu16)(twice, how->fine), coarse = V(mulhi_epu16)(twice, how->coarse);
+    *r = W(and)(quadruple(a, how->last_fine), how->rest);
+    return V(min_epu16)(fine, V(add_epi16)(coarse, V(set1_epi16)(TWIN_COARSE * 3 / 4)));
+}
+
+/* A number that the one before it, of 32 bits as well, precedes with zeros: times 65536. */
+INLINE sums set_upper(const int32_t *number) {
+    int32_t upper;
+    memcpy(&upper, (const uint8_t *)number - 2, sizeof upper);
+    return set(upper);
+}
+
+/* rsh(mulw(sum, multiplier), shift): lower halves are multiplied apart from upper ones. */
+INLINE sums scale(const ready_way *how, sums sum, const int32_t *multiplier) {
+    sums lower = add(V(mulhi_epu16)(sum, set(*multiplier)), how->half);
+    return V(srav_epi32)(add_products(lower, sum, set_upper(multiplier)), how->shift);
+}
+
+/* Four outputs: their activations are two words, and in each 16 bytes of one are four columns of an
+ * output, then of the next. */
+typedef struct four {
+    words two[2];
+} four;
+
+/* Take from h what silu has less than max(z, 0). */
+INLINE four subtract_bumps(const ready_way *how, four h, const four *z);
+
+/* Activations from the sums of four outputs. */
+INLINE four activate_four(const ready_way *how, const sums *sum, const int32_t *multiplier,
+                          int silu) {
+    four z, h;
+    unsigned i;
+    UNROLLED for (i = 0; i < 2; i++) {
+        z.two[i] = V(packs_epi32)(scale(how, sum[2 * i], multiplier + 2 * i),
+                                  scale(how, sum[2 * i + 1], multiplier + 2 * i + 1));
+        h.two[i] = V(max_epi16)(z.two[i], set(0));
+        z.two[i] = V(max_epi16)(z.two[i], V(set1_epi16)(-TWIN_LARGEST));
+    }
+    return silu ? subtract_bumps(how, h, &z) : h;
+}
+
+/* The two of each column side by side. */
+INLINE words side_by_side(words two) {
+    return V(shuffle_epi8)(
+        two, everywhere(_mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15)));
+}
+
+/* What the query and eight anchors contribute to the first layer. */
+typedef struct ready_shares {
+    const int32_t *anchors, *query[2];
+} ready_shares;
+
+/* The sums of output o in vector v: one order, then the other. */
+INLINE sums first_sums(const ready_shares *shares, uint32_t o, unsigned v) {
+#if LANES == 16
+    __m512i query = _mm512_inserti64x4(_mm512_castsi256_si512(all_eight(shares->query[0][o])),
+                                       all_eight(shares->query[1][o]), 1);
+#else
+    __m256i query = set(shares->query[v][o]);
+#endif
+    return add(load(shares->anchors + COLUMNS_READY * (size_t)o + LANES * v), query);
+}
+
+/* Activations of outputs o to o + 3 of the first layer, in vector v. */
+INLINE four first_four(const twini_ready_layer *layer, const ready_way *how,
+                       const ready_shares *shares, uint32_t o, unsigned v, int silu) {
+    sums sum[4];
+    unsigned i;
+    UNROLLED for (i = 0; i < 4; i++) sum[i] = first_sums(shares, o + i, v);
+    return activate_four(how, sum, layer->multiplier + o, silu);
+}
+
+/* Totals over the last layer. */
+typedef struct ready_totals {
+    sums first[ACROSS], second[ACROSS];
+} ready_totals;
+
+INLINE void begin_totals(ready_totals *totals) {
+    uint32_t v;
+    EACH_VECTOR totals->first[v] = totals->second[v] = set(0);
+}
+
+INLINE void add_four(ready_totals *totals, const twini_ready_layer *layer, four h, uint32_t o,
+                     unsigned v, int scaled) {
+    int32_t weights;
+    unsigned i;
+    UNROLLED for (i = 0; i < 2; i++) {
+        words two = side_by_side(h.two[i]);
+        memcpy(&weights, layer->fold + o + 2 * i, sizeof weights);
+        totals->first[v] = add_products(totals->first[v], two, set(weights));
+        if (scaled) {
+            memcpy(&weights, layer->hard + o + 2 * i, sizeof weights);
+            totals->second[v] = add_products(totals->second[v], two, set(weights));
+        }
+    }
+}
+
+INLINE void end_totals(const ready_totals *totals, int32_t *to, int scaled) {
+    uint32_t v;
+    EACH_VECTOR keep(to + LANES * v, totals->first[v]);
+    if (scaled) {
+        int32_t hard[COLUMNS_READY];
+        EACH_VECTOR keep(hard + LANES * v, totals->second[v]);
+        memcpy(to + COLUMNS_READY, hard + TWIN_EIGHT, sizeof hard / 2);
+    }
+}
+
+/* The query's share. */
+static void ready_query(const twini_ready_twin *twin, const int16_t *query, int32_t *share) {
+    uint32_t outputs = twin->layer[0].outputs, n = twini_padded(outputs), o, i, second;
+    const int16_t *weights = twin->first;
+    for (second = 0; second < 2; second++, weights += twin->features * (size_t)n)
+        for (o = 0; o < outputs; o += LANES) {
+            sums sum = load(twin->layer[0].bias + o);
+            for (i = 0; i < twin->features; i++) {
+                const int16_t *at = weights + i * (size_t)n + o;
+#if LANES == 16
+                sums row =
+                    _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)at));
+#else
+                sums row = _mm256_cvtepu16_epi32(load_bytes((const uint8_t *)(const void *)at));
+#endif
+                sum = add_products(sum, row, set((uint16_t)query[i]));
+            }
+            keep(share + second * n + o, sum);
+        }
+}
 
 typedef __m256i eight_sums;
 
 INLINE eight_sums no_eight(void) {
     return _mm256_setzero_si256();
-}
-
-INLINE eight_sums load_eight(const int32_t *from) {
-    return _mm256_loadu_si256((const __m256i *)(const void *)from);
 }
 
 INLINE void keep_eight(int32_t *to, eight_sums a) {
@@ -50,137 +244,7 @@ INLINE int32_t largest(eight_sums a) {
     return most;
 }
 
+#define HAS_QUERY
 #include "ready.h"
-
-static uint32_t ready_weight_bytes(unsigned inputs, unsigned outputs) {
-    return (uint32_t)sizeof(int16_t) * twini_align(inputs, 2) * twini_align(outputs, OUTPUTS);
-}
-
-static void ready_arrange(const twini_layer *from, const uint16_t *ranked, uint8_t *weights) {
-    uint32_t pairs = twini_align(from->inputs, 2), o, i;
-    int16_t *to = (int16_t *)(void *)weights;
-    for (o = 0; o < from->outputs; o++)
-        for (i = 0; i < from->inputs; i++) {
-            uint32_t place = o / OUTPUTS * OUTPUTS * pairs + i / 2 * 2 * OUTPUTS + o % OUTPUTS * 2;
-            to[place + i % 2] =
-                (int16_t)plain_weight(from->weights + (size_t)ranked[o] * from->row, i, from->wide);
-        }
-}
-
-/* What a layer works in: activations of the one before, and its own sums, [outputs][16]. */
-static uint32_t ready_block(unsigned widest) {
-    return (uint32_t)sizeof(int16_t) * COLUMNS_READY * twini_align(widest, 16);
-}
-
-static uint32_t ready_work_bytes(unsigned widest) {
-    return 3 * ready_block(widest);
-}
-
-/* Sums of a further layer. By itself, so that all of it stays in registers. */
-TWIN_NOT_INLINE static void sum_products(const twini_ready_layer *layer, const int32_t *in,
-                                         int32_t *to) {
-    const int32_t *weights = (const int32_t *)(const void *)layer->weights;
-    uint32_t pairs = twini_align(layer->inputs, 2) / 2, o, i, r, v;
-    for (o = 0; o < layer->outputs; o += OUTPUTS) {
-        const int32_t *h = in;
-        sums sum[OUTPUTS][ACROSS];
-        EACH_OUTPUT EACH_VECTOR sum[r][v] = set(layer->bias[o + r]);
-        for (i = 0; i < pairs; i++, weights += OUTPUTS, h += COLUMNS_READY) {
-            sums x[ACROSS];
-            EACH_VECTOR x[v] = load(h + LANES * v);
-            EACH_OUTPUT {
-                sums two = set(weights[r]);
-                EACH_VECTOR sum[r][v] = add_products(sum[r][v], x[v], two);
-            }
-        }
-        EACH_OUTPUT EACH_VECTOR keep(to + COLUMNS_READY * (size_t)(o + r) + LANES * v, sum[r][v]);
-    }
-}
-
-/* The query's share in vector v: one order, then the other. */
-INLINE sums of_query_at(const int32_t *of_query, uint32_t n, uint32_t o, unsigned v) {
-#if LANES == 16
-    (void)v;
-    return _mm512_inserti64x4(_mm512_castsi256_si512(all_eight(of_query[o])),
-                              all_eight(of_query[n + o]), 1);
-#else
-    return set(of_query[v * n + o]);
-#endif
-}
-
-/* Activations of output o in vector v, from the sums of a layer; in the first one these are shares
- * of anchors, and the query's is added; elsewhere nobody looks at `of_query`. */
-INLINE activations activation_at(const twini_ready_layer *layer, const way *how, const int32_t *sum,
-                                 const int32_t *of_query, uint32_t o, unsigned v, int first,
-                                 int silu) {
-    sums all = load(sum + COLUMNS_READY * (size_t)o + LANES * v);
-    if (first)
-        all = add(all, of_query_at(of_query, twini_padded(layer->outputs), o, v));
-    return activate(how, all, layer->multiplier[o], silu);
-}
-
-/* Activations of a layer, for the next one. */
-INLINE void go_on(const twini_ready_layer *layer, const int32_t *sum, const int32_t *of_query,
-                  int32_t *to, int first, int silu) {
-    way how = way_for(layer->curve, layer->shift, layer->fraction);
-    uint32_t o, v;
-    for (o = 0; o < layer->outputs; o += 2)
-        EACH_VECTOR {
-            activations a = activation_at(layer, &how, sum, of_query, o, v, first, silu);
-            activations b = activation_at(layer, &how, sum, of_query, o + 1, v, first, silu);
-            keep(to + COLUMNS_READY / 2 * (size_t)o + LANES * v, beside(a, b));
-        }
-}
-
-/* Totals over the last layer. */
-INLINE void finish(const twini_ready_layer *layer, const int32_t *sum, const int32_t *of_query,
-                   int32_t *totals, int first, int scaled, int silu) {
-    way how = way_for(layer->curve, layer->shift, layer->fraction);
-    sums total[ACROSS], second[ACROSS];
-    uint32_t o, v;
-    EACH_VECTOR total[v] = second[v] = set(0);
-    for (o = 0; o < layer->outputs; o++)
-        EACH_VECTOR {
-            activations h = activation_at(layer, &how, sum, of_query, o, v, first, silu);
-            total[v] = fold(total[v], h, layer->fold[o]);
-            second[v] = fold(second[v], h, layer->hard[o]);
-        }
-    EACH_VECTOR keep(totals + LANES * v, total[v]);
-    if (scaled) {
-        int32_t hard[COLUMNS_READY];
-        EACH_VECTOR keep(hard + LANES * v, second[v]);
-        memcpy(totals + COLUMNS_READY, hard + TWIN_EIGHT, sizeof hard / 2);
-    }
-}
-
-INLINE void ready_layers(const twini_ready_twin *twin, const int32_t *of_query,
-                         const int32_t *of_anchors, int32_t *in, int32_t *totals, int silu) {
-    const twini_ready_layer *layer = twin->layer, *last = layer + twin->layers - 1;
-    int32_t *sum = in + ready_block(twin->widest) / sizeof *in;
-    if (layer == last) {
-        finish(layer, of_anchors, of_query, totals, 1, twin->scaled, silu);
-        return;
-    }
-    go_on(layer, of_anchors, of_query, in, 1, silu);
-    while (++layer != last) {
-        sum_products(layer, in, sum);
-        go_on(layer, sum, sum, in, 0, silu);
-    }
-    sum_products(layer, in, sum);
-    finish(layer, sum, sum, totals, 0, twin->scaled, silu);
-}
-
-static void ready_eight(const twini_ready_twin *twin, const int32_t *of_query,
-                        const int32_t *of_anchors, void *scratch, int32_t *totals) {
-    if (twin->silu)
-        ready_layers(twin, of_query, of_anchors, (int32_t *)scratch, totals, 1);
-    else
-        ready_layers(twin, of_query, of_anchors, (int32_t *)scratch, totals, 0);
-}
-
-static const twini_form ready_form = {
-    ready_weight_bytes, ready_arrange, 0,           MULTIPLIER_SHIFT, ready_work_bytes,
-    ready_query,        ready_anchors, ready_eight,
-};
 
 #endif

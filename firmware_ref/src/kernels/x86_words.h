@@ -1,0 +1,118 @@
+/* Layers of a prepared model by products of 16-bit words (x86_ready.h). Activations lie as
+ * [2 neurons at a time][16 columns][2], weights as [OUTPUTS at a time][2 inputs at a time]
+ * [OUTPUTS][2], and sums as [outputs][16 columns]. */
+
+#ifndef TWIN_KERNELS_X86_WORDS_H
+#define TWIN_KERNELS_X86_WORDS_H
+
+#include "x86_ready.h"
+
+#define OUTPUTS (LANES == 16 ? 16 : 4) /* whose sums fit the registers */
+
+#define EACH_OUTPUT UNROLLED for (r = 0; r < OUTPUTS; r++)
+
+static uint32_t ready_weight_bytes(unsigned inputs, unsigned outputs) {
+    return (uint32_t)sizeof(int16_t) * twini_align(inputs, 2) * twini_align(outputs, OUTPUTS);
+}
+
+static void ready_arrange(const twini_layer *from, const uint16_t *ranked, uint8_t *weights) {
+    uint32_t pairs = twini_align(from->inputs, 2), o, i;
+    int16_t *to = (int16_t *)(void *)weights;
+    for (o = 0; o < from->outputs; o++)
+        for (i = 0; i < from->inputs; i++) {
+            uint32_t place = o / OUTPUTS * OUTPUTS * pairs + i / 2 * 2 * OUTPUTS + o % OUTPUTS * 2;
+            to[place + i % 2] =
+                (int16_t)plain_weight(from->weights + (size_t)ranked[o] * from->row, i, from->wide);
+        }
+}
+
+/* What a layer works in: activations of the one before, and its own sums. */
+static uint32_t ready_block_bytes(unsigned widest) {
+    return (uint32_t)sizeof(int16_t) * COLUMNS_READY * twini_align(widest, 16);
+}
+
+static uint32_t ready_work_bytes(unsigned widest) {
+    return 3 * ready_block_bytes(widest);
+}
+
+/* Sums of a further layer. By itself, so that all of it stays in registers. */
+TWIN_NOT_INLINE static void sum_products(const twini_ready_layer *layer, const uint8_t *in,
+                                         int32_t *to) {
+    const int32_t *weights = (const int32_t *)(const void *)layer->weights;
+    uint32_t pairs = twini_align(layer->inputs, 2) / 2, o, i, r, v;
+    for (o = 0; o < layer->outputs; o += OUTPUTS) {
+        const int32_t *h = (const int32_t *)(const void *)in;
+        sums sum[OUTPUTS][ACROSS];
+        EACH_OUTPUT EACH_VECTOR sum[r][v] = set(layer->bias[o + r]);
+        for (i = 0; i < pairs; i++, weights += OUTPUTS, h += COLUMNS_READY) {
+            sums x[ACROSS];
+            EACH_VECTOR x[v] = load(h + LANES * v);
+            EACH_OUTPUT {
+                sums two = set(weights[r]);
+                EACH_VECTOR sum[r][v] = add_products(sum[r][v], x[v], two);
+            }
+        }
+        EACH_OUTPUT EACH_VECTOR keep(to + COLUMNS_READY * (size_t)(o + r) + LANES * v, sum[r][v]);
+    }
+}
+
+/* Activations of outputs o to o + 3 of a further layer, in vector v. */
+INLINE four four_of_sums(const twini_ready_layer *layer, const ready_way *how, const int32_t *sum,
+                         uint32_t o, unsigned v, int silu) {
+    sums all[4];
+    unsigned i;
+    UNROLLED for (i = 0; i < 4; i++) all[i] =
+        load(sum + COLUMNS_READY * (size_t)(o + i) + LANES * v);
+    return activate_four(how, all, layer->multiplier + o, silu);
+}
+
+INLINE void put_four(uint8_t *in, uint32_t o, unsigned v, four h) {
+    int32_t *to = (int32_t *)(void *)in + COLUMNS_READY / 2 * (size_t)o + LANES * v;
+    keep(to, side_by_side(h.two[0]));
+    keep(to + COLUMNS_READY, side_by_side(h.two[1]));
+}
+
+static void fill_lines(int32_t *lines, twin_flash curve) {
+    unsigned k;
+    for (k = 0; k < TWIN_STEPS; k++)
+        lines[k] = line_at(curve, k);
+}
+
+/* Where gcc does not optimise, its macro for the first of these takes the mask as signed. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
+/* Lines by their numbers; zero beyond the last. */
+INLINE sums look_up(const int32_t *lines, sums number) {
+#if LANES == 16
+    uint16_t there = _mm512_cmpgt_epi32_mask(set(TWIN_STEPS), number);
+    return _mm512_mask_i32gather_epi32(set(0), there, number, lines, 4);
+#else
+    __m256i there = _mm256_cmpgt_epi32(set(TWIN_STEPS), number);
+    return _mm256_mask_i32gather_epi32(set(0), lines, number, there, 4);
+#endif
+}
+
+#pragma GCC diagnostic pop
+
+/* Even columns, then odd ones. */
+INLINE four subtract_bumps(const ready_way *how, four h, const four *z) {
+    words upper = set(-65536);
+    unsigned i;
+    UNROLLED for (i = 0; i < 2; i++) {
+        words r, k = step_of(how, z->two[i], &r);
+        sums even = add_products(how->rounding, look_up(how->lines, W(andnot)(upper, k)),
+                                 W(or)(V(slli_epi32)(r, 16), how->entry));
+        sums odd = add_products(how->rounding, look_up(how->lines, V(srli_epi32)(k, 16)),
+                                W(or)(W(and)(r, upper), how->entry));
+        words bump = merge(V(srli_epi32)(even, 12), V(slli_epi32)(odd, 4));
+        h.two[i] = V(sub_epi16)(h.two[i], bump);
+    }
+    return h;
+}
+
+#define ENTER 0
+#define LEAVE 0
+#include "x86_layers.h"
+
+#endif
