@@ -67,6 +67,19 @@ static void twini_fill_layer(twini_ready_layer *to, const twini_layer *from, con
         form->arrange(from, ranked, weights);
 }
 
+/* Steps of the curve as lines through a; the first 128 steps are four times as steep. */
+static void twini_fill_lines(uint32_t *lines, twin_flash curve) {
+    int fits = 1, k;
+    for (k = 0; k < TWIN_ZERO_LINE; k++, curve += 2) {
+        int32_t low = twini_i16(curve), step = twini_i16(curve + 2) - low;
+        int32_t base = step * (k < 128 ? k : k - 96) - low, slope = step * (k < 128 ? 64 : 16);
+        fits &= base == (int16_t)base && slope == (int16_t)slope;
+        lines[k] = (uint32_t)base << 16 | (uint16_t)slope;
+    }
+    if (!fits)
+        memset(lines, 0, TWIN_ZERO_LINE * sizeof *lines);
+}
+
 /* Weight number i of a row. */
 static int32_t twini_weight(const twini_layer *layer, twin_flash row, uint32_t i) {
     return layer->wide ? twini_i16(row + 2 * i) : twini_i8(row + i);
@@ -202,13 +215,18 @@ static void twini_walk_twin(twini_walk *walk, const twin_model *model, const twi
 static void twini_walk_model(twini_walk *walk, const twin_model *model, const twini_form *form,
                              int with_shares) {
     uint32_t n = twini_padded(model->hidden[0]);
-    unsigned k, before = 0;
+    unsigned k, depth, before = 0;
+    uint32_t *lines = 0;
     twini_prepared *all = (twini_prepared *)twini_reserve(
         walk, sizeof(twini_prepared) + (model->twin_count - 1u) * sizeof(twini_ready_twin));
     if (all) {
         all->form = form;
         all->anchors = model->anchors;
     }
+    if (twini_is_silu(model))
+        lines = (uint32_t *)twini_reserve(walk, TWIN_HOST_LINES * sizeof *lines);
+    if (lines)
+        twini_fill_lines(lines, model->curve);
     for (k = 0; k < model->twin_count; k++) {
         unsigned owned = twini_u16(model->counts + 2 * k);
         uint32_t eights = (owned + TWIN_EIGHT - 1) / TWIN_EIGHT;
@@ -231,6 +249,8 @@ static void twini_walk_model(twini_walk *walk, const twin_model *model, const tw
             twin->silu = (uint8_t)twini_is_silu(model);
             twin->scaled = (uint8_t)twini_is_scaled(model);
             twin->shares = shares;
+            for (depth = 0; depth < model->layers; depth++)
+                twin->layer[depth].lines = lines;
             if (shares)
                 twini_fill_shares(shares, model, form, twin, before, owned);
         }

@@ -10,7 +10,16 @@
  *     [n][2][8]    for each output and anchor: B a, for (query, anchor); then A a, for the other
  *     [2][n]       the largest of the eight
  *
- * and that of the query [2][n]: A q + bias, then B q + bias. */
+ * and that of the query [2][n]: A q + bias, then B q + bias.
+ *
+ * For silu there are straight lines instead of the curve, each a slope in the lower half of its
+ * word and a base in the upper one, both signed. With a = |z|, what silu takes from max(z, 0) is
+ *
+ *     (slope * a - (base << (fraction + 1)) + (fraction < 15 ? 32768 : 0)) >> 16
+ *
+ * on line min(a >> (fraction - 5), (a >> (fraction - 3)) + 96), as shifts of a shift are one shift.
+ * There are TWIN_HOST_LINES lines, and so all of them from 9 fraction bits on; those from
+ * TWIN_ZERO_LINE on are zero. Where the curve of the pack allows no such lines, all of them are. */
 
 #ifndef TWIN_PREPARED_H
 #define TWIN_PREPARED_H
@@ -22,6 +31,9 @@
 #define TWIN_EIGHT  8
 #define TWIN_ROOMY  64   /* to what everything is aligned */
 #define TWIN_WIDEST 1024 /* features, or neurons of a layer */
+
+#define TWIN_ZERO_LINE  192
+#define TWIN_HOST_LINES (96 + (32768 >> 6))
 
 /* Outputs of an array. */
 static inline uint32_t twini_padded(uint32_t outputs) {
@@ -36,6 +48,7 @@ typedef struct twini_ready_layer {
     const int16_t *fold;       /* in the last layer: weights of the output, and of the second one */
     const int16_t *hard;
     twin_flash curve;
+    const uint32_t *lines;
     uint16_t inputs;
     uint16_t outputs;
     uint8_t shift;

@@ -46,33 +46,49 @@ INLINE const int16_t *take_weights(const ready_work *mine, const twini_ready_lay
     sum[r].low = vmlal_laneq_s16(sum[r].low, vget_low_s16(x), w, r);                               \
     sum[r].high = vmlal_high_laneq_s16(sum[r].high, x, w, r);
 
+/* Sums of eight outputs from `o` on, of the listed inputs or of all of them. */
+INLINE void sum_eight(sums *sum, const ready_work *mine, const twini_ready_layer *layer, uint32_t o,
+                      int listed) {
+    const int16_t *weights = (const int16_t *)(const void *)layer->weights;
+    uint32_t k, r;
+    weights += (size_t)o * layer->inputs;
+    EIGHT_TIMES sum[r] = set(layer->bias[o + r]);
+    for (k = 0; k < mine->count; k++) {
+        int16x8_t x = vld1q_s16((const int16_t *)(const void *)mine->in + 8 * k);
+        int16x8_t w = vld1q_s16(weights + 8 * (size_t)(listed ? mine->number[k] : k));
+        OUTPUT_BY_EIGHT(0)
+        OUTPUT_BY_EIGHT(1)
+        OUTPUT_BY_EIGHT(2)
+        OUTPUT_BY_EIGHT(3)
+        OUTPUT_BY_EIGHT(4)
+        OUTPUT_BY_EIGHT(5)
+        OUTPUT_BY_EIGHT(6)
+        OUTPUT_BY_EIGHT(7)
+    }
+}
+
 /* By itself, so that all of it stays in registers. */
 TWIN_NOT_INLINE static void sum_products(const ready_work *mine, const twini_ready_layer *layer,
                                          const int16_t *weights) {
-    uint32_t o, k, r;
-    for (o = 0; o < layer->outputs; o += 8, weights += 8 * (size_t)layer->inputs) {
+    uint32_t o, r;
+    (void)weights;
+    for (o = 0; o < layer->outputs; o += 8) {
         sums sum[8];
-        EIGHT_TIMES sum[r] = set(layer->bias[o + r]);
-        for (k = 0; k < mine->count; k++) {
-            int16x8_t x = vld1q_s16((const int16_t *)(const void *)mine->in + 8 * k);
-            int16x8_t w = vld1q_s16(weights + 8 * (size_t)mine->number[k]);
-            OUTPUT_BY_EIGHT(0)
-            OUTPUT_BY_EIGHT(1)
-            OUTPUT_BY_EIGHT(2)
-            OUTPUT_BY_EIGHT(3)
-            OUTPUT_BY_EIGHT(4)
-            OUTPUT_BY_EIGHT(5)
-            OUTPUT_BY_EIGHT(6)
-            OUTPUT_BY_EIGHT(7)
-        }
+        sum_eight(sum, mine, layer, o, 1);
         EIGHT_TIMES keep(mine->sum + 8 * (size_t)(o + r), sum[r]);
     }
+}
+
+#define STEP 8
+INLINE void step_sums(sums *sum, const ready_work *mine, const twini_ready_layer *layer,
+                      uint32_t o) {
+    sum_eight(sum, mine, layer, o, 0);
 }
 
 INLINE void fold_relu(const ready_work *mine, const twini_ready_layer *layer,
                       const int16_t *weights, int32_t *totals, int32_t *hard) {
     sum_products(mine, layer, weights);
-    finish(mine, layer, mine->sum, 0, 0, totals, hard, 0);
+    fold_sums(layer, mine->sum, 0, 0, totals, hard);
 }
 
 #define ENOUGH 0
