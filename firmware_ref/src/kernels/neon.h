@@ -1,4 +1,4 @@
-/* What the kernels for 64-bit Arm have in common: sums of eight columns, and the way from there to
+/* What the kernels for NEON have in common: sums of eight columns, and the way from there to
  * activations. */
 
 #ifndef TWIN_KERNELS_NEON_H
@@ -12,6 +12,9 @@
 #include "plain.h"
 #include "eights.h"
 #include <arm_neon.h>
+#if TWIN_HOST_ARM == 32
+#include "neon32.h"
+#endif
 
 typedef struct sums {
     int32x4_t low, high;

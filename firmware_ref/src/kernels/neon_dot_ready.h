@@ -56,6 +56,14 @@ static int32_t ready_enough(const twini_layer *from, uint32_t o) {
     return (int32_t) - (-most >> 8); /* rounded up */
 }
 
+/* Zeros to add products to. In assembler, as a compiler would make many from one, and copies take
+ * time where new ones do not. */
+INLINE int32x4_t new_sum(void) {
+    int32x4_t sum;
+    __asm__ volatile("movi %0.4s, #0" : "=w"(sum));
+    return sum;
+}
+
 /* [4 neurons at a time]{hi, lo}[8 anchors][4] */
 INLINE void put_four(uint8_t *to, const activations *h) {
     uint16x8_t a = vreinterpretq_u16_s16(h[0]), b = vreinterpretq_u16_s16(h[1]);

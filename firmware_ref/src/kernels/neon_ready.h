@@ -1,4 +1,4 @@
-/* What the kernels for 64-bit Arm have in common for prepared models. Each order of eight anchors
+/* What the kernels for NEON have in common for prepared models. Each order of eight anchors
  * is evaluated by itself.
  *
  * With relu many neurons are zero for all eight anchors: in the first layer the largest of their
@@ -39,14 +39,6 @@ INLINE int32_t largest(eight_sums a) {
 #else
 #define FOUR_TIMES _Pragma("GCC unroll 4") for (r = 0; r < 4; r++)
 #endif
-
-/* Zeros to add products to. In assembler, as a compiler would make many from one, and copies take
- * time where new ones do not. */
-INLINE int32x4_t new_sum(void) {
-    int32x4_t sum;
-    __asm__ volatile("movi %0.4s, #0" : "=w"(sum));
-    return sum;
-}
 
 /* The way from sums to z is shorter where SQRDMULH shifts and rounds, too. It always rounds, which
  * rsh does where there is something to shift. */

@@ -33,6 +33,7 @@ INLINE void number_lines(uint16_t *to, const lines *all, int16x8_t z) {
     vst1q_u16(to, vminq_u16(vshlq_u16(a, all->fine), far));
 }
 
+#if TWIN_HOST_ARM == 64
 /* A line, and zeros. In assembler for gcc, which would insert what it loads into a copy of zeros.
  */
 INLINE int16x8_t line_at(const uint32_t *line, uint64_t k) {
@@ -54,6 +55,17 @@ INLINE int16x8_t four_lines(const uint32_t *line, const uint16_t *numbers) {
     cd = vzip1q_s16(line_at(line, k >> 32 & 65535), line_at(line, k >> 48));
     return vreinterpretq_s16_s32(vzip1q_s32(vreinterpretq_s32_s16(ab), vreinterpretq_s32_s16(cd)));
 }
+#else
+/* Four slopes, then four bases. */
+INLINE int16x8_t four_lines(const uint32_t *line, const uint16_t *k) {
+    uint32x2_t ab = vdup_n_u32(line[k[0]]), cd = vdup_n_u32(line[k[2]]);
+    int16x4x2_t all;
+    ab = vld1_lane_u32(line + k[1], ab, 1);
+    cd = vld1_lane_u32(line + k[3], cd, 1);
+    all = vuzp_s16(vreinterpret_s16_u32(ab), vreinterpret_s16_u32(cd));
+    return vcombine_s16(all.val[0], all.val[1]);
+}
+#endif
 
 /* The second step. */
 INLINE activations bend(const lines *all, int16x8_t z, const uint16_t *numbers) {
