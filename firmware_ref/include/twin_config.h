@@ -67,6 +67,8 @@
 #if defined(__GNUC__) && (defined(__x86_64__) || defined(__aarch64__)) &&                          \
     (defined(__linux__) || defined(__APPLE__) || defined(__FreeBSD__))
 #define TWIN_HOST 1
+#elif defined(__GNUC__) && defined(__ARM_PCS_VFP) && defined(__linux__)
+#define TWIN_HOST 1
 #else
 #define TWIN_HOST 0
 #endif
@@ -97,9 +99,9 @@
 
 /* Anchors evaluated side by side, at most. Each weight is loaded once for all of them; each takes
  * 4 bytes of scratch for every neuron of a layer that is followed by another. A kernel may take
- * fewer. 64-bit machines have the registers and the memory for many. */
+ * fewer. Hosts and 64-bit machines have the registers and the memory for many. */
 #ifndef TWIN_BLOCK
-#if UINTPTR_MAX > 0xFFFFFFFFu
+#if TWIN_HOST || UINTPTR_MAX > 0xFFFFFFFFu
 #define TWIN_BLOCK 32
 #elif defined(__AVR__)
 #define TWIN_BLOCK 1

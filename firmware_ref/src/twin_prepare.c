@@ -210,7 +210,7 @@ static void twini_walk_model(twini_walk *walk, const twin_model *model, const tw
         all->form = form;
         all->anchors = model->anchors;
     }
-    if (twini_is_silu(model) && form->fill_lines)
+    if (twini_is_silu(model))
         lines = (int32_t *)twini_reserve(walk, sizeof *lines * form->line_count);
     if (lines)
         form->fill_lines(lines, model->curve);

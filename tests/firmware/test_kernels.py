@@ -51,11 +51,20 @@ void emulate(int number) {
 PROCESSORS = {
     "cortex-a53": ("aarch64", ("neon", "portable")),  # Raspberry Pi 3
     "cortex-a72": ("aarch64", ("neon", "portable")),  # 4
-    "max,sve=off": ("aarch64", ("neon_dot", "neon", "portable")),  # 5
+    "cortex-a76": ("aarch64", ("neon_dot", "neon", "portable")),  # 5
+    "cortex-a7": ("arm", ("neon", "portable")),  # 2, and all of them with a 32-bit system
+    "cortex-a9,neon=off": ("arm", ("portable",)),
     "qemu64": ("x86_64", ("portable",)),
     "max": ("x86_64", ("avx2", "portable")),  # all but AVX-512
 }
-TRIPLETS = {"aarch64": "aarch64-linux-gnu", "x86_64": "x86_64-linux-gnu"}
+TRIPLETS = {
+    "aarch64": "aarch64-linux-gnu",
+    "x86_64": "x86_64-linux-gnu",
+    "arm": "arm-linux-gnueabihf",
+}
+# As 32-bit Raspberry Pi OS compiles: for ARMv6, which has no NEON.
+BASELINES = {"arm": ("-march=armv6", "-mfpu=vfp", "-mfloat-abi=hard", "-marm")}
+WITH_NEON = {"arm": ("-march=armv7-a", "-mfpu=neon")}  # what clang has to be told
 
 # For programs whose models take the kernel that the environment names, or else the first.
 PICK_H = """
@@ -483,6 +492,7 @@ def test_no_warning(native, machine, compiler):
         assert native.run(f"{TRIPLETS[machine]}-gcc", "-std=c99", *options) == ""
     else:
         there = (f"--target={TRIPLETS[machine]}", f"-I/usr/{TRIPLETS[machine]}/include")
+        there += WITH_NEON.get(machine, ())
         assert native.run("clang", "-std=c99", *there, *options) == ""
 
 
@@ -493,7 +503,7 @@ def test_processors_get_the_kernels_they_can_run(
     machine, offered = PROCESSORS[processor]
     compiler, emulator = cross(machine)
     run = (emulator[0], "-cpu", processor, *emulator[1:])
-    options = ("-O3" if compiler == "gcc" else "-O2",)
+    options = ("-O3" if compiler == "gcc" else "-O2", *BASELINES.get(machine, ()))
     offers = build(picking.folder / "offers.c", options, compiler)
     assert tuple(native.run(*run, offers).split()) == offered
     wide = tuple(native.run(*run, offers, "wide").split())

@@ -5,18 +5,30 @@
 
 #if TWIN_HOST
 
-#if TWIN_HOST_ARM && !defined(__ARM_FEATURE_DOTPROD) && defined(__linux__)
+#if TWIN_HOST_ARM && defined(__linux__)
 #include <sys/auxv.h>
 #endif
 
-#if TWIN_HOST_ARM
-static int twini_has_dot(void) {
-#if defined(__ARM_FEATURE_DOTPROD)
-    return 1;
-#elif defined(__linux__)
-    return (int)(getauxval(AT_HWCAP) >> 20 & 1); /* HWCAP_ASIMDDP */
+/* What the compiler may use anyway. */
+#if defined(__ARM_NEON)
+#define SURE_NEON 1
 #else
-    return 0;
+#define SURE_NEON 0
+#endif
+#if defined(__ARM_FEATURE_DOTPROD)
+#define SURE_DOT 1
+#else
+#define SURE_DOT 0
+#endif
+
+#if TWIN_HOST_ARM
+/* Whether that is sure, or the system says so: a bit of AT_HWCAP. */
+static int twini_has(int sure, unsigned bit) {
+#if defined(__linux__)
+    return sure || (getauxval(AT_HWCAP) >> bit & 1);
+#else
+    (void)bit;
+    return sure;
 #endif
 }
 #endif
@@ -82,9 +94,11 @@ typedef struct twini_offer {
 TWIN_INTERNAL const twin_kernel *twini_host_kernel(const twin_model *model, unsigned number,
                                                    const char **name) {
     const twini_offer offers[] = {
+#if TWIN_HOST_ARM == 64
+        {"neon_dot", &twini_kernel_neon_dot, !model->wide && twini_has(SURE_DOT, 20)},
+#endif
 #if TWIN_HOST_ARM
-        {"neon_dot", &twini_kernel_neon_dot, !model->wide && twini_has_dot()},
-        {"neon", &twini_kernel_neon, 1},
+        {"neon", &twini_kernel_neon, twini_has(SURE_NEON, 12)},
 #endif
 #if TWIN_HOST_AMX
         {"amx", &twini_kernel_amx, !model->wide && twini_has_amx() && twini_may_use_tiles()},

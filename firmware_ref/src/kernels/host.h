@@ -15,7 +15,9 @@
 #if defined(__x86_64__) || TWIN_HOST_EMULATED
 #define TWIN_HOST_X86 1
 #elif defined(__aarch64__)
-#define TWIN_HOST_ARM 1
+#define TWIN_HOST_ARM 64
+#elif defined(__arm__) && (defined(__ARM_NEON) || (defined(__ARM_PCS_VFP) && !defined(__clang__)))
+#define TWIN_HOST_ARM 32 /* clang wants to be told of NEON, gcc can be asked for it */
 #endif
 #endif
 #endif
@@ -36,6 +38,8 @@
 
 #if TWIN_HOST_ARM
 TWIN_INTERNAL extern const twin_kernel twini_kernel_neon;
+#endif
+#if TWIN_HOST_ARM == 64
 TWIN_INTERNAL extern const twin_kernel twini_kernel_neon_dot;
 #endif
 #if TWIN_HOST_X86

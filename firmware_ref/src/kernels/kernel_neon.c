@@ -1,9 +1,19 @@
-/* 64-bit Arm, as all Raspberry Pis from the 3 on are: SMLAL multiplies four activations with one
- * weight. In an eight, the activations of each output lie side by side. */
+/* Arm with NEON, as all Raspberry Pis from the 2 on have it, with 64 bits or 32: SMLAL multiplies
+ * four activations with one weight. In an eight, the activations of each output lie side by side.
+ */
 
 #include "host.h"
 
 #if TWIN_HOST_ARM
+
+#include "../twin_prepared.h"
+#include <string.h>
+
+/* Raspberry Pi OS with 32 bits is compiled for ARMv6, which has none of it. */
+#if TWIN_HOST_ARM == 32 && !defined(__ARM_NEON)
+TARGET("arch=armv7-a,fpu=neon")
+#define TARGETED 1
+#endif
 
 #include "neon.h"
 
@@ -107,5 +117,9 @@ INLINE void turn(uint8_t *to, unsigned inputs, const twin_flash *anchor) {
 #define WORK   sizeof(work)
 #define FORM   &ready_form
 #include "host_kernel.h"
+
+#ifdef TARGETED
+TARGET_END
+#endif
 
 #endif

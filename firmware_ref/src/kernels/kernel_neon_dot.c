@@ -4,7 +4,7 @@
 
 #include "host.h"
 
-#if TWIN_HOST_ARM
+#if TWIN_HOST_ARM == 64
 
 #include "neon.h"
 

@@ -1,4 +1,4 @@
-/* What the kernels for 64-bit Arm have in common: sums of eight columns, and the way from there to
+/* What the kernels for NEON have in common: sums of eight columns, and the way from there to
  * activations. */
 
 #ifndef TWIN_KERNELS_NEON_H
@@ -12,6 +12,9 @@
 #include "plain.h"
 #include "eights.h"
 #include <arm_neon.h>
+#if TWIN_HOST_ARM == 32
+#include "neon32.h"
+#endif
 
 typedef struct sums {
     int32x4_t low, high;
@@ -123,7 +126,7 @@ INLINE uint16x8_t entry_of(places at) {
 }
 
 /* silu, with the entries of the curve there: max(z, 0) less twini_bump. */
-INLINE activations bend(const way *how, int16x8_t z, places at, int16x8x2_t ends) {
+INLINE activations bend_curve(const way *how, int16x8_t z, places at, int16x8x2_t ends) {
     int16x8_t step = vsubq_s16(ends.val[1], ends.val[0]), g;
     int32x4_t low = vmull_s16(vget_low_s16(step), vget_low_s16(at.rest));
     int32x4_t high = vmull_high_s16(step, at.rest);
@@ -148,7 +151,7 @@ INLINE activations activate(const way *how, sums sum, int32_t multiplier, int si
     int16x8_t z = squash(how, sum, multiplier);
     if (silu) {
         places at = place_on_curve(how, z);
-        return bend(how, z, at, look_up(how->curve, entry_of(at)));
+        return bend_curve(how, z, at, look_up(how->curve, entry_of(at)));
     }
     return vmaxq_s16(z, none());
 }

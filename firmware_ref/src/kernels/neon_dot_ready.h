@@ -56,6 +56,14 @@ static int32_t ready_enough(const twini_layer *from, uint32_t o) {
     return (int32_t) - (-most >> 8); /* rounded up */
 }
 
+/* Zeros to add products to. In assembler, as a compiler would make many from one, and copies take
+ * time where new ones do not. */
+INLINE int32x4_t new_sum(void) {
+    int32x4_t sum;
+    __asm__ volatile("movi %0.4s, #0" : "=w"(sum));
+    return sum;
+}
+
 /* [4 neurons at a time]{hi, lo}[8 anchors][4] */
 INLINE void put_four(uint8_t *to, const activations *h) {
     uint16x8_t a = vreinterpretq_u16_s16(h[0]), b = vreinterpretq_u16_s16(h[1]);
@@ -116,28 +124,44 @@ INLINE const int8_t *take_weights(const ready_work *mine, const twini_ready_laye
               "+w"((sum)[5]), "+w"((sum)[6]), "+w"((sum)[7])                                       \
             : "w"(low), "w"(high), "w"(w))
 
+/* Sums of four outputs, whose weights these are. */
+INLINE void sum_four(sums *sum, const ready_work *mine, const twini_ready_layer *layer, uint32_t o,
+                     const int8_t *w, uint32_t fours) {
+    const int8_t *h = (const int8_t *)mine->in, *end = w + 16 * (size_t)fours;
+    int32x4_t hi[8], lo[8];
+    uint32_t r;
+    EIGHT_TIMES {
+        hi[r] = new_sum();
+        lo[r] = vdupq_n_s32(layer->bias[o + r / 2]);
+    }
+    for (; w != end; w += 16, h += 64) {
+        int8x16_t four = vld1q_s8(w), a = vld1q_s8(h), b = vld1q_s8(h + 16);
+        int8x16_t c = vld1q_s8(h + 32), d = vld1q_s8(h + 48);
+        FOUR_BY_EIGHT(hi, a, b, four);
+        FOUR_BY_EIGHT(lo, c, d, four);
+    }
+    FOUR_TIMES {
+        sum[r].low = vsubq_s32(lo[2 * r], vshlq_n_s32(hi[2 * r], 8));
+        sum[r].high = vsubq_s32(lo[2 * r + 1], vshlq_n_s32(hi[2 * r + 1], 8));
+    }
+}
+
 /* This and the next ones by themselves, so that all of it stays in registers. */
 TWIN_NOT_INLINE static void sum_products(const ready_work *mine, const twini_ready_layer *layer,
                                          const int8_t *weights) {
-    const int8_t *bytes = (const int8_t *)mine->in;
     uint32_t fours = fours_of(mine->count), o, r;
-    int32_t *sum = mine->sum;
-    for (o = 0; o < twini_align(layer->outputs, 8);
-         o += 4, sum += 32, weights += 16 * (size_t)fours) {
-        int32x4_t hi[8], lo[8];
-        const int8_t *w = weights, *h = bytes, *end = weights + 16 * (size_t)fours;
-        EIGHT_TIMES {
-            hi[r] = vdupq_n_s32(0);
-            lo[r] = vdupq_n_s32(layer->bias[o + r / 2]);
-        }
-        for (; w != end; w += 16, h += 64) {
-            int8x16_t four = vld1q_s8(w), a = vld1q_s8(h), b = vld1q_s8(h + 16);
-            int8x16_t c = vld1q_s8(h + 32), d = vld1q_s8(h + 48);
-            FOUR_BY_EIGHT(hi, a, b, four);
-            FOUR_BY_EIGHT(lo, c, d, four);
-        }
-        EIGHT_TIMES vst1q_s32(sum + 4 * r, vsubq_s32(lo[r], vshlq_n_s32(hi[r], 8)));
+    for (o = 0; o < twini_align(layer->outputs, 8); o += 4, weights += 16 * (size_t)fours) {
+        sums sum[4];
+        sum_four(sum, mine, layer, o, weights, fours);
+        FOUR_TIMES keep(mine->sum + TWIN_EIGHT * (size_t)(o + r), sum[r]);
     }
+}
+
+#define STEP 4
+INLINE void step_sums(sums *sum, const ready_work *mine, const twini_ready_layer *layer,
+                      uint32_t o) {
+    uint32_t fours = fours_of(layer->inputs);
+    sum_four(sum, mine, layer, o, (const int8_t *)layer->weights + 4 * (size_t)o * fours, fours);
 }
 
 /* Products of eight outputs, whose weights lie `apart` in fours, with hi; or with lo, where `h` is
@@ -165,6 +189,15 @@ INLINE int is_any_alive(const int32x4_t *sum, const int32_t *enough) {
     return vmaxvq_u32(alive) != 0;
 }
 
+#define FOLD_OUTPUT(r, lane)                                                                       \
+    {                                                                                              \
+        activations h = vmaxq_s16(SQUASHED(sum[2 * (r)], sum[2 * (r) + 1], m, lane), none());      \
+        FOLD(total, h, weight, r);                                                                 \
+        if (scaled) {                                                                              \
+            FOLD(second, h, other, r);                                                             \
+        }                                                                                          \
+    }
+
 /* The last layer with relu. */
 INLINE void fold_products(const ready_work *mine, const twini_ready_layer *layer,
                           const int8_t *weights, int32_t *totals, int32_t *hard, int scaled) {
@@ -172,11 +205,14 @@ INLINE void fold_products(const ready_work *mine, const twini_ready_layer *layer
     const int32_t *biases = layer->bias, *multiplier = layer->multiplier, *enough = layer->enough;
     uint32_t outputs = layer->outputs, o, r;
     size_t apart = 16 * (size_t)fours_of(mine->count);
-    way how = ready_way(layer);
     sums total = set(0), second = total;
     for (o = 0; o < outputs; o += 8, weights += 2 * apart) {
-        int32x4_t sum[16];
-        EIGHT_TIMES sum[2 * r] = sum[2 * r + 1] = vdupq_n_s32(0);
+        int32x4_t sum[16], m;
+        int16x8_t weight, other;
+        EIGHT_TIMES {
+            sum[2 * r] = new_sum();
+            sum[2 * r + 1] = new_sum();
+        }
         add_products(sum, weights, apart, bytes);
         if (!is_any_alive(sum, enough + o))
             continue;
@@ -186,13 +222,18 @@ INLINE void fold_products(const ready_work *mine, const twini_ready_layer *layer
             sum[2 * r + 1] = vsubq_s32(bias, vshlq_n_s32(sum[2 * r + 1], 8));
         }
         add_products(sum, weights, apart, bytes + 32);
-        EIGHT_TIMES {
-            sums both = {sum[2 * r], sum[2 * r + 1]};
-            activations h = activate(&how, both, multiplier[o + r], 0);
-            total = fold(total, h, layer->fold[o + r]);
-            if (scaled)
-                second = fold(second, h, layer->hard[o + r]);
-        }
+        m = squashing(layer, vld1q_s32(multiplier + o));
+        weight = vld1q_s16(layer->fold + o);
+        other = vld1q_s16(layer->hard + o);
+        FOLD_OUTPUT(0, 0)
+        FOLD_OUTPUT(1, 1)
+        FOLD_OUTPUT(2, 2)
+        FOLD_OUTPUT(3, 3)
+        m = squashing(layer, vld1q_s32(multiplier + o + 4));
+        FOLD_OUTPUT(4, 0)
+        FOLD_OUTPUT(5, 1)
+        FOLD_OUTPUT(6, 2)
+        FOLD_OUTPUT(7, 3)
     }
     keep(totals, total);
     if (scaled)

@@ -45,34 +45,62 @@ INLINE const int16_t *take_weights(const ready_work *mine, const twini_ready_lay
 #define OUTPUT_BY_EIGHT(r)                                                                         \
     sum[r].low = vmlal_laneq_s16(sum[r].low, vget_low_s16(x), w, r);                               \
     sum[r].high = vmlal_high_laneq_s16(sum[r].high, x, w, r);
+#define FOUR_OUTPUTS(a, b, c, d)                                                                   \
+    OUTPUT_BY_EIGHT(a) OUTPUT_BY_EIGHT(b) OUTPUT_BY_EIGHT(c) OUTPUT_BY_EIGHT(d)
+
+/* Add to sums of eight outputs, or of one half of them, the listed inputs or all of them. */
+INLINE void add_products(sums *sum, const ready_work *mine, const int16_t *weights, int listed,
+                         int lower, int upper) {
+    uint32_t k;
+    for (k = 0; k < mine->count; k++) {
+        int16x8_t x = vld1q_s16((const int16_t *)(const void *)mine->in + 8 * k);
+        int16x8_t w = vld1q_s16(weights + 8 * (size_t)(listed ? mine->number[k] : k));
+        if (lower) {
+            FOUR_OUTPUTS(0, 1, 2, 3)
+        }
+        if (upper) {
+            FOUR_OUTPUTS(4, 5, 6, 7)
+        }
+    }
+}
+
+/* Sums of eight outputs from `o` on. With 32 bits there are registers for four. */
+INLINE void sum_eight(sums *sum, const ready_work *mine, const twini_ready_layer *layer, uint32_t o,
+                      int listed) {
+    const int16_t *weights = (const int16_t *)(const void *)layer->weights;
+    uint32_t r;
+    weights += (size_t)o * layer->inputs;
+    EIGHT_TIMES sum[r] = set(layer->bias[o + r]);
+    if (TWIN_HOST_ARM == 64) {
+        add_products(sum, mine, weights, listed, 1, 1);
+    } else {
+        add_products(sum, mine, weights, listed, 1, 0);
+        add_products(sum, mine, weights, listed, 0, 1);
+    }
+}
 
 /* By itself, so that all of it stays in registers. */
 TWIN_NOT_INLINE static void sum_products(const ready_work *mine, const twini_ready_layer *layer,
                                          const int16_t *weights) {
-    uint32_t o, k, r;
-    for (o = 0; o < layer->outputs; o += 8, weights += 8 * (size_t)layer->inputs) {
+    uint32_t o, r;
+    (void)weights;
+    for (o = 0; o < layer->outputs; o += 8) {
         sums sum[8];
-        EIGHT_TIMES sum[r] = set(layer->bias[o + r]);
-        for (k = 0; k < mine->count; k++) {
-            int16x8_t x = vld1q_s16((const int16_t *)(const void *)mine->in + 8 * k);
-            int16x8_t w = vld1q_s16(weights + 8 * (size_t)mine->number[k]);
-            OUTPUT_BY_EIGHT(0)
-            OUTPUT_BY_EIGHT(1)
-            OUTPUT_BY_EIGHT(2)
-            OUTPUT_BY_EIGHT(3)
-            OUTPUT_BY_EIGHT(4)
-            OUTPUT_BY_EIGHT(5)
-            OUTPUT_BY_EIGHT(6)
-            OUTPUT_BY_EIGHT(7)
-        }
+        sum_eight(sum, mine, layer, o, 1);
         EIGHT_TIMES keep(mine->sum + 8 * (size_t)(o + r), sum[r]);
     }
+}
+
+#define STEP 8
+INLINE void step_sums(sums *sum, const ready_work *mine, const twini_ready_layer *layer,
+                      uint32_t o) {
+    sum_eight(sum, mine, layer, o, 0);
 }
 
 INLINE void fold_relu(const ready_work *mine, const twini_ready_layer *layer,
                       const int16_t *weights, int32_t *totals, int32_t *hard) {
     sum_products(mine, layer, weights);
-    finish(mine, layer, mine->sum, 0, 0, totals, hard, 0);
+    fold_sums(layer, mine->sum, 0, 0, totals, hard);
 }
 
 #define ENOUGH 0

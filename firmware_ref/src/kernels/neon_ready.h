@@ -1,4 +1,4 @@
-/* What the kernels for 64-bit Arm have in common for prepared models. Each order of eight anchors
+/* What the kernels for NEON have in common for prepared models. Each order of eight anchors
  * is evaluated by itself.
  *
  * With relu many neurons are zero for all eight anchors: in the first layer the largest of their
@@ -40,23 +40,54 @@ INLINE int32_t largest(eight_sums a) {
 #define FOUR_TIMES _Pragma("GCC unroll 4") for (r = 0; r < 4; r++)
 #endif
 
+/* The way from sums to z is shorter where SQRDMULH shifts and rounds, too. It always rounds, which
+ * rsh does where there is something to shift. */
+INLINE int squashes(const twini_ready_layer *layer) {
+    return layer->shift >= 1 && layer->shift <= 15;
+}
+
+/* Four multipliers for that. */
+INLINE int32x4_t squashing(const twini_ready_layer *layer, int32x4_t multipliers) {
+    return vshlq_s32(multipliers, vdupq_n_s32(-layer->shift));
+}
+
+#define SQUASHED(low, high, four, r)                                                               \
+    vqmovn_high_s32(vqmovn_s32(vqrdmulhq_laneq_s32(low, four, r)),                                 \
+                    vqrdmulhq_laneq_s32(high, four, r))
+
+/* Activations times number r of eight weights. */
+#define FOLD(total, h, weights, r)                                                                 \
+    (total).low = vmlal_laneq_s16((total).low, vget_low_s16(h), weights, r);                       \
+    (total).high = vmlal_high_laneq_s16((total).high, h, weights, r)
+
 typedef struct ready_work {
     uint16_t *number;  /* of neurons of a layer, in order; then four that stand for nobody */
     uint32_t count;    /* of those in front */
     int32_t *sum;      /* of a layer: [outputs][8] */
+    uint8_t *next;     /* for silu: room for those of the next layer */
     uint8_t *in;       /* activations of the neurons: 16 bytes for each, four by four */
     uint8_t *squeezed; /* weights of a layer that are left */
 } ready_work;
 
 /* Lay out what a model with layers up to this wide works in, with so many weights that are left at
- * most; returns its size. */
+ * most, which there are none of for silu; returns its size. */
 static uint32_t ready_lay_out(ready_work *mine, unsigned widest, uint32_t left, uintptr_t at) {
     uintptr_t start = at, width = twini_padded(widest);
     mine->in = (uint8_t *)at;
     mine->sum = (int32_t *)(at += 16 * width);
     mine->number = (uint16_t *)(at += 32 * width);
     mine->squeezed = (uint8_t *)(at += 2 * width);
+    mine->next = mine->squeezed;
+    if (left < 16 * width)
+        left = (uint32_t)(16 * width);
     return (uint32_t)(at - start) + left;
+}
+
+/* What was written is read by the next layer. */
+INLINE void swap_rooms(ready_work *mine) {
+    uint8_t *in = mine->in;
+    mine->in = mine->next;
+    mine->next = in;
 }
 
 INLINE way ready_way(const twini_ready_layer *layer) {
@@ -126,41 +157,15 @@ INLINE sums sum_at(const int32_t *sum, const int32_t *of_query, uint32_t o, int 
     return load(sum + TWIN_EIGHT * (size_t)o);
 }
 
-/* silu of all outputs of a layer: activations take the place of their sums in mine->sum. By itself,
- * as it needs all registers. */
-TWIN_NOT_INLINE static void apply_silu(const ready_work *mine, const twini_ready_layer *layer,
-                                       const int32_t *sum, const int32_t *of_query, int first) {
-    const int32_t *multiplier = layer->multiplier;
-    int16_t *to = (int16_t *)(void *)mine->sum;
-    uint32_t outputs = layer->outputs, o, r;
-    way how = ready_way(layer);
-    for (o = 0; o < outputs; o += 8, to += 16 * TWIN_EIGHT) {
-        activations h[8];
-        EIGHT_TIMES h[r] =
-            activate(&how, sum_at(sum, of_query, o + r, first), multiplier[o + r], 1);
-        EIGHT_TIMES vst1q_s16(to + 2 * TWIN_EIGHT * r, h[r]);
-    }
-}
-
-/* Activations of an output, which apply_silu has left where sums were. */
-INLINE activations activation_at(const ready_work *mine, const twini_ready_layer *layer,
-                                 const way *how, const int32_t *sum, const int32_t *of_query,
-                                 uint32_t o, int first, int silu) {
-    if (silu)
-        return vld1q_s16((const int16_t *)(const void *)(mine->sum + TWIN_EIGHT * (size_t)o));
-    return activate(how, sum_at(sum, of_query, o, first), layer->multiplier[o], 0);
-}
-
-/* Totals over the last layer. */
-INLINE void finish(const ready_work *mine, const twini_ready_layer *layer, const int32_t *sum,
-                   const int32_t *of_query, int first, int32_t *totals, int32_t *hard, int silu) {
+/* Totals over the last layer with relu, from sums. */
+TWIN_NOT_INLINE static void fold_sums(const twini_ready_layer *layer, const int32_t *sum,
+                                      const int32_t *of_query, int first, int32_t *totals,
+                                      int32_t *hard) {
     way how = ready_way(layer);
     sums total = set(0), second = total;
     uint32_t o;
-    if (silu)
-        apply_silu(mine, layer, sum, of_query, first);
     for (o = 0; o < layer->outputs; o++) {
-        activations h = activation_at(mine, layer, &how, sum, of_query, o, first, silu);
+        activations h = activate(&how, sum_at(sum, of_query, o, first), layer->multiplier[o], 0);
         total = fold(total, h, layer->fold[o]);
         second = fold(second, h, layer->hard[o]);
     }

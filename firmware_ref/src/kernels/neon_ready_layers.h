@@ -5,57 +5,82 @@
  *     put_four        activations of neurons k to k + 3 of the list into mine->in
  *     take_weights    those that meet the listed neurons
  *     sum_products    sums of all outputs into mine->sum
- *     fold_relu       totals over the last layer with relu
+ *     fold_relu       totals over the last layer with relu, which squashes
  *     ENOUGH          twini_form.enough, or 0 */
 
 #ifndef TWIN_KERNELS_NEON_READY_LAYERS_H
 #define TWIN_KERNELS_NEON_READY_LAYERS_H
 
-#include "neon_ready.h"
+#include "neon_ready_silu.h"
 
 /* Activations of the neurons in the list, to be the inputs of another layer. */
 INLINE void go_on(const ready_work *mine, const twini_ready_layer *layer, const int32_t *sum,
-                  const int32_t *of_query, int first, int silu) {
+                  const int32_t *of_query, int first, int squashing_too) {
+    const int32_t *multiplier = layer->multiplier;
+    const uint16_t *number = mine->number;
     uint32_t count = mine->count, k, r;
     way how = ready_way(layer);
-    if (silu)
-        apply_silu(mine, layer, sum, of_query, first);
-    for (k = 0; k < count; k += 4) {
+    for (k = 0; k < count; k += 4, number += 4) {
         activations h[4];
-        FOUR_TIMES {
-            uint32_t o = mine->number[k + r];
-            h[r] = activation_at(mine, layer, &how, sum, of_query, o, first, silu);
-            if (silu && k + r >= count)
-                h[r] = none();
+        sums four[4];
+        FOUR_TIMES four[r] = sum_at(sum, of_query, number[r], first);
+        if (squashing_too) {
+            int32x4_t m = vdupq_n_s32(multiplier[number[0]]);
+            m = vld1q_lane_s32(multiplier + number[1], m, 1);
+            m = vld1q_lane_s32(multiplier + number[2], m, 2);
+            m = squashing(layer, vld1q_lane_s32(multiplier + number[3], m, 3));
+            h[0] = vmaxq_s16(SQUASHED(four[0].low, four[0].high, m, 0), none());
+            h[1] = vmaxq_s16(SQUASHED(four[1].low, four[1].high, m, 1), none());
+            h[2] = vmaxq_s16(SQUASHED(four[2].low, four[2].high, m, 2), none());
+            h[3] = vmaxq_s16(SQUASHED(four[3].low, four[3].high, m, 3), none());
+        } else {
+            FOUR_TIMES h[r] = activate(&how, four[r], multiplier[number[r]], 0);
         }
         put_four(mine->in + 16 * (size_t)k, h);
     }
 }
 
-INLINE int knows_all(const twini_ready_layer *next, int silu) {
-    return silu || !leaves_out(next->inputs, next->outputs);
+TWIN_NOT_INLINE static void go_on_shortly(const ready_work *mine, const twini_ready_layer *layer,
+                                          const int32_t *share, const int32_t *of_query) {
+    go_on(mine, layer, share, of_query, 1, 1);
 }
 
-INLINE void one_order_ready(const twini_ready_twin *twin, const int32_t *of_query,
-                            const int32_t *of_anchors, const int32_t *most, ready_work *mine,
-                            int32_t *totals, int32_t *hard, int silu) {
+TWIN_NOT_INLINE static void go_on_further(const ready_work *mine, const twini_ready_layer *layer) {
+    go_on(mine, layer, mine->sum, 0, 0, 0);
+}
+
+TWIN_NOT_INLINE static void go_on_first(const ready_work *mine, const twini_ready_layer *layer,
+                                        const int32_t *share, const int32_t *of_query) {
+    go_on(mine, layer, share, of_query, 1, 0);
+}
+
+INLINE int knows_all(const twini_ready_layer *next) {
+    return !leaves_out(next->inputs, next->outputs);
+}
+
+INLINE void relu_order(const twini_ready_twin *twin, const int32_t *of_query,
+                       const int32_t *of_anchors, const int32_t *most, ready_work *mine,
+                       int32_t *totals, int32_t *hard) {
     const twini_ready_layer *layer = twin->layer, *last = layer + twin->layers - 1;
     if (layer == last) {
-        finish(mine, layer, of_anchors, of_query, 1, totals, hard, silu);
+        fold_sums(layer, of_anchors, of_query, 1, totals, hard);
         return;
     }
-    list_neurons(mine, layer->outputs, of_query, most, knows_all(layer + 1, silu));
-    go_on(mine, layer, of_anchors, of_query, 1, silu);
+    list_neurons(mine, layer->outputs, of_query, most, knows_all(layer + 1));
+    if (squashes(layer))
+        go_on_shortly(mine, layer, of_anchors, of_query);
+    else
+        go_on_first(mine, layer, of_anchors, of_query);
     while (++layer != last) {
-        sum_products(mine, layer, take_weights(mine, layer, knows_all(layer, silu)));
-        list_neurons(mine, layer->outputs, 0, 0, knows_all(layer + 1, silu));
-        go_on(mine, layer, mine->sum, 0, 0, silu);
+        sum_products(mine, layer, take_weights(mine, layer, knows_all(layer)));
+        list_neurons(mine, layer->outputs, 0, 0, knows_all(layer + 1));
+        go_on_further(mine, layer);
     }
-    if (silu) {
-        sum_products(mine, layer, take_weights(mine, layer, 1));
-        finish(mine, layer, mine->sum, 0, 0, totals, hard, 1);
+    if (squashes(layer)) {
+        fold_relu(mine, layer, take_weights(mine, layer, knows_all(layer)), totals, hard);
     } else {
-        fold_relu(mine, layer, take_weights(mine, layer, knows_all(layer, 0)), totals, hard);
+        sum_products(mine, layer, take_weights(mine, layer, knows_all(layer)));
+        fold_sums(layer, mine->sum, 0, 0, totals, hard);
     }
 }
 
@@ -73,9 +98,9 @@ static void ready_eight(const twini_ready_twin *twin, const int32_t *of_query,
     for (order = 0; order < 2; order++) {
         int32_t *hard = order && twin->scaled ? totals + TWIN_EIGHT : 0;
         if (twin->silu)
-            one_order_ready(twin, of_query, of_anchors, most, &mine, totals, hard, 1);
+            silu_order(twin, of_query, of_anchors, &mine, totals, hard);
         else
-            one_order_ready(twin, of_query, of_anchors, most, &mine, totals, hard, 0);
+            relu_order(twin, of_query, of_anchors, most, &mine, totals, hard);
         of_query += n;
         most += n;
         of_anchors += TWIN_EIGHT;
@@ -92,8 +117,8 @@ static const twini_form ready_form = {
     ready_query,
     ready_anchors,
     ready_eight,
-    0,
-    0,
+    LINES,
+    fill_lines,
     0,
     0,
 };
