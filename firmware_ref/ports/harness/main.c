@@ -14,6 +14,7 @@
  * A hash of 0 says that the estimates were not kept, for want of memory. */
 
 #include "board.h"
+#include "../../include/twin_host.h"
 #include "../../src/twin_read.h"
 
 static twin_model model;
@@ -53,6 +54,19 @@ static void find_room(void) {
     x = (float *)(void *)memory;
     scratch = memory + query;
 }
+
+#if TWIN_HOST
+/* A host prepares its model: half of this is for that, the rest for what it works in. */
+#define ROOMY ((size_t)1 << 24)
+
+static void prepare(void) {
+    uint32_t size = twin_prepared_size(&model);
+    uint8_t *memory = (uint8_t *)board_memory(ROOMY);
+    if (size && twin_prepare(&model, memory + ROOMY / 2, size))
+        stop("not prepared\n");
+    find_room();
+}
+#endif
 
 /* Predict from the query at `at`; counts go to number[3]. */
 static void predict(twin_flash at) {
@@ -105,6 +119,9 @@ int main(void) {
     say("empty", 1);
     open_pack();
     say("opening", 1);
+#if TWIN_HOST
+    prepare();
+#endif
     for (; at != end; at += 4 * model.features) {
         predict(at);
         __builtin_memcpy(number, &out, 8);
