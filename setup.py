@@ -16,6 +16,7 @@ KERNELS = (
     "kernel_portable",
     "kernel_neon",
     "kernel_neon_dot",
+    "kernel_neon_i8mm",
     "kernel_avx2",
     "kernel_avx_vnni",
     "kernel_vnni",

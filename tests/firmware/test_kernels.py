@@ -12,15 +12,18 @@ from twinedge.pack import write_pack
 from twinedge.runtime import reference
 
 
+def has(feature):
+    return feature in Path("/proc/cpuinfo").read_text().split()
+
+
 def kernels_here():
     """Names of those that this processor should have, the fastest first."""
     if platform.machine() == "aarch64":
-        return ("neon_dot", "neon")
+        return ("neon_dot", "neon")  # and for silu "neon_i8mm", if it is there; see PROCESSORS
     if platform.machine() != "x86_64":
         return ()
-    flags = Path("/proc/cpuinfo").read_text().split()
     needs = {"amx": "amx_int8", "vnni": "avx512_vnni", "avx_vnni": "avx_vnni", "avx2": "avx2"}
-    return tuple(kernel for kernel, flag in needs.items() if flag in flags)
+    return tuple(kernel for kernel, feature in needs.items() if has(feature))
 
 
 HERE = kernels_here()
@@ -47,16 +50,20 @@ void emulate(int number) {
 """
 
 # Machine, and processor to run as, with the kernels that it must offer for 8-bit weights, the
-# fastest first. Of these the emulators have all; see test_foreign.py for the compilers.
+# fastest first; `neon_i8mm` where they have silu, too. Of these the emulators have all; see
+# test_foreign.py for the compilers.
 PROCESSORS = {
     "cortex-a53": ("aarch64", ("neon", "portable")),  # Raspberry Pi 3
     "cortex-a72": ("aarch64", ("neon", "portable")),  # 4
     "cortex-a76": ("aarch64", ("neon_dot", "neon", "portable")),  # 5
+    "max,sve=off": ("aarch64", ("neon_i8mm", "neon_dot", "neon", "portable")),
     "cortex-a7": ("arm", ("neon", "portable")),  # 2, and all of them with a 32-bit system
     "cortex-a9,neon=off": ("arm", ("portable",)),
     "qemu64": ("x86_64", ("portable",)),
     "max": ("x86_64", ("avx2", "portable")),  # all but AVX-512
 }
+SILU_ONLY = ("neon_i8mm",)
+BYTES_ONLY = ("neon_i8mm", "neon_dot")
 TRIPLETS = {
     "aarch64": "aarch64-linux-gnu",
     "x86_64": "x86_64-linux-gnu",
@@ -87,14 +94,16 @@ const twin_kernel *pick(const twin_model *model) {
 OFFERS_C = """
 #include "twin_host.h"
 #include <stdio.h>
+#include <string.h>
 int main(int count, char **words) {
     twin_model model;
     unsigned number;
-    model.wide = count > 1;
+    model.silu = !strcmp(words[1], "silu");
+    model.wide = !strcmp(words[1], "wide");
     model.kernel = &twini_kernel_portable;
     for (number = 0; twin_kernel_name(&model, number); number++)
         puts(twin_kernel_name(&model, number));
-    return twin_kernel_name(&model, number + 1) || words == 0;
+    return twin_kernel_name(&model, number + 1) || count != 2;
 }
 """
 
@@ -239,6 +248,8 @@ def test_models_are_offered_what_can_evaluate_them(native, library, packs, dtype
     pack = packs.random_pack(np.random.default_rng(38), dtype=dtype)
     opened = native.Native(library, write_pack(pack))
     able = [one for one in HERE if dtype in types_of(one)]
+    if "neon_dot" in able and pack.activation == "silu" and has("i8mm"):
+        able.insert(0, "neon_i8mm")
     assert opened.kernels() == [*able, "portable"]
     fastest = opened.model.kernel  # which twin_open took
     for number in range(len(able) + 1):
@@ -505,9 +516,9 @@ def test_processors_get_the_kernels_they_can_run(
     run = (emulator[0], "-cpu", processor, *emulator[1:])
     options = ("-O3" if compiler == "gcc" else "-O2", *BASELINES.get(machine, ()))
     offers = build(picking.folder / "offers.c", options, compiler)
-    assert tuple(native.run(*run, offers).split()) == offered
-    wide = tuple(native.run(*run, offers, "wide").split())
-    assert wide == tuple(name for name in offered if name != "neon_dot")
+    for which, lacking in (("silu", ()), ("relu", SILU_ONLY), ("wide", BYTES_ONLY)):
+        found = tuple(native.run(*run, offers, which).split())
+        assert found == tuple(name for name in offered if name not in lacking)
 
     for _ in range(2):
         wrong, total = replay.mismatches(build(picking.replay, options, compiler), *run)

@@ -45,6 +45,7 @@ OWN = {  # kernels that must be there
     "cortex-m33": ["kernel_dsp"],
     "x86_64": ["kernel_avx2", "kernel_avx_vnni", "kernel_vnni", "kernel_amx"],
     "aarch64": ["kernel_neon", "kernel_neon_dot"],
+    "armhf": ["kernel_neon"],
 }
 
 
@@ -94,11 +95,11 @@ def kernels_of(run, firmware, tmp_path_factory):
 
 def fields(content):
     """Return the fields of a ``twin_kernel``; three pointers lie in front of the rest."""
-    pointer = {14: 2, 24: 4, 40: 8, 48: 8}[len(content)]  # a host has one pointer more
+    pointer = {14: 2, 24: 4, 32: 4, 40: 8, 48: 8}[len(content)]  # a host has one pointer more
     kernel = Kernel(*content[:4], int.from_bytes(content[4:6], "little"))
     behind = -(-6 // pointer) * pointer + 3 * pointer
     kernel.room_bytes, kernel.lines = content[behind : behind + 2]
-    if len(content) == 48:
+    if len(content) in (32, 48):
         kernel.work_bytes = int.from_bytes(content[behind + 4 : behind + 8], "little")
     return kernel
 

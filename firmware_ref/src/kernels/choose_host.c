@@ -20,16 +20,22 @@
 #else
 #define SURE_DOT 0
 #endif
+#if defined(__ARM_FEATURE_MATMUL_INT8)
+#define SURE_I8MM 1
+#else
+#define SURE_I8MM 0
+#endif
 
 #if TWIN_HOST_ARM
-/* Whether that is sure, or the system says so: a bit of AT_HWCAP. */
-static int twini_has(int sure, unsigned bit) {
 #if defined(__linux__)
-    return sure || (getauxval(AT_HWCAP) >> bit & 1);
+#define SAID(which) getauxval(which)
 #else
-    (void)bit;
-    return sure;
+#define SAID(which) 0ul
 #endif
+
+/* Whether that is sure, or a bit of what the system says. */
+static int twini_has(int sure, unsigned long said, unsigned bit) {
+    return sure || (said >> bit & 1);
 }
 #endif
 
@@ -94,11 +100,16 @@ typedef struct twini_offer {
 TWIN_INTERNAL const twin_kernel *twini_host_kernel(const twin_model *model, unsigned number,
                                                    const char **name) {
     const twini_offer offers[] = {
+#if TWIN_HOST_I8MM
+        {"neon_i8mm", &twini_kernel_neon_i8mm,
+         !model->wide && model->silu && twini_has(SURE_I8MM, SAID(AT_HWCAP2), 13)},
+#endif
 #if TWIN_HOST_ARM == 64
-        {"neon_dot", &twini_kernel_neon_dot, !model->wide && twini_has(SURE_DOT, 20)},
+        {"neon_dot", &twini_kernel_neon_dot,
+         !model->wide && twini_has(SURE_DOT, SAID(AT_HWCAP), 20)},
 #endif
 #if TWIN_HOST_ARM
-        {"neon", &twini_kernel_neon, twini_has(SURE_NEON, 12)},
+        {"neon", &twini_kernel_neon, twini_has(SURE_NEON, SAID(AT_HWCAP), 12)},
 #endif
 #if TWIN_HOST_AMX
         {"amx", &twini_kernel_amx, !model->wide && twini_has_amx() && twini_may_use_tiles()},

@@ -27,6 +27,14 @@
 #ifndef TWIN_HOST_ARM
 #define TWIN_HOST_ARM 0
 #endif
+/* Whether the compiler knows of I8MM. */
+#if defined(__clang__)
+#define TWIN_HOST_I8MM (TWIN_HOST_ARM == 64 && __clang_major__ >= 12)
+#elif defined(__GNUC__)
+#define TWIN_HOST_I8MM (TWIN_HOST_ARM == 64 && __GNUC__ >= 10)
+#else
+#define TWIN_HOST_I8MM 0
+#endif
 #define TWIN_HOST_VNNI (TWIN_HOST_X86 && TWIN_BLOCK % 16 == 0)
 /* Instructions that older compilers do not know. */
 #if TWIN_HOST_X86 && (defined(__clang__) ? __clang_major__ > 11 : __GNUC__ > 10)
@@ -41,6 +49,9 @@ TWIN_INTERNAL extern const twin_kernel twini_kernel_neon;
 #endif
 #if TWIN_HOST_ARM == 64
 TWIN_INTERNAL extern const twin_kernel twini_kernel_neon_dot;
+#endif
+#if TWIN_HOST_I8MM
+TWIN_INTERNAL extern const twin_kernel twini_kernel_neon_i8mm;
 #endif
 #if TWIN_HOST_X86
 TWIN_INTERNAL extern const twin_kernel twini_kernel_avx2;

@@ -30,9 +30,10 @@ static void ready_arrange(const twini_layer *from, const uint16_t *ranked, uint8
                 (int16_t)plain_weight(from->weights + (size_t)ranked[o] * from->row, i, from->wide);
 }
 
-INLINE void put_four(uint8_t *to, const activations *h) {
+INLINE void put_four(uint8_t *in, uint32_t first, const activations *h) {
+    int16_t *to = (int16_t *)(void *)in + 8 * (size_t)first;
     uint32_t r;
-    FOUR_TIMES vst1q_s16((int16_t *)(void *)(to + 16 * r), h[r]);
+    FOUR_TIMES vst1q_s16(to + 8 * r, h[r]);
 }
 
 INLINE const int16_t *take_weights(const ready_work *mine, const twini_ready_layer *layer,
@@ -103,7 +104,8 @@ INLINE void fold_relu(const ready_work *mine, const twini_ready_layer *layer,
     fold_sums(layer, mine->sum, 0, 0, totals, hard);
 }
 
-#define ENOUGH 0
+#define END_INPUTS(in, count) (void)(in)
+#define ENOUGH                0
 #include "neon_ready_layers.h"
 
 #endif

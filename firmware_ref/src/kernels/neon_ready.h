@@ -158,9 +158,8 @@ INLINE sums sum_at(const int32_t *sum, const int32_t *of_query, uint32_t o, int 
 }
 
 /* Totals over the last layer with relu, from sums. */
-TWIN_NOT_INLINE static void fold_sums(const twini_ready_layer *layer, const int32_t *sum,
-                                      const int32_t *of_query, int first, int32_t *totals,
-                                      int32_t *hard) {
+INLINE void fold_sums(const twini_ready_layer *layer, const int32_t *sum, const int32_t *of_query,
+                      int first, int32_t *totals, int32_t *hard) {
     way how = ready_way(layer);
     sums total = set(0), second = total;
     uint32_t o;

@@ -2,7 +2,7 @@
  *
  *     leaves_out      whether a layer of so many inputs and outputs, with relu, leaves out weights
  *     most_left       bytes of the weights that are left, at most, of layers up to this wide
- *     put_four        activations of neurons k to k + 3 of the list into mine->in
+ *     put_four        activations of neurons k to k + 3 of the list: (in, k, activations)
  *     take_weights    those that meet the listed neurons
  *     sum_products    sums of all outputs into mine->sum
  *     fold_relu       totals over the last layer with relu, which squashes
@@ -36,7 +36,7 @@ INLINE void go_on(const ready_work *mine, const twini_ready_layer *layer, const 
         } else {
             FOUR_TIMES h[r] = activate(&how, four[r], multiplier[number[r]], 0);
         }
-        put_four(mine->in + 16 * (size_t)k, h);
+        put_four(mine->in, k, h);
     }
 }
 

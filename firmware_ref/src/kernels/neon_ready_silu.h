@@ -1,8 +1,9 @@
-/* The layers of a prepared model with silu. Besides what neon_ready_layers.h says, a kernel file
- * defines
+/* The layers of a prepared model with silu, of what a kernel file defines behind neon_ready.h:
  *
- *     STEP            outputs whose sums it makes at once: four, or eight
- *     step_sums       these, of all inputs: (sums, mine, layer, first output) */
+ *     put_four      activations of four neurons, to be inputs: (in, first, activations)
+ *     END_INPUTS    when all of them are: (in, count)
+ *     STEP          outputs whose sums it makes at once: four, or eight
+ *     step_sums     these, of all inputs: (sums, mine, layer, first output) */
 
 #ifndef TWIN_KERNELS_NEON_READY_SILU_H
 #define TWIN_KERNELS_NEON_READY_SILU_H
@@ -25,7 +26,7 @@ INLINE void fold_four(sums *total, const int16_t *weights, const activations *h)
 INLINE void send_four(const ready_work *mine, const twini_ready_layer *layer, uint32_t o,
                       const activations *h, course where, sums *total, sums *second) {
     if (where == ONWARD)
-        put_four(mine->next + 16 * (size_t)o, h);
+        put_four(mine->next, o, h);
     else
         fold_four(total, layer->fold + o, h);
     if (where == TO_BOTH)
@@ -155,6 +156,7 @@ INLINE void silu_order(const twini_ready_twin *twin, const int32_t *of_query,
             to_one(mine, layer, totals);
         if (layer == last)
             return;
+        END_INPUTS(mine->next, layer->outputs);
         swap_rooms(mine);
         mine->count = layer->outputs;
     }
