@@ -14,7 +14,7 @@ extern "C" {
 #endif
 
 /* Name of kernel `number` of those that this processor has for the open model, the fastest first:
- * vnni, avx2, neon_i8mm, neon_dot, neon, portable. NULL behind the last. */
+ * amx, vnni, avx_vnni, avx2, neon_i8mm, neon_dot, neon, portable. NULL behind the last. */
 const char *twin_kernel_name(const twin_model *model, unsigned number);
 
 /* Let kernel `number` evaluate the open model. Changes the scratch that is needed. Refused as

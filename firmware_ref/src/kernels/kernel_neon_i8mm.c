@@ -140,8 +140,18 @@ static void i8mm_eight(const twini_ready_twin *twin, const int32_t *of_query,
 }
 
 static const twini_form i8mm_form = {
-    i8mm_weight_bytes, i8mm_arrange,  0,          MULTIPLIER_SHIFT, i8mm_work_bytes,
-    ready_query,       ready_anchors, i8mm_eight,
+    i8mm_weight_bytes,
+    i8mm_arrange,
+    0,
+    MULTIPLIER_SHIFT,
+    i8mm_work_bytes,
+    ready_query,
+    ready_anchors,
+    i8mm_eight,
+    LINES,
+    fill_lines,
+    0,
+    0,
 };
 
 static void dot_query(const twini_layer *layer, const int16_t *query, void *partial) {
