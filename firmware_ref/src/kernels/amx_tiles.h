@@ -155,8 +155,8 @@ INLINE four subtract_bumps(const ready_way *how, four h, const four *z) {
                                 _mm512_unpacklo_epi16(weight, r[i]));
         sums high = add_products(how->rounding, _mm512_unpackhi_epi16(entry, step),
                                  _mm512_unpackhi_epi16(weight, r[i]));
-        words bump = _mm512_packus_epi32(_mm512_srli_epi32(low, 12), _mm512_srli_epi32(high, 12));
-        h.two[i] = _mm512_sub_epi16(h.two[i], bump);
+        words less = _mm512_packus_epi32(_mm512_srli_epi32(low, 12), _mm512_srli_epi32(high, 12));
+        h.two[i] = _mm512_sub_epi16(h.two[i], less);
     }
     return h;
 }

@@ -90,8 +90,8 @@ INLINE int32_t line_at(twin_flash curve, unsigned k) {
 
 /* The step where z lies, and r in it. A product takes less than a shift. */
 INLINE words step_of(const ready_way *how, words z, words *r) {
-    words a = V(abs_epi16)(z), twice = V(add_epi16)(a, a);
-    words fine = V(mulhi_epu16)(twice, how->fine), coarse = V(mulhi_epu16)(twice, how->coarse);
+    words a = V(abs_epi16)(z), doubled = V(add_epi16)(a, a);
+    words fine = V(mulhi_epu16)(doubled, how->fine), coarse = V(mulhi_epu16)(doubled, how->coarse);
     *r = W(and)(quadruple(a, how->last_fine), how->rest);
     return V(min_epu16)(fine, V(add_epi16)(coarse, V(set1_epi16)(TWIN_COARSE * 3 / 4)));
 }

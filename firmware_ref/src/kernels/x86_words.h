@@ -105,8 +105,8 @@ INLINE four subtract_bumps(const ready_way *how, four h, const four *z) {
                                  W(or)(V(slli_epi32)(r, 16), how->entry));
         sums odd = add_products(how->rounding, look_up(how->lines, V(srli_epi32)(k, 16)),
                                 W(or)(W(and)(r, upper), how->entry));
-        words bump = merge(V(srli_epi32)(even, 12), V(slli_epi32)(odd, 4));
-        h.two[i] = V(sub_epi16)(h.two[i], bump);
+        words less = merge(V(srli_epi32)(even, 12), V(slli_epi32)(odd, 4));
+        h.two[i] = V(sub_epi16)(h.two[i], less);
     }
     return h;
 }
