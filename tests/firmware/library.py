@@ -83,16 +83,16 @@ static void multiply_tiles(tile *sum, const tile *a, const tile *b, int is_unsig
                 sum->number[m][n] += (int8_t)a->byte[m][k] * right;
             }
 }
-static void move_tile(void *to, const void *from, size_t stride, int loads) {
+static void move_tile(char *to, size_t ahead, const char *from, size_t behind) {
     int m;
     for (m = 0; m < 16; m++)
-        memcpy((char *)to + m * (loads ? 64 : stride), (const char *)from + m * (loads ? stride : 64), 64);
+        memcpy(to + m * ahead, from + m * behind, 64);
 }
 #define _tile_loadconfig(at) ((void)(at))
 #define _tile_release() ((void)0)
 #define _tile_zero(n) memset(&tiles[n], 0, sizeof(tile))
-#define _tile_loadd(n, from, stride) move_tile(&tiles[n], from, stride, 1)
-#define _tile_stored(n, to, stride) move_tile(to, &tiles[n], stride, 0)
+#define _tile_loadd(n, from, stride) move_tile((char *)&tiles[n], 64, (const char *)(from), stride)
+#define _tile_stored(n, to, stride) move_tile((char *)(to), stride, (const char *)&tiles[n], 64)
 #define _tile_dpbsud(c, a, b) multiply_tiles(&tiles[c], &tiles[a], &tiles[b], 1)
 #define _tile_dpbssd(c, a, b) multiply_tiles(&tiles[c], &tiles[a], &tiles[b], 0)
 """

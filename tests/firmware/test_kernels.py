@@ -28,11 +28,11 @@ def kernels_here():
 
 HERE = kernels_here()
 
-# Emulators have AVX2, but nothing beyond, so on every machine the very sources of these kernels run
-# with functions in plain C for each instruction: those of SIMDe, and ours in library.py. That proves
-# the kernels' arithmetic, their layout of blocks and every place they read or write. What it cannot
-# prove, that compilers turn the sources into the right instructions, is seen where the processor has
-# them: there HERE has their names, too.
+# Emulators have AVX2, but nothing beyond, so on every machine the very sources of these kernels
+# run with functions in plain C for each instruction: those of SIMDe, and ours in library.py. That
+# proves the kernels' arithmetic, their layout of blocks and every place they read or write. What it
+# cannot prove, that compilers turn the sources into the right instructions, is seen where the
+# processor has them: there HERE has their names, too.
 EMULATED = ("amx", "vnni", "avx_vnni")
 KERNELS = (*HERE, "amx-simde", "vnni-simde")
 EMULATED_H = """
