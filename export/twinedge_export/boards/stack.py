@@ -11,8 +11,10 @@ from twinedge_export.firmware import firmware_folder
 # Machine: its compiler, as Debian calls it there and elsewhere, and its kernels.
 HOSTS = {
     "x86-64": ("x86_64-linux-gnu-gcc", ("amx", "vnni", "avx_vnni", "avx2", "portable")),
-    "aarch64": ("aarch64-linux-gnu-gcc", ("neon_dot", "neon", "portable")),
+    "aarch64": ("aarch64-linux-gnu-gcc", ("neon_i8mm", "neon_dot", "neon", "portable")),
+    "armhf": ("arm-linux-gnueabihf-gcc", ("neon", "portable")),
 }
+_ALSO = {"neon_i8mm": ("neon_dot",)}  # kernels whose functions it calls
 _FLAGS = ("-std=c99", "-O3", "-fstack-usage", "-c")
 _CORE = ("twin_edge", "twin_predict")
 _CALLERS = ("twin_predict", "twin_step")  # each calls the next
@@ -34,7 +36,10 @@ def host_stacks() -> list[dict[str, Any]]:
             above = sum(core[name] for name in _CALLERS)
             above += max(core.get(name, 0) for name in _BETWEEN)
             for kernel in kernels:
-                own = _frames(compiler, (f"kernels/kernel_{kernel}",), Path(folder))
+                files = (kernel, *_ALSO.get(kernel, ()))
+                own = _frames(
+                    compiler, tuple(f"kernels/kernel_{name}" for name in files), Path(folder)
+                )
                 stack = above + max(own.values())
                 rows.append({"kernel": kernel, "machine": machine, "stack_bytes": stack})
     return rows

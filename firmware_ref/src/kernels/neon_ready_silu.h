@@ -56,13 +56,15 @@ INLINE void squash_four(int16x8_t *z, uint16_t (*number)[8], const lines *all, i
 INLINE void layer_by_lines(const ready_work *mine, const twini_ready_layer *layer,
                            const int32_t *share, const int32_t *of_query, int first, course where,
                            int32_t *totals, int32_t *hard) {
-    const uint32_t outputs = layer->outputs, step = first ? 4 : STEP;
+    const uint32_t outputs = layer->outputs;
     const int32_t *multiplier = layer->multiplier;
     lines all = lines_of(layer);
     sums total = set(0), second = total;
     int16x8_t z[STEP];
     uint16_t numbers[STEP][8];
-    uint32_t o, k, r;
+    uint32_t step = STEP, o, k, r;
+    if (first)
+        step = 4;
     for (r = 0; r < step; r++)
         z[r] = none();
     for (o = 0; o < outputs + step; o += step) {
