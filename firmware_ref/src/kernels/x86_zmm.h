@@ -46,31 +46,24 @@ INLINE sums fold(sums a, activations h, int16_t weight) {
     return _mm512_dpwssd_epi32(a, h, set((uint16_t)weight));
 }
 
-/* floor(sum * multiplier / 65536): lower halves apart from upper ones. */
-INLINE sums mulw(sums sum, int32_t multiplier) {
-    return _mm512_dpwssd_epi32(_mm512_mulhi_epu16(sum, set(multiplier)), sum,
-                               set(multiplier * 65536));
-}
-
-/* For sixteen columns what is the same for eight. */
-INLINE __m512i twice(__m256i a) {
-    return _mm512_broadcast_i64x4(a);
-}
-
-INLINE __m512i bump(const way *how, __m512i a) {
-    __m256i low = bump_eight(how, _mm512_castsi512_si256(a));
-    __m256i high = bump_eight(how, _mm512_extracti64x4_epi64(a, 1));
-    return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+/* floor(sum * multiplier / 65536): even columns, then odd ones. */
+INLINE sums mulw(sums sum, __m512i multiplier) {
+    __m512i even = _mm512_mul_epi32(sum, multiplier);
+    __m512i odd = _mm512_mul_epi32(_mm512_srli_epi64(sum, 32), multiplier);
+    return _mm512_mask_blend_epi32(0xAAAA, _mm512_srli_epi64(even, 16), _mm512_slli_epi64(odd, 16));
 }
 
 /* With relu what is negative is zero in the end, so it can be so before the shift. */
 INLINE activations activate(const way *how, sums sum, int32_t multiplier, int silu) {
-    __m512i h = add(mulw(sum, multiplier), twice(how->half)), most = set(TWIN_LARGEST), z;
-    if (!silu)
-        return _mm512_min_epi32(_mm512_srl_epi32(_mm512_max_epi32(h, none()), how->shift), most);
-    z = _mm512_min_epi32(_mm512_sra_epi32(h, how->shift), most);
-    z = _mm512_max_epi32(z, subtract(none(), most));
-    return subtract(_mm512_max_epi32(z, none()), bump(how, _mm512_abs_epi32(z)));
+    __m512i h;
+    if (silu) {
+        __m256i low = activate_eight(how, _mm512_castsi512_si256(sum), multiplier, 1);
+        __m256i high = activate_eight(how, _mm512_extracti64x4_epi64(sum, 1), multiplier, 1);
+        return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+    }
+    h = add(mulw(sum, set(multiplier)), _mm512_broadcast_i64x4(how->half));
+    h = _mm512_srl_epi32(_mm512_max_epi32(h, none()), how->shift);
+    return _mm512_min_epi32(h, set(TWIN_LARGEST));
 }
 
 /* Two products of 16 bits, added to each sum. */
