@@ -16,7 +16,7 @@ DEBIAN_demo  = $(shell $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || echo
 	$(shell $(PYTHON) -c 'import os, sysconfig; \
 		exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' || echo python3-dev) \
 	gcc libc6-dev
-DEBIAN_dev   = $(DEBIAN_demo) g++ cmake clang clang-format clang-tidy cppcheck libclang-rt-14-dev \
+DEBIAN_dev   = $(DEBIAN_demo) g++ cmake clang clang-format clang-tidy cppcheck libclang-rt-14-dev lld \
 	libsimde-dev tcc \
 	gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm \
 	gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf qemu-system-misc \
@@ -39,7 +39,7 @@ BOARDS    := $(BIN)/twinedge firmware sizes
 CPPCHECK  := cppcheck --quiet --force --error-exitcode=1 --std=c99 --inline-suppr \
 	--enable=warning,style,performance,portability -I firmware_ref/include -I firmware_ref/src
 
-.PHONY: help demo amalgamation test test-all test-pi lint format coverage fuzz bench clean \
+.PHONY: help demo amalgamation wasm test test-all test-pi lint format coverage fuzz bench clean \
 	debian-demo debian-dev
 .NOTPARALLEL: # one pip at a time in .venv, and lint before the tests
 
@@ -59,6 +59,11 @@ say = echo; echo '$$ $(1)'; $(BIN)/$(1)
 amalgamation: OUT = build/amalgamation
 amalgamation: ## The C runtime as one twin.c and one twin.h, in OUT (build/amalgamation)
 	@PYTHONPATH=.:export $(PYTHON) -m twinedge_export.amalgamation $(OUT)
+
+wasm: ## The C runtime for the page of a report, which is in the repository; a test compares
+	@tools/need-debian clang lld
+	@$(MAKE) --no-print-directory -C firmware_ref wasm
+	@install -m 644 firmware_ref/build/twin.wasm export/twinedge_export/report/templates/
 
 test: lint ## Lint, then run the quick tests (ARGS="-k anchors" picks some)
 	@$(PYTEST) -m 'not slow' $(ARGS)

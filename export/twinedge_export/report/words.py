@@ -1,5 +1,9 @@
 """Numbers as a person reads them."""
 
+from collections.abc import Sequence
+
+from twinedge.budget.latency import in_words
+
 
 def amount(value: float) -> str:
     """Shorten a large number: 20k, 1.5M."""
@@ -35,3 +39,14 @@ def forest(family: str, count: int, leaves: int) -> str:
     """Name trees."""
     kind = {"boosting": "boosted", "extra": "extra", "random": "averaged"}[family]
     return f"{number(count, f'{kind} tree')} of {leaves} leaves"
+
+
+def listed(words: list[str]) -> str:
+    """Put words in a row: "a, b and c"."""
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def milliseconds(ends: Sequence[float]) -> str:
+    """Write an estimated time: "0.8-1.6 ms", "1.2-2 s"."""
+    low, high = ends
+    return f"{in_words((low, high))} ms" if high < 1000 else f"{in_words((low / 1000, high / 1000))} s"

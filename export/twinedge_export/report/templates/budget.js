@@ -1,7 +1,5 @@
 // The arithmetic of `twinedge budget`, on the layout, boards and measurements that Python put into
 // the page. Every name and every sentence is that of twinedge/budget; a test compares them.
-"use strict";
-
 const Budget = (facts) => {
   const { layout, boards, firmware } = facts;
   const WEIGHTS = [...Object.keys(layout.kernels), ...Object.keys(layout.floats)];
