@@ -166,7 +166,9 @@ class Page:
     def settle(self) -> None:
         """Wait until what there is to try has been drawn, where there is something."""
         for _ in range(600):
-            if self.run("(document.getElementById('trial') || {dataset: {drawn: 1}}).dataset.drawn"):
+            if self.run(
+                "(document.getElementById('trial') || {dataset: {drawn: 1}}).dataset.drawn"
+            ):
                 return
             time.sleep(0.05)
         raise AssertionError("the page does not come to rest")

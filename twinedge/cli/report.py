@@ -25,9 +25,7 @@ EXAMPLES = examples(
 def report(
     models: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="MODEL...", help="Run folders, or packs; several are compared."
-        ),
+        typer.Argument(metavar="MODEL...", help="Run folders, or packs; several are compared."),
     ],
     data: Annotated[
         Path | None,
@@ -126,14 +124,16 @@ def report(
     told = [_told(str(path), one) for path, one in zip(models, done.findings, strict=True)]
     file = {"file": str(done.path), "bytes": done.path.stat().st_size}
     pictures = {"figures": [str(path) for path in done.figures]}
-    for one in done.findings:
-        for remark in one.export.remarks if one.export is not None else ():
+    for found in done.findings:
+        for remark in found.export.remarks if found.export is not None else ():
             note(remark, quiet=quiet)
     if as_json:
         print_json({**file, **(told[0] if len(told) == 1 else {"models": told}), **pictures})
         return
     for one in told:
-        print_record({key: value for key, value in one.items() if not isinstance(value, list | dict)})
+        print_record(
+            {key: value for key, value in one.items() if not isinstance(value, list | dict)}
+        )
     print_record(file | ({"figures": f"{len(done.figures)} files in {figures}"} if figures else {}))
 
 

@@ -60,11 +60,11 @@ def beside_rows(points: tuple[Array, Array], error: Array) -> tuple[Baseline, ..
         inverse = np.linalg.inv(Z.T @ Z + _RIDGE * n * np.eye(Z.shape[1]))
         hat = Z @ inverse @ Z.T
         errors["a linear model"] = (hat @ y - y) / np.maximum(1 - np.diag(hat), 1e-9)
-    return tuple(Baseline(name, *_stands(error, one)) for name, one in errors.items())
+    return tuple(Baseline(name, *stands(error, one)) for name, one in errors.items())
 
 
-def _stands(ours: Array, theirs: Array) -> tuple[float, str]:
-    """Root mean square of their errors, and what the squares say point by point."""
+def stands(ours: Array, theirs: Array) -> tuple[float, str]:
+    """Root mean square of their errors ``(n,)``, and what the squares say point by point."""
     behind = np.square(theirs) - np.square(ours)
     chance = _Z * float(behind.std(ddof=1)) / np.sqrt(len(behind))
     mean = float(behind.mean())

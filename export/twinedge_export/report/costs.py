@@ -45,13 +45,13 @@ _MEMORY = (
 _BOARDS = (
     "board",
     "verdict",
-    "core",
+    "ms, estimated",
     "flash, bytes",
     "flash there is",
     "RAM, bytes",
     "RAM there is",
-    "ms, estimated",
     "ordinary networks",
+    "core",
 )
 
 
@@ -113,13 +113,13 @@ def boards(found: Findings) -> Section:
                     (
                         one["title"],
                         Light(LIGHTS[one["verdict"]], _verdict(one)),
-                        one["core"] + _stand_in(one),
+                        in_words(one["milliseconds_estimated"]) or None,
                         one["flash_bytes"],
                         one["free_flash_bytes"],
                         one["ram_bytes"],
                         one["free_ram_bytes"],
-                        in_words(one["milliseconds_estimated"]) or None,
                         one["ann_members"],
+                        one["core"] + _stand_in(one),
                     )
                     for one in boards
                 ),

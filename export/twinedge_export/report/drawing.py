@@ -133,6 +133,13 @@ def _shortened(svg: str) -> str:
     return re.sub(r">\s+<", "><", svg)
 
 
+def beside_point(
+    axes: "Axes", words: str, at: tuple[float, float], by: tuple[float, float], **options: Any
+) -> None:
+    """Write words beside a point, so many points of the printer away."""
+    axes.annotate(words, at, by, textcoords="offset points", fontsize=9, **options)
+
+
 def plain(text: str) -> str:
     """Make a name from a table one that can be drawn: formulas, control signs and all."""
     shown = "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text)

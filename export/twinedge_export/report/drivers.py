@@ -65,11 +65,11 @@ def _rmse(device: PackDevice, X: Array, y: Array) -> float:
 def _curve(device: PackDevice, column: str) -> tuple[Point, ...]:
     number = device.encoding.names.index(column)
     part, category = device.encoding.parts[number], device.encoding.categories[number]
-    values: list[float] | list[str]
+    values: list[float | str]
     if category is None:
         span = span_of(device.pack, part.start)
-        values = np.linspace(span.least, span.most, _POINTS).tolist()
-        cells = np.array(values)[:, None]
+        along = np.linspace(span.least, span.most, _POINTS)
+        values, cells = along.tolist(), along[:, None]
     else:
         values, cells = list(category.labels), np.eye(category.width)
     queries = np.tile(usual_query(device.pack), (len(values), 1))
@@ -77,5 +77,5 @@ def _curve(device: PackDevice, column: str) -> tuple[Point, ...]:
     said = device.predict_all(queries)
     nothing = np.full(len(values), np.nan)
     low, high = (nothing if end is None else end for end in (said.low, said.high))
-    ends = zip(values, said.mean.tolist(), low.tolist(), high.tolist(), strict=True)
-    return tuple(Point(*one) for one in ends)
+    ends = zip(said.mean.tolist(), low.tolist(), high.tolist(), strict=True)
+    return tuple(Point(value, *one) for value, one in zip(values, ends, strict=True))

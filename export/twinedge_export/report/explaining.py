@@ -156,7 +156,7 @@ def _anchors_alone(found: Findings) -> Section:
 
 
 def _anchors_command(found: Findings) -> str:
-    return shlex.join(["twinedge", "anchors", *shlex.split(found.made_by)[2:3]])
+    return shlex.join(["twinedge", "anchors", found.place])
 
 
 def _remarks(found: Findings) -> tuple[str, ...]:

@@ -1,10 +1,22 @@
 """The figures of a report: how good a model is, and what makes its predictions."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from twinedge_export.report.drawing import ANN, GRID, INK, MUTED, OTHER, PAPER, TWIN, Drawing, plain
+from twinedge.pack.contents import Array
+from twinedge_export.report.drawing import (
+    ANN,
+    GRID,
+    INK,
+    MUTED,
+    OTHER,
+    PAPER,
+    TWIN,
+    Drawing,
+    beside_point,
+    plain,
+)
 from twinedge_export.report.findings import Findings
 from twinedge_export.report.reliability import Part
 from twinedge_export.report.words import amount, ensemble, forest, number, percent
@@ -16,7 +28,6 @@ _MOST_DOTS = 300  # of predictions: more would hide each other and fill the page
 _MOST_CURVES = 6
 _MOST_BARS = 12
 _MARKERS = "sD^v"
-_BESIDE = {"textcoords": "offset points", "fontsize": 9}
 
 
 def predictions(found: Findings) -> Drawing:
@@ -40,7 +51,12 @@ def predictions(found: Findings) -> Drawing:
             (missed, ANN, "D", "true value beyond it"),
         ):
             if part.any():
-                axes.vlines(y[part], low[part], high[part], color=colour, linewidth=0.7, alpha=0.45)
+                axes.plot(
+                    *_upright(y[part], low[part], high[part]),
+                    color=colour,
+                    linewidth=0.7,
+                    alpha=0.45,
+                )
                 axes.plot(y[part], mean[part], mark, color=colour, markersize=3, label=label)
         axes.set_xlim(ends[0] - room, ends[1] + room)
         name = plain(found.target)
@@ -111,7 +127,7 @@ def coverage(found: Findings) -> Drawing | None:
         luck = 1.96 * np.sqrt(ideal * (1 - ideal) / points)
         axes.fill_between(ideal, ideal - luck, ideal + luck, color=GRID, linewidth=0)
         axes.plot(ideal, ideal, color=MUTED, linewidth=1)
-        axes.annotate("as claimed, or chance", (0.3, 0.3), (8, -8), va="top", **_BESIDE)
+        beside_point(axes, "as claimed, or chance", (0.3, 0.3), (8, -8), va="top")
         for (label, line), colour, mark in zip(lines.items(), (TWIN, OTHER), "os", strict=False):
             axes.plot(*zip(*line, strict=True), f"-{mark}", color=colour, label=label)
         axes.set_xlim(0, 1.02)
@@ -148,10 +164,12 @@ def sizes(found: Findings, parts: tuple[Part, ...]) -> Drawing:
         for place, value in zip(places, held, strict=True):
             words = f"{100 * value:.0f} %"
             at = (place, value)
-            axes.annotate(words, at, (0, 7), ha="center", fontsize=9, textcoords="offset points")
+            beside_point(axes, words, at, (0, 7), ha="center")
         axes.set_xticks(list(places), [f"{one.least:.3g}\nto {one.most:.3g}" for one in parts])
         axes.tick_params(axis="x", length=0, labelsize=9)
         least = min([*held, *(claimed - one for one in luck)])
+        axes.set_ylim(max(0.0, least - 0.06), 1.06)
+        axes.set_yticks([one for one in axes.get_yticks() if 0 <= one <= 1])
         axes.set_ylim(max(0.0, least - 0.06), 1.06)
         axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
         axes.grid(False, axis="x")
@@ -184,8 +202,8 @@ def importance(found: Findings) -> Drawing:
             values, places, xerr=[one.error for one in shown], fmt="none", ecolor=INK, elinewidth=1
         )
         for place, one, value in zip(places, shown, values, strict=True):
-            at = (value + one.error, place)
-            axes.annotate(f"{value:.3g}", at, (4, 0), va="center", **_BESIDE)
+            at = (value + one.error, float(place))
+            beside_point(axes, f"{value:.3g}", at, (4, 0), va="center")
         axes.invert_yaxis()
         longest = max(one.error + value for one, value in zip(shown, values, strict=True))
         axes.set_xlim(0, 1.18 * longest or 1)
@@ -209,8 +227,9 @@ def curves(found: Findings) -> Drawing:
     shown = found.drivers[:_MOST_CURVES]
     across = min(2, len(shown))
     down = -(-len(shown) // across)
-    values = [end for one in shown for p in one.curve for end in p[1:] if np.isfinite(end)]
-    reach = min(values), max(values)
+    # Of the targets there are, and all predictions; an interval may go beyond, and is cut there.
+    values = [point.mean for one in shown for point in one.curve]
+    reach = min(*values, float(found.judged.y.min())), max(*values, float(found.judged.y.max()))
 
     def draw(*panels: "Axes") -> None:
         room = 0.05 * (reach[1] - reach[0] or 1)
@@ -264,7 +283,7 @@ def anchors(found: Findings) -> Drawing:
         axes.axhline(curve.rmse_all, color=INK, linewidth=1)
         end = max(curve.counts)
         words = f"all {curve.training_points} training points"
-        axes.annotate(words, (end, curve.rmse_all), (0, -4), ha="right", va="top", **_BESIDE)
+        beside_point(axes, words, (end, curve.rmse_all), (0, -4), ha="right", va="top")
         for method, colour, mark in zip(lines, (TWIN, OTHER), "os", strict=False):
             axes.plot(*zip(*lines[method], strict=True), f"-{mark}", color=colour, label=method)
         axes.set_xscale("log", base=2)
@@ -297,18 +316,18 @@ def accuracy(found: Findings) -> Drawing:
         points = [(one.bytes, one.rmse) for one in found.sizes]
         axes.plot(*zip(*points, strict=True), "-o", color=TWIN, label=f"{twins}, by anchors")
         mine = next(one for one in found.sizes if one.anchors == found.model.anchors)
-        ring = {"markeredgecolor": TWIN, "markeredgewidth": 2, "markersize": 9}
+        ring: dict[str, Any] = {"markeredgecolor": TWIN, "markeredgewidth": 2, "markersize": 9}
         axes.plot(mine.bytes, mine.rmse, "o", color=PAPER, label="this pack", **ring)
         for one in found.sizes:
             at = (one.bytes, one.rmse)
-            axes.annotate(f"{one.anchors}", at, (0, -6), ha="center", va="top", **_BESIDE)
+            beside_point(axes, f"{one.anchors}", at, (0, -6), ha="center", va="top")
         for rival, mark in zip(found.rivals, _MARKERS, strict=False):
             label = ensemble(rival.members, rival.hidden)
             axes.plot(rival.bytes, rival.rmse, mark, color=ANN, markersize=7, label=label)
         trees = [found.trees] if found.trees else []
-        for one in trees:
-            label = forest(one.family, one.trees, one.leaves)
-            axes.plot(one.bytes, one.rmse, "X", color=OTHER, markersize=7, label=label)
+        for forested in trees:
+            label = forest(forested.family, forested.trees, forested.leaves)
+            axes.plot(forested.bytes, forested.rmse, "X", color=OTHER, markersize=7, label=label)
         errors = [one.rmse for group in (found.sizes, found.rivals, trees) for one in group]
         room = max(max(errors) - min(errors), 0.1 * max(errors)) or 1
         axes.set_ylim(min(errors) - 0.25 * room, max(errors) + 0.15 * room)
@@ -342,6 +361,12 @@ def ticks(axes: "Axes", numbers: list[int] | tuple[int, ...]) -> None:
     shown = powers[::2] if len(powers) > 8 else powers
     axes.set_xticks(shown, [str(one) for one in shown])
     axes.minorticks_off()
+
+
+def _upright(at: Array, low: Array, high: Array) -> tuple[Array, Array]:
+    """Lines from low to high as one broken line, which takes a tenth of the room of many."""
+    gap = np.full(len(at), np.nan)
+    return np.column_stack([at, at, gap]).ravel(), np.column_stack([low, high, gap]).ravel()
 
 
 def _bare(axes: "Axes", axis: str) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from twinedge.pack.bytemap import uses
-from twinedge_export.report.drawing import ANN, MUTED, TWIN, Drawing
+from twinedge_export.report.drawing import ANN, MUTED, TWIN, Drawing, beside_point
 from twinedge_export.report.figures import ticks
 from twinedge_export.report.findings import Findings
 from twinedge_export.report.words import amount, number
@@ -28,15 +28,14 @@ def memory(found: Findings) -> Drawing:
         axes.set_yscale("log")
         low, high = min(ann + twin), max(ann + twin)
         axes.set_ylim(10 ** np.floor(np.log10(low)), 2.5 * high)
-        beside = {"textcoords": "offset points", "fontsize": 9}
         middle = 2 * len(members) // 3
         at = (members[middle], ann[middle])
-        axes.annotate("ordinary networks", at, (-6, 4), ha="right", color=ANN, **beside)
+        beside_point(axes, "ordinary networks", at, (-6, 4), ha="right", color=ANN)
         at = (members[-1], twin[-1])
         name = "one twin" if twins == 1 else f"{twins} twins"
-        axes.annotate(name, at, (0, -12), ha="right", va="top", color=TWIN, **beside)
-        at = (here, axes.get_ylim()[0])
-        axes.annotate(f" {number(here, 'anchor')}", at, (2, 6), **beside)
+        beside_point(axes, name, at, (0, -12), ha="right", va="top", color=TWIN)
+        at_end = (here, float(axes.get_ylim()[0]))
+        beside_point(axes, f" {number(here, 'anchor')}", at_end, (2, 6))
         ticks(axes, members)
         axes.yaxis.set_major_formatter(lambda value, _: amount(value))
         axes.set_xlabel("ensemble size")

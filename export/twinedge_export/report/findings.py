@@ -48,10 +48,14 @@ class Findings:
     ----------
     name : str
         What to call it.
+    place : str
+        The run or the pack, as a person types it.
     file : str
         Its pack in commands that a person types to check numbers.
     made_by : str
         The command that writes that pack; "" where it was given.
+    table : str
+        Measured rows in such commands, as a person types them.
     data : bytes
         The pack as a file.
     pack : Description
@@ -99,8 +103,10 @@ class Findings:
     """
 
     name: str
+    place: str
     file: str
     made_by: str
+    table: str
     data: bytes
     pack: Description
     device: PackDevice

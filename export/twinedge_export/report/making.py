@@ -9,6 +9,7 @@ from typing import Any
 
 from twinedge.budget import Board, Runtime, all_boards, read_firmware
 from twinedge.errors import InputError
+from twinedge.pack.contents import Array
 from twinedge.placing import check_file, place_file
 from twinedge_export.report.calculator import facts
 from twinedge_export.report.document import Document
@@ -143,21 +144,40 @@ def _found(
     """Measure each model; of several nothing that is about one alone."""
     from twinedge_export.report.of_pack import find_pack
 
-    for path in models:
-        if is_pack(path) and data is None:
-            raise InputError(
-                f"{path} is a pack, which has no rows to judge it on: name some with --data"
-            )
+    packs = [path for path in models if is_pack(path)]
+    runs = [path for path in models if path not in packs]
+    if packs and not runs and data is None:
+        raise InputError(
+            f"{packs[0]} is a pack, which has no rows to judge it on: name some with --data"
+        )
     quick = options.pop("quick", False) or len(models) > 1
-    found = []
-    for path in models:
-        if is_pack(path):
-            assert data is not None
-            seed = options.get("seed", 0)
-            found.append(find_pack(path, data, boards, measured, seed=seed))
-        else:
-            found.append(_of_run(path, data, boards, measured, quick=quick, **options))
-    return found
+    known = {
+        path: _of_run(path, data, boards, measured, quick=quick, **options)
+        for path in dict.fromkeys(runs)
+    }
+    for path in packs:
+        name, points = _rows(path, data, list(known.values()))
+        table = "measured.csv" if data is None else str(data)
+        seed = options.get("seed", 0)
+        known[path] = find_pack(path, name, points, boards, measured, table=table, seed=seed)
+    return [known[path] for path in models]
+
+
+def _rows(path: Path, data: Path | None, runs: list[Findings]) -> tuple[str, tuple[Array, Array]]:
+    """Rows for a pack: those of a table, or of a run beside it that has the same columns."""
+    from twinedge.runtime.loading import load
+    from twinedge_export.report.of_pack import pack_file, read_rows
+
+    file = pack_file(path)
+    if data is not None:
+        return data.name, read_rows(file, data)
+    device = load(file)
+    for one in runs:
+        if one.device.encoding.inputs == device.encoding.inputs:
+            return one.judged.name, one.points
+    raise InputError(
+        f"{path} has other columns than {runs[0].place}: name rows for both with --data"
+    )
 
 
 def _of_run(

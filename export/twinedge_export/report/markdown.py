@@ -45,7 +45,9 @@ def _section(section: Section, figures: Path | None) -> list[str]:
             parts.append(_table(table))
     parts += [f"_How:_ {_safe(line)}" for line in section.how]
     if section.checks:
-        parts.append("\n".join(f"- {_code(one.command)}: {_safe(one.prints)}" for one in section.checks))
+        parts.append(
+            "\n".join(f"- {_code(one.command)}: {_safe(one.prints)}" for one in section.checks)
+        )
     return parts
 
 

@@ -15,41 +15,51 @@ _FEWEST_ROWS = 2
 
 def find_pack(
     path: Path,
-    table: Path,
+    judged_on: str,
+    points: tuple[Array, Array],
     boards: list[Board],
     firmware: dict[str, Runtime],
     *,
+    table: str,
     seed: int = 0,
 ) -> Findings:
-    """Judge a pack on a table with the columns and the target of the pack.
+    """Judge a pack on measured rows.
 
     Parameters
     ----------
     path : path
         The ``.twin`` file, or the folder of an export.
-    table : path
-        Measured rows, such as the model never saw.
+    judged_on : str
+        What the rows are: "test", or the name of a table.
+    points : (X, y)
+        The rows, such as the model never saw.
     boards : list of Board
         Boards to judge.
     firmware : dict of str to Runtime
         Measured cores.
+    table : str
+        The rows, as a person types them.
     seed : int
         Of what is shuffled.
     """
-    file = path / "model.twin" if path.is_dir() else path
-    points = read_rows(file, table)
-    name = path.name if path.is_dir() else _named(path)
-    found = find_alike(
-        name, file.read_bytes(), table.name, points, boards, firmware, seed=seed
-    )
+    file = pack_file(path)
+    name = path.resolve().name if path.is_dir() else _named(path)
+    found = find_alike(name, file.read_bytes(), judged_on, points, boards, firmware, seed=seed)
     return Findings(
         **found,
+        place=str(path),
         file=str(file),
         made_by="",
+        table=table,
         reliability=spread_worth(found, None),
         baselines=beside_rows(found["points"], found["judged"].error),
         quick=True,
     )
+
+
+def pack_file(path: Path) -> Path:
+    """Return the pack of an export, or a pack itself."""
+    return path / "model.twin" if path.is_dir() else path
 
 
 def read_rows(file: Path, table: Path) -> tuple[Array, Array]:

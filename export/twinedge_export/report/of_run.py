@@ -19,7 +19,6 @@ from twinedge_export.job import RoundingError
 from twinedge_export.report.baselines import beside_run
 from twinedge_export.report.fewer import growing, sizes
 from twinedge_export.report.findings import Findings, find_alike, judge, spread_worth
-from twinedge_export.report.rivals import STEPS, rivals, trees
 
 _MOST_ANCHORS = 256  # more is no saving, and choosing them takes longer than all the rest
 _WITHOUT_CHOICE = "xy"  # how fewer anchors are chosen where a person named the exported ones
@@ -36,7 +35,7 @@ def find(
     weights: str = "int8",
     intervals: bool = True,
     quick: bool = False,
-    ann_steps: int = STEPS,
+    ann_steps: int = 4000,
     seed: int = 0,
     data: tuple[str, tuple[Array, Array]] | None = None,
     say: Callable[[str], None] = lambda message: None,
@@ -82,7 +81,9 @@ def find(
     return Findings(
         **found,
         **slow,
+        place=place,
         file="out/model.twin",
+        table="measured.csv",
         made_by=_command(place, intervals=intervals, quick=quick, **chosen),
         reliability=spread_worth(found, validation),
         baselines=beside_run(run, points, judged.error),
@@ -116,6 +117,8 @@ def _slowly(
     say: Callable[[str], None],
 ) -> dict[str, Any]:
     """Measure other numbers of anchors, ordinary networks and trees: fields of ``Findings``."""
+    from twinedge_export.report.rivals import rivals, trees  # which take seconds to import
+
     model, judged = found["model"], found["judged"]
     method = done.method if done.method in METHODS else _WITHOUT_CHOICE
     most = min(_MOST_ANCHORS, len(run.model.anchor_y_))

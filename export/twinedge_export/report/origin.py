@@ -24,14 +24,15 @@ def origin(found: Findings, command: str) -> Section:
         ),
         (),
         (
-            Table("origin", "This report", ("what", "value"), tuple(_made(found, command))),
+            Table("origin", "This report", ("what", "value"), tuple(made(found, command))),
             Table("training", "The model", ("what", "value"), tuple(told)),
         ),
         checks=(Check(command, "this page"),),
     )
 
 
-def _made(found: Findings, command: str) -> list[tuple[Cell, ...]]:
+def made(found: Findings, command: str) -> list[tuple[Cell, ...]]:
+    """Tell command and versions, and what the export of a run would say."""
     packages = (*_PACKAGES, *(_TRAINING if found.run is not None else ()))
     rows: list[tuple[Cell, ...]] = [
         ("command", command),

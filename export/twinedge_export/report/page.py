@@ -11,6 +11,19 @@ from twinedge_export.report.document import Document, Light, shown
 _ALWAYS = ("page.js",)
 _CALCULATOR = ("budget.js", "chart.js", "calculator.js")
 _TRIAL = ("runtime.js", "curves.js", "try.js")
+# What sections are called where there is little room.
+_LABELS = {
+    "accuracy": "Accuracy",
+    "intervals": "Intervals",
+    "spread": "Spread",
+    "drivers": "Drivers",
+    "try": "Try it",
+    "anchors": "Anchors",
+    "memory": "Memory",
+    "boards": "Boards",
+    "pack": "Bytes",
+    "origin": "Origin",
+}
 
 
 def page(document: Document) -> str:
@@ -38,6 +51,7 @@ def page(document: Document) -> str:
     allowed = f"'sha256-{digest}'" + (" 'wasm-unsafe-eval'" if document.trial else "")
     return environment.get_template("page.html").render(
         document=document,
+        labels=_LABELS,
         style=_template("style.css"),
         script=script,
         script_source=allowed,

@@ -1,5 +1,7 @@
 """Sections on how good a model is: its errors, and what its intervals or its spread are worth."""
 
+import shlex
+
 from twinedge_export.report import figures
 from twinedge_export.report.document import Cell, Check, Part, Section, Table
 from twinedge_export.report.findings import Findings
@@ -244,13 +246,11 @@ def _how_accurate(found: Findings) -> list[str]:
 
 
 def _checks(found: Findings, what: str) -> tuple[Check, ...]:
+    mine = "on the same rows" if not found.made_by else "on rows of yours"
+    again = Check(shlex.join(["twinedge", "evaluate", found.file, found.table]), f"{what} {mine}")
     if not found.made_by:
-        command = f"twinedge evaluate {found.file} {found.judged.name}"
-        return (Check(command, f"{what} on the same rows"),)
-    return (
-        Check(found.made_by, "writes the pack, and prints its error on the test rows"),
-        Check(f"twinedge evaluate {found.file} measured.csv", f"{what} on rows of yours"),
-    )
+        return (again,)
+    return (Check(found.made_by, "writes the pack, and prints its error"), again)
 
 
 def _part(part: float | None) -> Part | None:

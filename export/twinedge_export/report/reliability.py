@@ -25,9 +25,9 @@ _PARTS, _FEWEST = 5, 10  # by size of the target, and points in one
 class Judged:
     """Predictions of points with known targets, all ``(n,)`` in units of the target.
 
-    ``name`` says which points they are: "test", "validation", or the name of a table. Where the pack has intervals,
-    ``scale`` is how large errors were expected to be, and ``ends`` ``(n, 2)`` the intervals of each
-    coverage.
+    ``name`` says which points they are: "test", "validation", or the name of a table. Where the
+    pack has intervals, ``scale`` is how large errors were expected to be, and ``ends`` ``(n, 2)``
+    the intervals of each coverage.
     """
 
     name: str

@@ -63,7 +63,9 @@ def span_of(pack: Pack, feature: int) -> Span:
     return Span(least, most, usual, step)
 
 
-def facts(pack: Pack, data: bytes, examples: tuple[Array, Array], order: list[str]) -> dict[str, Any]:
+def facts(
+    pack: Pack, data: bytes, examples: tuple[Array, Array], order: list[str]
+) -> dict[str, Any]:
     """Collect as JSON takes it what ``runtime.js`` and ``try.js`` need.
 
     Parameters

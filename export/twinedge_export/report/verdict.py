@@ -31,7 +31,10 @@ def verdict(found: Findings) -> Light:
         return Light("limit", "Accurate, but its intervals hold less than they claim.")
     if not _boards(found.budget):
         return Light("limit", "Accurate, but no board is known to hold it.")
-    better = [f"{one.rmse / found.judged.rmse:.1f} times better than {one.name}" for one in beside.values()]
+    better = [
+        f"{one.rmse / found.judged.rmse:.1f} times better than {one.name}"
+        for one in beside.values()
+    ]
     if not better or not found.judged.rmse:
         return Light("go", "It does what it claims on these rows.")
     return Light("go", f"Worth using: {listed(better)}.")
@@ -62,7 +65,7 @@ def facts(found: Findings) -> tuple[Fact, ...]:
     return (
         *facts,
         Fact("On the device", f"{budget['twin_bytes']:,} bytes", _compared(budget)),
-        Fact("Boards that hold it", known, _pace(found) or "no time was measured"),
+        Fact("Boards that hold it", known, _brief(found)),
     )
 
 
@@ -131,8 +134,11 @@ def _memory(found: Findings) -> str:
     model, budget = found.model, found.budget
     twins = f"{number(model.twins, 'twin')} of {shape(model.hidden)}"
     them = number(model.members, "ordinary network")
-    words = f"It takes {budget['twin_bytes']:,} bytes, {twins} with {number(model.anchors, 'anchor')}"
-    return f"{words}; {them} of that shape, the ensemble it stands for, would take {budget['ann_bytes']:,}."
+    words = (
+        f"It takes {budget['twin_bytes']:,} bytes, {twins} with {number(model.anchors, 'anchor')}"
+    )
+    rest = f"the ensemble it stands for, would take {budget['ann_bytes']:,}."
+    return f"{words}; {them} of that shape, {rest}"
 
 
 def _where(found: Findings) -> str:
@@ -166,6 +172,18 @@ def _pace(found: Findings) -> str:
     return (
         f"a query in an estimated {milliseconds(fast)} ({first}) to {milliseconds(slow)} ({last})"
     )
+
+
+def _brief(found: Findings) -> str:
+    """Say the same in fewer words."""
+    held = [
+        one["milliseconds_estimated"]
+        for one in _boards(found.budget)
+        if one["milliseconds_estimated"] and one["free_flash_bytes"] is not None
+    ]
+    if not held:
+        return "no time was measured"
+    return f"a query takes {milliseconds(min(held))} to {milliseconds(max(held))}, estimated"
 
 
 def _boards(budget: dict[str, Any]) -> list[dict[str, Any]]:

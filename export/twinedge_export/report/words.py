@@ -47,6 +47,7 @@ def listed(words: list[str]) -> str:
 
 
 def milliseconds(ends: Sequence[float]) -> str:
-    """Write an estimated time: "0.8-1.6 ms", "1.2-2 s"."""
-    low, high = ends
-    return f"{in_words((low, high))} ms" if high < 1000 else f"{in_words((low / 1000, high / 1000))} s"
+    """Write an estimated time with two digits: "0.83-1.6 ms", "1.2-2 s"."""
+    unit, name = (1, "ms") if max(ends) < 1000 else (1000, "s")
+    short = [float(f"{one / unit:.2g}") for one in ends]
+    return f"{in_words(short)} {name}"

@@ -82,8 +82,10 @@ const Curves = (() => {
   function scale(svg, { low, high, mean, range, words }) {
     svg.replaceChildren();
     svg.setAttribute("aria-label", words);
-    const x = (value) => at(inside(value, ...range), ...range, 6, 594);
-    put(svg, "path", { class: "axis", d: "M6 14H594" });
+    const wide = Math.max(svg.clientWidth, 240);
+    svg.setAttribute("viewBox", `0 0 ${wide} 40`);
+    const x = (value) => at(inside(value, ...range), ...range, 12, wide - 12);
+    put(svg, "path", { class: "axis", d: `M12 14H${wide - 12}` });
     for (const tick of ticks(...range, 6)) {
       put(svg, "path", { class: "axis", d: `M${x(tick)} 10V18` });
       put(svg, "text", { x: x(tick), y: 34, "text-anchor": "middle" }, short(tick));

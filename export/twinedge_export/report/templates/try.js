@@ -149,11 +149,12 @@
     };
   }
 
+  // Of the targets of training, and all predictions; an interval that goes beyond is cut.
   function rangeOf() {
-    const drawn = curves.flatMap((one) => one.points || []);
-    const ends = drawn.flatMap((one) => (one.low === one.low ? [one.low, one.high] : [one.mean]));
-    const all = [...facts.targets, ...ends].filter(Number.isFinite);
-    return [Math.min(...all), Math.max(...all)];
+    const means = curves.flatMap((one) => (one.points || []).map(({ mean }) => mean));
+    const all = [...facts.targets, ...means].filter(Number.isFinite);
+    const [low, high] = [Math.min(...all), Math.max(...all)];
+    return [low - 0.05 * (high - low), high + 0.05 * (high - low)];
   }
 
   function showAnswer(found) {
@@ -261,6 +262,7 @@
       delete place.dataset.answer;
       at("try-flags").textContent = "Every field takes a number; this model has nothing for one that is missing.";
       at("try-flags").classList.add("warned");
+      place.dataset.drawn = `${++drawing}`;
       return;
     }
     query = values;
