@@ -21,8 +21,8 @@ ASK = """
   cells.forEach((cell, k) => {
     const field = document.getElementById(`try-${k}`);
     const { labels, cells: known } = facts.columns[k];
-    const level = labels === undefined ? cell : known.includes(cell) ? known.indexOf(cell) : "unknown";
-    field.value = labels !== undefined && cell === "" ? "missing" : level;
+    const level = cell === "" ? "missing" : known?.includes(cell) ? known.indexOf(cell) : "unknown";
+    field.value = labels === undefined ? cell : level;
     field.dispatchEvent(new Event("input", { bubbles: true }));
   });
   const { answer } = document.getElementById("trial").dataset;

@@ -110,7 +110,7 @@ def _verdict(models: Sequence[Named]) -> Light:
     beside = f"{name} errs least, though {listed(close)} may be as good"
     if smallest != name:
         return Light("go", f"{beside}: of these {smallest} is the smallest.")
-    return Light("go", f"{beside} and {'is' if len(close) == 1 else 'are'} larger.")
+    return Light("go", f"{beside}, and {'is' if len(close) == 1 else 'are'} no smaller.")
 
 
 def _lead(models: Sequence[Named]) -> list[str]:

@@ -52,6 +52,7 @@ _STYLE: dict[Any, Any] = {
     "legend.framealpha": 0.85,
     "legend.fontsize": 9,
 }
+_NUMBER = re.compile(r"-?\d+\.\d+")
 _WIDTH = 4.8  # inches: small, so that words stay legible on a telephone
 
 
@@ -122,15 +123,21 @@ class Drawing:
 
 
 def _shortened(svg: str) -> str:
-    """Take out what nobody sees: a thousandth of a point, line breaks, names of groups."""
-    svg = re.sub(r"-?\d+\.\d+", lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."), svg)
-    svg = re.sub(r"\s*\n\s*", " ", svg)
+    """Take out what nobody sees: a thousandth of a point, line breaks, names of groups.
+
+    Words between the tags stay as they are.
+    """
+    svg = re.sub(r"<[^>]+>", lambda tag: _NUMBER.sub(_rounded, " ".join(tag[0].split())), svg)
     svg = re.sub(r' transform="rotate\(-?0 [^)]*\)"', "", svg)
     svg = re.sub(r"([MLCQz]) (?=[-\d])", r"\1", svg)
     used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', svg))
     svg = re.sub(r' id="([^"]+)"', lambda found: found[0] if found[1] in used else "", svg)
     svg = re.sub(r"<defs>\s*</defs>", "", svg)
     return re.sub(r">\s+<", "><", svg)
+
+
+def _rounded(number: re.Match[str]) -> str:
+    return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
 
 
 def beside_point(

@@ -18,8 +18,8 @@ def drivers(found: Findings) -> Section:
     """Say what each column is worth, and how the prediction follows it."""
     first, *rest = found.drivers
     error = found.judged.rmse
-    lead = f"{first.column} matters most: without it the error would grow by {first.worth:.3g}"
-    lead += f", to {error + first.worth:.3g}." if first.worth > 0 else "."
+    lead = f"{first.column} matters most: with its values shuffled the error grows by "
+    lead += f"{first.worth:.3g}, to {error + first.worth:.3g}."
     if first.worth <= 0:
         lead = "No column matters by itself on these rows."
     idle = [one.column for one in rest if one.worth < _LITTLE * error]
@@ -133,7 +133,8 @@ def anchors(found: Findings) -> Section:
 
 def _anchors_alone(found: Findings) -> Section:
     pack = found.device.pack
-    counts = ", ".join(map(str, pack.counts.tolist()))
+    each = list(dict.fromkeys(pack.counts.tolist()))
+    dealt = "" if len(pack.twins) == 1 else f" ({' or '.join(map(str, each))} for each twin)"
     near = "" if not pack.neighbors else f", of which the {pack.neighbors} nearest predict"
     targets = pack.targets * float(pack.y_gain) + float(pack.y_offset)
     why = "the report was made with --quick" if found.run is not None else "the training rows"
@@ -146,7 +147,7 @@ def _anchors_alone(found: Findings) -> Section:
         "anchors",
         "How many anchors",
         (
-            f"The pack holds {number(len(targets), 'anchor')} ({counts} for each twin{near}), "
+            f"The pack holds {number(len(targets), 'anchor')}{dealt}{near}, "
             f"training points with a {found.target} of {float(np.min(targets)):.4g} to "
             f"{float(np.max(targets)):.4g}. {missing}",
             *_remarks(found),

@@ -12,6 +12,7 @@ from twinedge.anchors import METHODS, recommend
 from twinedge.anchors.measure import measure
 from twinedge.budget import Board, Runtime, twin_bytes
 from twinedge.data import read_features
+from twinedge.errors import InputError
 from twinedge.learn.run import Run
 from twinedge.pack.contents import Array
 from twinedge_export.deploy import Export, export
@@ -65,6 +66,8 @@ def find(
     say : function
         Called with a line on what is being done.
     """
+    if not len(run.validation[1]):
+        raise InputError(f"{place}: there are no validation points to measure on: train with some")
     say("Exporting")
     chosen = {"anchors": anchors, "select": select, "weights": weights, "seed": seed}
     done, packed, refused = _export(run, intervals=intervals, quick=quick, say=say, **chosen)

@@ -104,8 +104,8 @@ def intervals(found: Findings) -> Section:
         (
             f"Intervals that claim {percent(usual.claimed)} cover {percent(usual.covered)} of "
             f"{rows_in_words(found)}, {trust(usual, found)}. They are {usual.mean_width:.4g} wide "
-            f"on average, wider where the model is less sure: the rank correlation of width and "
-            f"error is {ranks}, where 1 would rank all errors.",
+            f"on average; the rank correlation of width and error is {ranks}, where 1 would rank "
+            "all errors.",
             *_failing(parts, found),
         ),
         (drawing, *([figures.sizes(found, parts)] if len(parts) > 1 else [])),
