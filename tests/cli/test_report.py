@@ -127,3 +127,76 @@ def test_a_run_without_validation_points(refused, tiny_run, tmp_path):
 def test_without_its_libraries_the_line_says_how_to_get_them(refused, tiny_run, monkeypatch, name):
     monkeypatch.setitem(sys.modules, name, None)
     refused("report", tiny_run, says=[name, "pip install 'twinedge[report]'"])
+
+
+@pytest.fixture
+def measured(tiny_run, tmp_path):
+    """The test rows of the run as a table."""
+    run = load_run(tiny_run)
+    X, y = run.test
+    rows = [",".join(map(repr, [*x, t])) for x, t in zip(X.tolist(), y.tolist(), strict=True)]
+    header = ",".join([*run.feature_names, run.target_name])
+    path = tmp_path / "measured.csv"
+    path.write_text("\n".join([header, *rows, ""]))
+    return path
+
+
+def test_a_pack_alone_is_judged_as_evaluate_does(cli, tiny_run, measured, tmp_path):
+    assert cli("export", tiny_run, "--anchors", "8", "--formats", "twin").code == 0
+    answer = cli("report", "out/model.twin", "--data", "measured.csv", "--json")
+    assert (answer.code, answer.err) == (0, "")
+    told = cli("evaluate", "out/model.twin", "measured.csv", "--json").json
+    found = answer.json
+    assert (found["rmse"], found["r2"]) == (pytest.approx(told["rmse"]), pytest.approx(told["r2"]))
+    assert found["intervals"] == told["intervals"]
+    assert (found["judged_on"], found["rows"]) == ("measured.csv", 20)
+    text = (tmp_path / "report.html").read_text("utf-8")
+    assert "twinedge evaluate out/model.twin measured.csv" in text
+    assert "twinedge report out/model.twin --data measured.csv" in text
+    # The run on the same rows says the same, and so does the folder of the export.
+    run = cli("report", tiny_run, *QUICK, "--data", "measured.csv", "--json").json
+    assert run["rmse"] == found["rmse"]
+    assert cli("report", "out", "--data", "measured.csv", "--json").json["rmse"] == found["rmse"]
+
+
+def test_no_tensorflow_for_a_pack(tiny_run, cli, measured, tmp_path):
+    import subprocess
+
+    assert cli("export", tiny_run, "--anchors", "8", "--formats", "twin").code == 0
+    code = (
+        "import sys; from twinedge.cli import main\n"
+        "try: main(['report', 'out/model.twin', '--data', 'measured.csv', '--quiet'])\n"
+        "except SystemExit as stop: assert stop.code == 0\n"
+        "assert 'tensorflow' not in sys.modules and 'sklearn' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True)
+
+
+def test_models_side_by_side(cli, tiny_run, tmp_path):
+    assert cli("export", tiny_run, "--anchors", "4", "--formats", "twin").code == 0
+    answer = cli("report", tiny_run, "out", "--anchors", "8", "--json")
+    assert (answer.code, answer.err) == (0, "")
+    models = answer.json["models"]
+    assert [(one["model"], one["anchors"]) for one in models] == [(str(tiny_run), 8), ("out", 4)]
+    assert [one["judged_on"] for one in models] == ["test", "test"]
+    text = (tmp_path / "report.html").read_text("utf-8")
+    assert "2 models of level compared" in text
+
+
+def test_without_trying(cli, tiny_run, tmp_path):
+    found = cli("report", tiny_run, *QUICK, "--no-try", "--json").json
+    text = (tmp_path / "report.html").read_text("utf-8")
+    assert 'id="trial"' not in text
+    with_it = cli("report", tiny_run, *QUICK, "-o", "with.html", "--json").json
+    assert with_it["bytes"] > found["bytes"] + 20_000
+
+
+def test_packs_that_cannot_be_judged(refused, cli, tiny_run, stones_export, measured, tmp_path):
+    pack = stones_export / "model.twin"
+    refused("report", pack, says=["model.twin is a pack", "--data"])
+    refused("report", pack, "--data", "none.csv", says=["none.csv", "no such file"])
+    refused("report", pack, "--data", "measured.csv", says=["measured.csv", "price"])
+    refused("report", tiny_run, pack, *QUICK, says=["other columns", "--data"])
+    (tmp_path / "bad.twin").write_bytes(b"TWIN")
+    refused("report", "bad.twin", "--data", "measured.csv", says=["bad.twin"])
+    refused("report", "none.twin", "--data", "measured.csv", says=["none.twin", "No such file"])

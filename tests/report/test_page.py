@@ -4,8 +4,9 @@ import json
 import re
 from dataclasses import replace
 from importlib.resources import files
-from itertools import pairwise
+from itertools import combinations, pairwise
 
+import numpy as np
 import pytest
 
 SCREENS = [(width, dark) for width in (390, 768, 1280, 1920) for dark in (False, True)]
@@ -208,3 +209,34 @@ def test_boards_are_told_by_words_not_by_colour_alone(opened, page_file, found):
     for word, one in zip(words, boards, strict=True):
         assert word.startswith(one["verdict"].split(" with ")[0])
     assert len({json.dumps(mark) for mark in marks}) == len({one["verdict"] for one in boards})
+
+
+# Machado, Oliveira and Fernandes (2009), no cones of one kind: what linear RGB becomes, row by row.
+DICHROMATS = {
+    "protan": """
+        0.152286 1.052583 -0.204868  0.114503 0.786281 0.099216  -0.003882 -0.048116 1.051998""",
+    "deutan": """
+        0.367322 0.860646 -0.227968  0.280085 0.672501 0.047413  -0.011820 0.042940 0.968881""",
+    "tritan": """
+        1.255528 -0.076749 -0.178779  -0.078411 0.930809 0.147602  0.004733 0.691367 0.303900""",
+}
+
+
+def lab(colour, seen):
+    """CIE L*a*b* of a colour as somebody sees it."""
+    parts = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    linear = np.clip(np.array(seen.split(), float).reshape(3, 3) @ linear, 0, 1)
+    to_xyz = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+    xyz = np.array(to_xyz) @ linear / [0.9505, 1, 1.089]
+    f = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+@pytest.mark.parametrize("kind", DICHROMATS)
+@pytest.mark.parametrize("theme", ["light", "dark", "print"])
+def test_colours_that_the_colour_blind_can_tell_apart(theme, kind):
+    colours = themes()[theme]
+    seen = [lab(colours[name], DICHROMATS[kind]) for name in ("--twin", "--ann", "--other")]
+    for one, other in combinations(seen, 2):
+        assert np.linalg.norm(one - other) > 20

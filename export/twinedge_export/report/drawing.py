@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 INK, MUTED, GRID, PAPER = "#1f2328", "#59636e", "#d1d9e0", "#ffffff"
-TWIN, ANN, OTHER = "#0b5cad", "#b3470f", "#00756a"
+TWIN, ANN, OTHER = "#0b5cad", "#b3470f", "#7d3659"
 # Variables of the style sheet; a test holds the two together.
 VARIABLES = {
     INK: "--ink",
