@@ -63,7 +63,7 @@ def report(
     ] = True,
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="Leave out other networks, and other numbers of anchors."),
+        typer.Option("--quick", help="Leave out other networks and other choices of anchors."),
     ] = False,
     ann_steps: Annotated[
         Any, value("How long ordinary networks are trained.", "STEPS", whole(1))

@@ -137,12 +137,10 @@ def _anchors_alone(found: Findings) -> Section:
     dealt = "" if len(pack.twins) == 1 else f" ({' or '.join(map(str, each))} for each twin)"
     near = "" if not pack.neighbors else f", of which the {pack.neighbors} nearest predict"
     targets = pack.targets * float(pack.y_gain) + float(pack.y_offset)
-    why = "the report was made with --quick" if found.run is not None else "the training rows"
-    missing = (
-        f"Other numbers of anchors were not measured: {why}."
-        if found.run is not None
-        else f"Whether more or fewer would do takes {why}, which a pack does not hold."
-    )
+    missing = "Whether more or fewer would do takes the training rows, which a pack does not hold."
+    if found.export is not None:
+        missing = f"They were chosen by {found.export.method}. Other numbers of anchors were not "
+        missing += "measured: the report was made with --quick."
     return Section(
         "anchors",
         "How many anchors",

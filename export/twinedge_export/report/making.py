@@ -150,9 +150,9 @@ def _found(
         raise InputError(
             f"{packs[0]} is a pack, which has no rows to judge it on: name some with --data"
         )
-    quick = options.pop("quick", False) or len(models) > 1
+    alone = len(models) == 1
     known = {
-        path: _of_run(path, data, boards, measured, quick=quick, **options)
+        path: _of_run(path, data, boards, measured, alone=alone, **options)
         for path in dict.fromkeys(runs)
     }
     for path in packs:

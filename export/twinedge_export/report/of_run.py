@@ -22,7 +22,9 @@ from twinedge_export.report.fewer import growing, sizes
 from twinedge_export.report.findings import Findings, find_alike, judge, spread_worth
 
 _MOST_ANCHORS = 256  # more is no saving, and choosing them takes longer than all the rest
-_WITHOUT_CHOICE = "xy"  # how fewer anchors are chosen where a person named the exported ones
+_SIMPLE = (
+    "xy"  # how anchors are chosen in a hurry, and fewer where a person named the exported ones
+)
 
 
 def find(
@@ -36,6 +38,7 @@ def find(
     weights: str = "int8",
     intervals: bool = True,
     quick: bool = False,
+    alone: bool = True,
     ann_steps: int = 4000,
     seed: int = 0,
     data: tuple[str, tuple[Array, Array]] | None = None,
@@ -56,8 +59,10 @@ def find(
     anchors, select, weights, intervals, seed
         As in ``twinedge_export.export``.
     quick : bool
-        Leave out what takes long: ordinary networks, trees, other numbers of anchors, and
-        fine-tuning.
+        Leave out what takes long: ordinary networks, trees, other numbers of anchors, fine-tuning,
+        and the search for a way to choose anchors, unless ``select`` names one.
+    alone : bool
+        Whether it is told by itself; beside others there is no room for networks and trees.
     ann_steps : int
         How long ordinary networks are trained.
     data : (str, (X, y)), optional
@@ -69,6 +74,7 @@ def find(
     if not len(run.validation[1]):
         raise InputError(f"{place}: there are no validation points to measure on: train with some")
     say("Exporting")
+    select = _SIMPLE if quick and select == "auto" else select
     chosen = {"anchors": anchors, "select": select, "weights": weights, "seed": seed}
     done, packed, refused = _export(run, intervals=intervals, quick=quick, say=say, **chosen)
     say("Judging it")
@@ -79,7 +85,7 @@ def find(
     points, judged = found["points"], found["judged"]
     validation = judge("validation", found["device"], run.validation)
     slow: dict[str, Any] = {}
-    if not quick:
+    if alone and not quick:
         slow = _slowly(run, found, done, points, ann_steps=ann_steps, seed=seed, say=say)
     return Findings(
         **found,
@@ -90,7 +96,7 @@ def find(
         made_by=_command(place, intervals=intervals, quick=quick, **chosen),
         reliability=spread_worth(found, validation),
         baselines=beside_run(run, points, judged.error),
-        quick=quick,
+        quick=quick or not alone,
         run=run,
         export=done,
         refused=refused,
@@ -123,7 +129,7 @@ def _slowly(
     from twinedge_export.report.rivals import rivals, trees  # which take seconds to import
 
     model, judged = found["model"], found["judged"]
-    method = done.method if done.method in METHODS else _WITHOUT_CHOICE
+    method = done.method if done.method in METHODS else _SIMPLE
     most = min(_MOST_ANCHORS, len(run.model.anchor_y_))
     doubling, few = (growing(model.twins, model.anchors, most, by) for by in (2, 8))
     budget, unseen = twin_bytes(model), judged.name != "validation"

@@ -7,7 +7,15 @@ from twinedge.scoring import Coverage
 from twinedge_export.report.baselines import Baseline
 from twinedge_export.report.document import Fact, Light
 from twinedge_export.report.findings import Findings
-from twinedge_export.report.words import listed, milliseconds, number, percent, shape
+from twinedge_export.report.words import (
+    ensemble,
+    forest,
+    listed,
+    milliseconds,
+    number,
+    percent,
+    shape,
+)
 
 _CHANCE = 1.96  # standard deviations: 95 of 100 counts
 _HELD = ("fits", "fits, slowly")
@@ -104,7 +112,14 @@ def _accuracy(found: Findings) -> str:
     if simple:
         said = listed(simple)
         words += f" {said[0].upper()}{said[1:]}."
-    return words
+    same = []
+    if found.rivals:
+        best = min(found.rivals, key=lambda one: one.rmse)
+        same.append(f"{ensemble(best.members, best.hidden)} err by {best.rmse:.4g}")
+    if found.trees:
+        trees = found.trees
+        same.append(f"{forest(trees.family, trees.trees, trees.leaves)} by {trees.rmse:.4g}")
+    return words + (f" In the same bytes, {listed(same)}." if same else "")
 
 
 def _stands(one: Baseline) -> str:

@@ -21,7 +21,7 @@ const Curves = (() => {
   }
 
   // Two to five round numbers from low to high.
-  function ticks(low, high, most = 4) {
+  function ticks(low, high, most) {
     const raw = (high - low) / most || 1;
     const power = 10 ** Math.floor(Math.log10(raw));
     const step = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= raw * 0.999);
@@ -33,13 +33,14 @@ const Curves = (() => {
   const at = (value, low, high, start, end) =>
     start + ((end - start) * (value - low)) / (high - low || 1);
   const inside = (value, low, high) => Math.min(Math.max(value, low), high);
-  const line = (points) => points.map(([x, y], k) => `${k ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
+  const line = (points) =>
+    points.map(([x, y], k) => `${k ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
 
   function frame(svg, [low, high], words) {
     svg.replaceChildren();
     svg.setAttribute("aria-label", words);
     const y = (value) => at(inside(value, low, high), low, high, BOTTOM, TOP);
-    for (const tick of ticks(low, high)) {
+    for (const tick of ticks(low, high, 5)) {
       put(svg, "path", { class: "axis", d: `M${LEFT} ${y(tick)}H${RIGHT}` });
       put(svg, "text", { x: LEFT - 5, y: y(tick) + 3.5, "text-anchor": "end" }, short(tick));
     }
@@ -71,9 +72,11 @@ const Curves = (() => {
       const x = at(k + 0.5, 0, points.length, LEFT, RIGHT);
       if (one.low === one.low)
         put(svg, "path", { class: "reach", d: `M${x} ${y(one.low)}V${y(one.high)}` });
-      put(svg, "circle", { class: k === here ? "here" : "level", cx: x, cy: y(one.mean), r: k === here ? 4.5 : 3 });
-      const room = Math.floor(((RIGHT - LEFT) / points.length) / 5.6);
-      const name = one.label.length > room ? `${one.label.slice(0, Math.max(1, room - 1))}…` : one.label;
+      const [kind, r] = k === here ? ["here", 4.5] : ["level", 3];
+      put(svg, "circle", { class: kind, cx: x, cy: y(one.mean), r });
+      const room = Math.floor((RIGHT - LEFT) / points.length / 5.6); // letters
+      const cut = `${one.label.slice(0, Math.max(1, room - 1))}…`;
+      const name = one.label.length > room ? cut : one.label;
       if (room > 1) put(svg, "text", { x, y: BOTTOM + 15, "text-anchor": "middle" }, name);
     });
   }

@@ -11,6 +11,7 @@
   const FRAME = 10; // milliseconds of work at a time
   const UNKNOWN = "unknown"; // a level that no training row had
   const MISSING = "missing";
+  const KEYS = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageUp: 20, PageDown: -20 };
   const { columns } = facts;
   const percent = (thousandths) => `${thousandths / 10} %`;
 
@@ -36,8 +37,8 @@
   function numberControl(column, id) {
     const { least, most, step, name } = column;
     const field = element("input", { id, type: "number", step: "any", inputmode: "decimal" });
-    const slider = element("input", { type: "range", min: least, max: most, step, "aria-label": `${name}, slider` });
-    slider.step = "any";
+    const reach = { type: "range", min: least, max: most, step: "any" };
+    const slider = element("input", { ...reach, "aria-label": `${name}, slider` });
     const show = (text) => {
       field.value = text;
       if (text !== "") slider.value = text;
@@ -46,10 +47,11 @@
       // Whole steps, but the ends as they are.
       const value = Number(slider.value);
       const whole = Number((Math.round(value / step) * step).toPrecision(12));
-      field.value = value <= least ? least : value >= most ? most : Math.min(Math.max(whole, least), most);
+      const end = value <= least ? least : most;
+      field.value = value <= least || value >= most ? end : Math.min(Math.max(whole, least), most);
     });
     slider.addEventListener("keydown", (event) => {
-      const by = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageUp: 20, PageDown: -20 }[event.key];
+      const by = KEYS[event.key];
       if (!by) return;
       event.preventDefault();
       const now = field.value === "" ? column.usual : Number(field.value);
@@ -128,12 +130,14 @@
     const none = (part) => part.every((x) => x === 0);
     return columns.map((column, k) => {
       const [from, to] = parts[k];
-      return flags.slice(from, to).includes(true) || (column.labels !== undefined && none(values.slice(from, to)));
+      const stranger = column.labels !== undefined && none(values.slice(from, to));
+      return stranger || flags.slice(from, to).includes(true);
     });
   }
 
   const named = (flags) => columns.filter((_, k) => flags[k]).map((one) => one.name);
-  const list = (names) => names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names[names.length - 1]}`;
+  const list = (names) =>
+    [names.slice(0, -1).join(", "), ...names.slice(-1)].filter((part) => part).join(" and ");
 
   function answer(values) {
     const found = twin.predict(values);
@@ -160,7 +164,8 @@
   function showAnswer(found) {
     const calibrated = found.low !== undefined;
     at("try-value").textContent = short(found.prediction);
-    const between = `${percent(Number(at("try-coverage").value))} interval: ${short(found.low)} to ${short(found.high)}`;
+    const claimed = percent(Number(at("try-coverage").value));
+    const between = `${claimed} interval: ${short(found.low)} to ${short(found.high)}`;
     at("try-between").textContent = calibrated ? between : `spread of the estimates: ${short(found.spread)}`;
     const said = [];
     if (found.outside.length)
@@ -168,7 +173,8 @@
     if (found.missing.length) said.push(`Filled in: ${list(found.missing)}.`);
     if (truth !== null) {
       const error = short(Math.abs(found.prediction - truth));
-      const held = !calibrated ? "" : found.low <= truth && truth <= found.high ? ", inside the interval" : ", outside the interval";
+      const inside = found.low <= truth && truth <= found.high ? "inside" : "outside";
+      const held = calibrated ? `, ${inside} the interval` : "";
       said.push(`Measured: ${short(truth)}; off by ${error}${held}.`);
     }
     at("try-flags").textContent = said.join(" ") || "All values are within what was trained on.";
@@ -220,14 +226,16 @@
   function draw(one, range, found) {
     const { first, least, most, name } = columns[one.k];
     const ends = [one.points[0], one.points[one.points.length - 1]];
-    const words = `${facts.target} by ${name}: ${ends.map((point) => `${short(point.mean)} at ${point.label ?? short(point.x)}`).join(", ")}.`;
+    const told = ends.map(({ mean, label, x }) => `${short(mean)} at ${label ?? short(x)}`);
+    const words = `${facts.target} by ${name}: ${told.join(", ")}.`;
     const options = { points: one.points, range, words };
     if (one.points[0].label !== undefined) {
       const chosen = Number(controls[one.k].field.value);
       Curves.levels(one.svg, { ...options, here: Number.isInteger(chosen) ? chosen : -1 });
     } else {
       const x = query[first];
-      Curves.numbers(one.svg, { ...options, span: [least, most], here: x === x ? { x, mean: found.prediction } : null });
+      const here = x === x ? { x, mean: found.prediction } : null;
+      Curves.numbers(one.svg, { ...options, span: [least, most], here });
     }
   }
 
@@ -260,7 +268,8 @@
     showCommand();
     if (!found) {
       delete place.dataset.answer;
-      at("try-flags").textContent = "Every field takes a number; this model has nothing for one that is missing.";
+      at("try-flags").textContent =
+        "Every field takes a number; this model has nothing for one that is missing.";
       at("try-flags").classList.add("warned");
       place.dataset.drawn = `${++drawing}`;
       return;
