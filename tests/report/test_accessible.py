@@ -7,7 +7,7 @@ import pytest
 
 AXE = Path(__file__).parents[2] / "build" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
 SCREENS = [(1280, False), (390, True)]
-RUN = """axe.run(document, {resultTypes: ["violations"]}).then((found) => found.violations.map(
+RUN = """axe.run(document, OPTIONS).then((found) => found.violations.map(
   (one) => [one.id, one.help, one.nodes.slice(0, 3).map((node) => node.html.slice(0, 160))]))"""
 
 
@@ -42,7 +42,7 @@ def judge(page, axe):
     page.settle()
     page.run("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     page.run(f"(() => {{ {axe} }})()")
-    assert page.run(RUN) == []
+    assert page.run(RUN.replace("OPTIONS", '{resultTypes: ["violations"]}')) == []
     assert page.complaints == []
 
 
@@ -50,6 +50,5 @@ def test_axe_sees_what_is_wrong(opened, page_file, axe):
     """So that no violations means something."""
     page = opened(page_file)
     page.run("document.querySelectorAll('label').forEach((one) => one.remove())")
-    page.run("document.body.style.color = '#eee'")
     page.run(f"(() => {{ {axe} }})()")
-    assert {one[0] for one in page.run(RUN)} >= {"label", "color-contrast"}
+    assert [one[0] for one in page.run(RUN.replace("OPTIONS", '{runOnly: ["label"]}'))] == ["label"]

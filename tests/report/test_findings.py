@@ -28,6 +28,14 @@ def four(four_twins, curve):
     return Run(four_twins, ("a", "b", "c"), "y", (X[80:100], y[80:100]), (X[:0], y[:0]))
 
 
+@pytest.fixture
+def unrivalled(look, monkeypatch):
+    """Measure a run with other numbers of anchors, and without networks and trees."""
+    monkeypatch.setattr("twinedge_export.report.rivals.rivals", lambda *args, **options: [])
+    monkeypatch.setattr("twinedge_export.report.rivals.trees", lambda *args: None)
+    return lambda run, **options: look(run, quick=False, **options)
+
+
 def test_the_pack_is_what_export_writes(found, run, tmp_path):
     done = export(run, tmp_path / "out", anchors=8, formats=("twin",))
     data = (tmp_path / "out" / "model.twin").read_bytes()
@@ -52,10 +60,10 @@ def test_what_is_recommended_is_what_the_command_says(found, run):
     assert found.export.remarks == ()
 
 
-def test_greedy_anchors_are_scored_on_rows_they_were_not_chosen_on(look, run):
+def test_greedy_anchors_are_scored_on_rows_they_were_not_chosen_on(unrivalled, run):
     X, y = run.validation
     alone = replace(run, test=(X[:0], y[:0]))
-    found = look(alone, select="greedy", quick=False, ann_steps=2)
+    found = unrivalled(alone, select="greedy")
     assert found.judged.name == "validation"
     mine = next(one for one in found.sizes if one.anchors == 8)
     # Eight of 80 points, chosen on the 20 rows they are judged on, would look better than this.
@@ -174,8 +182,8 @@ def refusing(*args, **options):
     return export(*args, **options)
 
 
-def test_without_test_rows_the_validation_rows_are_judged_and_it_says_so(four, look, write):
-    found = look(four, quick=False, ann_steps=2)
+def test_without_test_rows_the_validation_rows_are_judged_and_it_says_so(four, unrivalled, write):
+    found = unrivalled(four)
     assert found.judged.name == "validation"
     text = write(found)
     words = " ".join(line for section in text.sections for line in (*section.lead, *section.how))
@@ -257,11 +265,11 @@ def test_many_test_rows_are_thinned_out(look, run, write):
     assert "1,300 of 2,600 test rows" in words
 
 
-def test_a_model_of_neighbours(look, run):
+def test_a_model_of_neighbours(unrivalled, run):
     near = replace(run)
     near.model.set_params(pairs="neighbors", neighbors=4)
     try:
-        found = look(near, quick=False, ann_steps=2)
+        found = unrivalled(near)
     finally:
         near.model.set_params(pairs="all", neighbors=32)
     assert found.model.neighbors == 4
