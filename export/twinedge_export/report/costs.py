@@ -180,9 +180,10 @@ def pack(found: Findings) -> Section:
         (
             Table(
                 "uses",
-                "Bytes by use",
+                "Every use in words",
                 ("use", "bytes", "part", "what for"),
                 (*rows, ("all", length, Part(1), "")),
+                folded=True,
             ),
             Table(
                 "sections",

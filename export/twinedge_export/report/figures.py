@@ -281,9 +281,9 @@ def anchors(found: Findings) -> Drawing:
         bound = (1 + curve.tolerance) * curve.rmse_all
         axes.axhspan(curve.rmse_all, bound, color=GRID, linewidth=0)
         axes.axhline(curve.rmse_all, color=INK, linewidth=1)
-        end = max(curve.counts)
+        first = min(curve.counts)
         words = f"all {curve.training_points} training points"
-        beside_point(axes, words, (end, curve.rmse_all), (0, -4), ha="right", va="top")
+        beside_point(axes, words, (first, curve.rmse_all), (0, -4), ha="left", va="top")
         for method, colour, mark in zip(lines, (TWIN, OTHER), "os", strict=False):
             axes.plot(*zip(*lines[method], strict=True), f"-{mark}", color=colour, label=method)
         axes.set_xscale("log", base=2)
