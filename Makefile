@@ -16,7 +16,7 @@ DEBIAN_demo  = $(shell $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || echo
 	$(shell $(PYTHON) -c 'import os, sysconfig; \
 		exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' || echo python3-dev) \
 	gcc libc6-dev
-DEBIAN_dev   = $(DEBIAN_demo) g++ cmake clang clang-format clang-tidy cppcheck libclang-rt-14-dev \
+DEBIAN_dev   = $(DEBIAN_demo) g++ cmake clang clang-format clang-tidy cppcheck libclang-rt-14-dev lld \
 	libsimde-dev tcc \
 	gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm \
 	gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf qemu-system-misc \
@@ -39,7 +39,7 @@ BOARDS    := $(BIN)/twinedge firmware sizes
 CPPCHECK  := cppcheck --quiet --force --error-exitcode=1 --std=c99 --inline-suppr \
 	--enable=warning,style,performance,portability -I firmware_ref/include -I firmware_ref/src
 
-.PHONY: help demo amalgamation test test-all test-pi lint format coverage fuzz bench clean \
+.PHONY: help demo amalgamation wasm report-shots test test-all test-pi lint format coverage fuzz bench clean \
 	debian-demo debian-dev
 .NOTPARALLEL: # one pip at a time in .venv, and lint before the tests
 
@@ -60,11 +60,28 @@ amalgamation: OUT = build/amalgamation
 amalgamation: ## The C runtime as one twin.c and one twin.h, in OUT (build/amalgamation)
 	@PYTHONPATH=.:export $(PYTHON) -m twinedge_export.amalgamation $(OUT)
 
-test: lint ## Lint, then run the quick tests (ARGS="-k anchors" picks some)
+wasm: ## The C runtime for the page of a report, which is in the repository; a test compares
+	@tools/need-debian clang lld
+	@$(MAKE) --no-print-directory -C firmware_ref wasm
+	@install -m 644 firmware_ref/build/twin.wasm export/twinedge_export/report/templates/
+
+report-shots: $(VENV)/dev.stamp ## Pictures of a report at four widths, light and dark, in build/shots
+	@mkdir -p build/shots runs
+	@test -d runs/demo || $(BIN)/twinedge train --dataset tf --effort quick -o runs/demo
+	@$(BIN)/twinedge report runs/demo --quick -o build/shots/report.html
+	@$(BIN)/python tools/report-shots build/shots/report.html build/shots
+
+# Judges how accessible pages are; the tests of reports alone need it.
+AXE := build/axe/node_modules/axe-core/axe.min.js
+$(AXE):
+	@command -v npm >/dev/null || tools/need-debian npm
+	@npm install --silent --no-save --no-audit --no-fund --prefix build/axe axe-core@4.10.3
+
+test: lint $(AXE) ## Lint, then run the quick tests (ARGS="-k anchors" picks some)
 	@$(PYTEST) -m 'not slow' $(ARGS)
 	@$(BOARDS)
 
-test-all: lint ## Lint, then run all tests, also those that train for minutes
+test-all: lint $(AXE) ## Lint, then run all tests, also those that train for minutes
 	@$(PYTEST) $(ARGS)
 	@$(BOARDS)
 

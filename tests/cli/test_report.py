@@ -33,7 +33,7 @@ def test_a_page_with_ordinary_networks_the_same_every_time(cli, tiny_run, tmp_pa
     found = answer.json
     assert (found["file"], found["anchors"]) == ("report.html", 8)
     page = tmp_path / "report.html"
-    assert found["bytes"] == page.stat().st_size < 2_000_000
+    assert found["bytes"] == page.stat().st_size < 450_000
     assert names(tmp_path) == ["report.html"]
     # Eight of one neuron are too many, as there are no intervals to take bytes.
     assert [one["members"] for one in found["ordinary_networks"]] == [1, 2, 4]
@@ -53,12 +53,12 @@ def test_text_sheet_and_figures(cli, tiny_run, tmp_path):
     (tmp_path / "figures" / "mine.txt").write_text("stays")
     answer = cli("report", tiny_run, *QUICK, "--format", "md", "--figures", "figures")
     assert answer.code == 0
-    assert "14 files in figures" in answer.out
+    assert "16 files in figures" in answer.out
     written = (tmp_path / "report.md").read_text(encoding="utf-8")
-    assert written.startswith("# tiny: level from 3 features\n")
+    assert written.startswith("# tiny: level from 3 columns\n")
     assert "](<figures/memory-bytes.svg>)" in written
     pictures = names(tmp_path / "figures")
-    assert len(pictures) == 15
+    assert len(pictures) == 17
     assert {name.rpartition(".")[2] for name in pictures} == {"svg", "png", "txt"}
     found = cli("report", tiny_run, *QUICK, "--format", "csv", "-o", "r.csv", "--json").json
     with (tmp_path / "r.csv").open(newline="") as file:
@@ -107,7 +107,7 @@ def test_bad_values(refused, tiny_run, line, says):
 
 def test_a_run_that_is_not_there(refused):
     refused("report", "none", says=["none does not exist", "twinedge train"])
-    refused("report", says=["Missing argument 'RUN'"])
+    refused("report", says=["Missing argument 'MODEL...'"])
 
 
 def test_a_damaged_run(refused, tiny_run, tmp_path):
@@ -127,3 +127,77 @@ def test_a_run_without_validation_points(refused, tiny_run, tmp_path):
 def test_without_its_libraries_the_line_says_how_to_get_them(refused, tiny_run, monkeypatch, name):
     monkeypatch.setitem(sys.modules, name, None)
     refused("report", tiny_run, says=[name, "pip install 'twinedge[report]'"])
+
+
+@pytest.fixture
+def measured(tiny_run, tmp_path):
+    """The test rows of the run as a table."""
+    run = load_run(tiny_run)
+    X, y = run.test
+    rows = [",".join(map(repr, [*x, t])) for x, t in zip(X.tolist(), y.tolist(), strict=True)]
+    header = ",".join([*run.feature_names, run.target_name])
+    path = tmp_path / "measured.csv"
+    path.write_text("\n".join([header, *rows, ""]))
+    return path
+
+
+def test_a_pack_alone_is_judged_as_evaluate_does(cli, tiny_run, measured, tmp_path):
+    options = ("--anchors", "8", "--select", "xy")  # as --quick chooses them
+    assert cli("export", tiny_run, *options, "--formats", "twin").code == 0
+    answer = cli("report", "out/model.twin", "--data", "measured.csv", "--json")
+    assert (answer.code, answer.err) == (0, "")
+    told = cli("evaluate", "out/model.twin", "measured.csv", "--json").json
+    found = answer.json
+    assert (found["rmse"], found["r2"]) == (pytest.approx(told["rmse"]), pytest.approx(told["r2"]))
+    assert found["intervals"] == told["intervals"]
+    assert (found["judged_on"], found["rows"]) == ("measured.csv", 20)
+    text = (tmp_path / "report.html").read_text("utf-8")
+    assert "twinedge evaluate out/model.twin measured.csv" in text
+    assert "twinedge report out/model.twin --data measured.csv" in text
+    # The run on the same rows says the same, and so does the folder of the export.
+    run = cli("report", tiny_run, *QUICK, "--data", "measured.csv", "--json").json
+    assert run["rmse"] == found["rmse"]
+    assert cli("report", "out", "--data", "measured.csv", "--json").json["rmse"] == found["rmse"]
+
+
+def test_no_tensorflow_for_a_pack(tiny_run, cli, measured, tmp_path):
+    import subprocess
+
+    assert cli("export", tiny_run, "--anchors", "8", "--formats", "twin").code == 0
+    code = (
+        "import sys; from twinedge.cli import main\n"
+        "try: main(['report', 'out/model.twin', '--data', 'measured.csv', '--quiet'])\n"
+        "except SystemExit as stop: assert stop.code == 0\n"
+        "assert 'tensorflow' not in sys.modules and 'sklearn' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True)
+
+
+def test_models_side_by_side(cli, tiny_run, tmp_path):
+    assert cli("export", tiny_run, "--anchors", "4", "--formats", "twin").code == 0
+    answer = cli("report", tiny_run, "out", "--anchors", "8", "--json")
+    assert (answer.code, answer.err) == (0, "")
+    models = answer.json["models"]
+    assert [(one["model"], one["anchors"]) for one in models] == [(str(tiny_run), 8), ("out", 4)]
+    assert [one["judged_on"] for one in models] == ["test", "test"]
+    text = (tmp_path / "report.html").read_text("utf-8")
+    assert "2 models of level compared" in text
+
+
+def test_without_trying(cli, tiny_run, tmp_path):
+    found = cli("report", tiny_run, *QUICK, "--no-try", "--json").json
+    text = (tmp_path / "report.html").read_text("utf-8")
+    assert 'id="trial"' not in text
+    with_it = cli("report", tiny_run, *QUICK, "-o", "with.html", "--json").json
+    assert with_it["bytes"] > found["bytes"] + 20_000
+
+
+def test_packs_that_cannot_be_judged(refused, cli, tiny_run, stones_export, measured, tmp_path):
+    pack = stones_export / "model.twin"
+    refused("report", pack, says=["model.twin is a pack", "--data"])
+    refused("report", pack, "--data", "none.csv", says=["none.csv", "no such file"])
+    refused("report", pack, "--data", "measured.csv", says=["measured.csv", "missing 'carat'"])
+    refused("report", tiny_run, pack, *QUICK, says=["other columns", "--data"])
+    (tmp_path / "bad.twin").write_bytes(b"TWIN")
+    refused("report", "bad.twin", "--data", "measured.csv", says=["bad.twin"])
+    refused("report", "none.twin", "--data", "measured.csv", says=["none.twin does not exist"])

@@ -163,6 +163,16 @@ class Page:
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
+    def settle(self) -> None:
+        """Wait until what there is to try has been drawn, where there is something."""
+        for _ in range(600):
+            if self.run(
+                "(document.getElementById('trial') || {dataset: {drawn: 1}}).dataset.drawn"
+            ):
+                return
+            time.sleep(0.05)
+        raise AssertionError("the page does not come to rest")
+
     def screenshot(self, path: Path) -> None:
         """Write a picture of the whole page."""
         size = self.ask("Page.getLayoutMetrics")["cssContentSize"]

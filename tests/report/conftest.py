@@ -52,10 +52,10 @@ def firmware(firmware_file):
 @pytest.fixture(scope="session")
 def look(boards, firmware):
     """Measure a run, by default without training."""
-    from twinedge_export.report.findings import find
+    from twinedge_export.report.of_run import find
 
     def call(run, **options):
-        return find(run, "tiny", boards, firmware, **{"quick": True, "anchors": 8, **options})
+        return find(run, "runs/tiny", boards, firmware, **{"quick": True, "anchors": 8, **options})
 
     return call
 

@@ -40,7 +40,7 @@ MOVE = """
       [...row.querySelectorAll("td")].map((cell) => cell.textContent)),
     verdicts: [...document.querySelectorAll("#all-boards .light")].map((one) => one.textContent),
     board: document.getElementById("board-verdict").textContent,
-    lines: [...document.querySelectorAll(".chart path.line")].map((one) => one.getAttribute("d")),
+    lines: [...document.querySelectorAll("#panel path.line")].map((one) => one.getAttribute("d")),
   };
 }
 """
@@ -166,6 +166,7 @@ def test_a_field_that_is_no_number_is_refused(opened, page_file, value):
 
 def test_the_keyboard_moves_a_slider(opened, page_file):
     page = opened(page_file)
+    page.run("document.getElementById('calculator').open = true")
     page.run("document.querySelector('[data-for=features]').focus()")
     before = page.run("JSON.parse(document.getElementById('panel').dataset.result).features")
     page.key("ArrowRight", 39)

@@ -17,12 +17,15 @@ from twinedge_export.report.sheet import HEADER, sheet
 from twinedge_export.report.words import amount, number, percent
 
 FIGURES = [
-    "memory-parameters",
-    "memory-bytes",
+    "predictions",
+    "beside",
+    "coverage",
+    "sizes",
+    "importance",
+    "curves",
     "anchors",
     "accuracy",
-    "predictions",
-    "coverage",
+    "memory-bytes",
     "pack",
 ]
 
@@ -47,6 +50,7 @@ def test_a_figure_is_the_same_every_time_and_fits_a_page(drawings, name):
     assert re.findall(r"#[0-9a-f]{6}", inline) == []  # colours are those of the page
     ids = re.findall(r'\bid="([^"]+)"', inline)
     assert all(one.startswith(f"{name}-") for one in ids)
+    assert set(re.findall(r'(?:url\(#|href="#)([^")]+)', inline)) == set(ids)
     assert len(drawing.alt) > 40
     svg = ElementTree.fromstring(drawing.render("svg"))
     words = [one.text for one in svg.iter("{http://www.w3.org/2000/svg}text")]
@@ -82,10 +86,10 @@ def test_a_board_that_takes_seconds_is_not_green(found, write, boards, firmware)
     for one in slow:
         assert lights[one["title"]].state == "limit"
         assert re.fullmatch(r"fits, [\d.-]+ s a query", lights[one["title"]].words)
-    fact = next(one for one in text.facts if one.label == "Boards")
+    fact = next(one for one in text.facts if one.label == "Boards that hold it")
     plain = sum(one["verdict"] == "fits" for one in budget["boards"])
-    assert fact.value == f"{plain + len(slow)} of 24 hold it"
-    assert fact.note.startswith(f"{len(slow)} slowly, ")
+    assert fact.value == f"{plain + len(slow)} of 24"
+    assert re.fullmatch(r"a query takes [\d.-]+ ms to [\d.-]+ s, estimated", fact.note)
 
 
 def test_markdown_shows_figures_where_they_are(text):

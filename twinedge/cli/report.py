@@ -6,22 +6,31 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from twinedge.cli.options import Json, Quiet, RunFolder, Seed, choice, examples, value
+from twinedge.cli.options import Json, Quiet, Seed, choice, examples, value
 from twinedge.cli.output import note, print_json, print_record, saying
 from twinedge.cli.words import one_of, whole
 
 if TYPE_CHECKING:
-    from twinedge_export.report.making import Report
+    from twinedge_export.report.findings import Findings
 
 EXAMPLES = examples(
     "report runs/latest",
     "report runs/latest --anchors 16 -o sensor.html --figures figures",
     "report runs/latest --quick --format md",
+    "report runs/a runs/b",
+    "report out/model.twin --data measured.csv",
 )
 
 
 def report(
-    run: RunFolder,
+    models: Annotated[
+        list[Path],
+        typer.Argument(metavar="MODEL...", help="Run folders, or packs; several are compared."),
+    ],
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="DATA.csv", help="Measured rows to judge on; packs need them."),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="File to write (report.html)."),
@@ -49,8 +58,12 @@ def report(
     intervals: Annotated[
         bool, typer.Option(help="A pack with intervals, ranges of the features and fill values.")
     ] = True,
+    tried: Annotated[
+        bool, typer.Option("--try/--no-try", help="A page that predicts, with the pack inside.")
+    ] = True,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Train nothing: leave ordinary networks out.")
+        bool,
+        typer.Option("--quick", help="Leave out other networks and other choices of anchors."),
     ] = False,
     ann_steps: Annotated[
         Any, value("How long ordinary networks are trained.", "STEPS", whole(1))
@@ -63,16 +76,17 @@ def report(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write a report on a run, to be read without anything else.
+    """Write a report on a model, to be read without anything else.
 
-    Memory against an ensemble of ordinary networks, error against anchors and bytes, predictions
-    with their intervals and what these are worth, boards, the bytes of the pack, and how each
-    number was obtained. The page has a calculator. Ordinary networks of the same bytes are trained
-    for a moment to compare with.
+    First the verdict, then accuracy, intervals, what drives the prediction, sliders to try it,
+    anchors, memory against an ensemble of ordinary networks, boards, the bytes of the pack, and how
+    each number was obtained. Ordinary networks of the same bytes are trained for a moment to
+    compare with. Several models are compared on one page.
     """
     from twinedge_export.report.making import report as write
 
     numbers = {
+        "--data": (data, None),
         "--anchors": (anchors, 32),
         "--select": (select, "auto"),
         "--weights": (weights, "int8"),
@@ -86,15 +100,17 @@ def report(
         if now != default
         for word in (option, str(now))
     ]
-    flags = [*["--no-intervals"] * (not intervals), *["--quick"] * quick]
-    command = shlex.join(["twinedge", "report", str(run), *flags, *changed])
+    flags = ["--no-intervals"] * (not intervals) + ["--no-try"] * (not tried) + ["--quick"] * quick
+    command = shlex.join(["twinedge", "report", *map(str, models), *flags, *changed])
     with saying("Reporting", quiet=quiet) as say:
         done = write(
-            run,
+            models,
             output or Path(f"report.{form}"),
             form,
+            data=data,
             figures=figures,
             firmware=firmware,
+            tried=tried,
             command=command,
             anchors=anchors,
             select=select,
@@ -105,42 +121,49 @@ def report(
             seed=seed,
             say=say,
         )
-    result = _result(str(run), done)
-    for remark in done.findings.export.remarks:
-        note(remark, quiet=quiet)
+    told = [_told(str(path), one) for path, one in zip(models, done.findings, strict=True)]
+    file = {"file": str(done.path), "bytes": done.path.stat().st_size}
+    pictures = {"figures": [str(path) for path in done.figures]}
+    for found in done.findings:
+        for remark in found.export.remarks if found.export is not None else ():
+            note(remark, quiet=quiet)
     if as_json:
-        print_json(result)
+        print_json({**file, **(told[0] if len(told) == 1 else {"models": told}), **pictures})
         return
-    short = {key: one for key, one in result.items() if not isinstance(one, list | dict)}
-    print_record(
-        short | ({"figures": f"{len(done.figures)} files in {figures}"} if figures else {})
-    )
+    for one in told:
+        print_record(
+            {key: value for key, value in one.items() if not isinstance(value, list | dict)}
+        )
+    print_record(file | ({"figures": f"{len(done.figures)} files in {figures}"} if figures else {}))
 
 
-def _result(run: str, done: "Report") -> dict[str, Any]:
-    found = done.findings
-    budget, judged, worth = found.budget, found.judged, found.reliability
+def _told(model: str, found: "Findings") -> dict[str, Any]:
+    from twinedge_export.report.verdict import verdict
+
+    budget, judged, worth, done = found.budget, found.judged, found.reliability, found.export
     usual = found.usual or (worth.at(0.9) if worth is not None else None)
     intervals = found.intervals.intervals if found.intervals is not None else ()
     verdicts = [one["verdict"] for one in budget["boards"]]
     return {
-        "run": run,
-        "file": str(done.path),
-        "bytes": done.path.stat().st_size,
-        "anchors": found.model.anchors,
-        "anchors_asked": found.export.asked,
-        "recommended": found.recommended._asdict(),
-        "remarks": list(found.export.remarks),
-        "method": found.export.method,
-        "twin_bytes": budget["twin_bytes"],
-        "ann_bytes": budget["ann_bytes"],
-        "ratio": budget["ratio"],
+        "model": model,
+        "verdict": verdict(found).words,
         "judged_on": judged.name,
         "rows": len(judged.y),
         "rmse": judged.rmse,
+        "r2": judged.r2,
         "covered_of_90_percent": None if usual is None else usual.covered,
         "intervals": [one._asdict() for one in intervals],
         "spread_factor": None if worth is None else worth.factor,
+        "baselines": [one._asdict() for one in found.baselines],
+        "importance": {one.column: one.worth for one in found.drivers},
+        "anchors": found.model.anchors,
+        "anchors_asked": None if done is None else done.asked,
+        "recommended": found.recommended and found.recommended._asdict(),
+        "remarks": [] if done is None else list(done.remarks),
+        "method": None if done is None else done.method,
+        "twin_bytes": budget["twin_bytes"],
+        "ann_bytes": budget["ann_bytes"],
+        "ratio": budget["ratio"],
         "boards_that_fit": verdicts.count("fits") + verdicts.count("fits, slowly"),
         "boards_that_fit_slowly": verdicts.count("fits, slowly"),
         "boards_not_measured": verdicts.count("not measured"),
@@ -148,5 +171,4 @@ def _result(run: str, done: "Report") -> dict[str, Any]:
         "ordinary_networks": [one._asdict() for one in found.rivals],
         "trees": [found.trees._asdict()] if found.trees else [],
         "boards": {one["board"]: one["verdict"] for one in budget["boards"]},
-        "figures": [str(path) for path in done.figures],
     }

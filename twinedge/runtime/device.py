@@ -102,6 +102,11 @@ class Device:
         self.info = {**metadata, **info, "anchors": anchors}
 
     @property
+    def ranges(self) -> Array:
+        """Least and largest value of each feature in training, ``(2, f)``, as the file has them."""
+        return np.stack([self._low, self._high])
+
+    @property
     def usual_coverage(self) -> float | None:
         """The coverage that is taken unasked: 0.9, or the highest below, or the lowest."""
         level = self._usual_level

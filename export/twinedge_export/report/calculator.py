@@ -103,16 +103,17 @@ def _build(kind: Kind, build: Build) -> dict[str, Any]:
             "lines": scratch.lines,
             "work_bytes": scratch.work_bytes,
         },
+        # By the hundred, so without names: REFERENCE in budget.js has them.
         "references": [
-            {
-                "features": one.model.features,
-                "hidden": list(one.model.hidden),
-                "counts": list(one.model.counts),
-                "neighbors": one.model.neighbors,
-                "intervals": one.model.intervals,
-                "levels": one.model.levels,
-                "instructions": one.instructions,
-            }
+            [
+                one.model.features,
+                list(one.model.hidden),
+                list(one.model.counts),
+                one.model.neighbors,
+                one.model.intervals,
+                one.model.levels,
+                one.instructions,
+            ]
             for one in build.references
         ],
     }

@@ -6,8 +6,8 @@ from twinedge.budget import all_boards
 from twinedge.budget.latency import in_words
 from twinedge.budget.verdict import told
 from twinedge.pack.bytemap import meaning_of, name_of, uses
-from twinedge_export.report import figures
-from twinedge_export.report.document import LIGHTS, Light, Part, Section, Table
+from twinedge_export.report import figures_costs as figures
+from twinedge_export.report.document import LIGHTS, Check, Light, Part, Section, Table
 from twinedge_export.report.findings import Findings
 from twinedge_export.report.words import number
 
@@ -45,45 +45,45 @@ _MEMORY = (
 _BOARDS = (
     "board",
     "verdict",
-    "core",
+    "ms, estimated",
     "flash, bytes",
     "flash there is",
     "RAM, bytes",
     "RAM there is",
-    "ms, estimated",
     "ordinary networks",
+    "core",
 )
 
 
 def memory(found: Findings) -> Section:
-    """Memory against ensemble size."""
+    """Memory against ensemble size, and the calculator for another model."""
     start = found.budget["smaller_from"]
     fewer = f"Twins have fewer parameters from {number(start['params'], 'member')} on"
     fewer += f", and take fewer bytes from {start['bytes']} on." if start["bytes"] else "."
     return Section(
         "memory",
-        "Memory",
+        "Memory against ensembles",
         (
             "An ensemble of ordinary networks stores every one of them. A twin stores one network "
             "and a training point for each member. " + fewer,
         ),
-        (figures.memory(found, "params"), figures.memory(found, "bytes")),
+        (figures.memory(found),),
         (
             Table(
                 "memory",
                 "Memory by ensemble size",
                 _MEMORY,
                 tuple((*one, one.ann_bytes / one.twin_bytes) for one in found.memory),
-                folded=True,
             ),
         ),
         (
             "Parameters are counted as in the paper's section on miniaturizing accurate networks. "
             f"Bytes with {found.model.weights} weights come from the code that lays a pack out, "
             "without row numbers and names, which a device can do without; those of ordinary "
-            "networks are the same records without the second point, anchors and intervals. "
-            "The command twinedge budget prints the same numbers.",
+            "networks are the same records without the second point, anchors and intervals.",
         ),
+        (Check(f"twinedge budget {found.file}", "the same numbers"),),
+        "calculator",
     )
 
 
@@ -101,7 +101,7 @@ def boards(found: Findings) -> Section:
         )
     return Section(
         "boards",
-        "Boards",
+        "Boards that hold it",
         tuple(lead),
         (),
         (
@@ -113,13 +113,13 @@ def boards(found: Findings) -> Section:
                     (
                         one["title"],
                         Light(LIGHTS[one["verdict"]], _verdict(one)),
-                        one["core"] + _stand_in(one),
+                        in_words(one["milliseconds_estimated"]) or None,
                         one["flash_bytes"],
                         one["free_flash_bytes"],
                         one["ram_bytes"],
                         one["free_ram_bytes"],
-                        in_words(one["milliseconds_estimated"]) or None,
                         one["ann_members"],
+                        one["core"] + _stand_in(one),
                     )
                     for one in boards
                 ),
@@ -144,6 +144,13 @@ def boards(found: Findings) -> Section:
             "estimates: measured instructions times a range of cycles per instruction; a board "
             "whose query may take more than a second fits slowly. Ordinary "
             "networks are how many of the same shape the flash would hold.",
+        ),
+        (
+            Check(f"twinedge budget {found.file}", "the same table"),
+            Check(
+                f"twinedge firmware run --board pico {found.file} rows.csv",
+                "builds it for a board, and compares every bit on an emulator",
+            ),
         ),
     )
 
@@ -173,9 +180,10 @@ def pack(found: Findings) -> Section:
         (
             Table(
                 "uses",
-                "Bytes by use",
+                "Every use in words",
                 ("use", "bytes", "part", "what for"),
                 (*rows, ("all", length, Part(1), "")),
+                folded=True,
             ),
             Table(
                 "sections",
@@ -188,7 +196,8 @@ def pack(found: Findings) -> Section:
                 folded=True,
             ),
         ),
-        ("Read off the file itself; twinedge inspect lists every array with its offset.",),
+        ("Read off the file itself.",),
+        (Check(f"twinedge inspect {found.file}", "every array with its offset"),),
     )
 
 

@@ -47,6 +47,13 @@ class Table:
         return tuple(all(_is_quantity(cell) for cell in column) for column in columns)
 
 
+class Check(NamedTuple):
+    """A command, and what of the section it prints."""
+
+    command: str
+    prints: str
+
+
 @dataclass(frozen=True)
 class Section:
     """One subject.
@@ -63,6 +70,10 @@ class Section:
         Below them.
     how : tuple of str
         How the numbers were obtained.
+    checks : tuple of Check
+        Commands that print them.
+    panel : str
+        What moves in a page: "try", "calculator", or nothing.
     """
 
     name: str
@@ -71,6 +82,8 @@ class Section:
     figures: tuple[Drawing, ...] = ()
     tables: tuple[Table, ...] = ()
     how: tuple[str, ...] = ()
+    checks: tuple[Check, ...] = ()
+    panel: str = ""
 
 
 class Fact(NamedTuple):
@@ -85,14 +98,30 @@ class Fact(NamedTuple):
 class Document:
     """A whole report.
 
-    ``calculator`` is what the calculator of the page starts from and computes with.
+    Parameters
+    ----------
+    title : str
+        What it is about.
+    verdict : Light
+        What to do, in a sentence.
+    lead : tuple of str
+        Why, in a few more.
+    facts : tuple of Fact
+        The same as numbers.
+    sections : tuple of Section
+        The evidence.
+    calculator, trial : dict
+        What the calculator starts from and computes with, and what a page needs to predict; empty
+        where there is none.
     """
 
     title: str
-    lead: str
+    verdict: Light
+    lead: tuple[str, ...]
     facts: tuple[Fact, ...]
     sections: tuple[Section, ...]
     calculator: dict[str, Any] = field(default_factory=dict)
+    trial: dict[str, Any] = field(default_factory=dict)
 
     @property
     def figures(self) -> tuple[Drawing, ...]:

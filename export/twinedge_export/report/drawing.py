@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 INK, MUTED, GRID, PAPER = "#1f2328", "#59636e", "#d1d9e0", "#ffffff"
-TWIN, ANN, OTHER = "#0b5cad", "#b3470f", "#7a3e9d"
+TWIN, ANN, OTHER = "#0b5cad", "#b3470f", "#7d3659"
 # Variables of the style sheet; a test holds the two together.
 VARIABLES = {
     INK: "--ink",
@@ -52,7 +52,8 @@ _STYLE: dict[Any, Any] = {
     "legend.framealpha": 0.85,
     "legend.fontsize": 9,
 }
-_SIZE = (4.8, 3.4)  # inches: small, so that words stay legible on a telephone
+_NUMBER = re.compile(r"-?\d+\.\d+")
+_WIDTH = 4.8  # inches: small, so that words stay legible on a telephone
 
 
 @dataclass(frozen=True)
@@ -68,13 +69,19 @@ class Drawing:
     alt : str
         What one sees, for those who do not.
     draw : function
-        Draws it into axes.
+        Draws it into axes: one, or as many as there are panels.
+    panels : (int, int)
+        Rows and columns of axes.
+    height : float
+        In inches.
     """
 
     name: str
     title: str
     alt: str
-    draw: Callable[["Axes"], None]
+    draw: Callable[..., None]
+    panels: tuple[int, int] = (1, 1)
+    height: float = 3.4
 
     def render(self, ending: str) -> bytes:
         """Draw it as a file: "svg" or "png"."""
@@ -85,10 +92,12 @@ class Drawing:
         file = io.BytesIO()
         metadata = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}[ending]
         with matplotlib.rc_context(_STYLE):
-            figure = Figure(figsize=_SIZE, layout="constrained", facecolor=PAPER)
-            axes = figure.subplots()
-            axes.set_facecolor(PAPER)
-            self.draw(axes)
+            size = _WIDTH, self.height
+            figure = Figure(figsize=size, layout="constrained", facecolor=PAPER)
+            grid: list[Axes] = list(figure.subplots(*self.panels, squeeze=False).flat)
+            for axes in grid:
+                axes.set_facecolor(PAPER)
+            self.draw(*grid)
             figure.savefig(file, format=ending, dpi=200, metadata=metadata)
         return file.getvalue()
 
@@ -104,12 +113,38 @@ class Drawing:
         for colour, variable in VARIABLES.items():
             svg = svg.replace(colour, f"var({variable})")
         svg = re.sub(r"font-family: [^;\"]*(; )?", "", svg)  # words in the letters of the page
+        svg = _shortened(svg)
         head, rest = svg.split(">", 1)
         view = re.search(r'viewBox="[^"]+"', head)
         assert view is not None
         words = f"<title>{escape(self.title)}</title><desc>{escape(self.alt)}</desc>"
         label = escape(f"{self.title}. {self.alt}", quote=True)
         return f'<svg {view[0]} role="img" aria-label="{label}">{words}{rest}'
+
+
+def _shortened(svg: str) -> str:
+    """Take out what nobody sees: a thousandth of a point, line breaks, names of groups.
+
+    Words between the tags stay as they are.
+    """
+    svg = re.sub(r"<[^>]+>", lambda tag: _NUMBER.sub(_rounded, " ".join(tag[0].split())), svg)
+    svg = re.sub(r' transform="rotate\(-?0 [^)]*\)"', "", svg)
+    svg = re.sub(r"([MLCQz]) (?=[-\d])", r"\1", svg)
+    used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', svg))
+    svg = re.sub(r' id="([^"]+)"', lambda found: found[0] if found[1] in used else "", svg)
+    svg = re.sub(r"<defs>\s*</defs>", "", svg)
+    return re.sub(r">\s+<", "><", svg)
+
+
+def _rounded(number: re.Match[str]) -> str:
+    return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
+
+
+def beside_point(
+    axes: "Axes", words: str, at: tuple[float, float], by: tuple[float, float], **options: Any
+) -> None:
+    """Write words beside a point, so many points of the printer away."""
+    axes.annotate(words, at, by, textcoords="offset points", fontsize=9, **options)
 
 
 def plain(text: str) -> str:

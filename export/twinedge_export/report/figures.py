@@ -1,60 +1,277 @@
-"""The figures of a report."""
+"""The figures of a report: how good a model is, and what makes its predictions."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from twinedge.pack.bytemap import uses
-from twinedge_export.report.drawing import ANN, GRID, INK, MUTED, OTHER, PAPER, TWIN, Drawing, plain
+from twinedge.pack.contents import Array
+from twinedge_export.report.drawing import (
+    ANN,
+    GRID,
+    INK,
+    MUTED,
+    OTHER,
+    PAPER,
+    TWIN,
+    Drawing,
+    beside_point,
+    plain,
+)
 from twinedge_export.report.findings import Findings
+from twinedge_export.report.reliability import Part
 from twinedge_export.report.words import amount, ensemble, forest, number, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MOST_DOTS = 300  # of predictions: more would hide each other and fill the page
+_MOST_CURVES = 6
+_MOST_BARS = 12
 _MARKERS = "sD^v"
 
 
-def memory(found: Findings, what: str) -> Drawing:
-    """Draw parameters or bytes against ensemble size: the paper's figure for this model."""
-    members = [one.members for one in found.memory]
-    ann = [getattr(one, f"ann_{what}") for one in found.memory]
-    twin = [getattr(one, f"twin_{what}") for one in found.memory]
-    here = found.model.anchors
-    noun = "parameters" if what == "params" else f"bytes with {found.model.weights} weights"
+def predictions(found: Findings) -> Drawing:
+    """Draw predicted against true targets, with intervals or the spread as bars."""
+    judged, usual = found.judged, found.usual
+    every = max(1, -(-len(judged.y) // _MOST_DOTS))
+    low, high = judged.mean - judged.spread, judged.mean + judged.spread
+    beside = "± spread"
+    if usual is not None:
+        low, high = judged.ends[usual.claimed].T
+        beside = f"and interval of {percent(usual.claimed)}"
+    y, mean, low, high = (one[::every] for one in (judged.y, judged.mean, low, high))
+    missed = (y < low) | (y > high)
 
     def draw(axes: "Axes") -> None:
-        axes.plot(members, ann, "-s", color=ANN, label="ordinary networks")
-        axes.plot(members, twin, "-o", color=TWIN, label=_twins(found))
-        axes.axvline(here, color=MUTED, linewidth=1, linestyle=":")
-        axes.annotate(
-            number(here, "anchor"), (here, max(ann)), (3, 0), textcoords="offset points", va="top"
-        )
-        axes.set_xscale("log", base=2)
-        axes.set_yscale("log")
-        axes.set_ylim(10 ** np.floor(np.log10(min(ann + twin))), 2 * max(ann + twin))
-        _ticks(axes, members)
-        axes.yaxis.set_major_formatter(lambda value, _: amount(value))
-        axes.set_xlabel("ensemble size")
-        axes.set_ylabel(f"{noun} stored")
-        axes.legend(loc="upper left")
+        ends = [float(min(y.min(), mean.min())), float(max(y.max(), mean.max()))]
+        room = 0.04 * (ends[1] - ends[0] or 1)
+        axes.plot(ends, ends, color=MUTED, linewidth=1)
+        for part, colour, mark, label in (
+            (~missed, TWIN, "o", f"prediction {beside}"),
+            (missed, ANN, "D", "true value beyond it"),
+        ):
+            if part.any():
+                axes.plot(
+                    *_upright(y[part], low[part], high[part]),
+                    color=colour,
+                    linewidth=0.7,
+                    alpha=0.45,
+                )
+                axes.plot(y[part], mean[part], mark, color=colour, markersize=3, label=label)
+        axes.set_xlim(ends[0] - room, ends[1] + room)
+        name = plain(found.target)
+        axes.set_xlabel(f"true {name}")
+        axes.set_ylabel(f"predicted {name}")
+        axes.legend(loc="upper left", fontsize=8, handletextpad=0.2)
 
-    start = found.budget["smaller_from"][what]
-    crossing = f"The twin is smaller from {start} members on." if start else ""
+    part = "" if every == 1 else f", one of every {every}"
     return Drawing(
-        f"memory-{'parameters' if what == 'params' else 'bytes'}",
-        f"{noun.capitalize()} against ensemble size",
-        "Both axes are logarithmic. The line of ordinary networks rises in proportion to the "
-        f"ensemble, from {ann[0]:,} to {ann[-1]:,}; that of the twin stays nearly level, from "
-        f"{twin[0]:,} to {twin[-1]:,}. {crossing}".rstrip(),
+        "predictions",
+        "Predicted against true",
+        f"{len(y)} points{part} along the diagonal of equal values, from {y.min():.4g} to "
+        f"{y.max():.4g}; the root mean square distance from it is {judged.rmse:.4g}.",
         draw,
+    )
+
+
+def beside(found: Findings) -> Drawing:
+    """Draw the errors of simpler and of ordinary models as bars, the twin among them."""
+    bars = [(one.name, one.rmse, MUTED) for one in found.baselines]
+    if found.rivals:
+        best = min(found.rivals, key=lambda one: one.rmse)
+        bars.append((ensemble(best.members, best.hidden), best.rmse, ANN))
+    if found.trees:
+        trees = found.trees
+        bars.append((forest(trees.family, trees.trees, trees.leaves), trees.rmse, OTHER))
+    bars.append(("this pack", found.judged.rmse, TWIN))
+    bars.sort(key=lambda one: one[1])
+
+    def draw(axes: "Axes") -> None:
+        names, values, colours = zip(*bars, strict=True)
+        drawn = axes.barh(names, values, color=colours, height=0.6)
+        axes.bar_label(drawn, [f"{value:.4g}" for value in values], padding=4, fontsize=9)
+        axes.set_xlim(0, 1.15 * max(values) or 1)
+        axes.invert_yaxis()
+        _bare(axes, "y")
+        axes.set_xlabel(f"error (RMSE) of {plain(found.target)}")
+
+    listed = ", ".join(f"{name} {value:.4g}" for name, value, _ in bars)
+    return Drawing(
+        "beside", "Error beside other models", f"From the least error: {listed}.", draw, height=2.6
+    )
+
+
+def coverage(found: Findings) -> Drawing | None:
+    """Draw what intervals cover against what they claim: those of the pack, or of its spread."""
+    lines: dict[str, list[tuple[float, float]]] = {}
+    scores, usual, worth = found.intervals, found.usual, found.reliability
+    if scores is not None and usual is not None:
+        points = scores.rows
+        lines["intervals of the pack"] = [(one.claimed, one.covered) for one in scores.intervals]
+        said = f"cover {percent(usual.covered)} of the {found.judged.where}"
+        claims = percent(usual.claimed)
+    elif worth is not None:
+        points, most = worth.points, worth.at(0.9)
+        lines["spread as it is"] = [(one.claimed, one.covered) for one in worth.coverage]
+        said = f"cover {percent(most.covered)} of the {found.judged.where} as they are"
+        claims = percent(most.claimed)
+        if worth.factor is not None and most.scaled is not None:
+            name = f"spread times {worth.factor:.3g}"
+            lines[name] = [(one.claimed, one.scaled or 0.0) for one in worth.coverage]
+            said += f", multiplied by {worth.factor:.3g} {percent(most.scaled)}"
+    else:
+        return None
+
+    def draw(axes: "Axes") -> None:
+        ideal = np.linspace(0, 1, 41)
+        luck = 1.96 * np.sqrt(ideal * (1 - ideal) / points)
+        axes.fill_between(ideal, ideal - luck, ideal + luck, color=GRID, linewidth=0)
+        axes.plot(ideal, ideal, color=MUTED, linewidth=1)
+        beside_point(axes, "as claimed, or chance", (0.3, 0.3), (8, -8), va="top")
+        for (label, line), colour, mark in zip(lines.items(), (TWIN, OTHER), "os", strict=False):
+            axes.plot(*zip(*line, strict=True), f"-{mark}", color=colour, label=label)
+        axes.set_xlim(0, 1.02)
+        axes.set_ylim(0, 1.02)
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
+        axes.set_xlabel("claimed")
+        axes.set_ylabel("true values inside")
+        axes.legend(loc="upper left", fontsize=8)
+
+    return Drawing(
+        "coverage",
+        "What intervals hold against what they claim",
+        f"Intervals that claim {claims} {said}. On the diagonal they cover what they claim.",
+        draw,
+    )
+
+
+def sizes(found: Findings, parts: tuple[Part, ...]) -> Drawing:
+    """Draw how many true values intervals hold, by the size of these."""
+    usual = found.usual
+    assert usual is not None
+    claimed = usual.claimed
+
+    def draw(axes: "Axes") -> None:
+        places = range(len(parts))
+        held = [one.covered or 0.0 for one in parts]
+        luck = [1.96 * np.sqrt(claimed * (1 - claimed) / one.rows) for one in parts]
+        axes.bar(
+            places, [2 * one for one in luck], 0.9, [claimed - one for one in luck], color=GRID
+        )
+        axes.axhline(claimed, color=MUTED, linewidth=1)
+        axes.plot(places, held, "o", color=TWIN, markersize=7)
+        for place, value in zip(places, held, strict=True):
+            words = f"{100 * value:.0f} %"
+            at = (place, value)
+            beside_point(axes, words, at, (0, 7), ha="center")
+        axes.set_xticks(list(places), [f"{one.least:.3g}\nto {one.most:.3g}" for one in parts])
+        axes.tick_params(axis="x", length=0, labelsize=9)
+        least = min([*held, *(claimed - one for one in luck)])
+        axes.set_ylim(max(0.0, least - 0.06), 1.06)
+        axes.set_yticks([one for one in axes.get_yticks() if 0 <= one <= 1])
+        axes.set_ylim(max(0.0, least - 0.06), 1.06)
+        axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
+        axes.grid(False, axis="x")
+        axes.set_xlabel(f"true {plain(found.target)}")
+        axes.set_ylabel("true values inside")
+
+    told = "; ".join(
+        f"{one.least:.3g} to {one.most:.3g}: {percent(one.covered or 0)}" for one in parts
+    )
+    return Drawing(
+        "sizes",
+        f"Intervals of {percent(claimed)} by size of the target",
+        f"True values inside the interval, by their size. {told}. The grey bars are what chance "
+        f"leaves of {percent(claimed)}.",
+        draw,
+    )
+
+
+def importance(found: Findings) -> Drawing:
+    """Draw by how much the error grows without each column."""
+    shown = found.drivers[:_MOST_BARS]
+
+    def draw(axes: "Axes") -> None:
+        names = [plain(one.column) for one in shown]
+        values = [max(one.worth, 0.0) for one in shown]
+        places = np.arange(len(shown))
+        axes.barh(places, values, color=TWIN, height=0.6)
+        axes.set_yticks(places, names)
+        axes.errorbar(
+            values, places, xerr=[one.error for one in shown], fmt="none", ecolor=INK, elinewidth=1
+        )
+        for place, one, value in zip(places, shown, values, strict=True):
+            at = (value + one.error, float(place))
+            beside_point(axes, f"{value:.3g}", at, (4, 0), va="center")
+        axes.invert_yaxis()
+        longest = max(one.error + value for one, value in zip(shown, values, strict=True))
+        axes.set_xlim(0, 1.18 * longest or 1)
+        _bare(axes, "y")
+        axes.set_xlabel("error grows by, if it is shuffled")
+
+    told = ", ".join(f"{one.column} {one.worth:.3g}" for one in shown)
+    more = len(found.drivers) - len(shown)
+    rest = f" {number(more, 'column')} more matter less." if more else ""
+    return Drawing(
+        "importance",
+        "What each column is worth",
+        f"By how much the error grows where a column is shuffled: {told}.{rest}",
+        draw,
+        height=max(2.2, 0.7 + 0.3 * len(shown)),
+    )
+
+
+def curves(found: Findings) -> Drawing:
+    """Draw the prediction and its interval along the columns that matter most."""
+    shown = found.drivers[:_MOST_CURVES]
+    across = min(2, len(shown))
+    down = -(-len(shown) // across)
+    # Of the targets there are, and all predictions; an interval may go beyond, and is cut there.
+    values = [point.mean for one in shown for point in one.curve]
+    reach = min(*values, float(found.judged.y.min())), max(*values, float(found.judged.y.max()))
+
+    def draw(*panels: "Axes") -> None:
+        room = 0.05 * (reach[1] - reach[0] or 1)
+        for axes, one in zip(panels, shown, strict=False):
+            mean, low, high = (np.array(part) for part in list(zip(*one.curve, strict=True))[1:])
+            at = [point.value for point in one.curve]
+            if isinstance(at[0], str):
+                places = np.arange(len(at))
+                axes.vlines(places, low, high, color=TWIN, linewidth=4, alpha=0.25)
+                axes.plot(places, mean, "o", color=TWIN, markersize=5)
+                axes.set_xticks(places, [plain(str(value))[:12] for value in at])
+                axes.set_xlim(-0.5, len(at) - 0.5)
+                axes.grid(False, axis="x")
+                if len(at) > 3:
+                    axes.tick_params(axis="x", labelrotation=45)
+            else:
+                axes.fill_between(at, low, high, color=TWIN, alpha=0.2, linewidth=0)
+                axes.plot(at, mean, color=TWIN)
+                axes.locator_params(axis="x", nbins=4)
+            axes.set_ylim(reach[0] - room, reach[1] + room)
+            axes.locator_params(axis="y", nbins=4)
+            axes.set_title(plain(one.column), fontsize=10, loc="left")
+        for axes in panels[len(shown) :]:
+            axes.set_visible(False)
+
+    told = "; ".join(
+        f"{one.column}: {one.curve[0].mean:.4g} to {one.curve[-1].mean:.4g}" for one in shown
+    )
+    return Drawing(
+        "curves",
+        f"{found.target} as one column changes".replace("\n", " "),
+        f"Predictions from a usual row, from the least value of a column to its most. {told}.",
+        draw,
+        (down, across),
+        0.5 + 1.55 * down,
     )
 
 
 def anchors(found: Findings) -> Drawing:
     """Draw the validation error against the number of anchors."""
     curve = found.anchors
+    assert curve is not None
     lines = {
         method: [(one.k, one.rmse_val) for one in curve.points if one.method == method]
         for method in curve.methods
@@ -63,14 +280,21 @@ def anchors(found: Findings) -> Drawing:
     def draw(axes: "Axes") -> None:
         bound = (1 + curve.tolerance) * curve.rmse_all
         axes.axhspan(curve.rmse_all, bound, color=GRID, linewidth=0)
-        axes.axhline(curve.rmse_all, color=INK, linewidth=1, label=f"all {curve.training_points}")
+        axes.axhline(curve.rmse_all, color=INK, linewidth=1)
+        first = min(curve.counts)
+        words = f"all {curve.training_points} training points"
+        beside_point(axes, words, (first, curve.rmse_all), (0, -4), ha="left", va="top")
         for method, colour, mark in zip(lines, (TWIN, OTHER), "os", strict=False):
             axes.plot(*zip(*lines[method], strict=True), f"-{mark}", color=colour, label=method)
         axes.set_xscale("log", base=2)
-        _ticks(axes, curve.counts)
+        ticks(axes, curve.counts)
+        errors = [error for line in lines.values() for _, error in line]
+        least, most = min(*errors, curve.rmse_all), max(*errors, bound)
+        room = most - least or 1
+        axes.set_ylim(least - 0.2 * room, most + 0.08 * room)
         axes.set_xlabel("anchors")
-        axes.set_ylabel(f"validation RMSE of {plain(found.run.target_name)}")
-        axes.legend(loc="upper right")
+        axes.set_ylabel(f"validation RMSE of {plain(found.target)}")
+        axes.legend(loc="upper right", title="chosen by", fontsize=9, title_fontsize=9)
 
     first, last = lines[curve.methods[0]][0], lines[curve.methods[0]][-1]
     return Drawing(
@@ -86,36 +310,34 @@ def anchors(found: Findings) -> Drawing:
 
 def accuracy(found: Findings) -> Drawing:
     """Draw error against bytes: packs with more and fewer anchors, ordinary ensembles as points."""
-    where = found.judged.name
+    twins = "one twin" if found.model.twins == 1 else f"{found.model.twins} twins"
 
     def draw(axes: "Axes") -> None:
         points = [(one.bytes, one.rmse) for one in found.sizes]
-        axes.plot(*zip(*points, strict=True), "-o", color=TWIN, label=f"{_twins(found)}: packs")
+        axes.plot(*zip(*points, strict=True), "-o", color=TWIN, label=f"{twins}, by anchors")
         mine = next(one for one in found.sizes if one.anchors == found.model.anchors)
-        axes.plot(
-            mine.bytes,
-            mine.rmse,
-            "o",
-            color=PAPER,
-            markeredgecolor=TWIN,
-            markeredgewidth=2,
-            markersize=9,
-            label=f"this pack, {number(mine.anchors, 'anchor')}",
-        )
-        trees = [found.trees] if found.trees else []
-        highest = max(one.rmse for group in (found.sizes, found.rivals, trees) for one in group)
+        ring: dict[str, Any] = {"markeredgecolor": TWIN, "markeredgewidth": 2, "markersize": 9}
+        axes.plot(mine.bytes, mine.rmse, "o", color=PAPER, label="this pack", **ring)
+        for one in found.sizes:
+            at = (one.bytes, one.rmse)
+            beside_point(axes, f"{one.anchors}", at, (0, -6), ha="center", va="top")
         for rival, mark in zip(found.rivals, _MARKERS, strict=False):
             label = ensemble(rival.members, rival.hidden)
             axes.plot(rival.bytes, rival.rmse, mark, color=ANN, markersize=7, label=label)
-        for one in trees:
-            label = forest(one.family, one.trees, one.leaves)
-            axes.plot(one.bytes, one.rmse, "X", color=OTHER, markersize=7, label=label)
+        trees = [found.trees] if found.trees else []
+        for forested in trees:
+            label = forest(forested.family, forested.trees, forested.leaves)
+            axes.plot(forested.bytes, forested.rmse, "X", color=OTHER, markersize=7, label=label)
+        errors = [one.rmse for group in (found.sizes, found.rivals, trees) for one in group]
+        room = max(max(errors) - min(errors), 0.1 * max(errors)) or 1
+        axes.set_ylim(min(errors) - 0.25 * room, max(errors) + 0.15 * room)
+        axes.margins(x=0.08)
         axes.xaxis.set_major_formatter(lambda value, _: amount(value))
         axes.locator_params(axis="x", nbins=6)
-        axes.set_ylim(0, 1.1 * highest or 1)
         axes.set_xlabel("bytes on the device")
-        axes.set_ylabel(f"{where} RMSE of {plain(found.run.target_name)}")
-        axes.legend(fontsize=8)
+        axes.set_ylabel(f"RMSE of {plain(found.target)}")
+        # Above the axes, where no point is.
+        axes.legend(fontsize=8, ncols=2, loc="lower left", bbox_to_anchor=(0, 1), borderpad=0.2)
 
     first, last = found.sizes[0], found.sizes[-1]
     beside = "; ".join(
@@ -126,129 +348,29 @@ def accuracy(found: Findings) -> Drawing:
         "accuracy",
         "Error against bytes",
         f"Packs with {first.anchors} to {last.anchors} anchors take {first.bytes:,} to "
-        f"{last.bytes:,} bytes and have a {where} error of {first.rmse:.4g} to {last.rmse:.4g}. "
+        f"{last.bytes:,} bytes and have an error of {first.rmse:.4g} to {last.rmse:.4g}. "
         + (f"Ordinary networks: {beside}." if beside else "Ordinary networks were not trained.")
         + (f" Trees: {found.trees.bytes:,} bytes: {found.trees.rmse:.4g}." if found.trees else ""),
         draw,
     )
 
 
-def predictions(found: Findings) -> Drawing:
-    """Draw predicted against true targets, intervals or the spread as bars."""
-    judged, usual = found.judged, found.usual
-    every = max(1, -(-len(judged.y) // _MOST_DOTS))
-    bars, beside = np.stack([judged.spread, judged.spread]), "± spread"
-    if usual is not None:
-        low, high = judged.ends[usual.claimed].T
-        bars = np.maximum([judged.mean - low, high - judged.mean], 0)
-        beside = f"and interval of {percent(usual.claimed)}"
-    y, mean, bars = judged.y[::every], judged.mean[::every], bars[:, ::every]
-
-    def draw(axes: "Axes") -> None:
-        ends = [float(min(y.min(), mean.min())), float(max(y.max(), mean.max()))]
-        axes.plot(ends, ends, color=MUTED, linewidth=1, label="predicted = true")
-        axes.errorbar(
-            y,
-            mean,
-            yerr=bars,
-            fmt="o",
-            markersize=3,
-            color=TWIN,
-            ecolor=TWIN,
-            elinewidth=0.8,
-            alpha=0.7,
-            label=f"prediction {beside}",
-        )
-        name = plain(found.run.target_name)
-        axes.set_xlabel(f"true {name}")
-        axes.set_ylabel(f"predicted {name}")
-        axes.legend(loc="upper left")
-
-    r2 = "" if judged.r2 is None else f" They explain {percent(judged.r2)} of its variance."
-    barred = f"a mean spread of {float(judged.spread.mean()):.4g}"
-    if usual is not None:
-        barred = f"intervals of {percent(usual.claimed)} that are {usual.mean_width:.4g} wide"
-    return Drawing(
-        "predictions",
-        f"Predicted against true, with {'spread' if usual is None else 'intervals'}",
-        f"{len(y)} {judged.name} points lie along the diagonal with an error of {judged.rmse:.4g} "
-        f"and {barred}.{r2}",
-        draw,
-    )
-
-
-def coverage(found: Findings) -> Drawing | None:
-    """Draw what intervals cover against what they claim; None without intervals or spread."""
-    scores, usual, worth = found.intervals, found.usual, found.reliability
-    lines: dict[str, list[tuple[float, float]]] = {}
-    if scores is not None and usual is not None:
-        points = scores.rows
-        lines["intervals of the pack"] = [(one.claimed, one.covered) for one in scores.intervals]
-        said = f"cover {percent(usual.covered)} of the {found.judged.name} points"
-        claims = percent(usual.claimed)
-    elif worth is not None:
-        points, most = worth.points, worth.at(0.9)
-        lines["spread as it is"] = [(one.claimed, one.covered) for one in worth.coverage]
-        said = f"cover {percent(most.covered)} of the {found.judged.name} points as they are"
-        claims = percent(most.claimed)
-        if worth.factor is not None and most.scaled is not None:
-            name = f"spread times {worth.factor:.3g}"
-            lines[name] = [(one.claimed, one.scaled or 0.0) for one in worth.coverage]
-            said += f", multiplied by {worth.factor:.3g} {percent(most.scaled)}"
-    else:
-        return None
-
-    def draw(axes: "Axes") -> None:
-        ideal = np.linspace(0, 1, 101)
-        luck = 1.96 * np.sqrt(ideal * (1 - ideal) / points)
-        axes.fill_between(ideal, ideal - luck, ideal + luck, color=GRID, linewidth=0)
-        axes.plot(ideal, ideal, color=MUTED, linewidth=1, label="covers what it claims")
-        for (label, line), colour, mark in zip(lines.items(), (TWIN, OTHER), "os", strict=False):
-            axes.plot(*zip(*line, strict=True), f"-{mark}", color=colour, label=label)
-        axes.set_xlim(0, 1)
-        axes.set_ylim(0, 1)
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
-        axes.set_xlabel("covered, as claimed")
-        axes.set_ylabel("covered")
-        axes.legend(loc="upper left", fontsize=8)
-
-    return Drawing(
-        "coverage",
-        "What intervals cover against what they claim",
-        f"Intervals that claim {claims} {said}. On the diagonal they cover what they claim.",
-        draw,
-    )
-
-
-def pack(found: Findings) -> Drawing:
-    """Draw what the bytes of the pack are for."""
-    parts = sorted(uses(found.pack.pieces).items(), key=lambda part: part[1])
-    parts = [part for part in parts if part[1]]
-
-    def draw(axes: "Axes") -> None:
-        names, values = zip(*parts, strict=True)
-        bars = axes.barh(names, values, color=TWIN, height=0.7)
-        axes.bar_label(bars, [f"{value:,}" for value in values], padding=3, fontsize=9)
-        axes.set_xlim(0, 1.18 * max(values))
-        axes.xaxis.set_major_formatter(lambda value, _: amount(value))
-        axes.locator_params(axis="x", nbins=5)
-        axes.grid(False, axis="y")
-        axes.tick_params(axis="y", length=0)
-        axes.set_xlabel("bytes")
-
-    listed = ", ".join(f"{name} {value:,}" for name, value in reversed(parts))
-    return Drawing("pack", "What the bytes of the pack are for", f"Bytes: {listed}.", draw)
-
-
-def _twins(found: Findings) -> str:
-    twins = found.model.twins
-    return "one twin" if twins == 1 else f"{twins} twins"
-
-
-def _ticks(axes: "Axes", numbers: list[int] | tuple[int, ...]) -> None:
+def ticks(axes: "Axes", numbers: list[int] | tuple[int, ...]) -> None:
     """Name powers of two only, and of many every second."""
     powers = [one for one in numbers if not one & (one - 1)] or list(numbers)
     shown = powers[::2] if len(powers) > 8 else powers
     axes.set_xticks(shown, [str(one) for one in shown])
     axes.minorticks_off()
+
+
+def _upright(at: Array, low: Array, high: Array) -> tuple[Array, Array]:
+    """Lines from low to high as one broken line, which takes a tenth of the room of many."""
+    gap = np.full(len(at), np.nan)
+    return np.column_stack([at, at, gap]).ravel(), np.column_stack([low, high, gap]).ravel()
+
+
+def _bare(axes: "Axes", axis: str) -> None:
+    """Leave out what bars do without."""
+    axes.grid(False, axis=axis)  # type: ignore[arg-type]
+    axes.tick_params(axis=axis, length=0)  # type: ignore[arg-type]
+    axes.locator_params(axis="x", nbins=5)

@@ -1,32 +1,33 @@
-"""Everything a report tells, measured once."""
+"""Everything a report tells of one model, and what is measured alike of runs and of packs."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from twinedge.anchors import METHODS, Recommendation, recommend
-from twinedge.anchors.measure import Measurement, measure
 from twinedge.budget import Board, Model, Runtime, ann_bytes, summarise, twin_bytes
 from twinedge.budget.source import from_pack
-from twinedge.learn.run import Run
-from twinedge.pack.contents import Array, Pack
+from twinedge.pack.contents import Array
 from twinedge.pack.describe import Description, describe
-from twinedge.runtime.reference import bounds, evaluate
+from twinedge.runtime.loading import load
+from twinedge.runtime.pack_device import PackDevice
 from twinedge.scoring import Coverage, Scores, score
-from twinedge_export.deploy import Export, export
-from twinedge_export.job import RoundingError
-from twinedge_export.report.fewer import Size, growing, sizes
+from twinedge_export.report.baselines import Baseline
+from twinedge_export.report.drivers import Driver, drivers
 from twinedge_export.report.reliability import Judged, Reliability, reliability
-from twinedge_export.report.rivals import STEPS, Rival, Trees, rivals, trees
+
+if TYPE_CHECKING:
+    from twinedge.anchors import Recommendation
+    from twinedge.anchors.measure import Measurement
+    from twinedge.learn.run import Run
+    from twinedge_export.deploy import Export
+    from twinedge_export.report.fewer import Size
+    from twinedge_export.report.rivals import Rival, Trees
 
 ENSEMBLES = tuple(2**power for power in range(11))
-_MOST_ANCHORS = 256  # more is no saving, and choosing them takes longer than all the rest
-_MOST_POINTS = 2000  # judged, evenly spaced among the test rows
-_WITHOUT_CHOICE = "xy"  # how fewer anchors are chosen where a person named the exported ones
+MOST_POINTS = 2000  # judged, evenly spaced among the rows
 
 
 class Memory(NamedTuple):
@@ -41,222 +42,187 @@ class Memory(NamedTuple):
 
 @dataclass(frozen=True)
 class Findings:
-    """What was found out about a run.
+    """What was found out about a model.
 
     Parameters
     ----------
     name : str
-        Folder of the run.
-    run : Run
-        The model and its data.
-    export : Export
-        What ``twinedge export`` with the same options would write, and its scores.
-    refused : str
-        Why it would write nothing, where rounding costs too much.
+        What to call it.
+    place : str
+        The run or the pack, as a person types it.
+    file : str
+        Its pack in commands that a person types to check numbers.
+    made_by : str
+        The command that writes that pack; "" where it was given.
+    table : str
+        Measured rows in such commands, as a person types them.
+    data : bytes
+        The pack as a file.
     pack : Description
-        The ``.twin`` of that, byte by byte.
+        The same, byte by byte.
+    device : PackDevice
+        The same, ready to predict.
     model : Model
         Its shape.
     memory : tuple of Memory
         By ensemble size.
     budget : dict
         What ``twinedge budget`` says, with every board.
-    anchors : Measurement
-        Validation error of the float model by number of anchors.
-    recommended : Recommendation
-        How many anchors to take, as ``twinedge anchors`` and ``export --anchors auto`` say.
-    sizes : tuple of Size
-        Error of packs by number of anchors, on the judged points.
-    rivals : tuple of Rival
-        Ordinary ensembles of the same bytes, on the judged points; none with ``quick``.
-    trees : Trees or None
-        Trees of the same bytes, on the judged points; None with ``quick``, or without test rows.
-    ann_steps : int
-        How long ordinary networks were trained.
-    judged, validation : Judged
-        Predictions of the pack.
+    points : (X, y)
+        Points it is judged on.
+    judged : Judged
+        Predictions of the pack on them.
     rows : int
-        Of how many the judged points are.
+        Of how many these points are.
     intervals : Scores or None
         What the intervals of the pack are worth on the judged points; None where it has none.
     reliability : Reliability or None
         What the spread is worth where there are no intervals; None where there is no spread.
-    quick : bool
-        Whether trainings were left out.
+    baselines : tuple of Baseline
+        The mean, and a linear model, on the same points.
+    drivers : tuple of Driver
+        Columns, what matters most first.
     seed : int
         Of everything drawn at random.
+    quick : bool
+        Whether what takes long was left out.
+    run, export, refused
+        Where the pack comes from, what ``twinedge export`` would say of it, and why it would write
+        nothing, where rounding costs too much; None and "" of a pack that was given.
+    validation : Judged or None
+        Predictions on the validation rows of the run.
+    anchors, recommended
+        Validation error of the float model by number of anchors, and how many ``twinedge anchors``
+        recommends; None of a pack that was given, and with ``quick``.
+    sizes : tuple of Size
+        Error of packs by number of anchors, on the judged points; likewise.
+    rivals, trees
+        Ordinary ensembles and trees of the same bytes, on the judged points; likewise.
+    ann_steps : int
+        How long ordinary networks were trained.
     """
 
     name: str
-    run: Run
-    export: Export
-    refused: str
+    place: str
+    file: str
+    made_by: str
+    table: str
+    data: bytes
     pack: Description
+    device: PackDevice
     model: Model
     memory: tuple[Memory, ...]
     budget: dict[str, Any]
-    anchors: Measurement
-    recommended: Recommendation
-    sizes: tuple[Size, ...]
-    rivals: tuple[Rival, ...]
-    trees: Trees | None
-    ann_steps: int
+    points: tuple[Array, Array]
     judged: Judged
-    validation: Judged
     rows: int
     intervals: Scores | None
     reliability: Reliability | None
-    quick: bool
+    baselines: tuple[Baseline, ...]
+    drivers: tuple[Driver, ...]
     seed: int
+    quick: bool
+    run: "Run | None" = None
+    export: "Export | None" = None
+    refused: str = ""
+    validation: Judged | None = None
+    anchors: "Measurement | None" = None
+    recommended: "Recommendation | None" = None
+    sizes: "tuple[Size, ...]" = ()
+    rivals: "tuple[Rival, ...]" = ()
+    trees: "Trees | None" = None
+    ann_steps: int = 0
+
+    @property
+    def target(self) -> str:
+        """Name of what is predicted."""
+        return self.device.target_name
 
     @property
     def usual(self) -> Coverage | None:
         """The intervals that a device gives unasked; None where the pack has none."""
-        pack = self.pack.pack
-        if self.intervals is None or pack is None or pack.intervals is None:
+        if self.intervals is None:
             return None
-        level = pack.intervals.usual_level / 1000
+        level = self.device.usual_coverage
         return next(one for one in self.intervals.intervals if one.claimed == level)
 
 
-def find(
-    run: Run,
+def find_alike(
     name: str,
+    data: bytes,
+    judged_on: str,
+    points: tuple[Array, Array],
     boards: list[Board],
     firmware: dict[str, Runtime],
     *,
-    anchors: int | str = 32,
-    select: str = "auto",
-    weights: str = "int8",
-    intervals: bool = True,
-    quick: bool = False,
-    ann_steps: int = STEPS,
-    seed: int = 0,
-    say: Callable[[str], None] = lambda message: None,
-) -> Findings:
-    """Export a run to a place that is thrown away, and measure what a report tells.
+    seed: int,
+) -> dict[str, Any]:
+    """Measure what is measured of any pack: fields of ``Findings``.
 
     Parameters
     ----------
-    run : Run
-        What to report on.
     name : str
         What to call it.
+    data : bytes
+        The pack.
+    judged_on : str
+        What the points are: "test", "validation", or the name of a table.
+    points : (X, y)
+        Points with known targets; of very many an even part is taken.
     boards : list of Board
         Boards to judge.
     firmware : dict of str to Runtime
         Measured cores.
-    anchors, select, weights, intervals, seed
-        As in ``twinedge_export.export``.
-    quick : bool
-        Train nothing: no ordinary networks, no fine-tuning.
-    ann_steps : int
-        How long ordinary networks are trained.
-    say : function
-        Called with a line on what is being done.
     """
-    say("Exporting")
-    done, data, model, refused = _export(
-        run,
-        anchors=anchors,
-        select=select,
-        weights=weights,
-        intervals=intervals,
-        seed=seed,
-        quick=quick,
-        say=say,
-    )
-    found = describe(data)
-    assert found.pack is not None
-    method = done.method if done.method in METHODS else _WITHOUT_CHOICE
-    points_name, points, rows = _points(run)
-    most = min(_MOST_ANCHORS, len(run.model.anchor_y_))
-    doubling, few = (growing(model.twins, model.anchors, most, by) for by in (2, 8))
-    say("Measuring anchors")
-    curve = measure(
-        run.model,
-        run.validation,
-        counts=doubling,
-        methods=[*dict.fromkeys((method, "random"))],
-        seed=seed,
-    )
-    judged = _judge(points_name, found.pack, points)
-    validation = _judge("validation", found.pack, run.validation)
+    with TemporaryDirectory() as room:
+        path = Path(room) / "model.twin"
+        path.write_bytes(data)
+        model, device = from_pack(path)[0], load(path)
+    assert isinstance(device, PackDevice)
+    X, y = points
+    every = max(1, -(-len(y) // MOST_POINTS))
+    points = X[::every], y[::every]
+    judged = judge(judged_on, device, points)
     scores = None
     if judged.ends:
         scores = score(judged.y, judged.mean, judged.spread, judged.scale, judged.ends)
-    options: dict[str, Any] = {"seed": seed, "say": say}
-    return Findings(
-        name=name,
-        run=run,
-        export=done,
-        refused=refused,
-        pack=found,
-        model=model,
-        memory=tuple(_memory(model, n) for n in ENSEMBLES if n >= model.twins),
-        budget=summarise(model, boards, firmware),
-        anchors=curve,
-        recommended=recommend(run.model, run.validation, seed=seed),
-        sizes=tuple(
-            sizes(
-                *(run, found.pack, model, done.rows, few, method, points),
-                unseen=points_name == "test",
-                **options,
-            )
-        ),
-        rivals=()
-        if quick
-        else tuple(rivals(run, model, twin_bytes(model), points, steps=ann_steps, **options)),
-        trees=None
-        if quick or points_name != "test"
-        else trees(run, twin_bytes(model), points, judged.error, seed),
-        ann_steps=ann_steps,
-        judged=judged,
-        validation=validation,
-        rows=rows,
-        intervals=scores,
-        reliability=reliability(judged, validation) if scores is None else None,
-        quick=quick,
-        seed=seed,
+    return {
+        "name": name,
+        "data": data,
+        "pack": describe(data),
+        "device": device,
+        "model": model,
+        "memory": tuple(_memory(model, n) for n in ENSEMBLES if n >= model.twins),
+        "budget": summarise(model, boards, firmware),
+        "points": points,
+        "judged": judged,
+        "rows": len(y),
+        "intervals": scores,
+        "drivers": drivers(device, points, seed),
+        "seed": seed,
+    }
+
+
+def judge(name: str, device: PackDevice, points: tuple[Array, Array]) -> Judged:
+    """Predict points with known targets, with the intervals of every level."""
+    X, y = points
+    said = device.predict_all(X)
+    judged = Judged(name, y, said.mean.astype(np.float64), said.spread.astype(np.float64))
+    if said.scale is None:
+        return judged
+    ends = device.predict_interval(X, device.coverages).astype(np.float64)
+    return replace(
+        judged,
+        scale=said.scale.astype(np.float64),
+        ends={level: ends[..., k] for k, level in enumerate(device.coverages)},
     )
 
 
-def _export(run: Run, *, quick: bool, **options: Any) -> tuple[Export, bytes, Model, str]:
-    """Return the export, its pack, the shape of that, and why a real one would be refused."""
-    with TemporaryDirectory() as room:
-        folder, refused = Path(room) / "out", ""
-        options |= {"formats": ("twin",)}
-        if quick:
-            options |= {"qat": False}
-        try:
-            done = export(run, folder, **options)
-        except RoundingError as error:
-            refused = str(error)
-            done = export(run, folder, **(options | {"qat": False, "tolerance": np.inf}))
-        path = folder / done.files[0].path.name
-        return done, path.read_bytes(), from_pack(path)[0], refused
-
-
-def _points(run: Run) -> tuple[str, tuple[Array, Array], int]:
-    """Points to judge on: test rows, or validation rows where there are none."""
-    name, (X, y) = ("test", run.test) if len(run.test[1]) else ("validation", run.validation)
-    every = max(1, -(-len(y) // _MOST_POINTS))
-    return name, (X[::every], y[::every]), len(y)
-
-
-def _judge(name: str, pack: Pack, points: tuple[Array, Array]) -> Judged:
-    found = evaluate(pack, points[0])
-    mean, spread = (part.astype(np.float64) for part in (found.mean, found.spread))
-    judged = Judged(name, points[1], mean, spread)
-    if pack.intervals is None:
-        return judged
-    at = {level: bounds(pack, found, level) for level in pack.intervals.quantiles}
-    scale = at[pack.intervals.usual_level].scale.astype(np.float64)  # the same at every level
-    ends = {
-        level / 1000: np.stack([one.low, one.high], axis=1).astype(np.float64)
-        for level, one in at.items()
-    }
-    return replace(judged, scale=scale, ends=ends)
+def spread_worth(found: dict[str, Any], validation: Judged | None) -> Reliability | None:
+    """Say what the spread is worth where there are no intervals."""
+    if found["intervals"] is not None:
+        return None
+    return reliability(found["judged"], validation)
 
 
 def _memory(model: Model, members: int) -> Memory:

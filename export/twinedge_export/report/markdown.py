@@ -24,7 +24,8 @@ def markdown(document: Document, figures: Path | None = None) -> str:
         Folder with an SVG of each figure, as seen from the file; without one there are none.
     """
     facts = Table("", "", ("", "", ""), tuple(map(tuple, document.facts)))
-    parts = [f"# {_safe(document.title)}", _safe(document.lead), _table(facts)]
+    verdict = f"{_LIGHTS[document.verdict.state]} **{_safe(document.verdict.words)}**"
+    parts = [f"# {_safe(document.title)}", verdict, *map(_safe, document.lead), _table(facts)]
     for section in document.sections:
         parts += _section(section, figures)
     return "\n\n".join(parts) + "\n"
@@ -42,7 +43,18 @@ def _section(section: Section, figures: Path | None) -> list[str]:
             parts += [summary, _table(table), "</details>"]
         else:
             parts.append(_table(table))
-    return parts + [f"_How:_ {_safe(line)}" for line in section.how]
+    parts += [f"_How:_ {_safe(line)}" for line in section.how]
+    if section.checks:
+        parts.append(
+            "\n".join(f"- {_code(one.command)}: {_safe(one.prints)}" for one in section.checks)
+        )
+    return parts
+
+
+def _code(command: str) -> str:
+    """Quote a command, whatever is in it."""
+    fence = "`" * (1 + max((len(run) for run in re.findall("`+", command)), default=0))
+    return f"{fence} {command} {fence}" if "`" in command else f"`{command}`"
 
 
 def _table(table: Table) -> str:

@@ -8,29 +8,55 @@ from typing import Any
 
 from twinedge_export.report.document import Document, Light, shown
 
-_SCRIPTS = ("budget.js", "chart.js", "calculator.js")
+_ALWAYS = ("page.js",)
+_CALCULATOR = ("budget.js", "chart.js", "calculator.js")
+_TRIAL = ("runtime.js", "curves.js", "try.js")
+# What sections are called where there is little room.
+_LABELS = {
+    "accuracy": "Accuracy",
+    "intervals": "Intervals",
+    "spread": "Spread",
+    "drivers": "Drivers",
+    "try": "Try it",
+    "anchors": "Anchors",
+    "memory": "Memory",
+    "boards": "Boards",
+    "pack": "Bytes",
+    "origin": "Origin",
+}
 
 
 def page(document: Document) -> str:
     """Write the page.
 
-    Its policy allows the one script that is inside, and no connection to anywhere.
+    Its policy allows the one script that is inside, WebAssembly where there is something to try,
+    and no connection to anywhere.
     """
-    from jinja2 import Environment, StrictUndefined
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        loader=FunctionLoader(_template),
     )
     environment.filters["shown"] = shown
     environment.tests["light"] = lambda cell: isinstance(cell, Light)
-    script = "".join(_template(name) for name in _SCRIPTS)
+    names = [*_ALWAYS]
+    names += [*_CALCULATOR] if document.calculator else []
+    names += [*_TRIAL] if document.trial else []
+    script = '"use strict";\n' + "".join(_template(name) for name in names)
     digest = base64.b64encode(sha256(script.encode()).digest()).decode()
-    return environment.from_string(_template("page.html")).render(
+    allowed = f"'sha256-{digest}'" + (" 'wasm-unsafe-eval'" if document.trial else "")
+    return environment.get_template("page.html").render(
         document=document,
+        labels=_LABELS,
         style=_template("style.css"),
         script=script,
-        script_source=f"'sha256-{digest}'",
+        script_source=allowed,
         facts=_embedded(document.calculator),
+        trial=_embedded(document.trial),
     )
 
 

@@ -1,11 +1,16 @@
-"""Sections on how good a model is: anchors, errors, intervals or spread."""
+"""Sections on how good a model is: its errors, and what its intervals or its spread are worth."""
+
+import shlex
 
 from twinedge_export.report import figures
-from twinedge_export.report.document import Part, Section, Table
+from twinedge_export.report.document import Cell, Check, Part, Section, Table
 from twinedge_export.report.findings import Findings
+from twinedge_export.report.reliability import Part as Sized
+from twinedge_export.report.reliability import by_size
+from twinedge_export.report.verdict import rows_in_words, trust
 from twinedge_export.report.words import ensemble, forest, number, percent
 
-_LEVELS = (0.5, 0.7, 0.8, 0.9, 0.95)  # told in the table
+_LEVELS = (0.5, 0.7, 0.8, 0.9, 0.95)  # of a spread, told in the table
 _THAN = {
     "better": "better than the twin by more than chance, so consider emlearn, which runs such "
     "trees on a microcontroller, if you need neither intervals nor learning on the device",
@@ -14,48 +19,14 @@ _THAN = {
 }
 
 
-def anchors(found: Findings) -> Section:
-    """How the error falls with the number of anchors."""
-    curve, best = found.anchors, found.recommended
-    within = f"within {100 * curve.tolerance:g} % of all {curve.training_points} training points"
-    chosen = f"{number(best.k, 'anchor')}, chosen by {best.method}"
-    lead = (
-        f"Recommended: {chosen}, the fewest {within}."
-        if best.within
-        else f"No number of anchors that was tried is {within}; the most: {chosen}."
-    )
-    errors = {(one.method, one.k): one.rmse_val for one in curve.points}
-    return Section(
-        "anchors",
-        "How many anchors",
-        (lead, *(f"{remark[0].upper()}{remark[1:]}." for remark in found.export.remarks)),
-        (figures.anchors(found),),
-        (
-            Table(
-                "anchors",
-                "Validation error by number of anchors",
-                ("anchors", *(f"RMSE, {method}" for method in curve.methods)),
-                tuple(
-                    (k, *(errors.get((method, k)) for method in curve.methods))
-                    for k in curve.counts
-                ),
-                folded=True,
-            ),
-        ),
-        (
-            f"Error of the float model on {number(curve.validation_points, 'validation row')}, in "
-            f"units of {found.run.target_name}; the band is 1 % wide. The settings of the training "
-            "were chosen on these rows, too, so compare the points with each other, not with "
-            "another model. Choices that look at the rows are judged on rows they were not made "
-            "on. twinedge anchors measures every way to choose, and recommends the same.",
-        ),
-    )
-
-
 def accuracy(found: Findings) -> Section:
-    """Error against bytes, beside ordinary ensembles."""
+    """Predictions beside the truth, and beside those of others."""
     judged, rivals, trees = found.judged, found.rivals, found.trees
-    lead = [_size_line(found)]
+    largest = float(abs(judged.error).max())
+    lead = [
+        f"Half of the rows are off by less than {_median(found):.4g}, the worst by {largest:.4g}. "
+        f"{_leaning(found)}"
+    ]
     if rivals:
         best = min(rivals, key=lambda one: one.rmse)
         lead.append(
@@ -67,65 +38,11 @@ def accuracy(found: Findings) -> Section:
             f"{forest(trees.family, trees.trees, trees.leaves).capitalize()}, which fit the same "
             f"bytes, have an error of {trees.rmse:.4g}: {_THAN[trees.than_the_twin]}."
         )
-    steps = found.run.model.steps_
-    how = [
-        f"Errors on {_rows(found)}. Packs are computed in the integers of the device; anchors of "
-        "other numbers are chosen the same way and put into the same pack."
-    ]
-    if rivals:
-        how.append(
-            f"Ordinary networks were trained for this report, {found.ann_steps:,} steps each with "
-            f"the activation of the twin and the best of five settings on the validation rows, as "
-            f"wide as fits the bytes of the pack. The twin was trained {steps:,} steps after a "
-            "longer search: --ann-steps gives them more. Their weights are not rounded, though "
-            "their bytes are counted as if they were, which flatters them."
-        )
-    else:
-        how.append("Ordinary networks were not trained: the report was made with --quick.")
-    if trees:
-        how.append(
-            "Trees are chosen among a few usual settings on the validation rows. Their bytes are "
-            "those of emlearn's tables: 8 a decision, 4 a leaf."
-        )
     return Section(
         "accuracy",
-        "Error and bytes",
+        "How accurate it is",
         tuple(lead),
-        (figures.accuracy(found),),
-        (
-            Table(
-                "accuracy",
-                "Error by bytes",
-                ("model", "bytes on the device", f"{judged.name} RMSE"),
-                tuple(
-                    (f"twin, {number(one.anchors, 'anchor')}", one.bytes, one.rmse)
-                    for one in found.sizes
-                )
-                + tuple((ensemble(one.members, one.hidden), one.bytes, one.rmse) for one in rivals)
-                + tuple(
-                    (forest(one.family, one.trees, one.leaves), one.bytes, one.rmse)
-                    for one in ([trees] if trees else [])
-                ),
-                folded=True,
-            ),
-        ),
-        tuple(how),
-    )
-
-
-def predictions(found: Findings) -> Section:
-    """Predictions of the pack beside the truth."""
-    judged = found.judged
-    r2 = "" if judged.r2 is None else f", and explains {percent(judged.r2)} of the variance"
-    largest = float(abs(judged.error).max())
-    return Section(
-        "predictions",
-        "Predicted and true",
-        (
-            f"The pack errs by {judged.rmse:.4g} (root mean square){r2}. The largest error is "
-            f"{largest:.4g}, the mean spread {float(judged.spread.mean()):.4g}.",
-        ),
-        (figures.predictions(found),),
+        (figures.predictions(found), figures.beside(found)),
         (
             Table(
                 "predictions",
@@ -140,15 +57,25 @@ def predictions(found: Findings) -> Section:
                         float(abs(one.error).max()),
                         float(one.spread.mean()),
                     )
-                    for one in (judged, *([found.validation] if judged.name == "test" else []))
+                    for one in (judged, found.validation)
+                    if one is not None and (one is judged or judged.name != "validation")
                 ),
             ),
+            Table(
+                "rivals",
+                "Errors of others on the same rows",
+                ("model", "bytes on the device", "RMSE"),
+                tuple((one.name, None, one.rmse) for one in found.baselines)
+                + tuple((ensemble(one.members, one.hidden), one.bytes, one.rmse) for one in rivals)
+                + tuple(
+                    (forest(one.family, one.trees, one.leaves), one.bytes, one.rmse)
+                    for one in ([trees] if trees else [])
+                ),
+                folded=True,
+            ),
         ),
-        (
-            f"The pack as exported, evaluated on {_rows(found)} in the integers of the device. "
-            f"Errors and spread are in units of {found.run.target_name}; the spread is the "
-            "standard deviation of the anchors' estimates.",
-        ),
+        tuple(_how_accurate(found)),
+        _checks(found, "errors"),
     )
 
 
@@ -157,42 +84,45 @@ def intervals(found: Findings) -> Section:
     scores, usual, drawing = found.intervals, found.usual, figures.coverage(found)
     if scores is None or usual is None or drawing is None:
         return _spread(found)
-    pack = found.pack.pack
-    assert pack is not None
+    pack = found.device.pack
     assert pack.intervals is not None
-    calibrated = number(pack.intervals.rows, "validation row")
+    parts = by_size(found.judged, usual.claimed)
     how = [
         "Intervals as the pack gives them, in the integers of the device. They were calibrated on "
-        f"{calibrated}: how far off such rows are, in units of the scale, is how far an interval "
-        f"reaches. The grey band is where 95 of 100 counts over {scores.rows} rows would fall if "
-        "intervals covered what they claim. The interval score is the mean width plus "
-        "2 / (1 - claimed) times what is missed: less is better. Widths, scores and the scale are "
-        f"in units of {found.run.target_name}."
+        f"{number(pack.intervals.rows, 'row')} that the training did not see: how far off these "
+        "are, in units of the scale, is how far an interval reaches. The grey band is where 95 of "
+        f"100 counts over {scores.rows} rows would fall if intervals covered what they claim. The "
+        "interval score is the mean width plus 2 / (1 - claimed) times what is missed: less is "
+        f"better. Widths, scores and errors are in units of {found.target}."
     ]
     if found.judged.name == "validation":
         how.append("These are the rows that intervals were calibrated on, which flatters them.")
+    ranks = f"{scores.rank_correlation:.2f}"
     return Section(
         "intervals",
-        "How far the intervals can be trusted",
+        "What an interval is worth",
         (
             f"Intervals that claim {percent(usual.claimed)} cover {percent(usual.covered)} of "
-            f"{_rows(found)} and are {usual.mean_width:.4g} wide on average. The mean scale is "
-            f"{scores.mean_scale:.4g}; its rank correlation with the error is "
-            f"{scores.rank_correlation:.2f}, where 1 would rank all errors.",
+            f"{rows_in_words(found)}, {trust(usual, found)}. They are {usual.mean_width:.4g} wide "
+            f"on average; the rank correlation of width and error is {ranks}, where 1 would rank "
+            "all errors.",
+            *_failing(parts, found),
         ),
-        (drawing,),
+        (drawing, *([figures.sizes(found, parts)] if len(parts) > 1 else [])),
         (
             Table(
                 "intervals",
-                "Coverage",
+                "Coverage by level",
                 ("claimed", "covered", "mean width", "interval score"),
                 tuple(
                     (Part(one.claimed), Part(one.covered), one.mean_width, one.interval_score)
                     for one in scores.intervals
                 ),
             ),
+            _sized(found, parts),
         ),
         tuple(how),
+        _checks(found, "coverage, width and score"),
     )
 
 
@@ -201,34 +131,36 @@ def _spread(found: Findings) -> Section:
     if worth is None or drawing is None:
         return Section(
             "spread",
-            "How far the spread can be trusted",
+            "What the spread is worth",
             ("One estimate has no spread: export at least two anchors to have one.",),
         )
     lead = [
-        f"Intervals that claim 90 % cover {percent(worth.at(0.9).covered)} of {_rows(found)}. "
-        f"The rank correlation of spread and error is {worth.correlation:.2f}; 1 would rank all "
-        "errors."
+        f"Intervals made of the spread that claim 90 % cover {percent(worth.at(0.9).covered)} of "
+        f"{rows_in_words(found)}. The rank correlation of spread and error is "
+        f"{worth.correlation:.2f}; 1 would rank all errors."
     ]
     if worth.factor is not None:
         lead.append(
             f"Multiplied by {worth.factor:.3g}, a factor found on the validation rows, the spread "
             f"covers {percent(worth.at(0.9).scaled or 0)}. The pack gives the spread as it is."
         )
+    parts = by_size(found.judged, None)
     return Section(
         "spread",
-        "How far the spread can be trusted",
+        "What the spread is worth",
         tuple(lead),
         (drawing,),
         (
             Table(
                 "spread",
-                "Coverage",
+                "Coverage by level",
                 ("claimed", "covered", "covered with the factor"),
                 tuple(
                     (Part(one.claimed), Part(one.covered), _part(one.scaled))
                     for one in map(worth.at, _LEVELS)
                 ),
             ),
+            _sized(found, parts),
         ),
         (
             "An interval is the prediction plus and minus z spreads, z as for a normal "
@@ -237,27 +169,88 @@ def _spread(found: Findings) -> Section:
             "spread does not see the error they have in common. The factor makes the validation "
             "rows within one spread as many as claimed.",
         ),
+        _checks(found, "errors and spread"),
     )
 
 
-def _size_line(found: Findings) -> str:
-    mine = next(one for one in found.sizes if one.anchors == found.model.anchors)
-    judge = found.export.judge
-    everything = judge.everyone_test if found.judged.name == "test" else judge.everyone
-    line = f"The pack has an error of {mine.rmse:.4g} in {mine.bytes:,} bytes"
-    if everything is not None:
-        about = "" if everything.compared == everything.points else "about "
-        line += "; the float model with all training points as anchors has "
-        line += f"{about}{everything.rmse:.4g}"
-    return f"{line}."
+def _sized(found: Findings, parts: tuple[Sized, ...]) -> Table:
+    rows: list[tuple[Cell, ...]] = [
+        (
+            f"{one.least:.4g} to {one.most:.4g}",
+            one.rows,
+            one.rmse,
+            one.mean_error,
+            *(() if one.covered is None else (Part(one.covered), one.mean_width)),
+        )
+        for one in parts
+    ]
+    more = () if parts[0].covered is None else ("covered", "mean width")
+    columns = (f"true {found.target}", "rows", "RMSE", "mean error", *more)
+    return Table("sizes", "By size of the target", columns, tuple(rows), folded=len(parts) > 1)
 
 
-def _rows(found: Findings) -> str:
-    name, count = found.judged.name, len(found.judged.y)
-    if count < found.rows:
-        return f"{count:,} of {found.rows:,} {name} rows"
-    missing = " (the run has no test rows)" if name == "validation" else ""
-    return f"{number(count, f'{name} row')}{missing}"
+def _failing(parts: tuple[Sized, ...], found: Findings) -> tuple[str, ...]:
+    """Say for which targets intervals hold the least."""
+    if len(parts) < 2:
+        return ()
+    worst = min(parts, key=lambda one: one.covered or 0)
+    return (
+        f"They hold least where {found.target} lies between {worst.least:.4g} and "
+        f"{worst.most:.4g}: {percent(worst.covered or 0)} of {worst.rows} rows.",
+    )
+
+
+def _median(found: Findings) -> float:
+    ordered = sorted(abs(found.judged.error).tolist())
+    return float(ordered[len(ordered) // 2])
+
+
+def _leaning(found: Findings) -> str:
+    """Say whether predictions are too high or too low on the whole."""
+    mean = float(found.judged.error.mean())
+    if abs(mean) < 0.1 * found.judged.rmse:
+        return "On the whole predictions are neither too high nor too low."
+    return f"On average predictions are too {'high' if mean > 0 else 'low'} by {abs(mean):.3g}."
+
+
+def _how_accurate(found: Findings) -> list[str]:
+    run, rivals, trees = found.run, found.rivals, found.trees
+    how = [
+        f"The pack as exported, evaluated on {rows_in_words(found)} in the integers of the device. "
+        f"Errors and spread are in units of {found.target}; the spread is the standard deviation "
+        "of the anchors' estimates."
+    ]
+    if run is None:
+        how.append(
+            "The mean and the linear model were fitted to these very rows, each row judged by what "
+            "all others taught: rows that the twin learnt from would flatter it."
+        )
+        return how
+    how.append("The mean and the linear model (ridge) were fitted to the training rows.")
+    if rivals:
+        how.append(
+            f"Ordinary networks were trained for this report, {found.ann_steps:,} steps each with "
+            f"the activation of the twin and the best of five settings on the validation rows, as "
+            f"wide as fits the bytes of the pack. The twin was trained {run.model.steps_:,} steps "
+            "after a longer search: --ann-steps gives them more. Their weights are not rounded, "
+            "though their bytes are counted as if they were, which flatters them."
+        )
+    else:
+        how.append("Ordinary networks were not trained: the report was made with --quick.")
+    if trees:
+        how.append(
+            "Trees are chosen among a few usual settings on the validation rows. Their bytes are "
+            "those of emlearn's tables: 8 a decision, 4 a leaf."
+        )
+    return how
+
+
+def _checks(found: Findings, what: str) -> tuple[Check, ...]:
+    mine = "on the same rows" if not found.made_by else "on rows of yours"
+    again = Check(shlex.join(["twinedge", "evaluate", found.file, found.table]), f"{what} {mine}")
+    if not found.made_by:
+        return (again,)
+    return (Check(found.made_by, "writes the pack, and prints its error"), again)
 
 
 def _part(part: float | None) -> Part | None:

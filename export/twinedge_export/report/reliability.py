@@ -1,4 +1,6 @@
-"""Does the spread cover what it claims? This is asked of packs that have no intervals.
+"""What predictions are worth: where they are off, and whether a spread covers what it claims.
+
+The latter is asked of packs that have no intervals.
 
 A spread s claims that mean -+ z s covers the target with the probability of a normal distribution.
 The estimates of a twin share one network, so their spread knows nothing of the error they have in
@@ -16,15 +18,16 @@ from twinedge.scoring import rank_correlation
 
 LEVELS = tuple(round(0.05 * step, 2) for step in range(1, 20))
 _ONE_SIGMA = 2 * NormalDist().cdf(1) - 1
+_PARTS, _FEWEST = 5, 10  # by size of the target, and points in one
 
 
 @dataclass(frozen=True)
 class Judged:
     """Predictions of points with known targets, all ``(n,)`` in units of the target.
 
-    ``name`` says which points they are: "test" or "validation". Where the pack has intervals,
-    ``scale`` is how large errors were expected to be, and ``ends`` ``(n, 2)`` the intervals of each
-    coverage.
+    ``name`` says which points they are: "test", "validation", or the name of a table. Where the
+    pack has intervals, ``scale`` is how large errors were expected to be, and ``ends`` ``(n, 2)``
+    the intervals of each coverage.
     """
 
     name: str
@@ -33,6 +36,12 @@ class Judged:
     spread: Array
     scale: Array | None = None
     ends: dict[float, Array] = field(default_factory=dict)
+
+    @property
+    def where(self) -> str:
+        """The points in words: "test rows", "rows of site.csv"."""
+        own = self.name in ("test", "validation")
+        return f"{self.name} rows" if own else f"rows of {self.name}"
 
     @property
     def error(self) -> Array:
@@ -86,11 +95,14 @@ class Reliability:
         return next(one for one in self.coverage if one.claimed == level)
 
 
-def reliability(judged: Judged, validation: Judged) -> Reliability | None:
-    """Count what the spread covers; None where no prediction has a spread."""
+def reliability(judged: Judged, validation: Judged | None) -> Reliability | None:
+    """Count what the spread covers; None where no prediction has a spread.
+
+    Without validation points there is no factor.
+    """
     if not judged.spread.any():
         return None
-    factor = factor_of(validation)
+    factor = None if validation is None else factor_of(validation)
     error = np.abs(judged.error)
 
     def covered(level: float, by: float) -> float:
@@ -114,3 +126,39 @@ def factor_of(validation: Judged) -> float | None:
     np.divide(np.abs(validation.error), validation.spread, out=ratio, where=validation.spread > 0)
     factor = float(np.quantile(ratio, _ONE_SIGMA, method="higher"))
     return factor if np.isfinite(factor) and factor > 0 else None
+
+
+class Part(NamedTuple):
+    """Points whose targets lie between ``least`` and ``most``: how far off, and how many covered.
+
+    ``covered`` and ``mean_width`` are None where there are no intervals.
+    """
+
+    least: float
+    most: float
+    rows: int
+    rmse: float
+    mean_error: float
+    covered: float | None
+    mean_width: float | None
+
+
+def by_size(judged: Judged, level: float | None) -> tuple[Part, ...]:
+    """Cut the points by the size of their targets into parts of as many points each.
+
+    There are at most five, of ten points or more; a single one where there are fewer than twenty.
+    """
+    order = np.argsort(judged.y, kind="stable")
+    parts = np.array_split(order, max(1, min(_PARTS, len(order) // _FEWEST)))
+    found = []
+    for part in parts:
+        covered = width = None
+        if level is not None:
+            low, high = judged.ends[level][part].T
+            covered = float(np.mean((low <= judged.y[part]) & (judged.y[part] <= high)))
+            width = float(np.mean(high - low))
+        error = judged.error[part]
+        ends = float(judged.y[part].min()), float(judged.y[part].max())
+        rmse = float(np.sqrt(np.mean(np.square(error))))
+        found.append(Part(*ends, len(part), rmse, float(error.mean()), covered, width))
+    return tuple(found)

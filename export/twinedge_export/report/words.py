@@ -1,5 +1,9 @@
 """Numbers as a person reads them."""
 
+from collections.abc import Sequence
+
+from twinedge.budget.latency import in_words
+
 
 def amount(value: float) -> str:
     """Shorten a large number: 20k, 1.5M."""
@@ -35,3 +39,15 @@ def forest(family: str, count: int, leaves: int) -> str:
     """Name trees."""
     kind = {"boosting": "boosted", "extra": "extra", "random": "averaged"}[family]
     return f"{number(count, f'{kind} tree')} of {leaves} leaves"
+
+
+def listed(words: list[str]) -> str:
+    """Put words in a row: "a, b and c"."""
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def milliseconds(ends: Sequence[float]) -> str:
+    """Write an estimated time with two digits: "0.83-1.6 ms", "1.2-2 s"."""
+    unit, name = (1, "ms") if max(ends) < 1000 else (1000, "s")
+    short = [float(f"{one / unit:.2g}") for one in ends]
+    return f"{in_words(short)} {name}"

@@ -1,9 +1,16 @@
 // The arithmetic of `twinedge budget`, on the layout, boards and measurements that Python put into
 // the page. Every name and every sentence is that of twinedge/budget; a test compares them.
-"use strict";
 
 const Budget = (facts) => {
-  const { layout, boards, firmware } = facts;
+  const { layout, boards } = facts;
+  const REFERENCE = ["features", "hidden", "counts", "neighbors", "intervals", "levels", "instructions"];
+  const named = (reference) => Object.fromEntries(REFERENCE.map((name, k) => [name, reference[k]]));
+  const firmware = Object.fromEntries(
+    Object.entries(facts.firmware).map(([core, builds]) => [
+      core,
+      builds.map((one) => ({ ...one, references: one.references.map(named) })),
+    ]),
+  );
   const WEIGHTS = [...Object.keys(layout.kernels), ...Object.keys(layout.floats)];
   const sum = (numbers) => numbers.reduce((total, one) => total + one, 0);
   const align = (size, to = layout.alignment) => Math.ceil(size / to) * to;

@@ -175,6 +175,7 @@
       const ram = `RAM ${of(board.ram_bytes, board.free_ram_bytes)}`;
       verdict.push(element("span", ` (${flash}, ${ram}${time}).`));
     }
+    if (board.verdict === "does not fit") verdict.push(element("span", "."));
     if (board.ann_members !== null)
       verdict.push(
         element("span", ` Its flash would hold ${plural(board.ann_members, "ordinary network")}.`),

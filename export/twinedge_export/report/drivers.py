@@ -1,0 +1,81 @@
+"""What drives a prediction: how much each column is worth, and how the prediction follows it."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from twinedge.pack.contents import Array
+from twinedge.runtime.pack_device import PackDevice
+from twinedge_export.report.trying import span_of, usual_query
+
+SHUFFLES = 5
+_MOST_WORK = 40_000  # predictions
+_POINTS = 33
+
+
+class Point(NamedTuple):
+    """A prediction where a column has this value: a number, or a level; NaN without intervals."""
+
+    value: float | str
+    mean: float
+    low: float
+    high: float
+
+
+class Driver(NamedTuple):
+    """A column.
+
+    ``worth`` is by how much the error grows where its values are dealt out among the rows at
+    random, ``error`` the standard deviation of that over several deals, both in units of the
+    target. ``curve`` has predictions from a usual row as the column goes through its range.
+    """
+
+    column: str
+    worth: float
+    error: float
+    curve: tuple[Point, ...]
+
+
+def drivers(device: PackDevice, points: tuple[Array, Array], seed: int) -> tuple[Driver, ...]:
+    """Find what each column is worth on these points, the most first."""
+    X, y = points
+    encoding = device.encoding
+    every = max(1, -(-len(y) * len(encoding.names) * SHUFFLES // _MOST_WORK))
+    X, y = X[::every], y[::every]
+    rng = np.random.default_rng(seed)
+    orders = [rng.permutation(len(y)) for _ in range(SHUFFLES)]
+    least = _rmse(device, X, y)
+    found = []
+    for name, part in zip(encoding.names, encoding.parts, strict=True):
+        rises = []
+        for order in orders:
+            dealt = X.copy()
+            dealt[:, part] = X[order, part]
+            rises.append(_rmse(device, dealt, y) - least)
+        found.append(
+            Driver(name, float(np.mean(rises)), float(np.std(rises)), _curve(device, name))
+        )
+    return tuple(sorted(found, key=lambda one: -one.worth))
+
+
+def _rmse(device: PackDevice, X: Array, y: Array) -> float:
+    return float(np.sqrt(np.mean(np.square(device.predict(X) - y))))
+
+
+def _curve(device: PackDevice, column: str) -> tuple[Point, ...]:
+    number = device.encoding.names.index(column)
+    part, category = device.encoding.parts[number], device.encoding.categories[number]
+    values: list[float | str]
+    if category is None:
+        span = span_of(device.pack, part.start)
+        along = np.linspace(span.least, span.most, _POINTS)
+        values, cells = along.tolist(), along[:, None]
+    else:
+        values, cells = list(category.labels), np.eye(category.width)
+    queries = np.tile(usual_query(device.pack), (len(values), 1))
+    queries[:, part] = cells
+    said = device.predict_all(queries)
+    nothing = np.full(len(values), np.nan)
+    low, high = (nothing if end is None else end for end in (said.low, said.high))
+    ends = zip(said.mean.tolist(), low.tolist(), high.tolist(), strict=True)
+    return tuple(Point(value, *one) for value, one in zip(values, ends, strict=True))

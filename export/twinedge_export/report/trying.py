@@ -1,0 +1,171 @@
+"""What the page needs to compute predictions itself: the runtime, the pack, and its columns."""
+
+import base64
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from twinedge.encoding import Category
+from twinedge.pack.contents import Array, Pack
+from twinedge.runtime.pack_device import PackDevice, Reference
+
+_BITS = 32  # features that the runtime flags one by one
+_STEPS = 200  # of a slider, about
+_EXAMPLES = 6
+
+
+class Span(NamedTuple):
+    """A column of numbers: its range in training, a usual value, and steps of a slider."""
+
+    least: float
+    most: float
+    usual: float
+    step: float
+
+
+def opened(pack: Pack) -> PackDevice:
+    """Open a pack in numpy, for what it says of its columns."""
+    return PackDevice(pack, Path("model.twin"), Reference, "numpy")
+
+
+def usual_query(pack: Pack) -> Array:
+    """Return a query ``(f,)`` in the middle of the anchors; a category has its most frequent level.
+
+    Numbers are rounded to the steps of their sliders.
+    """
+    device, points = opened(pack), _anchors(pack)
+    query = np.median(points, axis=0)
+    for part, category in zip(device.encoding.parts, device.encoding.categories, strict=True):
+        if category is None:
+            query[part] = span_of(pack, part.start).usual
+        else:
+            counts = np.rint(points[:, part]).sum(axis=0)
+            query[part] = np.arange(category.width) == counts.argmax()
+    return query
+
+
+def span_of(pack: Pack, feature: int) -> Span:
+    """Return range and usual value of a feature that is a number."""
+    offset, gain = float(pack.x_offset[feature]), float(pack.x_gain[feature])
+    if isinstance(pack.metadata.get("features"), list):
+        least, most = (float(end) for end in opened(pack).ranges[:, feature])
+    elif pack.domain is not None:
+        ends = pack.domain.least[feature], pack.domain.most[feature]
+        least, most = (offset + int(end) / gain for end in ends)
+    else:
+        values = _anchors(pack)[:, feature]
+        least, most = float(values.min()), float(values.max())
+    step = _nice((most - least) / _STEPS) if most > least else 1.0
+    usual = float(np.median(_anchors(pack)[:, feature]))
+    usual = min(max(round(round(usual / step) * step, 12), least), most)
+    return Span(least, most, usual, step)
+
+
+def facts(
+    pack: Pack, data: bytes, examples: tuple[Array, Array], order: list[str]
+) -> dict[str, Any]:
+    """Collect as JSON takes it what ``runtime.js`` and ``try.js`` need.
+
+    Parameters
+    ----------
+    pack : Pack
+        What is tried.
+    data : bytes
+        The same as a file.
+    examples : (X, y)
+        Points with known targets to start from.
+    order : list of str
+        Columns, those that matter most first.
+    """
+    device, start = opened(pack), usual_query(pack)
+    encoding = device.encoding
+    columns = [
+        {
+            "name": name,
+            "first": part.start,
+            "fillable": bool(device.fillable[part].all()),
+            **(
+                span_of(pack, part.start)._asdict()
+                if category is None
+                else _levels(category, int(start[part].argmax()))
+            ),
+        }
+        for name, part, category in zip(
+            encoding.names, encoding.parts, encoding.categories, strict=True
+        )
+    ]
+    return {
+        "wasm": base64.b64encode(wasm()).decode(),
+        "pack": base64.b64encode(data).decode(),
+        "target": device.target_name,
+        "coverages": [round(1000 * one) for one in device.coverages],
+        "coverage": device.usual_coverage and round(1000 * device.usual_coverage),
+        "columns": columns,
+        "order": [encoding.names.index(name) for name in order],
+        "targets": [float(_targets(pack).min()), float(_targets(pack).max())],
+        "examples": _examples(*examples),
+        "domain": _domain(pack),
+        "ranges": device.ranges.tolist(),
+    }
+
+
+def wasm() -> bytes:
+    """Return the C runtime as WebAssembly; ``make wasm`` builds it."""
+    place = files("twinedge_export.report").joinpath("templates", "twin.wasm")
+    return place.read_bytes()
+
+
+def _levels(category: Category, start: int) -> dict[str, Any]:
+    """Labels of a category, and what stands for each in a table."""
+    return {
+        "labels": list(category.labels),
+        "cells": [*category.levels, *category.others[:1]],
+        "start": start,
+    }
+
+
+def _examples(X: Array, y: Array) -> list[dict[str, Any]]:
+    """Points from the least target to the largest."""
+    order = np.argsort(y, kind="stable")
+    picks = np.unique(np.linspace(0, len(y) - 1, min(_EXAMPLES, len(y))).round().astype(int))
+    return [
+        {
+            "query": [None if np.isnan(value) else value for value in X[row].tolist()],
+            "target": float(y[row]),
+        }
+        for row in order[picks].tolist()
+    ]
+
+
+def _domain(pack: Pack) -> str | dict[str, list[float]] | None:
+    """Say how to tell what is outside: by the bits of the runtime, its integers, or by ranges."""
+    if pack.domain is None:
+        return None
+    if pack.features <= _BITS:
+        return "bits"
+    return {
+        "offset": pack.x_offset.tolist(),
+        "gain": pack.x_gain.tolist(),
+        "least": pack.domain.least.tolist(),
+        "most": pack.domain.most.tolist(),
+    }
+
+
+def _anchors(pack: Pack) -> Array:
+    """Features of the anchors in the user's units."""
+    points: Array = pack.anchors / pack.x_gain.astype(np.float64) + pack.x_offset
+    return points
+
+
+def _targets(pack: Pack) -> Array:
+    targets: Array = pack.targets * float(pack.y_gain) + float(pack.y_offset)
+    return targets
+
+
+def _nice(step: float) -> float:
+    """Round down to 1, 2 or 5 times a power of ten."""
+    power = 10.0 ** np.floor(np.log10(step))
+    factor = max(one for one in (1, 2, 5) if one * power <= step * (1 + 1e-9))
+    return float(f"{factor * power:.6g}")

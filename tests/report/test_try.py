@@ -1,0 +1,265 @@
+"""Try it: what the page computes is what ``twinedge predict`` prints, to the last bit."""
+
+import base64
+import csv
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from twinedge.cli import main
+from twinedge.pack import read_pack, write_pack
+
+QUERIES = 200
+# Puts texts into the controls as a hand would, and returns what the page says of each row.
+ASK = """
+(rows) => rows.map((cells) => {
+  const facts = JSON.parse(document.getElementById("trial").textContent);
+  cells.forEach((cell, k) => {
+    const field = document.getElementById(`try-${k}`);
+    const { labels, cells: known } = facts.columns[k];
+    const level = cell === "" ? "missing" : known?.includes(cell) ? known.indexOf(cell) : "unknown";
+    field.value = labels === undefined ? cell : level;
+  });
+  document.getElementById("try-0").dispatchEvent(new Event("input", { bubbles: true }));
+  const { answer } = document.getElementById("trial").dataset;
+  return answer === undefined ? null : JSON.parse(answer);
+})
+"""
+
+
+@pytest.fixture(scope="module")
+def stones_pack(stones_run, tmp_path_factory):
+    """A pack with names and holes."""
+    import twinedge
+
+    folder = tmp_path_factory.mktemp("exports") / "stones"
+    twinedge.export(stones_run, folder, anchors=12, formats=("twin",), tolerance=10.0)
+    return folder / "model.twin"
+
+
+@pytest.fixture(scope="module")
+def stones_page(stones_pack, stones, tmp_path_factory):
+    """Its page, made of the file alone."""
+    from twinedge_export.report.making import report
+
+    path = tmp_path_factory.mktemp("pages") / "stones.html"
+    report([stones_pack], path, data=stones, command="twinedge report")
+    return path
+
+
+def only_trial(text):
+    """The part of a page that predicts, without figures, which take long to draw."""
+    kept = tuple(section for section in text.sections if section.panel == "try")
+    return replace(text, sections=kept, calculator={})
+
+
+def predicted(capsys, pack, columns, rows, *options):
+    """What the command prints for rows of texts."""
+    table = io.StringIO()
+    writer = csv.writer(table)
+    writer.writerow(columns)
+    writer.writerows(rows)
+    Path("query.csv").write_text(table.getvalue(), "utf-8")
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as stop:
+        main(["predict", str(pack), "query.csv", "--json", "--quiet", *options])
+    assert stop.value.code == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def random_rows(facts, count, seed):
+    """Rows of texts: usual values, far ones, missing ones, levels that nobody has seen."""
+    rng = np.random.default_rng(seed)
+
+    def cell(column):
+        if column["fillable"] and rng.random() < 0.1:
+            return ""
+        if "labels" in column:
+            levels = [*column["cells"], "no such level"]
+            return levels[rng.integers(len(levels))]
+        least, most = column["least"], column["most"]
+        reach = (most - least) * rng.choice([1, 1, 1, 2, 1000])
+        return repr(float(rng.uniform(least - (reach > most - least) * reach, least + reach)))
+
+    return [[cell(column) for column in facts["columns"]] for _ in range(count)]
+
+
+def ask(page, rows):
+    page.settle()
+    facts = json.loads(page.run("document.getElementById('trial').textContent"))
+    return facts, page.run(f"({ASK})({json.dumps(rows)})")
+
+
+def compare(said, printed):
+    """Every number to the last bit, every name of a flag."""
+    names = ["prediction", "spread", "scale", "low", "high", "outside", "missing"]
+    for name in [name for name in names if name in printed]:
+        assert [one[name] for one in said] == printed[name], name
+
+
+def test_two_hundred_queries_with_names_and_holes_to_the_last_bit(
+    opened, stones_page, stones_pack, capsys, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    page = opened(stones_page)
+    facts, _ = ask(page, [])
+    rows = random_rows(facts, QUERIES, seed=0)
+    _, said = ask(page, rows)
+    columns = [one["name"] for one in facts["columns"]]
+    printed = predicted(capsys, stones_pack, columns, rows)
+    compare(said, printed)
+    assert (page.complaints, len(said)) == ([], QUERIES)
+    # So that the comparison was of something.
+    assert any(printed["missing"])
+    assert {name for names in printed["outside"] for name in names} == set(columns)
+    assert sum(not names for names in printed["outside"]) > 20
+    assert {row[1] for row in rows} >= {"Good, really", "Idéal", "Odd", "no such level", ""}
+
+
+def test_another_coverage(opened, stones_page, stones_pack, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = opened(stones_page)
+    facts, _ = ask(page, [])
+    rows = random_rows(facts, 5, seed=1)
+    page.run(
+        "(() => { const one = document.getElementById('try-coverage'); one.value = 800;"
+        " one.dispatchEvent(new Event('input')); })()"
+    )
+    _, said = ask(page, rows)
+    columns = [one["name"] for one in facts["columns"]]
+    compare(said, predicted(capsys, stones_pack, columns, rows, "--coverage", "0.8"))
+
+
+@pytest.mark.parametrize("kind", ["plain", "no domain", "many features"])
+def test_flags_of_other_packs(opened, look, run, write, tmp_path, capsys, monkeypatch, kind):
+    from twinedge_export.report.page import page
+
+    monkeypatch.chdir(tmp_path)
+    found = look(run, intervals=kind != "no domain")
+    text = write(found)
+    if kind == "many features":  # told by integers, which a run of 33 columns would need
+        domain = found.device.pack.domain
+        integers = {"offset": found.device.pack.x_offset, "gain": found.device.pack.x_gain}
+        integers |= {"least": domain.least, "most": domain.most}
+        listed = {name: one.tolist() for name, one in integers.items()}
+        text = replace(text, trial={**text.trial, "domain": listed})
+    path = tmp_path / "page.html"
+    path.write_text(page(only_trial(text)), "utf-8")
+    (tmp_path / "model.twin").write_bytes(found.data)
+    rows = random_rows(text.trial, 40, seed=2)
+    _, said = ask(opened(path), rows)
+    columns = [one["name"] for one in text.trial["columns"]]
+    compare(said, predicted(capsys, "model.twin", columns, rows))
+
+
+def test_the_command_on_the_page_prints_what_the_page_says(
+    opened, stones_page, capsys, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    page = opened(stones_page)
+    page.settle()
+    page.run("document.getElementById('try-random').click()")
+    said = json.loads(page.run("document.getElementById('trial').dataset.answer"))
+    Path("query.csv").write_text(page.run("document.getElementById('try-csv').textContent"))
+    saved = page.run("fetch(document.getElementById('try-save').href).then(() => 1, () => 0)")
+    assert saved == 0  # the policy lets no script fetch anything, not even that
+    href = page.run("document.getElementById('try-save').href")
+    Path("model.twin").write_bytes(base64.b64decode(href.partition(",")[2]))
+    command = page.run("document.getElementById('try-command').textContent").split()
+    assert command[:2] == ["twinedge", "predict"]
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        main([*command[1:], "--json", "--quiet"])
+    compare([said], json.loads(capsys.readouterr().out))
+
+
+def test_curves_pass_through_the_prediction_and_follow_the_controls(opened, stones_page):
+    page = opened(stones_page)
+    page.settle()
+    paths = "[...document.querySelectorAll('#try-controls svg')].map((one) => one.innerHTML)"
+    before = page.run(paths)
+    assert len(before) == 4
+    page.run(
+        "(() => { const one = document.getElementById('try-0'); one.value = 2.4;"
+        " one.dispatchEvent(new Event('input')); })()"
+    )
+    page.settle()
+    after = page.run(paths)
+    assert all(one != other for one, other in zip(before, after, strict=True))
+    assert page.run("document.querySelectorAll('#try-controls .here').length") == 4
+
+
+def test_a_measured_row_tells_its_truth(opened, stones_page):
+    page = opened(stones_page)
+    page.settle()
+    page.run(
+        "(() => { const one = document.getElementById('try-start'); one.value = 2;"
+        " one.dispatchEvent(new Event('input')); })()"
+    )
+    assert "Measured: " in page.run("document.getElementById('try-flags').textContent")
+
+
+def test_what_is_far_and_what_is_missing_is_told(opened, stones_page):
+    page = opened(stones_page)
+    _, (said,) = ask(page, [["99", "no such level", "", "2"]])
+    assert (said["outside"], said["missing"]) == (["carat", "cut"], ["depth"])
+    flags = page.run("document.getElementById('try-flags').textContent")
+    assert "Outside what was trained on: carat and cut." in flags
+    assert "Filled in: depth." in flags
+    assert page.run("document.getElementById('try-flags').className") == "warned"
+
+
+def test_a_model_that_fills_nothing_in_asks_for_a_number(opened, page_file):
+    page = opened(page_file)
+    _, (said,) = ask(page, [["", "1", "1"]])
+    assert said is None
+    assert "takes a number" in page.run("document.getElementById('try-flags').textContent")
+    _, (said,) = ask(page, [["0.5", "1", "1"]])
+    assert said is not None
+    assert page.complaints == []
+
+
+def test_the_keyboard_moves_every_control(opened, stones_page):
+    page = opened(stones_page)
+    page.settle()
+    keys = {"INPUT": ("ArrowRight", 39), "SELECT": ("ArrowDown", 40)}
+    controls = page.run(
+        "[...document.querySelectorAll('#try-controls input, #try-controls select')].map("
+        "(one, k) => { one.dataset.k = k; return one.tagName; })"
+    )
+    assert len(controls) == 6
+    for k, tag in enumerate(controls):
+        page.run("document.getElementById('try-start').dispatchEvent(new Event('input'))")
+        page.run(f"document.querySelector('[data-k=\"{k}\"]').focus()")
+        before = page.run("document.getElementById('try-csv').textContent")
+        number = page.run("document.activeElement.type") == "number"
+        page.key(*(("ArrowUp", 38) if number else keys[tag]))
+        if page.run("document.getElementById('try-csv').textContent") == before:
+            page.key("ArrowUp", 38)  # from the last of a list
+        assert page.run("document.getElementById('try-csv').textContent") != before, (k, tag)
+
+
+def test_it_can_be_left_out(found, boards, firmware, opened, tmp_path):
+    from twinedge_export.report.calculator import facts
+    from twinedge_export.report.page import page
+    from twinedge_export.report.sections import document
+
+    text = document(found, "x", facts(found.model, boards, firmware), tried=False)
+    assert all(section.name != "try" for section in text.sections)
+    assert text.trial == {}
+    path = tmp_path / "without.html"
+    path.write_text(page(replace(text, sections=(), calculator={})), "utf-8")
+    shown = opened(path)
+    assert shown.run("document.getElementById('trial')") is None
+    assert "wasm" not in path.read_text("utf-8")
+    assert shown.complaints == []
+
+
+def test_the_pack_on_the_page_is_the_pack(text, found):
+    data = base64.b64decode(text.trial["pack"])
+    assert data == found.data
+    assert write_pack(read_pack(data)) == data
