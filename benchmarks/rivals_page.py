@@ -1,8 +1,9 @@
 """What the cells of benchmarks/rivals.py come to: the result file, and tables for docs/rivals.md.
 
-A rival is compared with our twin of the same size split by split. The standard error is that of the
-mean of these differences; a rival that is ahead or behind by more than two of them is called better
-or worse. (Splits of one table share rows, so the true error is somewhat larger.)
+A rival is compared with our twins of the same size on the splits that both have. The standard error
+is that of the mean of these differences; a rival is called better or worse where a difference of
+zero is outside of the 95 % interval of Student's t. (Splits of one table share rows, so the true
+error is somewhat larger.)
 """
 
 import json
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from record import lines_of
+from scipy.stats import t as student
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "rivals.json"
@@ -29,7 +31,7 @@ TITLES = {
     "networks": "four networks",
 }
 SIZES = {"20": "The bytes of the default pack", "8": "8,192 bytes"}
-CLEAR = 2  # standard errors
+CONFIDENCE = 0.95
 
 Cells = dict[str, dict[str, Any]]
 
@@ -87,12 +89,14 @@ def _line(cells: Cells, rival: str, size: str, name: str) -> dict[str, Any]:
     if rival != OURS and len(both) > 1:
         more = np.array([theirs[split] - mine[split] for split in both])
         error = float(more.std(ddof=1) / len(more) ** 0.5)
-        ahead, behind = more.mean() < -CLEAR * error, more.mean() > CLEAR * error
+        chance = error * float(student.ppf((1 + CONFIDENCE) / 2, len(more) - 1))
+        ahead, behind = more.mean() < -chance, more.mean() > chance
         line |= {
             "paired_splits": len(both),
             "difference": float(more.mean()),
             "standard_error": error,
-            "ratio": float(np.mean([theirs[s] for s in both]) / np.mean([mine[s] for s in both])),
+            "ours": (ours := float(np.mean([mine[split] for split in both]))),
+            "ratio": float(np.mean([theirs[split] for split in both])) / ours,
             "verdict": "better" if ahead else "worse" if behind else "alike",
         }
     return line
@@ -181,8 +185,13 @@ def _accuracy(rivals: dict[str, Any]) -> str:
     """One table: a line for each data set, a column for each rival."""
     names = list(dict.fromkeys(name for one in rivals.values() for name in one["tables"]))
     lines = [["table", *(TITLES[rival] for rival in rivals)], ["---", *["---:"] * len(rivals)]]
+    most = {
+        name: max(one["tables"].get(name, {"splits": 0})["splits"] for one in rivals.values())
+        for name in names
+    }
     lines += [
-        [name, *(_cell(one["tables"].get(name)) for one in rivals.values())] for name in names
+        [name, *(_cell(one["tables"].get(name), most[name]) for one in rivals.values())]
+        for name in names
     ]
     splits = {line["splits"] for one in rivals.values() for line in one["tables"].values()}
     taken = (_range(line["bytes"] for line in one["tables"].values()) for one in rivals.values())
@@ -199,8 +208,11 @@ def _accuracy(rivals: dict[str, Any]) -> str:
     return f"{text}\n\nSplits of a table: {_range(splits)}.\n"
 
 
-def _cell(line: dict[str, Any] | None) -> str:
-    """Error, and the standard error of its difference to ours; bold where it is better."""
+def _cell(line: dict[str, Any] | None, most: int) -> str:
+    """Error, and the standard error of its difference to ours; bold where it is better.
+
+    Where it has fewer splits than others have, ours on the same ones stands beside it.
+    """
     if line is None:
         return ""
     text = f"{line['rmse']:.4g}"
@@ -208,6 +220,8 @@ def _cell(line: dict[str, Any] | None) -> str:
         text += f" ± {line['standard_error']:.2g}"
         if line["verdict"] == "better":
             text = f"**{text}**"
+        if line["splits"] < most:
+            text += f" (ours {line['ours']:.4g}, {line['paired_splits']} splits)"
     return text
 
 
