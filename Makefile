@@ -36,7 +36,7 @@ PYTEST    := OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --numprocesses $(TEST_JOBS) --
 # What the tests hold the boards to: 8 features, 128-128, int8, 32 anchors.
 BOARDS    := $(BIN)/twinedge firmware sizes
 
-CPPCHECK  := cppcheck --quiet --force --error-exitcode=1 --std=c99 --inline-suppr \
+CPPCHECK  := cppcheck -j 2 --quiet --force --error-exitcode=1 --std=c99 --inline-suppr \
 	--enable=warning,style,performance,portability -I firmware_ref/include -I firmware_ref/src
 
 .PHONY: help demo amalgamation wasm report-shots test test-all test-pi lint format coverage fuzz bench clean \

@@ -67,7 +67,7 @@ def test_anchors_export_and_report_recommend_the_same(cli, tiny_run, tmp_path):
     exported = cli("export", tiny_run, *options, "--formats", "twin").json
     assert (exported["anchors"], exported["method"]) == (best["k"], best["method"])
     assert (exported["anchors_asked"], exported["remarks"]) == ("auto", [])
-    reported = cli("report", tiny_run, *options, "--quick", "--format", "md").json
+    reported = cli("report", tiny_run, *options, "--format", "md").json
     assert reported["recommended"] == {key: best[key] for key in reported["recommended"]}
     assert (reported["anchors"], reported["method"]) == (best["k"], best["method"])
     words = f"Recommended: {best['k']} anchors, chosen by {best['method']}, the fewest"

@@ -343,7 +343,10 @@ def test_what_cannot_be_prepared(native, library, packs):
     assert native.name_of(status) == "model"
 
 
-@pytest.mark.parametrize("kernel", [*KERNELS, "avx_vnni-simde"])  # which is nearly avx2
+@pytest.mark.parametrize(
+    "kernel",
+    [*KERNELS, pytest.param("avx_vnni-simde", marks=pytest.mark.slow)],  # which is nearly avx2
+)
 @pytest.mark.parametrize("seed", range(6))
 def test_random_packs(open_with, packs, cases, kernel, seed):
     rng = np.random.default_rng([31, seed])
@@ -482,8 +485,14 @@ BUILDS = {
 }
 
 
+SLOW_BUILDS = ("gcc -O0", "clang -O0")  # the sanitizers come with -O0, too
+
+
 @pytest.mark.parametrize("kernel", HERE)
-@pytest.mark.parametrize("name", BUILDS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(one, marks=[pytest.mark.slow] * (one in SLOW_BUILDS)) for one in BUILDS],
+)
 def test_compilers_levels_and_sanitizers(replay, build, picking, monkeypatch, kernel, name):
     monkeypatch.setenv("KERNEL", kernel)
     for _ in range(2):

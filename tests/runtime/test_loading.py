@@ -134,7 +134,7 @@ def test_a_missing_package_is_named_with_what_to_install(files, without, complai
 def test_auto_falls_back_where_something_is_missing(files, complaint, monkeypatch, tmp_path):
     (tmp_path / "missing_backend.py").write_text(
         "from twinedge.runtime.device import MissingPackageError\n"
-        "def open_file(path): raise MissingPackageError('not built')\n"
+        "def open_file(path, threads): raise MissingPackageError('not built')\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     backends = {

@@ -54,8 +54,8 @@ INLINE int16x8_t weights_at(twin_flash row, uint32_t i, unsigned wide) {
     {                                                                                              \
         int16x8_t x = vld1q_s16(h + 8 * (i + (k)));                                                \
         EIGHT_TIMES {                                                                              \
-            sum[r].low = vmlal_laneq_s16(sum[r].low, vget_low_s16(x), w[r], k);                    \
-            sum[r].high = vmlal_high_laneq_s16(sum[r].high, x, w[r], k);                           \
+            sum[r].low = ADD_TIMES_LANE(sum[r].low, vget_low_s16(x), w[r], k);                     \
+            sum[r].high = ADD_HIGH_TIMES_LANE(sum[r].high, x, w[r], k);                            \
         }                                                                                          \
     }
 

@@ -14,6 +14,11 @@
 #include <arm_neon.h>
 #if TWIN_HOST_ARM == 32
 #include "neon32.h"
+#else
+/* Products with a lane. */
+#define ADD_TIMES_LANE      vmlal_laneq_s16
+#define ADD_HIGH_TIMES_LANE vmlal_high_laneq_s16
+#define TIMES_LANE          vqrdmulhq_laneq_s32
 #endif
 
 typedef struct sums {

@@ -44,8 +44,8 @@ INLINE const int16_t *take_weights(const ready_work *mine, const twini_ready_lay
 }
 
 #define OUTPUT_BY_EIGHT(r)                                                                         \
-    sum[r].low = vmlal_laneq_s16(sum[r].low, vget_low_s16(x), w, r);                               \
-    sum[r].high = vmlal_high_laneq_s16(sum[r].high, x, w, r);
+    sum[r].low = ADD_TIMES_LANE(sum[r].low, vget_low_s16(x), w, r);                                \
+    sum[r].high = ADD_HIGH_TIMES_LANE(sum[r].high, x, w, r);
 #define FOUR_OUTPUTS(a, b, c, d)                                                                   \
     OUTPUT_BY_EIGHT(a) OUTPUT_BY_EIGHT(b) OUTPUT_BY_EIGHT(c) OUTPUT_BY_EIGHT(d)
 

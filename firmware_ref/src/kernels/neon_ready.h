@@ -52,13 +52,12 @@ INLINE int32x4_t squashing(const twini_ready_layer *layer, int32x4_t multipliers
 }
 
 #define SQUASHED(low, high, four, r)                                                               \
-    vqmovn_high_s32(vqmovn_s32(vqrdmulhq_laneq_s32(low, four, r)),                                 \
-                    vqrdmulhq_laneq_s32(high, four, r))
+    vqmovn_high_s32(vqmovn_s32(TIMES_LANE(low, four, r)), TIMES_LANE(high, four, r))
 
 /* Activations times number r of eight weights. */
 #define FOLD(total, h, weights, r)                                                                 \
-    (total).low = vmlal_laneq_s16((total).low, vget_low_s16(h), weights, r);                       \
-    (total).high = vmlal_high_laneq_s16((total).high, h, weights, r)
+    (total).low = ADD_TIMES_LANE((total).low, vget_low_s16(h), weights, r);                        \
+    (total).high = ADD_HIGH_TIMES_LANE((total).high, h, weights, r)
 
 typedef struct ready_work {
     uint16_t *number;  /* of neurons of a layer, in order; then four that stand for nobody */
