@@ -3,9 +3,9 @@
  * twice as many products as SDOT. All else is as in kernel_neon_dot.c, also models that are not
  * prepared.
  *
- * With relu neon_dot leaves out what is zero, four inputs at a time, and low bytes of most outputs.
- * That takes most of its products away, and more than the half that is left would have to be turned
- * by eights; so those models stay there. */
+ * With relu neon_dot leaves out inputs that are zero, and the low bytes of most outputs, with
+ * weights that it turns by fours as it goes; here they would have to be turned by eights. Those
+ * models stay there. */
 
 #include "host.h"
 
