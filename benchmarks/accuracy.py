@@ -29,7 +29,7 @@ from workers import spread
 
 from twinedge import data
 from twinedge.data.splitting import SPLITS
-from twinedge.reproduce.machine import machine
+from twinedge.reproduce.cells import machine
 
 # Test RMSE in the paper: one twin network with all anchors, and the best of its neural methods.
 PAPER_TWIN = {

@@ -29,11 +29,10 @@ from machine import describe
 from twinedge import AnnRegressor, EnsembleRegressor, TwinRegressor, data
 from twinedge.anchors import choose
 from twinedge.calibration import interval_score
-from twinedge.learn.difficulty import learn_difficulty, trust_between
 from twinedge.learn.run import Run, load_run
+from twinedge.learn.uncertainty import learn_difficulty, trust_between
 from twinedge.pack import write_pack
-from twinedge.runtime.adapting import own_pack
-from twinedge.runtime.calibrating import calibrate_pack
+from twinedge.runtime.adapting import calibrate_pack, own_pack
 from twinedge.runtime.native import Native, NativeDevice
 from twinedge_export.quantise import quantise
 

@@ -23,10 +23,9 @@ from trained import load_or_train
 
 from twinedge import TwinRegressor, data
 from twinedge.anchors import METHODS, select
-from twinedge.anchors.auto import PREFERENCE, preferred
-from twinedge.anchors.evidence import Evidence
-from twinedge.anchors.greedy import Candidates
-from twinedge.anchors.pool import Pool
+from twinedge.anchors.choice import PREFERENCE, preferred
+from twinedge.anchors.methods import Candidates
+from twinedge.anchors.pool import Evidence, Pool
 
 COUNTS = (8, 32)
 RULES = {"never": np.inf, "3 errors": 3.0, "2 errors": 2.0, "1 error": 1.0, "always": 0.0}

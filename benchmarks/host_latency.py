@@ -71,7 +71,7 @@ def make(folder: Path, name: str, steps: int) -> None:
     """Train a model and export it; writes down the errors of all files."""
     from twinedge import TwinRegressor
     from twinedge.pack import write_pack
-    from twinedge_export import onnx_file, tflite
+    from twinedge_export import onnx_file, tflite_file
     from twinedge_export.quantise import quantise
 
     shape, activation = name.rsplit("-", 1)
@@ -89,8 +89,8 @@ def make(folder: Path, name: str, steps: int) -> None:
     drawn = np.random.default_rng(1).permutation(len(model.anchor_X_))[:ANCHORS]
     rows = list(drawn.reshape(twins, -1))
     content = {".twin": write_pack(quantise(model, rows))}
-    for level in tflite.LEVELS:
-        content[f" {level}.tflite"] = tflite.tflite_model(model, rows, level=level)
+    for level in tflite_file.LEVELS:
+        content[f" {level}.tflite"] = tflite_file.tflite_model(model, rows, level=level)
     for level in onnx_file.LEVELS:
         content[f" {level}.onnx"] = onnx_file.onnx_model(model, rows, level=level)
     x, y = points(BATCH, seed=2)

@@ -33,12 +33,12 @@ from trained import fit_or_load
 from twinedge import AnnRegressor, EnsembleRegressor, data
 from twinedge.anchors import choose
 from twinedge.budget import Model, ann_bytes
-from twinedge.budget.storage import twin_bytes
+from twinedge.budget.model import twin_bytes
 from twinedge.calibration import interval_score, quantile
-from twinedge.learn.difficulty import learn_difficulty
 from twinedge.learn.run import Run
+from twinedge.learn.uncertainty import learn_difficulty
 from twinedge.runtime import reference
-from twinedge.runtime.calibrating import calibrate_pack
+from twinedge.runtime.adapting import calibrate_pack
 from twinedge.scoring import rank_correlation
 from twinedge_export.quantise import quantise
 

@@ -5,7 +5,7 @@ import platform
 from datetime import date
 from importlib.metadata import version
 
-from twinedge.reproduce.machine import processor
+from twinedge.reproduce.cells import processor
 
 
 def describe(*packages: str) -> dict[str, object]:

@@ -18,7 +18,7 @@ matplotlib.use("svg")
 from matplotlib import pyplot
 
 from twinedge.budget import Model
-from twinedge.budget.limits import smaller_in_params
+from twinedge.budget.model import smaller_in_params
 
 FIGURE = Path(__file__).parents[1] / "docs" / "memory.svg"
 FEATURES = (1, 10, 100, 1000)

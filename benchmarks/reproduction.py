@@ -22,13 +22,10 @@ from reproduction_page import CURVES, HERE_ALREADY, curves_page, filled, has_fig
 
 from twinedge import data
 from twinedge.data.catalogue import CATALOGUE
-from twinedge.reproduce.answer import Answer
-from twinedge.reproduce.cells import Cell, Setup
+from twinedge.reproduce.cells import Cell, Setup, Store, write_whole
 from twinedge.reproduce.claims import judged
 from twinedge.reproduce.experiments import experiment
-from twinedge.reproduce.progress import progress_of
-from twinedge.reproduce.run import local, run
-from twinedge.reproduce.store import Store, write_whole
+from twinedge.reproduce.run import Answer, local, progress_of, run
 from twinedge.reproduce.tables import Question
 
 HERE = Path(__file__).parent

@@ -10,7 +10,6 @@ from statistics import geometric_mean
 from typing import NamedTuple
 
 from twinedge.data.catalogue import CATALOGUE
-from twinedge.reproduce.answer import Answer
 from twinedge.reproduce.claims import (
     CLAIMS,
     FAILS,
@@ -24,8 +23,8 @@ from twinedge.reproduce.claims import (
     judged,
     overall,
 )
-from twinedge.reproduce.paper import DATA_SETS
-from twinedge.reproduce.tables import Sheet, compare, sentence
+from twinedge.reproduce.run import Answer
+from twinedge.reproduce.tables import DATA_SETS, Sheet, compare, sentence
 
 Judged = list[tuple[Claim, Verdict]]
 CURVES = "curves.md"

@@ -49,11 +49,11 @@ from workers import spread
 
 from twinedge import data, load
 from twinedge.budget import Model, ann_bytes, twin_bytes
-from twinedge.budget.limits import largest
+from twinedge.budget.model import largest
 from twinedge.data.splitting import SPLITS
 from twinedge.encoding import Encoding
 from twinedge.learn.parameters import shape_of
-from twinedge.reproduce.machine import processor
+from twinedge.reproduce.cells import processor
 
 SIZES = ("20", "8")
 SMALL = 8_192
@@ -274,7 +274,7 @@ def ask(
 
 def linear(rows: Rows) -> Fitted:
     """Least squares with a ridge, which leave-one-out on the training rows chooses."""
-    from twinedge.learn.baselines import linear_model
+    from twinedge.learn.suitability import linear_model
 
     model = linear_model().fit(*rows.train)
     choice = f"ridge {model[-1].alpha_:g}"
@@ -302,9 +302,9 @@ def networks(rows: Rows, budget: int, members: int, effort: str) -> Fitted:
 def ours(rows: Rows, size: str, twins: int, effort: str, runs: Path) -> Fitted:
     """Twins as the integers of their pack: trained, or taken from a folder of runs."""
     from twinedge.anchors import choose
-    from twinedge.learn.difficulty import learn_difficulty
+    from twinedge.learn.uncertainty import learn_difficulty
     from twinedge.pack import write_pack
-    from twinedge.runtime.calibrating import calibrate_pack
+    from twinedge.runtime.adapting import calibrate_pack
     from twinedge_export.quantise import quantise
 
     hidden = hidden_of(size, twins, rows.train[0].shape[1])

@@ -25,17 +25,14 @@ import numpy as np
 from machine import describe
 
 from twinedge import data
-from twinedge.learn.backend import tf
-from twinedge.learn.examples import Examples, Pairs
-from twinedge.learn.network import Architecture
-from twinedge.learn.pairwise import differences
-from twinedge.learn.scaling import Scaling
-from twinedge.learn.trainer import Stack
+from twinedge.learn.network import Architecture, Scaling, tf
+from twinedge.learn.pairs import differences
+from twinedge.learn.steps import Examples, Pairs, Stack
 from twinedge.reproduce.published import (
     EPOCHS,
     HIDDEN,
     PAIRS,
-    Points,
+    Rows,
     epoch_length,
     loop_pairs,
     published_scaling,
@@ -48,7 +45,7 @@ LEARNING_RATE, WEIGHT_DECAYS, BATCH = 0.01, (0.03, 0.003), 64
 LENGTHS = (5_000, 10_000, 20_000)
 
 
-def run_paper(train: Points, validation: Points, seed: int) -> dict[str, object]:
+def run_paper(train: Rows, validation: Rows, seed: int) -> dict[str, object]:
     """Train by the paper's recipe in Keras, where text and published code differ by the code.
 
     In the recipe's favour, against the published code: pairs are drawn and batched inside
@@ -105,8 +102,8 @@ def rmse_of(
     architecture: Architecture,
     network: np.ndarray,
     scaling: Scaling,
-    anchors: Points,
-    validation: Points,
+    anchors: Rows,
+    validation: Rows,
 ) -> float:
     """Error of equation 2 of the paper: all anchors, in both directions."""
     x, y = anchors
@@ -117,7 +114,7 @@ def rmse_of(
     return float(np.sqrt(np.mean(error**2)))
 
 
-def run_ours(train: Points, validation: Points, seed: int, goal: float) -> dict[str, object]:
+def run_ours(train: Rows, validation: Rows, seed: int, goal: float) -> dict[str, object]:
     """Train with each decay, side by side, until one meets the goal."""
     start = time.perf_counter()
     scaling = Scaling.of(*train)

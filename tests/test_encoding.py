@@ -8,8 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twinedge.cells import looks_missing
-from twinedge.encoding import Category, Column, Encoding, column_of, frame_columns, level_of
+from twinedge.encoding import (
+    Category,
+    Column,
+    Encoding,
+    column_of,
+    frame_columns,
+    level_of,
+    looks_missing,
+)
 
 
 def names(cells, name="cut"):

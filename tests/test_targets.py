@@ -5,14 +5,12 @@ import pytest
 
 from twinedge import AnnRegressor, TwinRegressor
 from twinedge.anchors import select
-from twinedge.anchors.counts import rmse
-from twinedge.anchors.measure import measure
-from twinedge.learn.baselines import standing
-from twinedge.learn.suitability import suitability
+from twinedge.anchors.measure import measure, rmse
+from twinedge.learn.suitability import standing, suitability
 from twinedge.learn.uncertainty import judge
-from twinedge.runtime.calibrating import calibrate_pack
+from twinedge.runtime.adapting import calibrate_pack
 from twinedge.scoring import score
-from twinedge_export.judge import Judge
+from twinedge_export.job import Judge
 from twinedge_export.quantise import quantise
 
 TINY = {"hidden": 8, "activation": "silu", "learning_rate": 0.01, "weight_decay": 0.003}

@@ -31,7 +31,18 @@ from twinedge_export.c_tokens import (
     renamed,
     tokens_of,
 )
-from twinedge_export.firmware import firmware_folder
+
+_HERE = Path(__file__).resolve().parent
+_HOMES = (_HERE / "firmware_ref", _HERE.parents[1] / "firmware_ref")
+
+
+def firmware_folder() -> Path:
+    """Folder with ``include/`` and ``src/`` of the C runtime."""
+    for folder in _HOMES:
+        if (folder / "include" / "twin.h").is_file():
+            return folder
+    raise InputError("the sources of the C runtime are not installed: reinstall twinedge")
+
 
 HEADER, SOURCE = "twin.h", "twin.c"
 _PUBLIC = "twin_"  # how names begin that programs use

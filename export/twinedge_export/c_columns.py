@@ -4,8 +4,8 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from twinedge.data.wording import listed
 from twinedge.encoding import Encoding
+from twinedge.errors import listed
 from twinedge.pack.contents import Array
 
 # fmt: off

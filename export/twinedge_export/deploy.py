@@ -1,6 +1,7 @@
 """From a trained model to a folder of files that devices run, each checked on the way."""
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,14 +14,80 @@ from twinedge.budget import Model, ann_bytes
 from twinedge.errors import InputError
 from twinedge.learn.run import Run, load_run
 from twinedge.learn.twin import TwinRegressor
+from twinedge.learn.uncertainty import learn_difficulty
 from twinedge.pack.contents import Array
 from twinedge.placing import EXPORT, Placed, check_folder, place_folder
+from twinedge.runtime.loading import load
 from twinedge.version import __version__
+from twinedge_export import onnx_file, tflite_file
 from twinedge_export.c_project import c_project
-from twinedge_export.converted import onnx_files, tflite_files
-from twinedge_export.job import File, Job
-from twinedge_export.judge import Judge
-from twinedge_export.twin_file import twin_file
+from twinedge_export.job import File, Job, Judge, Level, Predict
+from twinedge_export.quantise import twin_file
+
+FLOAT = "float32"
+_SEED = 0  # of the trees that a network which was fine-tuned for its pack has learnt from
+
+
+def tflite_files(job: Job, *, float_io: bool) -> list[File]:
+    """Write the ensemble and the bare twin; ``float_io`` has them take and give floats."""
+    levels = tflite_file.FLOAT_IO if float_io else tflite_file.LEVELS
+    return [
+        _file(job, f"tflite{kind}", f"model{kind}.tflite", tflite_file.tflite_model, shape, levels)
+        for kind, shape in _shapes(job)
+    ]
+
+
+def onnx_files(job: Job, original: TwinRegressor) -> list[File]:
+    """Write the ensemble and the bare twin, both rounded and, of the ``original``, as floats."""
+    files, original = [], _with_second_output(job, original)
+    for kind, shape in _shapes(job):
+        make = onnx_file.onnx_model
+        files.append(_file(job, f"onnx{kind}", f"model{kind}.onnx", make, shape, onnx_file.LEVELS))
+        name = f"model_float{kind}.onnx"
+        files.append(_file(job, f"onnx_float{kind}", name, make, shape, [FLOAT], original))
+    return files
+
+
+def _with_second_output(job: Job, original: TwinRegressor) -> TwinRegressor:
+    """Give a model the second output that its pack has, which is of the anchors that travel."""
+    if job.pack is None or job.pack.intervals is None:
+        return original
+    if np.array_equal(original.weights_, job.model.weights_):
+        return job.model
+    original = copy(original)
+    original.difficulty_ = learn_difficulty(original, _SEED, job.rows)
+    return original
+
+
+def _shapes(job: Job) -> list[tuple[str, str]]:
+    """List ending of the name and shape of each file; no graph can choose neighbours."""
+    ensemble = [] if job.neighbors else [("", "ensemble")]
+    return [*ensemble, ("_twin", "twin")]
+
+
+def _file(
+    job: Job,
+    kind: str,
+    name: str,
+    make: Callable[..., bytes],
+    shape: str,
+    names: Sequence[str],
+    model: TwinRegressor | None = None,
+) -> File:
+    settings: dict[str, Any] = {"shape": shape, "metadata": job.metadata, "pack": job.pack}
+
+    def level(made: str) -> Level:
+        return Level(made, lambda: make(model or job.model, job.rows, level=made, **settings))
+
+    # Floats are no rounding: where every integer costs too much, a person should know.
+    rounded = [made for made in names if made != FLOAT]
+    return job.climb(kind, name, [level(made) for made in rounded or names], _load)
+
+
+def _load(path: Path) -> Predict:
+    predict: Predict = load(path).predict
+    return predict
+
 
 FORMATS = ("twin", "tflite", "onnx", "c")
 _KEYS = {"validation": "rmse_val", "training": "rmse_train"}  # of errors, by what they are made on

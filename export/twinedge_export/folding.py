@@ -14,7 +14,7 @@ from twinedge.calibration import Calibration
 from twinedge.errors import InputError
 from twinedge.learn.twin import TwinRegressor
 from twinedge.pack.contents import Array, Pack
-from twinedge.runtime.calibrating import calibration_of
+from twinedge.runtime.adapting import calibration_of
 
 
 class Dense(NamedTuple):

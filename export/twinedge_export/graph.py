@@ -8,17 +8,18 @@ A graph comes in parts, so that a converter can round some and leave the others:
 queries to the first hidden layer, ``core`` with nearly all weights, ``tail`` to the outputs.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from twinedge.calibration import Calibration
-from twinedge.learn.backend import tf
-from twinedge.learn.neighbours import nearest_others
-from twinedge.learn.network import ACTIVATIONS
+from twinedge.errors import InputError
+from twinedge.learn.network import ACTIVATIONS, tf
+from twinedge.learn.pairs import nearest_others
 from twinedge.learn.twin import TwinRegressor
-from twinedge.pack.contents import Array
+from twinedge.pack.contents import Array, Pack
+from twinedge.runtime.file_device import fill_values
 from twinedge_export.folding import Dense, Folding
 
 Tensors = dict[str, Any]
@@ -274,3 +275,47 @@ def _joined(some: list[Any], axis: int = 1) -> Any:
 
 def _constant(value: Array | float) -> Any:
     return tf.constant(value, tf.float32)
+
+
+def check(model: TwinRegressor, shape: str, level: str, levels: Sequence[str]) -> None:
+    """Refuse what a file cannot be made of."""
+    if shape not in SHAPES:
+        raise InputError(f"shape={shape!r} is not one of {', '.join(SHAPES)}")
+    if level not in levels:
+        raise InputError(f"level={level!r} is not one of {'; '.join(levels)}")
+    if shape == "ensemble" and model.pairs == "neighbors":
+        raise InputError(
+            "a model trained on neighbours predicts from the nearest anchors, and an ensemble file "
+            "has all of them inside: write its .twin, or the shape 'twin'"
+        )
+
+
+def describe(
+    folding: Folding,
+    shape: str,
+    level: str,
+    metadata: dict[str, Any] | None,
+    pack: Pack | None = None,
+) -> dict[str, Any]:
+    """Metadata of a file: what the user gave, and what is needed to use the file.
+
+    A bare twin lies beside its pack, and has from there what an ensemble has inside.
+    """
+    inputs = folding.inputs
+    inside: dict[str, Any] = {"anchors": [len(twin.targets) for twin in folding.twins]}
+    if folding.calibration is not None:
+        inside["coverages"] = [*folding.calibration.quantiles]
+    if pack is not None and np.isfinite(fill := fill_values(pack)).any():
+        inside["fill"] = [value if np.isfinite(value) else None for value in fill.tolist()]
+    return {
+        **(metadata or {}),
+        "shape": shape,
+        "level": level,
+        "twins": len(folding.twins),
+        **(inside if shape == "ensemble" else {}),
+        "scaling": {
+            "centre": inputs.centre.tolist(),
+            "unit": inputs.unit.tolist(),
+            "limit": inputs.limit,
+        },
+    }

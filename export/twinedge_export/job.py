@@ -1,14 +1,164 @@
-"""What is to be exported: a model, the anchors that travel with it, and how it will be judged."""
+"""What is to be exported, and how far each file is from the float model it was made of."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from twinedge.errors import InputError
 from twinedge.learn.twin import TwinRegressor
 from twinedge.pack.contents import Array, Pack
-from twinedge_export.judge import Judge, Predict, Score
+from twinedge.scoring import check_targets
+
+Points = tuple[Array, Array]
+Predict = Callable[[Array], Any]
+
+_TINY = 1e-9  # of the target's deviation: a smaller error is none, and no yardstick
+# Multiply-adds that the float model may take with all anchors, some twenty seconds of a core: for
+# 50,000 anchors of a network of 128-128, 145 points. So many points it is given in any case.
+_MOST_WORK = 1 << 38
+_FEWEST_POINTS = 100
+
+
+class Score(NamedTuple):
+    """Errors of a file, in units of the target.
+
+    ``rmse`` is that on the points of the judge: validation points, or training points where nothing
+    was held out. ``cost`` is by which part it exceeds that of the float model with the same
+    anchors, or will where it is not as lucky as here: rounding that moves the predictions without
+    regard to the error adds to it as independent noise does. ``ratio_to_float`` compares with the
+    float model with all anchors.
+    """
+
+    rmse: float
+    rmse_test: float | None
+    ratio_to_float: float
+    cost: float
+    largest_deviation: float
+
+
+class Everyone(NamedTuple):
+    """Error of the float model with all anchors, whatever it predicts with otherwise.
+
+    Thousands of anchors take too long for thousands of points: then the error is that of the
+    anchors that travel, on all ``points``, times the ratio of the two on ``compared`` of them.
+    """
+
+    rmse: float
+    compared: int
+    points: int
+
+
+@dataclass(frozen=True)
+class Judge:
+    """The float model as a yardstick.
+
+    Parameters
+    ----------
+    name : {"validation", "training"}
+        What the points are; the latter where nothing was held out.
+    points, test : (X, y)
+        Points to judge on, and points the model never saw; ``test`` may be empty.
+    anchors : int
+        Training points: all of them.
+    everyone, everyone_test : Everyone
+        Errors of the float model with all anchors; the latter None without test points.
+    same_rmse : float
+        Its error with the anchors that travel.
+    same : array of shape (v,)
+        Its predictions with them.
+    least : float
+        A smaller error counts as this.
+    """
+
+    name: str
+    points: Points
+    test: Points
+    anchors: int
+    everyone: Everyone
+    everyone_test: Everyone | None
+    same_rmse: float
+    same: Array
+    least: float
+
+    @classmethod
+    def of(
+        cls,
+        model: TwinRegressor,
+        rows: Array,
+        neighbors: int,
+        validation: Points | None,
+        test: Points | None,
+    ) -> "Judge":
+        """Measure the float model with all anchors and with ``rows``.
+
+        ``neighbors`` is how many nearest anchors of each twin predict, 0 for all. Without
+        validation points the training points judge.
+        """
+        trained = model.anchor_X_, model.anchor_y_
+        name, points = "training", trained
+        if validation is not None and len(validation[0]):
+            name, points = "validation", validation
+        test = (trained[0][:0], trained[1][:0]) if test is None else test
+        for X, y in (points, test):
+            check_targets(y, len(X))
+        least = _TINY * float(model.scaling_.y_scale)
+        nearest = neighbors or None
+
+        def measured(points: Points) -> tuple[Array, float, Everyone]:
+            X, y = points
+            same = model.predict(X, anchors=rows, neighbors=nearest)
+            some = slice(None) if nearest else _affordable(model, len(y))
+            everyone = _rmse(model.predict(X[some], anchors="all", neighbors=nearest), y[some])
+            rmse, compared = _rmse(same, y), len(y[some])
+            if compared < len(y):
+                everyone *= max(rmse, least) / max(_rmse(same[some], y[some]), least)
+            return same, rmse, Everyone(everyone, compared, len(y))
+
+        same, rmse, everyone = measured(points)
+        tested = measured(test)[2] if len(test[1]) else None
+        return cls(name, points, test, len(trained[1]), everyone, tested, rmse, same, least)
+
+    @property
+    def with_all_anchors(self) -> str:
+        """How the error with all anchors was found, in words that follow it."""
+        _, compared, points = self.everyone
+        if compared == points:
+            return "with all anchors"
+        return f"with all {self.anchors:,} anchors, by {compared:,} of {points:,} points"
+
+    def score(self, predict: Predict) -> Score:
+        """Score a file by the function ``(n, f) -> (n,)`` that predicts with it."""
+        predicted = np.asarray(predict(self.points[0]), np.float64)
+        if predicted.shape != self.same.shape or not np.isfinite(predicted).all():
+            raise InputError("an exported file predicts what is not a number")
+        rmse = _rmse(predicted, self.points[1])
+        yardstick = max(self.same_rmse, self.least)
+        moved = _rmse(predicted, self.same) / yardstick
+        return Score(
+            rmse,
+            _rmse(predict(self.test[0]), self.test[1]) if len(self.test[1]) else None,
+            rmse / max(self.everyone.rmse, self.least),
+            max(rmse / yardstick, math.hypot(1, moved)) - 1,
+            float(np.abs(predicted - self.same).max()),
+        )
+
+
+def _affordable(model: TwinRegressor, points: int) -> Array | slice:
+    """Choose points, evenly among so many, that all anchors can be asked about in seconds."""
+    each = 2 * len(model.anchor_y_) * model.weights_.size  # both orders of a pair
+    most = max(_FEWEST_POINTS, _MOST_WORK // each)
+    if points <= most:
+        return slice(None)
+    return np.linspace(0, points - 1, most).astype(np.intp)
+
+
+def _rmse(predicted: Any, y: Array) -> float:
+    return float(np.sqrt(np.mean(np.square(np.asarray(predicted, np.float64) - y))))
+
 
 # What each file is for, by kind.
 PURPOSES = {

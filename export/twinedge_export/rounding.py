@@ -1,11 +1,23 @@
-"""One float network as integers.
+"""One float network as integers: rounding whose errors cancel, and float layers on the same grid.
+
+Rounded each by itself, weights err at random, and the errors of a sum add up as chance has it. But
+the inputs of a layer go together, and one can stand in for another. So weights are rounded one
+after the other, and each is first moved by what the errors before it cost: the layer answers the
+inputs it will see as if it had far finer weights. The method is known as Babai's nearest plane, and
+for networks as GPTQ. Before that the weights are fitted anew to the inputs as the layers before
+left them, so that it makes good for the rounding there, too.
 
 Kernels are rounded per output, as finely as their type and the accumulator allow; activations get
 the power of two that holds what they reach on training pairs. A multiplier is chosen first and the
 step of its kernel taken from it, so multipliers add no error: with 16-bit activations, what a pack
 loses it loses to the rounding of kernels. That is done so that the errors cancel on the pairs.
+
+A converter rounds each weight by itself, to a step that is 1/127 of the largest weight of its
+output. Given weights that lie on such steps, it has nothing to round: so here they are put there,
+in a way that the errors cancel on the data.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import floor, log2
 from typing import Any
@@ -14,12 +26,64 @@ import numpy as np
 
 from twinedge.errors import InputError
 from twinedge.learn.network import Architecture
-from twinedge.pack.check import ACCUMULATOR, LARGEST, OUTPUT
-from twinedge.pack.contents import Array, Difficulty, Layer, Twin
+from twinedge.pack.contents import ACCUMULATOR, LARGEST, OUTPUT, Array, Difficulty, Layer, Twin
 from twinedge.pack.layout import FRACTIONS, MAX_SHIFT
-from twinedge.runtime.reference import activate
-from twinedge_export.compensation import Calibration
-from twinedge_export.curve import silu_curve
+from twinedge.runtime.reference import activate, silu_curve
+from twinedge_export.folding import Dense
+from twinedge_export.graph import Graph, Tensors
+
+# How strongly weights are held where the data say nothing, as a part of the inputs' mean square. A
+# tenth of it does as well; ten times as much leaves errors that could have been made good.
+_HOLD = 1e-3
+
+
+class Calibration:
+    """Whole numbers that come into a layer, and what it should make of them.
+
+    Parameters
+    ----------
+    inputs : array of shape (n, i)
+        As the layer gets them on a device.
+    wanted : array of shape (n, outputs)
+        What the float network has there, before the activation.
+    bias : bool
+        Whether the layer adds a constant; it then is the last of the weights.
+    """
+
+    def __init__(self, inputs: Array, wanted: Array, *, bias: bool) -> None:
+        self._count = inputs.shape[1]
+        self._inputs = np.column_stack([inputs, np.ones(len(inputs))]) if bias else inputs
+        self._wanted = wanted
+        self._gram = self._inputs.T @ self._inputs / len(inputs)
+        weights = np.arange(self._count)
+        # Plus the square of one unit, for inputs that are always zero.
+        self._gram[weights, weights] += _HOLD * self._gram.diagonal()[weights].mean() + 1
+
+    def fitted(self, rows: Array) -> Array:
+        """Move weights ``(outputs, i)``, per unit of their inputs, to where the data want them."""
+        off = self._wanted - self._inputs @ rows.T
+        move: Array = np.linalg.solve(self._gram, self._inputs.T @ off / len(off))
+        return rows + move.T
+
+    def rounded(self, rows: Array, most: int) -> Array:
+        """Round weights ``(outputs, i)`` that are given in steps; none but a bias exceeds ``most``.
+
+        With the Gram matrix written as R R', R upper triangular, the error of a row is the length
+        of R'(row - whole). Its entries are made small one by one: each weight decides one, given
+        those before it.
+        """
+        strongest_first = np.argsort(-self._gram.diagonal()[: self._count], kind="stable")
+        order = np.append(strongest_first, np.arange(self._count, rows.shape[1]))
+        gram = self._gram[np.ix_(order, order)]
+        root = np.linalg.cholesky(gram[::-1, ::-1])[::-1, ::-1]
+        whole, error = np.empty_like(rows), np.empty_like(rows)
+        for place, column in enumerate(order):
+            before = error[:, :place] @ root[:place, place] / root[place, place]
+            limit = most if column < self._count else np.inf
+            whole[:, column] = np.rint(rows[:, column] + before).clip(-limit, limit)
+            error[:, place] = rows[:, column] - whole[:, column]
+        return whole
+
 
 _BOTH = 0.5  # weight of errors in both orders' sum, against those in their difference
 _TINY = 1e-12  # step of weights that are all zero
@@ -238,3 +302,83 @@ def _sigmoid(z: Array) -> Array:
     small = np.exp(-np.abs(z))
     sigmoid: Array = np.where(z >= 0, 1.0, small) / (1 + small)
     return sigmoid
+
+
+_LARGEST_WEIGHT = 127
+_LARGEST_BIAS = 1 << 30
+_TINIEST = 1e-30  # for outputs that are always zero
+_ATTEMPTS = 6
+# Weights are rounded as if activations had 16 bits. Told of coarser ones they do no better: the
+# errors of those differ from pair to pair, and no weight can make good for them.
+_LEVELS = 32767
+
+
+def with_core_on_grid(graph: Graph, queries: Tensors) -> Graph:
+    """Round the layers of a graph's core, as training queries go through it."""
+    hidden = graph.first(queries) if graph.integers else graph.head(queries)
+    twins = []
+    for name, twin in zip(graph.between, graph.folding.twins, strict=True):
+        inputs = hidden[name].numpy().reshape(-1, hidden[name].shape[-1]).astype(np.float64)
+        core, others = twin.layers[: graph.core_layers], twin.layers[graph.core_layers :]
+        # A second output is rounded where the first is.
+        beside = [] if others or twin.difficulty is None else [twin.difficulty]
+        done = on_grid(core, inputs, graph.folding.activation, beside)
+        difficulty = done.pop() if beside else twin.difficulty
+        twins.append(replace(twin, layers=(*done, *others), difficulty=difficulty))
+    return type(graph)(replace(graph.folding, twins=tuple(twins)), integers=graph.integers)
+
+
+def on_grid(
+    layers: Sequence[Dense], inputs: Array, activation: str, beside: Sequence[Dense] = ()
+) -> list[Dense]:
+    """Round the kernels of layers, one behind the other.
+
+    Parameters
+    ----------
+    layers : sequence of Dense
+        From a float network.
+    inputs : array of shape (n, i)
+        What comes into the first of them.
+    activation : {"relu", "silu"}
+        Of the hidden layers.
+    beside : sequence of Dense
+        More that take what comes into the last of them; they come last.
+    """
+    rounded = []
+    exact = seen = inputs
+    for layer in layers:
+        unit = float(np.abs(seen).max()) / _LEVELS or 1.0
+        coming = unit, np.rint(seen / unit), exact
+        rounded.append(_on_grid(layer, *coming))
+        exact = exact @ layer.kernel + layer.bias
+        seen = unit * coming[1] @ rounded[-1].kernel + rounded[-1].bias
+        if layer.activated:
+            exact, seen = _activate(exact, activation), _activate(seen, activation)
+    return [*rounded, *(_on_grid(layer, *coming) for layer in beside)]
+
+
+def _on_grid(layer: Dense, unit: float, whole: Array, exact: Array) -> Dense:
+    """Round a layer that is to make of whole inputs what it made of the exact ones."""
+    data = Calibration(whole, exact @ layer.kernel + layer.bias, bias=True)
+    rows = data.fitted(np.column_stack([layer.kernel.T * unit, layer.bias]))
+    # So fine that the largest weight makes 127 steps; but a bias is to be some 32-bit number.
+    finest = np.maximum(np.abs(rows[:, -1]) / _LARGEST_BIAS, _TINIEST)
+    steps = np.maximum(np.abs(rows[:, :-1]).max(axis=1) / _LARGEST_WEIGHT, finest)
+    for _ in range(_ATTEMPTS):
+        whole = data.rounded(rows / steps[:, None], _LARGEST_WEIGHT)
+        largest = np.abs(whole[:, :-1]).max(axis=1)
+        short = (largest > 0) & (largest < _LARGEST_WEIGHT) & (steps > finest)
+        if not short.any():
+            break
+        # Of this row a converter would take the steps for finer than they are.
+        steps = np.where(short, np.maximum(steps * (largest - 1) / _LARGEST_WEIGHT, finest), steps)
+    weights = whole * steps[:, None]
+    return Dense(weights[:, :-1].T / unit, weights[:, -1], layer.activated)
+
+
+def _activate(z: Array, activation: str) -> Array:
+    if activation == "relu":
+        return np.maximum(z, 0)
+    small = np.exp(-np.abs(z))  # written so that no exponential overflows
+    activated: Array = z * np.where(z >= 0, 1.0, small) / (1 + small)
+    return activated

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from twinedge.anchors import METHODS, choose, rmse, select
-from twinedge.anchors.auto import preferred
+from twinedge.anchors.choice import preferred
 
 
 def automatic(model, validation, k, **options):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from twinedge.anchors import Point, curve, evidence, rmse, select, smallest_within
+from twinedge.anchors import Point, curve, rmse, select, smallest_within
 
 
 def measured(model, validation, **options):
@@ -51,8 +51,8 @@ def test_greedy_is_scored_on_points_it_has_not_seen(oracle):
 
 
 def test_greedy_points_end_where_its_candidates_do(oracle, monkeypatch):
-    monkeypatch.setattr("twinedge.anchors.counts.MOST_CANDIDATES", 10)
-    monkeypatch.setattr("twinedge.anchors.greedy.MOST_CANDIDATES", 10)
+    monkeypatch.setattr("twinedge.anchors.measure.MOST_CANDIDATES", 10)
+    monkeypatch.setattr("twinedge.anchors.methods.MOST_CANDIDATES", 10)
     model, validation = oracle(n=50)
     points = measured(model, validation, counts=[4, 16], methods=["greedy", "random"])
     assert [point[:2] for point in points] == [("greedy", 4), ("random", 4), ("random", 16)]
@@ -63,7 +63,7 @@ def test_memory_is_bounded(oracle, monkeypatch):
     whole = measured(model, validation)
     assert model.largest > 1000
     model.largest = 0
-    monkeypatch.setattr(evidence, "_BLOCK", 1000)
+    monkeypatch.setattr("twinedge.anchors.pool._BLOCK", 1000)
     for one, other in zip(measured(model, validation), whole, strict=True):
         assert one[:2] == other[:2]
         assert one.rmse_val == pytest.approx(other.rmse_val)

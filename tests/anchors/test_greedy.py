@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
-from twinedge.anchors import greedy as subject
+from twinedge.anchors import methods as subject
 from twinedge.anchors import rmse, select
-from twinedge.anchors.greedy import forward
+from twinedge.anchors.methods import forward
 
 
 def exhaustive(residuals, k):

@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
 
-from twinedge.anchors import matching, select
-from twinedge.anchors.greedy import forward
-from twinedge.anchors.matching import exchanged
+from twinedge.anchors import select
+from twinedge.anchors.methods import exchanged, forward
 
 
 def matched(model, k, **options):
@@ -53,8 +52,8 @@ def test_no_target_is_looked_at(oracle):
 
 
 def test_the_same_seed_gives_the_same_rows_where_points_are_drawn(tiny_twin, monkeypatch):
-    monkeypatch.setattr(matching, "MOST_CANDIDATES", 30)
-    monkeypatch.setattr(matching, "_MOST_QUERIES", 10)
+    monkeypatch.setattr("twinedge.anchors.methods.MOST_CANDIDATES", 30)
+    monkeypatch.setattr("twinedge.anchors.methods._MOST_QUERIES", 10)
     one, same, other = (matched(tiny_twin, 8, seed=seed) for seed in (1, 1, 2))
     np.testing.assert_array_equal(one, same)
     assert set(one.tolist()) != set(other.tolist())
@@ -62,7 +61,7 @@ def test_the_same_seed_gives_the_same_rows_where_points_are_drawn(tiny_twin, mon
 
 
 def test_memory_is_bounded(oracle, monkeypatch):
-    monkeypatch.setattr(matching, "_TABLE", 2 * 60 * 7)
+    monkeypatch.setattr("twinedge.anchors.methods._DIFFERENCES", 2 * 60 * 7)
     model, _ = oracle(n=60)
     matched(model, 4)
     assert model.largest == 60 * 7

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from twinedge.anchors import METHODS, Point, choose, curve, greedy, recommend, rmse
-from twinedge.anchors.auto import held_out, preferred
-from twinedge.anchors.evidence import Evidence
+from twinedge.anchors import METHODS, Point, choose, curve, recommend, rmse
+from twinedge.anchors.choice import held_out, preferred
 from twinedge.anchors.measure import Measurement, measure
+from twinedge.anchors.pool import Evidence
 
 
 def test_points_are_those_of_the_curve(tiny_twin, curve_points):
@@ -56,7 +56,7 @@ def test_the_same_seed_gives_the_same_measurement(oracle):
 
 def test_all_methods_are_measured_on_the_points_that_greedy_has_room_for(oracle, monkeypatch):
     model, validation = oracle(v=100, n=60)
-    monkeypatch.setattr(greedy, "_TABLE", 30 * 60)
+    monkeypatch.setattr("twinedge.anchors.methods._TABLE", 30 * 60)
     found = measure(model, validation, counts=[4], methods=["random", "greedy"], seed=1)
     alone = measure(model, validation, counts=[4], methods=["random"], seed=1)
     assert (found.validation_points, alone.validation_points) == (30, 30)

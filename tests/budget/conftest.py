@@ -73,7 +73,7 @@ def core():
 @pytest.fixture
 def firmware(core):
     """Measurements of one core that is none."""
-    from twinedge.budget.firmware import runtime_of
+    from twinedge.budget.boards import runtime_of
 
     return {"avr5": runtime_of(core)}
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from twinedge.budget import Model, read_firmware, write_firmware
-from twinedge.budget.firmware import Scratch, runtime_of
+from twinedge.budget.boards import Scratch, runtime_of
 
 
 def test_what_ships_is_sound():

@@ -165,7 +165,7 @@ WINNER = Model.of(3, (8,), 8)
 
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 def test_a_tolerance_is_widened_as_far_as_the_least_cost_needs(tiny_run, tmp_path, monkeypatch):
-    monkeypatch.setattr("twinedge_export.finetune._STEPS", 100)
+    monkeypatch.setattr("twinedge_export.quantise._STEPS", 100)
     done, needed = write_winner(tiny_run, tmp_path / "out", WINNER, 0, tolerance=1e-9)
     cost = done.files[0].score.cost
     assert needed >= cost > 1e-9

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from twinedge.budget import Model, ann_bytes, ann_params, twin_bytes, twin_params
-from twinedge.budget.limits import (
+from twinedge.budget.model import (
     largest,
     most_anchors,
     most_features,

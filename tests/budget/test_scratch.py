@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from twinedge.budget.firmware import Scratch
-from twinedge.budget.source import from_pack
+from twinedge.budget.boards import Scratch
+from twinedge.budget.model import from_pack
 from twinedge.pack import write_pack
 
 FIRMWARE = Path(__file__).parents[2] / "firmware_ref"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from twinedge.budget import Model, twin_bytes
-from twinedge.budget.source import RUN_FORMAT, RUN_VERSION, from_pack, from_run
+from twinedge.budget.model import RUN_FORMAT, RUN_VERSION, from_pack, from_run
 from twinedge.pack import write_pack
 
 

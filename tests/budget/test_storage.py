@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from twinedge.budget import Model, ann_bytes, pack_sections, twin_bytes
-from twinedge.budget.source import from_pack
-from twinedge.budget.storage import pack_fault
+from twinedge.budget.model import from_pack, pack_fault
 from twinedge.pack import write_pack
 
 

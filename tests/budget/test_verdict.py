@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from twinedge.budget import Model, board_named, judge, summarise, twin_bytes
-from twinedge.budget.latency import in_words, instructions, milliseconds
+from twinedge.budget.boards import in_words, instructions, milliseconds
 from twinedge.budget.verdict import told
 
 UNO = board_named("uno")
@@ -92,7 +92,7 @@ def test_flash_too_small(firmware):
 
 
 def test_ram_too_small(core):
-    from twinedge.budget.firmware import runtime_of
+    from twinedge.budget.boards import runtime_of
 
     core["builds"][0]["stack_bytes"] = 2000
     found = judge(Model.of(8, (64, 64)), UNO, {"avr5": runtime_of(core)})

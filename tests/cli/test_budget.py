@@ -236,7 +236,7 @@ def test_the_search_writes_a_pack_that_fits(cli, curve_csv, firmware, monkeypatc
     assert found["run"] == "runs/uno"
     assert cli("evaluate", found["run"], curve_csv).code == 0
     # Rounding always costs something: where that is more than was allowed, it is said.
-    monkeypatch.setattr("twinedge_export.finetune._STEPS", 100)
+    monkeypatch.setattr("twinedge_export.quantise._STEPS", 100)
     loud = [word for word in settings if word != "--quiet"]
     answer = cli("budget", "fit", curve_csv, "--target", "level", *loud, firmware, *plain)
     found = answer.json

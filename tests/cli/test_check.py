@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from twinedge.learn import suitability as home
-from twinedge.learn.baselines import Rival
-from twinedge.learn.suitability import Suitability
+from twinedge.learn.suitability import Rival, Suitability
 
 
 @pytest.fixture

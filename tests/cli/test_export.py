@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from twinedge.budget import board_named, judge, read_firmware
-from twinedge.budget.source import from_pack
+from twinedge.budget.model import from_pack
 from twinedge_export.job import PURPOSES
 
 TWIN = ("--formats", "twin", "--select", "xy")

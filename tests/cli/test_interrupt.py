@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from twinedge import TwinRegressor
-from twinedge.data import folders
 from twinedge.learn import selection, training
 from twinedge.learn.run import load_run
 
@@ -20,7 +19,7 @@ import sys
 import time
 from pathlib import Path
 from twinedge.cli import main
-from twinedge.learn.trainer import Stack
+from twinedge.learn.steps import Stack
 
 advance = Stack.advance
 
@@ -125,7 +124,7 @@ def test_stopped_between_folds_and_final_round(cli, curve_csv, loud, tmp_path, m
         "twinedge.learn.twin.TwinRegressor.rmse",
         "twinedge.learn.twin.learn_difficulty",
         "twinedge.learn.twin.TwinRegressor.calibrate",
-        "twinedge.learn.baselines.standing",
+        "twinedge.learn.suitability.standing",
     ],
 )
 def test_stopped_while_the_networks_are_judged(moment, cli, curve_csv, loud, tmp_path, monkeypatch):
@@ -184,6 +183,6 @@ def test_training_again_without_resume_starts_over(cli, stopped, tmp_path):
 
 
 def test_ctrl_c_anywhere_else_is_exit_130(cli, monkeypatch):
-    monkeypatch.setattr(folders, "find_file", _ctrl_c)
+    monkeypatch.setattr("twinedge.data.fetch.find_file", _ctrl_c)
     answer = cli("data", "list")
     assert (answer.code, answer.out) == (130, "")

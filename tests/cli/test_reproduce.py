@@ -6,9 +6,8 @@ import pytest
 
 from twinedge import data
 from twinedge.cli import reproduce
-from twinedge.reproduce.cells import Cell, Setup
+from twinedge.reproduce.cells import Cell, Setup, Store
 from twinedge.reproduce.experiments import NAMES
-from twinedge.reproduce.store import Store
 
 
 def test_the_command_knows_every_experiment_and_set():

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from twinedge.data import csvfile, read_table, textlines
+from twinedge.data import csvfile, read_table
 
 # content, arguments, what the message must say
 BAD = {
@@ -166,7 +166,7 @@ def test_many_columns_are_listed_in_part(write, complaint):
 
 
 def test_a_line_without_end_is_refused_before_it_fills_the_memory(write, complaint, monkeypatch):
-    monkeypatch.setattr(textlines, "LONGEST_LINE", 100)
+    monkeypatch.setattr(csvfile, "LONGEST_LINE", 100)
     path = write("a,y\n1,2\n" + "3" * 200)
     message = complaint(read_table, path, target=-1)
     assert "row 3: longer than 100 characters" in message

@@ -3,7 +3,7 @@ import pytest
 
 from twinedge.data import names
 from twinedge.data.catalogue import CATALOGUE, entry_of
-from twinedge.data.verify import verify
+from twinedge.data.fetch import verify
 
 MEASURED = ("bc", "bh", "cs", "ee", "wn", "yh")
 WITH_FILE = (*MEASURED, "rcl", "wsb")

@@ -1,7 +1,7 @@
 import pytest
 
-from twinedge.cells import CellReader, Kind
-from twinedge.data.dialect import RowError, find_delimiter, names_columns, rows_of
+from twinedge.data.csvfile import RowError, find_delimiter, names_columns, rows_of
+from twinedge.encoding import CellReader, Kind
 
 
 @pytest.mark.parametrize(

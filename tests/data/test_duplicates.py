@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from twinedge.data.duplicates import count_duplicates
+from twinedge.data.table import count_duplicates
 
 SMALL = st.sampled_from([0.0, -0.0, 1.0, -1.0, 2.5, 1e300])
 

@@ -3,7 +3,7 @@ import shutil
 import numpy as np
 import pytest
 
-from twinedge.data import folders, load, loading, names
+from twinedge.data import fetch, load, names
 from twinedge.data.catalogue import CATALOGUE
 from twinedge.errors import InputError
 
@@ -15,7 +15,7 @@ def no_network(monkeypatch):
     def refuse(entry):
         raise AssertionError(f"{entry.name} was fetched")
 
-    monkeypatch.setattr(loading, "fetch", refuse)
+    monkeypatch.setattr(fetch, "fetch", refuse)
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def served(true_values, monkeypatch):
         asked.append(entry.name)
         return true_values(entry.name), "https://example.org"
 
-    monkeypatch.setattr(loading, "fetch", serve)
+    monkeypatch.setattr(fetch, "fetch", serve)
     return asked
 
 
@@ -106,7 +106,7 @@ def test_what_fails_the_check_is_not_cached(nowhere, monkeypatch):
     def fetch(entry):
         raise InputError("not the set")
 
-    monkeypatch.setattr(loading, "fetch", fetch)
+    monkeypatch.setattr(fetch, "fetch", fetch)
     with pytest.raises(InputError, match="not the set"):
         load("yh")
     assert not nowhere.exists()
@@ -157,10 +157,10 @@ def test_a_cut_off_file_in_the_cache_may_be_deleted(nowhere, true_folder, compla
 
 def test_the_cache_is_where_the_environment_says(tmp_path, monkeypatch):
     monkeypatch.setenv("TWINEDGE_CACHE", str(tmp_path / "own"))
-    assert folders.cache_folder() == tmp_path / "own"
+    assert fetch.cache_folder() == tmp_path / "own"
     monkeypatch.delenv("TWINEDGE_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert folders.cache_folder() == tmp_path / "xdg" / "twinedge"
+    assert fetch.cache_folder() == tmp_path / "xdg" / "twinedge"
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert folders.cache_folder() == tmp_path / ".cache" / "twinedge"
+    assert fetch.cache_folder() == tmp_path / ".cache" / "twinedge"

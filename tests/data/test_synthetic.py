@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from twinedge.data.synthetic import paper_test_function, rcl_circuit, wheatstone_bridge
+from twinedge.data.catalogue import paper_test_function, rcl_circuit, wheatstone_bridge
 
 
 def bridge(X):

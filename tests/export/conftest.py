@@ -10,8 +10,7 @@ import pytest
 def untrained():
     """Make a model with random weights: ``untrained(X, y, hidden, activation, ...)``."""
     from twinedge import TwinRegressor
-    from twinedge.learn.network import Architecture
-    from twinedge.learn.scaling import Scaling
+    from twinedge.learn.network import Architecture, Scaling
 
     def make(X, y, hidden=(8,), activation="relu", *, twins=1, seed=0, **parameters):
         model = TwinRegressor(twins=twins, hidden=hidden, activation=activation, **parameters)

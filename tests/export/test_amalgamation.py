@@ -6,8 +6,7 @@ import subprocess
 import pytest
 
 from twinedge.errors import InputError
-from twinedge_export.amalgamation import amalgamate, write_amalgamation
-from twinedge_export.firmware import firmware_folder
+from twinedge_export.amalgamation import amalgamate, firmware_folder, write_amalgamation
 
 STRICT = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 LOOSE = ("-std=c++17", "-xc++", "-Wall", "-Wextra", "-Wshadow", "-Werror")

@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from twinedge.pack.check import check_weights
-from twinedge.pack.contents import Twin
-from twinedge_export.compensation import Calibration
-from twinedge_export.rounding import round_layer, round_output
+from twinedge.pack.contents import Twin, check_weights
+from twinedge_export.rounding import Calibration, round_layer, round_output
 
 
 def together(n=2000, inputs=24, *, seed=0):

@@ -5,7 +5,7 @@ import pytest
 
 from twinedge.runtime.loading import load
 from twinedge_export.onnx_file import onnx_model
-from twinedge_export.tflite import tflite_model
+from twinedge_export.tflite_file import tflite_model
 
 # Allowed rms deviation in standard deviations of the target.
 FILES = {

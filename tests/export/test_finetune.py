@@ -4,12 +4,9 @@ import numpy as np
 import pytest
 
 from twinedge import InputError
-from twinedge.learn.backend import tf
-from twinedge.learn.network import Architecture
+from twinedge.learn.network import Architecture, tf
 from twinedge.runtime.reference import evaluate
-from twinedge_export import finetune
-from twinedge_export.finetune import RoundedArchitecture, fine_tune
-from twinedge_export.quantise import quantise
+from twinedge_export.quantise import RoundedArchitecture, fine_tune, quantise
 
 SHAPE = 6, (5, 4), "silu"
 ROUNDED, PLAIN = RoundedArchitecture(*SHAPE, 7), Architecture(*SHAPE)
@@ -28,7 +25,7 @@ def pairs():
 @pytest.fixture
 def briefly(monkeypatch):
     """Make the training short."""
-    monkeypatch.setattr(finetune, "_STEPS", 600)
+    monkeypatch.setattr("twinedge_export.quantise._STEPS", 600)
 
 
 def pack_error(model, X, y, **settings):
@@ -99,14 +96,14 @@ def test_the_same_seed_gives_the_same_model(tiny_twin, curve, briefly):
 
 @pytest.mark.parametrize("change", [0.0, 3.0, np.nan], ids=["nothing", "worse", "diverged"])
 def test_what_does_not_help_is_not_taken(tiny_twin, curve, monkeypatch, change):
-    class Spoilt(finetune.Stack):
+    class Spoilt(quantise.Stack):
         def advance(self):
             self.step = self.steps
             weights = tiny_twin.weights_ * np.float32(1 + change)
             self.state = self.state._replace(weights=weights, average=weights)
             return np.zeros(1)
 
-    monkeypatch.setattr(finetune, "Stack", Spoilt)
+    monkeypatch.setattr("twinedge_export.quantise.Stack", Spoilt)
     X, _ = curve
     # A pack that can hardly be better: predictions of the model itself are the targets.
     target = tiny_twin.predict(X[80:])
@@ -128,11 +125,11 @@ def test_a_model_of_neighbours_is_tuned_on_near_pairs(untrained, curve, briefly,
     model.learning_rate_, model.weight_decay_ = 0.1, 0.0
     seen = []
 
-    def pairs(*data, own=finetune.Examples.pairs):
+    def pairs(*data, own=quantise.Examples.pairs):
         seen.append(data)
         return own(*data)
 
-    monkeypatch.setattr(finetune.Examples, "pairs", pairs)
+    monkeypatch.setattr("twinedge_export.quantise.Examples.pairs", pairs)
     tuned = fine_tune(model, X[80:], y[80:])
     assert seen[0][3].shape == (80, 4)
     assert pack_error(tuned, X[80:], y[80:]) < 0.7 * pack_error(model, X[80:], y[80:])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from twinedge.errors import InputError
-from twinedge.learn import pairwise
+from twinedge.learn import pairs
 from twinedge.runtime import reference
 from twinedge_export.folding import Inputs, fold
 from twinedge_export.graph import SHAPES, BareTwin, Ensemble
@@ -84,7 +84,7 @@ def signals(model):
             anchors = model.scaling_.features(model.anchor_X_[rows])[None]
             only = slice(twin, twin + 1)
             stack, readout = model.weights_[only], model.difficulty_[only]
-            (block,) = pairwise.signals(model.architecture_, stack, readout, scaled, anchors)
+            (block,) = pairs.signals(model.architecture_, stack, readout, scaled, anchors)
             yield block[:, 0].astype(np.float64) * model.scaling_.y_scale
 
     return of
@@ -183,7 +183,7 @@ def test_one_hidden_layer_leaves_the_output_to_be_rounded(untrained, curve, shap
 
 
 def test_far_queries_end_where_those_of_a_pack_do(untrained, curve):
-    from twinedge.pack.check import LARGEST
+    from twinedge.pack.contents import LARGEST
     from twinedge_export.quantise import quantise
 
     X, y = curve

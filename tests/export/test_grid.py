@@ -7,12 +7,12 @@ import pytest
 
 from twinedge_export.folding import Dense, Inputs, fold
 from twinedge_export.graph import SHAPES
-from twinedge_export.grid import LARGEST, on_grid, with_core_on_grid
+from twinedge_export.rounding import _LARGEST_WEIGHT, on_grid, with_core_on_grid
 
 
 def plainly(layer):
     """Round each weight by itself, as a converter does."""
-    steps = np.abs(layer.kernel).max(axis=0) / LARGEST
+    steps = np.abs(layer.kernel).max(axis=0) / _LARGEST_WEIGHT
     return Dense(np.rint(layer.kernel / steps) * steps, layer.bias, layer.activated)
 
 
@@ -33,7 +33,7 @@ def layers(activated, *widths, seed=0):
 
 def assert_on_grid(kernel):
     largest = np.abs(kernel).max(axis=0)
-    steps = kernel / np.where(largest > 0, largest, 1) * LARGEST
+    steps = kernel / np.where(largest > 0, largest, 1) * _LARGEST_WEIGHT
     np.testing.assert_allclose(steps, np.rint(steps), atol=1e-6)
 
 

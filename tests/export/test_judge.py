@@ -3,8 +3,7 @@ from copy import copy
 import numpy as np
 import pytest
 
-from twinedge_export.job import Job, Level
-from twinedge_export.judge import Judge
+from twinedge_export.job import Job, Judge, Level
 
 ROWS = np.arange(0, 80, 10)
 
@@ -122,8 +121,8 @@ def test_the_yardstick_has_all_anchors_whatever_the_model_predicts_with(
 
 
 def test_many_anchors_are_asked_about_some_of_the_points(tiny_twin, points, monkeypatch):
-    monkeypatch.setattr("twinedge_export.judge._FEWEST_POINTS", 5)
-    monkeypatch.setattr("twinedge_export.judge._MOST_WORK", 2 * 80 * tiny_twin.weights_.size * 7)
+    monkeypatch.setattr("twinedge_export.job._FEWEST_POINTS", 5)
+    monkeypatch.setattr("twinedge_export.job._MOST_WORK", 2 * 80 * tiny_twin.weights_.size * 7)
     judge = Judge.of(tiny_twin, ROWS, 0, *points)
     X, y = points[0]
     some = [0, 3, 6, 9, 12, 15, 19]  # evenly from the first to the last
@@ -134,7 +133,7 @@ def test_many_anchors_are_asked_about_some_of_the_points(tiny_twin, points, monk
     assert judge.score(tiny_twin.predict).ratio_to_float == pytest.approx(1, rel=0.1)
     # Nearest anchors take no longer, however many there are; nor are there fewer points than this.
     assert Judge.of(tiny_twin, ROWS, 3, *points).everyone.compared == 20
-    monkeypatch.setattr("twinedge_export.judge._MOST_WORK", 0)
+    monkeypatch.setattr("twinedge_export.job._MOST_WORK", 0)
     assert Judge.of(tiny_twin, ROWS, 0, *points).everyone.compared == 5
 
 

@@ -8,8 +8,8 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
+from twinedge.runtime.interpreters import OnnxFile
 from twinedge.runtime.loading import load
-from twinedge.runtime.onnx_file import OnnxFile
 from twinedge_export.graph import SHAPES
 from twinedge_export.onnx_file import LEVELS, onnx_model
 

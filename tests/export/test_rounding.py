@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from twinedge.errors import InputError
-from twinedge.pack.check import check_weights
-from twinedge.pack.contents import Twin
-from twinedge_export.curve import silu_curve
+from twinedge.pack.contents import Twin, check_weights
+from twinedge.runtime.reference import silu_curve
 from twinedge_export.rounding import round_layer, round_output
 
 

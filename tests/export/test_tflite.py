@@ -12,12 +12,12 @@ from ai_edge_litert.interpreter import Interpreter
 from tensorflow.lite.python import schema_py_generated as schema
 
 from twinedge.errors import InputError
+from twinedge.runtime.interpreters import TfliteFile
 from twinedge.runtime.loading import load
-from twinedge.runtime.tflite_file import TfliteFile
 from twinedge_export.folding import Inputs, fold
 from twinedge_export.graph import SHAPES
-from twinedge_export.grid import with_core_on_grid
-from twinedge_export.tflite import FLOAT_IO, LEVELS, tflite_model
+from twinedge_export.rounding import with_core_on_grid
+from twinedge_export.tflite_file import FLOAT_IO, LEVELS, tflite_model
 
 ROWS = [np.arange(5), np.array([50, 3])]
 # With the newest version that tflite-runtime 2.14 has; TensorFlow Lite Micro has all of them.

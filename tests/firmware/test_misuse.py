@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from twinedge.pack import read_pack, write_pack
-from twinedge.pack.errors import PackError
+from twinedge.pack.layout import PackError
 from twinedge.runtime import reference
 
 BEGINNINGS = {

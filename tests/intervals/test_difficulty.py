@@ -8,8 +8,8 @@ from sklearn.base import clone
 
 from twinedge import TwinRegressor
 from twinedge.errors import InputError
-from twinedge.learn.difficulty import learn_difficulty
 from twinedge.learn.run import Run, load_run
+from twinedge.learn.uncertainty import learn_difficulty
 
 SETTING = {
     "hidden": (16,),

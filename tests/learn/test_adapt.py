@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from twinedge import TwinRegressor
 from twinedge.calibration import adapted
 from twinedge.pack import write_pack
-from twinedge.runtime.calibrating import calibrate_pack
+from twinedge.runtime.adapting import calibrate_pack
 from twinedge.runtime.loading import load
 from twinedge_export.quantise import quantise
 

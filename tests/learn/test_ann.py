@@ -2,9 +2,7 @@ import numpy as np
 import pytest
 
 from twinedge import AnnRegressor
-from twinedge.learn import ann
-from twinedge.learn.network import Architecture
-from twinedge.learn.scaling import Scaling
+from twinedge.learn.network import Architecture, Scaling
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +52,7 @@ def test_the_same_random_state_gives_the_same_bits_and_another_does_not(curve, t
 
 def test_predictions_across_blocks_are_those_of_one_block(model, curve, monkeypatch):
     whole = model.predict(curve[0])
-    monkeypatch.setattr(ann, "_BLOCK", 7)
+    monkeypatch.setattr("twinedge.learn.estimator._BLOCK", 7)
     np.testing.assert_allclose(model.predict(curve[0]), whole, rtol=1e-6)
 
 

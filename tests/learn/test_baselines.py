@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from twinedge.learn.baselines import compare, few_rows, linear_model, rmse_range, standing
+from twinedge.learn.suitability import compare, few_rows, linear_model, rmse_range, standing
 
 
 @pytest.fixture

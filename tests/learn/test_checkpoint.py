@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from twinedge.errors import InputError
-from twinedge.learn import checkpoint
-from twinedge.learn.checkpoint import Checkpoint, discard
+from twinedge.learn import training
+from twinedge.learn.training import Checkpoint, discard
 
 OWNER = {"data": "abc", "seed": 3, "steps": "100"}
 STAGE = "final round"
@@ -66,7 +66,7 @@ def test_a_save_that_fails_midway_leaves_the_last_whole_state(folder, monkeypatc
         raise OSError(28, "No space left on device")
 
     mine = Checkpoint(folder, OWNER, resume=True)
-    monkeypatch.setattr(checkpoint.np, "savez", full_disk)
+    monkeypatch.setattr(training.np, "savez", full_disk)
     with pytest.raises(InputError, match=r"model\.checkpoint: No space"):
         mine.save(STAGE, state(8))
     assert_same(Checkpoint(folder, OWNER, resume=True).load(STAGE, state(0)), state(7))

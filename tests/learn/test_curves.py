@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from twinedge import AnnRegressor, EnsembleRegressor, TwinRegressor
-from twinedge.learn import curves
-from twinedge.learn.curves import ensemble_curves
+from twinedge.reproduce.networks import ensemble_curves
 
 
 def rmse(prediction, y):
@@ -111,7 +110,7 @@ def test_more_members_of_any_kind_are_better_here(four_twins, networks, test_poi
 def test_points_in_blocks_give_what_they_give_at_once(four_twins, test_points, monkeypatch):
     X, y = test_points
     whole = ensemble_curves(four_twins, None, X, y, (1, 4))
-    monkeypatch.setattr(curves, "_BLOCK", 4 * 60 * 7)
+    monkeypatch.setattr("twinedge.reproduce.networks._BLOCK", 4 * 60 * 7)
     parts = ensemble_curves(four_twins, None, X, y, (1, 4))
     for name, expected in whole.items():
         np.testing.assert_allclose(parts[name], expected)

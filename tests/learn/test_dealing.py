@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twinedge.learn.dealing import deal
+from twinedge.learn.pairs import deal
 
 
 def test_all_gives_every_point_to_every_twin():

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from twinedge.learn.examples import Examples
+from twinedge.learn.steps import Examples
 
 ROWS = 12
 

@@ -17,9 +17,8 @@ from sklearn.tree import DecisionTreeRegressor
 
 from twinedge import EnsembleRegressor, TwinnedRegressor
 from twinedge.learn import forest
-from twinedge.learn.extra_pairs import ExtraPairs
 from twinedge.learn.forest import point_folds
-from twinedge.learn.neighbours import nearest_others
+from twinedge.learn.pairs import ExtraPairs, nearest_others
 
 TREE = DecisionTreeRegressor(max_depth=6, random_state=0)
 

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from twinedge import AnnRegressor, EnsembleRegressor, TwinRegressor
 from twinedge.calibration import USUAL_TRUST, in_common
-from twinedge.learn import difficulty
-from twinedge.learn.difficulty import trust_between
+from twinedge.learn import uncertainty
+from twinedge.learn.network import Scaling
 from twinedge.learn.run import Run, load_run
-from twinedge.learn.scaling import Scaling
+from twinedge.learn.steps import Setting
 from twinedge.learn.tasks import FOLDS, PairTask, PointTask
-from twinedge.learn.trainer import Setting
 from twinedge.learn.training import Job
+from twinedge.learn.uncertainty import trust_between
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 
@@ -37,8 +37,8 @@ def machines():
 @pytest.fixture(autouse=True)
 def few_trees(monkeypatch):
     """A quarter of the trees know enough for these tests."""
-    every = difficulty.ExtraTreesRegressor
-    monkeypatch.setattr(difficulty, "ExtraTreesRegressor", lambda _, **more: every(25, **more))
+    every = uncertainty.ExtraTreesRegressor
+    monkeypatch.setattr(uncertainty, "ExtraTreesRegressor", lambda _, **more: every(25, **more))
 
 
 def prepared(model, X, y, validation=None, groups=None, seed=0):
@@ -333,7 +333,7 @@ def test_trust_is_high_where_machines_differ_and_low_where_they_do_not(machines)
 )
 def test_trust_is_never_blind_and_never_nothing(machines, monkeypatch, found, trust):
     X, y, machine, _ = machines
-    monkeypatch.setattr(difficulty, "in_common", lambda errors, groups: found)
+    monkeypatch.setattr(uncertainty, "in_common", lambda errors, groups: found)
     assert trust_between(fitted(X, y, machine), 0) == trust
 
 
@@ -347,10 +347,10 @@ def test_trees_are_asked_about_groups_that_they_never_saw(machines):
     _, _, machine, _ = machines
     # The feature is the machine: who knows one row of it knows all.
     x, y = machine[:, None].astype(float), np.random.default_rng(0).normal(size=12)[machine]
-    known = difficulty._left_out(x, y, 0, None)
-    never = difficulty._left_out(x, y, 0, machine)
+    known = uncertainty._left_out(x, y, 0, None)
+    never = uncertainty._left_out(x, y, 0, machine)
     assert np.abs(known).mean() < 0.1 * np.abs(never).mean()
-    alone = difficulty._left_out(x, y, 0, np.zeros(180, int))
+    alone = uncertainty._left_out(x, y, 0, np.zeros(180, int))
     np.testing.assert_array_equal(alone, known)
 
 
@@ -363,8 +363,8 @@ def test_difficulty_is_learnt_with_each_row_in_its_group(tiny_twin, monkeypatch)
         seen.append((x, groups))
         return np.zeros(len(points))
 
-    monkeypatch.setattr(difficulty, "_difficulty", look)
-    difficulty.learn_difficulty(model, 0)
+    monkeypatch.setattr(uncertainty, "_difficulty", look)
+    uncertainty.learn_difficulty(model, 0)
     ((x, groups),) = seen
     back = x * model.scaling_.x_scale + model.scaling_.x_mean
     np.testing.assert_array_equal(groups, (back[:, 0] > 0).astype(int) + 2 * (back[:, 1] > 5))

@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from twinedge import AnnRegressor, TwinRegressor
 from twinedge.budget import Model, ann_params, twin_params
-from twinedge.budget.source import from_pack, from_run
+from twinedge.budget.model import from_pack, from_run
 from twinedge.cli import main
 from twinedge.learn.run import Run, load_run
 

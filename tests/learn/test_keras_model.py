@@ -4,10 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from twinedge.learn.backend import tf
-from twinedge.learn.keras_model import from_keras, save_keras, to_keras
-from twinedge.learn.network import Architecture
-from twinedge.learn.scaling import Scaling
+from twinedge.learn.network import Architecture, Scaling, from_keras, save_keras, tf, to_keras
 
 # Keras 3 and numpy 2 disagree about a keyword.
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")

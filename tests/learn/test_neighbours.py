@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twinedge.learn.neighbours import nearest, nearest_others, random_others
+from twinedge.learn.pairs import nearest, nearest_others, random_others
 
 points = np.random.default_rng(0).normal(size=(30, 3)).astype(np.float32)
 

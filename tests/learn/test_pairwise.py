@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
 
-from twinedge.learn import pairwise
 from twinedge.learn.network import Architecture
-from twinedge.learn.pairwise import differences
+from twinedge.learn.pairs import differences
 
 TWINS, POINTS, ANCHORS, FEATURES = 2, 7, 5, 3
 
@@ -64,7 +63,7 @@ def test_blocks_put_together_are_the_whole(architecture, problem, monkeypatch, r
     (whole,) = differences(architecture, *problem, chosen)
     members = 3 if nearest else ANCHORS
     values = TWINS * members * max(architecture.hidden)
-    monkeypatch.setattr(pairwise, "_BLOCK", rows * values + values - 1)
+    monkeypatch.setattr("twinedge.learn.pairs._BLOCK", rows * values + values - 1)
     blocks = list(differences(architecture, *problem, chosen))
     assert [block.shape[1] for block in blocks[:-1]] == [rows] * (-(-POINTS // rows) - 1)
     np.testing.assert_allclose(np.concatenate(blocks, axis=1), whole, rtol=1e-5, atol=1e-6)
@@ -72,7 +71,7 @@ def test_blocks_put_together_are_the_whole(architecture, problem, monkeypatch, r
 
 def test_a_block_smaller_than_one_point_still_makes_progress(architecture, problem, monkeypatch):
     (whole,) = differences(architecture, *problem)
-    monkeypatch.setattr(pairwise, "_BLOCK", 1)
+    monkeypatch.setattr("twinedge.learn.pairs._BLOCK", 1)
     blocks = list(differences(architecture, *problem))
     assert len(blocks) == POINTS
     np.testing.assert_allclose(np.concatenate(blocks, axis=1), whole, rtol=1e-5, atol=1e-6)

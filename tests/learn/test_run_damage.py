@@ -145,7 +145,7 @@ def test_points_without_an_entry_are_refused_whatever_their_checksum(complaint, 
 
 
 def test_a_keras_model_of_someone_else_is_refused_whatever_its_checksum(complaint, run, edit):
-    from twinedge.learn.backend import tf
+    from twinedge.learn.network import tf
 
     tf.keras.Sequential([tf.keras.layers.Input((6,)), tf.keras.layers.Dense(1)]).save(
         run / "twin.keras"

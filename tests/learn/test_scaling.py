@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twinedge.learn.scaling import FARTHEST, Scaling
+from twinedge.learn.network import FARTHEST, Scaling
 
 
 @given(st.integers(-9, 9), st.integers(-9, 9), st.integers(0, 100))

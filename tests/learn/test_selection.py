@@ -6,13 +6,11 @@ import pytest
 
 from twinedge import AnnRegressor, EnsembleRegressor, TwinRegressor
 from twinedge.learn import selection
-from twinedge.learn.checkpoint import Checkpoint
-from twinedge.learn.progress import Silent
 from twinedge.learn.selection import PLANS, SETTINGS, Candidate, Plan, choose
+from twinedge.learn.steps import Setting
 from twinedge.learn.tasks import FOLDS, PointTask
-from twinedge.learn.teaching import SHARE, Lessons
-from twinedge.learn.trainer import Setting
-from twinedge.learn.training import Interrupted, Trained
+from twinedge.learn.teachers import SHARE, Lessons
+from twinedge.learn.training import Checkpoint, Interrupted, Silent, Trained
 
 TRAIN, ROWS = 100, 120
 CANDIDATES = [

@@ -2,12 +2,10 @@ import numpy as np
 import pytest
 
 from twinedge import EnsembleRegressor, TwinRegressor
-from twinedge.learn import trainer
-from twinedge.learn.examples import Examples
-from twinedge.learn.extra_pairs import ExtraPairs
-from twinedge.learn.semi_supervised import LoopedPairs, MixedPairs, SemiSupervisedTask
+from twinedge.learn.loops import LoopedPairs, MixedPairs, SemiSupervisedTask
+from twinedge.learn.pairs import ExtraPairs
+from twinedge.learn.steps import Examples, Setting
 from twinedge.learn.tasks import PairTask
-from twinedge.learn.trainer import Setting
 from twinedge.learn.training import Job
 
 ROWS, UNLABELLED, BATCH = 10, 4, 12
@@ -181,7 +179,7 @@ def test_the_same_random_state_gives_the_same_bits_with_loops_too(curve, tiny, U
 
 
 def test_twins_train_side_by_side_with_loops_and_in_short_chunks(curve, tiny, U, monkeypatch):
-    monkeypatch.setattr(trainer, "CHUNK", 100)
+    monkeypatch.setattr("twinedge.learn.steps.CHUNK", 100)
     model = fitted(curve, {**tiny, "loop_weight": 1.0, "twins": 2}, unlabelled=U)
     assert np.isfinite(model.predict(U)).all()
     assert not np.array_equal(*model.weights_)

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from twinedge.learn.steps import Setting
 from twinedge.learn.tasks import FOLDS, PairTask, PointTask
-from twinedge.learn.trainer import Setting
 from twinedge.learn.training import Job
 
 

@@ -13,13 +13,22 @@ from sklearn.tree import DecisionTreeRegressor
 from twinedge import AnnRegressor, TwinRegressor
 from twinedge.errors import InputError
 from twinedge.learn import selection
+from twinedge.learn.network import Scaling
 from twinedge.learn.run import Run, load_run
-from twinedge.learn.scaling import Scaling
 from twinedge.learn.selection import Plan
+from twinedge.learn.steps import Setting
 from twinedge.learn.tasks import FOLDS, PairTask, PointTask
-from twinedge.learn.teachers import GaussianProcess, Teacher, teachers_of
-from twinedge.learn.teaching import SHARE, Lessons, School, TaughtTask, Word, weigh
-from twinedge.learn.trainer import Setting
+from twinedge.learn.teachers import (
+    SHARE,
+    GaussianProcess,
+    Lessons,
+    School,
+    TaughtTask,
+    Teacher,
+    Word,
+    teachers_of,
+    weigh,
+)
 from twinedge.learn.training import Job
 
 TRAIN, HELD = 60, 20

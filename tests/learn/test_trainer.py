@@ -1,17 +1,15 @@
 import numpy as np
 import pytest
 
-from twinedge.learn import trainer
-from twinedge.learn.examples import Examples
 from twinedge.learn.network import Architecture
-from twinedge.learn.trainer import Stack
+from twinedge.learn.steps import Examples, Stack
 
 TWIN = Architecture(4, (6, 5), "silu")
 
 
 @pytest.fixture(autouse=True)
 def _short_chunks(monkeypatch):
-    monkeypatch.setattr(trainer, "CHUNK", 50)
+    monkeypatch.setattr("twinedge.learn.steps.CHUNK", 50)
 
 
 @pytest.fixture
@@ -77,7 +75,7 @@ def test_the_state_is_a_copy_that_later_steps_leave_alone(table):
 
 
 def test_weights_stop_moving_at_the_last_step(table, monkeypatch):
-    monkeypatch.setattr(trainer, "CHUNK", 99)
+    monkeypatch.setattr("twinedge.learn.steps.CHUNK", 99)
     one = stack(Examples.pairs(*table, rows(0)), steps=100)
     one.advance()
     last_but_one = one.state
@@ -133,7 +131,7 @@ def test_weight_decay_shrinks_kernels_by_the_learning_rate_and_leaves_biases(tab
 
 def test_steps_are_those_of_adam_with_cosine_decay_and_an_average(table, monkeypatch):
     # A network without hidden layers is a linear model, whose gradient is written down at once.
-    monkeypatch.setattr(trainer, "CHUNK", 20)
+    monkeypatch.setattr("twinedge.learn.steps.CHUNK", 20)
     x, y = table
     steps, rate, decay = 45, 0.05, 0.1
     linear = Architecture(2, (), "relu")

@@ -4,12 +4,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from twinedge.learn import trainer, training
-from twinedge.learn.checkpoint import Checkpoint
-from twinedge.learn.progress import Silent
+from twinedge.learn import steps, training
+from twinedge.learn.steps import Setting
 from twinedge.learn.tasks import PairTask
-from twinedge.learn.trainer import Setting
-from twinedge.learn.training import Interrupted, Job, _stacks, train
+from twinedge.learn.training import Checkpoint, Interrupted, Job, Silent, _stacks, train
 
 STAGE = "final round"
 CHUNK = 50  # and the validations every 100 of 2000 steps
@@ -18,7 +16,7 @@ LOOK = 100
 
 @pytest.fixture(autouse=True)
 def _short_chunks(monkeypatch):
-    for module in (trainer, training):
+    for module in (steps, training):
         monkeypatch.setattr(module, "CHUNK", CHUNK)
 
 
@@ -71,7 +69,7 @@ def run(mine, jobs, progress=None, checkpoint=None):
 @pytest.fixture
 def interrupt(monkeypatch):
     """Make Ctrl-C arrive in the main thread while a chunk is on its way, after so many chunks."""
-    advance, wait = trainer.Stack.advance, training.wait
+    advance, wait = steps.Stack.advance, training.wait
 
     def arrange(chunks):
         reached, stopped = threading.Event(), threading.Event()
@@ -89,11 +87,11 @@ def interrupt(monkeypatch):
             threading.Timer(0.1, stopped.set).start()
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(trainer.Stack, "advance", counted)
+        monkeypatch.setattr(steps.Stack, "advance", counted)
         monkeypatch.setattr(training, "wait", pressed)
 
     def undo():
-        monkeypatch.setattr(trainer.Stack, "advance", advance)
+        monkeypatch.setattr(steps.Stack, "advance", advance)
         monkeypatch.setattr(training, "wait", wait)
 
     arrange.undo = undo

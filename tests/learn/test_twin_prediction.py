@@ -112,10 +112,9 @@ def test_as_many_neighbours_as_anchors_change_nothing(model, X):
 
 
 def test_predictions_across_blocks_are_those_of_one_block(model, X, monkeypatch):
-    from twinedge.learn import pairwise
 
     whole = [model.estimates(X, neighbors=neighbors) for neighbors in (None, 3)]
-    monkeypatch.setattr(pairwise, "_BLOCK", 2 * 6 * 80 * len(model.weights_))
+    monkeypatch.setattr("twinedge.learn.pairs._BLOCK", 2 * 6 * 80 * len(model.weights_))
     for neighbors, expected in zip((None, 3), whole, strict=True):
         found = model.estimates(X, neighbors=neighbors)
         np.testing.assert_allclose(found, expected, rtol=1e-6)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from twinedge import TwinRegressor
-from twinedge.learn import neighbours, twin
+from twinedge.learn import pairs, twin
 from twinedge.learn.tasks import PairTask
 
 
@@ -97,7 +97,7 @@ def test_a_constant_feature_does_no_harm(tiny, curve):
 def test_neighbour_pairs_join_each_point_with_its_nearest(curve, tiny, task):
     model = fitted(curve, **tiny, pairs="neighbors", neighbors=5)
     scaled = model.scaling_.features(model.anchor_X_)
-    np.testing.assert_array_equal(task[0].partners, neighbours.nearest_others(scaled, 5))
+    np.testing.assert_array_equal(task[0].partners, pairs.nearest_others(scaled, 5))
     assert (task[0].neighbors, task[0].foldable) == (5, False)
 
 

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from twinedge.pack import Reason, read_pack, write_pack
-from twinedge.pack.bytemap import uses
-from twinedge.pack.describe import describe
+from twinedge.pack.describe import describe, uses
 
 seeds = st.integers(0, 2**32 - 1)
 quick = settings(max_examples=60, deadline=None, derandomize=True, database=None)

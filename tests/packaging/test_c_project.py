@@ -11,9 +11,8 @@ from twinedge.pack import read_pack, write_pack
 from twinedge.runtime.loading import load
 from twinedge_export.amalgamation import write_amalgamation
 from twinedge_export.c_project import _set, c_project
-from twinedge_export.job import Job
-from twinedge_export.judge import Judge
-from twinedge_export.twin_file import twin_file
+from twinedge_export.job import Job, Judge
+from twinedge_export.quantise import twin_file
 
 WARNINGS = "-Wall -Wextra -Werror -pedantic"
 

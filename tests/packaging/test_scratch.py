@@ -12,7 +12,7 @@ import pytest
 
 from twinedge.pack import write_pack
 from twinedge_export.boards.build import left_out
-from twinedge_export.scratch import scratch_expression
+from twinedge_export.c_project import scratch_expression
 
 HERE = Path(__file__).parent
 ARM = "arm-none-eabi-gcc"

@@ -259,7 +259,7 @@ def test_without_a_compiler_all_but_the_extension_is_there(built, tmp_path):
         archive.extractall(tmp_path)
     code = (
         "import sys; from pathlib import Path; from twinedge.runtime import native\n"
-        "try: native.open_file(Path(sys.argv[1]))\n"
+        "try: native.open_native(Path(sys.argv[1]))\n"
         "except native.MissingPackageError as error: print(native.__file__, error)"
     )
     done = subprocess.run(

@@ -51,8 +51,7 @@ def untrained():
     trained networks do.
     """
     from twinedge import TwinRegressor
-    from twinedge.learn.network import Architecture
-    from twinedge.learn.scaling import Scaling
+    from twinedge.learn.network import Architecture, Scaling
     from twinedge_export.quantise import quantise
 
     def make(hidden, activation, counts):

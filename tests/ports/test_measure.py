@@ -10,15 +10,14 @@ import numpy as np
 import pytest
 
 from twinedge.budget import read_firmware, twin_bytes
-from twinedge.budget.firmware import kind_of, read_rows
-from twinedge.budget.source import from_pack
+from twinedge.budget.boards import kind_of, read_rows
+from twinedge.budget.model import from_pack
 from twinedge.pack import read_pack, write_pack
 from twinedge.runtime.reference import bounds, evaluate, outside, quantise
 from twinedge_export.boards import all_boards, board_named, try_pack
 from twinedge_export.boards.build import left_out
-from twinedge_export.boards.measure import measure_board
-from twinedge_export.boards.queries import own_points
-from twinedge_export.boards.references import KINDS, SHAPES, random_pack, references
+from twinedge_export.boards.measure import KINDS, SHAPES, measure_board, random_pack, references
+from twinedge_export.boards.trial import own_points
 
 QUICK = ("mps2-an386", "microbit")
 PLAIN, FULL = ("relu", "int8", False, False), ("silu", "int16", True, True)

@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from twinedge.budget import read_firmware
-from twinedge.budget.firmware import read_rows, runtime_of
+from twinedge.budget.boards import read_rows, runtime_of
 from twinedge.cli import main
-from twinedge_export.boards.sheet import as_words, sizes, with_tables
-from twinedge_export.boards.stack import HOSTS, host_stacks
+from twinedge_export.boards.measure import HOSTS, as_words, host_stacks, sizes, with_tables
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = """# Ports

@@ -11,8 +11,8 @@ from twinedge.pack import write_pack
 from twinedge.runtime import reference
 from twinedge_export.boards import all_boards, try_pack
 from twinedge_export.boards.build import left_out
-from twinedge_export.boards.references import random_pack
-from twinedge_export.boards.store import PROGRAM, WITH_STORE, try_points
+from twinedge_export.boards.lessons import PROGRAM, WITH_STORE, try_points
+from twinedge_export.boards.measure import random_pack
 
 # Features, hidden layers, anchors of each twin, twins; and what else it has.
 PACKS = {

@@ -76,11 +76,11 @@ def found(look, run):
 @pytest.fixture(scope="session")
 def write(boards, firmware):
     """Put findings into words."""
-    from twinedge_export.report.calculator import facts
-    from twinedge_export.report.sections import document
+    from twinedge_export.report.interactive import calculator_facts
+    from twinedge_export.report.making import document
 
     return lambda found: document(
-        found, "twinedge report runs/tiny", facts(found.model, boards, firmware)
+        found, "twinedge report runs/tiny", calculator_facts(found.model, boards, firmware)
     )
 
 
@@ -92,7 +92,7 @@ def text(found, write):
 @pytest.fixture(scope="session")
 def page_file(text, tmp_path_factory):
     """The page as a file."""
-    from twinedge_export.report.page import page
+    from twinedge_export.report.making import page
 
     path = tmp_path_factory.mktemp("pages") / "report.html"
     path.write_text(page(text), encoding="utf-8")

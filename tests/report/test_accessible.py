@@ -21,7 +21,7 @@ def axe():
 @pytest.fixture(scope="module")
 def comparison_file(look, run, tmp_path_factory):
     from twinedge_export.report.comparing import comparison
-    from twinedge_export.report.page import page
+    from twinedge_export.report.making import page
 
     models = [look(run, anchors=4), look(run)]
     path = tmp_path_factory.mktemp("pages") / "comparison.html"

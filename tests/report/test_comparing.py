@@ -6,7 +6,7 @@ import pytest
 
 from twinedge.errors import InputError
 from twinedge_export.report.comparing import comparison, labels
-from twinedge_export.report.page import page
+from twinedge_export.report.making import page
 
 
 @pytest.fixture(scope="module")

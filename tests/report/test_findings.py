@@ -13,8 +13,7 @@ from twinedge.pack import read_pack, write_pack
 from twinedge.runtime.reference import evaluate
 from twinedge_export.deploy import export
 from twinedge_export.job import RoundingError
-from twinedge_export.report.fewer import growing, with_anchors
-from twinedge_export.report.rivals import widest
+from twinedge_export.report.of_run import growing, widest, with_anchors
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 
@@ -31,8 +30,8 @@ def four(four_twins, curve):
 @pytest.fixture
 def unrivalled(look, monkeypatch):
     """Measure a run with other numbers of anchors, and without networks and trees."""
-    monkeypatch.setattr("twinedge_export.report.rivals.rivals", lambda *args, **options: [])
-    monkeypatch.setattr("twinedge_export.report.rivals.trees", lambda *args: None)
+    monkeypatch.setattr("twinedge_export.report.of_run.rivals", lambda *args, **options: [])
+    monkeypatch.setattr("twinedge_export.report.of_run.trees", lambda *args: None)
     return lambda run, **options: look(run, quick=False, **options)
 
 
@@ -152,8 +151,8 @@ def test_quick_trains_nothing(look, run, monkeypatch):
     def never(*args, **kwargs):
         raise AssertionError("trained")
 
-    monkeypatch.setattr("twinedge_export.report.rivals.choose", never)
-    monkeypatch.setattr("twinedge_export.twin_file.fine_tune", never)
+    monkeypatch.setattr("twinedge_export.report.of_run.choose", never)
+    monkeypatch.setattr("twinedge_export.quantise.fine_tune", never)
     quick = look(run)
     assert (quick.rivals, quick.trees, quick.anchors, quick.sizes) == ((), None, None, ())
 
@@ -162,7 +161,7 @@ def test_stopping_a_training_stops_the_report(look, run, monkeypatch):
     from types import SimpleNamespace
 
     stopped = SimpleNamespace(interrupted=True)
-    monkeypatch.setattr("twinedge_export.report.rivals.choose", lambda *a, **k: stopped)
+    monkeypatch.setattr("twinedge_export.report.of_run.choose", lambda *a, **k: stopped)
     with pytest.raises(KeyboardInterrupt):
         look(run, quick=False)
 

@@ -10,11 +10,18 @@ from pathlib import Path
 import pytest
 
 from twinedge.budget import Model, summarise
-from twinedge_export.report.document import Light, Part, Section, Table, shown
-from twinedge_export.report.drawing import plain
-from twinedge_export.report.markdown import markdown
-from twinedge_export.report.sheet import HEADER, sheet
-from twinedge_export.report.words import amount, number, percent
+from twinedge_export.report.document import (
+    Light,
+    Part,
+    Section,
+    Table,
+    amount,
+    number,
+    percent,
+    plain,
+    shown,
+)
+from twinedge_export.report.making import HEADER, markdown, sheet
 
 FIGURES = [
     "predictions",

@@ -126,7 +126,7 @@ def test_the_keyboard_reaches_everything(opened, page_file):
 
 
 def test_names_from_a_table_are_only_names(opened, look, run, write, tmp_path):
-    from twinedge_export.report.page import page
+    from twinedge_export.report.making import page
 
     hostile = "</script><img src=x onerror=alert(1)>$\\frac{1}$ &amp; {{ 7 * 7 }}\n\x00"
     names = (hostile, "\N{SNOWMAN}", "x" * 300)
@@ -186,7 +186,7 @@ def test_contrast(theme):
 
 
 def test_colours_of_figures_are_those_of_the_light_page():
-    from twinedge_export.report.drawing import VARIABLES
+    from twinedge_export.report.document import VARIABLES
 
     light = themes()["light"]
     assert {variable: light[variable] for variable in VARIABLES.values()} == {

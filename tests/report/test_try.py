@@ -136,7 +136,7 @@ def test_another_coverage(opened, stones_page, stones_pack, capsys, tmp_path, mo
 
 @pytest.mark.parametrize("kind", ["plain", "no domain", "many features"])
 def test_flags_of_other_packs(opened, look, run, write, tmp_path, capsys, monkeypatch, kind):
-    from twinedge_export.report.page import page
+    from twinedge_export.report.making import page
 
     monkeypatch.chdir(tmp_path)
     found = look(run, intervals=kind != "no domain")
@@ -244,11 +244,10 @@ def test_the_keyboard_moves_every_control(opened, stones_page):
 
 
 def test_it_can_be_left_out(found, boards, firmware, opened, tmp_path):
-    from twinedge_export.report.calculator import facts
-    from twinedge_export.report.page import page
-    from twinedge_export.report.sections import document
+    from twinedge_export.report.interactive import calculator_facts
+    from twinedge_export.report.making import document, page
 
-    text = document(found, "x", facts(found.model, boards, firmware), tried=False)
+    text = document(found, "x", calculator_facts(found.model, boards, firmware), tried=False)
     assert all(section.name != "try" for section in text.sections)
     assert text.trial == {}
     path = tmp_path / "without.html"

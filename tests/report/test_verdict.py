@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from twinedge.scoring import Coverage
-from twinedge_export.report.baselines import Baseline, beside_rows, beside_run
 from twinedge_export.report.drivers import drivers
-from twinedge_export.report.reliability import Judged, by_size
-from twinedge_export.report.trying import span_of, usual_query
+from twinedge_export.report.interactive import span_of, usual_query
+from twinedge_export.report.reliability import Baseline, Judged, beside_rows, beside_run, by_size
 from twinedge_export.report.verdict import facts, reasons, verdict
 
 

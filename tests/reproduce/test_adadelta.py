@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from twinedge.learn.backend import tf
-from twinedge.learn.examples import Examples
-from twinedge.learn.network import Architecture
-from twinedge.reproduce.adadelta import Passes, Plateaus, adadelta
+from twinedge.learn.network import Architecture, tf
+from twinedge.learn.steps import Examples
+from twinedge.reproduce.published import Passes, Plateaus, adadelta
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 

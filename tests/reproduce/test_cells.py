@@ -6,9 +6,8 @@ import joblib
 import pytest
 
 from twinedge.reproduce import cells, run
-from twinedge.reproduce.cells import METHODS, Method
+from twinedge.reproduce.cells import METHODS, Method, machine
 from twinedge.reproduce.experiments import NAMES, experiment
-from twinedge.reproduce.machine import machine
 
 BASE = {"members": 4, "effort": "quick", "trainer": "twinedge", "protocol": "published"}
 OTHER = {

@@ -2,7 +2,6 @@
 
 import pytest
 
-from twinedge.reproduce.answer import Answer
 from twinedge.reproduce.cells import Setup
 from twinedge.reproduce.claims import (
     CLAIMS,
@@ -16,10 +15,10 @@ from twinedge.reproduce.claims import (
     on_many,
     overall,
 )
+from twinedge.reproduce.experiment import ANCHORS, LOOP_WEIGHTS, NEIGHBOURS
 from twinedge.reproduce.experiments import NAMES, experiment
-from twinedge.reproduce.paper import ORDER, printed
-from twinedge.reproduce.sizes import ANCHORS, LOOP_WEIGHTS, NEIGHBOURS
-from twinedge.reproduce.tables import Question
+from twinedge.reproduce.run import Answer
+from twinedge.reproduce.tables import ORDER, Question, printed
 
 SETUP = Setup()
 BUT_TWO = [name for name in ORDER if name not in ("bc", "wn")]

@@ -73,6 +73,6 @@ def test_no_scheduler_is_one_line(tmp_path, tiny_command, monkeypatch, complaint
     from twinedge.reproduce import run
 
     monkeypatch.setattr(run, "_PATIENCE", "1s")
-    says = complaint(run.cluster, "tcp://127.0.0.1:9")
+    says = complaint(run.on_cluster, "tcp://127.0.0.1:9")
     assert "--cluster tcp://127.0.0.1:9: no scheduler" in says
-    assert "nonsense" in complaint(run.cluster, "nonsense://nowhere")
+    assert "nonsense" in complaint(run.on_cluster, "nonsense://nowhere")

@@ -7,7 +7,7 @@ from sklearn.model_selection import train_test_split
 
 from twinedge import data
 from twinedge.learn import selection, suitability
-from twinedge.reproduce import checks, forests, networks
+from twinedge.reproduce import forests, networks
 from twinedge.reproduce.parts import paper_order
 from twinedge.reproduce.published import published_network, published_twin
 
@@ -145,7 +145,7 @@ def test_loops_are_tried_at_every_weight(cell):
 
 
 def test_a_check_cell_says_what_the_command_would(cell):
-    found = checks.check(cell("check", "wsb"))
+    found = forests.check(cell("check", "wsb"))
     assert found["warns"] in (0.0, 1.0)
     assert found["reasons"] or not found["warns"]
     ratios = ("nearest", "networks", "forest", "linear", "mean", "pairs")

@@ -3,8 +3,7 @@
 import pytest
 
 from twinedge.data import names
-from twinedge.reproduce.paper import ORDER, TABLES, printed
-from twinedge.reproduce.tables import gain
+from twinedge.reproduce.tables import ORDER, TABLES, gain, printed
 
 # Gains in percent as the paper prints them, with the columns that each compares.
 GAINS = {

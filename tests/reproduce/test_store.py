@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from twinedge.reproduce.store import Store, write_whole
+from twinedge.reproduce.cells import Store, write_whole
 
 RESULT = {"rmse": 0.1 + 0.2, "sizes": [1, 2], "none": None, "by": {"a": 1e-300}}
 

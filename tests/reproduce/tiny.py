@@ -5,10 +5,11 @@ What the tests kill. Real cells in the real engine; only the question is their o
 
 import sys
 from pathlib import Path
-from types import ModuleType
 
 from twinedge.reproduce.cells import Setup
 from twinedge.reproduce.experiment import Comparison, Experiment, Measure, Sweep, at
+from twinedge.reproduce.experiments import EXPERIMENTS
+from twinedge.reproduce.run import answer_all
 
 DATASETS, SPLITS = ["tf", "rcl", "wsb"], 20  # sets that are made, not read
 
@@ -20,11 +21,7 @@ def build(setup):
 
 
 def answer(folder, **where):
-    from twinedge.reproduce.answering import answer_all
-
-    home = ModuleType("twinedge.reproduce.experiments.tiny")
-    home.build = build
-    sys.modules[home.__name__] = home
+    EXPERIMENTS["tiny"] = build
     return answer_all(["tiny"], DATASETS, SPLITS, Setup(), folder, quiet=False, **where)
 
 

@@ -66,7 +66,7 @@ def exported(tmp_path_factory, request):
 
 def _calibrated(model, rows, metadata, fill, X, y):
     """Make a pack with intervals to which all signals contribute."""
-    from twinedge.runtime.calibrating import calibrate_pack
+    from twinedge.runtime.adapting import calibrate_pack
     from twinedge_export.quantise import quantise
 
     pack = quantise(model, rows, metadata=metadata, fill_values=fill, intervals=True)
@@ -77,7 +77,7 @@ def _calibrated(model, rows, metadata, fill, X, y):
 
 def _bounds(model, pack, x, flat):
     """Scale and ends ``(n, 2, levels)`` of the float model, with the coefficients of a pack."""
-    from twinedge.runtime.calibrating import calibration_of
+    from twinedge.runtime.adapting import calibration_of
 
     calibration = calibration_of(pack)
     mean, signals = model._signals(x, flat, None)
@@ -88,7 +88,7 @@ def _bounds(model, pack, x, flat):
 
 def _export(folder, model, levels, intervals, X, y):
     from twinedge.pack import write_pack
-    from twinedge_export import onnx_file, tflite
+    from twinedge_export import onnx_file, tflite_file
     from twinedge_export.quantise import quantise
 
     twins, names = len(model.weights_), ["angle", "offset", "idle"]
@@ -113,7 +113,7 @@ def _export(folder, model, levels, intervals, X, y):
     (folder / "model.twin").write_bytes(write_pack(pack))
     allowed = {"model.twin": 0.012}
     for kind, module, make in (
-        ("tflite", tflite, tflite.tflite_model),
+        ("tflite", tflite_file, tflite_file.tflite_model),
         ("onnx", onnx_file, onnx_file.onnx_model),
     ):
         for level in module.LEVELS[:levels]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from twinedge.runtime.calibrating import calibration_of
+from twinedge.runtime.adapting import calibration_of
 from twinedge.runtime.loading import load
 
 TOLERANCE = 0.02  # what an export allows, unless it is told otherwise
@@ -40,7 +40,7 @@ def queries(tiny_twin):
 @pytest.fixture(scope="module")
 def scale(tiny_twin, queries):
     """Give scales of the float model with the anchors and coefficients of an export."""
-    from twinedge.learn.difficulty import learn_difficulty
+    from twinedge.learn.uncertainty import learn_difficulty
 
     def of(done):
         model = copy(tiny_twin)

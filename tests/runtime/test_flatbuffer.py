@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from twinedge.runtime.flatbuffer import metadata_entry
+from twinedge.runtime.interpreters import metadata_entry
 
 
 @pytest.fixture

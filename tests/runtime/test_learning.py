@@ -18,12 +18,12 @@ from twinedge.runtime.adapting import (
     Points,
     adapted_pack,
     blended,
+    calibrate_pack,
     judged,
     most_points,
     over,
     quantised_targets,
 )
-from twinedge.runtime.calibrating import calibrate_pack
 from twinedge.runtime.device import Device
 from twinedge.runtime.loading import load
 

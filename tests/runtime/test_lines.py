@@ -6,8 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from twinedge.cells import MISSING, looks_missing
-from twinedge.encoding import Encoding
+from twinedge.encoding import MISSING, Encoding, looks_missing
 from twinedge.pack import Domain, write_pack
 from twinedge.pack.layout import NO_FILL
 from twinedge.runtime.lines import LONGEST, Answers, serve

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from twinedge.runtime import loading, tflite_file
+from twinedge.runtime import interpreters, loading
 from twinedge.runtime.device import Device, MissingPackageError
 from twinedge.runtime.loading import BACKENDS, Backend, load
 
@@ -123,8 +123,8 @@ def test_interpreters_are_tried_from_the_lightest_on(files, without):
 
 def test_a_missing_package_is_named_with_what_to_install(files, without, complaint, monkeypatch):
     # TensorFlow is left as it is: no test could do without it afterwards.
-    packages = {name: module for name, module in tflite_file.PACKAGES.items() if name < "tensor"}
-    monkeypatch.setattr(tflite_file, "PACKAGES", packages)
+    packages = {name: module for name, module in interpreters.PACKAGES.items() if name < "tensor"}
+    monkeypatch.setattr(interpreters, "PACKAGES", packages)
     without("ai_edge_litert", "tflite_runtime", "onnxruntime")
     assert "pip install 'twinedge[tflite]'" in complaint(load, files / "model.tflite")
     assert "pip install 'twinedge[onnx]'" in complaint(load, files / "model.onnx")
@@ -134,11 +134,11 @@ def test_a_missing_package_is_named_with_what_to_install(files, without, complai
 def test_auto_falls_back_where_something_is_missing(files, complaint, monkeypatch, tmp_path):
     (tmp_path / "missing_backend.py").write_text(
         "from twinedge.runtime.device import MissingPackageError\n"
-        "def open_file(path, threads): raise MissingPackageError('not built')\n"
+        "def open_pack(path, threads): raise MissingPackageError('not built')\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     backends = {
-        "fast": Backend(".twin", "missing_backend"),
+        "fast": Backend(".twin", "missing_backend", "open_pack"),
         "numpy": BACKENDS["numpy"],
     }
     monkeypatch.setattr(loading, "BACKENDS", backends)

@@ -61,7 +61,7 @@ def calibrated(packs, small):
 def device(small, tmp_path):
     path = tmp_path / "model.twin"
     path.write_bytes(small[1])
-    return native.open_file(path)
+    return native.open_native(path)
 
 
 def queries(pack, count, seed=0):
@@ -282,7 +282,7 @@ def test_a_file_that_is_refused_is_named(small, tmp_path):
     path = tmp_path / "cut.twin"
     path.write_bytes(small[1][:-16])
     with pytest.raises(PackError, match=r"cut\.twin: "):
-        native.open_file(path)
+        native.open_native(path)
 
 
 def test_buffers_that_do_not_fit_are_refused(small):
@@ -468,7 +468,7 @@ def slow(packs):
 def long():
     """One query of a model that takes seconds."""
     from twinedge.budget import Model
-    from twinedge_export.boards.references import random_pack
+    from twinedge_export.boards.measure import random_pack
 
     pack = random_pack(Model.of(2, (1024, 1024), 800))
     return Native(write_pack(pack), pack, "portable"), np.zeros((1, 2), np.float32)
@@ -526,14 +526,14 @@ def test_without_the_c_runtime_it_says_what_to_do(small, device, monkeypatch):
     with pytest.raises(MissingPackageError, match="install a C compiler, then reinstall twinedge"):
         Native(data, pack)
     with pytest.raises(MissingPackageError):
-        native.open_file(Path(device.info["file"]))
+        native.open_native(Path(device.info["file"]))
 
 
 def test_threads_share_a_batch(calibrated, tmp_path):
     pack, data = calibrated
     path = tmp_path / "model.twin"
     path.write_bytes(data)
-    one, several = native.open_file(path), native.open_file(path, threads=3)
+    one, several = native.open_native(path), native.open_native(path, threads=3)
     for count in (0, 1, 127, 128, 500, 1001):
         x = queries(pack, 1001)[:count]
         np.testing.assert_array_equal(several.predict(x), one.predict(x))
@@ -550,7 +550,7 @@ def test_a_query_that_one_of_the_threads_refuses_is_named(small, tmp_path, row):
     pack, data = small
     path = tmp_path / "model.twin"
     path.write_bytes(data)
-    several = native.open_file(path, threads=4)
+    several = native.open_native(path, threads=4)
     x = queries(pack, 500)
     x[row, 1] = np.nan
     with pytest.raises(InputError, match="not a number"):

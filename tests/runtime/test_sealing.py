@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from twinedge.runtime.file_device import read_sealed, seal
 from twinedge.runtime.loading import load
-from twinedge.runtime.sealing import read_sealed, seal
 
 
 @pytest.mark.parametrize("content", [b"", b"x", bytes(1000)], ids=["nothing", "one", "many"])

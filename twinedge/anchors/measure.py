@@ -1,17 +1,213 @@
-"""Measuring every way to choose anchors, and recommending how many and which way."""
+"""How the error falls with the number of anchors, and how many are enough."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from twinedge.anchors.auto import scorable
-from twinedge.anchors.choice import at_most_all, pool_of
-from twinedge.anchors.counts import AUTO, Point, Progress, curves, rmse, smallest_within
-from twinedge.anchors.evidence import Evidence, Model, Validation
-from twinedge.anchors.greedy import within_memory
+from twinedge.anchors.choice import (
+    at_most_all,
+    check_count,
+    compared,
+    held_out,
+    pool_of,
+    preferred,
+    scorable,
+)
+from twinedge.anchors.methods import (
+    FEWEST_TO_SCORE,
+    MOST_CANDIDATES,
+    Candidates,
+    Differences,
+    method_named,
+    within_memory,
+)
+from twinedge.anchors.pool import Evidence, FloatArray, Model, Pool, Validation
 from twinedge.errors import InputError
+
+AUTO = "auto"
+Progress = Callable[[str, int, int], None]
+
+# More than this is no saving: 32 are within 1 % of all on the paper's sets, and k-means with
+# thousands of clusters takes longer than the training.
+_MOST_BY_DEFAULT = 1024
+# Of so few points half are not nearly all, so all are measured, too.
+_FEW = 64
+
+
+class Point(NamedTuple):
+    """Validation error of ``k`` anchors chosen by one method, in units of the target."""
+
+    method: str
+    k: int
+    rmse_val: float
+
+
+class Curves(NamedTuple):
+    """Points by method and number of anchors, and which method "auto" came to for each number."""
+
+    points: list[Point]
+    winners: dict[int, str]
+
+
+def curve(
+    X: npt.ArrayLike,
+    y: npt.ArrayLike,
+    model: Model,
+    validation: Validation,
+    *,
+    counts: Sequence[int] | None = None,
+    methods: Sequence[str] | None = None,
+    twins: int = 1,
+    seed: int = 0,
+) -> list[Point]:
+    """Measure the validation error against the number of anchors.
+
+    Parameters
+    ----------
+    X, y : array of shape (n, f), (n,)
+        ``anchor_X_`` and ``anchor_y_`` of the model.
+    model : fitted TwinRegressor
+        Its errors are reported.
+    validation : (X, y)
+        Points that it was not trained on.
+    counts : sequence of int, optional
+        Numbers of anchors, multiples of ``twins``; by default ``twins`` times 1, 2, 4, 8, ... up to
+        ``n``, at most 1024, and of few points all.
+    methods : sequence of str, optional
+        Names in ``METHODS``, or "auto"; by default what validation data can compare.
+    twins : int
+        Networks of the model.
+    seed : int
+        The same seed gives the same points; a method chooses the rows that ``select`` gives.
+
+    Returns
+    -------
+    list of Point
+        By method, then by ``k``. Choices that look at validation points, those of "greedy" and of
+        "auto", are scored on points they were not made on.
+    """
+    pool = pool_of(X, y, model, twins, seed)
+    return curves(pool, Evidence.of(model, validation), counts, methods, seed).points
+
+
+def curves(
+    pool: Pool,
+    evidence: Evidence,
+    counts: Sequence[int] | None,
+    methods: Sequence[str] | None,
+    seed: int,
+    progress: Progress = lambda method, done, total: None,
+) -> Curves:
+    """Measure as ``curve`` does, one method after the other."""
+    if counts is None:
+        counts = _doubling(pool.twins, len(pool))
+    for k in counts:
+        check_count(k, len(pool), pool.twins)
+    numbers = sorted({int(k) for k in counts})
+    names = list(dict.fromkeys(scorable(evidence) if methods is None else methods))
+    if not numbers or not names:
+        raise InputError("a curve of anchors needs one number and one method at least")
+    candidates = compared(evidence) if AUTO in names else ()
+    alone = list(dict.fromkeys([*candidates, *(name for name in names if name != AUTO)]))
+    for name in alone:
+        method_named(name, AUTO)
+    if "greedy" in names and len(evidence) < FEWEST_TO_SCORE:
+        raise InputError(f"greedy is scored on {FEWEST_TO_SCORE} validation points or more")
+    errors: dict[str, dict[int, FloatArray]] = {}
+    for done, name in enumerate(alone):
+        progress(name, done, len(alone))
+        errors[name] = _squared_errors(pool, evidence, name, numbers, seed)
+    winners = {}
+    if candidates:
+        folds = evidence.folds(seed)
+        errors[AUTO] = {}
+        for k in numbers:
+            theirs = {name: errors[name][k] for name in candidates}
+            winners[k] = preferred(theirs)
+            errors[AUTO][k] = held_out(theirs, folds)
+    points = [
+        Point(name, k, float(np.sqrt(squares.mean())))
+        for name in names
+        for k, squares in errors[name].items()
+    ]
+    return Curves(points, winners)
+
+
+def _squared_errors(
+    pool: Pool, evidence: Evidence, name: str, numbers: list[int], seed: int
+) -> dict[int, FloatArray]:
+    """Squared errors ``(v,)`` of one method by number of anchors."""
+    if name == "greedy":
+        # Of a larger pool greedy sees so many candidates; what it makes of more is not worth the
+        # hours.
+        few = [k for k in numbers if k <= MOST_CANDIDATES]
+        if not few:
+            return {}
+        evidence = within_memory(evidence, len(pool), few[-1], seed)
+        candidates = Candidates.of(pool, few[-1], seed, evidence)
+        squares = candidates.held_out_errors(few, evidence.folds(seed))
+        return dict(zip(few, squares, strict=True))
+    if name == "match":
+        differences = Differences.of(pool, numbers[-1], seed, evidence)
+        rows = [differences.choose(k) for k in numbers]
+    else:
+        method = method_named(name)
+        rows = [method.choose(pool, k, seed, None) for k in numbers]
+    return dict(zip(numbers, evidence.squared_errors(rows), strict=True))
+
+
+def smallest_within(
+    points: Iterable[Point], rmse_all: float, tolerance: float = 0.01
+) -> Point | None:
+    """Return the fewest anchors from which on the error is that of all anchors or hardly more.
+
+    A number that does well by luck, with larger ones of the same method above the line, does not
+    count.
+
+    Parameters
+    ----------
+    points : iterable of Point
+        As ``curve`` gives them.
+    rmse_all : float
+        Validation error with all anchors: ``rmse(model, validation)``.
+    tolerance : float
+        How much more is allowed, as a part of it.
+
+    Returns
+    -------
+    Point or None
+        Of those with the fewest anchors the one with the least error; None where none is so good.
+    """
+    good: dict[str, Point] = {}
+    lost = set()
+    for point in sorted(points, key=lambda point: -point.k):
+        if point.rmse_val > (1 + tolerance) * rmse_all:
+            lost.add(point.method)
+        elif point.method not in lost:
+            good[point.method] = point
+    return min(good.values(), key=lambda point: (point.k, point.rmse_val), default=None)
+
+
+def rmse(model: Model, validation: Validation, anchors: Any = "all") -> float:
+    """Root mean square error of a model with these anchors, in units of the target."""
+    evidence = Evidence.of(model, validation)
+    residual = evidence.model.predict(evidence.X, anchors=anchors) - evidence.y
+    return float(np.sqrt(np.mean(np.square(residual))))
+
+
+def _doubling(twins: int, points: int) -> list[int]:
+    counts = []
+    k = twins
+    while k <= min(points, max(_MOST_BY_DEFAULT, twins)):
+        counts.append(k)
+        k *= 2
+    if twins <= points <= _FEW:
+        counts.append(points - points % twins)
+    return counts
+
 
 # Not recommended where there is something else: how few random points are enough is luck, and
 # greedy ones leave a device too sure.

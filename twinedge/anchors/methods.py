@@ -1,14 +1,394 @@
-"""The ways to choose anchors, by name."""
+"""The ways to choose anchors, by name.
 
-from collections.abc import Callable
+Methods that look at the training points alone take scaled points ``x`` of shape (n, f), scaled
+targets ``y`` of shape (n,), how many to choose, and a generator, and return that many distinct
+rows.
+
+``greedy`` adds the anchor that lowers the validation error most. ``match`` uses no target: a twin
+does best with all anchors, and what they estimate is known at any point. So it takes anchors whose
+estimates have the mean that all have, at training points, and the spread that all have: with the
+mean alone, those would be chosen that never differ from it, and the device would be surer than the
+model is. No target is looked at, so no choice can be luck.
+"""
+
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
-from twinedge.anchors import picks
-from twinedge.anchors.evidence import Evidence
-from twinedge.anchors.greedy import greedy
-from twinedge.anchors.matching import match
-from twinedge.anchors.pool import Pool, Rows
+import numpy as np
+import numpy.typing as npt
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+from twinedge.anchors.pool import FOLDS, Evidence, FloatArray, Pool, Rows, squared_distances
 from twinedge.errors import InputError
+
+# Distances per pass above which k-means takes seconds. So many clusters are small ones: where they
+# start and whether the last of them settles hardly changes which points they stand for.
+_LARGE = 2_000_000
+
+
+def central_points(points: FloatArray, k: int, rng: np.random.Generator) -> Rows:
+    """Rows of ``k`` points, each the one nearest to the centre of a k-means cluster.
+
+    Parameters
+    ----------
+    points : array of shape (n, d)
+        On one scale; some may be equal.
+    k : int
+        At most ``n``.
+    rng : Generator
+        Where k-means starts.
+
+    Returns
+    -------
+    array of shape (k,)
+        Distinct rows, also where there are fewer than ``k`` distinct points.
+    """
+    # Equal points cannot be told apart by distance, so k-means sees each once, with a weight.
+    first, group, copies = _distinct(points)
+    if k >= len(first):
+        return _copy_by_copy(group, copies, k, rng)
+    labels, distance = _clusters(points[first], copies, k, rng)
+    nearest_first = np.lexsort((distance, labels))
+    _, starts = np.unique(labels[nearest_first], return_index=True)
+    chosen = nearest_first[starts]
+    if len(chosen) < k:
+        # Points closer together than rounding can leave a cluster empty: take those that are
+        # farthest from the point that stands for them instead.
+        others = np.setdiff1d(np.arange(len(first)), chosen)
+        order = np.argsort(-distance[others], kind="stable")
+        chosen = np.concatenate([chosen, others[order[: k - len(chosen)]]])
+    return first[chosen]
+
+
+def _distinct(points: FloatArray) -> tuple[Rows, Rows, Rows]:
+    """First row of each distinct point, which of them each row is, and how often each occurs.
+
+    In the order of the rows, not sorted by value: the choice must not depend on which feature
+    happens to be the first column, or on its sign.
+    """
+    _, first, group, copies = np.unique(
+        points, axis=0, return_index=True, return_inverse=True, return_counts=True
+    )
+    order = np.argsort(first)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return first[order], place[group.reshape(-1)], copies[order]  # numpy 2.0: group is (n, 1)
+
+
+def _copy_by_copy(group: Rows, copies: Rows, k: int, rng: np.random.Generator) -> Rows:
+    """Rows of every distinct point once, then of every one that has a copy once more, ..."""
+    order = np.lexsort((rng.random(len(group)), group))
+    starts = np.cumsum(copies) - copies
+    copy = np.empty(len(group), np.intp)
+    copy[order] = np.arange(len(group)) - np.repeat(starts, copies)
+    return np.lexsort((rng.random(len(group)), copy))[:k]
+
+
+def _clusters(
+    points: FloatArray, weights: Rows, k: int, rng: np.random.Generator
+) -> tuple[Rows, FloatArray]:
+    """Cluster of each point ``(n,)``, and its squared distance from the centre ``(n,)``."""
+    large = k * len(points) > _LARGE
+    search = KMeans(
+        k,
+        init="random" if large else "k-means++",
+        n_init=1 if large else 4,
+        max_iter=20 if large else 100,
+        random_state=int(rng.integers(2**31)),
+    )
+    # Threads add up the centres in the order they finish, and the last bit of a sum can decide
+    # which of two points is nearer: the same seed would give other anchors on other machines.
+    with _threads().limit(limits=1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        labels: Rows = search.fit(points, sample_weight=weights).labels_.astype(np.intp)
+    return labels, squared_distances(points, search.cluster_centers_[labels])
+
+
+@lru_cache(maxsize=1)
+def _threads() -> ThreadpoolController:
+    return ThreadpoolController()  # looks through all loaded libraries, so once
+
+
+Pick = Callable[[FloatArray, FloatArray, int, np.random.Generator], Rows]
+
+_WEIGHT_OF_TARGET = 2.0  # in clusters of (x, y): best on noisy sets
+
+
+def deal_out(pick: Pick, pool: Pool, k: int, seed: int) -> Rows:
+    """Let each twin in turn choose its share among the rows that are left.
+
+    A twin only ever sees its own anchors, so each share has to cover the data by itself; a good set
+    of ``k`` dealt out afterwards need not fall into good sets of ``k / twins``.
+
+    Returns
+    -------
+    array of shape (k,)
+        Twin ``t`` owns ``rows[t::twins]``.
+    """
+    rng = np.random.default_rng(seed)
+    left = np.arange(len(pool))
+    shares = []
+    for _ in range(pool.twins):
+        picked = pick(pool.x[left], pool.y[left], k // pool.twins, rng)
+        shares.append(left[picked])
+        left = np.delete(left, picked)
+    return np.stack(shares, axis=1).ravel()
+
+
+def random(x: FloatArray, y: FloatArray, k: int, rng: np.random.Generator) -> Rows:
+    """Any points."""
+    return rng.permutation(len(y))[:k]
+
+
+def medoids(x: FloatArray, y: FloatArray, k: int, rng: np.random.Generator) -> Rows:
+    """Points in the middle of clusters of ``x``."""
+    return central_points(x, k, rng)
+
+
+def xy(x: FloatArray, y: FloatArray, k: int, rng: np.random.Generator) -> Rows:
+    """Points in the middle of clusters of ``(x, 2 y)``.
+
+    An anchor's noise goes into every prediction; one from the middle of a cluster in the target,
+    too, has little of it.
+    """
+    return central_points(np.column_stack([x, _WEIGHT_OF_TARGET * y]), k, rng)
+
+
+def stratified(x: FloatArray, y: FloatArray, k: int, rng: np.random.Generator) -> Rows:
+    """One point from the middle of each of ``k`` equally full ranges of the target."""
+    # Equal targets come in random order: in the order of the table they could all be alike.
+    order = np.lexsort((rng.random(len(y)), y))
+    return np.array([part[len(part) // 2] for part in np.array_split(order, k)], np.intp)
+
+
+def farthest(x: FloatArray, y: FloatArray, k: int, rng: np.random.Generator) -> Rows:
+    """Points as far apart as can be: from the middle outwards, each farthest from those before."""
+    rows = np.empty(k, np.intp)
+    distance = -squared_distances(x, x.mean(axis=0))
+    for place in range(k):
+        rows[place] = row = int(np.argmax(distance))
+        apart = squared_distances(x, x[row])
+        distance = apart if place == 0 else np.minimum(distance, apart)
+        distance[rows[: place + 1]] = -1.0  # below a copy of a chosen point, which is at 0
+    return rows
+
+
+MOST_CANDIDATES = 2_000
+# Below this a fold is left with three points or less, and what it says is chance.
+FEWEST_TO_SCORE = 4 * FOLDS
+
+_TABLE = 1 << 25  # residuals kept: 128 MB, and once more while a fold is left out
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Rows to choose from, and what each would predict.
+
+    Parameters
+    ----------
+    rows : array of shape (c,)
+        Training rows.
+    residuals : float32 array of shape (twins, c, v)
+        Each twin's estimate from each of them, less the target, at each validation point.
+    scale : float
+        What a residual of 1 is in units of the target.
+    """
+
+    rows: Rows
+    residuals: npt.NDArray[np.float32]
+    scale: float
+
+    @classmethod
+    def of(cls, pool: Pool, k: int, seed: int, evidence: Evidence) -> "Candidates":
+        """Let the model judge all rows, or where they are many, points that stand for them."""
+        if evidence.neighbours:
+            raise InputError(
+                "greedy needs a model that averages all its anchors, and this one was trained on "
+                "neighbors; use medoids or farthest"
+            )
+        rows = np.arange(len(pool))
+        if len(rows) > (most := _most_rows(k)):
+            rows = np.sort(medoids(pool.x, pool.y, most, np.random.default_rng(seed)))
+        evidence = within_memory(evidence, len(pool), k, seed)
+        return cls(rows, evidence.residuals(rows), evidence.scale)
+
+    def choose(self, k: int) -> Rows:
+        """Rows ``(k,)`` in the order they are chosen; the twins choose in turn."""
+        return self.rows[forward(self.residuals, k)]
+
+    def held_out_errors(self, counts: list[int], folds: Sequence[Rows]) -> FloatArray:
+        """Squared errors of greedy choices on validation points that had no part in them.
+
+        On the points it is made on, a greedy choice looks better than any other however little it
+        is worth. So it is made on four fifths of them and scored on the rest, five times over.
+
+        Parameters
+        ----------
+        counts : list of int
+            How many anchors.
+        folds : sequence of array
+            Which validation points are scored together, as ``Evidence.folds`` deals them out.
+
+        Returns
+        -------
+        array of shape (len(counts), v)
+            In squared units of the target.
+        """
+        twins, _, points = self.residuals.shape
+        most = max(counts)
+        twin = np.arange(most) % twins
+        errors = np.empty((len(counts), points))
+        for held in folds:
+            seen = np.setdiff1d(np.arange(points), held)
+            chosen = forward(np.ascontiguousarray(self.residuals[..., seen]), most)
+            scored = self.residuals[twin[:, None], chosen[:, None], held]
+            sums = scored.cumsum(axis=0, dtype=np.float64)
+            for place, k in enumerate(counts):
+                errors[place, held] = np.square(sums[k - 1] / k * self.scale)
+        return errors
+
+
+def greedy(pool: Pool, k: int, seed: int, evidence: Evidence | None) -> Rows:
+    """Choose rows ``(k,)`` that lower the validation error, one after the other."""
+    if evidence is None:
+        raise InputError("greedy needs a fitted model and validation data")
+    return Candidates.of(pool, k, seed, evidence).choose(k)
+
+
+def within_memory(evidence: Evidence, rows: int, k: int, seed: int) -> Evidence:
+    """Keep as many validation points as a table of residuals has room for."""
+    entries = evidence.twins * min(rows, _most_rows(k))
+    return evidence.thinned(max(FEWEST_TO_SCORE, _TABLE // entries), seed)
+
+
+def forward(residuals: npt.NDArray[np.float32], k: int) -> Rows:
+    """Choose from a table of residuals.
+
+    Parameters
+    ----------
+    residuals : float32 array of shape (twins, c, v)
+        Estimate less target, for each candidate and validation point.
+    k : int
+        At most ``c``.
+
+    Returns
+    -------
+    array of shape (k,)
+        Candidates, the first for the first twin, the second for the second, ...: the first ``j``
+        are what a choice of ``j`` gives.
+    """
+    twins, count, points = residuals.shape
+    chosen = np.empty(k, np.intp)
+    taken = np.zeros(count, bool)
+    total = np.zeros(points)
+    # einsum, not BLAS: its sums do not depend on the number of threads, so neither does the choice.
+    own = np.einsum("tcv,tcv->tc", residuals, residuals)
+    for place in range(k):
+        twin = place % twins
+        # |total + r|^2 without the |total|^2 that all candidates share: one product for each.
+        with_total = np.einsum("cv,v->c", residuals[twin], total.astype(np.float32))
+        error = np.where(taken, np.inf, own[twin] + 2 * with_total)
+        chosen[place] = best = int(np.argmin(error))
+        taken[best] = True
+        total += residuals[twin, best]
+    return chosen
+
+
+def _most_rows(k: int) -> int:
+    return max(MOST_CANDIDATES, k)
+
+
+_MOST_QUERIES = 500
+_DIFFERENCES = 1 << 25  # numbers kept: 128 MB
+_SQUARES = 0.25  # weight of the spread beside the mean
+_EXCHANGES = 512  # anchors looked at again once all are chosen
+
+
+@dataclass(frozen=True)
+class Differences:
+    """How each candidate's estimates differ from what all anchors say.
+
+    Parameters
+    ----------
+    rows : array of shape (c,)
+        Training rows to choose from.
+    table : float32 array of shape (twins, c, 2 q)
+        For each twin and candidate: how far its estimates are from the mean of all at ``q`` points,
+        and how much the squares of that exceed the mean of theirs.
+    """
+
+    rows: Rows
+    table: npt.NDArray[np.float32]
+
+    @classmethod
+    def of(cls, pool: Pool, k: int, seed: int, evidence: Evidence) -> "Differences":
+        """Let the model estimate training points from one another; from some, where many."""
+        if evidence.neighbours:
+            raise InputError(
+                "match needs a model that averages all its anchors, and this one was trained on "
+                "neighbors; use medoids or farthest"
+            )
+        rng = np.random.default_rng(seed)
+        rows = np.sort(rng.permutation(len(pool))[: max(MOST_CANDIDATES, k)])
+        room = _DIFFERENCES // (2 * evidence.twins * len(rows))
+        queries = np.sort(rng.permutation(len(pool))[: max(1, min(_MOST_QUERIES, room))])
+        model = evidence.model
+        at_queries = Evidence(model, model.anchor_X_[queries], model.anchor_y_[queries])
+        off = at_queries.residuals(rows)
+        off -= off.mean(axis=(0, 1), dtype=np.float64).astype(np.float32)
+        squares = np.square(off)
+        spread = squares.mean(axis=(0, 1), dtype=np.float64)
+        squares -= spread.astype(np.float32)
+        squares *= _SQUARES / (np.sqrt(spread.mean()) or 1.0)
+        return cls(rows, np.concatenate([off, squares], axis=2))
+
+    def choose(self, k: int) -> Rows:
+        """Rows ``(k,)`` whose differences cancel; the twins choose in turn."""
+        return self.rows[exchanged(self.table, forward(self.table, k))]
+
+
+def match(pool: Pool, k: int, seed: int, evidence: Evidence | None) -> Rows:
+    """Choose rows ``(k,)`` whose estimates have the mean and the spread of all."""
+    if evidence is None:
+        raise InputError("match needs a fitted model")
+    return Differences.of(pool, k, seed, evidence).choose(k)
+
+
+def exchanged(table: npt.NDArray[np.float32], chosen: Rows) -> Rows:
+    """Replace one by one the candidates for which there is a better one, given the others.
+
+    Parameters
+    ----------
+    table : float32 array of shape (twins, c, d)
+        What is to cancel.
+    chosen : array of shape (k,)
+        Candidates, dealt out to the twins in turn.
+    """
+    chosen = chosen.copy()
+    twins = len(table)
+    twin = np.arange(len(chosen)) % twins
+    total = table[twin, chosen].sum(axis=0, dtype=np.float64)
+    own = np.einsum("tcd,tcd->tc", table, table)
+    for _ in range(max(1, _EXCHANGES // len(chosen))):
+        before = chosen.copy()
+        for place, row in enumerate(before):
+            mine = table[twin[place]]
+            total -= mine[row]
+            error = own[twin[place]] + 2 * np.einsum("cd,d->c", mine, total.astype(np.float32))
+            error[np.delete(chosen, place)] = np.inf
+            best = int(np.argmin(error))
+            # Rounding must not decide between a candidate and itself.
+            if error[best] < error[row]:
+                chosen[place] = best
+            total += mine[chosen[place]]
+        if np.array_equal(chosen, before):
+            break
+    return chosen
+
 
 Choose = Callable[[Pool, int, int, Evidence | None], Rows]
 
@@ -36,17 +416,17 @@ class Method:
     looks: bool = False
 
 
-def _alone(pick: picks.Pick) -> Choose:
+def _alone(pick: Pick) -> Choose:
     """Choose by the training points alone."""
-    return lambda pool, k, seed, evidence: picks.deal_out(pick, pool, k, seed)
+    return lambda pool, k, seed, evidence: deal_out(pick, pool, k, seed)
 
 
 METHODS: dict[str, Method] = {
-    "random": Method("any points", _alone(picks.random)),
-    "medoids": Method("the middles of clusters of the features", _alone(picks.medoids)),
-    "farthest": Method("points as far apart as can be", _alone(picks.farthest)),
-    "stratified": Method("one point from each range of the target", _alone(picks.stratified)),
-    "xy": Method("the middles of clusters of features and target", _alone(picks.xy)),
+    "random": Method("any points", _alone(random)),
+    "medoids": Method("the middles of clusters of the features", _alone(medoids)),
+    "farthest": Method("points as far apart as can be", _alone(farthest)),
+    "stratified": Method("one point from each range of the target", _alone(stratified)),
+    "xy": Method("the middles of clusters of features and target", _alone(xy)),
     "match": Method("points that say together what all say", match, asks=True),
     "greedy": Method(
         "one by one what lowers the validation error most", greedy, asks=True, looks=True

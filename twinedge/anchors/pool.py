@@ -1,7 +1,8 @@
-"""The training points that anchors are chosen from, with all features on one scale."""
+"""The training points that anchors are chosen from, and the validation data that judge a choice."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -77,3 +78,146 @@ def squared_distances(points: FloatArray, others: FloatArray) -> FloatArray:
     """
     distances: FloatArray = np.square(points - others).sum(axis=1).round(9)
     return distances
+
+
+Validation = tuple[npt.ArrayLike, npt.ArrayLike]
+
+FOLDS = 5
+
+_BLOCK = 1 << 22  # estimates alive at a time: 32 MB
+
+
+class Model(Protocol):
+    """What is used of a fitted ``TwinRegressor``."""
+
+    anchor_X_: FloatArray
+    anchor_y_: FloatArray
+    weights_: FloatArray
+
+    def estimates(self, X: npt.ArrayLike, *, anchors: Any) -> FloatArray:
+        """Each ensemble member's estimate, (n, members)."""
+
+    def predict(self, X: npt.ArrayLike, *, anchors: Any) -> Any:
+        """Mean of the estimates, (n,)."""
+
+
+class Evidence:
+    """Validation errors of a model with any anchors.
+
+    Parameters
+    ----------
+    model : Model
+        Fitted.
+    X : array of shape (v, f)
+        Validation points, in their own units.
+    y : array of shape (v,)
+        Their targets.
+    groups : array of shape (v,), optional
+        Which of them belong together; each on its own by default.
+    """
+
+    def __init__(
+        self, model: Model, X: FloatArray, y: FloatArray, groups: FloatArray | None = None
+    ) -> None:
+        self.model, self.X, self.y, self.groups = model, X, y, groups
+        self.twins = len(model.weights_)
+        self.scale = float(model.anchor_y_.std()) or 1.0
+        # Such a model averages the nearest anchors only, other ones for each point.
+        self.neighbours = getattr(model, "pairs", "all") == "neighbors"
+
+    @classmethod
+    def of(cls, model: Model, validation: Validation | None) -> "Evidence":
+        """Check what a caller handed in; no validation data are no points."""
+        if validation is None:
+            return cls(model, model.anchor_X_[:0], model.anchor_y_[:0])
+        try:
+            X, y = validation
+        except (TypeError, ValueError):
+            raise InputError("validation must be a pair (X, y)") from None
+        X, y = table("validation X", X, 2), table("validation y", y, 1)
+        if len(X) != len(y):
+            raise InputError(f"validation has {len(X)} points and {len(y)} targets")
+        features = model.anchor_X_.shape[1]
+        if X.shape[1] != features:
+            raise InputError(f"validation has {X.shape[1]} features; the model has {features}")
+        return cls(model, X, y, _groups(model, X))
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def thinned(self, most: int, seed: int) -> "Evidence":
+        """Return at most so many of the validation points, drawn at random."""
+        if len(self) <= most:
+            return self
+        rows = np.sort(np.random.default_rng(seed).permutation(len(self))[:most])
+        groups = None if self.groups is None else self.groups[rows]
+        return Evidence(self.model, self.X[rows], self.y[rows], groups)
+
+    def folds(self, seed: int) -> list[Rows]:
+        """Deal the points out at random to parts, none empty; what belongs together stays so.
+
+        A choice that looks at validation points is made on all parts but one and judged on that
+        one, in turn: on points that had no say in it.
+        """
+        owners = np.arange(len(self))
+        if self.groups is not None and len(np.unique(self.groups)) > 1:
+            owners = np.unique(self.groups, return_inverse=True)[1].reshape(-1)
+        order = np.random.default_rng(seed).permutation(owners.max(initial=-1) + 1)
+        parts = np.array_split(order, FOLDS)
+        return [np.flatnonzero(np.isin(owners, part)) for part in parts if part.size]
+
+    def squared_errors(self, subsets: Sequence[Rows]) -> FloatArray:
+        """Squared errors ``(len(subsets), v)`` of the model with each of these sets of anchors.
+
+        The network runs once for every anchor that occurs, not once for each set; memory is
+        bounded whatever the sizes.
+        """
+        if self.neighbours:
+            means = [self.model.predict(self.X, anchors=rows) for rows in subsets]
+            errors: FloatArray = np.stack(means) - self.y
+            return np.square(errors)
+        union = np.unique(np.concatenate(subsets))
+        shares = [np.searchsorted(union, rows.reshape(-1, self.twins).T) for rows in subsets]
+        errors = np.empty((len(subsets), len(self)))
+        for part, residuals in self._blocks(union):
+            for subset, share in enumerate(shares):
+                total = sum(
+                    twin[own].sum(axis=0) for twin, own in zip(residuals, share, strict=True)
+                )
+                errors[subset, part] = total / share.size
+        return np.square(errors)
+
+    def residuals(self, rows: Rows) -> npt.NDArray[np.float32]:
+        """Each twin's estimate from each of these anchors, less the target.
+
+        Returns
+        -------
+        float32 array of shape (twins, len(rows), v)
+            In units of ``scale``, the deviation of the training targets: no target is then too
+            large or too small for a float32.
+        """
+        residuals = np.empty((self.twins, len(rows), len(self)), np.float32)
+        for part, block in self._blocks(rows):
+            residuals[..., part] = block / self.scale
+        return residuals
+
+    def _blocks(self, rows: Rows) -> Iterator[tuple[slice, FloatArray]]:
+        """Residuals ``(twins, len(rows), b)`` of the next ``b`` validation points."""
+        # Row numbers are dealt out to the twins in turn; so every twin gets each of them.
+        anchors = np.repeat(rows, self.twins)
+        step = max(1, _BLOCK // len(anchors))
+        for start in range(0, len(self), step):
+            part = slice(start, start + step)
+            estimates = self.model.estimates(self.X[part], anchors=anchors)
+            residuals = estimates - self.y[part, None]
+            yield part, residuals.T.reshape(self.twins, len(rows), -1)
+
+
+def _groups(model: Model, X: FloatArray) -> FloatArray | None:
+    """Look up the groups of these points, if they are what the model keeps with their groups."""
+    groups = getattr(model, "validation_groups_", None)
+    kept = getattr(model, "validation_", None)
+    if groups is None or kept is None or not np.array_equal(kept[0], X):
+        return None
+    found: FloatArray = np.asarray(groups)
+    return found

@@ -1,12 +1,22 @@
 """Memory: what a twin takes, what an ordinary ensemble would take, and which boards hold it."""
 
-from twinedge.budget.boards import Board, all_boards, board_named
-from twinedge.budget.counts import ann_params, twin_params
-from twinedge.budget.firmware import Runtime, read_firmware, write_firmware
-from twinedge.budget.model import Model
-from twinedge.budget.storage import ann_bytes, pack_sections, twin_bytes
-from twinedge.budget.summary import summarise
-from twinedge.budget.verdict import Verdict, judge
+from twinedge.budget.boards import (
+    Board,
+    Runtime,
+    all_boards,
+    board_named,
+    read_firmware,
+    write_firmware,
+)
+from twinedge.budget.model import (
+    Model,
+    ann_bytes,
+    ann_params,
+    pack_sections,
+    twin_bytes,
+    twin_params,
+)
+from twinedge.budget.verdict import Verdict, judge, summarise
 
 __all__ = [
     "Board",

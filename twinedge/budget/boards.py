@@ -1,13 +1,24 @@
-"""Boards that people own, from ``boards.toml``."""
+"""Boards that people own, what the C runtime takes on their cores, and how long a query takes.
 
+The file is written from measurements by a command and never by hand; a core that is not in it has
+not been measured. ``docs/budget.md`` describes every field.
+"""
+
+import json
+import os
 import sys
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
+from itertools import chain
+from pathlib import Path
 from typing import Any
 
+from twinedge.budget.model import Model
 from twinedge.errors import InputError
+from twinedge.pack.layout import align
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -94,3 +105,308 @@ def board_named(name: str) -> Board:
     near = get_close_matches(name.lower(), boards, n=1)
     hint = f"did you mean {near[0]!r}?" if near else "'twinedge budget boards' lists them"
     raise InputError(f"no board is called {name!r}; {hint}")
+
+
+FORMAT, VERSION = "twinedge firmware", 1
+SHIPPED = Path(__file__).with_name("firmware.json")
+_QUERY = 4  # bytes of a feature as the caller holds it, a float32
+Kind = tuple[str, str, bool, bool]  # activation, weights, whether neighbours predict, intervals
+LINES = 1024  # bytes of silu as lines, for kernels that want them
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """What a kernel asks of the scratch: the fields of ``twin_kernel`` by the same names."""
+
+    align: int
+    unit: int
+    partial_bytes: int
+    block_bytes: int
+    room_bytes: int
+    lines: int
+    work_bytes: int
+
+    def bytes(self, model: Model) -> int:
+        """Scratch of one prediction, as ``twin_scratch_size`` of the C runtime computes it."""
+        features = align(model.features, 4)
+        parts = [self.partial_bytes * model.hidden[0], self.room_bytes * features]
+        parts += [self.block_bytes * align(width, self.unit) for width in model.hidden[:-1]]
+        if 0 < model.neighbors < max(model.counts):
+            parts.append(8 * model.neighbors)
+        if self.lines and model.activation == "silu":
+            parts.append(LINES)
+        aligned = sum(align(part, self.align) for part in parts)
+        return aligned + self.work_bytes + 2 * features + self.align - 1
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A model that was measured: scratch in bytes, instructions of one query."""
+
+    model: Model
+    scratch_bytes: int
+    instructions: int
+
+
+@dataclass(frozen=True)
+class Build:
+    """The runtime with what packs of one kind need, all sizes in bytes.
+
+    Parameters
+    ----------
+    text_bytes, rodata_bytes, data_bytes, bss_bytes : int
+        Sections of a linked image without the pack, and without what the caller owns: context,
+        scratch and query. ``data_bytes`` lie in flash and in RAM.
+    program_bytes : int
+        Flash of the least program around it: start-up code, reading queries, telling answers.
+    context_bytes : int
+        What an open pack takes.
+    stack_bytes : int
+        High-water mark of opening and predicting.
+    scratch : Scratch
+        What its kernel asks of the scratch.
+    references : tuple of Reference
+        Models that were measured.
+    """
+
+    text_bytes: int
+    rodata_bytes: int
+    data_bytes: int
+    bss_bytes: int
+    program_bytes: int
+    context_bytes: int
+    stack_bytes: int
+    scratch: Scratch
+    references: tuple[Reference, ...]
+
+    @property
+    def flash_bytes(self) -> int:
+        """Flash of an image without its pack."""
+        return self.text_bytes + self.rodata_bytes + self.data_bytes + self.program_bytes
+
+    def ram_bytes(self, model: Model) -> int:
+        """RAM of an image that holds one query: static, context, scratch, query and stack."""
+        static = self.data_bytes + self.bss_bytes + self.context_bytes
+        return static + self.scratch.bytes(model) + _QUERY * model.features + self.stack_bytes
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """The runtime on one core.
+
+    Parameters
+    ----------
+    port, compiler, flags : str
+        How it was built.
+    builds : dict of (str, str, bool, bool) to Build
+        By activation, weights, whether neighbours predict, and whether there are intervals: a build
+        leaves out what a pack does not need.
+    """
+
+    port: str
+    compiler: str
+    flags: str
+    builds: dict[Kind, Build]
+
+    def build(self, model: Model) -> Build | None:
+        """Return the build for a model; None where it was not measured.
+
+        One with intervals does for a model without, and takes a little more than that needs.
+        """
+        kind = kind_of(model)
+        return self.builds.get(kind) or self.builds.get((*kind[:3], True))
+
+
+_SIZES = (
+    *("text_bytes", "rodata_bytes", "data_bytes", "bss_bytes"),
+    *("program_bytes", "context_bytes", "stack_bytes"),
+)
+_SCRATCH = tuple(field.name for field in fields(Scratch))
+_KIND = ("activation", "weights", "neighbors", "intervals")
+_SHAPE = ("features", "hidden", "counts", "neighbors")
+
+
+def read_firmware(path: Path | None = None) -> dict[str, Runtime]:
+    """Read measured sizes by core, by default those that come with the package.
+
+    Raises
+    ------
+    InputError
+        Where the file is not one of ours, or contradicts itself.
+    """
+    return {core: runtime_of(row) for core, row in read_rows(path).items()}
+
+
+def read_rows(path: Path | None = None) -> dict[str, dict[str, Any]]:
+    """Read the entries of the file as they stand, checked, for ``write_firmware``."""
+    place = path or SHIPPED
+    try:
+        record = json.loads(place.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"{place} is not JSON: write it with 'twinedge firmware measure'"
+        ) from error
+    except OSError as error:
+        raise InputError(f"cannot read {place}: {error.strerror}") from error
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        raise InputError(f"{place} holds no sizes of firmware: it lacks the format {FORMAT!r}")
+    if record.get("version") != VERSION:
+        raise InputError(f"{place} has version {record.get('version')}; this reads {VERSION}")
+    cores = record.get("cores")
+    if not isinstance(cores, dict):
+        raise InputError(f"{place}: 'cores' is not an object")
+    try:
+        for row in cores.values():
+            runtime_of(row)
+    except InputError as error:
+        raise InputError(f"{place}: {error}") from error
+    return cores
+
+
+def write_firmware(cores: dict[str, dict[str, Any]], path: Path) -> None:
+    """Write measured entries, checked, by core; beside first, then in place."""
+    for row in cores.values():
+        runtime_of(row)
+    record = {"format": FORMAT, "version": VERSION, "cores": dict(sorted(cores.items()))}
+    beside = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        beside.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        beside.replace(path)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from error
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def runtime_of(row: Any) -> Runtime:
+    """Check the entry of a core.
+
+    Raises
+    ------
+    InputError
+        Where a field is missing, unknown or of the wrong kind, or where the rule for the scratch
+        does not give what was measured.
+    """
+    words = ("port", "compiler", "flags")
+    _fields("a core", row, (*words, "builds"))
+    for name in words:
+        if not isinstance(row[name], str):
+            raise InputError(f"{name} {row[name]!r} is not text")
+    builds: dict[Kind, Build] = {}
+    for given in _listed("builds", row["builds"]):
+        # A file of before there were intervals has no word on them.
+        one = {"intervals": False, **given} if isinstance(given, dict) else given
+        _fields("a build", one, (*_KIND, *_SIZES, "scratch", "references"))
+        for name in ("neighbors", "intervals"):
+            if not isinstance(one[name], bool):
+                raise InputError(f"{name} of a build: {one[name]!r} is not true or false")
+        # The smallest model of this kind checks its words.
+        given_kind = (int(one["neighbors"]), one["activation"], one["weights"], one["intervals"])
+        kind = kind_of(Model(1, (1,), (2,), *given_kind))
+        if kind in builds:
+            raise InputError(f"two builds for {one['activation']} and {one['weights']}")
+        builds[kind] = _build(one, kind)
+    return Runtime(**{name: row[name] for name in words}, builds=builds)
+
+
+def _build(row: Any, kind: Kind) -> Build:
+    _fields("scratch", row["scratch"], _SCRATCH)
+    sizes = {name: _whole(name, row[name]) for name in _SIZES}
+    scratch = Scratch(**{name: _whole(name, row["scratch"][name]) for name in _SCRATCH})
+    if not scratch.align or not scratch.unit:
+        raise InputError("align and unit of the scratch are at least 1")
+    rows = _listed("references", row["references"])
+    references = tuple(_reference(one, kind) for one in rows)
+    for one in references:
+        found = scratch.bytes(one.model)
+        if found != one.scratch_bytes:
+            raise InputError(
+                f"the rule for the scratch gives {found} bytes for {one.model.hidden} with "
+                f"{one.model.features} features, but {one.scratch_bytes} were measured"
+            )
+    return Build(**sizes, scratch=scratch, references=references)
+
+
+def _reference(row: Any, kind: Kind) -> Reference:
+    _fields("a reference", row, (*_SHAPE, "scratch_bytes", "instructions"))
+    lists = [_listed(name, row[name]) for name in ("hidden", "counts")]
+    for number in (row["features"], row["neighbors"], *chain(*lists)):
+        _whole("a reference", number)
+    hidden, counts = map(tuple, lists)
+    activation, weights, _, intervals = kind
+    shape = (row["features"], hidden, counts, row["neighbors"])
+    model = Model(*shape, activation, weights, intervals)
+    if kind_of(model) != kind:
+        raise InputError(f"a reference with {model.neighbors} neighbors belongs to another build")
+    scratch = _whole("scratch_bytes", row["scratch_bytes"])
+    return Reference(model, scratch, _whole("instructions", row["instructions"]))
+
+
+def kind_of(model: Model) -> Kind:
+    """Say which build is made for a model."""
+    return model.activation, model.weights, model.neighbors > 0, model.intervals
+
+
+def _fields(what: str, row: Any, names: tuple[str, ...]) -> None:
+    if not isinstance(row, dict):
+        raise InputError(f"{what} is not an object")
+    for name in names:
+        if name not in row:
+            raise InputError(f"{what} has no {name}")
+    for name in row:
+        if name not in names:
+            raise InputError(f"{what} has {name}, which means nothing")
+
+
+def _listed(name: str, value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise InputError(f"{name}: {value!r} is not a list")
+    return value
+
+
+def _whole(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise InputError(f"{name}: {value!r} is not a whole number of at least 0")
+    return value
+
+
+Range = tuple[float, float]
+
+
+def instructions(model: Model, build: Build) -> Range | None:
+    """Least and most instructions of one query.
+
+    A model that was measured takes what was measured. Another takes as many per multiply-add as
+    those measured with the same build that have next to fewer and next to more of them: the
+    smaller a model is, the more shows the work around its layers. None without any.
+    """
+    adds = model.multiply_adds
+    for one in build.references:
+        if one.model == model:
+            return float(one.instructions), float(one.instructions)
+    known = [(one.model.multiply_adds, one.instructions) for one in build.references]
+    near = [max((one for one in known if one[0] <= adds), default=None)]
+    near.append(min((one for one in known if one[0] >= adds), default=None))
+    ratios = [one[1] / one[0] for one in near if one is not None]
+    return (min(ratios) * adds, max(ratios) * adds) if ratios else None
+
+
+def milliseconds(model: Model, board: Board, build: Build) -> Range | None:
+    """Estimate the time of one query, shortest and longest.
+
+    Instructions times the range of cycles per instruction that ``boards.toml`` states for the
+    core, at the board's clock: an estimate, for nobody has run it there.
+    """
+    found = instructions(model, build)
+    if found is None:
+        return None
+    low, high = (
+        1000 * count * cycles / board.clock
+        for count, cycles in zip(found, board.core.cycles_per_instruction, strict=True)
+    )
+    return low, high
+
+
+def in_words(ends: Sequence[float] | None) -> str:
+    """Write a range with three digits, without exponents; nothing for None."""
+    return "-".join(f"{float(f'{one:.3g}'):g}" for one in ends or ())

@@ -1,12 +1,81 @@
-"""What is counted: twins with their anchors, and the ordinary ensemble they stand for."""
+"""What is counted: twins with their anchors, the ensemble they stand for, and the bytes of either.
 
+A twin's integer weights are counted as the pack stores them, to the byte, and so is what intervals
+take. No pack holds an ordinary ensemble; it is counted as if one did: header, scaling and curve
+once, and for each network the record of a twin without the kernel of the second point (the bias of
+the output has its place in the head of a record). There are no anchors and no intervals.
+
+Float weights are counted as bare parameters, anchors included: less than any file of them takes.
+"""
+
+import json
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
-from twinedge.budget import counts
-from twinedge.budget.counts import Hidden, layers
+import numpy as np
+
 from twinedge.errors import InputError
-from twinedge.pack.layout import ACTIVATIONS, MAX_LEVELS, MAX_TWINS
+from twinedge.pack import read_pack
+from twinedge.pack.layout import (
+    ACTIVATIONS,
+    ALIGNMENT,
+    KERNEL_TYPES,
+    MAX_ANCHORS,
+    MAX_LEVELS,
+    MAX_TWINS,
+    MAX_WIDTH,
+    TWIN_HEAD,
+    Kind,
+    Shape,
+    align,
+    file_size,
+    kernels,
+)
+
+Hidden = int | Iterable[int]
+
+
+def layers(hidden: Hidden) -> tuple[int, ...]:
+    """Widths of hidden layers, of which a number is one.
+
+    Examples
+    --------
+    >>> layers(8), layers([64, 32])
+    ((8,), (64, 32))
+    """
+    return tuple(hidden) if isinstance(hidden, Iterable) else (int(hidden),)
+
+
+def network_params(inputs: int, hidden: Hidden) -> int:
+    """Weights and biases of a network with one output."""
+    widths = (inputs, *layers(hidden), 1)
+    return sum(rows * columns + columns for rows, columns in pairwise(widths))
+
+
+def ann_params(features: int, hidden: Hidden, members: int) -> int:
+    """Parameters of an ensemble of ordinary networks.
+
+    Examples
+    --------
+    >>> ann_params(8, (128, 128), 32)
+    569376
+    """
+    return members * network_params(features, hidden)
+
+
+def twin_params(features: int, hidden: Hidden, anchors: int, twins: int = 1) -> int:
+    """Parameters of twins and all their anchors; an anchor is its features and its target.
+
+    Examples
+    --------
+    >>> twin_params(8, (128, 128), 32)
+    19105
+    """
+    return twins * network_params(2 * features, hidden) + anchors * (features + 1)
+
 
 # How weights can be stored: the first two as a pack does, the others as bare numbers.
 WEIGHTS = ("int8", "int16", "float16", "float32")
@@ -114,12 +183,12 @@ class Model:
     @property
     def ann_params(self) -> int:
         """Parameters of as many ordinary networks as there are members."""
-        return counts.ann_params(self.features, self.hidden, self.members)
+        return ann_params(self.features, self.hidden, self.members)
 
     @property
     def twin_params(self) -> int:
         """Parameters of the twins, and their anchors, as the paper counts: without intervals."""
-        return counts.twin_params(self.features, self.hidden, self.anchors, self.twins)
+        return twin_params(self.features, self.hidden, self.anchors, self.twins)
 
     @property
     def multiply_adds(self) -> int:
@@ -148,3 +217,230 @@ def deal(anchors: int, twins: int) -> tuple[int, ...]:
         raise InputError(f"{anchors} anchors for {twins} twins: each needs at least one")
     share, rest = divmod(anchors, twins)
     return tuple(share + (twin < rest) for twin in range(twins))
+
+
+KERNELS: dict[str, np.dtype[Any]] = {"int8": KERNEL_TYPES[0], "int16": KERNEL_TYPES[1]}
+_FLOATS = {"float16": 2, "float32": 4}
+
+
+def twin_bytes(model: Model) -> int:
+    """Bytes of the pack that a device holds, without ids and metadata.
+
+    Raises
+    ------
+    InputError
+        Where no pack can hold the model.
+
+    Examples
+    --------
+    >>> twin_bytes(Model.of(8, (128, 128), 32, weights="float32"))
+    76420
+    """
+    if model.weights in _FLOATS:
+        return _FLOATS[model.weights] * model.twin_params
+    return file_size(_sections(model).values())
+
+
+def ann_bytes(model: Model, members: int | None = None) -> int:
+    """Bytes of ordinary networks, by default as many as the model has members."""
+    members = model.members if members is None else members
+    if model.weights in _FLOATS:
+        return _FLOATS[model.weights] * (model.ann_params // model.members) * members
+    shape = Shape(model.features, model.hidden, KERNELS[model.weights], 1, 1)
+    sections = _checked(shape).device_sections(model.activation)
+    del sections[Kind.ANCHORS]
+    second = f"{kernels(0)[1]}0"
+    parts = (part.size for part in shape.twin_parts() if part.name != second)
+    sections[Kind.TWINS] = members * align(TWIN_HEAD.size + sum(parts))
+    return file_size(sections.values())
+
+
+def pack_sections(model: Model) -> dict[str, int]:
+    """Say what the bytes of the pack are for; the padding of sections is the last entry."""
+    sections = _sections(model)
+    lengths = {kind.name.lower(): length for kind, length in sections.items()}
+    header = file_size([0] * len(sections))
+    padding = file_size(sections.values()) - header - sum(lengths.values())
+    return {"header": header, **lengths, "padding": padding}
+
+
+def pack_fault(model: Model) -> str | None:
+    """Say why no pack can hold the model; None where one can."""
+    if model.weights not in KERNELS:
+        return f"a pack has no {model.weights} weights"
+    return _shape(model).fault()
+
+
+def _shape(model: Model) -> Shape:
+    kernel = KERNELS[model.weights]
+    shape = (model.features, model.hidden, kernel, model.twins, model.anchors)
+    return Shape(*shape, scaled=model.scaled)
+
+
+def _sections(model: Model) -> dict[Kind, int]:
+    shape = _checked(_shape(model))
+    sections = shape.device_sections(model.activation, model.levels)
+    ranges = shape.length(Kind.DOMAIN)
+    if model.intervals and ranges is not None:
+        sections[Kind.DOMAIN] = ranges  # without intervals, too
+    return sections
+
+
+def _checked(shape: Shape) -> Shape:
+    fault = shape.fault()
+    if fault:
+        raise InputError(fault)
+    return shape
+
+
+def smaller_in_params(model: Model) -> int:
+    """Count the members from which on the twins have fewer parameters than ordinary networks."""
+    twins = model.twins * network_params(2 * model.features, model.hidden)
+    saved = network_params(model.features, model.hidden) - (model.features + 1)
+    return max(model.twins, twins // saved + 1)
+
+
+def smaller_in_bytes(model: Model) -> int | None:
+    """Count the members from which on the twins take fewer bytes than ordinary networks.
+
+    None where they never do (an anchor may take as much as a network), or not up to the most
+    anchors that a pack holds.
+    """
+
+    def saved(members: int) -> int:
+        return ann_bytes(model, members) - twin_bytes(model.with_anchors(members))
+
+    # Saved bytes grow by the same amount with every member, but for the alignment.
+    least, most = model.twins, _most_anchors(model)
+    if model.weights not in KERNELS:
+        return smaller_in_params(model)
+    growth = (saved(most) - saved(least)) / (most - least)
+    if growth <= 0 or saved(most) <= 0:
+        return None
+    members = min(most, max(least, int((2 * ALIGNMENT - saved(least)) / growth) + least + 1))
+    while members > least and saved(members - 1) > 0:
+        members -= 1
+    return members
+
+
+def most_anchors(model: Model, flash: int) -> int:
+    """Most anchors, the same for each twin, with which the pack has at most ``flash`` bytes."""
+
+    def fits(share: int) -> bool:
+        return twin_bytes(model.with_anchors(share * model.twins)) <= flash
+
+    return model.twins * largest(fits, min(flash, _most_anchors(model)) // model.twins)
+
+
+def most_networks(model: Model, flash: int) -> int:
+    """Most ordinary networks of this shape that take at most ``flash`` bytes."""
+    return largest(lambda members: ann_bytes(model, members) <= flash, flash)
+
+
+def most_features(model: Model, flash: int) -> int:
+    """Most features with which the pack has at most ``flash`` bytes."""
+
+    def fits(features: int) -> bool:
+        return twin_bytes(replace(model, features=features)) <= flash
+
+    return largest(fits, MAX_WIDTH if model.weights in KERNELS else flash)
+
+
+def largest(fits: Callable[[int], bool], most: int) -> int:
+    """Return the largest number, 1 to ``most``, that fits, if all below it do; 0 for none."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+    return low
+
+
+def _most_anchors(model: Model) -> int:
+    return MAX_ANCHORS if model.weights in KERNELS else 1 << 62
+
+
+# As ``twinedge train`` writes them.
+RUN_FORMAT, RUN_VERSION = "twinedge run", 1
+
+
+def from_pack(path: Path) -> tuple[Model, int]:
+    """Read a pack; returns its model and the bytes of the file, metadata included.
+
+    Raises
+    ------
+    InputError
+        Where it cannot be read or is damaged.
+    """
+    try:
+        data = path.read_bytes()
+        pack = read_pack(data)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    counts = tuple(int(count) for count in pack.counts)
+    weights = f"int{pack.weight_bits}"
+    shape = (pack.features, pack.hidden, counts, pack.neighbors, pack.activation, weights)
+    levels = 0 if pack.intervals is None else len(pack.intervals.quantiles)
+    unusual = pack.intervals is not None or pack.domain is not None
+    return Model(*shape, unusual, levels if unusual else LEVELS), len(data)
+
+
+def from_run(
+    folder: Path, anchors: int = 32, weights: str = "int8", intervals: bool = True
+) -> Model:
+    """Read the shape of a trained model from its ``run.json``.
+
+    Parameters
+    ----------
+    folder : path
+        Run folder.
+    anchors : int
+        How many of its training points would travel to the device.
+    weights : str
+        How its weights would be stored.
+    intervals : bool
+        Whether its pack would have intervals, if the run has them.
+
+    Raises
+    ------
+    InputError
+        Where it is no run of this version.
+    """
+    record = _record(folder)
+    try:
+        parameters = record["parameters"]
+        near = parameters["pairs"] == "neighbors"
+        features, hidden = len(record["feature_names"]), parameters["hidden"]
+        activation = record["chosen"]["activation"]
+        twins, neighbors = parameters["twins"], parameters["neighbors"] if near else 0
+        calibration = record.get("calibration")  # runs of before there were intervals have none
+        model = Model.of(
+            features,
+            hidden,
+            anchors,
+            twins=twins,
+            neighbors=neighbors,
+            activation=activation,
+            weights=weights,
+        )
+        if not calibration or not intervals:
+            return model
+        return replace(model, intervals=True, levels=len(calibration["quantiles"]))
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{folder / 'run.json'} does not say what was trained") from error
+
+
+def _record(folder: Path) -> dict[str, Any]:
+    path = folder / "run.json"
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{folder} is not a run folder: {error.strerror}: {path.name}") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path} is damaged (not JSON); train the run again") from error
+    if not isinstance(record, dict) or record.get("format") != RUN_FORMAT:
+        raise InputError(f"{path} was not written by twinedge")
+    if record.get("version") != RUN_VERSION:
+        raise InputError(f"{path} has version {record.get('version')}; this reads {RUN_VERSION}")
+    return record

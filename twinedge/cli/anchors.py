@@ -13,8 +13,7 @@ from twinedge.cli.output import note, print_json, print_record, print_table, pri
 from twinedge.cli.words import some_of, whole
 
 if TYPE_CHECKING:
-    from twinedge.anchors.counts import Point
-    from twinedge.anchors.measure import Measurement, Recommendation
+    from twinedge.anchors.measure import Measurement, Point, Recommendation
 
 METHODS = ("auto", "match", "xy", "medoids", "stratified", "farthest", "greedy", "random")
 EXAMPLES = examples(

@@ -115,7 +115,7 @@ def show(
 def _model(path: Path | None, numbers: dict[str, Any]) -> "tuple[Model, int | None]":
     """Take the model from where it is described; with the bytes of the file if it is one."""
     from twinedge.budget import Model
-    from twinedge.budget.source import from_pack, from_run
+    from twinedge.budget.model import from_pack, from_run
 
     given = [option for option, number in numbers.items() if number is not None]
     anchors, weights = numbers["--members"] or 32, _WEIGHTS[numbers["--bits"] or "8"]
@@ -144,7 +144,7 @@ def _model(path: Path | None, numbers: dict[str, Any]) -> "tuple[Model, int | No
 
 
 def _print(result: dict[str, Any]) -> None:
-    from twinedge.budget.latency import in_words
+    from twinedge.budget.boards import in_words
     from twinedge.budget.verdict import told
 
     members, twins = result["members"], result["twins"]

@@ -81,8 +81,8 @@ def fit(
     the winner costs more than the tolerance, it is written all the same, and that is told.
     """
     from twinedge.budget import board_named, judge, read_firmware
-    from twinedge.budget.latency import in_words
-    from twinedge.budget.source import from_pack
+    from twinedge.budget.boards import in_words
+    from twinedge.budget.model import from_pack
     from twinedge.cli.export import note_earlier
     from twinedge.cli.fitting import fit_run
     from twinedge.cli.source import Reading, read_source

@@ -23,8 +23,7 @@ from twinedge.cli.source import Reading, read_source
 from twinedge.cli.words import whole
 
 if TYPE_CHECKING:
-    from twinedge.learn.baselines import Rival
-    from twinedge.learn.suitability import Suitability
+    from twinedge.learn.suitability import Rival, Suitability
 
 EXAMPLES = examples(
     "check data.csv --target strength",
@@ -74,7 +73,7 @@ def check(
         note(remark, quiet=quiet)
     import numpy as np
 
-    from twinedge.data.wording import plural
+    from twinedge.errors import plural
     from twinedge.learn.suitability import suitability
 
     rows = np.concatenate([source.rows.train, source.rows.val])

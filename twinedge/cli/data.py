@@ -27,7 +27,7 @@ def list_sets(as_json: Json = False) -> None:
     names, then among the downloads.
     """
     from twinedge.data.catalogue import CATALOGUE
-    from twinedge.data.folders import find_file
+    from twinedge.data.fetch import find_file
 
     sets = [
         {

@@ -101,7 +101,7 @@ def build(
     """
     from twinedge.pack import write_pack
     from twinedge.placing import check_file, place_file
-    from twinedge_export.boards.queries import own_points
+    from twinedge_export.boards.trial import own_points
 
     check_file(output)
     pack = _pack(file)
@@ -147,7 +147,7 @@ def run(
     """
     from twinedge.pack import write_pack
     from twinedge_export.boards import try_pack
-    from twinedge_export.boards.queries import own_points, read_queries
+    from twinedge_export.boards.trial import own_points, read_queries
 
     pack = _pack(file)
     queries = read_queries(table, pack, rows) if table else own_points(pack, rows or 1)
@@ -168,7 +168,7 @@ app.command("sizes", epilog=examples("firmware sizes --json"))(firmware_measure.
 
 
 def _pack(file: Path) -> "Pack":
-    from twinedge.data.wording import place
+    from twinedge.errors import place
     from twinedge.pack import read_pack
 
     try:

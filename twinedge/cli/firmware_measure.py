@@ -31,12 +31,9 @@ def measure(
     file is written after each board. It takes some minutes for each. The table in docs/ports.md
     follows the file that ships.
     """
-    from twinedge.budget.firmware import SHIPPED, read_firmware, read_rows, write_firmware
+    from twinedge.budget.boards import SHIPPED, read_firmware, read_rows, write_firmware
     from twinedge_export.boards import all_boards, board_named
-    from twinedge_export.boards.measure import measure_board
-    from twinedge_export.boards.references import KINDS
-    from twinedge_export.boards.sheet import sizes, write_sheet
-    from twinedge_export.boards.stack import host_stacks
+    from twinedge_export.boards.measure import KINDS, host_stacks, measure_board, sizes, write_sheet
 
     boards = [board_named(name) for name in dict.fromkeys(board or all_boards())]
     for one in boards:
@@ -66,7 +63,7 @@ def show_sizes(as_json: Json = False) -> None:
     of all RAM and of the stack in it, instructions of one query.
     """
     from twinedge.budget import read_firmware
-    from twinedge_export.boards.sheet import sizes
+    from twinedge_export.boards.measure import sizes
 
     found = sizes(read_firmware())
     if as_json:
@@ -76,6 +73,6 @@ def show_sizes(as_json: Json = False) -> None:
 
 
 def _print(found: list[dict[str, object]]) -> None:
-    from twinedge_export.boards.sheet import HEADER, as_words
+    from twinedge_export.boards.measure import HEADER, as_words
 
     print_table(HEADER, list(map(as_words, found)))

@@ -31,9 +31,9 @@ def fit_run(
     quiet: bool = False,
 ) -> dict[str, Any]:
     """Fit a model to a table, write its run folder, and return what ``train`` prints."""
-    from twinedge.learn.baselines import few_rows, standing
-    from twinedge.learn.checkpoint import discard
     from twinedge.learn.run import Run, check_writable
+    from twinedge.learn.suitability import few_rows, standing
+    from twinedge.learn.training import discard
 
     check_writable(output, overwrite=overwrite)
     for remark in source.remarks:
@@ -123,7 +123,7 @@ def _undisturbed() -> Iterator[None]:
 def _fit(
     model: "TwinRegressor", source: Source, checkpoint: Path, resume: bool, quiet: bool
 ) -> None:
-    from twinedge.learn.checkpoint import discard
+    from twinedge.learn.training import discard
 
     train, val = source.rows.train, source.rows.val
     validation: Validation = source.part(val)

@@ -25,7 +25,7 @@ def inspect(
     Sizes and offsets are in bytes; ranges in the units of the table the model was trained on. A
     damaged file is refused, after as much as its checksums vouch for.
     """
-    from twinedge.data.wording import place
+    from twinedge.errors import place
     from twinedge.pack.describe import describe
 
     try:
@@ -43,7 +43,7 @@ def inspect(
 
 
 def _as_json(file: str, found: "Description") -> dict[str, Any]:
-    from twinedge.pack.bytemap import meaning_of, name_of, uses
+    from twinedge.pack.describe import meaning_of, name_of, uses
 
     fault, pack = found.fault, found.pack
     result: dict[str, Any] = {
@@ -84,7 +84,7 @@ def _as_json(file: str, found: "Description") -> dict[str, Any]:
 
 
 def _print(file: str, found: "Description") -> None:
-    from twinedge.pack.bytemap import meaning_of, name_of, uses
+    from twinedge.pack.describe import meaning_of, name_of, uses
 
     print_record({"file": file, "bytes": found.length, **_summary(found)})
     if found.sections:
@@ -133,8 +133,8 @@ def _print(file: str, found: "Description") -> None:
 
 def _print_columns(found: "Description") -> None:
     """Print which columns of names the features are made of, if any are."""
-    from twinedge.data.wording import listed
     from twinedge.encoding import Encoding
+    from twinedge.errors import listed
 
     assert found.pack is not None
     features = [one.name for one in found.ranges[:-1]]

@@ -81,7 +81,7 @@ def saying(what: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]
 def note_filled(table: Path, count: int, *, quiet: bool = False) -> None:
     """Say how many missing values of a table were filled in, if any."""
     if count:
-        from twinedge.data.wording import place, plural
+        from twinedge.errors import place, plural
 
         note(f"{place(table)}: filled in {plural(count, 'missing value')}", quiet=quiet)
 

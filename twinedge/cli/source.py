@@ -100,7 +100,7 @@ def from_catalogue(name: str, split: int) -> Source:
 def from_file(path: Path, reading: Reading, split: int) -> Source:
     """Read a table, split it by the paper's recipe or group by group, and prepare it."""
     from twinedge import data
-    from twinedge.data.wording import place, plural
+    from twinedge.errors import place, plural
 
     table = data.read_table(path, **reading.given())
     assert table.y is not None
@@ -140,7 +140,7 @@ def from_file(path: Path, reading: Reading, split: int) -> Source:
 
 def _of_categories(prepared: "Prepared", path: Path) -> list[str]:
     """Say which columns are categories, and what became of their levels."""
-    from twinedge.data.wording import place, plural, quoted
+    from twinedge.errors import place, plural, quoted
 
     encoding, said = prepared.encoding, []
     unknown = encoding.by_column(encoding.unknown(prepared.X)).sum(axis=0)

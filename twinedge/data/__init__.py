@@ -1,8 +1,7 @@
 """Tables in: a person's own CSV, the paper's nine data sets, and its 25 splits."""
 
-from twinedge.data.catalogue import names
-from twinedge.data.dataset import Dataset
-from twinedge.data.loading import load
+from twinedge.data.catalogue import Dataset, names
+from twinedge.data.fetch import load
 from twinedge.data.splitting import Split, split_groups, split_rows, splits
 from twinedge.data.table import Table, read_features, read_table
 

@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from twinedge.data.wording import closest, drop_options, listed, place, plural, quoted
 from twinedge.encoding import Column
-from twinedge.errors import InputError
+from twinedge.errors import InputError, closest, drop_options, listed, place, plural, quoted
 
 _INTEGER = re.compile(r"[+-]?\d{1,9}", re.ASCII)
 _DATE = re.compile(

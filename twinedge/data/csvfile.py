@@ -4,22 +4,212 @@ Text files come in many dialects; Parquet and Excel files are read by pandas, wh
 and then by the same rules.
 """
 
+import csv
+import gzip
+import io
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, islice
 from operator import itemgetter
 from pathlib import Path
+from typing import BinaryIO, TextIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from twinedge.cells import CellReader, Kind, complaint, looks_missing, looks_numeric
-from twinedge.data.dialect import Row, RowError, find_delimiter, names_columns, rows_of
-from twinedge.data.textlines import lines, open_text
-from twinedge.data.wording import drop_options, place, plural, quoted, shell_word
-from twinedge.encoding import Column
-from twinedge.errors import InputError
+from twinedge.encoding import CellReader, Column, Kind, complaint, looks_missing, looks_numeric
+from twinedge.errors import InputError, drop_options, place, plural, quoted, shell_word
+
+# Without a limit a file with no line end at all would be read into memory as one line.
+LONGEST_LINE = 2**24
+_SAVE_AS = "save it as CSV in UTF-8"
+_GZIP = b"\x1f\x8b"
+
+
+def open_text(path: Path) -> TextIO:
+    """Open a file as UTF-8 text, with or without a byte order mark, line ends kept.
+
+    One that gzip compressed is taken for what it holds.
+    """
+    try:
+        return io.TextIOWrapper(_open_bytes(path), encoding="utf-8-sig", newline="")
+    except IsADirectoryError:
+        raise InputError(f"{place(path)}: is a folder; give the path of a CSV file") from None
+    except FileNotFoundError:
+        raise InputError(f"{place(path)}: no such file; give the path of a CSV file") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL character in the path
+        reason = getattr(error, "strerror", None) or "not a usable path"
+        raise InputError(f"{place(path)}: cannot be read: {reason}") from None
+
+
+def lines(stream: TextIO, path: Path) -> Iterator[str]:
+    """Yield the lines of `stream`; bytes that are not text end in an `InputError`.
+
+    Parameters
+    ----------
+    stream
+        As `open_text` returns it.
+    path
+        Where the stream comes from, for messages.
+    """
+    number = 0
+    while True:
+        number += 1
+        try:
+            line = stream.readline(LONGEST_LINE + 1)
+        except UnicodeDecodeError:
+            row = _undecodable_row(path)
+            raise InputError(f"{place(path)}:{row} not UTF-8 text; {_SAVE_AS}") from None
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            raise InputError(
+                f"{place(path)}: is not a whole gzip file; compress it again"
+            ) from None
+        except OSError as error:
+            raise InputError(f"{place(path)}: cannot be read: {error.strerror}") from None
+        if not line:
+            return
+        if "\0" in line:
+            raise InputError(
+                f"{place(path)}: row {number}: not a text file (it holds zero bytes); {_SAVE_AS}"
+            )
+        if len(line) > LONGEST_LINE:
+            raise InputError(
+                f"{place(path)}: row {number}: longer than {LONGEST_LINE} characters; "
+                f"a CSV has one line per row"
+            )
+        yield line
+
+
+def _open_bytes(path: Path) -> BinaryIO:
+    stream = path.open("rb")
+    if stream.peek(2)[:2] != _GZIP or not path.is_file():
+        return stream
+    stream.close()
+    return cast(BinaryIO, gzip.open(path, "rb"))
+
+
+def _undecodable_row(path: Path) -> str:
+    # The text layer decodes blocks of some kilobytes, so it cannot say which line was at fault:
+    # look again, in bytes. A pipe cannot be read twice; then the message goes without a row.
+    if not path.is_file():
+        return ""
+    with _open_bytes(path) as stream:
+        for number, line in enumerate(stream, start=1):
+            if line.decode("utf-8", errors="ignore").encode() != line:
+                return f" row {number}:"
+    return ""
+
+
+Row = tuple[int, list[str]]  # line number as an editor shows it, cells
+
+_DELIMITERS = (",", ";", "\t", "|")
+_WHITESPACE = " "
+_CELLS_TO_JUDGE = 10_000
+
+
+class RowError(Exception):
+    """A line that cannot be cut into cells.
+
+    Parameters
+    ----------
+    number
+        Line number, from 1.
+    reason
+        What the csv module says about it.
+    """
+
+    def __init__(self, number: int, reason: str) -> None:
+        super().__init__(reason)
+        self.number = number
+        self.reason = reason
+
+
+def rows_of(text: Iterable[str], delimiter: str) -> Iterator[Row]:
+    """Cut lines into numbered rows of cells; blank lines are counted and left out.
+
+    Parameters
+    ----------
+    text
+        Lines with their line ends.
+    delimiter
+        One character; a blank stands for any number of blanks and tabs.
+    """
+    if delimiter == _WHITESPACE:
+        for number, line in enumerate(text, start=1):
+            cells = line.split()
+            if cells:
+                yield number, cells
+        return
+    # strict: a quote that is never closed is an error instead of the rest of the file in one cell.
+    reader = csv.reader(text, delimiter=delimiter, strict=True, skipinitialspace=True)
+    try:
+        for row in reader:
+            if len(row) > 1 or (row and row[0].strip()):
+                yield reader.line_num, row
+    except csv.Error as error:
+        raise RowError(reader.line_num, str(error)) from None
+
+
+def find_delimiter(head: Sequence[str]) -> str:
+    r"""Find what separates the columns, from the first lines of a file.
+
+    The winner cuts the most rows into the same number of cells; between equals, the one that gives
+    more numbers. So ``1,5;2,5`` is two numbers with decimal commas, not three odd cells.
+
+    Examples
+    --------
+    >>> find_delimiter(["1,5;2,5\n", "3,5;4,5\n"])
+    ';'
+    """
+    best, best_score = ",", (0.0, 0.0)
+    for delimiter in _DELIMITERS:
+        score = _score(head, delimiter)
+        if score > best_score:
+            best, best_score = delimiter, score
+    # Blanks may well stand inside a name, so they separate only where nothing else does, or where
+    # they alone give numbers throughout: "1,5 2,5".
+    even, numeric = _score(head, _WHITESPACE)
+    alone = best_score == (0.0, 0.0) or best_score[1] < numeric == 1.0
+    return _WHITESPACE if even == 1.0 and alone else best
+
+
+def _score(head: Sequence[str], delimiter: str) -> tuple[float, float]:
+    rows: list[list[str]] = []
+    try:
+        for _, row in rows_of(head, delimiter):
+            rows.append(row)
+    except RowError:
+        pass  # the head may end inside a quoted cell; the rows before it are good evidence
+    if not rows or len(rows[0]) < 2:
+        return 0.0, 0.0
+    even = sum(len(row) == len(rows[0]) for row in rows) / len(rows)
+    cells = list(islice(chain.from_iterable(rows), _CELLS_TO_JUDGE))
+    return even, sum(map(looks_numeric, cells)) / len(cells)
+
+
+def names_columns(first: Sequence[str], second: Sequence[str] | None) -> bool:
+    """Tell whether the first row of a file is a header.
+
+    It is when none of its cells is a number, or when one of its words stands above a number. A row
+    of numbers is data; so is a row with words in columns that hold words below as well. (Names may
+    be numbers: spectra have columns called 400, 410, ... beside one called "target".)
+
+    Examples
+    --------
+    >>> names_columns(["400", "410", "target"], ["0.1", "0.2", "7"])
+    True
+    >>> names_columns(["5.1", "3.5", "setosa"], ["4.9", "3.0", "setosa"])
+    False
+    """
+    words = [k for k, cell in enumerate(first) if not (looks_numeric(cell) or looks_missing(cell))]
+    if not words:
+        return False
+    if second is None or not any(map(looks_numeric, first)):
+        return True
+    return any(k < len(second) and looks_numeric(second[k]) for k in words)
+
 
 # Cells are held as text only for one block at a time, about 10 MB.
 _CELLS_PER_BLOCK = 2**17

@@ -1,25 +1,149 @@
-"""Download the measured data sets from where they are published.
+"""One door to the nine data sets: a folder of the user's, the cache, or where they are published.
 
 Getting bytes (`download_openml`, `download_bytes`) is kept apart from making sense of them, so that
 all the rest can be tested on a machine without a network.
 """
 
 import http.client
+import os
+import tempfile
 import urllib.request
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from twinedge.data.catalogue import Entry
-from twinedge.data.dialect import RowError, find_delimiter, rows_of
-from twinedge.data.folders import DATA_VARIABLE, cache_folder
-from twinedge.data.verify import verify
-from twinedge.data.wording import place, quoted
+from twinedge.data.catalogue import (
+    GENERATORS,
+    VARIANTS,
+    Dataset,
+    Entry,
+    entry_of,
+    paper_test_function,
+)
+from twinedge.data.csvfile import RowError, find_delimiter, rows_of
+from twinedge.data.table import read_table
 from twinedge.data.xlsx import first_sheet, open_zip, read_member
-from twinedge.errors import InputError
+from twinedge.errors import InputError, place, quoted
+
+DATA_VARIABLE = "TWINEDGE_DATA"
+CACHE_VARIABLE = "TWINEDGE_CACHE"
+
+
+def data_folder() -> Path | None:
+    """Return the folder named by the environment variable TWINEDGE_DATA, if it is set."""
+    value = os.environ.get(DATA_VARIABLE)
+    return Path(value) if value else None
+
+
+def cache_folder() -> Path:
+    """Return the folder for downloads.
+
+    TWINEDGE_CACHE if set, else ``twinedge`` in XDG_CACHE_HOME, else in ``~/.cache``.
+    """
+    value = os.environ.get(CACHE_VARIABLE)
+    if value:
+        return Path(value)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "twinedge"
+
+
+def find_file(entry: Entry) -> Path | None:
+    """Find the CSV file of a set, first in the user's folder, then in the cache."""
+    for folder in (data_folder(), cache_folder()):
+        # os.access: a folder that may not be searched counts as one without the file.
+        if folder is not None and os.access(folder / entry.file_name, os.F_OK):
+            return folder / entry.file_name
+    return None
+
+
+def write_to_cache(entry: Entry, values: NDArray[np.float64]) -> Path | None:
+    """Keep a downloaded set, whole or not at all.
+
+    Parameters
+    ----------
+    entry
+        Which set.
+    values : ndarray of float64, shape (rows, features + 1)
+        Target last. Written so that reading gives the same bits.
+
+    Returns
+    -------
+    Path or None
+        None when the cache cannot be written: the data are good all the same.
+    """
+    lines = [entry.header, *(",".join(map(repr, row)) for row in values.tolist())]
+    path = cache_folder() / entry.file_name
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{entry.name}-", dir=path.parent)
+    except OSError:
+        return None
+    beside = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
+            stream.write("\n".join(lines) + "\n")
+        beside.replace(path)
+    except OSError:
+        return None
+    finally:
+        with suppress(FileNotFoundError):
+            beside.unlink()
+    return path
+
+
+# Copies differ in the last digits they print, which moves a mean far less than this; a missing row,
+# a swapped column or another target moves it far more.
+_TOLERANCE = 1e-3  # standard deviations of the column
+
+
+def verify(entry: Entry, values: NDArray[np.float64], where: str) -> None:
+    """Refuse a table that is not the data set of the paper.
+
+    Parameters
+    ----------
+    entry
+        What is expected.
+    values : ndarray of float64, shape (rows, features + 1)
+        What was found, target last.
+    where
+        Path or address it was found at, for the message.
+
+    Raises
+    ------
+    InputError
+        When the shape, a column's mean or the order of the rows is not as expected.
+    """
+    rows, columns = values.shape
+    if columns != entry.features + 1:
+        raise InputError(
+            f"{where}: has {columns - 1} features; {entry.title} ({entry.name}) has "
+            f"{entry.features}, the header is {entry.header}"
+        )
+    if rows != entry.rows:
+        raise InputError(f"{where}: has {rows} rows; {entry.title} ({entry.name}) has {entry.rows}")
+    names = (*entry.feature_names, entry.target_name)
+    slack = _TOLERANCE * values.std(axis=0)
+    for k, (name, mean, expected) in enumerate(
+        zip(names, values.mean(axis=0), entry.means, strict=True)
+    ):
+        # Written so that a NaN fails.
+        if not abs(mean - expected) <= slack[k]:
+            raise InputError(
+                f"{where}: column {quoted(name)} has mean {mean:.6g}; in {entry.title} "
+                f"({entry.name}) it is {expected:.6g}"
+            )
+    moment = np.average(values[:, -1], weights=np.arange(1, rows + 1))
+    if not abs(moment - entry.row_moment) <= slack[-1]:
+        raise InputError(
+            f"{where}: the rows of {entry.title} ({entry.name}) are not in their original order, "
+            f"which the paper's splits need; use an unsorted copy"
+        )
+
 
 _SECONDS = 30.0
 _LARGEST_DOWNLOAD = 2**25  # bytes; the zips are below 1 MB
@@ -206,3 +330,87 @@ def _first_line(error: Exception) -> str:
 
 def _plain(name: str) -> str:
     return "".join(character for character in name.lower() if character.isalnum())
+
+
+def load(name: str, variant: str = "published") -> Dataset:
+    """Load one of the paper's data sets.
+
+    Looks for ``<name>.csv`` in the folder named by the environment variable TWINEDGE_DATA, then in
+    the cache; else downloads it (to the cache) or, for the generated sets, makes it. Whatever is
+    found is checked against what the paper used. ``tf`` is always made.
+
+    Parameters
+    ----------
+    name
+        Key of the set: bc, bh, cs, ee, rcl, tf, wn, wsb or yh.
+    variant
+        "published": the data of the paper's numbers. "paper", for rcl and wsb only: made after the
+        paper's text, which differs from its files.
+
+    Returns
+    -------
+    Dataset
+        Rows in the order that `splits` refers to.
+
+    Raises
+    ------
+    InputError
+        When there is no such set or variant, a file is not the set it is named after, or the set
+        is not on this machine and cannot be downloaded.
+
+    Examples
+    --------
+    >>> load("tf").X.shape
+    (1000, 2)
+    """
+    entry = entry_of(name)
+    if variant not in VARIANTS:
+        raise InputError(f"no variant {quoted(variant)}; use {' or '.join(map(repr, VARIANTS))}")
+    generate = GENERATORS.get(entry.name)
+    if variant == "paper":
+        if generate is None:
+            raise InputError(
+                f"{entry.name} has no variant 'paper'; only {' and '.join(GENERATORS)} differ "
+                f"between the paper's text and its files"
+            )
+        return generate(variant)
+    if entry.name == "tf":
+        return paper_test_function()
+    path = find_file(entry)
+    if path is not None:
+        return _from_file(entry, path)
+    if generate is not None:
+        return generate(variant)
+    values, source = fetch(entry)
+    kept = write_to_cache(entry, values)
+    return Dataset(
+        name=entry.name,
+        X=np.ascontiguousarray(values[:, :-1]),
+        y=values[:, -1].copy(),
+        feature_names=entry.feature_names,
+        target_name=entry.target_name,
+        title=entry.title,
+        source=source if kept is None else str(kept),
+    )
+
+
+def _from_file(entry: Entry, path: Path) -> Dataset:
+    try:
+        table = read_table(path, target=-1)
+        assert table.y is not None
+        verify(entry, np.column_stack([table.X, table.y]), place(path))
+        if (*table.feature_names, table.target_name) != (*entry.feature_names, entry.target_name):
+            raise InputError(f"{place(path)}: the header is not {entry.header}")
+    except InputError as error:
+        if path.parent == cache_folder():
+            raise InputError(f"{error}; delete it to download it again") from None
+        raise
+    return Dataset(
+        name=entry.name,
+        X=table.X,
+        y=table.y,
+        feature_names=entry.feature_names,
+        target_name=entry.target_name,
+        title=entry.title,
+        source=str(path),
+    )

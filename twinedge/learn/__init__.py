@@ -1,10 +1,9 @@
 """Everything that fits a model: twins, ordinary networks, and ensembles of either."""
 
-from twinedge.learn.ann import AnnRegressor
-from twinedge.learn.ensemble import EnsembleRegressor
-from twinedge.learn.extra_pairs import ExtraPairs
+from twinedge.learn.estimator import AnnRegressor, EnsembleRegressor
 from twinedge.learn.forest import TwinnedRegressor
 from twinedge.learn.loops import LoopRegressor
+from twinedge.learn.pairs import ExtraPairs
 from twinedge.learn.twin import TwinRegressor
 
 __all__ = [

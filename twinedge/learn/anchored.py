@@ -10,11 +10,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from twinedge.calibration import Calibration
 from twinedge.errors import InputError
-from twinedge.learn.dealing import deal
-from twinedge.learn.neighbours import nearest
-from twinedge.learn.network import FloatArray
+from twinedge.learn.network import FloatArray, Scaling
+from twinedge.learn.pairs import deal, nearest
 from twinedge.learn.parameters import positive_integer
-from twinedge.learn.scaling import Scaling
 
 Anchors = Literal["auto", "all"] | int | npt.ArrayLike
 Chosen = npt.NDArray[np.intp]

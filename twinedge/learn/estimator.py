@@ -1,4 +1,4 @@
-"""What the network regressors share: checking data, holding out validation rows, fitting."""
+"""Regressors made of networks: what they share, ordinary networks, and ensembles of either kind."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -7,26 +7,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin, clone
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from twinedge.data.splitting import number_groups
 from twinedge.encoding import Encoding
 from twinedge.errors import InputError
-from twinedge.learn.checkpoint import Checkpoint
-from twinedge.learn.network import ACTIVATIONS, Architecture, FloatArray
+from twinedge.learn.network import ACTIVATIONS, Architecture, FloatArray, Scaling
 from twinedge.learn.parameters import (
     is_auto,
     nonnegative_number,
     one_of,
     positive_integer,
+    seed_of,
     widths,
 )
-from twinedge.learn.progress import progress_bar
-from twinedge.learn.scaling import Scaling
 from twinedge.learn.selection import PLANS, SETTINGS, Candidate, Choice, Plan, choose
 from twinedge.learn.tasks import PairTask, PointTask
-from twinedge.learn.teachers import teachers_of
-from twinedge.learn.teaching import LEAST_ROWS, School
+from twinedge.learn.teachers import LEAST_ROWS, School, teachers_of
+from twinedge.learn.training import Checkpoint, progress_bar
 from twinedge.scoring import check_targets
 
 Validation = tuple[Any, Any] | tuple[Any, Any, Any] | None
@@ -242,3 +241,147 @@ def _together(groups: Groups, held: int, rng: np.random.Generator) -> tuple[Grou
     ends = np.cumsum(np.bincount(place[groups]))
     ends = ends[ends <= len(groups) - 2]  # some are left to train on
     return order, int(ends[min(int(np.searchsorted(ends, held)), len(ends) - 1)])
+
+
+_BLOCK = 1 << 16  # points evaluated at a time
+
+
+class AnnRegressor(NetworkRegressor):
+    """A multilayer perceptron trained as the twins are, on points instead of pairs.
+
+    Parameters are those of ``TwinRegressor``, less what concerns pairs and anchors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twinedge import AnnRegressor
+    >>> X = np.linspace(0, 1, 40)[:, None]
+    >>> model = AnnRegressor(hidden=(16,), activation="silu", learning_rate=0.01,
+    ...                      weight_decay=0.003, steps=2000, random_state=0)
+    >>> bool(abs(model.fit(X, np.sin(3 * X[:, 0])).predict([[0.5]])[0] - np.sin(1.5)) < 0.05)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        hidden: int | tuple[int, ...] = (128, 128),
+        activation: str = "auto",
+        learning_rate: float | str = "auto",
+        weight_decay: float | str = "auto",
+        effort: str = "normal",
+        steps: int | str = "auto",
+        teachers: Any = "auto",
+        validation_fraction: float = 0.125,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.hidden = hidden
+        self.activation = activation
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.effort = effort
+        self.steps = steps
+        self.teachers = teachers
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @classmethod
+    def from_network(
+        cls, architecture: Architecture, weights: FloatArray, scaling: Scaling
+    ) -> "AnnRegressor":
+        """Wrap weights ``(1, size)`` that came from elsewhere as a fitted regressor."""
+        model = cls(hidden=architecture.hidden, activation=architecture.activation)
+        model.architecture_, model.weights_, model.scaling_ = architecture, weights, scaling
+        model.activation_, model.n_features_in_ = architecture.activation, architecture.inputs
+        return model
+
+    def fit(
+        self,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        validation: Validation = None,
+        *,
+        groups: npt.ArrayLike | None = None,
+        checkpoint: Path | None = None,
+        resume: bool = False,
+    ) -> "AnnRegressor":
+        """Train on these points; parameters as in ``TwinRegressor.fit``."""
+        seed = seed_of(self.random_state)
+        train, held = self._prepare(X, y, validation, seed, groups)
+        task = PointTask(**self._scale(train, held))
+        choice = self._choose(
+            task, train, held, networks=1, seed=seed, checkpoint=checkpoint, resume=resume
+        )
+        self.architecture_ = task.architecture(self.activation_)
+        self.weights_ = choice.weights
+        self.validation_rmse_ = self.rmse(*(held if len(held[1]) else train))
+        return self
+
+    def predict(self, X: npt.ArrayLike) -> FloatArray:
+        """Predictions ``(n,)`` in units of the target."""
+        check_is_fitted(self)
+        x = self.scaling_.features(validate_data(self, X, dtype=np.float64, reset=False))[None]
+        blocks = [
+            self.architecture_.forward(self.weights_, x[:, start : start + _BLOCK]).numpy()[0]
+            for start in range(0, x.shape[1], _BLOCK)
+        ]
+        scaled = np.concatenate(blocks).astype(np.float64)
+        return scaled * self.scaling_.y_scale + self.scaling_.y_mean
+
+
+class EnsembleRegressor(RegressorMixin, BaseEstimator):
+    """Mean of ``n`` models that differ in their random numbers alone.
+
+    The first model chooses whatever its parameters leave to "auto"; the others take its choice.
+
+    Parameters
+    ----------
+    base : TwinRegressor, AnnRegressor or TwinnedRegressor
+        The model to train ``n`` times.
+    n : int, default=32
+        Members.
+    random_state : int, RandomState or None, default=None
+        Seed of the members' seeds.
+
+    Attributes
+    ----------
+    members_ : list
+        The fitted models.
+    """
+
+    def __init__(self, base: Any, n: int = 32, *, random_state: Any = None) -> None:
+        self.base = base
+        self.n = n
+        self.random_state = random_state
+
+    def fit(
+        self, X: npt.ArrayLike, y: npt.ArrayLike, validation: Validation = None, **options: Any
+    ) -> "EnsembleRegressor":
+        """Train every member on the same points; parameters are those of the base's ``fit``."""
+        count = positive_integer("n", self.n)
+        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=count)
+        self.members_: list[Any] = []
+        if validation is not None:
+            options["validation"] = validation
+        settled = clone(self.base)
+        # What members are taught they would all have in common; and they have their disagreement.
+        alone = {"teachers": None, "intervals": False}
+        settled.set_params(**{k: v for k, v in alone.items() if k in settled.get_params()})
+        for seed in seeds:
+            member = clone(settled).set_params(random_state=int(seed)).fit(X, y, **options)
+            self.members_.append(member)
+            settled = member.settled()
+            if getattr(member, "interrupted_", False):
+                break
+        self.n_features_in_ = member.n_features_in_
+        return self
+
+    def predict(self, X: npt.ArrayLike, return_std: bool = False) -> Any:
+        """Mean over the members ``(n,)``, and with ``return_std`` their standard deviation."""
+        check_is_fitted(self)
+        predictions: FloatArray = np.stack([member.predict(X) for member in self.members_])
+        if return_std:
+            return predictions.mean(axis=0), predictions.std(axis=0)
+        return predictions.mean(axis=0)

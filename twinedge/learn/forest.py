@@ -10,15 +10,11 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.validation import validate_data
 
-from twinedge.data.wording import plural
-from twinedge.errors import InputError
+from twinedge.errors import InputError, plural
 from twinedge.learn.anchored import AnchoredRegressor, Anchors, Chosen
-from twinedge.learn.dealing import deal
-from twinedge.learn.extra_pairs import ExtraPairs
-from twinedge.learn.neighbours import partners_of
-from twinedge.learn.network import FloatArray
+from twinedge.learn.network import FloatArray, Scaling
+from twinedge.learn.pairs import ExtraPairs, deal, partners_of
 from twinedge.learn.parameters import one_of, seed_of
-from twinedge.learn.scaling import Scaling
 
 FOLDS = 5
 # Hyperparameters of the forests: as the paper's text lists them, and as its code has them.

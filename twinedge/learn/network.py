@@ -1,19 +1,58 @@
-"""The network of the paper, and stacks of them held in one array.
+"""The network of the paper, stacks of them in one array, and their way to Keras and back.
+
+Threads: a matrix of 128 by 128 is too small to share among cores; what scales is several networks
+side by side. So where the program has not imported TensorFlow itself, each operation gets one
+thread and independent operations run in parallel; a program that imported it first keeps its own
+settings.
 
 A network is a multilayer perceptron with one output. All its kernels and biases lie one behind the
 other in a flat vector, and a stack of ``c`` networks is an array of shape ``(c, size)``: one
 optimiser step then is a handful of operations however many networks there are.
+
+Scaling: long tables have wild values: a decimal point that slipped, a zero for what nobody
+measured. A few of them would rule mean and deviation, and a network goes on in a straight line to
+wherever they are. So one row of two thousand at either end has no say in the scaling, and features
+go no further than the others reach, and a quarter. Short tables, where every row counts, are scaled
+as they are.
+
+The Keras model takes two points and gives a difference for each twin. Scaling is part of it, so
+that anyone who has Keras can open and use it.
 """
 
+import json
+import logging
+import os
+import sys
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import tensorflow as tf
 
-from twinedge.learn.backend import tf
+from twinedge.errors import InputError
+
+_OURS_TO_CONFIGURE = "tensorflow" not in sys.modules
+# Read once, when the library is loaded: no start-up chatter, and no oneDNN, whose different
+# blocking from machine to machine costs time at this size and changes the last bits.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
+
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+if _OURS_TO_CONFIGURE:
+    logging.getLogger("tensorflow").setLevel(logging.ERROR)
+    try:
+        tf.config.threading.set_intra_op_parallelism_threads(1)
+        tf.config.threading.set_inter_op_parallelism_threads(CORES)
+    except RuntimeError:  # already initialised by someone who loaded it another way
+        pass
+
+__all__ = ["CORES", "tf"]
 
 FloatArray = npt.NDArray[Any]
 
@@ -93,3 +132,134 @@ class Architecture:
         for hidden_kernel, hidden_bias in hidden:
             x = activate(tf.matmul(x, hidden_kernel) + hidden_bias)
         return tf.squeeze(tf.matmul(x, kernel) + bias, 2)
+
+
+FARTHEST = 1e9  # standard deviations; squares and sums of these still fit into float32
+_MANY_ROWS = 4096
+_ROWS_TO_A_WILD_ONE = 2000
+_HEADROOM, _LEAST_REACH = 1.25, 2.0
+_INDICATOR = 0.5  # what an input of a category is divided by: a rare level is no wild value
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Shift and scale of the features ``(f,)`` and of the target, taken from the training rows.
+
+    Scaled features go no further than ``limit``.
+    """
+
+    x_mean: FloatArray
+    x_scale: FloatArray
+    y_mean: float
+    y_scale: float
+    limit: float = FARTHEST
+
+    @classmethod
+    def of(
+        cls, x: FloatArray, y: FloatArray, indicators: npt.NDArray[np.bool_] | None = None
+    ) -> "Scaling":
+        """Z-score of these rows; a constant column is only shifted.
+
+        ``indicators`` ``(f,)`` tells which features are inputs of categories.
+        """
+        wild = len(x) // _ROWS_TO_A_WILD_ONE if len(x) > _MANY_ROWS else 0
+        numbers = np.ones(x.shape[1], bool) if indicators is None else ~indicators
+        ends = None
+        if wild and numbers.any():
+            ends = np.sort(x[:, numbers], axis=0)[[wild, -1 - wild]]
+            x = x.copy()
+            x[:, numbers] = x[:, numbers].clip(*ends)
+        x_mean, x_scale = x.mean(axis=0), x.std(axis=0)
+        x_scale[~numbers] = _INDICATOR
+        # The spread of a constant column is rounding noise of its mean, not quite zero.
+        constant = x_scale <= 1e-12 * np.abs(x_mean)
+        x_scale = np.where(constant, 1.0, x_scale)
+        limit = FARTHEST
+        if ends is not None:
+            reach = np.abs((ends - x_mean[numbers]) / x_scale[numbers]).max()
+            limit = max(_LEAST_REACH, _HEADROOM * float(reach))
+        y_scale = float(y.std())
+        return cls(x_mean, x_scale, float(y.mean()), y_scale or 1.0, limit)
+
+    def features(self, x: FloatArray) -> FloatArray:
+        """Scaled features, in float32 as the networks take them."""
+        scaled = (x - self.x_mean) / self.x_scale
+        # Far outside the training data an answer means nothing, but it should be a number.
+        return np.clip(scaled, -self.limit, self.limit).astype(np.float32)
+
+    def reached(self, x: FloatArray) -> FloatArray:
+        """Return features no further out than the networks see them, in their own units."""
+        reach = self.limit * self.x_scale
+        return np.asarray(np.clip(x, self.x_mean - reach, self.x_mean + reach))
+
+    def target(self, y: FloatArray) -> FloatArray:
+        """Scaled target, in float32."""
+        scaled: FloatArray = ((y - self.y_mean) / self.y_scale).astype(np.float32)
+        return scaled
+
+
+layers = tf.keras.layers
+
+
+def to_keras(architecture: Architecture, weights: FloatArray, scaling: Scaling) -> Any:
+    """Build the model: inputs ``first`` and ``second`` ``(n, f)``, output ``(n, twins)``."""
+    features = architecture.inputs // 2
+    inputs = [layers.Input((features,), name=name) for name in ("first", "second")]
+    # Not Normalization: it takes a spread below 1e-7, of a capacity in farads say, for zero.
+    centre = layers.Rescaling(1.0, offset=-scaling.x_mean, name="centre")
+    scale = layers.Rescaling(1 / scaling.x_scale, name="scale")
+    scaled = [scale(centre(point)) for point in inputs]
+    if scaling.limit < FARTHEST:
+        scaled = [tf.keras.ops.clip(point, -scaling.limit, scaling.limit) for point in scaled]
+    pair = layers.Concatenate(name="pair")(scaled)
+    outputs = []
+    for twin, network in enumerate(weights):
+        x, dense = pair, []
+        for depth, (_, width) in enumerate(architecture.layers):
+            last = depth == len(architecture.hidden)
+            activation = None if last else architecture.activation
+            dense.append(layers.Dense(width, activation, name=f"twin{twin}_layer{depth}"))
+            x = dense[-1](x)
+        for layer, (kernel, bias) in zip(dense, architecture.parts(network), strict=True):
+            layer.set_weights([kernel, bias])
+        outputs.append(x)
+    stacked = layers.Concatenate(name="twins")(outputs) if len(outputs) > 1 else outputs[0]
+    outputs = layers.Rescaling(scaling.y_scale, name="unscale")(stacked)
+    return tf.keras.Model(inputs, outputs, name="twin")
+
+
+def save_keras(model: Any, path: Path) -> None:
+    """Save a model so that the same model gives the same bytes.
+
+    A Keras file is a zip archive with the time of saving in several places; all are set back.
+    """
+    model.save(path)
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in sorted(archive.namelist())}
+    metadata = json.loads(members["metadata.json"])
+    members["metadata.json"] = json.dumps({**metadata, "date_saved": ""}).encode()
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
+
+
+def from_keras(model: Any) -> tuple[Architecture, FloatArray]:
+    """Take the networks out of a model that ``to_keras`` built."""
+    dense = {one.name: one for one in model.layers if isinstance(one, layers.Dense)}
+    try:
+        twins = 1 + max(int(name[4:].partition("_")[0]) for name in dense)
+        depth = len(dense) // twins
+        stacks = [[dense[f"twin{t}_layer{d}"] for d in range(depth)] for t in range(twins)]
+        first = stacks[0]
+        activation = first[0].activation.__name__
+    except (KeyError, IndexError, ValueError) as error:
+        raise InputError("twin.keras holds no twins of twinedge") from error
+    if activation not in ACTIVATIONS:
+        raise InputError(f"twin.keras has an activation that twinedge does not know: {activation}")
+    hidden = tuple(int(layer.units) for layer in first[:-1])
+    architecture = Architecture(int(first[0].kernel.shape[0]), hidden, activation)
+    weights = np.zeros((twins, architecture.size), np.float32)
+    for network, stack in zip(weights, stacks, strict=True):
+        for (kernel, bias), layer in zip(architecture.parts(network), stack, strict=True):
+            kernel[...], bias[...] = layer.get_weights()
+    return architecture, weights

@@ -20,11 +20,16 @@ import numpy as np
 from twinedge.calibration import USUAL_TRUST, Calibration
 from twinedge.encoding import Encoding
 from twinedge.errors import InputError
-from twinedge.learn.backend import tf
-from twinedge.learn.keras_model import from_keras, save_keras, to_keras
-from twinedge.learn.network import FloatArray
+from twinedge.learn.network import (
+    FARTHEST,
+    FloatArray,
+    Scaling,
+    from_keras,
+    save_keras,
+    tf,
+    to_keras,
+)
 from twinedge.learn.parameters import widths
-from twinedge.learn.scaling import FARTHEST, Scaling
 from twinedge.learn.twin import TwinRegressor
 from twinedge.placing import RUN, check_folder, digest, place_folder, recover
 from twinedge.version import __version__

@@ -6,7 +6,7 @@ candidate. Rows are compared pair by pair, by absolute errors, which a single wi
 decide. What that cannot tell apart goes on to the final round.
 
 There networks are trained on all training rows: once on the rows alone, and once on what teachers
-say of them (``teaching.py``), to whom the networks of the folds belong. The error on the validation
+say of them (``teachers.py``), to whom the networks of the folds belong. The error on the validation
 rows has the last word. Networks are judged as they ended then: what they had learnt on the way,
 before they fitted noise, was chosen on the same rows and looks better than it is. It is worth going
 back to all the same, once they are chosen.
@@ -17,13 +17,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from twinedge.learn.checkpoint import Checkpoint
 from twinedge.learn.network import FloatArray
-from twinedge.learn.progress import Progress
+from twinedge.learn.steps import Setting
 from twinedge.learn.tasks import BATCH, FOLDS, PairTask, PointTask
-from twinedge.learn.teaching import SHARE, Lessons, School, TaughtTask, Word
-from twinedge.learn.trainer import Setting
-from twinedge.learn.training import Interrupted, Job, Trained, train
+from twinedge.learn.teachers import SHARE, Lessons, School, TaughtTask, Word
+from twinedge.learn.training import Checkpoint, Interrupted, Job, Progress, Trained, train
 
 # One decay that lets a network follow the rows, and one that holds it back from their noise. What
 # teachers say holds it back as well, and better: with them the first alone is tried.

@@ -6,10 +6,9 @@ from hashlib import sha256
 import numpy as np
 import numpy.typing as npt
 
-from twinedge.learn.examples import Examples
-from twinedge.learn.neighbours import nearest
 from twinedge.learn.network import Architecture, FloatArray
-from twinedge.learn.pairwise import differences
+from twinedge.learn.pairs import differences, nearest
+from twinedge.learn.steps import Examples
 from twinedge.learn.training import Job
 
 Rows = npt.NDArray[np.intp]

@@ -13,18 +13,14 @@ from twinedge.calibration import USUAL_TRUST, adapted, calibrate
 from twinedge.encoding import Encoding, frame_columns, is_frame
 from twinedge.errors import InputError
 from twinedge.learn.anchored import AnchoredRegressor, Anchors, Chosen
-from twinedge.learn.ann import AnnRegressor
-from twinedge.learn.dealing import deal
-from twinedge.learn.difficulty import learn_difficulty, trust_between
-from twinedge.learn.estimator import NetworkRegressor, Validation
-from twinedge.learn.extra_pairs import ExtraPairs
-from twinedge.learn.neighbours import partners_of
+from twinedge.learn.estimator import AnnRegressor, NetworkRegressor, Validation
+from twinedge.learn.loops import SemiSupervisedTask
 from twinedge.learn.network import Architecture, FloatArray
-from twinedge.learn.pairwise import differences, signals
+from twinedge.learn.pairs import ExtraPairs, deal, differences, partners_of, signals
 from twinedge.learn.parameters import nonnegative_number, row_number, seed_of, shape_of
-from twinedge.learn.progress import Progress, progress_bar
-from twinedge.learn.semi_supervised import SemiSupervisedTask
 from twinedge.learn.tasks import PairTask
+from twinedge.learn.training import Progress, progress_bar
+from twinedge.learn.uncertainty import learn_difficulty, trust_between
 from twinedge.scoring import check_targets
 
 

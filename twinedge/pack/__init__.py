@@ -1,9 +1,8 @@
 """The .twin file: its layout, reader and writer. ``firmware_ref/FORMAT.md`` is the law."""
 
 from twinedge.pack.contents import Difficulty, Domain, Intervals, Layer, Pack, Twin
-from twinedge.pack.errors import PackError, Reason
-from twinedge.pack.header import read_header
-from twinedge.pack.reader import read_pack
+from twinedge.pack.layout import PackError, Reason
+from twinedge.pack.reader import read_header, read_pack
 from twinedge.pack.writer import write_pack
 
 __all__ = [

@@ -1,13 +1,48 @@
-"""Where every byte of a pack is: the tables of FORMAT.md in code, for reader and writer alike."""
+"""Where every byte of a pack is, and why a file is refused: the tables of FORMAT.md in code."""
 
 import struct
 from collections.abc import Collection
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import Enum, IntEnum
 from math import prod
 from typing import Any
 
 import numpy as np
+
+from twinedge.errors import InputError
+
+
+class Reason(Enum):
+    """One word for each kind of fault, and a code in C for each (FORMAT.md, section 10)."""
+
+    TRUNCATED = "truncated"
+    LENGTH = "length"
+    MAGIC = "magic"
+    VERSION = "version"
+    HEADER_CRC = "header_crc"
+    BODY_CRC = "body_crc"
+    HEADER = "header"
+    SECTION = "section"
+    PADDING = "padding"
+    VALUE = "value"
+    OVERFLOW = "overflow"
+
+
+class PackError(InputError):
+    """A pack that cannot be used.
+
+    Parameters
+    ----------
+    reason : Reason
+        Kind of fault.
+    message : str
+        What exactly, in one line.
+    """
+
+    def __init__(self, reason: Reason, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
 
 MAGIC, OLDEST, NEWEST = b"TWIN", 1, 2
 HEADER = struct.Struct("<4sHHIIIHBB3HBBHHHH8s")

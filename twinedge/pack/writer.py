@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 
 from twinedge.errors import InputError
-from twinedge.pack.check import check_contents, check_head
-from twinedge.pack.contents import Array, Domain, Intervals, Pack, Twin
-from twinedge.pack.errors import PackError, Reason
+from twinedge.pack.contents import Array, Domain, Intervals, Pack, Twin, check_contents, check_head
 from twinedge.pack.layout import (
     ACTIVATIONS,
     CURVE_LENGTH,
@@ -29,7 +27,9 @@ from twinedge.pack.layout import (
     TWIN_HEAD,
     WITH_INTERVALS,
     Kind,
+    PackError,
     Part,
+    Reason,
     Shape,
     align,
     kernels,

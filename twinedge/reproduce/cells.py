@@ -1,11 +1,55 @@
-"""Cells: what one independent unit of work is, what decides its numbers, and how it is computed."""
+"""Cells: what one unit of work is, what decides its numbers, and where it is kept.
+
+A file is written beside its place, pushed to the disk and renamed, so that whoever is killed at
+whatever moment leaves whole cells or none. It names what decided its numbers and carries a
+checksum; a file that is not what it should be counts as missing, and its cell is computed again.
+"""
 
 import json
 import os
+import platform
+import time
 from dataclasses import asdict, dataclass
+from functools import cache
 from hashlib import sha256
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any, NamedTuple
+
+from twinedge.errors import InputError
+
+_PACKAGES = ("tensorflow", "scikit-learn", "numpy")
+_ARM_CORES = {"0xd0c": "Arm Neoverse-N1", "0xd40": "Arm Neoverse-V1"}
+
+
+@cache
+def machine() -> str:
+    """Processor, system and versions of this machine in a line."""
+    system = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
+    return ", ".join([processor(), system, *filter(None, map(_package, _PACKAGES))])
+
+
+def _package(name: str) -> str:
+    """Name and version; nothing where it is not installed, for some methods do without."""
+    try:
+        return f"{name} {version(name)}"
+    except PackageNotFoundError:
+        return ""
+
+
+def processor() -> str:
+    """Name of the processor, as well as the system knows it."""
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        lines = [line.partition(":") for line in cpuinfo.read_text().splitlines()]
+        known = {name.strip(): value.strip() for name, _, value in reversed(lines)}
+        if "model name" in known:
+            return known["model name"]
+        if "CPU part" in known:
+            return _ARM_CORES.get(known["CPU part"], known["CPU part"])
+    return platform.processor() or platform.machine()
+
 
 # Goes up whenever our own trainer gives other networks: their cells are others then, and those of
 # networks trained as published stay.
@@ -66,11 +110,11 @@ METHODS = {
     "multiplied_twin": Method("networks", 1, _NETWORKS),
     "timed_network": Method("networks", 1, _NETWORKS, alone=True),
     "timed_twin": Method("networks", 1, _NETWORKS, alone=True),
-    "nearest": Method("nearest", 1, ("protocol",), light=True),
+    "nearest": Method("parts", 1, ("protocol",), light=True),
     "forest": Method("forests", 1, _FORESTS),
     "twinned_forest": Method("forests", 1, _FORESTS),
     "loop_forest": Method("forests", 1, _FORESTS),
-    "check": Method("checks", 1, ("effort",)),
+    "check": Method("forests", 1, ("effort",)),
 }
 
 
@@ -147,6 +191,88 @@ def _one_thread() -> None:
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(cores)})
     try:
-        import_module("twinedge.learn.backend")
+        import_module("twinedge.learn.network")
     finally:
         os.sched_setaffinity(0, cores)
+
+
+_LONG_AGO = 60.0  # seconds: nobody is still writing what is older
+
+
+class Store:
+    """The cells of a folder.
+
+    Parameters
+    ----------
+    folder : path
+        Made if it is not there.
+
+    Attributes
+    ----------
+    damaged : list of path
+        Files that were found and could not be used.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.damaged: list[Path] = []
+        try:
+            self._cells.mkdir(parents=True, exist_ok=True)
+            for left in self._cells.glob(".*.partial"):
+                if time.time() - left.stat().st_mtime > _LONG_AGO:
+                    left.unlink(missing_ok=True)
+        except OSError as error:
+            raise InputError(f"cannot keep results in {folder}: {error.strerror}") from error
+
+    def load(self, cell: Cell) -> dict[str, Any] | None:
+        """Return what a cell came to, or None if that is not known yet."""
+        path = self._path(cell)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+        except (OSError, UnicodeDecodeError):
+            text = ""
+        try:
+            kept = json.loads(text)
+            result: dict[str, Any] = kept["result"]
+            whole = kept["cell"] == cell.key and kept["sha256"] == _digest(cell.key, result)
+        except (ValueError, TypeError, KeyError):
+            whole = False
+        if whole:
+            return result
+        self.damaged.append(path)
+        return None
+
+    def save(self, cell: Cell, result: dict[str, Any]) -> dict[str, Any]:
+        """Keep what a cell came to, and return it as ``load`` would."""
+        result = json.loads(json.dumps(result, sort_keys=True))
+        record = {"cell": cell.key, "result": result, "sha256": _digest(cell.key, result)}
+        write_whole(self._path(cell), json.dumps(record, sort_keys=True) + "\n")
+        return result
+
+    @property
+    def _cells(self) -> Path:
+        return self.folder / "cells"
+
+    def _path(self, cell: Cell) -> Path:
+        return self._cells / f"{cell.name}.json"
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file whole or not at all, whatever happens on the way."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with beside.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from error
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _digest(key: dict[str, Any], result: dict[str, Any]) -> str:
+    return sha256(json.dumps([key, result], sort_keys=True).encode()).hexdigest()

@@ -12,10 +12,9 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from twinedge.reproduce.answer import Answer
 from twinedge.reproduce.experiment import Comparison, Measure
-from twinedge.reproduce.paper import ORDER, printed
-from twinedge.reproduce.tables import Row, compare, curve, gain, mean_of
+from twinedge.reproduce.run import Answer
+from twinedge.reproduce.tables import ORDER, Row, compare, curve, gain, mean_of, printed
 
 HOLDS, PARTLY, FAILS, UNKNOWN = "holds", "holds partly", "does not hold", "not measured"
 UNSUITED = ("bc", "wn")  # sets that twins do not suit, as the paper has it

@@ -1,4 +1,4 @@
-"""Cells with random forests, ordinary and twinned: 100 points to train on, 100 to test.
+"""Cells of random forests, ordinary and twinned, and of ``twinedge check``.
 
 As published, these are the first 200 rows of a set, dealt out at random; by the text they are 200
 random rows.
@@ -10,12 +10,14 @@ import numpy as np
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.model_selection import GridSearchCV, KFold, train_test_split
 
+from twinedge import data
 from twinedge.learn.forest import FOLDS, GRIDS, TwinnedRegressor, pair_features
 from twinedge.learn.loops import LoopRegressor
 from twinedge.learn.network import FloatArray
+from twinedge.learn.suitability import suitability
 from twinedge.reproduce.cells import Cell
+from twinedge.reproduce.experiment import LOOP_WEIGHTS
 from twinedge.reproduce.parts import paper_order, rmse, table_of
-from twinedge.reproduce.sizes import LOOP_WEIGHTS
 
 ROWS = 200
 # In place of the paper's 54 or 405 settings: those that matter most, ranked by few trees.
@@ -107,3 +109,18 @@ def _grid(cell: Cell) -> tuple[dict[str, list[Any]], int]:
     if cell.setup.effort == "quick":
         return SMALL_GRID, SMALL_TREES
     return GRIDS[cell.setup.protocol], TREES
+
+
+def check(cell: Cell) -> dict[str, Any]:
+    """Check whether a twin suits the data."""
+    table, split = data.load(cell.dataset), data.splits(cell.dataset, cell.split)
+    rows = np.concatenate([split.train, split.val])
+    found = suitability(table.X[rows], table.y[rows], effort=cell.setup.effort)
+    few = found.multipliers[min(found.multipliers)].rmse
+    return {
+        "warns": float(not found.suits),
+        **{name: rival.rmse / found.twin for name, rival in found.rivals.items()},
+        "pairs": found.twin / few,
+        "twin": found.twin,
+        "reasons": found.reasons,
+    }

@@ -1,13 +1,19 @@
-"""The rows of a cell: 70 % to train, 10 % to choose and to stop, 20 % to test, as in the paper."""
+"""The rows of a cell, split as in the paper, and k-NN regression on them, without TensorFlow.
+
+Of the rows 70 % train, 10 % choose and stop, 20 % test.
+"""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import StandardScaler
 
 from twinedge import data
-from twinedge.data.synthetic import GENERATORS
+from twinedge.data.catalogue import GENERATORS
 from twinedge.reproduce.cells import Cell
+from twinedge.reproduce.experiment import NEIGHBOURS
 
 Points = tuple[NDArray[Any], NDArray[Any]]
 
@@ -38,3 +44,13 @@ def paper_order(cell: Cell) -> NDArray[Any]:
 def rmse(predicted: NDArray[Any], y: NDArray[Any]) -> float:
     """Root mean square error."""
     return float(np.sqrt(np.mean(np.square(predicted - y))))
+
+
+def nearest(cell: Cell) -> dict[str, Any]:
+    """Predict by several numbers of neighbours."""
+    (X, y), _, (X_test, y_test) = parts(cell)
+    scaler = StandardScaler().fit(X)
+    search = NearestNeighbors(n_neighbors=min(len(y), max(NEIGHBOURS))).fit(scaler.transform(X))
+    rows = search.kneighbors(scaler.transform(X_test), return_distance=False)
+    found = [rmse(y[rows[:, :k]].mean(axis=1), y_test) for k in NEIGHBOURS]
+    return {"neighbours": NEIGHBOURS, "nearest": found}

@@ -1,10 +1,15 @@
 """Converted files as devices, whichever interpreter runs them.
 
+Interpreters trust their files: some flipped bits they answer with a crash. So the last eight bytes
+of a file are the CRC-32 of all before, in hexadecimal. They are put where the format has room for
+more: behind a flatbuffer, or in the last field of a protocol buffer.
+
 An ``ensemble`` has its anchors inside. A bare ``twin`` has none: they come from the ``.twin`` that
 lies beside it, ``model.twin`` for ``model_twin.tflite``, ``model_twin.onnx`` or
 ``model_float_twin.onnx``. So does what makes a scale and intervals of its second output.
 """
 
+import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,9 +19,35 @@ import numpy as np
 from twinedge.errors import InputError
 from twinedge.pack.contents import Array, Pack
 from twinedge.runtime import reference
-from twinedge.runtime.calibrating import calibration_of
+from twinedge.runtime.adapting import calibration_of
 from twinedge.runtime.device import Device
 from twinedge.runtime.pack_device import read_pack_file
+
+_DIGITS = 8
+
+
+def seal(data: bytes) -> bytes:
+    """Append the checksum."""
+    return data + _checksum(data)
+
+
+def read_sealed(path: Path) -> bytes:
+    """Read a file whose last bytes are its checksum.
+
+    Raises
+    ------
+    InputError
+        Where they are not.
+    """
+    data = path.read_bytes()
+    if data[-_DIGITS:] != _checksum(data[:-_DIGITS]):
+        raise InputError(f"{path} is damaged, or not a file of twinedge (its checksum differs)")
+    return data
+
+
+def _checksum(data: bytes) -> bytes:
+    return f"{zlib.crc32(data):0{_DIGITS}x}".encode()
+
 
 _BARE = "_twin"
 _FLOAT = "_float"

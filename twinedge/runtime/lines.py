@@ -27,8 +27,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from twinedge.cells import CellReader, Kind, complaint, looks_missing
-from twinedge.encoding import Category
+from twinedge.encoding import Category, CellReader, Kind, complaint, looks_missing
 from twinedge.errors import InputError
 from twinedge.pack.contents import Array
 from twinedge.runtime.device import Device

@@ -16,19 +16,20 @@ from twinedge.runtime.device import Device, MissingPackageError
 
 
 class Backend(NamedTuple):
-    """Reads files with this suffix by ``open_file`` of this module: path, threads to a device."""
+    """Reads files with this suffix by a function of this module: path, threads to a device."""
 
     suffix: str
-    module: str
+    home: str
+    opener: str
 
 
 # "auto" takes the first that can read a file here: one that lacks what it is built on raises
 # MissingPackageError.
 BACKENDS = {
-    "native": Backend(".twin", "twinedge.runtime.native"),
-    "numpy": Backend(".twin", "twinedge.runtime.pack_device"),
-    "tflite": Backend(".tflite", "twinedge.runtime.tflite_file"),
-    "onnx": Backend(".onnx", "twinedge.runtime.onnx_file"),
+    "native": Backend(".twin", "twinedge.runtime.native", "open_native"),
+    "numpy": Backend(".twin", "twinedge.runtime.pack_device", "open_reference"),
+    "tflite": Backend(".tflite", "twinedge.runtime.interpreters", "open_tflite"),
+    "onnx": Backend(".onnx", "twinedge.runtime.interpreters", "open_onnx"),
 }
 
 
@@ -98,7 +99,8 @@ def _open(able: list[str], path: Path, threads: int) -> Device:
     """Open a file with the first of these backends that is installed."""
     name, *others = able
     try:
-        device: Device = import_module(BACKENDS[name].module).open_file(path, threads)
+        backend = BACKENDS[name]
+        device: Device = getattr(import_module(backend.home), backend.opener)(path, threads)
     except MissingPackageError:
         if others:
             return _open(others, path, threads)

@@ -10,8 +10,7 @@ import numpy as np
 from twinedge.errors import InputError
 from twinedge.pack import read_pack, write_pack
 from twinedge.pack.contents import Array, Pack
-from twinedge.pack.errors import PackError, Reason
-from twinedge.pack.layout import MAX_ANCHORS
+from twinedge.pack.layout import MAX_ANCHORS, PackError, Reason
 from twinedge.runtime import reference
 from twinedge.runtime.device import Device, MissingPackageError, Prediction, check_queries
 from twinedge.runtime.pack_device import PackDevice
@@ -314,7 +313,7 @@ def _opened(pack: Pack) -> Native:
     return Native(write_pack(pack, metadata=False), pack)
 
 
-def open_file(path: Path, threads: int = 1) -> Device:
+def open_native(path: Path, threads: int = 1) -> Device:
     """Open a ``.twin`` file."""
     try:
         data = path.read_bytes()

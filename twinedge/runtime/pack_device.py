@@ -10,8 +10,7 @@ import numpy as np
 
 from twinedge.errors import InputError
 from twinedge.pack import PackError, read_pack, write_pack
-from twinedge.pack.check import LARGEST
-from twinedge.pack.contents import Array, Intervals, Pack
+from twinedge.pack.contents import LARGEST, Array, Intervals, Pack
 from twinedge.runtime import reference
 from twinedge.runtime.adapting import (
     Points,
@@ -320,7 +319,7 @@ def read_pack_file(path: Path) -> Pack:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
 
 
-def open_file(path: Path, threads: int = 1) -> Device:
+def open_reference(path: Path, threads: int = 1) -> Device:
     """Open a ``.twin`` file, whatever ``threads`` says for one thread."""
     del threads
     pack = read_pack_file(path)

@@ -1,16 +1,109 @@
-"""From a pack to an image: compile the runtime for a board, link the pack and queries with it."""
+"""From a pack to an image: compile and link it for a board, and read what the linker says of it.
 
+Where the emulator cannot count instructions, it logs the ones it executes: the instructions of each
+straight piece of code once, and its start on every execution. Two images that differ by one query
+then give the cost of a query.
+"""
+
+import os
 import re
 import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
+from typing import NamedTuple
 
 from twinedge.errors import InputError
 from twinedge.pack.contents import Array, Pack
-from twinedge_export.amalgamation import write_amalgamation
+from twinedge_export.amalgamation import firmware_folder, write_amalgamation
 from twinedge_export.boards.board import Board
-from twinedge_export.boards.link_map import Sizes, sizes_of
-from twinedge_export.firmware import firmware_folder
+
+_KINDS = {
+    ".text": "text",
+    ".literal": "text",  # constants of Xtensa code
+    ".rodata": "rodata",
+    ".srodata": "rodata",
+    ".progmem": "rodata",
+    ".data": "data",
+    ".sdata": "data",
+    ".bss": "bss",
+    ".sbss": "bss",
+    "COMMON": "bss",
+}
+# A section of the image, at the start of a line, and one of a file that went into it; the linker
+# breaks the line behind a long name.
+_SECTION = re.compile(
+    r"^(?P<into>\.\w+)\b|"
+    r"^ (?P<name>[.\w][\w.$-]*)\s+0x(?P<at>[0-9a-f]+)\s+0x(?P<size>[0-9a-f]+) (?P<file>\S.*)$",
+    re.MULTILINE,
+)
+_RUNTIME = ("twin.", "twin_", "kernel_", "choose_host")  # how names of its files begin
+_CHECKS = ("twin_open",)  # those that only opening a pack takes
+
+
+class Sizes(NamedTuple):
+    """Bytes of the runtime and of the compiler's library in an image, without pack and harness."""
+
+    text: int
+    rodata: int
+    data: int
+    bss: int
+
+    @property
+    def flash(self) -> int:
+        """Bytes in flash."""
+        return self.text + self.rodata + self.data
+
+
+class _Section(NamedTuple):
+    kind: str
+    start: int
+    size: int
+    file: str
+
+    @property
+    def of_runtime(self) -> bool:
+        return PurePath(self.file).name.startswith(_RUNTIME)
+
+    @property
+    def of_library(self) -> bool:
+        return self.file.endswith(")")
+
+
+def sizes_of(link_map: str, *, libraries: bool) -> Sizes:
+    """Add up the sections of the runtime, and where asked of what came out of archives."""
+    total = dict.fromkeys(Sizes._fields, 0)
+    for one in _sections(link_map):
+        if one.of_runtime or (libraries and one.of_library):
+            total[one.kind] += one.size
+    return Sizes(**total)
+
+
+def runtime_ranges(link_map: str) -> list[tuple[int, int]]:
+    """Start and size of all code of the runtime that a prediction may execute."""
+    return [
+        (one.start, one.size)
+        for one in _sections(link_map)
+        if one.of_runtime and one.kind == "text" and one.size and not one.file.startswith(_CHECKS)
+    ]
+
+
+def _sections(link_map: str) -> Iterator[_Section]:
+    kept = link_map.partition("Linker script and memory map")[2]
+    into = ""
+    for found in _SECTION.finditer(kept):
+        if found["into"]:
+            into = found["into"]
+            continue
+        stem = re.match(r"\.?\w+", found["name"])
+        kind = _KINDS.get(stem[0] if stem else "")
+        if kind == "rodata" and into == ".data":
+            kind = "data"  # AVR reads constants from RAM
+        if kind:
+            yield _Section(kind, int(found["at"], 16), int(found["size"], 16), found["file"])
+
 
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wundef", "-Werror")
 RUNNER = "runner"
@@ -166,3 +259,56 @@ class Workshop:
             kind = TooLargeError if large else InputError
             raise kind(f"{self.board.name}: {command[0]}: {why}")
         return done.stdout
+
+
+def count_query(workshop: Workshop, content: bytes, query: Array, seconds: float) -> int:
+    """Count the instructions of the runtime for one query ``(1, f)``.
+
+    Raises
+    ------
+    InputError
+        Where the emulator does not come to an end in so many seconds.
+    """
+    once, twice = (
+        _executed(workshop, content, query.repeat(times, axis=0), seconds) for times in (1, 2)
+    )
+    return twice - once
+
+
+def _executed(workshop: Workshop, content: bytes, queries: Array, seconds: float) -> int:
+    board, image = workshop.board, workshop.image(content, queries)
+    ranges = runtime_ranges(image.path.with_suffix(".map").read_text("utf-8", "replace"))
+    emulator = board.command(board.run, image=image.path)
+    pipe = workshop.folder / "executed"
+    command = [
+        *(emulator[0], "-d", "in_asm,exec,nochain", "-D", str(pipe)),
+        *("-dfilter", ",".join(f"{start:#x}+{size:#x}" for start, size in ranges)),
+        *emulator[1:],
+    ]
+    os.mkfifo(pipe)
+    try:
+        with ThreadPoolExecutor(1) as reader:
+            count = reader.submit(_count, pipe)
+            subprocess.run(command, check=True, capture_output=True, timeout=seconds)
+            return count.result()
+    except subprocess.TimeoutExpired as error:
+        raise InputError(f"{board.name}: the emulation did not end in {seconds:.0f} s") from error
+    finally:
+        pipe.unlink()
+
+
+def _count(pipe: Path) -> int:
+    """Add up the lengths of the pieces executed."""
+    lengths: Counter[bytes] = Counter()
+    executed: Counter[bytes] = Counter()
+    start = b""
+    with pipe.open("rb") as stream:
+        for line in stream:
+            if line.startswith(b"Trace"):
+                executed[line.split(b"/", 2)[1].lstrip(b"0")] += 1
+            elif line.startswith(b"IN:"):
+                start = b""
+            elif line.startswith(b"0x"):
+                start = start or line.partition(b":")[0][2:].lstrip(b"0")
+                lengths[start] += 1
+    return sum(lengths[piece] * times for piece, times in executed.items())

@@ -8,15 +8,277 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from twinedge.budget import Model
-from twinedge.budget.firmware import Kind, Scratch
+import numpy as np
+
+from twinedge.budget import Model, Runtime
+from twinedge.budget.boards import Kind, Scratch, kind_of
 from twinedge.errors import InputError
-from twinedge.pack import write_pack
+from twinedge.pack import Difficulty, Domain, Intervals, Layer, Pack, Twin, write_pack
+from twinedge.pack.contents import Array
+from twinedge.pack.layout import ACTIVATIONS
+from twinedge.runtime.reference import silu_curve
+from twinedge_export.amalgamation import firmware_folder
 from twinedge_export.boards.board import Board
 from twinedge_export.boards.build import TooLargeError, Workshop, left_out
-from twinedge_export.boards.queries import own_points
-from twinedge_export.boards.references import KINDS, random_pack, references
-from twinedge_export.boards.trial import Trial, try_pack
+from twinedge_export.boards.trial import Trial, own_points, try_pack
+
+# From the model of the paper to one so small that the work around its layers shows.
+SHAPES = (
+    Model.of(8, (128, 128), 32),
+    Model.of(8, (64, 64), 32, twins=4),
+    Model.of(8, (64, 64), 16),
+    Model.of(13, (33, 17), 10),
+    Model.of(3, (16,), 8),
+)
+# What exports have by default comes with everything there is, without intervals the usual ones.
+KINDS: tuple[Kind, ...] = (
+    *product(ACTIVATIONS, ("int8", "int16"), (False, True), (True,)),
+    *product(ACTIVATIONS, ("int8",), (False,), (False,)),
+)
+_NEIGHBORS = 4
+_LARGEST = 32767  # magnitude of an input
+_TYPICAL = 8192  # and what most do not exceed
+_ROOM, _OUTPUT_ROOM = 65535, 32767  # magnitudes of all weights of an output that cannot overflow
+_HARD = 3  # bits by which errors are smaller than targets
+# Levels in thousandths, and the quantiles of a normal distribution in units of 1/65536.
+_QUANTILES = {500: 44203, 800: 83988, 900: 107796, 950: 128448, 990: 168810}
+
+
+def references(kind: Kind) -> list[Model]:
+    """List the models for a build: activation, weights, with neighbours and intervals or not."""
+    activation, weights, near, intervals = kind
+    return [
+        replace(
+            one,
+            activation=activation,
+            weights=weights,
+            neighbors=_NEIGHBORS * near,
+            intervals=intervals,
+        )
+        for one in SHAPES
+    ]
+
+
+def random_pack(model: Model) -> Pack:
+    """Draw a pack whose activations stay in range, as those of a trained network do.
+
+    With intervals it is the same pack, and says of its predictions how far they may be off.
+    """
+    rng = np.random.default_rng(0)
+    features = model.features
+    pack = Pack(
+        activation=model.activation,
+        x_offset=np.zeros(features, np.float32),
+        x_gain=np.full(features, _TYPICAL, np.float32),
+        y_offset=np.float32(0),
+        y_gain=np.float32(1 / _TYPICAL),
+        twins=tuple(_twin(rng, model) for _ in model.counts),
+        anchors=_within(rng, (model.anchors, features), _TYPICAL).astype(np.int16),
+        targets=_within(rng, (model.anchors,), _TYPICAL).astype(np.int32),
+        counts=np.array(model.counts, np.uint16),
+        curve=silu_curve() if model.activation == "silu" else None,
+        neighbors=model.neighbors,
+        trained_on_neighbors=model.neighbors > 0,
+    )
+    return _with_intervals(np.random.default_rng(1), pack) if model.intervals else pack
+
+
+def _with_intervals(rng: np.random.Generator, pack: Pack) -> Pack:
+    ends = pack.anchors.min(axis=0), pack.anchors.max(axis=0)
+    middle = np.median(pack.anchors, axis=0).astype(np.int16)
+    half = 65536 // 2
+    return replace(
+        pack,
+        twins=tuple(_with_difficulty(rng, twin) for twin in pack.twins),
+        intervals=Intervals(half, half, half, 4096 * 64, 100, 16 * 1024, 655, _QUANTILES),
+        domain=Domain(*ends, middle),
+    )
+
+
+def _with_difficulty(rng: np.random.Generator, twin: Twin) -> Twin:
+    """Give a network a second output that is seldom below zero: no error is."""
+    inputs = len(twin.output)
+    output = _within(rng, (1, inputs), _OUTPUT_ROOM // inputs)
+    multiplier, shift = _scale(output)
+    bias = int(2 * _TYPICAL * np.sqrt(np.square(output.astype(float)).sum()))
+    last = output[0].astype(np.int16), bias, int(multiplier[0]), shift + _HARD
+    typical = int(_within(rng, (), _TYPICAL))
+    return replace(twin, bias=typical, difficulty=Difficulty(*last))
+
+
+def _twin(rng: np.random.Generator, model: Model) -> Twin:
+    layers, inputs = [], 2 * model.features
+    dtype = np.dtype(model.weights)
+    for width in model.hidden:
+        most = min(int(np.iinfo(dtype).max), _ROOM // inputs)
+        kernel = _within(rng, (width, inputs), most)
+        multiplier, shift = _scale(kernel)
+        bias = _within(rng, (width,), _TYPICAL).astype(np.int32)
+        layers.append(Layer(kernel.astype(dtype), bias, multiplier, shift, 12))
+        inputs = width
+    output = _within(rng, (1, inputs), _OUTPUT_ROOM // inputs)
+    multiplier, shift = _scale(output)
+    return Twin(tuple(layers), output[0].astype(np.int16), int(multiplier[0]), shift)
+
+
+def _within(rng: np.random.Generator, shape: tuple[int, ...], most: int) -> Array:
+    return rng.integers(-most, most, shape, endpoint=True)
+
+
+def _scale(kernel: Array) -> tuple[Array, int]:
+    """Multipliers and the shift that bring sums over typical inputs back to typical ones."""
+    factor = 1 / np.maximum(np.sqrt(np.square(kernel.astype(float)).sum(axis=1)), 1)
+    shift = int(np.clip(np.floor(np.log2(0.5 / factor.max())), 0, 30))
+    multiplier = np.clip(factor * 2.0 ** (16 + shift), 1, _LARGEST)
+    return multiplier.astype(np.int16), shift
+
+
+# Machine: its compiler, as Debian calls it there and elsewhere, and its kernels.
+HOSTS = {
+    "x86-64": ("x86_64-linux-gnu-gcc", ("amx", "vnni", "avx_vnni", "avx2", "portable")),
+    "aarch64": ("aarch64-linux-gnu-gcc", ("neon_i8mm", "neon_dot", "neon", "portable")),
+    "armhf": ("arm-linux-gnueabihf-gcc", ("neon", "portable")),
+}
+_ALSO = {"neon_i8mm": ("neon_dot",)}  # kernels whose functions it calls
+_FLAGS = ("-std=c99", "-O3", "-fstack-usage", "-c")
+_CORE = ("twin_edge", "twin_predict")
+_CALLERS = ("twin_predict", "twin_step")  # each calls the next
+_BETWEEN = ("twini_evaluate", "twini_next_twin")  # or one of them, if it is not part of that
+
+
+def host_stacks() -> list[dict[str, Any]]:
+    """List for each kernel of hosts how many bytes of stack a prediction takes at most.
+
+    Raises
+    ------
+    InputError
+        Where a compiler is missing.
+    """
+    rows = []
+    for machine, (compiler, kernels) in HOSTS.items():
+        with TemporaryDirectory(prefix="twinedge-") as folder:
+            core = _frames(compiler, _CORE, Path(folder))
+            above = sum(core[name] for name in _CALLERS)
+            above += max(core.get(name, 0) for name in _BETWEEN)
+            for kernel in kernels:
+                files = (kernel, *_ALSO.get(kernel, ()))
+                own = _frames(
+                    compiler, tuple(f"kernels/kernel_{name}" for name in files), Path(folder)
+                )
+                stack = above + max(own.values())
+                rows.append({"kernel": kernel, "machine": machine, "stack_bytes": stack})
+    return rows
+
+
+def _frames(compiler: str, names: tuple[str, ...], folder: Path) -> dict[str, int]:
+    """Bytes of stack of each function in some files."""
+    root = firmware_folder()
+    sources = [str(root / "src" / f"{name}.c") for name in names]
+    command = [compiler, *_FLAGS, f"-I{root / 'include'}", *sources]
+    try:
+        subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
+    except FileNotFoundError as error:
+        package = compiler.removesuffix("-gcc").replace("_", "-")
+        raise InputError(f"{compiler} is missing: apt-get install gcc-{package}") from error
+    found = {}
+    for name in names:
+        lines = (folder / f"{Path(name).name}.su").read_text("utf-8").splitlines()
+        for place, size, kind in (line.split("\t") for line in lines):
+            if kind != "static":
+                raise InputError(f"{place}: the compiler does not know how much stack that takes")
+            found[place.rpartition(":")[2]] = int(size)
+    return found
+
+
+# The paper's model: 128-128, 32 anchors, relu, int8; as export writes it, and without intervals.
+MODELS = tuple(Model.of(8, intervals=intervals) for intervals in (True, False))
+HEADER = (
+    *("board", "core", "intervals", "text", "RAM", "stack", "instructions"),
+    "per multiply-add of layer 2",
+)
+_LAYER_2 = 2 * 32 * 128 * 128  # multiply-adds, both orders of each pair
+KERNEL_HEADER = ("kernel", "machine", "stack")
+_WORDS = ("board", "core", "intervals", "kernel", "machine")  # columns that hold no numbers
+_TITLE = "# Ports: the boards that run the runtime"
+_MARKS = "".join(f"<!-- {name} -->\n<!-- /{name} -->\n" for name in ("boards", "kernels"))
+
+
+def sizes(firmware: dict[str, Runtime]) -> list[dict[str, Any]]:
+    """List for each measured port what the paper's model takes, None where it does not fit.
+
+    With intervals, then without, as far as both were measured. Bytes, and instructions of one
+    query; ``per_multiply_add`` divides all of them by the multiply-adds of the second layer alone,
+    by which kernels of others are judged.
+    """
+    rows = []
+    for core, runtime in sorted(firmware.items(), key=lambda one: one[1].port):
+        for model in MODELS:
+            build = runtime.builds.get(kind_of(model))
+            if build is None:
+                continue
+            counted = {one.model: one.instructions for one in build.references}.get(model)
+            rows.append(
+                {
+                    "board": runtime.port,
+                    "core": core,
+                    "intervals": model.intervals,
+                    "text_bytes": build.text_bytes,
+                    "ram_bytes": build.ram_bytes(model),
+                    "stack_bytes": build.stack_bytes,
+                    "instructions": counted,
+                    "per_multiply_add": counted and counted / _LAYER_2,
+                }
+            )
+    return rows
+
+
+def as_words(row: dict[str, Any]) -> list[str]:
+    """Put a row of ``sizes`` into the cells of a table."""
+    return [_word(one) for one in row.values()]
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.2f}" if isinstance(value, float) else str(value or "-")
+
+
+def write_sheet(rows: list[dict[str, Any]], kernels: list[dict[str, Any]]) -> Path | None:
+    """Put both tables between their marks in ``docs/ports.md``; None where this is no checkout.
+
+    Raises
+    ------
+    InputError
+        Where the page has no marks.
+    """
+    root = firmware_folder().parent
+    if not (root / "pyproject.toml").is_file():
+        return None
+    page = root / "docs" / "ports.md"
+    text = page.read_text("utf-8") if page.exists() else f"{_TITLE}\n\n{_MARKS}"
+    beside = page.with_name(f".{page.name}.partial")
+    beside.write_text(with_tables(text, rows, kernels), encoding="utf-8")
+    beside.replace(page)
+    return page
+
+
+def with_tables(text: str, rows: list[dict[str, Any]], kernels: list[dict[str, Any]]) -> str:
+    """Return a page with these rows between its marks."""
+    text = _with_table(text, "boards", HEADER, rows)
+    return _with_table(text, "kernels", KERNEL_HEADER, kernels)
+
+
+def _with_table(text: str, name: str, header: tuple[str, ...], rows: list[dict[str, Any]]) -> str:
+    mark, end_mark = f"<!-- {name} -->", f"<!-- /{name} -->"
+    before, start, rest = text.partition(mark)
+    _, end, after = rest.partition(end_mark)
+    if not start or not end:
+        raise InputError(f"the page of the boards has no place between {mark} and {end_mark}")
+    sides = ["---" if one in _WORDS else "--:" for one in header]
+    lines = [header, sides, *map(as_words, rows)]
+    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return f"{before}{start}\n{table}\n{end}{after}"
+
 
 _QUERIES = 2
 _QUERY_HEAD = 4  # bytes in front of the queries in an image

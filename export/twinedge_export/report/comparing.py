@@ -6,35 +6,37 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from twinedge.budget.latency import in_words
+from twinedge.budget.boards import in_words
 from twinedge.errors import InputError
 from twinedge.scoring import Coverage
-from twinedge_export.report.baselines import stands
+from twinedge_export.report.costs import made
 from twinedge_export.report.document import (
+    ANN,
+    GRID,
     LIGHTS,
+    MUTED,
+    OTHER,
+    TWIN,
     Cell,
     Check,
     Document,
+    Drawing,
     Fact,
     Light,
     Part,
     Section,
     Table,
-)
-from twinedge_export.report.drawing import (
-    ANN,
-    GRID,
-    MUTED,
-    OTHER,
-    TWIN,
-    Drawing,
+    amount,
     beside_point,
+    listed,
+    number,
+    percent,
     plain,
+    shape,
 )
 from twinedge_export.report.findings import Findings
-from twinedge_export.report.origin import made
+from twinedge_export.report.reliability import stands
 from twinedge_export.report.verdict import rows_in_words
-from twinedge_export.report.words import amount, listed, number, percent, shape
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

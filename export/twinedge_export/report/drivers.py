@@ -6,7 +6,7 @@ import numpy as np
 
 from twinedge.pack.contents import Array
 from twinedge.runtime.pack_device import PackDevice
-from twinedge_export.report.trying import span_of, usual_query
+from twinedge_export.report.interactive import span_of, usual_query
 
 SHUFFLES = 5
 _MOST_WORK = 40_000  # predictions

@@ -1,8 +1,15 @@
-"""From run folders or packs to a report on disk."""
+"""From run folders or packs to a report on disk: as a page, as Markdown, as a sheet."""
 
+import base64
+import csv
+import io
+import json
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
+from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -11,13 +18,226 @@ from twinedge.budget import Board, Runtime, all_boards, read_firmware
 from twinedge.errors import InputError
 from twinedge.pack.contents import Array
 from twinedge.placing import check_file, place_file
-from twinedge_export.report.calculator import facts
-from twinedge_export.report.document import Document
+from twinedge_export.report import interactive
+from twinedge_export.report.costs import boards, memory, origin, pack
+from twinedge_export.report.document import Cell, Document, Light, Section, Table, number, shown
 from twinedge_export.report.findings import Findings
-from twinedge_export.report.markdown import markdown
-from twinedge_export.report.page import page
-from twinedge_export.report.sections import document
-from twinedge_export.report.sheet import sheet
+from twinedge_export.report.interactive import calculator_facts
+from twinedge_export.report.quality import accuracy, anchors, drivers, intervals, trial
+from twinedge_export.report.verdict import facts, reasons, verdict
+
+
+def document(
+    found: Findings, command: str, calculator: dict[str, Any], *, tried: bool = True
+) -> Document:
+    """Put the findings into words.
+
+    Parameters
+    ----------
+    found : Findings
+        What was measured.
+    command : str
+        What a person types to get the same.
+    calculator : dict
+        For the calculator of the page.
+    tried : bool
+        Whether a page is to predict.
+    """
+    columns = number(len(found.device.encoding.names), "column")
+    return Document(
+        f"{found.name}: {found.target} from {columns}",
+        verdict(found),
+        reasons(found),
+        facts(found),
+        (
+            accuracy(found),
+            intervals(found),
+            drivers(found),
+            *([trial(found)] if tried else []),
+            anchors(found),
+            memory(found),
+            boards(found),
+            pack(found),
+            origin(found, command),
+        ),
+        calculator,
+        _trial(found) if tried else {},
+    )
+
+
+def _trial(found: Findings) -> dict[str, Any]:
+    order = [one.column for one in found.drivers]
+    return interactive.trial_facts(found.device.pack, found.data, found.points, order)
+
+
+_ALWAYS = ("page.js",)
+_CALCULATOR = ("budget.js", "chart.js", "calculator.js")
+_TRIAL = ("runtime.js", "curves.js", "try.js")
+# What sections are called where there is little room.
+_LABELS = {
+    "accuracy": "Accuracy",
+    "intervals": "Intervals",
+    "spread": "Spread",
+    "drivers": "Drivers",
+    "try": "Try it",
+    "anchors": "Anchors",
+    "memory": "Memory",
+    "boards": "Boards",
+    "pack": "Bytes",
+    "origin": "Origin",
+}
+
+
+def page(document: Document) -> str:
+    """Write the page.
+
+    Its policy allows the one script that is inside, WebAssembly where there is something to try,
+    and no connection to anywhere.
+    """
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    environment = Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        loader=FunctionLoader(_template),
+    )
+    environment.filters["shown"] = shown
+    environment.tests["light"] = lambda cell: isinstance(cell, Light)
+    names = [*_ALWAYS]
+    names += [*_CALCULATOR] if document.calculator else []
+    names += [*_TRIAL] if document.trial else []
+    script = '"use strict";\n' + "".join(_template(name) for name in names)
+    digest = base64.b64encode(sha256(script.encode()).digest()).decode()
+    allowed = f"'sha256-{digest}'" + (" 'wasm-unsafe-eval'" if document.trial else "")
+    return environment.get_template("page.html").render(
+        document=document,
+        labels=_LABELS,
+        style=_template("style.css"),
+        script=script,
+        script_source=allowed,
+        facts=_embedded(document.calculator),
+        trial=_embedded(document.trial),
+    )
+
+
+def _template(name: str) -> str:
+    place = files("twinedge_export.report").joinpath("templates", name)
+    return place.read_text(encoding="utf-8")
+
+
+def _embedded(facts: dict[str, Any]) -> str:
+    """JSON that ends no script element and starts no comment, whatever it says."""
+    text = json.dumps(facts, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c")
+
+
+_LIGHTS = {
+    "go": "\N{LARGE GREEN CIRCLE}",
+    "limit": "\N{LARGE YELLOW CIRCLE}",
+    "stop": "\N{LARGE RED CIRCLE}",
+    "unknown": "\N{MEDIUM WHITE CIRCLE}",
+}
+
+
+def markdown(document: Document, figures: Path | None = None) -> str:
+    """Write it.
+
+    Parameters
+    ----------
+    document : Document
+        The report.
+    figures : path, optional
+        Folder with an SVG of each figure, as seen from the file; without one there are none.
+    """
+    facts = Table("", "", ("", "", ""), tuple(map(tuple, document.facts)))
+    verdict = f"{_LIGHTS[document.verdict.state]} **{_safe(document.verdict.words)}**"
+    parts = [f"# {_safe(document.title)}", verdict, *map(_safe, document.lead), _table(facts)]
+    for section in document.sections:
+        parts += _section(section, figures)
+    return "\n\n".join(parts) + "\n"
+
+
+def _section(section: Section, figures: Path | None) -> list[str]:
+    parts = [f"## {_safe(section.title)}", *map(_safe, section.lead)]
+    if figures is not None:
+        for drawing in section.figures:
+            place = (figures / f"{drawing.name}.svg").as_posix()
+            parts.append(f"![{_safe(drawing.title)}. {_safe(drawing.alt)}](<{place}>)")
+    for table in section.tables:
+        if table.folded:
+            summary = f"<details><summary>{_safe(table.title)}</summary>"
+            parts += [summary, _table(table), "</details>"]
+        else:
+            parts.append(_table(table))
+    parts += [f"_How:_ {_safe(line)}" for line in section.how]
+    if section.checks:
+        parts.append(
+            "\n".join(f"- {_code(one.command)}: {_safe(one.prints)}" for one in section.checks)
+        )
+    return parts
+
+
+def _code(command: str) -> str:
+    """Quote a command, whatever is in it."""
+    fence = "`" * (1 + max((len(run) for run in re.findall("`+", command)), default=0))
+    return f"{fence} {command} {fence}" if "`" in command else f"`{command}`"
+
+
+def _table(table: Table) -> str:
+    lines = [
+        table.columns,
+        ["--:" if right else "---" for right in table.quantities],
+        *([_cell(cell) for cell in row] for row in table.rows),
+    ]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(cell: Cell) -> str:
+    words = _safe(shown(cell))
+    return f"{_LIGHTS[cell.state]} {words}" if isinstance(cell, Light) else words
+
+
+def _safe(text: str) -> str:
+    """Keep names from a table from meaning anything in Markdown or HTML, and on one line."""
+    text = " ".join(text.split())
+    return re.sub(r"([\\`*_{}\[\]<>|#~$])", r"\\\1", text)
+
+
+HEADER = ("section", "table", "row", "quantity", "value")
+
+
+def sheet(document: Document) -> str:
+    """Write it; numbers are not rounded."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(HEADER)
+    for section in document.sections:
+        for table in section.tables:
+            for first, *cells in table.rows:
+                for column, cell in zip(table.columns[1:], cells, strict=True):
+                    line = (section.name, table.name, _value(first), column, _value(cell))
+                    writer.writerow(map(_harmless, line))
+    return text.getvalue()
+
+
+def _value(cell: Cell) -> str:
+    if cell is None:
+        return ""
+    return cell.words if isinstance(cell, Light) else str(cell)
+
+
+def _harmless(text: str) -> str:
+    """Keep a spreadsheet from taking a name for a formula; a negative number is none."""
+    if not text.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return text
+    try:
+        float(text)
+    except ValueError:
+        return f"'{text}"
+    return text
+
 
 FORMATS = ("html", "md", "csv")
 _PICTURES = ("svg", "png")
@@ -88,7 +308,7 @@ def report(
     boards, measured = list(all_boards().values()), read_firmware(firmware)
     found = _found(models, data, boards, measured, options)
     if len(found) == 1:
-        calculator = facts(found[0].model, boards, measured)
+        calculator = calculator_facts(found[0].model, boards, measured)
         text = document(found[0], command, calculator, tried=tried and form == "html")
     else:
         from twinedge_export.report.comparing import comparison
@@ -142,7 +362,7 @@ def _found(
     options: dict[str, Any],
 ) -> list[Findings]:
     """Measure each model; of several nothing that is about one alone."""
-    from twinedge_export.report.of_pack import find_pack
+    from twinedge_export.report.findings import find_pack
 
     packs = [path for path in models if is_pack(path)]
     runs = [path for path in models if path not in packs]
@@ -166,7 +386,7 @@ def _found(
 def _rows(path: Path, data: Path | None, runs: list[Findings]) -> tuple[str, tuple[Array, Array]]:
     """Rows for a pack: those of a table, or of a run beside it that has the same columns."""
     from twinedge.runtime.loading import load
-    from twinedge_export.report.of_pack import pack_file, read_rows
+    from twinedge_export.report.findings import pack_file, read_rows
 
     file = pack_file(path)
     if data is not None:

@@ -1,25 +1,277 @@
-"""What there is to tell of a run: of the pack that an export would write, and of its rivals."""
+"""What there is to tell of a run: of the pack that an export would write, and of its rivals.
+
+Networks are trained as ``AnnRegressor`` is, the members of an ensemble side by side. Their weights
+stay floats, which flatters them; their bytes are counted as if rounded.
+"""
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from twinedge.anchors import METHODS, recommend
+from twinedge.anchors import METHODS, choose, recommend
 from twinedge.anchors.measure import measure
-from twinedge.budget import Board, Runtime, twin_bytes
+from twinedge.anchors.pool import Evidence
+from twinedge.budget import Board, Model, Runtime, ann_bytes, twin_bytes
+from twinedge.budget.model import largest
 from twinedge.data import read_features
 from twinedge.errors import InputError
 from twinedge.learn.run import Run
-from twinedge.pack.contents import Array
+from twinedge.learn.selection import SETTINGS, Candidate, Plan
+from twinedge.learn.selection import choose as choose_plan
+from twinedge.learn.small_trees import fit_small_trees
+from twinedge.learn.suitability import compare
+from twinedge.learn.tasks import PointTask
+from twinedge.learn.training import Checkpoint, Silent
+from twinedge.pack.contents import Array, Pack
+from twinedge.pack.layout import MAX_WIDTH
+from twinedge.runtime.reference import evaluate, quantise
 from twinedge_export.deploy import Export, export
 from twinedge_export.job import RoundingError
-from twinedge_export.report.baselines import beside_run
-from twinedge_export.report.fewer import growing, sizes
 from twinedge_export.report.findings import Findings, find_alike, judge, spread_worth
+from twinedge_export.report.reliability import beside_run
+
+
+class Size(NamedTuple):
+    """A pack with so many anchors: bytes on a device, and error in units of the target."""
+
+    anchors: int
+    bytes: int
+    rmse: float
+
+
+def growing(twins: int, exported: int, most: int, by: int) -> list[int]:
+    """Numbers of anchors to look at: 1, ``by``, ``by``^2, ... for each twin, and the exported."""
+    counts = {exported}
+    k = twins
+    while k <= most:
+        counts.add(k)
+        k *= by
+    return sorted(counts)
+
+
+def sizes(
+    run: Run,
+    pack: Pack,
+    shape: Model,
+    exported: Array,
+    counts: Sequence[int],
+    method: str,
+    points: tuple[Array, Array],
+    *,
+    unseen: bool,
+    seed: int,
+    say: Callable[[str], None],
+) -> list[Size]:
+    """Swap the anchors of a pack for others, and score each pack as a device would compute it.
+
+    Parameters
+    ----------
+    run : Run
+        Where the pack comes from.
+    pack : Pack
+        As exported.
+    shape : Model
+        The same as the calculator counts it.
+    exported : array of shape (k,)
+        Its training rows; twin ``t`` owns every ``twins``-th from ``t`` on.
+    counts : sequence of int
+        Numbers of anchors; those with which a model of neighbours would predict from far ones are
+        left out.
+    method : str
+        How anchors are chosen.
+    points : (X, y)
+        Points to score on.
+    unseen : bool
+        Whether these took no part in the choice of anchors. Where they are the validation rows, a
+        method that looks at those chooses on some of them and is scored on the rest, in turn.
+    """
+    model, twins = run.model, shape.twins
+    X, y = points
+    everything = np.arange(len(y))
+    folds = [everything]
+    if not unseen and METHODS[method].looks:
+        folds = Evidence.of(model, points).folds(seed)
+
+    def chosen(k: int, seen: Array) -> Array:
+        if k == len(exported) and len(folds) == 1:
+            return exported
+        validation = run.validation if len(folds) == 1 else (X[seen], y[seen])
+        given = model.anchor_X_, model.anchor_y_, k, method
+        return choose(*given, model=model, validation=validation, twins=twins, seed=seed).rows
+
+    found = []
+    for k in counts:
+        if pack.trained_on_neighbors and k <= twins * pack.neighbors:
+            continue
+        say(f"Judging {k} anchors")
+        error = np.empty(len(y))
+        for held in folds:
+            other = with_anchors(run, pack, chosen(k, np.setdiff1d(everything, held)))
+            error[held] = evaluate(other, X[held]).mean - y[held]
+        rmse = float(np.sqrt(np.mean(np.square(error))))
+        found.append(Size(k, twin_bytes(shape.with_anchors(k)), rmse))
+    return found
+
+
+def with_anchors(run: Run, pack: Pack, rows: Array) -> Pack:
+    """Give a pack other anchors; twin ``t`` owns ``rows[t::twins]``."""
+    twins = len(pack.twins)
+    shares = [rows[t::twins] for t in range(twins)]
+    order = np.concatenate(shares)
+    units = (run.model.anchor_y_[order] - float(pack.y_offset)) / float(pack.y_gain)
+    return replace(
+        pack,
+        anchors=quantise(pack, run.model.anchor_X_[order]),
+        targets=np.rint(units).astype(np.int32),
+        counts=np.array([len(share) for share in shares], np.uint16),
+        ids=order.astype(np.uint32),
+    )
+
+
+MEMBERS = (1, 2, 4, 8)
+STEPS = 4000
+_RACE = 0.2  # settings are compared by networks of this part of the steps
+
+
+class Rival(NamedTuple):
+    """An ensemble of ordinary networks: bytes as ``ann_bytes`` counts, error as the twin's."""
+
+    members: int
+    hidden: tuple[int, ...]
+    bytes: int
+    rmse: float
+
+
+class Trees(NamedTuple):
+    """Trees as emlearn stores them, and whether they are "better", "worse" or "as good".
+
+    ``family`` is that of ``twinedge.learn.small_trees``; a tree has at most so many ``leaves``.
+    """
+
+    family: str
+    trees: int
+    leaves: int
+    bytes: int
+    rmse: float
+    than_the_twin: str
+
+
+def trees(
+    run: Run, budget: int, points: tuple[Array, Array], error: Array, seed: int
+) -> Trees | None:
+    """Grow trees that fit, chosen on the validation rows; None where there are no such rows.
+
+    Parameters
+    ----------
+    run : Run
+        What they learn from.
+    budget : int
+        Most bytes.
+    points : (X, y)
+        Points to score on: not the validation rows.
+    error : array of shape (n,)
+        Of the pack on them.
+    """
+    if not len(run.validation[1]):
+        return None
+    found = fit_small_trees(_training(run), run.validation, budget, few=True, seed=seed)
+    if found is None:
+        return None
+    beside = compare(error, found.predict(points[0]) - points[1])
+    word = "better" if beside.better else "worse" if beside.worse else "as good"
+    family, leaves, *_ = found.setting
+    return Trees(family, found.trees, leaves, found.bytes, beside.rmse, word)
+
+
+def rivals(
+    run: Run,
+    model: Model,
+    budget: int,
+    points: tuple[Array, Array],
+    *,
+    steps: int,
+    seed: int,
+    say: Callable[[str], None],
+) -> list[Rival]:
+    """Train an ensemble of each size with the widest networks that fit.
+
+    Parameters
+    ----------
+    run : Run
+        Its training points train, its validation points choose learning rate and weight decay.
+    model : Model
+        The twin: activation, number of layers and proportions of their widths are its own.
+    budget : int
+        Bytes that an ensemble may take.
+    points : (X, y)
+        Points to score on.
+    steps : int
+        Length of the training.
+    """
+    found = []
+    for members in MEMBERS:
+        shape = widest(model, members, budget)
+        if shape is None:
+            continue
+        say(f"Training {members} ordinary network{'s' * (members > 1)} of the same bytes")
+        predicted = _train(run, shape.hidden, members, points[0], steps, seed)
+        rmse = float(np.sqrt(np.mean(np.square(predicted - points[1]))))
+        found.append(Rival(members, shape.hidden, ann_bytes(shape, members), rmse))
+    return found
+
+
+def widest(model: Model, members: int, budget: int) -> Model | None:
+    """Stretch or shrink the layers until so many ordinary networks just fit; None if none do."""
+
+    def stretched(width: int) -> Model:
+        first = model.hidden[0]
+        hidden = tuple(max(1, width * each // first) for each in model.hidden)
+        return replace(model, hidden=hidden)
+
+    most = MAX_WIDTH * model.hidden[0] // max(model.hidden)
+    width = largest(lambda w: ann_bytes(stretched(w), members) <= budget, most)
+    return stretched(width) if width else None
+
+
+def _train(
+    run: Run, hidden: tuple[int, ...], members: int, X: Array, steps: int, seed: int
+) -> Array:
+    """Predictions ``(n,)`` of a trained ensemble."""
+    twin, scaling = run.model, run.model.scaling_
+    rows = [np.concatenate(pair) for pair in zip(_training(run), run.validation, strict=True)]
+    task = PointTask(
+        x=scaling.features(rows[0]),
+        y=scaling.target(rows[1]),
+        train=len(twin.anchor_y_),
+        scale=scaling.y_scale,
+        hidden=hidden,
+    )
+    choice = choose_plan(
+        task,
+        [Candidate(twin.activation_, setting) for setting in SETTINGS[twin.activation_]],
+        Plan(folds=max(1, round(_RACE * steps)), final=steps),
+        networks=members,
+        seed=seed,
+        progress=Silent(),
+        checkpoint=Checkpoint(None),
+    )
+    if choice.interrupted:
+        raise KeyboardInterrupt
+    architecture = task.architecture(twin.activation_)
+    x = np.broadcast_to(scaling.features(X), (members, *X.shape))
+    scaled = architecture.forward(choice.weights, x).numpy().astype(np.float64).mean(axis=0)
+    predicted: Array = scaled * scaling.y_scale + scaling.y_mean
+    return predicted
+
+
+def _training(run: Run) -> tuple[Array, Array]:
+    return run.model.anchor_X_, run.model.anchor_y_
+
 
 _MOST_ANCHORS = 256  # more is no saving, and choosing them takes longer than all the rest
 _SIMPLE = (
@@ -126,8 +378,6 @@ def _slowly(
     say: Callable[[str], None],
 ) -> dict[str, Any]:
     """Measure other numbers of anchors, ordinary networks and trees: fields of ``Findings``."""
-    from twinedge_export.report.rivals import rivals, trees  # which take seconds to import
-
     model, judged = found["model"], found["judged"]
     method = done.method if done.method in METHODS else _SIMPLE
     most = min(_MOST_ANCHORS, len(run.model.anchor_y_))

@@ -4,10 +4,9 @@ from math import sqrt
 from typing import Any
 
 from twinedge.scoring import Coverage
-from twinedge_export.report.baselines import Baseline
-from twinedge_export.report.document import Fact, Light
-from twinedge_export.report.findings import Findings
-from twinedge_export.report.words import (
+from twinedge_export.report.document import (
+    Fact,
+    Light,
     ensemble,
     forest,
     listed,
@@ -16,6 +15,8 @@ from twinedge_export.report.words import (
     percent,
     shape,
 )
+from twinedge_export.report.findings import Findings
+from twinedge_export.report.reliability import Baseline
 
 _CHANCE = 1.96  # standard deviations: 95 of 100 counts
 _HELD = ("fits", "fits, slowly")

@@ -28,7 +28,7 @@ from twinedge.pack import Pack, write_pack
 from twinedge.runtime.pack_device import PackDevice
 from twinedge_export.boards import Image, Workshop, board_named
 from twinedge_export.boards.build import left_out
-from twinedge_export.scratch import scratch_expression
+from twinedge_export.c_project import scratch_expression
 
 HERE = Path(__file__).parent
 BOARD = "mps2-an386"  # a Cortex-M4, played by QEMU

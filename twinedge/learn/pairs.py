@@ -1,18 +1,180 @@
-"""Evaluating a stack of twins on points and anchors, in blocks of bounded memory.
+"""Pairs of points: which are made, which anchors each twin is dealt, and what twins say of them.
 
 The first layer is split in two halves, one for each point of a pair, so that each point passes
 through it once and a pair costs one addition there.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.neighbors import NearestNeighbors
 
-from twinedge.learn.backend import tf
-from twinedge.learn.network import ACTIVATIONS, Architecture, FloatArray
+from twinedge.errors import InputError
+from twinedge.learn.network import ACTIVATIONS, Architecture, FloatArray, Scaling, tf
+from twinedge.learn.parameters import one_of, positive_integer
+
+
+def nearest(points: FloatArray, queries: FloatArray, count: int) -> npt.NDArray[np.intp]:
+    """Rows ``(n, count)`` of the points nearest to each query, nearest first."""
+    search = NearestNeighbors(n_neighbors=min(count, len(points))).fit(points)
+    found: npt.NDArray[np.intp] = search.kneighbors(queries, return_distance=False)
+    return found
+
+
+def nearest_others(points: FloatArray, count: int) -> npt.NDArray[np.int32]:
+    """Rows ``(n, count)`` of the points nearest to each point, itself left out."""
+    search = NearestNeighbors(n_neighbors=min(count, len(points) - 1)).fit(points)
+    # Asked about its own points, the search leaves each one out, duplicates of it not.
+    found: npt.NDArray[np.int32] = search.kneighbors(return_distance=False).astype(np.int32)
+    return found
+
+
+def random_others(rows: int, count: int, seed: int) -> npt.NDArray[np.int32]:
+    """Pick ``count`` distinct other rows for each row: the paper's training-set multiplier."""
+    rng = np.random.default_rng([seed, 2])
+    count = min(count, rows - 1)
+    partners = np.empty((rows, count), np.int32)
+    for row in range(rows):
+        others = rng.choice(rows - 1, count, replace=False)
+        partners[row] = others + (others >= row)
+    return partners
+
+
+def partners_of(
+    x: FloatArray, pairs: Any, neighbors: Any, seed: int
+) -> npt.NDArray[np.int32] | None:
+    """Rows each point is paired with in training, ``(n, m)``; None for every row.
+
+    Parameters
+    ----------
+    x : array of shape (n, f)
+        Scaled training points.
+    pairs : "all", "neighbors" or int
+        Any two points; a point and its nearest; or a point and so many others at random.
+    neighbors : int
+        How many are nearest.
+    seed : int
+        Draws the others.
+    """
+    neighbors = positive_integer("neighbors", neighbors)
+    if not isinstance(pairs, str):
+        return random_others(len(x), positive_integer("pairs", pairs), seed)
+    if one_of("pairs", pairs, ("all", "neighbors")) == "all":
+        return None
+    return nearest_others(x, neighbors)
+
+
+# Thousands of anchors agree to the last digit with hundreds, and take as many times longer.
+_MANY, _ENOUGH = 4096, 256
+
+
+def deal(anchors: Any, count: int, twins: int) -> npt.NDArray[np.intp]:
+    """Deal anchors out to twins.
+
+    Parameters
+    ----------
+    anchors : "auto", "all", int or array of int
+        All points for every twin, with "auto" some of them where there are thousands; or so many
+        random ones, or these rows, dealt out in turn so that each twin gets its share.
+    count : int
+        Training points there are.
+    twins : int
+        Networks to share them.
+
+    Returns
+    -------
+    array of shape (twins, k)
+        Rows of the training points.
+    """
+    if isinstance(anchors, str):
+        if anchors not in ("auto", "all"):
+            raise InputError(
+                f"anchors={anchors!r} is not 'auto', 'all', a number or a list of rows"
+            )
+        everyone = np.arange(count)
+        if anchors == "auto" and count > _MANY:
+            everyone = np.sort(_shuffled(count)[:_ENOUGH])
+        return np.tile(everyone, (twins, 1))
+    if isinstance(anchors, Integral):
+        number = positive_integer("anchors", anchors)
+        if number > count:
+            raise InputError(f"anchors={number} is more than the {count} training points")
+        rows: npt.NDArray[Any] = _shuffled(count)[:number]
+    else:
+        try:
+            rows = np.asarray(anchors)
+        except ValueError:  # lists of different lengths
+            rows = np.empty((0, 0))
+        if rows.ndim != 1 or not len(rows) or not np.issubdtype(rows.dtype, np.integer):
+            raise InputError("anchors must be a list of row numbers that is not empty")
+        if rows.min() < 0 or rows.max() >= count:
+            raise InputError(f"anchors must be rows 0 to {count - 1} of the training points")
+    if len(rows) % twins:
+        raise InputError(f"{len(rows)} anchors cannot be dealt out evenly to {twins} twins")
+    return rows.reshape(-1, twins).T
+
+
+def _shuffled(count: int) -> npt.NDArray[np.intp]:
+    return np.random.default_rng(0).permutation(count).astype(np.intp)
+
+
+@dataclass(frozen=True)
+class ExtraPairs:
+    """Pairs to train on of which the difference is known, or proposed, but no target.
+
+    Parameters
+    ----------
+    points : array of shape (p, f)
+        The points the pairs are made of, in their own units.
+    rows : array of int of shape (m, 2)
+        First and second point of each pair, as rows of ``points``.
+    differences : array of shape (m,)
+        y(first) - y(second), in units of the target.
+    """
+
+    points: FloatArray
+    rows: npt.NDArray[np.int64]
+    differences: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def first(self) -> FloatArray:
+        """First points ``(m, f)``."""
+        return self.points[self.rows[:, 0]]
+
+    @property
+    def second(self) -> FloatArray:
+        """Second points ``(m, f)``."""
+        return self.points[self.rows[:, 1]]
+
+    def scaled(self, scaling: Scaling) -> "ExtraPairs":
+        """Return the same in the units networks are trained in."""
+        differences = (self.differences / scaling.y_scale).astype(np.float32)
+        return ExtraPairs(scaling.features(self.points), self.rows, differences)
+
+    def checked(self, features: int) -> "ExtraPairs":
+        """Return the same with plain arrays; what does not fit together is refused."""
+        points = np.asarray(self.points, np.float64)
+        rows, differences = np.asarray(self.rows), np.asarray(self.differences, np.float64)
+        if points.ndim != 2 or points.shape[1] != features:
+            raise InputError(f"extra: points have shape {points.shape}; (p, {features}) is needed")
+        if rows.ndim != 2 or rows.shape[1] != 2 or not np.issubdtype(rows.dtype, np.integer):
+            raise InputError("extra: rows must be whole numbers of shape (m, 2)")
+        if differences.shape != (len(rows),):
+            raise InputError(f"extra: {len(rows)} pairs have {differences.size} differences")
+        if len(rows) and not 0 <= rows.min() <= rows.max() < len(points):
+            raise InputError(f"extra: rows must be 0 to {len(points) - 1}")
+        if not (np.isfinite(points).all() and np.isfinite(differences).all()):
+            raise InputError("extra: points and differences must be finite numbers")
+        return ExtraPairs(points, rows.astype(np.int64), differences)
+
 
 _BLOCK = 1 << 22  # hidden values alive at a time: 16 MB
 

@@ -10,8 +10,7 @@ from twinedge.pack.contents import Array, Pack
 from twinedge.pack.layout import NO_FILL
 from twinedge.runtime import adapting, reference
 from twinedge_export.boards.build import EVERYTHING, Image, Workshop
-from twinedge_export.boards.emulate import Said, listen
-from twinedge_export.boards.trial import multiply_adds, patience
+from twinedge_export.boards.trial import Said, listen, multiply_adds, patience
 
 PROGRAM = "store"
 WITH_STORE = (*EVERYTHING, "-DTWIN_STORE=1")  # flags, where a board has less by default
