@@ -106,7 +106,7 @@ def test_what_fails_the_check_is_not_cached(nowhere, monkeypatch):
     def fetch(entry):
         raise InputError("not the set")
 
-    monkeypatch.setattr(fetch, "fetch", fetch)
+    monkeypatch.setattr("twinedge.data.fetch.fetch", fetch)
     with pytest.raises(InputError, match="not the set"):
         load("yh")
     assert not nowhere.exists()

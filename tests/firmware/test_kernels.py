@@ -62,6 +62,7 @@ PROCESSORS = {
     "qemu64": ("x86_64", ("portable",)),
     "max": ("x86_64", ("avx2", "portable")),  # all but AVX-512
 }
+MUCH_ALIKE = ("cortex-a72", "cortex-a76", "qemu64")  # kernels that others run, too
 SILU_ONLY = ("neon_i8mm",)
 BYTES_ONLY = ("neon_i8mm", "neon_dot")
 TRIPLETS = {
@@ -485,7 +486,7 @@ BUILDS = {
 }
 
 
-SLOW_BUILDS = ("gcc -O0", "clang -O0")  # the sanitizers come with -O0, too
+SLOW_BUILDS = ("gcc -O0", "clang -O0", "clang -O3")  # the sanitizers come with clang -O0
 
 
 @pytest.mark.parametrize("kernel", HERE)
@@ -516,7 +517,10 @@ def test_no_warning(native, machine, compiler):
         assert native.run("clang", "-std=c99", *there, *options) == ""
 
 
-@pytest.mark.parametrize("processor", PROCESSORS)
+@pytest.mark.parametrize(
+    "processor",
+    [pytest.param(one, marks=[pytest.mark.slow] * (one in MUCH_ALIKE)) for one in PROCESSORS],
+)
 def test_processors_get_the_kernels_they_can_run(
     replay, build, native, picking, monkeypatch, processor
 ):

@@ -47,5 +47,6 @@ def test_cpp_and_c_meet(native, tmp_path):
     native.run(tmp_path / "main")
 
 
+@pytest.mark.slow
 def test_clang_tidy_is_content(native, programs):
     native.run("clang-tidy", "--quiet", *programs, "--", "-std=c99", *native.INCLUDES)

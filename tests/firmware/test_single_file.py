@@ -115,8 +115,12 @@ def small_replay(make_replay):
     return make_replay(30)
 
 
-@pytest.mark.parametrize("options", [("-O0",), ("-O2", "-fPIC")], ids=" ".join)
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+# What gcc warns of depends on its optimiser; what clang warns of does not.
+@pytest.mark.parametrize(
+    ("compiler", "options"),
+    [("gcc", ("-O0",)), ("gcc", ("-O2", "-fPIC")), ("clang", ("-O0",))],
+    ids=str,
+)
 def test_no_warning(compiled, compiler, options):
     compiled(*options, compiler=compiler)
 
@@ -126,7 +130,7 @@ def test_no_warning_as_cpp(compiled, compiler):
     compiled("-xc++", compiler=compiler, standard="c++17")
 
 
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("compiler", [pytest.param("gcc", marks=pytest.mark.slow), "clang"])
 def test_no_warning_on_the_other_machine(compiled, compiler):
     triplet = next(TRIPLETS[machine] for machine in TRIPLETS if machine != HERE)
     if compiler == "clang":

@@ -6,17 +6,18 @@ import subprocess
 import time
 from pathlib import Path
 
-KILLS = 10
+import pytest
 
 
 def cells_in(folder):
     return len(list((folder / "cells").glob("*.json")))
 
 
-def test_ten_kills_at_random_moments_change_nothing(tmp_path, tiny_command, same_answer):
+@pytest.mark.parametrize("times", [3, pytest.param(10, marks=pytest.mark.slow)])
+def test_kills_at_random_moments_change_nothing(tmp_path, tiny_command, same_answer, times):
     rng = random.Random(0)
     kills, progress = 0, []
-    while kills < KILLS:
+    while kills < times:
         run = subprocess.Popen(
             [*tiny_command, str(tmp_path), "2"],
             stdout=subprocess.DEVNULL,

@@ -713,20 +713,21 @@ def test_a_power_cut_leaves_the_points_of_before_or_those_of_after(
     assert seen > 1000
 
 
-def test_killed_a_thousand_times_it_has_all_that_was_confirmed(tmp_path, data):
+@pytest.mark.parametrize("times", [200, pytest.param(1000, marks=pytest.mark.slow)])
+def test_killed_many_times_it_has_all_that_was_confirmed(tmp_path, data, times):
     pack_path = tmp_path / "model.twin"
     pack_path.write_bytes(data)
     folder = tmp_path / "stores"
     folder.mkdir()
     done = subprocess.run(
-        [sys.executable, HERE / "kill_store.py", folder, pack_path, "1000", "1"],
+        [sys.executable, HERE / "kill_store.py", folder, pack_path, str(times), "1"],
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stderr
     confirmed, under_way, _ = map(int, done.stdout.split())
-    assert confirmed > 1500  # the children did something,
-    assert under_way > 5  # and some were killed in the middle of it
+    assert confirmed > 1.5 * times  # the children did something,
+    assert under_way > times / 200  # and some were killed in the middle of it
 
 
 def no_room(*wanted):
