@@ -22,10 +22,11 @@ from reproduction_page import CURVES, HERE_ALREADY, curves_page, filled, has_fig
 
 from twinedge import data
 from twinedge.data.catalogue import CATALOGUE
+from twinedge.reproduce.answers import Answer
 from twinedge.reproduce.cells import Cell, Setup, Store, write_whole
 from twinedge.reproduce.claims import judged
 from twinedge.reproduce.experiments import experiment
-from twinedge.reproduce.run import Answer, local, progress_of, run
+from twinedge.reproduce.running import local, progress_of, run
 from twinedge.reproduce.tables import Question
 
 HERE = Path(__file__).parent

@@ -10,6 +10,7 @@ from statistics import geometric_mean
 from typing import NamedTuple
 
 from twinedge.data.catalogue import CATALOGUE
+from twinedge.reproduce.answers import Answer
 from twinedge.reproduce.claims import (
     CLAIMS,
     FAILS,
@@ -23,7 +24,6 @@ from twinedge.reproduce.claims import (
     judged,
     overall,
 )
-from twinedge.reproduce.run import Answer
 from twinedge.reproduce.tables import DATA_SETS, Sheet, compare, sentence
 
 Judged = list[tuple[Claim, Verdict]]

@@ -60,9 +60,9 @@ def test_json_is_one_object_and_nothing_else(cli, kept):
 
 
 def test_a_damaged_cell_is_computed_again_and_named(cli, kept, monkeypatch):
-    from twinedge.reproduce import run
+    from twinedge.reproduce import running
 
-    monkeypatch.setattr(run, "compute", lambda cell: {"rmse": 0.14})
+    monkeypatch.setattr(running, "compute", lambda cell: {"rmse": 0.14})
     damaged = min((kept / "cells").glob("forest-tf-0-*.json"))
     damaged.write_text(damaged.read_text()[:-20])
     answer = cli(*TABLE, "-o", kept, "--jobs", 1)

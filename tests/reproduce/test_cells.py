@@ -5,7 +5,7 @@ import platform
 import joblib
 import pytest
 
-from twinedge.reproduce import cells, run
+from twinedge.reproduce import cells, running
 from twinedge.reproduce.cells import METHODS, Method, machine
 from twinedge.reproduce.experiments import NAMES, experiment
 
@@ -66,7 +66,7 @@ def test_the_first_split_of_all_sets_comes_first(cell):
 
 
 def test_a_cell_says_where_it_was_computed(cell):
-    _, result, _ = run.timed(cell("nearest", "wsb"))
+    _, result, _ = running.timed(cell("nearest", "wsb"))
     assert result["machine"] == machine()
     assert f"{platform.machine()}, Python {platform.python_version()}" in machine()
 
@@ -81,7 +81,7 @@ def test_where_seconds_count_a_cell_is_computed_alone(cell, monkeypatch):
 
     monkeypatch.setattr(joblib, "Parallel", parallel)
     cells = [cell("nearest", "wsb", split) for split in range(2)]
-    assert {done[0] for done in run.local(2)(cells)} == set(cells)
+    assert {done[0] for done in running.local(2)(cells)} == set(cells)
     assert at_a_time == [1]
     assert METHODS["timed_twin"].alone
     assert METHODS["timed_network"].alone

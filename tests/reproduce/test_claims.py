@@ -2,6 +2,7 @@
 
 import pytest
 
+from twinedge.reproduce.answers import Answer
 from twinedge.reproduce.cells import Setup
 from twinedge.reproduce.claims import (
     CLAIMS,
@@ -17,7 +18,6 @@ from twinedge.reproduce.claims import (
 )
 from twinedge.reproduce.experiment import ANCHORS, LOOP_WEIGHTS, NEIGHBOURS
 from twinedge.reproduce.experiments import NAMES, experiment
-from twinedge.reproduce.run import Answer
 from twinedge.reproduce.tables import ORDER, Question, printed
 
 SETUP = Setup()

@@ -70,9 +70,9 @@ def test_a_killed_worker_costs_its_cell_and_nothing_else(tmp_path, tiny_command,
 
 
 def test_no_scheduler_is_one_line(tmp_path, tiny_command, monkeypatch, complaint):
-    from twinedge.reproduce import run
+    from twinedge.reproduce import running
 
-    monkeypatch.setattr(run, "_PATIENCE", "1s")
-    says = complaint(run.on_cluster, "tcp://127.0.0.1:9")
+    monkeypatch.setattr(running, "_PATIENCE", "1s")
+    says = complaint(running.on_cluster, "tcp://127.0.0.1:9")
     assert "--cluster tcp://127.0.0.1:9: no scheduler" in says
-    assert "nonsense" in complaint(run.on_cluster, "nonsense://nowhere")
+    assert "nonsense" in complaint(running.on_cluster, "nonsense://nowhere")

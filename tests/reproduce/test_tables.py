@@ -5,10 +5,10 @@ import re
 
 import pytest
 
+from twinedge.reproduce.answers import Answer
 from twinedge.reproduce.cells import Setup
 from twinedge.reproduce.experiment import LOOP_WEIGHTS
 from twinedge.reproduce.experiments import experiment
-from twinedge.reproduce.run import Answer
 from twinedge.reproduce.tables import Question, compare, finding, gain, mean_of
 
 SETUP = Setup()

@@ -6,10 +6,10 @@ What the tests kill. Real cells in the real engine; only the question is their o
 import sys
 from pathlib import Path
 
+from twinedge.reproduce.answers import answer_all
 from twinedge.reproduce.cells import Setup
 from twinedge.reproduce.experiment import Comparison, Experiment, Measure, Sweep, at
 from twinedge.reproduce.experiments import EXPERIMENTS
-from twinedge.reproduce.run import answer_all
 
 DATASETS, SPLITS = ["tf", "rcl", "wsb"], 20  # sets that are made, not read
 

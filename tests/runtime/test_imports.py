@@ -7,7 +7,7 @@ import sys
 CODE = """
 import sys, json
 import twinedge.pack, twinedge.runtime.reference
-import twinedge.pack.header, twinedge.pack.writer
+import twinedge.pack.reader, twinedge.pack.writer
 print(json.dumps(sorted(sys.modules)))
 """
 
@@ -19,5 +19,5 @@ def test_packs_and_their_evaluation_load_numpy_alone():
     assert not outside & {"tensorflow", "keras", "sklearn", "scipy", "pandas", "typer", "rich"}
     assert "numpy" in outside
     own = {name for name in loaded if name.startswith("twinedge")}
-    allowed = {"pack", "runtime", "calibration", "cells", "encoding", "errors", "version"}
+    allowed = {"pack", "runtime", "calibration", "encoding", "errors", "version"}
     assert {name.split(".")[1] for name in own - {"twinedge"}} <= allowed

@@ -95,9 +95,9 @@ def reproduce(
         raise InputError("--jobs is for this machine: the workers of a --cluster are its own")
     if trainer == "published" and steps != "auto":
         raise InputError("--steps is for our trainer: the published one stops by its own rule")
+    from twinedge.reproduce.answers import answer_all
     from twinedge.reproduce.cells import Setup
     from twinedge.reproduce.claims import judged
-    from twinedge.reproduce.run import answer_all
 
     names = EXPERIMENTS if table == "all" else (table,)
     setup = Setup(members, effort, trainer, protocol, steps)

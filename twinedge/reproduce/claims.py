@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from twinedge.reproduce.answers import Answer
 from twinedge.reproduce.experiment import Comparison, Measure
-from twinedge.reproduce.run import Answer
 from twinedge.reproduce.tables import ORDER, Row, compare, curve, gain, mean_of, printed
 
 HOLDS, PARTLY, FAILS, UNKNOWN = "holds", "holds partly", "does not hold", "not measured"

@@ -11,7 +11,7 @@ import numpy as np
 
 from twinedge.reproduce.cells import Cell, Setup
 from twinedge.reproduce.experiment import Comparison, Experiment, Measure, Sweep
-from twinedge.reproduce.run import Results
+from twinedge.reproduce.running import Results
 
 Printed = tuple[float, float]
 

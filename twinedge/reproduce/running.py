@@ -1,35 +1,21 @@
-"""From the words of the command to answers and their files: cells computed, tables told.
+"""Computing cells that are missing, on the cores of this machine or on a cluster.
 
 Whoever computes, this process alone writes: a cell is kept as soon as it comes back. A worker that
 dies takes the cell it was at with it, which is then computed by another.
 """
 
-import json
 import os
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from twinedge.errors import InputError
-from twinedge.reproduce.cells import METHODS, Cell, Setup, Store, compute, machine, write_whole
-from twinedge.reproduce.experiments import experiment
-from twinedge.reproduce.tables import (
-    Question,
-    Sheet,
-    compare,
-    curve,
-    findings,
-    mean_of,
-    sentence,
-    sheets,
-)
+from twinedge.reproduce.cells import METHODS, Cell, Store, compute, machine
 
 
 class Progress:
@@ -246,170 +232,3 @@ def timed(cell: Cell) -> Finished:
     start = time.perf_counter()
     result = {**compute(cell), "machine": machine()}
     return cell, result, time.perf_counter() - start
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What came out.
-
-    Parameters
-    ----------
-    asked : Question
-        What was asked.
-    results : Results
-        Cells of it, and maybe others.
-    """
-
-    asked: Question
-    results: Results
-
-    @property
-    def sheets(self) -> list[Sheet]:
-        """Tables to show."""
-        return sheets(self.asked, self.results)
-
-    @property
-    def findings(self) -> list[str]:
-        """What the tables say, in sentences."""
-        return findings(self.asked, self.results)
-
-    def record(self) -> dict[str, Any]:
-        """Everything as one JSON object, the cells included."""
-        asked, experiment = self.asked, self.asked.experiment
-        return {
-            "experiment": experiment.name,
-            "title": experiment.title,
-            "datasets": asked.datasets,
-            "splits": asked.splits,
-            **asdict(asked.setup),
-            "remarks": experiment.remarks,
-            "findings": self.findings,
-            "comparisons": [
-                {
-                    "base": pair.base.title,
-                    "other": pair.other.title,
-                    "rows": [_row(row) for row in compare(asked, pair, self.results)],
-                }
-                for pair in experiment.comparisons
-            ],
-            "means": {
-                one.title: {
-                    name: mean_of(asked.values(one, name, self.results))._asdict()
-                    for name in asked.datasets
-                }
-                for one in experiment.columns
-            },
-            "sweeps": [
-                {
-                    "title": sweep.title,
-                    "curves": {
-                        name: {
-                            label: {"x": xs, "y": self._points(measures, name)}
-                            for label, (xs, measures) in sweep.curves.items()
-                        }
-                        for name in asked.datasets
-                    },
-                }
-                for sweep in experiment.sweeps
-            ],
-            "counts": asdict(experiment.counts) if experiment.counts else None,
-            "cells": [
-                {**cell.key, "result": self.results[cell]} for cell in dict.fromkeys(asked.cells())
-            ],
-        }
-
-    def markdown(self) -> str:
-        """Tables, remarks and findings as text for a page."""
-        parts = [sentence("; ".join(self.asked.experiment.remarks)) + "."]
-        parts += [sheet.markdown() for sheet in self.sheets]
-        if self.findings:
-            parts.append("\n".join(f"- {sentence(one)}." for one in self.findings))
-        return "\n\n".join(parts) + "\n"
-
-    def write_figure(self, path: Path) -> bool:
-        """Draw the figure, if there is one to draw."""
-        from twinedge.reproduce.figures import figure
-
-        drawn = figure(self.asked, self.results)
-        if drawn is not None:
-            write_whole(path, drawn)
-        return drawn is not None
-
-    def _points(self, measures: Any, dataset: str) -> list[dict[str, Any]]:
-        return [one._asdict() for one in curve(self.asked, measures, dataset, self.results)]
-
-
-def _row(row: Any) -> dict[str, Any]:
-    return {
-        name: value._asdict() if hasattr(value, "_asdict") else value
-        for name, value in row._asdict().items()
-    }
-
-
-def answer_all(
-    names: Sequence[str],
-    datasets: list[str],
-    splits: int,
-    setup: Setup,
-    folder: Path,
-    *,
-    jobs: int | None = None,
-    cluster: str | None = None,
-    quiet: bool = True,
-) -> tuple[dict[str, Answer], list[Path]]:
-    """Answer experiments by computing what is not in a folder yet, and write the answers there.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Experiments.
-    datasets : list of str
-        Keys of data sets.
-    splits : int
-        How many of the paper's splits, from the first.
-    setup : Setup
-        How.
-    folder : path
-        Where cells are kept, and tables and figures go.
-    jobs : int, optional
-        Cells at a time on this machine; as many as there are cores by default.
-    cluster : str, optional
-        Address of a Dask scheduler to compute on instead.
-    quiet : bool
-        Say nothing on standard error.
-
-    Returns
-    -------
-    dict of str to Answer, list of path
-        The answers; and files of cells that were damaged, and so computed again.
-    """
-    questions = {name: Question(experiment(name, setup), datasets, splits, setup) for name in names}
-    _need_matplotlib()
-    store = Store(folder)
-    jobs = jobs or _cores()
-    pool = local(jobs) if cluster is None else on_cluster(cluster)
-    cells = [cell for asked in questions.values() for cell in asked.cells()]
-    with progress_of(jobs, quiet=quiet) as progress:
-        results = run(cells, store, pool, progress)
-    answers = {name: Answer(asked, results) for name, asked in questions.items()}
-    for name, answer in answers.items():
-        write_whole(folder / f"{name}.json", json.dumps(answer.record(), indent=1) + "\n")
-        write_whole(folder / f"{name}.md", answer.markdown())
-        answer.write_figure(folder / f"{name}.svg")
-    return answers, store.damaged
-
-
-def _need_matplotlib() -> None:
-    """Refuse before hours of work what would fail after them."""
-    try:
-        import matplotlib  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise InputError(
-            "figures need matplotlib, which is not installed: pip install 'twinedge[report]'"
-        ) from error
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
