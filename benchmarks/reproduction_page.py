@@ -18,15 +18,15 @@ from twinedge.reproduce.claims import (
     PARTLY,
     UNKNOWN,
     Claim,
+    Ruling,
     Seen,
-    Verdict,
     everywhere,
     judged,
     overall,
 )
 from twinedge.reproduce.tables import DATA_SETS, Sheet, compare, sentence
 
-Judged = list[tuple[Claim, Verdict]]
+Judged = list[tuple[Claim, Ruling]]
 CURVES = "curves.md"
 DEFINITION = "a definition, nothing to measure"
 HERE_ALREADY = {"memory": "memory.svg"}  # figures that another page has
@@ -217,7 +217,7 @@ def data_judged() -> Judged:
     return found
 
 
-def _claimed(says: str, verdict: Verdict) -> tuple[Claim, Verdict]:
+def _claimed(says: str, verdict: Ruling) -> tuple[Claim, Ruling]:
     return Claim("Table 5", says, lambda _: verdict), verdict
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from twinedge.pack import write_pack
-from twinedge_export.boards import all_boards, board_named, try_pack
+from twinedge_export.boards import all_ports, port_named, try_pack
 from twinedge_export.boards.build import EVERYTHING
 
 # Name: features, hidden layers, activation, type of weights; anchors of twins, neighbours.
@@ -62,7 +62,7 @@ def draw(packs, name):
     )
 
 
-@pytest.mark.parametrize("board", all_boards())
+@pytest.mark.parametrize("board", all_ports())
 def test_a_pack_with_some_of_everything(packs, cases, workshop, board):
     pack = draw(packs, "four-twins-of-neighbours")
     check(pack, cases, workshop(board, EVERYTHING), 12)
@@ -70,18 +70,18 @@ def test_a_pack_with_some_of_everything(packs, cases, workshop, board):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PACKS)
-@pytest.mark.parametrize("board", all_boards())
+@pytest.mark.parametrize("board", all_ports())
 def test_all_packs(packs, cases, workshop, board, name):
-    count = QUERIES_ON_AVR if board_named(board).compiler == "avr-gcc" else QUERIES
+    count = QUERIES_ON_AVR if port_named(board).compiler == "avr-gcc" else QUERIES
     check(draw(packs, name), cases, workshop(board, EVERYTHING), count)
 
 
 def test_the_boards_are_all_there():
-    cores = {board.core for board in all_boards().values()}
+    cores = {board.core for board in all_ports().values()}
     arm = {f"cortex-m{number}" for number in (0, 3, 4, 7, 33, 55)}
     assert cores >= arm | {"rv32imac", "xtensa-lx106", "avr5", "avr6", "aarch64", "armhf"}
 
 
-@pytest.mark.parametrize("board", all_boards())
+@pytest.mark.parametrize("board", all_ports())
 def test_no_tool_of_a_board_is_missing(board):
-    assert board_named(board).missing == []
+    assert port_named(board).missing == []

@@ -9,7 +9,7 @@ from twinedge.budget import Model
 from twinedge.errors import InputError
 from twinedge.pack import write_pack
 from twinedge.runtime import reference
-from twinedge_export.boards import all_boards, try_pack
+from twinedge_export.boards import all_ports, try_pack
 from twinedge_export.boards.build import left_out
 from twinedge_export.boards.lessons import PROGRAM, WITH_STORE, try_points
 from twinedge_export.boards.measure import random_pack
@@ -88,7 +88,7 @@ def check(found, counts):
         pytest.param(
             board, name, marks=() if board in QUICK or name == "relu" else pytest.mark.slow
         )
-        for board in all_boards()
+        for board in all_ports()
         for name in PACKS
     ],
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from twinedge.anchors.measure import measure
+from twinedge.anchors.curves import measure
 from twinedge.budget import ann_bytes, summarise, twin_bytes
 from twinedge.learn.small_trees import fit_small_trees, forest_bytes
 from twinedge.pack import read_pack, write_pack

@@ -38,7 +38,7 @@ from twinedge.errors import InputError
 from twinedge.learn.network import CORES, Architecture, FloatArray, Scaling
 from twinedge.learn.steps import Examples
 from twinedge.learn.tasks import FOLDS, PairTask, PointTask, Rows
-from twinedge.learn.training import Job
+from twinedge.learn.training import NetworkJob
 
 NETWORKS = "networks"  # the twins themselves, trained on the other folds
 NAMES = (NETWORKS, "trees", "boosting", "gp")
@@ -410,7 +410,7 @@ class TaughtTask:
         """Shape of the networks."""
         return self.task.architecture(activation)
 
-    def examples(self, jobs: list[Job]) -> Examples:
+    def examples(self, jobs: list[NetworkJob]) -> Examples:
         """Training rows, repeated where they are few, and the points between them."""
         task, lessons = self.task, self.lessons
         points = len(lessons.y)
@@ -425,7 +425,9 @@ class TaughtTask:
         x = np.concatenate([task.x, lessons.x]).astype(np.float32)
         return task.widened(x, y, np.stack(rows).astype(np.int32))
 
-    def score(self, architecture: Architecture, stack: FloatArray, jobs: list[Job]) -> FloatArray:
+    def score(
+        self, architecture: Architecture, stack: FloatArray, jobs: list[NetworkJob]
+    ) -> FloatArray:
         """RMSE on the validation rows, as for the rows alone."""
         return self.task.score(architecture, stack, jobs)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from twinedge.errors import InputError
-from twinedge.reproduce.cells import Setup, Store, write_whole
+from twinedge.reproduce.cells import CellStore, Setup, write_whole
 from twinedge.reproduce.experiments import experiment
 from twinedge.reproduce.running import Results, local, on_cluster, progress_of, run
 from twinedge.reproduce.tables import (
@@ -103,7 +103,7 @@ class Answer:
 
     def write_figure(self, path: Path) -> bool:
         """Draw the figure, if there is one to draw."""
-        from twinedge.reproduce.figures import figure
+        from twinedge.reproduce.panels import figure
 
         drawn = figure(self.asked, self.results)
         if drawn is not None:
@@ -160,7 +160,7 @@ def answer_all(
     """
     questions = {name: Question(experiment(name, setup), datasets, splits, setup) for name in names}
     _need_matplotlib()
-    store = Store(folder)
+    store = CellStore(folder)
     jobs = jobs or _cores()
     pool = local(jobs) if cluster is None else on_cluster(cluster)
     cells = [cell for asked in questions.values() for cell in asked.cells()]

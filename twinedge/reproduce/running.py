@@ -15,10 +15,10 @@ from functools import cache
 from typing import Any
 
 from twinedge.errors import InputError
-from twinedge.reproduce.cells import METHODS, Cell, Store, compute, machine
+from twinedge.reproduce.cells import METHODS, Cell, CellStore, compute, machine
 
 
-class Progress:
+class CellProgress:
     """Counts cells and estimates the time left; says nothing by itself.
 
     Parameters
@@ -58,7 +58,7 @@ class Progress:
         """Say it."""
 
 
-class Lines(Progress):
+class Lines(CellProgress):
     """A line on standard error for each cell."""
 
     def show(self, line: str) -> None:
@@ -66,7 +66,7 @@ class Lines(Progress):
         print(line, file=sys.stderr, flush=True)
 
 
-class Bar(Progress):
+class CellBar(CellProgress):
     """A bar on standard error."""
 
     def __init__(self, workers: int, bar: Any) -> None:
@@ -80,10 +80,10 @@ class Bar(Progress):
 
 
 @contextmanager
-def progress_of(workers: int, *, quiet: bool) -> Iterator[Progress]:
+def progress_of(workers: int, *, quiet: bool) -> Iterator[CellProgress]:
     """Give what suits standard error."""
     if quiet:
-        yield Progress(workers)
+        yield CellProgress(workers)
     elif not sys.stderr.isatty():
         yield Lines(workers)
     else:
@@ -92,7 +92,7 @@ def progress_of(workers: int, *, quiet: bool) -> Iterator[Progress]:
 
         columns = (rich.BarColumn(), rich.TextColumn("{task.description}"))
         with rich.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-            yield Bar(workers, bar)
+            yield CellBar(workers, bar)
 
 
 def in_words(seconds: float) -> str:
@@ -107,18 +107,18 @@ Finished = tuple[Cell, dict[str, Any], float]
 Pool = Callable[[list[Cell]], Iterator[Finished]]
 
 
-def run(cells: Iterable[Cell], store: Store, pool: Pool, progress: Progress) -> Results:
+def run(cells: Iterable[Cell], store: CellStore, pool: Pool, progress: CellProgress) -> Results:
     """Return what all of these cells come to; only those not in the store are computed.
 
     Parameters
     ----------
     cells : iterable of Cell
         In the order in which to compute them.
-    store : Store
+    store : CellStore
         Where finished cells are, and go.
     pool : function
         Computes cells in any order: ``local(jobs)`` or ``on_cluster(address)``.
-    progress : Progress
+    progress : CellProgress
         Is told about each.
     """
     results: Results = {}
