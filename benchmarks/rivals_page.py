@@ -25,7 +25,7 @@ TITLES = {
     "twin": "our one twin",
     "boosting": "boosted trees",
     "forest": "forest",
-    "nearest": "neighbours",
+    "nearest": "neighbors",
     "linear": "linear",
     "network": "one network",
     "networks": "four networks",

@@ -285,7 +285,7 @@ def check(model: TwinRegressor, shape: str, level: str, levels: Sequence[str]) -
         raise InputError(f"level={level!r} is not one of {'; '.join(levels)}")
     if shape == "ensemble" and model.pairs == "neighbors":
         raise InputError(
-            "a model trained on neighbours predicts from the nearest anchors, and an ensemble file "
+            "a model trained on neighbors predicts from the nearest anchors, and an ensemble file "
             "has all of them inside: write its .twin, or the shape 'twin'"
         )
 

@@ -269,7 +269,7 @@ def tflite_model(
     ------
     InputError
         Where the shape or level is unknown, anchors are not rows of the training points, an
-        ensemble is wanted of a model that was trained on neighbours, or the pack is of another
+        ensemble is wanted of a model that was trained on neighbors, or the pack is of another
         model.
     """
     check(model, shape, level, LEVELS)

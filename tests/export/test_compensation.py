@@ -121,7 +121,7 @@ def test_a_pack_is_nearer_to_its_model(untrained, deviation, curve, activation, 
     assert deviation(model, X[80:], weights=weights) < plain * {"int8": 0.5, "int16": 1.0}[weights]
 
 
-def test_a_twin_of_neighbours_is_fitted_to_near_pairs(untrained, deviation, curve):
+def test_a_twin_of_neighbors_is_fitted_to_near_pairs(untrained, deviation, curve):
     X, y = curve
     model = untrained(X[:80], y[:80], (24, 16), "silu", pairs="neighbors", neighbors=4)
     plain = deviation(model, X[80:], anchors=60, compensate=False)

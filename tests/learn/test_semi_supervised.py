@@ -205,7 +205,7 @@ def test_a_loop_weight_that_is_wrong_is_named(complaint, curve, tiny, weight):
     assert "loop_weight" in complaint(fitted, curve, {**tiny, "loop_weight": weight})
 
 
-def test_loops_for_a_twin_trained_on_neighbours_are_refused(complaint, curve, tiny, U):
+def test_loops_for_a_twin_trained_on_neighbors_are_refused(complaint, curve, tiny, U):
     parameters = {**tiny, "loop_weight": 1.0, "pairs": "neighbors"}
     assert "neighbors" in complaint(fitted, curve, parameters, unlabelled=U)
 

@@ -96,7 +96,7 @@ def test_a_teacher_is_asked_about_every_row_by_one_that_did_not_see_it(groups):
     np.testing.assert_allclose(found.rows, found.teachers[0]["weight"] * expected, rtol=1e-3)
 
 
-def test_points_lie_between_neighbouring_training_rows():
+def test_points_lie_between_neighboring_training_rows():
     held, task = school()
     points = held.points(task)
     x = task.x[:TRAIN]

@@ -11,7 +11,7 @@ from twinedge_export.boards import port_named
 
 FLOAT, WORD, LONG = ctypes.c_float, ctypes.c_uint32, ctypes.c_uint64
 
-# Zero, the least and the largest without a leading 1, the least with one, 1, 1.5, neighbours of a
+# Zero, the least and the largest without a leading 1, the least with one, 1, 1.5, neighbors of a
 # tie, the largest, infinity, NaN; and bits all over.
 SPECIAL = [
     *(0, 1, 2, 0x400000, 0x7FFFFF, 0x800000, 0x800001, 0xFFFFFF),

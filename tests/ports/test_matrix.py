@@ -10,7 +10,7 @@ from twinedge.pack import write_pack
 from twinedge_export.boards import all_ports, port_named, try_pack
 from twinedge_export.boards.build import EVERYTHING
 
-# Name: features, hidden layers, activation, type of weights; anchors of twins, neighbours.
+# Name: features, hidden layers, activation, type of weights; anchors of twins, neighbors.
 PACKS = {
     "relu": ((8, (40, 48), "relu", np.int8), [12], 0),
     "silu": ((8, (48, 40), "silu", np.int8), [12], 0),
@@ -18,9 +18,9 @@ PACKS = {
     "odd-widths-silu": ((3, (33, 9), "silu", np.int8), [7], 0),
     "1-anchor": ((2, (16, 16), "silu", np.int8), [1], 0),
     "64-anchors": ((3, (12, 10), "relu", np.int8), [64], 0),
-    "neighbours": ((4, (16, 16), "silu", np.int8), [30], 5),
+    "neighbors": ((4, (16, 16), "silu", np.int8), [30], 5),
     "four-twins": ((8, (24, 24), "relu", np.int8), [3, 5, 4, 4], 0),
-    "four-twins-of-neighbours": ((6, (10, 8), "silu", np.int8), [5, 1, 9, 3], 2),
+    "four-twins-of-neighbors": ((6, (10, 8), "silu", np.int8), [5, 1, 9, 3], 2),
     "int16": ((6, (20, 12), "relu", np.int16), [5], 0),
     "one-layer": ((3, (30,), "relu", np.int8), [5], 0),
     "one-layer-silu": ((8, (21,), "silu", np.int8), [4], 0),
@@ -64,7 +64,7 @@ def draw(packs, name):
 
 @pytest.mark.parametrize("board", all_ports())
 def test_a_pack_with_some_of_everything(packs, cases, workshop, board):
-    pack = draw(packs, "four-twins-of-neighbours")
+    pack = draw(packs, "four-twins-of-neighbors")
     check(pack, cases, workshop(board, EVERYTHING), 12)
 
 

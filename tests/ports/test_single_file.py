@@ -14,7 +14,7 @@ BOARDS = [
 MORE = 1.01  # times the code of the separate files, at most
 MORE_INSTRUCTIONS = 1.1  # where kernels share a function, a compiler puts it into fewer places
 
-# Features, hidden layers, activation, type of weights; anchors of twins, neighbours.
+# Features, hidden layers, activation, type of weights; anchors of twins, neighbors.
 PACKS = {
     "relu": ((8, (24, 24), "relu", np.int8), [3, 5], 0),
     "silu": ((6, (20, 12), "silu", np.int8), [9], 0),

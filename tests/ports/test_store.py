@@ -18,7 +18,7 @@ from twinedge_export.boards.measure import random_pack
 PACKS = {
     "relu": (Model.of(4, (16, 16), 3, twins=2), {}),
     "silu": (Model.of(4, (16, 16), 3, twins=2), {"activation": "silu"}),
-    "neighbours-silu-int16": (
+    "neighbors-silu-int16": (
         Model.of(3, (9, 12, 5), 4, twins=3),
         {"activation": "silu", "weights": "int16", "neighbors": 2},
     ),
@@ -27,7 +27,7 @@ FLAGSHIP = Model.of(8, (128, 128), 32)
 TRUST = 20_000  # that errors on one device have in common, of 65536: enough to see
 COUNTS, QUERIES = (1, 5, 64), 8
 # An Uno has room for fewer, as its 2 KB of RAM hold both blocks, too: 76 bytes for a point.
-ON_UNO = {"relu": (1, 5, 12), "silu": (1, 5, 12), "neighbours-silu-int16": (1, 5, 11)}
+ON_UNO = {"relu": (1, 5, 12), "silu": (1, 5, 12), "neighbors-silu-int16": (1, 5, 11)}
 QUICK = ("mps2-an386", "uno")
 
 # What the store adds to the code on a Cortex-M4, with calls in floats and in integers.

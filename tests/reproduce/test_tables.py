@@ -90,7 +90,7 @@ def test_sweeps_have_a_column_for_each_number(tmp_path):
         }
     answer = Answer(question, results)
     (sheet,) = answer.sheets
-    assert sheet.header == ("set", "neighbours", *map(str, numbers))
+    assert sheet.header == ("set", "neighbors", *map(str, numbers))
     rows = {row[1]: row[2:] for row in sheet.rows}
     assert rows["all anchors"] == ["0.5"] * 8
     assert rows["NN training + inference"][:3] == ["1", "2", "4"]

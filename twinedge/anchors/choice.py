@@ -129,7 +129,7 @@ class AnchorChoice(NamedTuple):
 
 def scorable(evidence: Evidence) -> tuple[str, ...]:
     """Names of the methods, random points aside, that these validation data can compare."""
-    if evidence.neighbours:
+    if evidence.neighbors:
         return PREFERENCE[1:]
     return PREFERENCE if len(evidence) < FEWEST_TO_SCORE else (*PREFERENCE, "greedy")
 

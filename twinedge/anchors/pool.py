@@ -123,7 +123,7 @@ class Evidence:
         self.twins = len(model.weights_)
         self.scale = float(model.anchor_y_.std()) or 1.0
         # Such a model averages the nearest anchors only, other ones for each point.
-        self.neighbours = getattr(model, "pairs", "all") == "neighbors"
+        self.neighbors = getattr(model, "pairs", "all") == "neighbors"
 
     @classmethod
     def of(cls, model: FittedModel, validation: Validation | None) -> "Evidence":
@@ -172,7 +172,7 @@ class Evidence:
         The network runs once for every anchor that occurs, not once for each set; memory is
         bounded whatever the sizes.
         """
-        if self.neighbours:
+        if self.neighbors:
             means = [self.model.predict(self.X, anchors=rows) for rows in subsets]
             errors: FloatArray = np.stack(means) - self.y
             return np.square(errors)

@@ -110,7 +110,7 @@ def board_named(name: str) -> Board:
 FORMAT, VERSION = "twinedge firmware", 1
 SHIPPED = Path(__file__).with_name("firmware.json")
 _QUERY = 4  # bytes of a feature as the caller holds it, a float32
-Kind = tuple[str, str, bool, bool]  # activation, weights, whether neighbours predict, intervals
+Kind = tuple[str, str, bool, bool]  # activation, weights, whether neighbors predict, intervals
 LINES = 1024  # bytes of silu as lines, for kernels that want them
 
 
@@ -199,7 +199,7 @@ class Runtime:
     port, compiler, flags : str
         How it was built.
     builds : dict of (str, str, bool, bool) to Build
-        By activation, weights, whether neighbours predict, and whether there are intervals: a build
+        By activation, weights, whether neighbors predict, and whether there are intervals: a build
         leaves out what a pack does not need.
     """
 

@@ -102,6 +102,7 @@ class Procedure(NamedTuple):
 _NETWORKS = ("effort", "trainer", "protocol", "steps")
 _FORESTS = ("effort", "protocol")
 
+# Names as cells on disk have them, in their keys and results: not to be changed.
 METHODS = {
     "networks": Procedure("networks", 1, ("members", *_NETWORKS)),
     "twins": Procedure("networks", 1, ("members", *_NETWORKS)),
@@ -133,7 +134,7 @@ class Cell:
     setup : Setup
         How.
     number : int, optional
-        Neighbours or multiplier, for a method that has such a number.
+        Neighbors or multiplier, for a method that has such a number.
     """
 
     method: str

@@ -251,13 +251,13 @@ def _sweet_spot(curves: dict[str, dict[float, float]]) -> tuple[bool, str]:
 
 
 def _beats_k_nn(curves: dict[str, dict[float, float]]) -> tuple[bool, str]:
-    saved = gain(min(curves["k-NN"].values()), min(curves["twins of neighbours"].values()))
+    saved = gain(min(curves["k-NN"].values()), min(curves["twins of neighbors"].values()))
     return saved > 0, _percent(saved)
 
 
 def _more_than_k_nn(curves: dict[str, dict[float, float]]) -> tuple[bool, str]:
     best = [
-        min(curves[one], key=lambda k: curves[one][k]) for one in ("twins of neighbours", "k-NN")
+        min(curves[one], key=lambda k: curves[one][k]) for one in ("twins of neighbors", "k-NN")
     ]
     return best[0] > best[1], f"{best[0]:g} and {best[1]:g}"
 
@@ -399,12 +399,12 @@ CLAIMS: dict[str, list[Claim]] = {
     "knn_tnnr": [
         Claim(
             "Table 3",
-            "Nearest neighbours as anchors are better than all on all nine sets.",
+            "Nearest neighbors as anchors are better than all on all nine sets.",
             _on(_better(0)),
         ),
         Claim(
             "Table 3",
-            "Training on neighbours as well is better than the plain twin on seven sets.",
+            "Training on neighbors as well is better than the plain twin on seven sets.",
             _many(_better(1), 7),
         ),
         Claim(
@@ -416,23 +416,23 @@ CLAIMS: dict[str, list[Claim]] = {
     "neighbors": [
         Claim(
             "Figure 4",
-            "With one neighbour, twins of either training are worse than with all anchors on "
+            "With one neighbor, twins of either training are worse than with all anchors on "
             "seven sets.",
             _many(_on_curves(_one_is_too_few), 7),
         ),
         Claim(
             "Figure 4",
-            "With one neighbour, training on all pairs is better than on neighbours on seven sets.",
+            "With one neighbor, training on all pairs is better than on neighbors on seven sets.",
             _many(_on_curves(_all_pairs_for_one), 7),
         ),
         Claim(
             "Figure 4",
-            "With many neighbours both come near the plain twin (nearer at 128 than at 1).",
+            "With many neighbors both come near the plain twin (nearer at 128 than at 1).",
             _on(_on_curves(_comes_near)),
         ),
         Claim(
             "Figure 4",
-            "Somewhere from 16 to 64 neighbours, training on them is better than the plain twin "
+            "Somewhere from 16 to 64 neighbors, training on them is better than the plain twin "
             "on seven sets (the best is picked on test points, as in the figure).",
             _many(_on_curves(_sweet_spot), 7),
         ),
@@ -440,13 +440,13 @@ CLAIMS: dict[str, list[Claim]] = {
     "knn": [
         Claim(
             "Figure 5",
-            "Twins of neighbours are better than k-NN, but for BC and WN, each at its best number "
+            "Twins of neighbors are better than k-NN, but for BC and WN, each at its best number "
             "(picked on test points, as in the figure).",
             _on(_on_curves(_beats_k_nn), _but(*UNSUITED)),
         ),
         Claim(
             "Figure 5",
-            "The best number of anchors is larger than the best number of neighbours of k-NN.",
+            "The best number of anchors is larger than the best number of neighbors of k-NN.",
             _on(_on_curves(_more_than_k_nn)),
         ),
     ],
@@ -483,7 +483,7 @@ CLAIMS: dict[str, list[Claim]] = {
         Claim("Figure 8", "An ANN takes less time than a twin.", _on(_worse(0))),
         Claim(
             "Figure 8",
-            "Training on neighbours takes less time than on all pairs on most sets, not by much.",
+            "Training on neighbors takes less time than on all pairs on most sets, not by much.",
             _many(_better(1), 5),
         ),
     ],

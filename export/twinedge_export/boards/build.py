@@ -145,7 +145,7 @@ def left_out(pack: Pack) -> tuple[str, ...]:
     needless = {
         "SILU": pack.activation != "silu",
         "INT16": pack.weight_bits == 8,
-        "NEIGHBOURS": not pack.neighbors,
+        "NEIGHBORS": not pack.neighbors,
     }
     flags = [f"-DTWIN_{what}=0" for what, is_so in needless.items() if is_so]
     unusual = pack.intervals is not None or pack.domain is not None

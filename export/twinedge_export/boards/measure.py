@@ -45,7 +45,7 @@ _QUANTILES = {500: 44203, 800: 83988, 900: 107796, 950: 128448, 990: 168810}
 
 
 def references(kind: Kind) -> list[Model]:
-    """List the models for a build: activation, weights, with neighbours and intervals or not."""
+    """List the models for a build: activation, weights, with neighbors and intervals or not."""
     activation, weights, near, intervals = kind
     return [
         replace(
@@ -294,7 +294,7 @@ def measure_board(
     board : Port
         Its emulator runs them.
     kinds : iterable of (str, str, bool, bool)
-        Activation, weights, whether neighbours predict, and whether there are intervals.
+        Activation, weights, whether neighbors predict, and whether there are intervals.
     say : function
         Called with the name of each build before it is made.
 
@@ -312,7 +312,7 @@ def measure_board(
     builds = []
     for kind in kinds:
         activation, weights, near, intervals = kind
-        more = " and ".join(["neighbours"] * near + ["intervals"] * intervals)
+        more = " and ".join(["neighbors"] * near + ["intervals"] * intervals)
         say(f"{board.name}, {activation} {weights}" + (f" with {more}" if more else ""))
         with TemporaryDirectory(prefix="twinedge-") as folder:
             builds.append(_build(board, kind, Path(folder)))

@@ -80,7 +80,7 @@ def sizes(
     exported : array of shape (k,)
         Its training rows; twin ``t`` owns every ``twins``-th from ``t`` on.
     counts : sequence of int
-        Numbers of anchors; those with which a model of neighbours would predict from far ones are
+        Numbers of anchors; those with which a model of neighbors would predict from far ones are
         left out.
     method : str
         How anchors are chosen.
