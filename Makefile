@@ -39,7 +39,7 @@ BOARDS    := $(BIN)/twinedge firmware sizes
 CPPCHECK  := cppcheck -j 2 --quiet --force --error-exitcode=1 --std=c99 --inline-suppr \
 	--enable=warning,style,performance,portability -I firmware_ref/include -I firmware_ref/src
 
-.PHONY: help demo amalgamation wasm report-shots test test-all test-pi lint format coverage fuzz bench clean \
+.PHONY: help demo amalgamation dist version wasm report-shots test test-all test-pi lint format coverage fuzz bench clean \
 	debian-demo debian-dev
 .NOTPARALLEL: # one pip at a time in .venv, and lint before the tests
 
@@ -59,6 +59,12 @@ say = echo; echo '$$ $(1)'; $(BIN)/$(1)
 amalgamation: OUT = build/amalgamation
 amalgamation: ## The C runtime as one twin.c and one twin.h, in OUT (build/amalgamation)
 	@PYTHONPATH=.:export $(PYTHON) -m twinedge_export.amalgamation $(OUT)
+
+dist: $(VENV)/dev.stamp ## All that a release publishes, of the last commit, in dist/ (WHEELS=folder: with these)
+	@$(BIN)/python tools/dist.py $(if $(WHEELS),--wheels $(WHEELS))
+
+version: $(VENV)/dev.stamp ## Write the version of twinedge/version.py into all manifests
+	@$(BIN)/python tools/dist.py --stamp
 
 wasm: ## The C runtime for the page of a report, which is in the repository; a test compares
 	@tools/need-debian clang lld
@@ -117,7 +123,7 @@ bench: $(VENV)/dev.stamp ## Time the training and the runtime; see benchmarks/ f
 	@echo 'The accuracy tables take hours: $(BIN)/python benchmarks/accuracy.py'
 
 clean: ## Remove .venv, builds and caches; keep runs/
-	@rm -rf $(VENV) build dist *.egg-info export/*.egg-info firmware_ref/build twinedge/runtime/*.so
+	@rm -rf $(VENV) build dist dist.new *.egg-info export/*.egg-info firmware_ref/build twinedge/runtime/*.so
 	@rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
 	@find . -name __pycache__ -prune -exec rm -rf {} +
 

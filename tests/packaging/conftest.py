@@ -5,6 +5,8 @@ import runpy
 import shutil
 import subprocess
 import venv
+import zipfile
+from functools import cache
 from pathlib import Path
 from threading import Timer
 from types import SimpleNamespace
@@ -12,13 +14,41 @@ from types import SimpleNamespace
 import pytest
 
 HERE = Path(__file__).parent
-FIRMWARE = HERE.parents[1] / "firmware_ref"
+ROOT = HERE.parents[1]
+FIRMWARE = ROOT / "firmware_ref"
 
 
 @pytest.fixture(scope="session")
 def firmware():
     """Folder of the C runtime."""
     return FIRMWARE
+
+
+@pytest.fixture(scope="session")
+def dist():
+    """Return what ``tools/dist.py`` defines."""
+    return SimpleNamespace(**runpy.run_path(str(ROOT / "tools" / "dist.py")))
+
+
+@pytest.fixture(scope="session")
+def zipped(dist, tmp_path_factory):
+    """Make a package of this checkout's C runtime: ``zipped("zephyr")`` is its file."""
+    source = dist.Source(ROOT, commit="", epoch=0)
+    return cache(lambda kind: dist.c_package(kind, source, tmp_path_factory.mktemp("zip")))
+
+
+@pytest.fixture(scope="session")
+def unpacked(zipped, tmp_path_factory):
+    """Unpack such a package in an empty folder: ``unpacked("zephyr")`` is the folder in it."""
+
+    @cache
+    def unpack(kind):
+        home = tmp_path_factory.mktemp(kind)
+        with zipfile.ZipFile(zipped(kind)) as file:
+            file.extractall(home)
+        return home / "twinedge"
+
+    return unpack
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,6 @@
 """The runtime as an Arduino library: found, compiled and run as the Arduino tools do."""
 
 import re
-import shutil
 
 import numpy as np
 import pytest
@@ -10,29 +9,26 @@ from twinedge.pack import read_pack
 from twinedge.runtime.reference import evaluate
 
 # What library.properties must say, by Arduino's specification of libraries.
-REQUIRED = ("name", "version", "author", "maintainer", "sentence", "paragraph", "category")
+REQUIRED = ("name", "version", "author", "maintainer", "sentence", "paragraph", "category", "url")
 
 
 @pytest.fixture(scope="module")
-def properties(firmware):
-    lines = (firmware / "library.properties").read_text().splitlines()
+def properties(library):
+    lines = (library / "library.properties").read_text().splitlines()
     return dict(line.split("=", 1) for line in lines)
 
 
 @pytest.fixture(scope="module")
-def library(firmware, tmp_path_factory):
-    """The runtime in a folder of libraries."""
-    libraries = tmp_path_factory.mktemp("libraries")
-    here = libraries / "twinedge"
-    shutil.copytree(firmware, here, ignore=shutil.ignore_patterns("build"))
-    return here
+def library(unpacked):
+    """The package of a release, in a folder of libraries."""
+    return unpacked("arduino")
 
 
-def test_the_properties_are_whole(properties, firmware):
+def test_the_properties_are_whole(properties, library):
     assert [name for name in REQUIRED if not properties.get(name)] == []
     assert properties["category"] == "Data Processing"  # one of a fixed list
     assert properties["architectures"] == "*"
-    assert (firmware / "src" / properties["includes"]).is_file()
+    assert (library / "src" / properties["includes"]).is_file()
 
 
 def test_the_example_finds_the_library_and_predicts_on_an_uno(library, uno, first_line):

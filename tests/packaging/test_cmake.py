@@ -53,7 +53,7 @@ endfunction()
 QUICKLY = "-DCMAKE_C_FLAGS_RELEASE=-O0"  # nobody waits for what is built here, but for compilers
 PACK = "test/corpus/small.twin"  # with neighbors, and two features
 NO_ENDS = " nan nan"  # where an example would print an interval, as the pack has none
-FRAMEWORKS = {"esp-idf": (ESP_IDF, "."), "zephyr": (ZEPHYR, "zephyr")}
+FRAMEWORKS = {"esp-idf": (ESP_IDF, "."), "zephyr": (ZEPHYR, "zephyr")}  # packages of these names
 END = """
 add_subdirectory({folder} component)
 add_executable(example {example})
@@ -87,17 +87,22 @@ def expected(firmware):
 
 
 @pytest.fixture(scope="module")
-def example(firmware):
-    return firmware / "example" / "main.c"
+def package(unpacked):
+    return unpacked("cmake")
+
+
+@pytest.fixture(scope="module")
+def example(package):
+    return package / "example" / "main.c"
 
 
 @pytest.mark.parametrize("settings", ["", "TWIN_BLOCK=4;TWIN_TEXT=1"], ids=["plain", "settings"])
 def test_a_program_finds_the_installed_library(
-    run, build, firmware, example, expected, tmp_path, settings
+    run, build, package, example, expected, tmp_path, settings
 ):
     place = tmp_path / "place"
     run(
-        *("cmake", "-S", firmware, "-B", tmp_path / "build"),
+        *("cmake", "-S", package, "-B", tmp_path / "build"),
         *(f"-DCMAKE_INSTALL_PREFIX={place}", f"-DTWINEDGE_SETTINGS={settings}", QUICKLY),
     )
     run("cmake", "--build", tmp_path / "build", "--target", "install")
@@ -134,12 +139,14 @@ int main(int count, char **words) {
 """
 
 
-def test_hosts_have_their_kernels_by_default_and_can_do_without(run, build, firmware, tmp_path):
+def test_hosts_have_their_kernels_by_default_and_can_do_without(
+    run, build, package, example, tmp_path
+):
     (tmp_path / "kernels.c").write_text(KERNELS)
     text = CONSUMER.format(version=__version__, example=tmp_path / "kernels.c")
     place = tmp_path / "place"
     install = ("--build", tmp_path / "build", "--target", "install")
-    configure = ("-S", firmware, "-B", tmp_path / "build", f"-DCMAKE_INSTALL_PREFIX={place}")
+    configure = ("-S", package, "-B", tmp_path / "build", f"-DCMAKE_INSTALL_PREFIX={place}")
     configure += (QUICKLY,)
     run("cmake", *configure)
     assert "CMAKE_BUILD_TYPE:STRING=Release" in (tmp_path / "build/CMakeCache.txt").read_text()
@@ -150,8 +157,8 @@ def test_hosts_have_their_kernels_by_default_and_can_do_without(run, build, firm
     assert kernel in {"neon_dot", "neon", "avx2", "avx_vnni", "vnni", "amx"}
     run("cmake", *configure, "-DTWINEDGE_HOST=OFF")
     run("cmake", *install)
-    example = CONSUMER.format(version=__version__, example=firmware / "example" / "main.c")
-    settings, said = build(example, f"-DCMAKE_PREFIX_PATH={place}")
+    text = CONSUMER.format(version=__version__, example=example)
+    settings, said = build(text, f"-DCMAKE_PREFIX_PATH={place}")
     assert settings == "TWIN_HOST=0"
     assert len(said.split()) == 2
     assert int(scratch) > 1000
@@ -167,14 +174,15 @@ def kconfig(**settings):
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_a_framework_gets_sources_headers_and_settings(
-    build, firmware, example, expected, tmp_path, framework
+    build, unpacked, example, expected, tmp_path, framework
 ):
     start, folder = FRAMEWORKS[framework]
-    text = start + END.format(folder=firmware / folder, example=example)
+    folder = unpacked(framework) / folder
+    text = start + END.format(folder=folder, example=example)
     module = "-DCONFIG_TWINEDGE=y"
     assert build(text, module, *kconfig()) == ("TWIN_BLOCK=2", expected)
     (tmp_path / "opening.c").write_text(OPENING)
-    text = start + END.format(folder=firmware / folder, example=tmp_path / "opening.c")
+    text = start + END.format(folder=folder, example=tmp_path / "opening.c")
     off = kconfig(NEIGHBORS="", INTERVALS="", PARTIAL="", QUICK_OPEN="", BLOCK="1")
     settings, said = build(text, module, *off)
     left = ("NEIGHBORS", "INTERVALS", "PARTIAL", "QUICK_OPEN")

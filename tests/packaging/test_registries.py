@@ -1,14 +1,18 @@
-"""The registries' own tools accept the manifests."""
+"""The registries' own tools accept the packages of a release."""
 
 import json
+import os
 import re
 import tarfile
+from pathlib import Path
 
 import pytest
 
 from twinedge.version import __version__
 
 pytestmark = pytest.mark.slow  # installs those tools
+
+WORKFLOWS = Path(__file__).parents[2] / ".github" / "workflows"
 
 # `pio pkg pack` fetches the list of licences from the net; this gives it the one that counts.
 PIO = """
@@ -51,9 +55,9 @@ def members(archive):
         return {name.removeprefix("./"): file.getmember(name) for name in file.getnames()}
 
 
-def test_platformio_packs_the_library(tools, run, firmware, tmp_path):
+def test_platformio_packs_the_library(tools, run, unpacked, tmp_path):
     archive = tmp_path / "twinedge.tar.gz"
-    run(tools / "python", "-c", PIO, "pkg", "pack", firmware, "-o", archive)
+    run(tools / "python", "-c", PIO, "pkg", "pack", unpacked("platformio"), "-o", archive)
     found = members(archive)
     wanted = {"library.json", "include/twin.h", "src/twin_open.c", "examples/Predict/Predict.ino"}
     assert wanted <= set(found)
@@ -64,10 +68,19 @@ def test_platformio_packs_the_library(tools, run, firmware, tmp_path):
     assert not [name for name in found if name.split("/")[0] in ("ports", "test", "build")]
 
 
-def test_the_component_manager_packs_the_component(tools, run, firmware, tmp_path):
+def test_platformio_installs_the_file_itself(tools, run, zipped, tmp_path):
+    (tmp_path / "platformio.ini").write_text("[env:native]\nplatform = native\n")
+    library = f"file://{zipped('platformio')}"
+    own = os.environ | {"PLATFORMIO_CORE_DIR": str(tmp_path / "core")}
+    run(tools / "pio", "pkg", "install", "--no-save", "--library", library, cwd=tmp_path, env=own)
+    (found,) = tmp_path.glob(".pio/libdeps/native/*/library.json")
+    assert json.loads(found.read_text())["version"] == __version__
+
+
+def test_the_component_manager_packs_the_component(tools, run, unpacked, tmp_path):
     run(
         *(tools / "compote", "component", "pack", "--name", "twinedge"),
-        *("--project-dir", firmware, "--dest-dir", tmp_path),
+        *("--project-dir", unpacked("esp-idf"), "--dest-dir", tmp_path),
         cwd=tmp_path,
     )
     found = members(tmp_path / f"twinedge_{__version__}.tgz")
@@ -76,27 +89,34 @@ def test_the_component_manager_packs_the_component(tools, run, firmware, tmp_pat
     assert not [name for name in found if name.split("/")[0] in ("ports", "test", "build")]
 
 
-def test_the_module_has_the_fields_that_zephyr_documents(tools, run, firmware, tmp_path):
+def test_the_module_has_the_fields_that_zephyr_documents(tools, run, unpacked, tmp_path):
     (tmp_path / "schema.yml").write_text(MODULE)
-    module = firmware / "zephyr" / "module.yml"
+    home = unpacked("zephyr")
+    module = home / "zephyr" / "module.yml"
     said = run(tools / "pykwalify", "-d", module, "-s", tmp_path / "schema.yml")
     assert "validation.valid" in said
     named = dict(re.findall(r"^  (cmake|kconfig): (\S+)$", module.read_text(), re.M))
-    assert (firmware / named["cmake"] / "CMakeLists.txt").is_file()
-    assert (firmware / named["kconfig"]).is_file()
+    assert (home / named["cmake"] / "CMakeLists.txt").is_file()
+    assert (home / named["kconfig"]).is_file()
 
 
-@pytest.mark.parametrize("name", ["Kconfig", "zephyr/Kconfig"])
-def test_kconfig_knows_the_settings_and_their_defaults(tools, run, firmware, name):
-    header = (firmware / "include" / "twin_config.h").read_text()
+@pytest.mark.parametrize(("kind", "name"), [("esp-idf", "Kconfig"), ("zephyr", "zephyr/Kconfig")])
+def test_kconfig_knows_the_settings_and_their_defaults(tools, run, unpacked, kind, name):
+    home = unpacked(kind)
+    header = (home / "include" / "twin_config.h").read_text()
     knobs, _ = header.split("/* Not knobs:")
     others = {"TWIN_FLASH", "TWIN_HOST"}  # of AVR, and of hosts
     known = set(re.findall(r"^#define (TWIN_\w+) ", knobs, re.M)) - others
-    found = json.loads(run(tools / "python", "-c", KCONFIG, firmware / name))
+    found = json.loads(run(tools / "python", "-c", KCONFIG, home / name))
     found.pop("TWINEDGE", None)
     assert found == {setting: "2" if setting == "TWIN_BLOCK" else "y" for setting in known}
 
 
-def test_espressif_finds_nothing_wrong_with_the_style_of_kconfig(tools, run, firmware, tmp_path):
-    (tmp_path / "Kconfig").write_text((firmware / "Kconfig").read_text())
+def test_espressif_finds_nothing_wrong_with_the_style_of_kconfig(tools, run, unpacked, tmp_path):
+    (tmp_path / "Kconfig").write_text((unpacked("esp-idf") / "Kconfig").read_text())
     run(tools / "python", "-m", "kconfcheck", tmp_path / "Kconfig")
+
+
+@pytest.mark.parametrize("path", sorted(WORKFLOWS.iterdir()), ids=lambda path: path.name)
+def test_workflows_follow_githubs_schema(tools, run, path):
+    run(tools / "check-jsonschema", "--builtin-schema", "vendor.github-workflows", path)

@@ -3,23 +3,23 @@
 import json
 import re
 
-import pytest
-
 from twinedge.pack import layout
 from twinedge.version import __version__
 
-PATTERNS = {
-    "CMakeLists.txt": r"^project\(twinedge VERSION (\S+) ",
-    "idf_component.yml": r'^version: "(.*)"$',
-    "library.json": r'^  "version": "(.*)",$',
-    "library.properties": r"^version=(.*)$",
-    "include/twin.h": r'^#define TWIN_VERSION +"(.*)"$',
-}
+
+def test_all_manifests_have_the_version_of_the_python_package(dist, firmware):
+    assert dist.version_of(firmware.parent) == __version__
+    assert dist.stamped(firmware.parent) == {}
 
 
-@pytest.mark.parametrize("name", PATTERNS)
-def test_a_manifest_has_the_version_of_the_python_package(firmware, name):
-    assert re.findall(PATTERNS[name], (firmware / name).read_text(), re.M) == [__version__]
+def test_no_manifest_is_forgotten(dist, firmware):
+    found = {
+        path.relative_to(firmware).as_posix()
+        for name in ("*.*", "*/*.h", "*/*.yml", "*/*.cmake")
+        for path in firmware.glob(name)
+        if path.is_file() and re.search(rf"\b{re.escape(__version__)}\b", path.read_text("utf-8"))
+    }
+    assert found == set(dist.VERSIONS)
 
 
 def test_the_header_tells_its_version_in_numbers_too(firmware):
