@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from twinedge.learn import LoopRegressor as LoopRegressor
     from twinedge.learn import TwinnedRegressor as TwinnedRegressor
     from twinedge.learn import TwinRegressor as TwinRegressor
+    from twinedge.learn import fit_csv as fit_csv
     from twinedge.runtime.loading import load as load
     from twinedge_export.deploy import export as export
 
@@ -30,6 +31,7 @@ _HOMES = {
     "TwinRegressor": "twinedge.learn",
     "TwinnedRegressor": "twinedge.learn",
     "export": "twinedge_export.deploy",
+    "fit_csv": "twinedge.learn.fit",
     "load": "twinedge.runtime.loading",
 }
 
@@ -42,12 +44,16 @@ __all__ = [
     "TwinRegressor",
     "TwinnedRegressor",
     "__version__",
+    "data",
     "export",
+    "fit_csv",
     "load",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "data":  # a package of its own, and loads nothing heavy
+        return import_module("twinedge.data")
     if name not in _HOMES:
         raise AttributeError(f"module 'twinedge' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -8,7 +8,8 @@ import pytest
 from twinedge.budget import read_firmware
 from twinedge.budget.boards import read_rows, runtime_of
 from twinedge.cli import main
-from twinedge_export.boards.measure import HOSTS, as_words, host_stacks, sizes, with_tables
+from twinedge_export.boards.measure import HOSTS, host_stacks, with_tables
+from twinedge_export.boards.sizes import as_words, sizes
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = """# Ports

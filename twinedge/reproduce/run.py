@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from twinedge.errors import InputError
+from twinedge.errors import InputError, Parameter, ParameterError
 from twinedge.reproduce.cells import METHODS, Cell, Setup, Store, compute, machine, write_whole
 from twinedge.reproduce.experiments import experiment
 from twinedge.reproduce.tables import (
@@ -176,8 +176,9 @@ def local(jobs: int) -> Pool:
                     yield done
             except TerminatedWorkerError as error:
                 if len(waiting) == before:
-                    raise InputError(
-                        "the worker processes die: memory for fewer of them? Try a smaller --jobs"
+                    raise ParameterError(
+                        "the worker processes die: memory for fewer of them? Try a smaller ",
+                        Parameter("jobs"),
                     ) from error
 
     return compute_all
@@ -194,18 +195,19 @@ def on_cluster(address: str) -> Pool:
     try:
         from distributed import Client, as_completed
     except ModuleNotFoundError as error:
-        raise InputError(
-            "--cluster needs dask.distributed, which is not installed: "
-            "pip install 'twinedge[cluster]'"
+        raise ParameterError(
+            Parameter("cluster"),
+            " needs dask.distributed, which is not installed: pip install 'twinedge[cluster]'",
         ) from error
     try:
         client = Client(  # type: ignore[no-untyped-call]
             address, timeout=_PATIENCE, set_as_default=False
         )
     except (OSError, ValueError, TypeError) as error:
-        raise InputError(
-            f"--cluster {address}: no scheduler of a Dask cluster answers there; "
-            "expected an address like tcp://10.0.0.5:8786"
+        raise ParameterError(
+            Parameter("cluster", address),
+            ": no scheduler of a Dask cluster answers there; expected an address like "
+            "tcp://10.0.0.5:8786",
         ) from error
 
     def compute_all(cells: list[Cell]) -> Iterator[Finished]:
