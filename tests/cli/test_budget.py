@@ -254,9 +254,8 @@ def test_the_search_writes_a_pack_that_fits(cli, curve_csv, firmware, monkeypatc
 
 
 def test_the_frontier_for_a_person(capsys):
-    from twinedge.cli.budget import _print_frontier
-
     from twinedge.budget import Model
+    from twinedge.cli.budget import _print_frontier
     from twinedge_export.fit_board import Search, Trial
 
     small = Trial(Model.of(3, (8, 8), 8), 5000, 400, 2.0)

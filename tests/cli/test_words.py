@@ -1,5 +1,6 @@
 import click
 import pytest
+
 from twinedge.cli.options import number, one_of, share, whole, widths
 
 

@@ -199,6 +199,9 @@ def _one_thread() -> None:
 _LONG_AGO = 60.0  # seconds: nobody is still writing what is older
 
 
+Results = dict[Cell, dict[str, Any]]
+
+
 class Store:
     """The cells of a folder.
 
