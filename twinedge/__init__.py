@@ -12,13 +12,13 @@ from twinedge.version import __version__
 if TYPE_CHECKING:
     from twinedge import data as data
     from twinedge.errors import InputError as InputError
+    from twinedge.fitting import fit_csv as fit_csv
     from twinedge.learn import AnnRegressor as AnnRegressor
     from twinedge.learn import EnsembleRegressor as EnsembleRegressor
     from twinedge.learn import ExtraPairs as ExtraPairs
     from twinedge.learn import LoopRegressor as LoopRegressor
     from twinedge.learn import TwinnedRegressor as TwinnedRegressor
     from twinedge.learn import TwinRegressor as TwinRegressor
-    from twinedge.learn import fit_csv as fit_csv
     from twinedge.runtime.loading import load as load
     from twinedge_export.deploy import export as export
 
@@ -31,7 +31,7 @@ _HOMES = {
     "TwinRegressor": "twinedge.learn",
     "TwinnedRegressor": "twinedge.learn",
     "export": "twinedge_export.deploy",
-    "fit_csv": "twinedge.learn.fit",
+    "fit_csv": "twinedge.fitting",
     "load": "twinedge.runtime.loading",
 }
 

@@ -318,7 +318,7 @@ def fit(
     from twinedge.cli.export import note_earlier
     from twinedge.cli.source import read_source
     from twinedge.cli.train import heard
-    from twinedge.learn.fit import fit_source
+    from twinedge.fitting import fit_source
     from twinedge.placing import EXPORT, RUN, check_folder
     from twinedge_export.fit_board import check_measured, fitting, search, write_winner
 

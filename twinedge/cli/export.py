@@ -129,7 +129,7 @@ def _latest() -> Path | None:
 
 def _train_test_function(output: Path, *, quiet: bool) -> Path:
     from twinedge.cli.train import heard
-    from twinedge.learn.fit import fit_dataset
+    from twinedge.fitting import fit_dataset
 
     note(f"No run in {_RUNS}/ yet: training the built-in test function first", quiet=quiet)
     try:

@@ -137,7 +137,7 @@ def train(
         "group": group,
     }
     check_named(table, reading, dataset)
-    from twinedge.learn.fit import fit_csv, fit_dataset
+    from twinedge.fitting import fit_csv, fit_dataset
 
     given: dict[str, Any] = {
         **settings,
