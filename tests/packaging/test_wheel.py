@@ -237,6 +237,16 @@ def test_every_file_of_the_packages_but_for_developers_and_of_the_runtime_is_in_
         assert found.get(name) == wanted[name].read_bytes(), name
 
 
+def test_without_extras_it_needs_numpy_and_click_alone(built):
+    found = contents(built.wheel)
+    (metadata,) = (text for name, text in found.items() if name.endswith("/METADATA"))
+    lines = re.findall(r"^Requires-Dist: (.*)$", metadata.decode(), re.M)
+    core = {one.name for one in map(Requirement, lines) if "extra" not in str(one.marker)}
+    assert core == {"numpy", "click", "tomli"}  # tomli for Python 3.10
+    trained = [one for one in map(Requirement, lines) if "train" in str(one.marker)]
+    assert "rich" in {one.name for one in trained}
+
+
 def test_the_source_distribution_has_what_is_for_developers(built):
     with tarfile.open(built.sdist) as tar:
         kept = {name.partition("/")[2] for name in tar.getnames()}

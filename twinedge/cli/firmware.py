@@ -181,7 +181,8 @@ def measure(board: tuple[str, ...], output: Path | None, quiet: bool, as_json: b
     from twinedge_export.boards.sizes import sizes
 
     boards = [board_named(name) for name in dict.fromkeys(board or all_boards())]
-    if output is None and checkout() is None:
+    root = checkout()
+    if output is None and (root is None or not SHIPPED.is_relative_to(root)):
         raise InputError(f"{SHIPPED} is part of an installation: name the file to write with -o")
     for one in boards:
         one.check_tools()
@@ -259,6 +260,7 @@ def _played(target: "Target") -> dict[str, Any]:
     return {"port": target.port.name, "emulated": target.emulated}
 
 
-for _command in (list_boards, build, run, show_sizes):
+for _command in (list_boards, build, run):
     firmware.add_command(_command)
 firmware.add_for_developers(measure, "twinedge_export", "boards/measure.py")
+firmware.add_command(show_sizes)
