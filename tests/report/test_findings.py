@@ -161,7 +161,7 @@ def test_stopping_a_training_stops_the_report(look, run, monkeypatch):
     from types import SimpleNamespace
 
     stopped = SimpleNamespace(interrupted=True)
-    monkeypatch.setattr("twinedge_export.report.of_run.choose", lambda *a, **k: stopped)
+    monkeypatch.setattr("twinedge_export.report.of_run.choose_plan", lambda *a, **k: stopped)
     with pytest.raises(KeyboardInterrupt):
         look(run, quick=False)
 

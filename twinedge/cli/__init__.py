@@ -82,8 +82,12 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _run(arguments: list[str] | None) -> int:
     try:
-        code: int | None = app(args=arguments, prog_name="twinedge", standalone_mode=False)
-        return code or 0
+        words = sys.argv[1:] if arguments is None else arguments
+        with app.make_context("twinedge", list(words)) as context:
+            app.invoke(context)
+        return 0
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
     except ParameterError as error:
         return _refuse(error.advice.told(as_option))
     except InputError as error:
@@ -96,7 +100,7 @@ def _run(arguments: list[str] | None) -> int:
         if (error.name or "").partition(".")[0] not in _TRAINING_NEEDS:
             raise
         return _refuse(f"{error.name} is not installed: pip install 'twinedge[train]'")
-    except (KeyboardInterrupt, click.Abort):
+    except KeyboardInterrupt:
         return 130
     except MemoryError:
         return _refuse("not enough memory: try a smaller table or a smaller --hidden")

@@ -349,21 +349,18 @@ def fit(
     )
     best = found.best.model
     note(f"Training the winner: {_shape(found.best)}", quiet=quiet)
-    try:
-        trained = fit_source(
-            source,
-            run=run,
-            overwrite=overwrite,
-            twins=best.twins,
-            hidden=best.hidden,
-            effort=effort,
-            steps=steps,
-            intervals=intervals,
-            random_state=seed,
-            **heard(quiet),
-        )
-    except KeyboardInterrupt:
-        raise click.exceptions.Exit(130) from None
+    trained = fit_source(
+        source,
+        run=run,
+        overwrite=overwrite,
+        twins=best.twins,
+        hidden=best.hidden,
+        effort=effort,
+        steps=steps,
+        intervals=intervals,
+        random_state=seed,
+        **heard(quiet),
+    )
     if trained.model.interrupted_:
         note(f"Stopped early; the best weights are in {run}.", quiet=quiet)
         raise click.exceptions.Exit(130)

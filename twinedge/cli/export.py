@@ -132,10 +132,7 @@ def _train_test_function(output: Path, *, quiet: bool) -> Path:
     from twinedge.fitting import fit_dataset
 
     note(f"No run in {_RUNS}/ yet: training the built-in test function first", quiet=quiet)
-    try:
-        done = fit_dataset("tf", run=output, effort="quick", random_state=0, **heard(quiet))
-    except KeyboardInterrupt:
-        raise click.exceptions.Exit(130) from None
+    done = fit_dataset("tf", run=output, effort="quick", random_state=0, **heard(quiet))
     if done.model.interrupted_:
         raise click.exceptions.Exit(130)
     return output

@@ -148,13 +148,10 @@ def train(
         "random_state": seed,
         **heard(quiet),
     }
-    try:
-        if table is None:
-            done = fit_dataset(str(dataset), **given)
-        else:
-            done = fit_csv(table, **reading, **given)
-    except KeyboardInterrupt:
-        raise click.exceptions.Exit(130) from None
+    if table is None:
+        done = fit_dataset(str(dataset), **given)
+    else:
+        done = fit_csv(table, **reading, **given)
     result = {**summary(done), "run": str(output)}
     if as_json:
         print_json(result)
