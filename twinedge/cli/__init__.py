@@ -93,8 +93,8 @@ def _run(arguments: list[str] | None) -> int:
     except InputError as error:
         return _refuse(str(error))
     except click.ClickException as error:
-        context = getattr(error, "ctx", None)
-        command = context.command_path if context else "twinedge"
+        where = getattr(error, "ctx", None)
+        command = where.command_path if where else "twinedge"
         return _refuse(f"{error.format_message().rstrip('.')} (see {command} --help)")
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in _TRAINING_NEEDS:
