@@ -13,7 +13,7 @@ from twinedge.errors import InputError
 
 if TYPE_CHECKING:
     from twinedge.budget import Model
-    from twinedge_export.fit_board import Search, Trial
+    from twinedge_export.fit_board import Attempt, Search
 
 _TOLD = ("verdict", "why", "anchors", "milliseconds_estimated")
 _WEIGHTS = {"8": "int8", "16": "int16", "float16": "float16", "32": "float32"}
@@ -120,7 +120,7 @@ def _model(path: Path | None, numbers: dict[str, Any]) -> "tuple[Model, int | No
 
 def _print(result: dict[str, Any]) -> None:
     from twinedge.budget.boards import in_words
-    from twinedge.budget.verdict import told
+    from twinedge.budget.fits import told
 
     members, twins = result["members"], result["twins"]
     shape = "-".join(map(str, result["hidden"]))
@@ -415,7 +415,7 @@ def fit(
     )
 
 
-def _record(one: "Trial") -> dict[str, Any]:
+def _record(one: "Attempt") -> dict[str, Any]:
     return {
         "twins": one.model.twins,
         "hidden": list(one.model.hidden),
@@ -428,7 +428,7 @@ def _record(one: "Trial") -> dict[str, Any]:
     }
 
 
-def _shape(one: "Trial") -> str:
+def _shape(one: "Attempt") -> str:
     model = one.model
     hidden = "-".join(map(str, model.hidden))
     return f"twins {model.twins}, {hidden}, anchors {model.anchors}, {model.weights}"

@@ -51,10 +51,10 @@ def list_boards(as_json: bool) -> None:
 
     A board plays those that 'budget boards' lists with its instructions, too.
     """
-    from twinedge_export.boards import all_boards
+    from twinedge_export.boards import all_ports
     from twinedge_export.boards.board import plays
 
-    boards = all_boards().values()
+    boards = all_ports().values()
     if as_json:
         rows = [
             {
@@ -170,7 +170,7 @@ def measure(board: tuple[str, ...], output: Path | None, quiet: bool, as_json: b
     follows the file that ships.
     """
     from twinedge.budget.boards import SHIPPED, read_firmware, read_rows, write_firmware
-    from twinedge_export.boards import all_boards, board_named
+    from twinedge_export.boards import all_ports, port_named
     from twinedge_export.boards.measure import (
         KINDS,
         checkout,
@@ -180,7 +180,7 @@ def measure(board: tuple[str, ...], output: Path | None, quiet: bool, as_json: b
     )
     from twinedge_export.boards.sizes import sizes
 
-    boards = [board_named(name) for name in dict.fromkeys(board or all_boards())]
+    boards = [port_named(name) for name in dict.fromkeys(board or all_ports())]
     root = checkout()
     if output is None and (root is None or not SHIPPED.is_relative_to(root)):
         raise InputError(f"{SHIPPED} is part of an installation: name the file to write with -o")

@@ -21,9 +21,9 @@ from twinedge.errors import InputError, Parameter, ParameterError
 from twinedge.reproduce.cells import (
     METHODS,
     Cell,
+    CellStore,
     Results,
     Setup,
-    Store,
     compute,
     machine,
     write_whole,
@@ -129,14 +129,14 @@ Finished = tuple[Cell, dict[str, Any], float]
 Pool = Callable[[list[Cell]], Iterator[Finished]]
 
 
-def run(cells: Iterable[Cell], store: Store, pool: Pool, progress: Progress) -> Results:
+def run(cells: Iterable[Cell], store: CellStore, pool: Pool, progress: Progress) -> Results:
     """Return what all of these cells come to; only those not in the store are computed.
 
     Parameters
     ----------
     cells : iterable of Cell
         In the order in which to compute them.
-    store : Store
+    store : CellStore
         Where finished cells are, and go.
     pool : function
         Computes cells in any order: ``local(jobs)`` or ``on_cluster(address)``.
@@ -338,7 +338,7 @@ class Answer:
 
     def write_figure(self, path: Path) -> bool:
         """Draw the figure, if there is one to draw."""
-        from twinedge.reproduce.figures import figure
+        from twinedge.reproduce.panels import figure
 
         drawn = figure(self.asked, self.results)
         if drawn is not None:
@@ -395,7 +395,7 @@ def answer_all(
     """
     questions = {name: Question(experiment(name, setup), datasets, splits, setup) for name in names}
     _need_matplotlib()
-    store = Store(folder)
+    store = CellStore(folder)
     jobs = jobs or _cores()
     pool = local(jobs) if cluster is None else on_cluster(cluster)
     cells = [cell for asked in questions.values() for cell in asked.cells()]

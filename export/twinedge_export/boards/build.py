@@ -18,7 +18,7 @@ from typing import NamedTuple
 from twinedge.errors import InputError
 from twinedge.pack.contents import Array, Pack
 from twinedge_export.amalgamation import firmware_folder, write_amalgamation
-from twinedge_export.boards.board import Board
+from twinedge_export.boards.board import Port
 
 _KINDS = {
     ".text": "text",
@@ -145,7 +145,7 @@ def left_out(pack: Pack) -> tuple[str, ...]:
     needless = {
         "SILU": pack.activation != "silu",
         "INT16": pack.weight_bits == 8,
-        "NEIGHBOURS": not pack.neighbors,
+        "NEIGHBORS": not pack.neighbors,
     }
     flags = [f"-DTWIN_{what}=0" for what, is_so in needless.items() if is_so]
     unusual = pack.intervals is not None or pack.domain is not None
@@ -158,7 +158,7 @@ class Workshop:
 
     Parameters
     ----------
-    board : Board
+    board : Port
     folder : Path
         May be empty, or one that a workshop with the same board and flags has left.
     flags : tuple of str
@@ -169,7 +169,7 @@ class Workshop:
         Which one of the harness: a file in ``ports/harness``, without its ending.
     """
 
-    board: Board
+    board: Port
     folder: Path
     flags: tuple[str, ...] = ()
     single_file: bool = False
