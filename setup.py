@@ -10,6 +10,8 @@ from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 
 FIRMWARE = "firmware_ref"
+# The paper's tables, and what measures the runtime on boards: commands that run from a clone.
+DEVELOPERS = ("twinedge/reproduce", "twinedge_export/boards/measure.py")
 CORE = ("edge", "nearest", "open", "predict", "prepare", "text", "watch")
 KERNELS = (
     "choose_host",
@@ -28,15 +30,22 @@ LIMITED = sys.version_info >= (3, 11) and not sysconfig.get_config_var("Py_GIL_D
 
 
 class BuildPy(build_py):
-    """Puts the C runtime into the wheel, from where exports take it; a checkout has its own."""
+    """Puts the C runtime into the wheel, from where exports take it; a checkout has its own.
+
+    What is for developers stays in the checkout and in the source distribution.
+    """
 
     def run(self) -> None:
         """Copy packages, then the C runtime."""
         super().run()
-        if not self.editable_mode:
-            home = Path(self.build_lib, "twinedge_export", FIRMWARE)
-            shutil.rmtree(home, ignore_errors=True)
-            shutil.copytree(FIRMWARE, home, ignore=shutil.ignore_patterns("build", "test", ".*"))
+        if self.editable_mode:
+            return
+        for name in DEVELOPERS:
+            for path in Path(self.build_lib).glob(name):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        home = Path(self.build_lib, "twinedge_export", FIRMWARE)
+        shutil.rmtree(home, ignore_errors=True)
+        shutil.copytree(FIRMWARE, home, ignore=shutil.ignore_patterns("build", "test", ".*"))
 
 
 class BuildExt(build_ext):

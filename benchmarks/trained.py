@@ -1,11 +1,11 @@
 """The trained models that several benchmarks measure, kept in folders of runs."""
 
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 from twinedge import TwinRegressor
+from twinedge.fitting import fit_dataset
 from twinedge.learn.run import Run, load_run
 
 
@@ -14,10 +14,7 @@ def load_or_train(folder: Path, name: str) -> Run:
     path = folder / name
     if not path.exists():
         print(f"training {name} ...", file=sys.stderr, flush=True)
-        command = ["train", "--dataset", name, "--split", "0", "--json", "--quiet", "-o", path]
-        subprocess.run(
-            [sys.executable, "-m", "twinedge", *command], check=True, stdout=subprocess.DEVNULL
-        )
+        fit_dataset(name, run=path, random_state=0)
     return load_run(path)
 
 

@@ -28,6 +28,7 @@ ALLOWED = {
     "pack": {"errors"},
     "runtime": {"calibration", "cells", "encoding", "errors", "pack", "scoring"},
     "budget": {"errors", "pack"},
+    "fitting": {"budget", "data", "errors", "learn"},
     "reproduce": {"budget", "data", "errors", "learn"},
 }
 

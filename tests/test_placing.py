@@ -92,7 +92,7 @@ def test_what_was_changed_or_is_of_others_is_refused_by_name(out, complaint, cha
         arguments = [] if refused is check_folder else [writer(PACK_AND_C)]
         message = complaint(refused, out, EXPORT, *arguments)
         assert says in message
-        assert "--overwrite" in message
+        assert "overwrite=True" in message
     assert texts(out) == {**PACK_AND_C, **changes}
     check_folder(out, EXPORT, overwrite=True)
 

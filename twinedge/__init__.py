@@ -12,6 +12,7 @@ from twinedge.version import __version__
 if TYPE_CHECKING:
     from twinedge import data as data
     from twinedge.errors import InputError as InputError
+    from twinedge.fitting import fit_csv as fit_csv
     from twinedge.learn import AnnRegressor as AnnRegressor
     from twinedge.learn import EnsembleRegressor as EnsembleRegressor
     from twinedge.learn import ExtraPairs as ExtraPairs
@@ -30,6 +31,7 @@ _HOMES = {
     "TwinRegressor": "twinedge.learn",
     "TwinnedRegressor": "twinedge.learn",
     "export": "twinedge_export.deploy",
+    "fit_csv": "twinedge.fitting",
     "load": "twinedge.runtime.loading",
 }
 
@@ -42,12 +44,16 @@ __all__ = [
     "TwinRegressor",
     "TwinnedRegressor",
     "__version__",
+    "data",
     "export",
+    "fit_csv",
     "load",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "data":  # a package of its own, and loads nothing heavy
+        return import_module("twinedge.data")
     if name not in _HOMES:
         raise AttributeError(f"module 'twinedge' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -1,9 +1,9 @@
 """What twinedge raises when it is handed something it cannot use, and how its messages quote."""
 
-import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from os import PathLike
+from typing import Any, NamedTuple
 
 
 class InputError(ValueError):
@@ -12,6 +12,83 @@ class InputError(ValueError):
     The message is one line for a person: what is wrong, where (file, row, column), and what would
     be right. The command line prints it and exits with code 2.
     """
+
+    @property
+    def parts(self) -> "tuple[str | Parameter, ...]":
+        """The message: text, and the parameters it speaks of."""
+        return (str(self),)
+
+
+class Parameter(NamedTuple):
+    """A parameter that a message speaks of, and the value it advises if there is one.
+
+    Examples
+    --------
+    >>> str(Parameter("anchors")), str(Parameter("impute", "median"))
+    ('anchors', "impute='median'")
+    """
+
+    name: str
+    value: Any = None
+
+    def __str__(self) -> str:
+        return self.name if self.value is None else f"{self.name}={self.value!r}"
+
+
+class Advice(str):
+    """Text that speaks of parameters; whoever shows it spells them in its own way.
+
+    Examples
+    --------
+    >>> advice = Advice("leave it out with ", Parameter("drop", ["id"]))
+    >>> print(advice)
+    leave it out with drop=['id']
+    >>> advice.told(lambda one: f"the option {one.name}")
+    'leave it out with the option drop'
+    """
+
+    parts: tuple[str | Parameter, ...]
+
+    def __new__(cls, *parts: str | Parameter) -> "Advice":
+        """Join the parts, parameters as Python spells them."""
+        advice = super().__new__(cls, "".join(map(str, parts)))
+        advice.parts = parts
+        return advice
+
+    def told(self, spell: Callable[[Parameter], str]) -> str:
+        """Return the text with its parameters spelled otherwise."""
+        return "".join(spell(one) if isinstance(one, Parameter) else one for one in self.parts)
+
+
+class ParameterError(InputError):
+    """Bad input that other parameters would put right.
+
+    Parameters
+    ----------
+    *parts : str or Parameter
+        The message, in order. ``parts`` of another error may be among them.
+
+    Attributes
+    ----------
+    advice : Advice
+        The message.
+    parameters : tuple of Parameter
+        Those it speaks of.
+    """
+
+    def __init__(self, *parts: str | Parameter) -> None:
+        self.advice = Advice(*parts)
+        super().__init__(str(self.advice))
+
+    @property
+    def parts(self) -> tuple[str | Parameter, ...]:
+        """The message: text, and the parameters it speaks of."""
+        return self.advice.parts
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Parameters that the message speaks of."""
+        return tuple(one for one in self.parts if isinstance(one, Parameter))
 
 
 _LONGEST_QUOTE = 40
@@ -56,21 +133,9 @@ def closest(name: str, names: Iterable[str]) -> str:
     return f" (did you mean {quoted(near[0])}?)" if near else ""
 
 
-def drop_options(names: Sequence[str]) -> str:
-    """Spell the command line options that leave `names` out, ready to paste into a shell.
-
-    Examples
-    --------
-    >>> drop_options(["site", "air temp"])
-    "--drop site --drop 'air temp'"
-    """
-    return " ".join(f"--drop {shell_word(name)}" for name in names[:_MOST_NAMES])
-
-
-def shell_word(name: str) -> str:
-    """Write a name as a shell takes it, unless it is too odd for one line."""
-    plain = name.isprintable() and len(name) <= _LONGEST_QUOTE
-    return shlex.quote(name) if plain else quoted(name)
+def dropping(names: Sequence[str]) -> Parameter:
+    """Advise to leave columns out; those beyond a readable list are not named."""
+    return Parameter("drop", list(names[:_MOST_NAMES]))
 
 
 def plural(count: int, noun: str) -> str:

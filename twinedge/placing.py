@@ -19,7 +19,7 @@ from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from twinedge.errors import InputError
+from twinedge.errors import InputError, Parameter, ParameterError
 
 try:
     import fcntl
@@ -28,6 +28,7 @@ except ImportError:  # not on Windows; there, nobody knows whether another proce
 
 _HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
 _NAMED = 4  # files that a refusal names
+_OVERWRITE = Parameter("overwrite", True)
 
 
 class FolderKind(NamedTuple):
@@ -212,9 +213,10 @@ def _refuse_others(folder: Path, kind: FolderKind, found: _Contents) -> None:
     if not (found.changed or found.others):
         return
     if not found.known:
-        raise InputError(
+        raise ParameterError(
             f"{folder} has no checksums that tell which files were changed since they were "
-            "written: name another folder, or replace them with --overwrite"
+            "written: name another folder, or replace them with ",
+            _OVERWRITE,
         )
     reasons = []
     if found.changed:
@@ -225,9 +227,10 @@ def _refuse_others(folder: Path, kind: FolderKind, found: _Contents) -> None:
         names = _together(found.others, found.all)
         verb = "is" if len(names) == 1 else "are"
         reasons.append(f"{_listed(names)} {verb} not part of the {kind.noun}")
-    raise InputError(
-        f"{folder}: {', and '.join(reasons)}; name another folder, or say --overwrite, which "
-        "replaces changed files and leaves the rest"
+    raise ParameterError(
+        f"{folder}: {', and '.join(reasons)}; name another folder, or say ",
+        _OVERWRITE,
+        ", which replaces changed files and leaves the rest",
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from twinedge.anchors import METHODS, check_rows, choose, recommend, rows_from_file
 from twinedge.anchors.choice import at_most_all, too_many
 from twinedge.budget import Model, ann_bytes
-from twinedge.errors import InputError
+from twinedge.errors import InputError, Parameter, ParameterError
 from twinedge.learn.run import Run, load_run
 from twinedge.learn.twin import TwinRegressor
 from twinedge.learn.uncertainty import learn_difficulty
@@ -373,9 +373,12 @@ def _neighbors(model: TwinRegressor, neighbors: int | None, anchors: int) -> int
     if neighbors is None:
         neighbors = int(model.neighbors) if near else 0
     if near and (not neighbors or neighbors >= anchors):
-        raise InputError(
+        raise ParameterError(
             f"the model was trained on near pairs only, and all {anchors} anchors of a twin would "
-            "predict, far ones too: export more --anchors, or predict with fewer --neighbors"
+            "predict, far ones too: export more ",
+            Parameter("anchors"),
+            ", or predict with fewer ",
+            Parameter("neighbors"),
         )
     return neighbors
 

@@ -148,7 +148,10 @@ def search(
         say(f"Scoring width {width}")
         trials += _score(model, shapes[width], validation, seed)
     if not trials:
-        raise InputError(f"no network that fits {board.name} could be rounded: see 'export --qat'")
+        raise InputError(
+            f"no network that fits {board.name} could be rounded: train one in full and export it "
+            "fine-tuned"
+        )
     return Search(tuple(trials))
 
 

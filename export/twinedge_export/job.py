@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from twinedge.errors import InputError
+from twinedge.errors import InputError, Parameter, ParameterError
 from twinedge.learn.twin import TwinRegressor
 from twinedge.pack.contents import Array, Pack
 from twinedge.scoring import check_targets
@@ -194,11 +194,11 @@ class File(NamedTuple):
         return PURPOSES[self.kind]
 
 
-class RoundingError(InputError):
+class RoundingError(ParameterError):
     """Rounding costs more than the tolerance; ``cost`` is the least part that it adds."""
 
-    def __init__(self, words: str, cost: float) -> None:
-        super().__init__(words)
+    def __init__(self, *parts: str | Parameter, cost: float) -> None:
+        super().__init__(*parts)
         self.cost = cost
 
 
@@ -282,7 +282,8 @@ class Job:
         path.unlink()
         told = ", ".join(f"{100 * cost:.1f} % ({made})" for made, cost in costs.items())
         raise RoundingError(
-            f"{name}: rounding raises the {self.judge.name} error by {told}, more than "
-            f"--tolerance {self.tolerance:g} allows",
-            min(costs.values()),
+            f"{name}: rounding raises the {self.judge.name} error by {told}, more than ",
+            Parameter("tolerance", self.tolerance),
+            " allows",
+            cost=min(costs.values()),
         )

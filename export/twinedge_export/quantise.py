@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from twinedge.errors import InputError
+from twinedge.errors import InputError, Parameter
 from twinedge.learn.network import Architecture, tf
 from twinedge.learn.pairs import nearest_others, partners_of
 from twinedge.learn.steps import Examples, Stack
@@ -354,7 +354,8 @@ def twin_file(job: Job, *, weights: str, qat: bool | None, seed: int) -> tuple[F
     except RoundingError as error:
         if weights == "int16":
             raise
-        raise RoundingError(f"{error}; --weights int16 costs less", error.cost) from error
+        wider = Parameter("weights", "int16")
+        raise RoundingError(*error.parts, "; ", wider, " costs less", cost=error.cost) from error
     pack = read_pack(file.path.read_bytes())
     return file, replace(job, model=models[file.made], pack=pack)
 

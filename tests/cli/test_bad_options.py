@@ -85,11 +85,7 @@ def test_the_words_are_those_the_estimator_knows():
     from twinedge.learn.network import ACTIVATIONS
     from twinedge.learn.selection import PLANS
 
-    shown = {
-        name: note.__metadata__[0].metavar
-        for name, note in train.__annotations__.items()
-        if hasattr(note, "__metadata__")
-    }
+    shown = {option.name: option.metavar for option in train.params}
     assert shown["activation"] == "|".join(["auto", *ACTIVATIONS])
     assert shown["effort"] == "|".join(PLANS)
     assert shown["teachers"] == "auto|none|NAME,NAME"

@@ -255,7 +255,7 @@ def test_the_search_writes_a_pack_that_fits(cli, curve_csv, firmware, monkeypatc
 
 def test_the_frontier_for_a_person(capsys):
     from twinedge.budget import Model
-    from twinedge.cli.budget_fit import _print_frontier
+    from twinedge.cli.budget import _print_frontier
     from twinedge_export.fit_board import Attempt, Search
 
     small = Attempt(Model.of(3, (8, 8), 8), 5000, 400, 2.0)

@@ -1,7 +1,7 @@
+import click
 import pytest
-import typer
 
-from twinedge.cli.words import number, one_of, share, whole, widths
+from twinedge.cli.options import number, one_of, share, whole, widths
 
 
 def test_words_become_values():
@@ -29,5 +29,5 @@ def test_words_become_values():
     ],
 )
 def test_wrong_words_are_quoted(parser, word):
-    with pytest.raises(typer.BadParameter, match="expected"):
+    with pytest.raises(click.BadParameter, match="expected"):
         parser(word)

@@ -14,30 +14,30 @@ BAD = {
     "text column": (
         "a,site,y\n1,2,3\n4,Oslo,6\n",
         {},
-        ["row 3", "column 'site'", "'Oslo'", "not a number", "--drop site"],
+        ["row 3", "column 'site'", "'Oslo'", "not a number", "drop=['site']"],
     ),
     "texts that never repeat": (
         "a,the site,who,y\n1,Oslo,me,3\n4,Rio,you,6\n",
         {},
-        ["column 'the site'", "2 different texts in 2 rows", "--drop 'the site'"],
+        ["column 'the site'", "2 different texts in 2 rows", "drop=['the site']"],
     ),
-    "texts without a header": ("1,A,3\n2,B,4\n", {}, ["column 'x1'", "2 rows", "--drop x1"]),
+    "texts without a header": ("1,A,3\n2,B,4\n", {}, ["column 'x1'", "2 rows", "drop=['x1']"]),
     "texts that hardly repeat": (
         "who,y\n" + "".join(f"p{k % 15},{k}\n" for k in range(25)),
         {},
-        ["column 'who'", "15 different texts in 25 rows", "--drop who"],
+        ["column 'who'", "15 different texts in 25 rows", "drop=['who']"],
     ),
     "dates": (
         "day,y\n" + "".join(f"2026-01-{k % 9 + 10},{k}\n" for k in range(30)),
         {},
-        ["column 'day'", "dates or times such as '2026-01-10'", "days since", "--drop day"],
+        ["column 'day'", "dates or times such as '2026-01-10'", "days since", "drop=['day']"],
     ),
     "times": (
         "at,y\n" + "".join(f"{k % 9}:30,{k}\n" for k in range(30)),
         {},
-        ["column 'at'", "dates or times such as '0:30'", "--drop at"],
+        ["column 'at'", "dates or times such as '0:30'", "drop=['at']"],
     ),
-    "one text": ("a,k,y\n1,x,1\n2,x,3\n", {}, ["'k' is 'x' in every row", "--drop k"]),
+    "one text": ("a,k,y\n1,x,1\n2,x,3\n", {}, ["'k' is 'x' in every row", "drop=['k']"]),
     "unknown category": ("a,b,y\n1,2,3\n", {"categorical": ["c"]}, ["'c'", "to take for names"]),
     "target as a category": (
         "a,b,y\n1,2,3\n",
@@ -46,10 +46,10 @@ BAD = {
     ),
     "no target at all": ("a,y\n1,\n2,\n", {"drop_missing_target": True}, ["no row has a target"]),
     "text target": ("a,y\n1,low\n2,high\n", {}, ["row 2", "column 'y'", "'low'"]),
-    "constant column": ("a,b,y\n1,7,1\n2,7,3\n", {}, ["'b'", "7 in every row", "--drop b"]),
-    "two constant columns": ("a,b,c,y\n1,7,8,1\n2,7,8,3\n", {}, ["--drop b --drop c"]),
+    "constant column": ("a,b,y\n1,7,1\n2,7,3\n", {}, ["'b'", "7 in every row", "drop=['b']"]),
+    "two constant columns": ("a,b,c,y\n1,7,8,1\n2,7,8,3\n", {}, ["drop=['b', 'c']"]),
     "constant target": ("a,y\n1,7\n2,7\n", {}, ["target", "'y'", "7 in every row"]),
-    "missing value": ("a,b,y\n1,2,3\n4,,6\n", {}, ["row 3", "'b'", "missing", "--impute median"]),
+    "missing value": ("a,b,y\n1,2,3\n4,,6\n", {}, ["row 3", "'b'", "missing", "impute='median'"]),
     "missing target": ("a,b,y\n1,2,3\n4,5,NA\n", {}, ["row 3", "'y'", "missing"]),
     "missing target, imputing": (
         "a,b,y\n1,2,3\n4,5,\n",
@@ -107,11 +107,11 @@ def test_bad_input_is_refused_in_one_line(content, arguments, parts, write, comp
 def test_a_column_without_values_is_refused_where_they_are_filled_in(write, complaint):
     table = read_table(write("a,b,y\n1,,3\n4,,6\n"), target="y", impute="median")
     message = complaint(table.prepare)
-    assert "t.csv: column 'b' has no value in any training row; leave it out with --drop" in message
+    assert "t.csv: column 'b' has no value in any training row; leave it out with drop" in message
 
 
 def test_missing_targets_are_not_said_to_be_imputable(write, complaint):
-    assert "--impute" not in complaint(read_table, write("a,y\n1,2\n3,\n"), target="y")
+    assert "impute" not in complaint(read_table, write("a,y\n1,2\n3,\n"), target="y")
 
 
 def test_the_row_of_the_first_culprit_is_found_blocks_later(write, complaint, monkeypatch):

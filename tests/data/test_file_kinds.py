@@ -68,7 +68,7 @@ def test_a_column_that_counts_rows_is_remarked_on(write):
     assert table.feature_names == ("the id", "a")
     assert table.remarks == (
         f"{path}: column 'the id' numbers the rows: unless that means something, leave it out "
-        "with --drop 'the id'",
+        "with drop=['the id']",
     )
     assert read_table(write("a,y\n5,1\n6,4\n8,3\n"), target="y").remarks == ()
 
@@ -113,15 +113,15 @@ def test_marks_between_thousands_are_named_for_what_they_are(write, complaint, c
     path = write(delimiter.join("ay") + "\n" + f'"{cell}"{delimiter}1\n' * 9)
     message = complaint(read_table, path, target="y")
     assert f"row 2, column 'a': {cell!r} has marks between its thousands; write numbers" in message
-    assert "--drop" not in message
+    assert "drop" not in message
 
 
 def test_a_word_among_numbers_may_be_a_name_after_all(write, complaint):
     path = write("the site,y\n" + "".join(f"{k % 3},{k}\n" for k in range(20)) + "east,1\n")
     message = complaint(read_table, path, target="y")
     assert "row 22, column 'the site': 'east' is not a number; correct it" in message
-    assert "--drop 'the site'" in message
-    assert "--categorical 'the site'" in message
+    assert "drop=['the site']" in message
+    assert "categorical=['the site']" in message
     table = read_table(path, target="y", categorical=["the site"])
     assert table.prepare().encoding.inputs == (
         *("the site=0", "the site=1", "the site=2", "the site=(others)"),
@@ -176,7 +176,7 @@ def test_a_hole_among_names_is_refused_unless_it_may_be_filled(write, complaint)
     path = write("k,y\np,1\nq,2\np,3\nNA,4\nq,5\n")
     message = complaint(read_table, path, target="y")
     assert "row 5, column 'k': missing value" in message
-    assert "--impute median" in message
+    assert "impute='median'" in message
     encoding = Encoding([("k", Category(("p", "q")))])
     assert "row 5, column 'k'" in complaint(read_features, path, encoding)
     X, _ = read_features(path, encoding, fillable=np.ones(2, bool))
@@ -185,7 +185,7 @@ def test_a_hole_among_names_is_refused_unless_it_may_be_filled(write, complaint)
 
 def test_rows_without_a_target_are_left_out_on_request_and_counted(write, complaint):
     path = write("k,a,y\np,1,1\nq,2,NA\nq,5,3\np,3,\np,4,9\n")
-    assert "--drop-missing-target" in complaint(read_table, path, target="y", drop=["k"])
+    assert "drop_missing_target=True" in complaint(read_table, path, target="y", drop=["k"])
     table = read_table(path, target="y", group="k", drop_missing_target=True)
     assert table.y.tolist() == [1, 3, 9]
     assert table.X[:, 0].tolist() == [1, 5, 4]

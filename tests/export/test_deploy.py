@@ -223,7 +223,7 @@ def test_an_export_beyond_the_tolerance_leaves_the_old_one_in_place(run, tmp_pat
     exact = replace(run, validation=(X, run.model.predict(X, anchors=rows)))
     settings = {**SMALL, "weights": "int8", "qat": False}
     message = complaint(export, exact, folder, anchors=rows, **settings)
-    for word in ("model.twin", "--tolerance 0.02", "--weights int16"):
+    for word in ("model.twin", "tolerance=0.02", "weights='int16'"):
         assert word in message
     assert files(folder) == before
     assert [path.name for path in tmp_path.iterdir()] == ["out"]

@@ -101,7 +101,7 @@ def test_a_file_beyond_the_tolerance_is_named_and_taken_away(job, tiny_twin, com
     levels = [Level("coarse", lambda: b"9"), Level("less so", lambda: b"8")]
     message = complaint(job.climb, "kind", "model.txt", levels, offset_by(tiny_twin))
     assert message.startswith("model.txt: ")
-    for word in ("coarse", "less so", "--tolerance 0.02"):
+    for word in ("coarse", "less so", "tolerance=0.02"):
         assert word in message
     assert not list(job.folder.iterdir())
 

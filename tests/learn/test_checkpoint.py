@@ -143,7 +143,7 @@ def test_a_truncated_file_is_refused(folder, tmp_path, data):
     path = copy / f"{STAGE}.npz"
     whole = path.read_bytes()
     path.write_bytes(whole[: data.draw(st.integers(0, len(whole) - 1))])
-    with pytest.raises(InputError, match=r"damaged.*--resume$"):
+    with pytest.raises(InputError, match=r"damaged.*without resume=True$"):
         Checkpoint(copy, OWNER, resume=True).load(STAGE, state(0))
 
 

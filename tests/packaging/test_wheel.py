@@ -24,6 +24,8 @@ PACKAGES = {"twinedge": "twinedge", "twinedge_export": "export/twinedge_export"}
 FIRMWARE = "twinedge_export/firmware_ref"
 README = (ROOT / "README.md").read_text("utf-8")
 MOST_BYTES = 1_000_000
+# Tools for developers: in a clone and in the source distribution.
+DEVELOPERS = ("twinedge/reproduce/", "twinedge_export/boards/measure.py")
 BUILD = "import sys; from setuptools import build_meta as b; print(b.build_{}(sys.argv[1]))"
 
 # In a tour that is to be brief, what a command gets besides; None leaves out what takes long.
@@ -36,12 +38,9 @@ BRIEFLY = {
     "twinedge budget fit": None,
     "twinedge report": "--quick",
     "twinedge check": None,
-    "twinedge reproduce": None,
     "twinedge export runs/demo --anchors 4": None,
     "python": None,
 }
-# A table of the paper takes hours.
-IN_FULL = {"twinedge reproduce": "--datasets tf --splits 1 --jobs 2"}
 # What the work of an installed package needs besides, and the README has elsewhere.
 FURTHER = (
     "twinedge firmware build --board mps2-an386 out/model.twin",
@@ -217,7 +216,7 @@ def check(walked, environment, folder):
     assert (folder / "site.store").stat().st_size > 0
 
 
-def test_every_file_of_the_packages_and_of_the_runtime_is_in_the_wheel(built):
+def test_every_file_of_the_packages_but_for_developers_and_of_the_runtime_is_in_the_wheel(built):
     found = contents(built.wheel)
     wanted = {
         f"{home}/{path.relative_to(built.checkout / place)}": path
@@ -230,11 +229,52 @@ def test_every_file_of_the_packages_and_of_the_runtime_is_in_the_wheel(built):
         name
         for name in wanted
         if name == "twinedge/runtime/_native.c"
-        or name.startswith((f"{FIRMWARE}/test/", f"{FIRMWARE}/."))
+        or name.startswith((f"{FIRMWARE}/test/", f"{FIRMWARE}/.", *DEVELOPERS))
     }
+    assert not [name for name in found if name.startswith(DEVELOPERS)]
     assert not left_out & set(found)
     for name in set(wanted) - left_out:
         assert found.get(name) == wanted[name].read_bytes(), name
+
+
+def test_without_extras_it_needs_numpy_and_click_alone(built):
+    found = contents(built.wheel)
+    (metadata,) = (text for name, text in found.items() if name.endswith("/METADATA"))
+    lines = re.findall(r"^Requires-Dist: (.*)$", metadata.decode(), re.M)
+    core = {one.name for one in map(Requirement, lines) if "extra" not in str(one.marker)}
+    assert core == {"numpy", "click", "tomli"}  # tomli for Python 3.10
+    trained = [one for one in map(Requirement, lines) if "train" in str(one.marker)]
+    assert "rich" in {one.name for one in trained}
+
+
+def test_the_source_distribution_has_what_is_for_developers(built):
+    with tarfile.open(built.sdist) as tar:
+        kept = {name.partition("/")[2] for name in tar.getnames()}
+    files = [built.checkout / "export/twinedge_export/boards/measure.py"]
+    files += (built.checkout / "twinedge/reproduce").glob("*.py")
+    assert {str(path.relative_to(built.checkout)) for path in files} <= kept
+
+
+def test_from_a_wheel_commands_for_developers_say_where_they_are(environment, tmp_path):
+    for command in ("reproduce memory", "firmware measure"):
+        done = subprocess.run(
+            ["twinedge", *command.split()],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+        assert (done.returncode, done.stdout) == (2, "")
+        name = command.split()[command.startswith("firmware")]
+        assert done.stderr.startswith(f"twinedge: {name} is for developers")
+        assert "clone" in done.stderr
+        assert done.stderr.count("\n") == 1
+        groups = command.split()[: command.startswith("firmware")]
+        shown = subprocess.run(
+            ["twinedge", *groups, "--help"], env=environment, capture_output=True, text=True
+        )
+        assert shown.returncode == 0
+        assert f"  {name} " not in shown.stdout
 
 
 def test_a_wheel_from_the_source_distribution_is_that_from_a_checkout(built):
@@ -281,7 +321,7 @@ def test_the_tour_runs_from_a_wheel(environment, tmp_path):
 @pytest.mark.slow
 def test_the_whole_tour_runs_from_a_wheel_as_the_readme_has_it(environment, tmp_path):
     folder = tmp_path / "tour"
-    walked = walk(environment, folder, IN_FULL)
+    walked = walk(environment, folder, {})
     check(walked, environment, folder)
     assert len(walked) == len(steps()) + len(FURTHER)
     assert (folder / "out" / "c" / "build" / "model").is_file()

@@ -29,7 +29,7 @@ def test_this_is_what_a_pi_runs():
 
 
 def test_the_versions_are_those_it_was_made_with():
-    packages = ["numpy", "typer", "rich"]
+    packages = ["numpy", "click"]
     packages += ["ai-edge-litert", "onnxruntime"] if ENVIRONMENT == "litert" else ["tflite-runtime"]
     found = {name: version(name) for name in packages}
     print(json.dumps({"machine": MACHINE, "environment": ENVIRONMENT, **found}))

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from twinedge.budget import read_firmware
-from twinedge.budget.boards import read_rows, runtime_of
+from twinedge.budget.boards import SHIPPED, read_rows, runtime_of
 from twinedge.cli import main
-from twinedge_export.boards.measure import HOSTS, as_words, host_stacks, sizes, with_tables
+from twinedge_export.boards.measure import HOSTS, host_stacks, with_tables
+from twinedge_export.boards.sizes import as_words, sizes
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = """# Ports
@@ -125,6 +126,26 @@ def test_measuring_one_board_keeps_the_others(capsys, tmp_path, monkeypatch):
     assert command(capsys, *words[:3], "mps2-an385", *words[4:])[0] == 0
     assert read_rows(file) == {"cortex-m4": fresh, "cortex-m3": shipped["cortex-m3"]}
     assert said == ["mps2-an386"]
+
+
+def test_an_installed_file_is_not_written_unless_named(capsys, tmp_path, monkeypatch):
+    from twinedge_export.boards import measure
+
+    shipped = SHIPPED.read_bytes()
+    fresh = read_rows()["cortex-m4"]
+    monkeypatch.setattr(measure, "measure_board", lambda board, say: fresh)
+    monkeypatch.setattr(measure, "firmware_folder", lambda: tmp_path / "firmware_ref")
+    words = ("firmware", "measure", "--board", "mps2-an386")
+    code, out, err = command(capsys, *words)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "part of an installation" in err
+    assert "-o" in err
+    (tmp_path / "pyproject.toml").touch()  # a checkout, but of something else
+    assert command(capsys, *words)[0] == 2
+    assert SHIPPED.read_bytes() == shipped
+    assert command(capsys, *words, "-o", tmp_path / "sizes.json")[0] == 0
+    assert read_rows(tmp_path / "sizes.json") == {"cortex-m4": fresh}
+    assert SHIPPED.read_bytes() == shipped
 
 
 @pytest.mark.parametrize(

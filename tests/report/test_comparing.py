@@ -64,7 +64,7 @@ def test_other_rows_are_no_comparison(models):
     text = comparison([models[0], other], "x")
     assert text.verdict.state == "limit"
     assert "judged on different rows" in text.verdict.words
-    assert "--data names rows for all" in text.lead[1]
+    assert "make the report on a table of rows for all" in text.lead[1]
 
 
 def test_models_of_other_targets_are_refused(models, look, run):

@@ -177,7 +177,7 @@ def test_a_pack_that_export_would_refuse_is_reported_all_the_same(look, run, mon
 def refusing(*args, **options):
     """Export as if rounding cost too much, until that is allowed."""
     if "tolerance" not in options:
-        raise RoundingError("model.twin: rounding raises the validation error", 0.5)
+        raise RoundingError("model.twin: rounding raises the validation error", cost=0.5)
     return export(*args, **options)
 
 

@@ -13,7 +13,17 @@ from twinedge.pack import read_pack, write_pack
 from twinedge.runtime import reference
 
 ROOT = Path(__file__).parents[2]
-LEARNING = {"tensorflow", "keras", "sklearn", "scipy", "pandas", "matplotlib", "onnx"}
+LEARNING = {
+    "tensorflow",
+    "keras",
+    "sklearn",
+    "scipy",
+    "pandas",
+    "matplotlib",
+    "onnx",
+    "rich",
+    "typer",
+}
 HEAVIER = LEARNING | {"onnxruntime", "ai_edge_litert", "tflite_runtime"}
 
 # Runs a command, then says what it has loaded.
@@ -74,7 +84,7 @@ def test_the_wheel_alone_predicts_and_inspects(core, pack):
     expected = reference.evaluate(read_pack(pack.read_bytes()), x)
     np.testing.assert_array_equal(json.loads(answer)["prediction"], expected.mean)
     np.testing.assert_array_equal(json.loads(answer)["spread"], expected.spread)
-    assert {"numpy", "typer"} <= loaded
+    assert {"numpy", "click"} <= loaded
     assert not loaded & HEAVIER
     lines, loaded = run(core, "inspect", pack)
     assert lines

@@ -16,7 +16,7 @@ def test_packs_and_their_evaluation_load_numpy_alone():
     done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
     loaded = json.loads(done.stdout)
     outside = {name.partition(".")[0] for name in loaded} - set(sys.stdlib_module_names)
-    assert not outside & {"tensorflow", "keras", "sklearn", "scipy", "pandas", "typer", "rich"}
+    assert not outside & {"tensorflow", "keras", "sklearn", "scipy", "pandas", "click", "rich"}
     assert "numpy" in outside
     own = {name for name in loaded if name.startswith("twinedge")}
     allowed = {"pack", "runtime", "calibration", "encoding", "errors", "version"}

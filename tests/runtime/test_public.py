@@ -23,6 +23,12 @@ def test_the_loader_has_a_public_name():
     assert {"load", "export"} <= set(dir(twinedge))
 
 
+def test_data_needs_no_import_of_its_own():
+    code = "import twinedge; print(twinedge.data.names()[0], 'data' in dir(twinedge))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "bc True\n"
+
+
 def test_four_lines_load_numpy_and_nothing_else(random_pack, tmp_path):
     pack = random_pack(np.random.default_rng(0), features=3)
     path = tmp_path / "model.twin"

@@ -6,9 +6,8 @@ Every command is a small file of its own, and what is heavy is imported inside i
 
 import sys
 import warnings
-from typing import Annotated
 
-import typer
+import click
 
 from twinedge.cli import (
     adapt,
@@ -26,57 +25,51 @@ from twinedge.cli import (
     reproduce,
     train,
 )
-from twinedge.cli.output import print_text
-from twinedge.errors import InputError
+from twinedge.cli.options import Group, as_option
+from twinedge.cli.output import print_help, print_text
+from twinedge.errors import InputError, ParameterError
 from twinedge.version import __version__
 
-app = typer.Typer(
-    name="twinedge",
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-app.command("train", epilog=train.EXAMPLES)(train.train)
-app.command("export", epilog=export.EXAMPLES)(export.export)
-app.command("predict", epilog=predict.EXAMPLES)(predict.predict)
-app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
-app.command("calibrate", epilog=calibrate.EXAMPLES)(calibrate.calibrate)
-app.command("adapt", epilog=adapt.EXAMPLES)(adapt.adapt)
-app.command("anchors", epilog=anchors.EXAMPLES)(anchors.anchors)
-app.command("inspect", epilog=inspect.EXAMPLES)(inspect.inspect)
-app.command("report", epilog=report.EXAMPLES)(report.report)
-app.command("check", epilog=check.EXAMPLES)(check.check)
-app.command("reproduce", epilog=reproduce.EXAMPLES)(reproduce.reproduce)
-app.add_typer(budget.app, name="budget")
-app.add_typer(data.app, name="data")
-app.add_typer(firmware.app, name="firmware")
-
-# Typer's errors, whichever copy of click this version of it brings.
-_ClickException = typer.BadParameter.__mro__[2]
-_TRAINING_NEEDS = ("tensorflow", "keras", "sklearn", "joblib")
+_TRAINING_NEEDS = ("tensorflow", "keras", "sklearn", "joblib", "rich")
 
 
-def _print_version(wanted: bool) -> None:
+def _print_version(context: click.Context, option: click.Parameter, wanted: bool) -> None:
     if wanted:
         print_text(__version__)
-        raise typer.Exit
+        context.exit()
 
 
-@app.callback(
-    invoke_without_command=True, epilog="Start with: twinedge train DATA.csv --target COLUMN"
+@click.group("twinedge", cls=Group, epilog="Start with: twinedge train DATA.csv --target COLUMN")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Print the version.",
 )
-def options(
-    context: typer.Context,
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", help="Print the version.", callback=_print_version, is_eager=True
-        ),
-    ] = False,
-) -> None:
+@click.pass_context
+def app(context: click.Context) -> None:
     """Twin neural network regression for small devices: an ensemble in the memory of one."""
-    if context.invoked_subcommand is None:
-        print_text(context.get_help())
+    print_help(context)
+
+
+for _command in (
+    train.train,
+    export.export,
+    predict.predict,
+    evaluate.evaluate,
+    calibrate.calibrate,
+    adapt.adapt,
+    anchors.anchors,
+    inspect.inspect,
+    report.report,
+    check.check,
+):
+    app.add_command(_command)
+app.add_for_developers(reproduce.reproduce, "twinedge", "reproduce/__init__.py")
+for _group in (budget.budget, data.data, firmware.firmware):
+    app.add_command(_group)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -89,18 +82,25 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _run(arguments: list[str] | None) -> int:
     try:
-        return app(args=arguments, prog_name="twinedge", standalone_mode=False) or 0
+        words = sys.argv[1:] if arguments is None else arguments
+        with app.make_context("twinedge", list(words)) as context:
+            app.invoke(context)
+        return 0
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except ParameterError as error:
+        return _refuse(error.advice.told(as_option))
     except InputError as error:
         return _refuse(str(error))
-    except _ClickException as error:  # type: ignore[misc]
-        context = getattr(error, "ctx", None)
-        command = context.command_path if context else "twinedge"
+    except click.ClickException as error:
+        where = getattr(error, "ctx", None)
+        command = where.command_path if where else "twinedge"
         return _refuse(f"{error.format_message().rstrip('.')} (see {command} --help)")
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in _TRAINING_NEEDS:
             raise
         return _refuse(f"{error.name} is not installed: pip install 'twinedge[train]'")
-    except (KeyboardInterrupt, typer.Abort):
+    except KeyboardInterrupt:
         return 130
     except MemoryError:
         return _refuse("not enough memory: try a smaller table or a smaller --hidden")

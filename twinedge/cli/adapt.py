@@ -2,37 +2,29 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from twinedge.cli.options import Json, PackFile, Quiet, StoreFile, examples
+from twinedge.cli import options
 from twinedge.cli.output import note_lost, print_json, print_record
 from twinedge.cli.source import read_points
 from twinedge.errors import InputError
 
-EXAMPLES = examples(
+
+@options.command(
+    "adapt",
     "adapt out/model.twin site.csv -o adapted.twin",
     "adapt out/model.twin site.csv --store site.store",
     "predict out/model.twin new.csv --store site.store",
 )
-
-
+@options.pack_file
+@options.argument(
+    "table", "SITE.csv", "Points measured on site, with the model's columns and target."
+)
+@options.file_option("--output", "-o", text="Pack to write, with these points.")
+@options.store_file
+@options.as_json
+@options.quiet
 def adapt(
-    pack: PackFile,
-    table: Annotated[
-        Path,
-        typer.Argument(
-            metavar="SITE.csv", help="Points measured on site, with the model's columns and target."
-        ),
-    ],
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Pack to write, with these points."),
-    ] = None,
-    store: StoreFile = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    pack: Path, table: Path, output: Path | None, store: Path | None, as_json: bool, quiet: bool
 ) -> None:
     """Let a pack learn from points that were measured on site.
 

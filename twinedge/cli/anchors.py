@@ -4,50 +4,53 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from twinedge.cli.options import Json, Quiet, RunFolder, Seed, examples, value
+from twinedge.cli import options
+from twinedge.cli.options import some_of, whole
 from twinedge.cli.output import note, print_json, print_record, print_table, print_text
-from twinedge.cli.words import some_of, whole
 
 if TYPE_CHECKING:
     from twinedge.anchors.curves import Measurement, Point, Recommendation
 
 METHODS = ("auto", "match", "xy", "medoids", "stratified", "farthest", "greedy", "random")
-EXAMPLES = examples(
-    "anchors runs/latest",
-    "anchors runs/latest --methods xy,random --counts 4,8,16,32",
-    "anchors runs/latest --plot anchors.svg --json",
-)
 
 
 def _counts(word: str) -> tuple[int, ...]:
     return tuple(whole(1)(part) for part in word.split(","))
 
 
+@options.command(
+    "anchors",
+    "anchors runs/latest",
+    "anchors runs/latest --methods xy,random --counts 4,8,16,32",
+    "anchors runs/latest --plot anchors.svg --json",
+)
+@options.run_folder
+@options.value(
+    "--methods",
+    "NAME,NAME",
+    some_of(*METHODS),
+    text="How to choose them: some of " + ", ".join(METHODS) + ".",
+)
+@options.value(
+    "--counts",
+    "N,N",
+    _counts,
+    text="Numbers of anchors, of all twins together; by default 1,2,4,...",
+)
+@options.file_option("--plot", metavar="FILE.svg|FILE.png", text="Write the plot to a file.")
+@options.seed
+@options.as_json
+@options.quiet
 def anchors(
-    run: RunFolder,
-    methods: Annotated[
-        Any,
-        value(
-            "How to choose them: some of " + ", ".join(METHODS) + ".",
-            "NAME,NAME",
-            some_of(*METHODS),
-        ),
-    ] = None,
-    counts: Annotated[
-        Any,
-        value("Numbers of anchors, of all twins together; by default 1,2,4,...", "N,N", _counts),
-    ] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.svg|FILE.png", help="Write the plot to a file."),
-    ] = None,
-    seed: Seed = 0,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    run: Path,
+    methods: Any,
+    counts: Any,
+    plot: Path | None,
+    seed: int,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Show how the validation error falls with the number of anchors.
 

@@ -1,90 +1,75 @@
 """``twinedge budget``: memory against an ensemble of networks, and which boards hold it."""
 
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-from typer.core import TyperGroup
+import click
 
-from twinedge.cli.budget_fit import EXAMPLES as FIT_EXAMPLES
-from twinedge.cli.budget_fit import fit
-from twinedge.cli.options import Json, choice, examples, value
-from twinedge.cli.output import print_json, print_table, print_text
-from twinedge.cli.words import whole, widths
+from twinedge.cli import options
+from twinedge.cli.options import whole, widths
+from twinedge.cli.output import note, print_json, print_record, print_table, print_text
 from twinedge.errors import InputError
 
 if TYPE_CHECKING:
     from twinedge.budget import Model
+    from twinedge_export.fit_board import Attempt, Search
 
 _TOLD = ("verdict", "why", "anchors", "milliseconds_estimated")
 _WEIGHTS = {"8": "int8", "16": "int16", "float16": "float16", "32": "float32"}
 
 
-class _ShowFirst(TyperGroup):
+class _ShowFirst(options.Group):
     """A group in which ``show`` may be left out: whatever names no command is meant for it."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args or args[0] not in self.commands:
             args = ["show", *args]
-        rest: list[str] = super().parse_args(ctx, args)
-        return rest
+        return super().parse_args(ctx, args)
 
 
-app = typer.Typer(
-    cls=_ShowFirst, help="Count memory against an ensemble of networks; judge boards."
-)
-app.command("fit", epilog=FIT_EXAMPLES)(fit)
+@click.group("budget", cls=_ShowFirst)
+def budget() -> None:
+    """Count memory against an ensemble of networks; judge boards."""
 
 
-@app.command(
+@options.command(
     "show",
-    epilog=examples(
-        "budget --features 8 --hidden 128,128 --members 32 --bits 8",
-        "budget out/model.twin --board uno --board pico",
-        "budget runs/latest --members 16 --flash 32256",
-        "budget boards",
-        "budget fit --board uno --dataset cs",
-    ),
+    "budget --features 8 --hidden 128,128 --members 32 --bits 8",
+    "budget out/model.twin --board uno --board pico",
+    "budget runs/latest --members 16 --flash 32256",
+    "budget boards",
+    "budget fit --board uno --dataset cs",
 )
+@options.argument("model", "[RUN|FILE.twin]", "A run folder, or a pack.")
+@options.value("--features", "N", whole(1), text="Features, instead of a run or pack.")
+@options.value("--hidden", "N,N", widths, text="Widths of the hidden layers (128,128).")
+@options.value(
+    "--members", "N", whole(1), text="Members of the ensemble: networks, or anchors (32)."
+)
+@options.value("--twins", "N", whole(1), text="Twins that share the anchors (1).")
+@options.choice("--bits", *_WEIGHTS, text="Weights: int8, int16 or float32 by number (8).")
+@options.choice("--activation", "relu", "silu", text="Activation of the hidden layers (relu).")
+@click.option(
+    "--intervals/--no-intervals",
+    default=None,
+    help="Whether the pack has intervals, as export writes them by default.",
+)
+@options.option(
+    "--board", metavar="NAME", multiple=True, text="Judge this board only; may be repeated."
+)
+@options.value(
+    "--flash", "BYTES", whole(1), text="Find the largest models that take so many bytes."
+)
+@options.firmware_sizes
+@options.as_json
 def show(
-    model: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="RUN|FILE.twin", help="A run folder, or a pack.", show_default=False
-        ),
-    ] = None,
-    features: Annotated[Any, value("Features, instead of a run or pack.", "N", whole(1))] = None,
-    hidden: Annotated[Any, value("Widths of the hidden layers (128,128).", "N,N", widths)] = None,
-    members: Annotated[
-        Any, value("Members of the ensemble: networks, or anchors (32).", "N", whole(1))
-    ] = None,
-    twins: Annotated[Any, value("Twins that share the anchors (1).", "N", whole(1))] = None,
-    bits: Annotated[
-        str | None, choice("Weights: int8, int16 or float32 by number (8).", *_WEIGHTS)
-    ] = None,
-    activation: Annotated[
-        str | None, choice("Activation of the hidden layers (relu).", "relu", "silu")
-    ] = None,
-    intervals: Annotated[
-        bool | None,
-        typer.Option(
-            "--intervals/--no-intervals",
-            show_default=False,
-            help="Whether the pack has intervals, as export writes them by default.",
-        ),
-    ] = None,
-    board: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Judge this board only; may be repeated."),
-    ] = None,
-    flash: Annotated[
-        Any, value("Find the largest models that take so many bytes.", "BYTES", whole(1))
-    ] = None,
-    firmware: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Measured sizes of the runtime, if not those shipped."),
-    ] = None,
-    as_json: Json = False,
+    model: Path | None,
+    board: tuple[str, ...],
+    flash: int | None,
+    firmware: Path | None,
+    as_json: bool,
+    **numbers: Any,
 ) -> None:
     """Count what a twin takes, what an ensemble would take, and judge boards.
 
@@ -94,15 +79,6 @@ def show(
     """
     from twinedge.budget import all_boards, board_named, read_firmware, summarise
 
-    numbers = {
-        "--features": features,
-        "--hidden": hidden,
-        "--twins": twins,
-        "--activation": activation,
-        "--members": members,
-        "--bits": bits,
-        "--intervals": intervals,
-    }
     boards = list(map(board_named, board)) if board else list(all_boards().values())
     found, file_bytes = _model(model, numbers)
     result = summarise(found, boards, read_firmware(firmware), flash=flash, file_bytes=file_bytes)
@@ -117,25 +93,24 @@ def _model(path: Path | None, numbers: dict[str, Any]) -> "tuple[Model, int | No
     from twinedge.budget import Model
     from twinedge.budget.model import from_pack, from_run
 
-    given = [option for option, number in numbers.items() if number is not None]
-    anchors, weights = numbers["--members"] or 32, _WEIGHTS[numbers["--bits"] or "8"]
-    intervals = numbers["--intervals"] is not False
+    anchors, weights = numbers["members"] or 32, _WEIGHTS[numbers["bits"] or "8"]
+    intervals = numbers["intervals"] is not False
     if path is None:
-        if numbers["--features"] is None:
+        if numbers["features"] is None:
             raise InputError("nothing to count: name a RUN, a FILE.twin, or --features N")
         return Model.of(
-            numbers["--features"],
-            numbers["--hidden"] or (128, 128),
+            numbers["features"],
+            numbers["hidden"] or (128, 128),
             anchors,
-            twins=numbers["--twins"] or 1,
-            activation=numbers["--activation"] or "relu",
+            twins=numbers["twins"] or 1,
+            activation=numbers["activation"] or "relu",
             weights=weights,
             intervals=intervals,
         ), None
-    free = ("--members", "--bits", "--intervals") if path.is_dir() else ()
-    fixed = [option for option in given if option not in free]
+    free = ("members", "bits", "intervals") if path.is_dir() else ()
+    fixed = [name for name, one in numbers.items() if one is not None and name not in free]
     if fixed:
-        raise InputError(f"{path} says what {fixed[0]} is: leave the option out")
+        raise InputError(f"{path} says what --{fixed[0]} is: leave the option out")
     if not path.exists():
         raise InputError(f"{path} does not exist: name a run folder or a .twin file")
     if not path.is_dir():
@@ -226,8 +201,9 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'s' * (number != 1)}"
 
 
-@app.command("boards", epilog=examples("budget boards", "budget boards --json"))
-def list_boards(as_json: Json = False) -> None:
+@options.command("boards", "budget boards", "budget boards --json")
+@options.as_json
+def list_boards(as_json: bool) -> None:
     """List the boards that are judged, and where their figures come from.
 
     Flash and RAM in bytes are what a program gets.
@@ -272,3 +248,216 @@ def list_boards(as_json: Json = False) -> None:
             for one in boards
         ],
     )
+
+
+@options.command(
+    "fit",
+    "budget fit --board uno --dataset cs",
+    "budget fit data.csv --target strength --board pico -o model",
+)
+@options.option("--board", metavar="NAME", required=True, text="As 'budget boards' lists it.")
+@options.reading
+@options.dataset
+@options.value("--split", "N", whole(0), default=0, text="Which random split.")
+@options.value("--anchors", "N", whole(1), default=32, text="Most anchors to try.")
+@options.value(
+    "--tries", "N", whole(1), default=6, text="Widths to try, from the widest that fits."
+)
+@options.choice(
+    "--effort", *options.efforts, default="normal", text="How long to train the winner."
+)
+@options.value(
+    "--steps",
+    "auto|N",
+    whole(1, "auto"),
+    default="auto",
+    text="Steps of each training; auto goes by effort.",
+)
+@options.file_option(
+    "--output", "-o", metavar="DIR", default=Path("out"), text="Folder of the pack."
+)
+@options.file_option(
+    "--run", metavar="RUN", text="Run folder of the winner; by default runs/BOARD."
+)
+@options.tolerance
+@options.overwrite
+@options.pack_intervals
+@options.firmware_sizes
+@options.seed
+@options.as_json
+@options.quiet
+def fit(
+    board: str,
+    table: Path | None,
+    dataset: str | None,
+    split: int,
+    anchors: int,
+    tries: int,
+    effort: str,
+    steps: Any,
+    output: Path,
+    run: Path | None,
+    tolerance: float,
+    overwrite: bool,
+    intervals: bool,
+    firmware: Path | None,
+    seed: int,
+    as_json: bool,
+    quiet: bool,
+    **reading: Any,
+) -> None:
+    """Search for the most accurate model that fits a board, train it and write its pack.
+
+    Twins, width, anchors and bits are chosen on the validation rows, with brief trainings; the
+    winner is then trained in full. RMSE is in units of the target, sizes in bytes. Where rounding
+    the winner costs more than the tolerance, it is written all the same, and that is told.
+    """
+    from twinedge.budget import board_named, judge, read_firmware
+    from twinedge.budget.boards import in_words
+    from twinedge.budget.model import from_pack
+    from twinedge.cli.export import note_earlier
+    from twinedge.cli.source import read_source
+    from twinedge.cli.train import heard
+    from twinedge.fitting import fit_source
+    from twinedge.placing import EXPORT, RUN, check_folder
+    from twinedge_export.fit_board import check_measured, fitting, search, write_winner
+
+    place, measured = board_named(board), read_firmware(firmware)
+    check_measured(place, measured)
+    source = read_source(table, reading, dataset, split, quiet=quiet)
+    train, validation = source.part(source.rows.train), source.part(source.rows.val)
+    most = min(anchors, len(train[1]))
+    # Refused now, not after training.
+    fitting(train[0].shape[1], most, place, measured, intervals=intervals)
+    run = run or Path("runs") / board
+    check_folder(output, EXPORT, overwrite=overwrite)
+    check_folder(run, RUN, overwrite=overwrite)
+    verbose = sys.stderr.isatty() and not quiet
+    found = search(
+        train,
+        validation,
+        place,
+        measured,
+        anchors=anchors,
+        tries=tries,
+        intervals=intervals,
+        seed=seed,
+        encoding=source.encoding,
+        say=lambda message: note(message, quiet=quiet),
+        steps=steps,
+        verbose=verbose,
+    )
+    best = found.best.model
+    note(f"Training the winner: {_shape(found.best)}", quiet=quiet)
+    trained = fit_source(
+        source,
+        run=run,
+        overwrite=overwrite,
+        twins=best.twins,
+        hidden=best.hidden,
+        effort=effort,
+        steps=steps,
+        intervals=intervals,
+        random_state=seed,
+        **heard(quiet),
+    )
+    if trained.model.interrupted_:
+        note(f"Stopped early; the best weights are in {run}.", quiet=quiet)
+        raise click.exceptions.Exit(130)
+    written, needed = write_winner(
+        run, output, best, seed, tolerance=tolerance, overwrite=overwrite
+    )
+    note_earlier(written, quiet=quiet)
+    cost = written.files[0].score.cost
+    if needed > tolerance:
+        note(
+            f"Rounding raises the validation error by {100 * cost:.1f} %, more than --tolerance "
+            f"{tolerance:g} allows; the pack is written all the same",
+            quiet=quiet,
+        )
+    file = written.files[0]
+    path = output / file.path.name
+    packed = from_pack(path)[0]
+    verdict = judge(packed, place, measured)
+    result = {
+        "board": board,
+        "twins": best.twins,
+        "hidden": list(best.hidden),
+        "anchors": best.anchors,
+        "weights": best.weights,
+        "activation": trained.model.activation_,
+        "intervals": packed.intervals,
+        "rmse_val": file.score.rmse,
+        "rmse_test": file.score.rmse_test,
+        "tolerance": tolerance,
+        "tolerance_needed": max(cost, 0.0),
+        "within_tolerance": needed <= tolerance,
+        "verdict": verdict.words,
+        "flash_bytes": verdict.flash_bytes,
+        "ram_bytes": verdict.ram_bytes,
+        "milliseconds_estimated": verdict.milliseconds and list(verdict.milliseconds),
+        "file": str(path),
+        "run": str(run),
+    }
+    if as_json:
+        frontier = [{**_record(one), "chosen": one is found.best} for one in found.frontier()]
+        print_json({**result, "tried": len(found.trials), "frontier": frontier})
+        return
+    note(f"To try it out: twinedge firmware run --board {board} {path}", quiet=quiet)
+    _print_frontier(found)
+    print_text("")
+    print_record(
+        result
+        | {
+            "hidden": "-".join(map(str, best.hidden)),
+            "milliseconds_estimated": in_words(verdict.milliseconds) or None,
+        }
+    )
+
+
+def _record(one: "Attempt") -> dict[str, Any]:
+    return {
+        "twins": one.model.twins,
+        "hidden": list(one.model.hidden),
+        "anchors": one.model.anchors,
+        "weights": one.model.weights,
+        "activation": one.model.activation,
+        "flash_bytes": one.flash_bytes,
+        "ram_bytes": one.ram_bytes,
+        "rmse_val": one.rmse_val,
+    }
+
+
+def _shape(one: "Attempt") -> str:
+    model = one.model
+    hidden = "-".join(map(str, model.hidden))
+    return f"twins {model.twins}, {hidden}, anchors {model.anchors}, {model.weights}"
+
+
+def _print_frontier(found: "Search") -> None:
+    chosen = found.best
+    print_text(
+        f"Tried {len(found.trials)} models briefly. None smaller is as good as one of these; the "
+        "chosen one (*) may be",
+        "up to 1 % worse than the best, for more anchors or smaller weights.",
+        "",
+    )
+    columns = ("twins", "hidden", "anchors", "weights", "activation", "flash", "RAM", "RMSE")
+    print_table(
+        ("", *columns),
+        [
+            ["*" if trial is chosen else "", *map(_text, _record(trial).values())]
+            for trial in found.frontier()
+        ],
+    )
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return "-".join(map(str, value))
+    return f"{value:.5g}" if isinstance(value, float) else str(value)
+
+
+budget.add_command(fit)
+budget.add_command(show)
+budget.add_command(list_boards)

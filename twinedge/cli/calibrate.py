@@ -2,38 +2,24 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from twinedge.cli.options import Json, PackFile, Quiet, examples
+from twinedge.cli import options
 from twinedge.cli.output import note, print_json, print_record, print_text
 from twinedge.cli.source import read_points
 from twinedge.errors import InputError
 
-EXAMPLES = examples(
+
+@options.command(
+    "calibrate",
     "calibrate out/model.twin fresh.csv",
     "calibrate out/model.twin fresh.csv -o site-7.twin",
 )
-
-
-def calibrate(
-    pack: PackFile,
-    table: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FRESH.csv", help="Rows the model never saw, with its columns and target."
-        ),
-    ],
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Pack to write; by default in place of the old."
-        ),
-    ] = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
-) -> None:
+@options.pack_file
+@options.argument("table", "FRESH.csv", "Rows the model never saw, with its columns and target.")
+@options.file_option("--output", "-o", text="Pack to write; by default in place of the old.")
+@options.as_json
+@options.quiet
+def calibrate(pack: Path, table: Path, output: Path | None, as_json: bool, quiet: bool) -> None:
     """Make the intervals of a pack anew, from rows that it never saw.
 
     Networks, anchors and predictions stay as they are. A level that so few rows cannot support is

@@ -1,35 +1,17 @@
 """``twinedge check``: whether a twin suits the data, and what does better if not."""
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from twinedge.cli.options import (
-    Categorical,
-    DataFile,
-    DataSet,
-    Drop,
-    DropMissingTarget,
-    Impute,
-    Json,
-    Quiet,
-    Seed,
-    Target,
-    choice,
-    examples,
-    value,
-)
+from twinedge.cli import options
+from twinedge.cli.options import whole
 from twinedge.cli.output import note, print_json, print_table, print_text
-from twinedge.cli.source import Reading, read_source
-from twinedge.cli.words import whole
+from twinedge.cli.source import read_source
 
 if TYPE_CHECKING:
     from twinedge.learn.suitability import Rival, Suitability
 
-EXAMPLES = examples(
-    "check data.csv --target strength",
-    "check data.csv --target -1 --drop id --effort normal",
-    "check --dataset wn --split 0 --json",
-)
 NAMES = {
     "networks": "an ensemble of ordinary networks",
     "forest": "a random forest",
@@ -40,24 +22,36 @@ NAMES = {
 }
 
 
+@options.command(
+    "check",
+    "check data.csv --target strength",
+    "check data.csv --target -1 --drop id --effort normal",
+    "check --dataset wn --split 0 --json",
+)
+@options.reading
+@options.dataset
+@options.value(
+    "--split",
+    "N",
+    whole(0),
+    default=0,
+    text="Which random split, as in train: its test rows are not looked at.",
+)
+@options.choice(
+    "--effort", *options.efforts, default="quick", text="How long each network is trained."
+)
+@options.seed
+@options.as_json
+@options.quiet
 def check(
-    table: DataFile = None,
-    target: Target = None,
-    drop: Drop = None,
-    impute: Impute = None,
-    categorical: Categorical = None,
-    drop_missing_target: DropMissingTarget = False,
-    dataset: DataSet = None,
-    split: Annotated[
-        int,
-        value("Which random split, as in train: its test rows are not looked at.", "N", whole(0)),
-    ] = 0,
-    effort: Annotated[
-        str, choice("How long each network is trained.", "quick", "normal", "thorough")
-    ] = "quick",
-    seed: Seed = 0,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    table: Path | None,
+    dataset: str | None,
+    split: int,
+    effort: str,
+    seed: int,
+    as_json: bool,
+    quiet: bool,
+    **reading: Any,
 ) -> None:
     """Tell whether a twin suits the data.
 
@@ -67,7 +61,6 @@ def check(
     are in units of the target. What differs from the twin by less than chance may (a 90 % interval)
     is called neither better nor worse.
     """
-    reading = Reading(target, drop, impute, categorical, drop_missing_target)
     source = read_source(table, reading, dataset, split, quiet=quiet)
     for remark in source.remarks:
         note(remark, quiet=quiet)

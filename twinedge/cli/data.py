@@ -1,26 +1,21 @@
 """``twinedge data``: the paper's data sets."""
 
-from typing import Annotated
+import click
 
-import typer
-
-from twinedge.cli.options import Json, choice, examples
-from twinedge.cli.output import print_json, print_table, print_text
-
-app = typer.Typer()
+from twinedge.cli import options
+from twinedge.cli.output import print_help, print_json, print_table, print_text
 
 
-@app.callback(
-    invoke_without_command=True, epilog=examples("data list", "data show cs", "data show cs --json")
-)
-def data(context: typer.Context) -> None:
+@options.group("data", "data list", "data show cs", "data show cs --json")
+@click.pass_context
+def data(context: click.Context) -> None:
     """List and show the paper's data sets."""
-    if context.invoked_subcommand is None:
-        print_text(context.get_help())
+    print_help(context)
 
 
-@app.command("list", epilog=examples("data list", "data list --json"))
-def list_sets(as_json: Json = False) -> None:
+@options.command("list", "data list", "data list --json")
+@options.as_json
+def list_sets(as_json: bool) -> None:
     """List the data sets by their keys.
 
     The file of a set is looked for in the folder that the environment variable TWINEDGE_DATA
@@ -49,15 +44,16 @@ def list_sets(as_json: Json = False) -> None:
     )
 
 
-@app.command("show", epilog=examples("data show cs", "data show wsb --variant paper --json"))
-def show_set(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Key of a data set, as in 'list'.")],
-    variant: Annotated[
-        str,
-        choice("The data published, or what the text of the paper says.", "published", "paper"),
-    ] = "published",
-    as_json: Json = False,
-) -> None:
+@options.command("show", "data show cs", "data show wsb --variant paper --json")
+@options.argument("name", "NAME", "Key of a data set, as in 'list'.", type=str)
+@options.choice(
+    "--variant",
+    *("published", "paper"),
+    default="published",
+    text="The data published, or what the text of the paper says.",
+)
+@options.as_json
+def show_set(name: str, variant: str, as_json: bool) -> None:
     """Show where a data set comes from and what its columns hold.
 
     A set that is not on this machine is downloaded and kept.
@@ -103,3 +99,7 @@ def show_set(
         ("column", "min", "mean", "max"),
         [[str(c["column"]), *(f"{c[k]:.6g}" for k in ("min", "mean", "max"))] for c in columns],
     )
+
+
+data.add_command(list_sets)
+data.add_command(show_set)

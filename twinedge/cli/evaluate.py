@@ -1,11 +1,9 @@
 """``twinedge evaluate``: how good a model is on a table with known targets."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import typer
-
-from twinedge.cli.options import Backend, Json, ModelFile, Quiet, examples
+from twinedge.cli import options
 from twinedge.cli.output import note, print_json, print_record, print_table, print_text
 from twinedge.cli.source import read_points, read_run_points
 from twinedge.errors import InputError
@@ -14,12 +12,6 @@ if TYPE_CHECKING:
     from twinedge.pack.contents import Array
     from twinedge.runtime.device import Device
     from twinedge.scoring import Scores
-
-EXAMPLES = examples(
-    "evaluate runs/latest measured.csv",
-    "evaluate out/model.twin measured.csv",
-    "evaluate out/model.tflite measured.csv --json",
-)
 
 
 class _Judged(NamedTuple):
@@ -31,15 +23,18 @@ class _Judged(NamedTuple):
     whose: str
 
 
-def evaluate(
-    model: ModelFile,
-    table: Annotated[
-        Path, typer.Argument(metavar="DATA.csv", help="Table with the model's columns and target.")
-    ],
-    backend: Backend = "auto",
-    as_json: Json = False,
-    quiet: Quiet = False,
-) -> None:
+@options.command(
+    "evaluate",
+    "evaluate runs/latest measured.csv",
+    "evaluate out/model.twin measured.csv",
+    "evaluate out/model.tflite measured.csv --json",
+)
+@options.model_file
+@options.argument("table", "DATA.csv", "Table with the model's columns and target.")
+@options.backend
+@options.as_json
+@options.quiet
+def evaluate(model: Path, table: Path, backend: str, as_json: bool, quiet: bool) -> None:
     """Compare predictions and intervals with the targets in a table.
 
     Errors, spread, scale and widths are in units of the target; r2 is the part of its variance

@@ -1,103 +1,83 @@
 """``twinedge export``: the files that devices run."""
 
-import sys
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from twinedge.cli.options import Json, Overwrite, Quiet, Seed, choice, examples, value
+from twinedge.cli import options
+from twinedge.cli.options import some_of, whole
 from twinedge.cli.output import note, print_json, print_table, print_text, saying
-from twinedge.cli.words import number, some_of, whole
 from twinedge.errors import InputError
 
 if TYPE_CHECKING:
     from twinedge_export.deploy import Export
 
-EXAMPLES = examples(
-    "export --anchors 32",
-    "export runs/sensor --anchors 8 --select xy -o firmware/model",
-    "export runs/sensor --anchors auto --formats twin,c --json",
-)
 _RUNS = Path("runs")
 _LINE = 100  # characters
 
 
+@options.command(
+    "export",
+    "export --anchors 32",
+    "export runs/sensor --anchors 8 --select xy -o firmware/model",
+    "export runs/sensor --anchors auto --formats twin,c --json",
+)
+@options.argument("run", "[RUN]", "Run folder; without one the latest in runs/.")
+@options.value(
+    "--anchors",
+    "N|auto|all",
+    whole(1, "auto", "all"),
+    default=32,
+    text="Training points that travel, of all twins together; auto: the fewest within 1 % of all.",
+)
+@options.option(
+    "--select",
+    metavar="METHOD|FILE",
+    default="auto",
+    text="How to choose them: auto, match, xy, medoids, farthest, stratified, greedy, random; or a "
+    "file of row numbers.",
+)
+@options.file_option("--output", "-o", metavar="DIR", default=Path("out"), text="Folder to write.")
+@options.overwrite
+@options.value(
+    "--formats",
+    "twin,tflite,onnx,c",
+    some_of("twin", "tflite", "onnx", "c"),
+    default="twin,tflite,onnx,c",
+    text="What to write; the .twin always is, as the others take their anchors from it. It does "
+    "for Python and the firmware command; c is for microcontrollers, tflite and onnx for these "
+    "runtimes. By default all.",
+)
+@options.choice("--weights", "int8", "int16", default="int8", text="Weights of the .twin.")
+@click.option(
+    "--qat/--no-qat",
+    default=None,
+    help="Fine-tune to the rounding of the weights; by default where rounding costs more than the "
+    "tolerance.",
+)
+@options.flag("--float-io", text="TFLite files that take and give floats.")
+@options.flag("--single-file", text="C project with the runtime as one twin.c and one twin.h.")
+@options.value(
+    "--neighbors", "N", whole(0), text="Predict with so many nearest anchors of each twin only."
+)
+@options.tolerance
+@click.option(
+    "--intervals/--no-intervals",
+    default=True,
+    help="Intervals, ranges of the features and values for missing ones in the files.",
+)
+@options.seed
+@options.as_json
+@options.quiet
 def export(
-    run: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="[RUN]",
-            show_default=False,
-            help="Run folder; without one the latest in runs/.",
-        ),
-    ] = None,
-    anchors: Annotated[
-        Any,
-        value(
-            "Training points that travel, of all twins together; auto: the fewest within 1 % of "
-            "all.",
-            "N|auto|all",
-            whole(1, "auto", "all"),
-        ),
-    ] = 32,
-    select: Annotated[
-        str,
-        typer.Option(
-            metavar="METHOD|FILE",
-            help="How to choose them: auto, match, xy, medoids, farthest, stratified, greedy, "
-            "random; or a file of row numbers.",
-        ),
-    ] = "auto",
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="Folder to write.")
-    ] = Path("out"),
-    overwrite: Overwrite = False,
-    formats: Annotated[
-        Any,
-        value(
-            "What to write; the .twin always is, as the others take their anchors from it. It does "
-            "for Python and the firmware command; c is for microcontrollers, tflite and onnx for "
-            "these runtimes. By default all.",
-            "twin,tflite,onnx,c",
-            some_of("twin", "tflite", "onnx", "c"),
-        ),
-    ] = "twin,tflite,onnx,c",
-    weights: Annotated[str, choice("Weights of the .twin.", "int8", "int16")] = "int8",
-    qat: Annotated[
-        bool | None,
-        typer.Option(
-            "--qat/--no-qat",
-            show_default=False,
-            help="Fine-tune to the rounding of the weights; by default where rounding costs more "
-            "than the tolerance.",
-        ),
-    ] = None,
-    float_io: Annotated[
-        bool, typer.Option("--float-io", help="TFLite files that take and give floats.")
-    ] = False,
-    single_file: Annotated[
-        bool,
-        typer.Option(
-            "--single-file", help="C project with the runtime as one twin.c and one twin.h."
-        ),
-    ] = False,
-    neighbors: Annotated[
-        Any, value("Predict with so many nearest anchors of each twin only.", "N", whole(0))
-    ] = None,
-    tolerance: Annotated[
-        Any, value("By which part rounding may raise the validation error.", "NUMBER", number())
-    ] = 0.02,
-    intervals: Annotated[
-        bool,
-        typer.Option(
-            help="Intervals, ranges of the features and values for missing ones in the files."
-        ),
-    ] = True,
-    seed: Seed = 0,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    run: Path | None,
+    output: Path,
+    overwrite: bool,
+    as_json: bool,
+    quiet: bool,
+    **settings: Any,
 ) -> None:
     """Write a run as files for devices, each checked.
 
@@ -121,19 +101,9 @@ def export(
         result = write(
             run,
             output,
-            anchors=anchors,
-            select=select,
-            formats=formats,
-            weights=weights,
-            qat=qat,
-            float_io=float_io,
-            single_file=single_file,
-            neighbors=neighbors,
-            tolerance=tolerance,
-            intervals=intervals,
             overwrite=overwrite,
-            seed=seed,
             say=say,
+            **settings,
         )
     note_earlier(result, quiet=quiet)
     for remark in result.remarks:
@@ -158,16 +128,13 @@ def _latest() -> Path | None:
 
 
 def _train_test_function(output: Path, *, quiet: bool) -> Path:
-    from twinedge.cli.fitting import fit_run
-    from twinedge.cli.source import from_catalogue
-    from twinedge.learn.twin import TwinRegressor
+    from twinedge.cli.train import heard
+    from twinedge.fitting import fit_dataset
 
     note(f"No run in {_RUNS}/ yet: training the built-in test function first", quiet=quiet)
-    verbose = sys.stderr.isatty() and not quiet
-    model = TwinRegressor(effort="quick", random_state=0, verbose=verbose)
-    fit_run(model, from_catalogue("tf", 0), output, split=0, quiet=quiet)
-    if model.interrupted_:
-        raise typer.Exit(130)
+    done = fit_dataset("tf", run=output, effort="quick", random_state=0, **heard(quiet))
+    if done.model.interrupted_:
+        raise click.exceptions.Exit(130)
     return output
 
 

@@ -4,49 +4,49 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from twinedge.cli import firmware_measure
-from twinedge.cli.options import Json, examples, value
-from twinedge.cli.output import note, print_json, print_record, print_table, print_text
-from twinedge.cli.words import whole
+from twinedge.cli import options
+from twinedge.cli.options import whole
+from twinedge.cli.output import (
+    note,
+    print_help,
+    print_json,
+    print_record,
+    print_table,
+)
 from twinedge.errors import InputError
 
 if TYPE_CHECKING:
     from twinedge.pack import Pack
     from twinedge_export.boards import Target, Workshop
 
-app = typer.Typer()
-
-BoardName = Annotated[
-    str,
-    typer.Option(
-        "--board", "-b", metavar="NAME", help="As in 'firmware boards' or 'budget boards'."
-    ),
-]
-PackFile = Annotated[Path, typer.Argument(metavar="FILE.twin", help="Pack written by export.")]
-KeepAll = Annotated[
-    bool,
-    typer.Option(
-        "--keep-all", help="Keep of the runtime what this pack does not need; others may follow it."
-    ),
-]
-
-
-@app.callback(
-    invoke_without_command=True,
-    epilog=examples("firmware boards", "firmware run --board mps2-an386 out/model.twin DATA.csv"),
+_board = options.option(
+    "--board",
+    "-b",
+    metavar="NAME",
+    required=True,
+    text="As in 'firmware boards' or 'budget boards'.",
 )
-def firmware(context: typer.Context) -> None:
+_keep_all = options.flag(
+    "--keep-all", text="Keep of the runtime what this pack does not need; others may follow it."
+)
+
+
+@options.group(
+    "firmware", "firmware boards", "firmware run --board mps2-an386 out/model.twin DATA.csv"
+)
+@click.pass_context
+def firmware(context: click.Context) -> None:
     """Build a pack for a board, and run it on an emulator."""
-    if context.invoked_subcommand is None:
-        print_text(context.get_help())
+    print_help(context)
 
 
-@app.command("boards", epilog=examples("firmware boards", "firmware boards --json"))
-def list_boards(as_json: Json = False) -> None:
+@options.command("boards", "firmware boards", "firmware boards --json")
+@options.as_json
+def list_boards(as_json: bool) -> None:
     """List the boards, and what is missing to build for them and run them here.
 
     A board plays those that 'budget boards' lists with its instructions, too.
@@ -83,16 +83,13 @@ def list_boards(as_json: Json = False) -> None:
     )
 
 
-@app.command("build", epilog=examples("firmware build --board mps2-an386 out/model.twin"))
-def build(
-    file: PackFile,
-    board: BoardName,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Image to write.")
-    ] = Path("image.elf"),
-    keep_all: KeepAll = False,
-    as_json: Json = False,
-) -> None:
+@options.command("build", "firmware build --board mps2-an386 out/model.twin")
+@options.written_pack
+@_board
+@options.file_option("--output", "-o", default=Path("image.elf"), text="Image to write.")
+@_keep_all
+@options.as_json
+def build(file: Path, board: str, output: Path, keep_all: bool, as_json: bool) -> None:
     """Write an image for a board: runtime, pack, and the pack's first anchor as a query.
 
     Ids and metadata stay out. Sizes are those of the runtime in bytes, as the linker gives them.
@@ -119,24 +116,19 @@ def build(
     (print_json if as_json else print_record)(result)
 
 
-@app.command(
+@options.command(
     "run",
-    epilog=examples(
-        "firmware run --board mps2-an386 out/model.twin DATA.csv",
-        "firmware run --board pico out/model.twin",
-    ),
+    "firmware run --board mps2-an386 out/model.twin DATA.csv",
+    "firmware run --board pico out/model.twin",
 )
+@options.written_pack
+@_board
+@options.argument("table", "[DATA.csv]", "Table with the queries.")
+@options.value("--rows", "N", whole(1), text="Take so many rows of the table, the first ones.")
+@_keep_all
+@options.as_json
 def run(
-    file: PackFile,
-    board: BoardName,
-    table: Annotated[
-        Path | None, typer.Argument(metavar="DATA.csv", help="Table with the queries.")
-    ] = None,
-    rows: Annotated[
-        Any, value("Take so many rows of the table, the first ones.", "N", whole(1))
-    ] = None,
-    keep_all: KeepAll = False,
-    as_json: Json = False,
+    file: Path, board: str, table: Path | None, rows: int | None, keep_all: bool, as_json: bool
 ) -> None:
     """Build a pack for a board, run it on an emulator, and compare bit for bit.
 
@@ -160,11 +152,80 @@ def run(
     result = {"board": board, **_played(target), **trial.record()} | {"board": board}
     (print_json if as_json else print_record)(result)
     if len(trial.mismatches):
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
-app.command("measure", epilog=firmware_measure.EXAMPLES)(firmware_measure.measure)
-app.command("sizes", epilog=examples("firmware sizes --json"))(firmware_measure.show_sizes)
+@options.command("measure", "firmware measure --board uno", "firmware measure -o sizes.json --json")
+@options.option(
+    "--board", "-b", metavar="NAME", multiple=True, text="Only this one; may be repeated."
+)
+@options.file_option("--output", "-o", text="File to write, if not the one shipped.")
+@options.quiet
+@options.as_json
+def measure(board: tuple[str, ...], output: Path | None, quiet: bool, as_json: bool) -> None:
+    """Build and run reference packs on every board, and write what they take.
+
+    'twinedge budget' judges boards by that file. What is not measured now stays as it was; the
+    file is written after each board. It takes some minutes for each. The table in docs/ports.md
+    follows the file that ships.
+    """
+    from twinedge.budget.boards import SHIPPED, read_firmware, read_rows, write_firmware
+    from twinedge_export.boards import all_ports, port_named
+    from twinedge_export.boards.measure import (
+        KINDS,
+        checkout,
+        host_stacks,
+        measure_board,
+        write_sheet,
+    )
+    from twinedge_export.boards.sizes import sizes
+
+    boards = [port_named(name) for name in dict.fromkeys(board or all_ports())]
+    root = checkout()
+    if output is None and (root is None or not SHIPPED.is_relative_to(root)):
+        raise InputError(f"{SHIPPED} is part of an installation: name the file to write with -o")
+    for one in boards:
+        one.check_tools()
+    file = output or SHIPPED
+    rows = read_rows(file) if file.exists() else {}
+    write_firmware(rows, file)  # refused now, not after the work
+    steps = iter(range(1, len(boards) * len(KINDS) + 1))
+    for one in boards:
+        rows[one.core] = measure_board(
+            one,
+            say=lambda what: note(f"{next(steps)}/{len(boards) * len(KINDS)} {what}", quiet=quiet),
+        )
+        write_firmware(rows, file)
+    found = sizes(read_firmware(file))
+    page = write_sheet(found, host_stacks()) if output is None else None
+    if as_json:
+        print_json({"file": str(file), "page": page and str(page), "boards": found})
+    else:
+        _print_sizes(found)
+
+
+@options.command("sizes", "firmware sizes --json")
+@options.as_json
+def show_sizes(as_json: bool) -> None:
+    """Show what the runtime takes on each board, as 'firmware measure' found it.
+
+    For 8 features, 128-128, relu, int8 and 32 anchors, with intervals and without: bytes of code,
+    of all RAM and of the stack in it, instructions of one query.
+    """
+    from twinedge.budget import read_firmware
+    from twinedge_export.boards.sizes import sizes
+
+    found = sizes(read_firmware())
+    if as_json:
+        print_json({"boards": found})
+    else:
+        _print_sizes(found)
+
+
+def _print_sizes(found: list[dict[str, object]]) -> None:
+    from twinedge_export.boards.sizes import HEADER, as_words
+
+    print_table(HEADER, list(map(as_words, found)))
 
 
 def _pack(file: Path) -> "Pack":
@@ -197,3 +258,9 @@ def _workshop(board: str, pack: "Pack", keep_all: bool) -> "Iterator[tuple[Targe
 
 def _played(target: "Target") -> dict[str, Any]:
     return {"port": target.port.name, "emulated": target.emulated}
+
+
+for _command in (list_boards, build, run):
+    firmware.add_command(_command)
+firmware.add_for_developers(measure, "twinedge_export", "boards/measure.py")
+firmware.add_command(show_sizes)

@@ -2,24 +2,20 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from twinedge.cli.options import Json, examples
+from twinedge.cli import options
 from twinedge.cli.output import print_json, print_record, print_table, print_text
 from twinedge.errors import InputError
 
 if TYPE_CHECKING:
     from twinedge.pack.describe import Checksum, Description
 
-EXAMPLES = examples("inspect out/model.twin", "inspect out/model.twin --json")
 
-
-def inspect(
-    file: Annotated[Path, typer.Argument(metavar="FILE.twin", help="Pack written by export.")],
-    as_json: Json = False,
-) -> None:
+@options.command("inspect", "inspect out/model.twin", "inspect out/model.twin --json")
+@options.written_pack
+@options.as_json
+def inspect(file: Path, as_json: bool) -> None:
     """Show what a .twin file holds and where each byte of it goes.
 
     Sizes and offsets are in bytes; ranges in the units of the table the model was trained on. A

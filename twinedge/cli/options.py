@@ -1,93 +1,325 @@
-"""Arguments and options of several commands, so that they are called the same everywhere."""
+"""Arguments and options: those of several commands, and how words become values.
 
+A wrong word is refused before any work is done.
+"""
+
+import shlex
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from math import isfinite
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any, TypeVar
 
-import typer
+import click
 
-from twinedge.cli.words import Parser, one_of, whole
+from twinedge.errors import InputError, Parameter, quoted
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no remarks.")]
-RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder written by train.")]
-Table = Annotated[Path, typer.Argument(metavar="DATA.csv", help="Table with the run's columns.")]
+Parser = Callable[[str], Any]
+Decorator = Callable[[Callable[..., None]], Callable[..., None]]
+_Number = TypeVar("_Number", int, float)
+_LONGEST_WORD = 40
+PATH = click.Path(path_type=Path)  # whether it is there is for whoever reads it to say
 
 
-def choice(text: str, *words: str) -> Any:
+class _Argument(click.Argument):
+    """An argument that the help explains; text that takes long to find comes as a function."""
+
+    def __init__(self, names: Sequence[str], text: str | Callable[[], str], **more: Any) -> None:
+        super().__init__(names, **more)
+        self._text = text
+
+    def row(self) -> tuple[str, str]:
+        """Return what the help shows."""
+        text = self._text if isinstance(self._text, str) else self._text()
+        return (self.metavar or "").strip("[]"), text + "  [required]" * self.required
+
+
+class _Command(click.Command):
+    """A command whose help has a section of arguments."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows = [one.row() for one in self.params if isinstance(one, _Argument)]
+        if rows:
+            with formatter.section("Arguments"):
+                formatter.write_dl(rows)
+        super().format_options(ctx, formatter)
+
+
+class Group(click.Group):
+    """Commands in the order in which they were added, and where others are to be had.
+
+    Without a command it shows its help.
+    """
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        usage = {"invoke_without_command": True, "subcommand_metavar": "COMMAND [ARGS]..."}
+        super().__init__(*arguments, **{**usage, **more})
+        self._elsewhere: set[str] = set()
+
+    def add_for_developers(self, command: click.Command, package: str, file: str) -> None:
+        """Add a command if the file of its package is here; the installed package is without it."""
+        found = find_spec(package)  # which runs nothing of it
+        folders = (found and found.submodule_search_locations) or ()
+        if any(Path(folder, file).is_file() for folder in folders):
+            self.add_command(command)
+        else:
+            self._elsewhere.add(str(command.name))
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Keep the order."""
+        return list(self.commands)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Refuse a command that is not part of this installation, and say where it is."""
+        if cmd_name in self._elsewhere:
+            raise InputError(
+                f"{cmd_name} is for developers, and not in the installed package: run it from a "
+                "clone of the repository (pip install -e .)"
+            )
+        return super().get_command(ctx, cmd_name)
+
+
+def argument(name: str, metavar: str, text: str | Callable[[], str], **more: Any) -> Decorator:
+    """Declare a path, or whatever ``type`` says, by its position; ``[NAME]`` may be left out."""
+    given = {"type": PATH, "required": not metavar.startswith("["), **more}
+    return click.argument(name, cls=_Argument, metavar=metavar, text=text, **given)
+
+
+def option(*names: str, text: str, metavar: str | None = None, **more: Any) -> Decorator:
+    """Declare an option that takes text, or whatever ``type`` says."""
+    return click.option(*names, metavar=metavar, help=text, **more)
+
+
+def file_option(*names: str, text: str, metavar: str = "FILE", **more: Any) -> Decorator:
+    """Declare an option that takes a path."""
+    return option(*names, text=text, metavar=metavar, type=PATH, **more)
+
+
+def flag(*names: str, text: str, **more: Any) -> Decorator:
+    """Declare an option that takes nothing."""
+    return click.option(*names, is_flag=True, help=text, **more)
+
+
+def choice(name: str, *words: str, text: str, **more: Any) -> Decorator:
     """Declare an option that takes one of a few words."""
-    return typer.Option(help=text, metavar="|".join(words), parser=one_of(*words))
+    return option(name, text=text, metavar="|".join(words), type=one_of(*words), **more)
 
 
-def value(text: str, metavar: str, parser: Parser) -> Any:
+def value(name: str, metavar: str, parser: Parser, *, text: str, **more: Any) -> Decorator:
     """Declare an option with a value of its own kind."""
-    return typer.Option(help=text, metavar=metavar, parser=parser)
+    return option(name, text=text, metavar=metavar, type=parser, **more)
 
 
-ModelFile = Annotated[
-    Path, typer.Argument(metavar="FILE", help="Run folder, or a .twin, .tflite or .onnx file.")
-]
-Backend = Annotated[
-    str, choice("What reads an exported file.", "auto", "native", "numpy", "tflite", "onnx")
-]
-PackFile = Annotated[Path, typer.Argument(metavar="MODEL.twin", help="Pack with intervals.")]
-StoreFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--store",
-        metavar="FILE",
-        help="Points that were measured on site; made if it is not there.",
-    ),
-]
-DataFile = Annotated[
-    Path | None, typer.Argument(metavar="DATA.csv", help="Table with one row per point.")
-]
-Target = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="Column to predict, by name or position (0 is the first, -1 the last).",
-    ),
-]
-Drop = Annotated[
-    list[str] | None,
-    typer.Option(metavar="COLUMN", help="Column to leave out; may be repeated, or a,b."),
-]
-Categorical = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="auto|COLUMN",
-        help="Column whose values are names, though they look like numbers; may be repeated. "
-        "Columns of text are (auto).",
-    ),
-]
-DropMissingTarget = Annotated[
-    bool,
-    typer.Option("--drop-missing-target", help="Leave rows without a target out."),
-]
-Impute = Annotated[
-    str | None,
-    choice(
-        "Fill missing features in with the median of the training rows, or their most frequent "
-        "name; without this they are refused.",
-        "median",
-    ),
-]
-DataSet = Annotated[
-    str | None,
-    typer.Option(
-        "--dataset", metavar="NAME", help="One of the paper's sets instead of a file, e.g. cs."
-    ),
-]
-Overwrite = Annotated[
-    bool,
-    typer.Option(
-        "--overwrite",
-        help="Replace files there even if they were changed since, or are in the way; others stay.",
-    ),
-]
-Seed = Annotated[int, value("Seed of every random number.", "N", whole(0))]
+def one_of(*allowed: str) -> Parser:
+    """Take one of a few words."""
+
+    def parse(word: str) -> str:
+        if word in allowed:
+            return word
+        raise click.BadParameter(f"{word!r}; expected {_listed(allowed)}")
+
+    return parse
+
+
+def whole(least: int, *words: str) -> Parser:
+    """Take a whole number of at least ``least``, or one of these words."""
+
+    def parse(word: str) -> int | str:
+        if word in words:
+            return word
+        value = _converted(int, word)
+        if value is not None and value >= least:
+            return value
+        expected = _listed([f"a whole number of at least {least}", *map(repr, words)])
+        raise click.BadParameter(f"{word!r}; expected {expected}")
+
+    return parse
+
+
+def number(*words: str) -> Parser:
+    """Take a finite number of at least 0, or one of these words."""
+
+    def parse(word: str) -> float | str:
+        if word in words:
+            return word
+        value = _converted(float, word)
+        if value is not None and isfinite(value) and value >= 0:
+            return value
+        expected = _listed(["a number of at least 0", *map(repr, words)])
+        raise click.BadParameter(f"{word!r}; expected {expected}")
+
+    return parse
+
+
+def share(word: str) -> float:
+    """Take a number between 0 and 1, neither of them."""
+    value = _converted(float, word)
+    if value is not None and 0 < value < 1:
+        return value
+    raise click.BadParameter(f"{word!r}; expected a number between 0 and 1")
+
+
+def widths(word: str) -> tuple[int, ...]:
+    """Take the widths of the hidden layers, as in ``64,32``."""
+    values = [_converted(int, part) for part in word.split(",")]
+    if all(value is not None and value >= 1 for value in values):
+        return tuple(value for value in values if value is not None)
+    raise click.BadParameter(f"{word!r}; expected widths of at least 1 like 128,128")
+
+
+def widths_or_auto(word: str) -> tuple[int, ...] | str:
+    """Take the widths of the hidden layers, or leave them to choose."""
+    return word if word == "auto" else widths(word)
+
+
+def some_of(*allowed: str, alone: tuple[str, ...] = ()) -> Parser:
+    """Take some of a few words, with commas between them; or a single one of others."""
+
+    def parse(word: str) -> tuple[str, ...] | str:
+        if word in alone:
+            return word
+        words = tuple(dict.fromkeys(word.split(",")))
+        wrong = [one for one in words if one not in allowed]
+        if wrong:
+            expected = " or ".join([*alone, f"some of {', '.join(allowed)}"])
+            raise click.BadParameter(f"{wrong[0]!r}; expected {expected}")
+        return words
+
+    return parse
+
+
+def _converted(kind: type[_Number], word: str) -> _Number | None:
+    try:
+        return kind(word)
+    except ValueError:
+        return None
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+
+
+as_json = flag("--json", "as_json", text="Print one JSON object and nothing else.")
+quiet = flag("--quiet", "-q", text="No progress bar, no remarks.")
+seed = value("--seed", "N", whole(0), default=0, text="Seed of every random number.")
+run_folder = argument("run", "RUN", "Run folder written by train.")
+model_file = argument("model", "FILE", "Run folder, or a .twin, .tflite or .onnx file.")
+pack_file = argument("pack", "MODEL.twin", "Pack with intervals.")
+written_pack = argument("file", "FILE.twin", "Pack written by export.")
+backend = choice(
+    "--backend",
+    *("auto", "native", "numpy", "tflite", "onnx"),
+    default="auto",
+    text="What reads an exported file.",
+)
+store_file = file_option(
+    "--store", text="Points that were measured on site; made if it is not there."
+)
+overwrite = flag(
+    "--overwrite",
+    text="Replace files there even if they were changed since, or are in the way; others stay.",
+)
+efforts = ("quick", "normal", "thorough")
+firmware_sizes = file_option(
+    "--firmware", text="Measured sizes of the runtime, if not those shipped."
+)
+pack_intervals = click.option(
+    "--intervals/--no-intervals",
+    default=True,
+    help="A pack with intervals, ranges of the features and fill values.",
+)
+
+tolerance = value(
+    "--tolerance",
+    "NUMBER",
+    number(),
+    default=0.02,
+    text="By which part rounding may raise the validation error.",
+)
+
+# What a command learns from: a file with its options, or one of the paper's sets.
+data_file = argument("table", "[DATA.csv]", "Table with one row per point.")
+target = option(
+    "--target",
+    metavar="COLUMN",
+    text="Column to predict, by name or position (0 is the first, -1 the last).",
+)
+drop = option(
+    "--drop",
+    metavar="COLUMN",
+    multiple=True,
+    text="Column to leave out; may be repeated, or a,b.",
+)
+impute = choice(
+    "--impute",
+    "median",
+    text="Fill missing features in with the median of the training rows, or their most frequent "
+    "name; without this they are refused.",
+)
+categorical = option(
+    "--categorical",
+    metavar="auto|COLUMN",
+    multiple=True,
+    text="Column whose values are names, though they look like numbers; may be repeated. "
+    "Columns of text are (auto).",
+)
+drop_missing_target = flag("--drop-missing-target", text="Leave rows without a target out.")
+dataset = option(
+    "--dataset", metavar="NAME", text="One of the paper's sets instead of a file, e.g. cs."
+)
+
+
+def together(*decorators: Decorator) -> Decorator:
+    """Join declarations, in the order in which the help shows them."""
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        for one in reversed(decorators):
+            function = one(function)
+        return function
+
+    return decorate
+
+
+reading = together(data_file, target, drop, impute, categorical, drop_missing_target)
 
 
 def examples(*commands: str) -> str:
     """Write an epilog with one command to a line, which the help shows as it stands."""
     return "\n".join(["\b", "Examples:", *(f"  twinedge {command}" for command in commands)])
+
+
+def command(name: str, *lines: str) -> Callable[[Callable[..., None]], click.Command]:
+    """Declare a command with its examples; defaults are shown."""
+    shown = {"show_default": True}
+    return click.command(name, cls=_Command, epilog=examples(*lines), context_settings=shown)
+
+
+def group(name: str, *lines: str) -> Callable[[Callable[..., None]], Group]:
+    """Declare a group of commands with its examples."""
+    return click.group(name, cls=Group, epilog=examples(*lines))
+
+
+def as_option(one: Parameter) -> str:
+    """Spell a parameter that a message speaks of, ready to paste into a shell.
+
+    Examples
+    --------
+    >>> as_option(Parameter("drop", ["site", "air temp"]))
+    "--drop site --drop 'air temp'"
+    >>> as_option(Parameter("overwrite", True)), as_option(Parameter("tolerance", 0.02))
+    ('--overwrite', '--tolerance 0.02')
+    """
+    name = f"--{one.name.replace('_', '-')}"
+    if one.value is None or one.value is True:
+        return name
+    values = one.value if isinstance(one.value, list | tuple) else [one.value]
+    return " ".join(f"{name} {_shell_word(word)}" for word in values)
+
+
+def _shell_word(word: Any) -> str:
+    """Write a word as a shell takes it, unless it is too odd for one line."""
+    if isinstance(word, float):
+        return f"{word:g}"
+    text = str(word)
+    plain = text.isprintable() and len(text) <= _LONGEST_WORD
+    return shlex.quote(text) if plain else quoted(text)

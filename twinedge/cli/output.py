@@ -8,6 +8,7 @@ import csv
 import io
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,9 +16,12 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-import typer
+import click
 
-from twinedge.errors import InputError
+from twinedge.cli.options import as_option
+from twinedge.errors import Advice, InputError
+
+_CLEARED = "\r\x1b[K"  # the line of a terminal
 
 
 def print_json(result: dict[str, Any]) -> None:
@@ -55,6 +59,12 @@ def print_text(*lines: str) -> None:
     _write("".join(f"{line}\n" for line in lines))
 
 
+def print_help(context: click.Context) -> None:
+    """Show the help of a group that was called without a command."""
+    if context.invoked_subcommand is None:
+        print_text(context.get_help())
+
+
 def stream_out(text: str) -> None:
     """Pass text on at once, as it is."""
     _write(text)
@@ -63,7 +73,8 @@ def stream_out(text: str) -> None:
 def note(message: str, *, quiet: bool = False) -> None:
     """Say something beside the result, on standard error."""
     if not quiet:
-        print(message, file=sys.stderr)
+        words = message.told(as_option) if isinstance(message, Advice) else message
+        print(words, file=sys.stderr)
 
 
 @contextmanager
@@ -72,10 +83,17 @@ def saying(what: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]
     if quiet or not sys.stderr.isatty():
         yield lambda message: None
         return
-    from rich.console import Console
+    _show(what)
+    try:
+        yield _show
+    finally:
+        print(_CLEARED, end="", file=sys.stderr, flush=True)
 
-    with Console(stderr=True).status(what) as status:
-        yield lambda message: status.update(message)
+
+def _show(what: str) -> None:
+    """Put a line in place of the one before; one that would wrap could not be cleared."""
+    room = shutil.get_terminal_size().columns - 4
+    print(f"{_CLEARED}{what[:room]} ...", end="", file=sys.stderr, flush=True)
 
 
 def note_filled(table: Path, count: int, *, quiet: bool = False) -> None:
@@ -100,7 +118,7 @@ def _write(text: str) -> None:
         # What is still in the buffer has nowhere to go; Python would try again when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
-            raise typer.Exit from None
+            raise click.exceptions.Exit from None
         raise InputError(f"cannot write to standard output: {error.strerror}") from error
     except UnicodeEncodeError as error:
         raise InputError(

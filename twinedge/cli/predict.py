@@ -3,57 +3,58 @@
 import sys
 from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from twinedge.cli.options import Backend, Json, ModelFile, Quiet, StoreFile, examples, value
+from twinedge.cli import options
+from twinedge.cli.options import share, whole
 from twinedge.cli.output import note, note_lost, print_csv, print_json, stream_out
 from twinedge.cli.source import read_points, read_run_points
-from twinedge.cli.words import share, whole
 from twinedge.errors import InputError
 
 if TYPE_CHECKING:
     from twinedge.encoding import Encoding
 
 _USUAL = 0.9  # coverage, unless another is asked for
-EXAMPLES = examples(
+
+
+@options.command(
+    "predict",
     "predict runs/latest new.csv > predictions.csv",
     "predict runs/latest new.csv --anchors 32 --json",
     "predict out/model.twin new.csv",
     "predict out/model.twin new.csv --coverage 0.95",
     "predict out/model.twin - --store site.store < /dev/ttyUSB0",
 )
-
-
+@options.model_file
+@options.argument(
+    "table", "DATA.csv", "Table with the model's columns; - answers lines as they come.", type=str
+)
+@options.value(
+    "--anchors",
+    "auto|all|N",
+    whole(1, "auto", "all"),
+    default="auto",
+    text="Anchors of a run to estimate from: all (auto: 256 where there are thousands), or N at "
+    "random.",
+)
+@options.value("--neighbors", "N", whole(1), text="Use only so many anchors nearest to each point.")
+@options.value(
+    "--coverage", "0.9|SHARE", share, text="How often the true value lies within low and high."
+)
+@options.store_file
+@options.backend
+@options.as_json
+@options.quiet
 def predict(
-    model: ModelFile,
-    table: Annotated[
-        str,
-        typer.Argument(
-            metavar="DATA.csv", help="Table with the model's columns; - answers lines as they come."
-        ),
-    ],
-    anchors: Annotated[
-        Any,
-        value(
-            "Anchors of a run to estimate from: all (auto: 256 where there are thousands), or N at "
-            "random.",
-            "auto|all|N",
-            whole(1, "auto", "all"),
-        ),
-    ] = "auto",
-    neighbors: Annotated[
-        Any, value("Use only so many anchors nearest to each point.", "N", whole(1))
-    ] = None,
-    coverage: Annotated[
-        Any,
-        value("How often the true value lies within low and high.", "0.9|SHARE", share),
-    ] = None,
-    store: StoreFile = None,
-    backend: Backend = "auto",
-    as_json: Json = False,
-    quiet: Quiet = False,
+    model: Path,
+    table: str,
+    anchors: Any,
+    neighbors: int | None,
+    coverage: float | None,
+    store: Path | None,
+    backend: str,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Predict each row of a table.
 

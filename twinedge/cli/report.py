@@ -2,79 +2,82 @@
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from twinedge.cli.options import Json, Quiet, Seed, choice, examples, value
+from twinedge.cli import options
+from twinedge.cli.options import one_of, whole
 from twinedge.cli.output import note, print_json, print_record, saying
-from twinedge.cli.words import one_of, whole
 
 if TYPE_CHECKING:
     from twinedge_export.report.findings import Findings
 
-EXAMPLES = examples(
+
+@options.command(
+    "report",
     "report runs/latest",
     "report runs/latest --anchors 16 -o sensor.html --figures figures",
     "report runs/latest --quick --format md",
     "report runs/a runs/b",
     "report out/model.twin --data measured.csv",
 )
-
-
+@options.argument(
+    "models", "MODEL...", "Run folders, or packs; several are compared.", nargs=-1, required=True
+)
+@options.file_option(
+    "--data", metavar="DATA.csv", text="Measured rows to judge on; packs need them."
+)
+@options.file_option("--output", "-o", text="File to write (report.html).")
+@options.option(
+    "--format",
+    "form",
+    metavar="html|md|csv",
+    type=one_of("html", "md", "csv"),
+    default="html",
+    text="A page, text for a pull request, or a sheet.",
+)
+@options.file_option("--figures", metavar="DIR", text="Write an SVG and a PNG of each figure, too.")
+@options.value(
+    "--anchors",
+    "N|auto|all",
+    whole(1, "auto", "all"),
+    default=32,
+    text="Training points that travel.",
+)
+@options.option(
+    "--select", metavar="METHOD|FILE", default="auto", text="How to choose them, as in export."
+)
+@options.choice("--weights", "int8", "int16", default="int8", text="Weights of the pack.")
+@options.pack_intervals
+@click.option(
+    "--try/--no-try", "tried", default=True, help="A page that predicts, with the pack inside."
+)
+@options.flag("--quick", text="Leave out other networks and other choices of anchors.")
+@options.value(
+    "--ann-steps", "STEPS", whole(1), default=4000, text="How long ordinary networks are trained."
+)
+@options.firmware_sizes
+@options.seed
+@options.as_json
+@options.quiet
 def report(
-    models: Annotated[
-        list[Path],
-        typer.Argument(metavar="MODEL...", help="Run folders, or packs; several are compared."),
-    ],
-    data: Annotated[
-        Path | None,
-        typer.Option(metavar="DATA.csv", help="Measured rows to judge on; packs need them."),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="File to write (report.html)."),
-    ] = None,
-    form: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            metavar="html|md|csv",
-            parser=one_of("html", "md", "csv"),
-            help="A page, text for a pull request, or a sheet.",
-        ),
-    ] = "html",
-    figures: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Write an SVG and a PNG of each figure, too."),
-    ] = None,
-    anchors: Annotated[
-        Any, value("Training points that travel.", "N|auto|all", whole(1, "auto", "all"))
-    ] = 32,
-    select: Annotated[
-        str, typer.Option(metavar="METHOD|FILE", help="How to choose them, as in export.")
-    ] = "auto",
-    weights: Annotated[str, choice("Weights of the pack.", "int8", "int16")] = "int8",
-    intervals: Annotated[
-        bool, typer.Option(help="A pack with intervals, ranges of the features and fill values.")
-    ] = True,
-    tried: Annotated[
-        bool, typer.Option("--try/--no-try", help="A page that predicts, with the pack inside.")
-    ] = True,
-    quick: Annotated[
-        bool,
-        typer.Option("--quick", help="Leave out other networks and other choices of anchors."),
-    ] = False,
-    ann_steps: Annotated[
-        Any, value("How long ordinary networks are trained.", "STEPS", whole(1))
-    ] = 4000,
-    firmware: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Measured sizes of the runtime, if not those shipped."),
-    ] = None,
-    seed: Seed = 0,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    models: tuple[Path, ...],
+    data: Path | None,
+    output: Path | None,
+    form: str,
+    figures: Path | None,
+    anchors: Any,
+    select: str,
+    weights: str,
+    intervals: bool,
+    tried: bool,
+    quick: bool,
+    ann_steps: int,
+    firmware: Path | None,
+    seed: int,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Write a report on a model, to be read without anything else.
 

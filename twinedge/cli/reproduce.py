@@ -1,84 +1,90 @@
 """``twinedge reproduce``: the paper's tables on this machine, or on many."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from twinedge.cli.options import Json, Quiet, choice, examples, value
+from twinedge.cli import options
+from twinedge.cli.options import one_of, some_of, whole
 from twinedge.cli.output import note, print_json, print_table, print_text
-from twinedge.cli.words import one_of, some_of, whole
 
-EXPERIMENTS = (
-    "ann_ensemble",
-    "tnnr_ensemble",
-    "knn_tnnr",
-    "twin_rf",
-    "rf_ssl",
-    "memory",
-    "timing",
-    "multiplier",
-    "neighbors",
-    "knn",
-    "uncertainty",
-    "check",
-)
 DATASETS = ("bc", "bh", "cs", "ee", "rcl", "tf", "wn", "wsb", "yh")
 ALL = ",".join(DATASETS)
 SPLITS = 25
-EXAMPLES = examples(
+
+
+def _tables() -> tuple[str, ...]:
+    from twinedge.reproduce.experiments import NAMES
+
+    return NAMES
+
+
+def _table(word: str) -> str:
+    name: str = one_of(*_tables(), "all")(word)
+    return name
+
+
+@options.command(
+    "reproduce",
     "reproduce tnnr_ensemble --datasets tf,yh,wsb --splits 2 --members 2",
     "reproduce twin_rf --effort normal --jobs 8",
     "reproduce all --cluster tcp://10.0.0.5:8786 -o runs/paper",
 )
-
-
+@options.argument("table", "TABLE", lambda: f"One of {', '.join(_tables())}, or all.", type=_table)
+@options.value(
+    "--datasets", "NAME,NAME", some_of(*DATASETS), default=ALL, text="Some of the paper's sets."
+)
+@options.value("--splits", "N", whole(1), default=5, text="How many of the 25 splits.")
+@options.value(
+    "--members", "N", whole(1), default=4, text="Networks in an ensemble; 32 in the paper."
+)
+@options.choice(
+    "--effort",
+    *options.efforts,
+    default="quick",
+    text="How long to search and train; forests search a small grid if quick.",
+)
+@options.value(
+    "--steps",
+    "auto|N",
+    whole(1, "auto"),
+    default="auto",
+    text="Steps of each last training; auto goes by --effort.",
+)
+@options.choice(
+    "--trainer",
+    *("twinedge", "published"),
+    default="twinedge",
+    text="Who trains networks: we, or the paper's recipe.",
+)
+@options.choice(
+    "--protocol",
+    *("published", "text"),
+    default="published",
+    text="Which to follow where the paper's code and text differ.",
+)
+@options.value(
+    "--jobs", "N", whole(1), text="Cells computed at a time; by default one on each core."
+)
+@options.option("--cluster", metavar="ADDRESS", text="Scheduler of a Dask cluster to compute on.")
+@options.file_option(
+    "--output", "-o", metavar="DIR", default=Path("runs/reproduction"), text="Folder of results."
+)
+@options.as_json
+@options.quiet
 def reproduce(
-    table: Annotated[
-        str,
-        typer.Argument(
-            metavar="TABLE",
-            help="One of " + ", ".join(EXPERIMENTS) + ", or all.",
-            parser=one_of(*EXPERIMENTS, "all"),
-        ),
-    ],
-    datasets: Annotated[
-        Any, value("Some of the paper's sets.", "NAME,NAME", some_of(*DATASETS))
-    ] = ALL,
-    splits: Annotated[int, value("How many of the 25 splits.", "N", whole(1))] = 5,
-    members: Annotated[int, value("Networks in an ensemble; 32 in the paper.", "N", whole(1))] = 4,
-    effort: Annotated[
-        str,
-        choice(
-            "How long to search and train; forests search a small grid if quick.",
-            "quick",
-            "normal",
-            "thorough",
-        ),
-    ] = "quick",
-    steps: Annotated[
-        Any,
-        value("Steps of each last training; auto goes by --effort.", "auto|N", whole(1, "auto")),
-    ] = "auto",
-    trainer: Annotated[
-        str,
-        choice("Who trains networks: we, or the paper's recipe.", "twinedge", "published"),
-    ] = "twinedge",
-    protocol: Annotated[
-        str, choice("Which to follow where the paper's code and text differ.", "published", "text")
-    ] = "published",
-    jobs: Annotated[
-        Any, value("Cells computed at a time; by default one on each core.", "N", whole(1))
-    ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="Scheduler of a Dask cluster to compute on."),
-    ] = None,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="Folder of results.")
-    ] = Path("runs/reproduction"),
-    as_json: Json = False,
-    quiet: Quiet = False,
+    table: str,
+    datasets: Any,
+    splits: int,
+    members: int,
+    effort: str,
+    steps: Any,
+    trainer: str,
+    protocol: str,
+    jobs: int | None,
+    cluster: str | None,
+    output: Path,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Compute the paper's tables again, on this machine or on many.
 
@@ -99,7 +105,7 @@ def reproduce(
     from twinedge.reproduce.cells import Setup
     from twinedge.reproduce.claims import judged
 
-    names = EXPERIMENTS if table == "all" else (table,)
+    names = _tables() if table == "all" else (table,)
     setup = Setup(members, effort, trainer, protocol, steps)
     answers, damaged = answer_all(
         names, list(datasets), splits, setup, output, jobs=jobs, cluster=cluster, quiet=quiet

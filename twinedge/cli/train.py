@@ -2,112 +2,120 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from twinedge.cli.fitting import fit_run
-from twinedge.cli.options import (
-    Categorical,
-    DataFile,
-    DataSet,
-    Drop,
-    DropMissingTarget,
-    Impute,
-    Json,
-    Overwrite,
-    Quiet,
-    Seed,
-    Target,
-    choice,
-    examples,
-    value,
-)
+from twinedge.cli import options
+from twinedge.cli.options import number, some_of, whole, widths_or_auto
 from twinedge.cli.output import note, print_json, print_record, print_text
-from twinedge.cli.source import Reading, read_source
-from twinedge.cli.words import number, some_of, whole, widths_or_auto
+from twinedge.cli.source import check_named
 
-EXAMPLES = examples(
+if TYPE_CHECKING:
+    from twinedge.learn.run import Run
+
+
+@options.command(
+    "train",
     "train data.csv --target strength",
     "train data.csv --target -1 --drop id --impute median -o runs/sensor",
     "train data.csv --target strength --group batch",
     "train --dataset cs --split 0 --effort quick",
 )
-
-
+@options.reading
+@options.option(
+    "--group",
+    metavar="COLUMN",
+    text="Rows with the same value here belong together: a batch, a machine. No feature.",
+)
+@options.dataset
+@options.value(
+    "--split",
+    "N",
+    whole(0),
+    default=0,
+    text="Which random split: 70 % training, 10 % validation, 20 % test.",
+)
+@options.file_option(
+    "--output", "-o", metavar="RUN", default=Path("runs/latest"), text="Run folder to write."
+)
+@options.overwrite
+@options.value(
+    "--twins",
+    "auto|N",
+    whole(1, "auto"),
+    default="auto",
+    text="Networks in the model; auto is 4, or 1 with --hidden.",
+)
+@options.value(
+    "--hidden",
+    "auto|N,N",
+    widths_or_auto,
+    default="auto",
+    text="Widths of the hidden layers; auto is 56,56, and 128,128 with --twins 1.",
+)
+@options.choice(
+    "--activation",
+    *("auto", "relu", "silu"),
+    default="auto",
+    text="Activation of the hidden layers.",
+)
+@options.value(
+    "--pairs",
+    "all|neighbors|N",
+    whole(1, "all", "neighbors"),
+    default="all",
+    text="Partners each point is trained with: all others, its neighbors, or N at random.",
+)
+@options.value("--neighbors", "N", whole(1), default=32, text="How many, with --pairs neighbors.")
+@options.value("--learning-rate", "auto|NUMBER", number("auto"), default="auto", text="Step size.")
+@options.value(
+    "--weight-decay", "auto|NUMBER", number("auto"), default="auto", text="Decay of AdamW."
+)
+@options.choice(
+    "--effort", *options.efforts, default="normal", text="How long to search and train."
+)
+@options.value(
+    "--steps",
+    "auto|N",
+    whole(1, "auto"),
+    default="auto",
+    text="Steps of the last training; auto goes by --effort.",
+)
+@options.value(
+    "--teachers",
+    "auto|none|NAME,NAME",
+    some_of("networks", "trees", "boosting", "gp", alone=("auto", "none")),
+    default="auto",
+    text="Who teaches the networks: networks, trees, boosting, gp; or nobody. auto asks all, "
+    "unless quick or with --steps.",
+)
+@click.option(
+    "--intervals/--no-intervals",
+    default=True,
+    help="Learn how large errors are to be expected.",
+)
+@options.seed
+@options.flag("--resume", text="Go on with a training that was stopped.")
+@options.as_json
+@options.quiet
 def train(
-    table: DataFile = None,
-    target: Target = None,
-    drop: Drop = None,
-    impute: Impute = None,
-    categorical: Categorical = None,
-    drop_missing_target: DropMissingTarget = False,
-    group: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Rows with the same value here belong together: a batch, a machine. No feature.",
-        ),
-    ] = None,
-    dataset: DataSet = None,
-    split: Annotated[
-        int,
-        value("Which random split: 70 % training, 10 % validation, 20 % test.", "N", whole(0)),
-    ] = 0,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="RUN", help="Run folder to write.")
-    ] = Path("runs/latest"),
-    overwrite: Overwrite = False,
-    twins: Annotated[
-        Any,
-        value("Networks in the model; auto is 4, or 1 with --hidden.", "auto|N", whole(1, "auto")),
-    ] = "auto",
-    hidden: Annotated[
-        Any,
-        value(
-            "Widths of the hidden layers; auto is 56,56, and 128,128 with --twins 1.",
-            "auto|N,N",
-            widths_or_auto,
-        ),
-    ] = "auto",
-    activation: Annotated[
-        str, choice("Activation of the hidden layers.", "auto", "relu", "silu")
-    ] = "auto",
-    pairs: Annotated[
-        Any,
-        value(
-            "Partners each point is trained with: all others, its neighbors, or N at random.",
-            "all|neighbors|N",
-            whole(1, "all", "neighbors"),
-        ),
-    ] = "all",
-    neighbors: Annotated[int, value("How many, with --pairs neighbors.", "N", whole(1))] = 32,
-    learning_rate: Annotated[Any, value("Step size.", "auto|NUMBER", number("auto"))] = "auto",
-    weight_decay: Annotated[Any, value("Decay of AdamW.", "auto|NUMBER", number("auto"))] = "auto",
-    effort: Annotated[
-        str, choice("How long to search and train.", "quick", "normal", "thorough")
-    ] = "normal",
-    steps: Annotated[
-        Any, value("Steps of the last training; auto goes by --effort.", "auto|N", whole(1, "auto"))
-    ] = "auto",
-    teachers: Annotated[
-        Any,
-        value(
-            "Who teaches the networks: networks, trees, boosting, gp; or nobody. auto asks all, "
-            "unless quick or with --steps.",
-            "auto|none|NAME,NAME",
-            some_of("networks", "trees", "boosting", "gp", alone=("auto", "none")),
-        ),
-    ] = "auto",
-    intervals: Annotated[
-        bool, typer.Option(help="Learn how large errors are to be expected.")
-    ] = True,
-    seed: Seed = 0,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with a training that was stopped.")
-    ] = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    table: Path | None,
+    target: str | None,
+    drop: tuple[str, ...],
+    impute: str | None,
+    categorical: tuple[str, ...],
+    drop_missing_target: bool,
+    group: str | None,
+    dataset: str | None,
+    split: int,
+    output: Path,
+    overwrite: bool,
+    seed: int,
+    resume: bool,
+    as_json: bool,
+    quiet: bool,
+    **settings: Any,
 ) -> None:
     """Fit a twin to a table and write a run folder.
 
@@ -120,35 +128,63 @@ def train(
     those of groups that the model never saw, and it learns how far to trust points that a device
     measures itself.
     """
-    reading = Reading(target, drop, impute, categorical, drop_missing_target, group)
-    source = read_source(table, reading, dataset, split, quiet=quiet)
-    from twinedge.learn.twin import TwinRegressor
+    reading: dict[str, Any] = {
+        "target": target,
+        "drop": drop,
+        "impute": impute,
+        "categorical": categorical,
+        "drop_missing_target": drop_missing_target,
+        "group": group,
+    }
+    check_named(table, reading, dataset)
+    from twinedge.fitting import fit_csv, fit_dataset
 
-    model = TwinRegressor(
-        twins=twins,
-        hidden=hidden,
-        activation=activation,
-        pairs=pairs,
-        neighbors=neighbors,
-        learning_rate=learning_rate,
-        weight_decay=weight_decay,
-        effort=effort,
-        steps=steps,
-        teachers=teachers,
-        intervals=intervals,
-        random_state=seed,
-        verbose=sys.stderr.isatty() and not quiet,
-    )
-    result = fit_run(
-        model, source, output, split=split, resume=resume, overwrite=overwrite, quiet=quiet
-    )
+    given: dict[str, Any] = {
+        **settings,
+        "split": split,
+        "run": output,
+        "resume": resume,
+        "overwrite": overwrite,
+        "random_state": seed,
+        **heard(quiet),
+    }
+    if table is None:
+        done = fit_dataset(str(dataset), **given)
+    else:
+        done = fit_csv(table, **reading, **given)
+    result = {**summary(done), "run": str(output)}
     if as_json:
         print_json(result)
     else:
-        verdict = result.pop("verdict")
+        verdict = result.pop("verdict", None)
         print_record(result)
         if verdict:
             print_text("", verdict)
-    if model.interrupted_:
+    if done.model.interrupted_:
         note(f"Stopped early; the best weights are in {output}. --resume goes on.", quiet=quiet)
-        raise typer.Exit(130)
+        raise click.exceptions.Exit(130)
+
+
+def heard(quiet: bool) -> dict[str, Any]:
+    """Say how a training is told of: remarks, and a progress bar where there is a terminal."""
+    return {
+        "say": lambda remark: note(remark, quiet=quiet),
+        "verbose": sys.stderr.isatty() and not quiet,
+    }
+
+
+def summary(run: "Run") -> dict[str, Any]:
+    """Return what is printed of a run."""
+    model = run.model
+    return {
+        **run.source,
+        "features": len(run.encoding.names),
+        "twins": len(model.weights_),
+        "activation": model.activation_,
+        "learning_rate": model.learning_rate_,
+        "weight_decay": model.weight_decay_,
+        **run.scores,
+        "steps": model.steps_,
+        "taught": model.teaching_ and model.teaching_["taught"],
+        "interrupted": model.interrupted_,
+    }

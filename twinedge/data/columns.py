@@ -9,7 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twinedge.encoding import Column
-from twinedge.errors import InputError, closest, drop_options, listed, place, plural, quoted
+from twinedge.errors import (
+    InputError,
+    ParameterError,
+    closest,
+    dropping,
+    listed,
+    place,
+    plural,
+    quoted,
+)
 
 _INTEGER = re.compile(r"[+-]?\d{1,9}", re.ASCII)
 _DATE = re.compile(
@@ -162,9 +171,10 @@ def check_columns(
         name, values, texts = still[0]
         value = values[~np.isnan(values)][0]
         word = f"{value:g}" if texts is None else quoted(texts[int(value)])
-        raise InputError(
-            f"{place(path)}: column {quoted(name)} is {word} in every row; leave out "
-            f"what never changes with {drop_options([one.name for one in still])}"
+        raise ParameterError(
+            f"{place(path)}: column {quoted(name)} is {word} in every row; leave out what never "
+            "changes with ",
+            dropping([one.name for one in still]),
         )
 
 
@@ -189,17 +199,18 @@ def _check_names_of(column: Column, path: Path, *, may_be_dates: bool) -> None:
     if not texts:
         return  # all of them missing, which is refused elsewhere
     where = f"{place(path)}: column {quoted(name)}"
-    drop = drop_options([name])
     if not may_be_dates and 2 * sum(map(bool, map(_DATE.fullmatch, texts))) > len(texts):
-        raise InputError(
+        raise ParameterError(
             f"{where} holds dates or times such as {quoted(texts[0])}; write them as a number, say "
-            f"days since the first, or leave the column out with {drop}"
+            "days since the first, or leave the column out with ",
+            dropping([name]),
         )
     count = int((~np.isnan(values)).sum())
     if len(texts) == count or (2 * len(texts) > count and count >= _ROWS_OF_AN_ID):
-        raise InputError(
+        raise ParameterError(
             f"{where} has {len(texts)} different texts in {plural(count, 'row')}, as names and ids "
-            f"have; nothing can be learnt from what hardly repeats: leave it out with {drop}"
+            "have; nothing can be learnt from what hardly repeats: leave it out with ",
+            dropping([name]),
         )
 
 

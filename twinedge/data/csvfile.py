@@ -20,7 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twinedge.encoding import CellKind, CellReader, Column, complaint, looks_missing, looks_numeric
-from twinedge.errors import InputError, drop_options, place, plural, quoted, shell_word
+from twinedge.errors import (
+    Advice,
+    InputError,
+    Parameter,
+    ParameterError,
+    dropping,
+    place,
+    plural,
+    quoted,
+)
 
 # Without a limit a file with no line end at all would be read into memory as one line.
 LONGEST_LINE = 2**24
@@ -299,18 +308,20 @@ class CsvFile:
         may_miss
             Those where a missing value is NaN rather than an error.
         could_impute
-            Those where the error about a missing value may suggest ``--impute median``.
+            Those where the error about a missing value may suggest to impute it.
         could_drop
-            Those where the error about a cell that is no number may suggest ``--drop``.
+            Those where the error about a cell that is no number may suggest to drop them.
         label
             Position of a column whose cells are kept as text, in ``labels``; none may be missing.
         target
-            Position of the target, if the error about a missing one may suggest
-            ``--drop-missing-target``.
+            Position of the target, if the error about a missing one may suggest to leave such rows
+            out.
         """
-        advice = dict.fromkeys(could_impute, "use --impute median")
+        advice = dict.fromkeys(could_impute, Advice(", or use ", Parameter("impute", "median")))
         if target is not None:
-            advice[target] = "leave such rows out with --drop-missing-target"
+            advice[target] = Advice(
+                ", or leave such rows out with ", Parameter("drop_missing_target", True)
+            )
         named: set[int] | None = None
         numbers: list[int] = []
         codes: dict[int, dict[str, int]] = {}
@@ -368,7 +379,7 @@ class CsvFile:
         column: int,
         known: dict[str, int],
         may_miss: bool,
-        advice: Mapping[int, str],
+        advice: Mapping[int, Advice],
     ) -> NDArray[np.float64]:
         """Which text each cell holds; NaN where it holds none."""
         values = np.empty(len(block))
@@ -384,11 +395,12 @@ class CsvFile:
                 raise self._missing(number, column, advice)
         return values
 
-    def _missing(self, number: int, column: int, advice: Mapping[int, str]) -> InputError:
-        more = f", or {advice[column]}" if column in advice else ""
-        return InputError(
+    def _missing(self, number: int, column: int, advice: Mapping[int, Advice]) -> InputError:
+        more = advice[column].parts if column in advice else ()
+        return ParameterError(
             f"{place(self.path)}: row {number}, column {quoted(self.names[column])}: missing "
-            f"value; fill it in or remove the row{more}"
+            "value; fill it in or remove the row",
+            *more,
         )
 
     def _label(self, block: Sequence[Row], column: int) -> None:
@@ -423,7 +435,7 @@ class CsvFile:
         block: Sequence[Row],
         columns: Sequence[int],
         allowed: Collection[int],
-        advice: Mapping[int, str],
+        advice: Mapping[int, Advice],
         could_drop: Collection[int],
     ) -> NDArray[np.float64]:
         values = np.empty((len(block), len(columns)))
@@ -435,20 +447,24 @@ class CsvFile:
                 if kind is CellKind.MISSING:
                     raise self._missing(number, column, advice)
                 words = complaint(kind, quoted(row[column].strip()))
-                if kind is CellKind.TEXT:
-                    words += f"; correct it{self._otherwise(column, could_drop)}"
-                name = quoted(self.names[column])
-                raise InputError(f"{place(self.path)}: row {number}, column {name}: {words}")
+                where = f"{place(self.path)}: row {number}, column {quoted(self.names[column])}"
+                if kind is not CellKind.TEXT:
+                    raise InputError(f"{where}: {words}")
+                raise ParameterError(
+                    f"{where}: {words}; correct it", *self._otherwise(column, could_drop)
+                )
         return values
 
-    def _otherwise(self, column: int, could_drop: Collection[int]) -> str:
+    def _otherwise(self, column: int, could_drop: Collection[int]) -> tuple[str | Parameter, ...]:
         """Say what else can be done about a column with a word among its numbers."""
         if column not in could_drop:
-            return ""
+            return ()
         name = self.names[column]
         return (
-            f", leave the column out with {drop_options([name])}, or take its values for names "
-            f"with --categorical {shell_word(name)}"
+            ", leave the column out with ",
+            dropping([name]),
+            ", or take its values for names with ",
+            Parameter("categorical", [name]),
         )
 
 

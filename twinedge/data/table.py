@@ -20,7 +20,17 @@ from twinedge.data.columns import (
 )
 from twinedge.data.csvfile import open_table
 from twinedge.encoding import Column, Encoding
-from twinedge.errors import InputError, drop_options, listed, place, plural, quoted
+from twinedge.errors import (
+    Advice,
+    InputError,
+    Parameter,
+    ParameterError,
+    dropping,
+    listed,
+    place,
+    plural,
+    quoted,
+)
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: spreads the bits of a product
 _HALF = np.uint64(32)
@@ -92,7 +102,7 @@ class Table:
         Whether missing cells are filled in.
     groups : ndarray of str, shape (n,), or None
         Which rows belong together; None when no such column was asked for.
-    remarks : tuple of str
+    remarks : tuple of Advice
         What a person should know about how the file was read.
     """
 
@@ -103,7 +113,7 @@ class Table:
     dropped: tuple[str, ...]
     impute: bool = False
     groups: NDArray[np.str_] | None = None
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[Advice, ...] = ()
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -147,7 +157,9 @@ class Table:
                 return Prepared(X, encoding, None)
             fill_values = encoding.fill(X if rows is None else X[rows])
         except InputError as error:
-            raise InputError(f"{place(self.path)}: {error}; leave it out with --drop") from error
+            raise ParameterError(
+                f"{place(self.path)}: {error}; leave it out with ", Parameter("drop")
+            ) from error
         return Prepared(np.where(np.isnan(X), fill_values, X), encoding, fill_values)
 
 
@@ -226,18 +238,19 @@ def read_table(
             label=label,
             target=None if drop_missing_target else goal,
         )
-        remarks = []
+        remarks: list[tuple[str | Parameter, ...]] = []
         if index is not None:
-            remarks.append("the first column, without a name, numbers the rows: left out")
+            remarks.append(("the first column, without a name, numbers the rows: left out",))
         if file.units:
-            remarks.append("the row below the header has no numbers but units: left out")
+            remarks.append(("the row below the header has no numbers but units: left out",))
         labels = np.array(file.labels) if label is not None else None
     y = None
     if goal is not None:
         y = columns.pop(kept.index(goal)).values
         present = ~np.isnan(y)
         if not present.all():
-            remarks.append(f"{plural(int((~present).sum()), 'row')} without a target left out")
+            without = plural(int((~present).sum()), "row")
+            remarks.append((f"{without} without a target left out",))
             y, labels = y[present], None if labels is None else labels[present]
             columns = [one._replace(values=one.values[present]) for one in columns]
         if not len(y):
@@ -246,8 +259,11 @@ def read_table(
         counting = [one.name for one in columns if counts_rows(one)]
         if counting:
             remarks.append(
-                f"column {listed(counting)} numbers the rows: unless that means something, leave "
-                f"it out with {drop_options(counting)}"
+                (
+                    f"column {listed(counting)} numbers the rows: unless that means something, "
+                    "leave it out with ",
+                    dropping(counting),
+                )
             )
     used = set(kept)
     return Table(
@@ -258,7 +274,7 @@ def read_table(
         dropped=tuple(name for k, name in enumerate(names) if k not in used),
         impute=impute is not None,
         groups=labels,
-        remarks=tuple(f"{place(path)}: {remark}" for remark in remarks),
+        remarks=tuple(Advice(f"{place(path)}: ", *parts) for parts in remarks),
     )
 
 

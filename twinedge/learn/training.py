@@ -17,15 +17,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
-from rich import progress as rich
-from rich.console import Console
 
-from twinedge.errors import InputError
+from twinedge.errors import InputError, Parameter, ParameterError
 from twinedge.learn.network import CORES, Architecture, FloatArray
 from twinedge.learn.steps import CHUNK, Examples, Setting, Stack, State
+
+if TYPE_CHECKING:
+    from rich import progress as rich
 
 
 class Progress(Protocol):
@@ -51,7 +52,7 @@ class Silent:
 class Bar:
     """A bar on standard error with loss, validation score and time left."""
 
-    def __init__(self, bar: rich.Progress) -> None:
+    def __init__(self, bar: "rich.Progress") -> None:
         self._bar = bar
         self._task = bar.add_task("", total=None, state="")
 
@@ -71,6 +72,9 @@ def progress_bar(shown: bool) -> Iterator[Progress]:
     if not shown:
         yield Silent()
         return
+    from rich import progress as rich
+    from rich.console import Console
+
     columns = (
         rich.TextColumn("{task.description}"),
         rich.BarColumn(),
@@ -85,6 +89,7 @@ Arrays = dict[str, Any]
 
 INTERVAL = 15.0  # seconds between two saves
 _LABEL = "owner.json"
+_RESUME = Parameter("resume", True)
 
 
 class Checkpoint:
@@ -146,9 +151,9 @@ class Checkpoint:
             if _shapes(saved) != _shapes(fresh):
                 raise ValueError("the stacks are others")
         except Exception as error:  # the readers of zip and npy raise a dozen kinds
-            raise InputError(
-                f"{path} is damaged or from a machine with another number of cores: "
-                "train without --resume"
+            raise ParameterError(
+                f"{path} is damaged or from a machine with another number of cores: train without ",
+                _RESUME,
             ) from error
         return saved
 
@@ -189,8 +194,8 @@ def _check_owner(label: Path, owner: dict[str, Any]) -> None:
         found = json.loads(label.read_text())
         differing = sorted(key for key in {*found, *owner} if found.get(key) != owner.get(key))
     except (OSError, ValueError, AttributeError, TypeError) as error:
-        raise InputError(
-            f"{label.parent} holds no training to resume: train without --resume"
+        raise ParameterError(
+            f"{label.parent} holds no training to resume: train without ", _RESUME
         ) from error
     if differing:
         settings = [key for key in differing if key != "data"]
@@ -198,9 +203,10 @@ def _check_owner(label: Path, owner: dict[str, Any]) -> None:
         if settings:
             value = "another value" if len(settings) == 1 else "other values"
             other.append(f"{value} of {', '.join(settings)}")
-        raise InputError(
-            f"{label.parent} was begun with {' and '.join(other)}: "
-            "resume with the same, or train without --resume"
+        raise ParameterError(
+            f"{label.parent} was begun with {' and '.join(other)}: resume with the same, or train "
+            "without ",
+            _RESUME,
         )
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from twinedge.errors import InputError
-from twinedge.reproduce.cells import CellStore, Setup, write_whole
+from twinedge.reproduce.cells import CellStore, Results, Setup, write_whole
 from twinedge.reproduce.experiments import experiment
-from twinedge.reproduce.running import Results, local, on_cluster, progress_of, run
+from twinedge.reproduce.running import local, on_cluster, progress_of, run
 from twinedge.reproduce.tables import (
     Question,
     Sheet,

@@ -200,6 +200,9 @@ def _one_thread() -> None:
 _LONG_AGO = 60.0  # seconds: nobody is still writing what is older
 
 
+Results = dict[Cell, dict[str, Any]]
+
+
 class CellStore:
     """The cells of a folder.
 

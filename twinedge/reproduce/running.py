@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from twinedge.errors import InputError
-from twinedge.reproduce.cells import METHODS, Cell, CellStore, compute, machine
+from twinedge.errors import Parameter, ParameterError
+from twinedge.reproduce.cells import METHODS, Cell, CellStore, Results, compute, machine
 
 
 class CellProgress:
@@ -102,7 +102,6 @@ def in_words(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-Results = dict[Cell, dict[str, Any]]
 Finished = tuple[Cell, dict[str, Any], float]
 Pool = Callable[[list[Cell]], Iterator[Finished]]
 
@@ -162,8 +161,9 @@ def local(jobs: int) -> Pool:
                     yield done
             except TerminatedWorkerError as error:
                 if len(waiting) == before:
-                    raise InputError(
-                        "the worker processes die: memory for fewer of them? Try a smaller --jobs"
+                    raise ParameterError(
+                        "the worker processes die: memory for fewer of them? Try a smaller ",
+                        Parameter("jobs"),
                     ) from error
 
     return compute_all
@@ -180,18 +180,19 @@ def on_cluster(address: str) -> Pool:
     try:
         from distributed import Client, as_completed
     except ModuleNotFoundError as error:
-        raise InputError(
-            "--cluster needs dask.distributed, which is not installed: "
-            "pip install 'twinedge[cluster]'"
+        raise ParameterError(
+            Parameter("cluster"),
+            " needs dask.distributed, which is not installed: pip install 'twinedge[cluster]'",
         ) from error
     try:
         client = Client(  # type: ignore[no-untyped-call]
             address, timeout=_PATIENCE, set_as_default=False
         )
     except (OSError, ValueError, TypeError) as error:
-        raise InputError(
-            f"--cluster {address}: no scheduler of a Dask cluster answers there; "
-            "expected an address like tcp://10.0.0.5:8786"
+        raise ParameterError(
+            Parameter("cluster", address),
+            ": no scheduler of a Dask cluster answers there; expected an address like "
+            "tcp://10.0.0.5:8786",
         ) from error
 
     def compute_all(cells: list[Cell]) -> Iterator[Finished]:

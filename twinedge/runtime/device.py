@@ -266,7 +266,7 @@ class Device:
 
         Predictions and intervals follow at once: what the network makes of these points is blended
         with what the file says, the more so the more there are and the more such points have in
-        common (``train --group``).
+        common (``group`` of ``fit_csv``).
 
         Parameters
         ----------

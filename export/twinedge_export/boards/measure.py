@@ -1,4 +1,7 @@
-"""What the runtime takes on a board, by linker and emulator: an entry of ``firmware.json``."""
+"""What the runtime takes on a board, by linker and emulator: an entry of ``firmware.json``.
+
+For developers: it runs from a clone of the repository, and is not in the wheel.
+"""
 
 import subprocess
 from collections.abc import Callable, Iterable
@@ -10,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from twinedge.budget import Model, Runtime
-from twinedge.budget.boards import Kind, Scratch, kind_of
+from twinedge.budget import Model
+from twinedge.budget.boards import Kind, Scratch
 from twinedge.errors import InputError
 from twinedge.pack import Difficulty, Domain, Intervals, Layer, Pack, Twin, write_pack
 from twinedge.pack.contents import Array
@@ -20,6 +23,7 @@ from twinedge.runtime.reference import silu_curve
 from twinedge_export.amalgamation import firmware_folder
 from twinedge_export.boards.board import Port
 from twinedge_export.boards.build import TooLargeError, Workshop, left_out
+from twinedge_export.boards.sizes import HEADER, as_words
 from twinedge_export.boards.trial import Trial, own_points, try_pack
 
 # From the model of the paper to one so small that the work around its layers shows.
@@ -190,57 +194,16 @@ def _frames(compiler: str, names: tuple[str, ...], folder: Path) -> dict[str, in
     return found
 
 
-# The paper's model: 128-128, 32 anchors, relu, int8; as export writes it, and without intervals.
-MODELS = tuple(Model.of(8, intervals=intervals) for intervals in (True, False))
-HEADER = (
-    *("board", "core", "intervals", "text", "RAM", "stack", "instructions"),
-    "per multiply-add of layer 2",
-)
-_LAYER_2 = 2 * 32 * 128 * 128  # multiply-adds, both orders of each pair
 KERNEL_HEADER = ("kernel", "machine", "stack")
 _WORDS = ("board", "core", "intervals", "kernel", "machine")  # columns that hold no numbers
 _TITLE = "# Ports: the boards that run the runtime"
 _MARKS = "".join(f"<!-- {name} -->\n<!-- /{name} -->\n" for name in ("boards", "kernels"))
 
 
-def sizes(firmware: dict[str, Runtime]) -> list[dict[str, Any]]:
-    """List for each measured port what the paper's model takes, None where it does not fit.
-
-    With intervals, then without, as far as both were measured. Bytes, and instructions of one
-    query; ``per_multiply_add`` divides all of them by the multiply-adds of the second layer alone,
-    by which kernels of others are judged.
-    """
-    rows = []
-    for core, runtime in sorted(firmware.items(), key=lambda one: one[1].port):
-        for model in MODELS:
-            build = runtime.builds.get(kind_of(model))
-            if build is None:
-                continue
-            counted = {one.model: one.instructions for one in build.references}.get(model)
-            rows.append(
-                {
-                    "board": runtime.port,
-                    "core": core,
-                    "intervals": model.intervals,
-                    "text_bytes": build.text_bytes,
-                    "ram_bytes": build.ram_bytes(model),
-                    "stack_bytes": build.stack_bytes,
-                    "instructions": counted,
-                    "per_multiply_add": counted and counted / _LAYER_2,
-                }
-            )
-    return rows
-
-
-def as_words(row: dict[str, Any]) -> list[str]:
-    """Put a row of ``sizes`` into the cells of a table."""
-    return [_word(one) for one in row.values()]
-
-
-def _word(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:.2f}" if isinstance(value, float) else str(value or "-")
+def checkout() -> Path | None:
+    """Folder of the repository that this runs from, if it does."""
+    root = firmware_folder().parent
+    return root if (root / "pyproject.toml").is_file() else None
 
 
 def write_sheet(rows: list[dict[str, Any]], kernels: list[dict[str, Any]]) -> Path | None:
@@ -251,8 +214,8 @@ def write_sheet(rows: list[dict[str, Any]], kernels: list[dict[str, Any]]) -> Pa
     InputError
         Where the page has no marks.
     """
-    root = firmware_folder().parent
-    if not (root / "pyproject.toml").is_file():
+    root = checkout()
+    if root is None:
         return None
     page = root / "docs" / "ports.md"
     text = page.read_text("utf-8") if page.exists() else f"{_TITLE}\n\n{_MARKS}"

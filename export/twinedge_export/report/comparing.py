@@ -123,8 +123,8 @@ def _lead(models: Sequence[Named]) -> list[str]:
     lead.append(
         f"All were judged on the same {rows[0]}."
         if same
-        else f"They were judged on different rows ({listed(rows)}), so compare with care: --data "
-        "names rows for all."
+        else f"They were judged on different rows ({listed(rows)}), so compare with care, or "
+        "make the report on a table of rows for all."
     )
     return lead
 

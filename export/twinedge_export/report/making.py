@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from twinedge.budget import Board, Runtime, all_boards, read_firmware
-from twinedge.errors import InputError
+from twinedge.errors import InputError, Parameter, ParameterError
 from twinedge.pack.contents import Array
 from twinedge.placing import check_file, place_file
 from twinedge_export.report import interactive
@@ -367,8 +367,9 @@ def _found(
     packs = [path for path in models if is_pack(path)]
     runs = [path for path in models if path not in packs]
     if packs and not runs and data is None:
-        raise InputError(
-            f"{packs[0]} is a pack, which has no rows to judge it on: name some with --data"
+        raise ParameterError(
+            f"{packs[0]} is a pack, which has no rows to judge it on: name some with ",
+            Parameter("data"),
         )
     alone = len(models) == 1
     known = {
@@ -395,8 +396,9 @@ def _rows(path: Path, data: Path | None, runs: list[Findings]) -> tuple[str, tup
     for one in runs:
         if one.device.encoding.inputs == device.encoding.inputs:
             return one.judged.name, one.points
-    raise InputError(
-        f"{path} has other columns than {runs[0].place}: name rows for both with --data"
+    raise ParameterError(
+        f"{path} has other columns than {runs[0].place}: name rows for both with ",
+        Parameter("data"),
     )
 
 

@@ -245,11 +245,11 @@ def _how_accurate(found: Findings) -> list[str]:
             f"Ordinary networks were trained for this report, {found.ann_steps:,} steps each with "
             f"the activation of the twin and the best of five settings on the validation rows, as "
             f"wide as fits the bytes of the pack. The twin was trained {run.model.steps_:,} steps "
-            "after a longer search: --ann-steps gives them more. Their weights are not rounded, "
+            "after a longer search; a report can give them more. Their weights are not rounded, "
             "though their bytes are counted as if they were, which flatters them."
         )
     else:
-        how.append("Ordinary networks were not trained: the report was made with --quick.")
+        how.append("Ordinary networks were not trained: a quick report leaves them out.")
     if trees:
         how.append(
             "Trees are chosen among a few usual settings on the validation rows. Their bytes are "
@@ -400,7 +400,7 @@ def _anchors_alone(found: Findings) -> Chapter:
     missing = "Whether more or fewer would do takes the training rows, which a pack does not hold."
     if found.export is not None:
         missing = f"They were chosen by {found.export.method}. Other numbers of anchors were not "
-        missing += "measured: the report was made with --quick."
+        missing += "measured: a quick report leaves them out."
     return Chapter(
         "anchors",
         "How many anchors",

@@ -1,0 +1,54 @@
+"""What the paper's model takes on each board that was measured."""
+
+from typing import Any
+
+from twinedge.budget import Model, Runtime
+from twinedge.budget.boards import kind_of
+
+# The paper's model: 128-128, 32 anchors, relu, int8; as export writes it, and without intervals.
+MODELS = tuple(Model.of(8, intervals=intervals) for intervals in (True, False))
+HEADER = (
+    *("board", "core", "intervals", "text", "RAM", "stack", "instructions"),
+    "per multiply-add of layer 2",
+)
+_LAYER_2 = 2 * 32 * 128 * 128  # multiply-adds, both orders of each pair
+
+
+def sizes(firmware: dict[str, Runtime]) -> list[dict[str, Any]]:
+    """List for each measured port what the paper's model takes, None where it does not fit.
+
+    With intervals, then without, as far as both were measured. Bytes, and instructions of one
+    query; ``per_multiply_add`` divides all of them by the multiply-adds of the second layer alone,
+    by which kernels of others are judged.
+    """
+    rows = []
+    for core, runtime in sorted(firmware.items(), key=lambda one: one[1].port):
+        for model in MODELS:
+            build = runtime.builds.get(kind_of(model))
+            if build is None:
+                continue
+            counted = {one.model: one.instructions for one in build.references}.get(model)
+            rows.append(
+                {
+                    "board": runtime.port,
+                    "core": core,
+                    "intervals": model.intervals,
+                    "text_bytes": build.text_bytes,
+                    "ram_bytes": build.ram_bytes(model),
+                    "stack_bytes": build.stack_bytes,
+                    "instructions": counted,
+                    "per_multiply_add": counted and counted / _LAYER_2,
+                }
+            )
+    return rows
+
+
+def as_words(row: dict[str, Any]) -> list[str]:
+    """Put a row of ``sizes`` into the cells of a table."""
+    return [_word(one) for one in row.values()]
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.2f}" if isinstance(value, float) else str(value or "-")

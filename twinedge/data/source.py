@@ -1,0 +1,128 @@
+"""A table ready to be learnt from: encoded, filled in, split, with what a person should know."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from twinedge.data.fetch import load
+from twinedge.data.splitting import Split, split_groups, split_rows, splits
+from twinedge.data.table import Prepared, read_table
+from twinedge.encoding import Encoding
+from twinedge.errors import InputError, place, plural, quoted
+
+
+class Source(NamedTuple):
+    """A table with its split.
+
+    Parameters
+    ----------
+    name : str
+        Of the file, or of the data set.
+    X, y : arrays of shape (n, f) and (n,)
+        Features and targets of all rows.
+    encoding : Encoding
+        Columns that the features are made of.
+    target_name : str
+        Column of the target.
+    rows : Split
+        Rows to train, validate and test on.
+    split : int
+        Which random split that is.
+    fill_values : array of shape (f,), optional
+        What stands in for a missing feature.
+    remarks : tuple of str
+        What a person should know about the table.
+    groups : array of str, optional
+        Which rows belong together.
+    """
+
+    name: str
+    X: NDArray[np.float64]
+    y: NDArray[np.float64]
+    encoding: Encoding
+    target_name: str
+    rows: Split
+    split: int
+    fill_values: NDArray[np.float64] | None = None
+    remarks: tuple[str, ...] = ()
+    groups: NDArray[np.str_] | None = None
+
+    def part(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Features and targets of some rows."""
+        return self.X[rows], self.y[rows]
+
+
+def from_catalogue(name: str, split: int = 0) -> Source:
+    """Take one of the paper's data sets with one of its 25 splits."""
+    rows = splits(name, split)
+    known = load(name)
+    encoding = Encoding.plain(known.feature_names)
+    return Source(known.name, known.X, known.y, encoding, known.target_name, rows, split)
+
+
+def from_file(path: str | Path, *, split: int = 0, **reading: Any) -> Source:
+    """Read a table, split it by the paper's recipe or group by group, and prepare it.
+
+    Parameters
+    ----------
+    path : path
+        A CSV file.
+    split : int
+        Which random split: 70 % training, 10 % validation, 20 % test.
+    **reading
+        As ``read_table`` takes it; ``target`` among it.
+    """
+    path = Path(path)
+    table = read_table(path, **reading)
+    assert table.y is not None
+    assert table.target_name is not None
+    try:
+        if table.groups is None:
+            rows = split_rows(len(table.y), split)
+        else:
+            rows = split_groups(table.groups, split)
+    except InputError as error:
+        raise InputError(f"{place(path)}: {error}") from error
+    prepared = table.prepare(rows.train)
+    said = _of_categories(prepared)
+    if table.missing:
+        said.append(f"filled in {plural(table.missing, 'missing value')}")
+    if table.duplicates:
+        repeats = plural(table.duplicates, "row") + " like an earlier one"
+        said.append(f"{repeats}; the test error may look better than it is")
+    if table.groups is not None:
+        train, val, test = (len(set(table.groups[part])) for part in rows)
+        said.append(
+            f"{train + val + test} groups of rows: {train} to train, {val} to validate, "
+            f"{test} to test"
+        )
+    return Source(
+        path.name,
+        prepared.X,
+        table.y,
+        prepared.encoding,
+        table.target_name,
+        rows,
+        split,
+        prepared.fill_values,
+        (*table.remarks, *(f"{place(path)}: {words}" for words in said)),
+        table.groups,
+    )
+
+
+def _of_categories(prepared: Prepared) -> list[str]:
+    """Say which columns are categories, and what became of their levels."""
+    encoding, said = prepared.encoding, []
+    unknown = encoding.by_column(encoding.unknown(prepared.X)).sum(axis=0)
+    for name, one, count in zip(encoding.names, encoding.categories, unknown, strict=True):
+        if one is None:
+            continue
+        words = f"column {quoted(name)} is a category of {plural(len(one.levels), 'level')}"
+        if one.others:
+            words += f" and, as one more, {plural(len(one.others), 'rare one')}"
+        if count:
+            words += f"; {plural(int(count), 'row')} to validate or test with another"
+        said.append(words)
+    return said

@@ -1,0 +1,254 @@
+"""From a table to a run: read, split, fit, judge on rows held out, and write the run folder.
+
+What is heavy is imported by the functions: a table that cannot be read is refused at once.
+"""
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from twinedge.data.source import Source, from_catalogue, from_file
+from twinedge.errors import InputError, Parameter, ParameterError
+
+if TYPE_CHECKING:
+    from twinedge.learn.estimator import Validation
+    from twinedge.learn.run import Run
+    from twinedge.learn.twin import TwinRegressor
+
+Say = Callable[[str], None]
+
+
+def fit_csv(
+    path: str | Path,
+    *,
+    target: str | int,
+    drop: str | Sequence[str] = (),
+    impute: str | None = None,
+    categorical: str | Sequence[str] = (),
+    drop_missing_target: bool = False,
+    group: str | None = None,
+    split: int = 0,
+    run: str | Path | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    say: Say | None = None,
+    **settings: Any,
+) -> "Run":
+    r"""Fit a twin to a table, as ``twinedge train`` does.
+
+    Rows are split into 70 % to train, 10 % to choose settings and calibrate intervals, and 20 % to
+    test.
+
+    Parameters
+    ----------
+    path : path
+        CSV, Parquet or Excel file with one row per point.
+    target : str or int
+        Column to predict, by name or position: 0 is the first, -1 the last.
+    drop : str or sequence of str
+        Columns to leave out.
+    impute : {None, "median"}
+        Fill missing features in with the median of the training rows, or their most frequent name;
+        None refuses them.
+    categorical : str or sequence of str
+        Columns whose values are names, though they look like numbers.
+    drop_missing_target : bool
+        Leave rows without a target out; else they are refused.
+    group : str, optional
+        Column that tells which rows belong together. They are held out together.
+    split : int
+        Which random split.
+    run : path, optional
+        Run folder to write. The training is kept beside it on its way, to resume from.
+    resume : bool
+        Go on with a training that was stopped; needs ``run``.
+    overwrite : bool
+        Replace files of the folder even if they were changed since they were written.
+    say : function, optional
+        Called with each remark on the table and the training.
+    **settings
+        Parameters of ``TwinRegressor``.
+
+    Returns
+    -------
+    Run
+        The model with its validation and test points and its scores, in units of the target.
+        ``run.model.interrupted_`` tells whether Ctrl-C ended the training early.
+
+    Raises
+    ------
+    InputError
+        Where the table, the folder or a parameter cannot be used.
+    KeyboardInterrupt
+        Where Ctrl-C came before there was a network to keep.
+
+    Examples
+    --------
+    >>> import twinedge
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     table = Path(folder) / "table.csv"
+    ...     lines = [f"{k % 10},{k // 10},{k % 10 * (k // 10)}" for k in range(100)]
+    ...     _ = table.write_text("\n".join(["width,height,area", *lines]))
+    ...     run = twinedge.fit_csv(table, target="area", hidden=8, steps=200, random_state=0)
+    >>> run.feature_names, run.target_name, len(run.test[1])
+    (('width', 'height'), 'area', 20)
+    >>> run.model.predict([[2, 3]]).shape
+    (1,)
+    """
+    source = from_file(
+        path,
+        target=target,
+        drop=[drop] if isinstance(drop, str) else drop,
+        impute=impute,
+        categorical=[categorical] if isinstance(categorical, str) else categorical,
+        drop_missing_target=drop_missing_target,
+        group=group,
+        split=split,
+    )
+    return fit_source(source, run=run, resume=resume, overwrite=overwrite, say=say, **settings)
+
+
+def fit_dataset(name: str, *, split: int = 0, **options: Any) -> "Run":
+    """Fit a twin to one of the paper's data sets, on one of its 25 splits.
+
+    Options are those of ``fit_source``.
+    """
+    return fit_source(from_catalogue(name, split), **options)
+
+
+def fit_source(
+    source: Source,
+    *,
+    run: str | Path | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    say: Say | None = None,
+    **settings: Any,
+) -> "Run":
+    """Fit a twin to a table that has been read; parameters as of ``fit_csv``."""
+    from twinedge.learn.run import Run, check_writable
+    from twinedge.learn.suitability import few_rows, standing
+    from twinedge.learn.training import discard, progress_bar
+    from twinedge.learn.twin import TwinRegressor
+
+    model = TwinRegressor(**settings)
+    say = say or _nothing
+    folder = None if run is None else Path(run)
+    checkpoint = None
+    if folder is not None:
+        check_writable(folder, overwrite=overwrite)
+        checkpoint = folder.with_name(f"{folder.name}.checkpoint")
+    for remark in source.remarks:
+        say(remark)
+    start = time.perf_counter()
+    _fit(model, source, checkpoint, resume, say)
+    validation, test = source.part(source.rows.val), source.part(source.rows.test)
+    scores: dict[str, Any] = {"rmse_val": model.validation_rmse_}
+    try:
+        with progress_bar(bool(model.verbose)) as bar:
+            bar.stage("Predicting the test rows")
+            said = model.predict(test[0])
+            train = source.part(source.rows.train)
+            scores |= standing(train, test, said, validation, _pack_bytes(model)).scores()
+    except KeyboardInterrupt:  # then nobody knows; what was trained is kept all the same
+        model.interrupted_ = True
+    scores["seconds"] = round(time.perf_counter() - start, 2)
+    few = few_rows(len(test[1]), len(validation[1]))
+    if few:
+        say(few)
+    done = Run(
+        model,
+        source.encoding.inputs,
+        source.target_name,
+        validation,
+        test,
+        source={"dataset": source.name, "split": source.split, "rows": len(source.y)},
+        scores=scores,
+        fill_values=source.fill_values,
+    )
+    if folder is None or checkpoint is None:
+        return done
+    try:
+        with _undisturbed(), progress_bar(bool(model.verbose)) as bar:
+            bar.stage("Writing the run")
+            done.save(folder, overwrite=overwrite)
+    except InputError as error:
+        kept = f"; the training is in {checkpoint}: "
+        raise ParameterError(*error.parts, kept, Parameter("resume", True), " goes on") from error
+    if not model.interrupted_:
+        discard(checkpoint)
+    return done
+
+
+def _nothing(remark: str) -> None:
+    """Say nothing."""
+
+
+def _fit(
+    model: "TwinRegressor", source: Source, checkpoint: Path | None, resume: bool, say: Say
+) -> None:
+    from twinedge.learn.training import discard
+
+    train, val = source.rows.train, source.rows.val
+    validation: Validation = source.part(val)
+    groups = None
+    if source.groups is not None:
+        groups, validation = source.groups[train], (*source.part(val), source.groups[val])
+    ours = checkpoint is not None and not checkpoint.exists()
+    try:
+        model.fit(
+            *source.part(train),
+            validation,
+            groups=groups,
+            encoding=source.encoding,
+            checkpoint=checkpoint,
+            resume=resume,
+        )
+    except KeyboardInterrupt:  # before the first round
+        if checkpoint is not None and ours and not any(checkpoint.glob("*.npz")):
+            discard(checkpoint)
+        say("Stopped before there was a network to keep.")
+        raise
+    if not math.isfinite(model.validation_rmse_):
+        if checkpoint is not None:
+            discard(checkpoint)
+        raise ParameterError("the training diverged: try a smaller ", Parameter("learning_rate"))
+
+
+def _pack_bytes(model: "TwinRegressor") -> int:
+    """Bytes of the pack with as many anchors as an export takes; usual ones if no pack holds it."""
+    from twinedge.budget import Model, twin_bytes
+    from twinedge.learn.small_trees import ROOM
+
+    twins = len(model.weights_)
+    try:
+        shape = Model.of(
+            model.anchor_X_.shape[1],
+            model.architecture_.hidden,
+            max(twins, min(32, len(model.anchor_y_))),
+            twins=twins,
+            activation=model.activation_,
+            intervals=bool(model.intervals),
+        )
+        return twin_bytes(shape)
+    except InputError:
+        return ROOM
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let Ctrl-C wait until what is begun is done."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
