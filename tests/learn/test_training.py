@@ -265,6 +265,20 @@ def test_an_error_in_a_thread_reaches_the_caller():
         run(task(Broken), [job(100)])
 
 
+@pytest.mark.parametrize("failing", ["silu", "relu"])
+def test_a_stack_that_fails_stops_the_others_soon(failing):
+    class Broken(PairTask):
+        def score(self, architecture, stack, jobs):
+            if architecture.activation == failing:
+                raise ZeroDivisionError
+            return super().score(architecture, stack, jobs)
+
+    counter = Counter()
+    with pytest.raises(ZeroDivisionError):
+        run(task(Broken), [job(20_000, "relu"), job(20_000, "silu")], counter)
+    assert counter.steps < 10_000
+
+
 def test_saves_while_the_threads_go_on_are_whole_states(monkeypatch, tmp_path):
     monkeypatch.setattr(training, "INTERVAL", 0.02)
     whole = run(task(), [job(4000), job(4000, "relu")])

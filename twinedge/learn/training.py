@@ -386,6 +386,14 @@ class _Run:
         return (self._stack.steps - self._stack.step) * len(self._jobs)
 
     def to_the_end(self, stop: threading.Event) -> None:
+        """Train until all steps are done or it is to stop; what fails here stops the others."""
+        try:
+            self._advance(stop)
+        except BaseException:
+            stop.set()
+            raise
+
+    def _advance(self, stop: threading.Event) -> None:
         look_every = max(CHUNK, self._stack.steps // _LOOKS // CHUNK * CHUNK)
         while not self._stack.finished and not stop.is_set():
             before = self._stack.step
