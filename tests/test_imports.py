@@ -79,7 +79,10 @@ def test_reading_a_table_loads_numpy_and_nothing_heavier():
 
 def test_a_regressor_brings_what_it_trains_with():
     # So that the tests above can fail: this is what loading looks like.
-    assert loaded_after("from twinedge import TwinRegressor") >= {"tensorflow", "sklearn"}
+    loaded = loaded_after("from twinedge import TwinRegressor")
+    assert loaded & {"tensorflow", "sklearn"} == {"sklearn"}
+    loaded = loaded_after("from twinedge.learn.network import tf; tf.nn.relu")
+    assert "tensorflow" in loaded
 
 
 def test_every_public_name_resolves():

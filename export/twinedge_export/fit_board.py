@@ -140,7 +140,13 @@ def search(
         twins = max(one.twins for one, _ in shapes[width])
         say(f"Training width {width}, twins {twins}")
         # Predictions alone are scored, whatever the pack will say beside them.
-        given = {"effort": "quick", "intervals": False, "random_state": seed, **settings}
+        given: dict[str, Any] = {
+            "effort": "quick",
+            "intervals": False,
+            "random_state": seed,
+            "n_jobs": -1,
+        }
+        given |= settings
         model = TwinRegressor(twins=twins, hidden=(width, width), **given)
         model.fit(*train, validation, encoding=encoding)
         if model.interrupted_:

@@ -38,6 +38,7 @@ FORMAT, VERSION = "twinedge run", 1
 _FILES = ("twin.keras", "points.npz")
 _CHOSEN = ("activation", "learning_rate", "weight_decay", "steps", "trials", "interrupted")
 _RETIRED = ("distil",)  # parameters that runs of before may have
+_NOT_KEPT = ("n_jobs",)  # it is the machine's, not the model's
 _SCALING = ("x_mean", "x_scale", "y_mean", "y_scale", "limit")
 
 
@@ -134,7 +135,7 @@ class Run:
             "source": self.source,
             "scores": self.scores,
             "parameters": {
-                **model.get_params(),
+                **{k: v for k, v in model.get_params().items() if k not in _NOT_KEPT},
                 "twins": len(model.weights_),
                 "teachers": _named(model.teachers),
                 "hidden": model.architecture_.hidden,

@@ -33,8 +33,8 @@ from sklearn.preprocessing import StandardScaler
 
 from twinedge.errors import InputError, plural
 from twinedge.learn.estimator import AnnRegressor, EnsembleRegressor
-from twinedge.learn.network import CORES, FloatArray
-from twinedge.learn.parameters import one_of, seed_of
+from twinedge.learn.network import FloatArray
+from twinedge.learn.parameters import jobs_of, one_of, seed_of
 from twinedge.learn.small_trees import ROOM, fit_small_trees
 from twinedge.learn.twin import TwinRegressor
 from twinedge.scoring import check_targets, r2
@@ -352,6 +352,7 @@ def suitability(
     *,
     effort: str = "quick",
     random_state: Any = 0,
+    n_jobs: int | None = -1,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Suitability:
     """Cross-validate a twin, twins of fewer pairs, and what one would use instead.
@@ -366,6 +367,8 @@ def suitability(
         How long each network is trained.
     random_state : int, RandomState or None
         Seed of folds and networks.
+    n_jobs : int or None
+        Trainings at a time, as in scikit-learn; by default one on each core.
     progress : function
         Called with how many of how many trainings are done.
     """
@@ -391,7 +394,7 @@ def suitability(
     errors: dict[str, list[FloatArray]] = {}
     # The long ones first.
     tasks = [(kind, fold) for kind in kinds for fold in range(FOLDS)]
-    with ThreadPoolExecutor(CORES) as pool:
+    with ThreadPoolExecutor(jobs_of(n_jobs)) as pool:
         for found in pool.map(judge, tasks):
             for name, error in found.items():
                 errors.setdefault(name, []).append(error)

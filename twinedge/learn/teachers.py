@@ -35,7 +35,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from twinedge.errors import InputError
-from twinedge.learn.network import CORES, Architecture, FloatArray, Scaling
+from twinedge.learn.network import Architecture, FloatArray, Scaling
 from twinedge.learn.steps import Examples
 from twinedge.learn.tasks import FOLDS, PairTask, PointTask, Rows
 from twinedge.learn.training import Job
@@ -259,6 +259,8 @@ class School:
         Of these.
     seed : int
         Of the points between rows.
+    threads : int
+        Folds that are taught at a time.
     """
 
     teachers: list[Teacher]
@@ -269,6 +271,7 @@ class School:
     y_val: FloatArray
     scaling: Scaling
     seed: int
+    threads: int = 1
 
     def points(self, task: PairTask | PointTask) -> FloatArray:
         """Draw points between neighbouring training rows, ``(m, f)`` scaled."""
@@ -358,7 +361,7 @@ class School:
             scaled = self.scaling.target(said)
             return model, scaled[: len(folds[k])], scaled[len(folds[k]) :]
 
-        with warnings.catch_warnings(), ThreadPoolExecutor(CORES) as pool:
+        with warnings.catch_warnings(), ThreadPoolExecutor(self.threads) as pool:
             warnings.simplefilter("ignore")  # of lengths at their bounds, and the like
             model, *first = fold(0, teacher)
             off = _rms(first[0] - self.scaling.target(self.y[folds[0]]))

@@ -1,4 +1,4 @@
-"""Training several networks to their end: on all cores, watched, saved, and ready to be stopped.
+"""Training several networks to their end: side by side, watched, saved, and ready to be stopped.
 
 A checkpoint is a folder: one file for each round of training with the state of its networks, and
 one that tells which data and settings it belongs to. Files are written beside and renamed, so that
@@ -24,7 +24,7 @@ from rich import progress as rich
 from rich.console import Console
 
 from twinedge.errors import InputError
-from twinedge.learn.network import CORES, Architecture, FloatArray
+from twinedge.learn.network import Architecture, FloatArray, tf
 from twinedge.learn.steps import CHUNK, Examples, Setting, Stack, State
 
 
@@ -147,7 +147,7 @@ class Checkpoint:
                 raise ValueError("the stacks are others")
         except Exception as error:  # the readers of zip and npy raise a dozen kinds
             raise InputError(
-                f"{path} is damaged or from a machine with another number of cores: "
+                f"{path} is damaged or of a training on another number of cores: "
                 "train without --resume"
             ) from error
         return saved
@@ -280,23 +280,25 @@ def train(
     seed: int,
     progress: Progress,
     checkpoint: Checkpoint,
+    threads: int = 1,
 ) -> list[Trained]:
-    """Train all networks; returns them in the order of ``jobs``.
+    """Train all networks, so many stacks at a time; returns them in the order of ``jobs``.
 
     Raises
     ------
     Interrupted
         On Ctrl-C, with the best weights of each network so far.
     """
+    tf.begin_training()
     meter = _Meter(progress)
-    groups = _stacks(jobs)
+    groups = _stacks(jobs, threads)
     runs = [_Run(task, [jobs[i] for i in group], seed, meter) for group in groups]
     fresh = [run.snapshot() for run in runs]
     for run, saved in zip(runs, checkpoint.load(stage, fresh), strict=True):
         run.restore(saved)
     progress.stage(stage, sum(run.remaining for run in runs))
     stop = threading.Event()
-    with ThreadPoolExecutor(CORES) as pool:
+    with ThreadPoolExecutor(threads) as pool:
         futures = [pool.submit(run.to_the_end, stop) for run in runs]
         try:
             while wait(futures, timeout=INTERVAL).not_done:
@@ -324,14 +326,14 @@ def train(
     return results
 
 
-def _stacks(jobs: list[Job]) -> list[list[int]]:
-    """Group alike networks into stacks, few enough of each to keep every core busy."""
+def _stacks(jobs: list[Job], threads: int) -> list[list[int]]:
+    """Group alike networks into stacks, few enough of each to keep every thread busy."""
 
     def alike(i: int) -> tuple[int, str, float, bool]:
         job = jobs[i]
         return -job.steps, job.activation, job.setting.learning_rate, job.fold is not None
 
-    share = -(-len(jobs) // CORES)
+    share = -(-len(jobs) // threads)
     stacks = []
     for _, group in groupby(sorted(range(len(jobs)), key=alike), key=alike):
         members = list(group)

@@ -172,28 +172,9 @@ class Cell:
 
 def compute(cell: Cell) -> dict[str, Any]:
     """Do the work of a cell, in this process and on one thread."""
-    method = METHODS[cell.method]
-    if not method.light:
-        _one_thread()
-    home = import_module(f"twinedge.reproduce.{method.home}")
+    home = import_module(f"twinedge.reproduce.{METHODS[cell.method].home}")
     result: dict[str, Any] = getattr(home, cell.method)(cell)
     return result
-
-
-def _one_thread() -> None:
-    """Let the trainer take one core: the others compute cells of their own.
-
-    It counts the cores it may use when it is loaded. The narrowing ends with that, so that the
-    system may move this process to whichever core is free.
-    """
-    if not hasattr(os, "sched_setaffinity"):
-        return
-    cores = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {min(cores)})
-    try:
-        import_module("twinedge.learn.network")
-    finally:
-        os.sched_setaffinity(0, cores)
 
 
 _LONG_AGO = 60.0  # seconds: nobody is still writing what is older
