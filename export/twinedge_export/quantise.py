@@ -29,7 +29,7 @@ from twinedge.runtime.loading import load as open_file
 from twinedge.runtime.reference import evaluate, silu_curve
 from twinedge.runtime.reference import quantise as quantise_points
 from twinedge_export.folding import anchor_lists
-from twinedge_export.job import File, Job, Level, Predict, RoundingError
+from twinedge_export.job import File, Job, Level, Predict, RoundingError, mean_and_spread
 from twinedge_export.rounding import round_network
 
 WEIGHTS: dict[str, Any] = {"int8": np.int8, "int16": np.int16}
@@ -339,7 +339,7 @@ def twin_file(job: Job, *, weights: str, qat: bool | None, seed: int) -> tuple[F
 
     levels = []
     if not qat:
-        levels.append(Level(weights, lambda: pack_of(weights, job.model)))
+        levels.append(Level(weights, lambda: pack_of(weights, job.model), lambda: job.model))
     if qat is not False:
         made = f"{weights}, fine-tuned"
         points = job.judge.points
@@ -347,6 +347,7 @@ def twin_file(job: Job, *, weights: str, qat: bool | None, seed: int) -> tuple[F
             Level(
                 made,
                 lambda: pack_of(made, fine_tune(job.model, *points, weights=weights, seed=seed)),
+                lambda: models[made],
             )
         )
     try:
@@ -373,5 +374,4 @@ def _calibrated(pack: Pack, job: Job) -> Pack:
 
 def load(path: Path) -> Predict:
     """Predict with a pack, read back from its file: in C, or with numpy, which gives the same."""
-    predict: Predict = open_file(path).predict
-    return predict
+    return mean_and_spread(open_file(path))
