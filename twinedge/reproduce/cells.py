@@ -170,6 +170,9 @@ class Cell:
         return f"{self.method}{number} {self.dataset} {self.split}"
 
 
+Results = dict[Cell, dict[str, Any]]  # what each cell came to
+
+
 def compute(cell: Cell) -> dict[str, Any]:
     """Do the work of a cell, in this process and on one thread."""
     home = import_module(f"twinedge.reproduce.{METHODS[cell.method].home}")

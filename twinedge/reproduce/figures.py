@@ -8,8 +8,8 @@ import logging
 import math
 from typing import TYPE_CHECKING, Any
 
+from twinedge.reproduce.cells import Results
 from twinedge.reproduce.experiment import Comparison, Counts, Sweep
-from twinedge.reproduce.run import Results
 from twinedge.reproduce.tables import Question, compare, curve
 
 if TYPE_CHECKING:

@@ -18,7 +18,16 @@ from pathlib import Path
 from typing import Any
 
 from twinedge.errors import InputError
-from twinedge.reproduce.cells import METHODS, Cell, Setup, Store, compute, machine, write_whole
+from twinedge.reproduce.cells import (
+    METHODS,
+    Cell,
+    Results,
+    Setup,
+    Store,
+    compute,
+    machine,
+    write_whole,
+)
 from twinedge.reproduce.experiments import experiment
 from twinedge.reproduce.tables import (
     Question,
@@ -116,7 +125,6 @@ def in_words(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-Results = dict[Cell, dict[str, Any]]
 Finished = tuple[Cell, dict[str, Any], float]
 Pool = Callable[[list[Cell]], Iterator[Finished]]
 

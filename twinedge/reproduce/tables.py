@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from twinedge.reproduce.cells import Cell, Setup
+from twinedge.reproduce.cells import Cell, Results, Setup
 from twinedge.reproduce.experiment import Comparison, Experiment, Measure, Sweep
-from twinedge.reproduce.run import Results
 
 Printed = tuple[float, float]
 
