@@ -151,7 +151,7 @@ def test_quick_trains_nothing(look, run, monkeypatch):
     def never(*args, **kwargs):
         raise AssertionError("trained")
 
-    monkeypatch.setattr("twinedge_export.report.of_run.choose", never)
+    monkeypatch.setattr("twinedge_export.report.of_run.choose_plan", never)
     monkeypatch.setattr("twinedge_export.quantise.fine_tune", never)
     quick = look(run)
     assert (quick.rivals, quick.trees, quick.anchors, quick.sizes) == ((), None, None, ())
@@ -161,7 +161,7 @@ def test_stopping_a_training_stops_the_report(look, run, monkeypatch):
     from types import SimpleNamespace
 
     stopped = SimpleNamespace(interrupted=True)
-    monkeypatch.setattr("twinedge_export.report.of_run.choose", lambda *a, **k: stopped)
+    monkeypatch.setattr("twinedge_export.report.of_run.choose_plan", lambda *a, **k: stopped)
     with pytest.raises(KeyboardInterrupt):
         look(run, quick=False)
 
