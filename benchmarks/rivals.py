@@ -47,7 +47,7 @@ from sklearn.neighbors import NearestNeighbors
 from trained import TRAINING, fit_or_load
 from workers import spread
 
-from twinedge import data, load
+from twinedge import data, load, scoring
 from twinedge.budget import Model, ann_bytes, twin_bytes
 from twinedge.budget.model import largest
 from twinedge.data.splitting import SPLITS
@@ -362,7 +362,7 @@ def compute(job: Job) -> dict[str, Any]:
 
 def rmse(said: np.ndarray, y: np.ndarray) -> float:
     """Root mean square of the errors."""
-    return float(f"{np.sqrt(np.mean(np.square(said - y))):.6g}")
+    return float(f"{scoring.rmse(said, y):.6g}")
 
 
 @cache

@@ -23,12 +23,12 @@ ALLOWED = {
     "calibration": {"errors"},
     "scoring": {"calibration", "errors"},
     "data": {"cells", "encoding", "errors"},
-    "anchors": {"data", "errors", "placing"},
+    "anchors": {"data", "errors", "placing", "scoring"},
     "learn": {"calibration", "data", "encoding", "errors", "placing", "scoring", "version"},
     "pack": {"errors"},
     "runtime": {"calibration", "cells", "encoding", "errors", "pack", "scoring"},
     "budget": {"errors", "pack"},
-    "reproduce": {"budget", "data", "errors", "learn"},
+    "reproduce": {"budget", "data", "errors", "learn", "scoring"},
 }
 
 

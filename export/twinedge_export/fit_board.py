@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from twinedge import scoring
 from twinedge.anchors import select
 from twinedge.budget import Board, Model, Runtime, Verdict, judge
 from twinedge.encoding import Encoding
@@ -276,7 +277,7 @@ def _score(
         if len(parts) < shape.twins or verdict.flash_bytes is None or verdict.ram_bytes is None:
             continue
         error = np.concatenate(parts, axis=1).mean(axis=1) - validation[1]
-        rmse = float(np.sqrt(np.mean(np.square(error))))
+        rmse = scoring.rmse(error)
         shape = replace(shape, activation=model.activation_)
         trials.append(Trial(shape, verdict.flash_bytes, verdict.ram_bytes, rmse))
     return trials

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from twinedge import scoring
 from twinedge.errors import InputError
 from twinedge.learn.twin import TwinRegressor
 from twinedge.pack.contents import Array, Pack
@@ -125,10 +126,12 @@ class Judge:
             X, y = points
             same = model.predict(X, anchors=rows, neighbors=nearest)
             some = slice(None) if nearest else _affordable(model, len(y))
-            everyone = _rmse(model.predict(X[some], anchors="all", neighbors=nearest), y[some])
-            rmse, compared = _rmse(same, y), len(y[some])
+            everyone = scoring.rmse(
+                model.predict(X[some], anchors="all", neighbors=nearest), y[some]
+            )
+            rmse, compared = scoring.rmse(same, y), len(y[some])
             if compared < len(y):
-                everyone *= max(rmse, least) / max(_rmse(same[some], y[some]), least)
+                everyone *= max(rmse, least) / max(scoring.rmse(same[some], y[some]), least)
             return same, rmse, Everyone(everyone, compared, len(y))
 
         same, rmse, everyone = measured(points)
@@ -157,16 +160,16 @@ class Judge:
         for one in (predicted, spread):
             if one.shape != self.same.shape or not np.isfinite(one).all():
                 raise InputError("an exported file predicts what is not a number")
-        rmse = _rmse(predicted, self.points[1])
+        rmse = scoring.rmse(predicted, self.points[1])
         yardstick = max(self.same_rmse, self.least)
-        moved = _rmse(predicted, self.same) / yardstick
-        usual = max(_rmse(unrounded, np.zeros(1)), _TELLING * yardstick)
+        moved = scoring.rmse(predicted, self.same) / yardstick
+        usual = max(scoring.rmse(unrounded), _TELLING * yardstick)
         return Score(
             rmse,
-            _rmse(predict(self.test[0])[0], self.test[1]) if len(self.test[1]) else None,
+            scoring.rmse(predict(self.test[0])[0], self.test[1]) if len(self.test[1]) else None,
             rmse / max(self.everyone.rmse, self.least),
             max(rmse / yardstick, math.hypot(1, moved)) - 1,
-            _rmse(spread, unrounded) / usual,
+            scoring.rmse(spread, unrounded) / usual,
             float(np.abs(predicted - self.same).max()),
         )
 
@@ -178,10 +181,6 @@ def _affordable(model: TwinRegressor, points: int) -> Array | slice:
     if points <= most:
         return slice(None)
     return np.linspace(0, points - 1, most).astype(np.intp)
-
-
-def _rmse(predicted: Any, y: Array) -> float:
-    return float(np.sqrt(np.mean(np.square(np.asarray(predicted, np.float64) - y))))
 
 
 def mean_and_spread(device: Device) -> Predict:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from twinedge import scoring
 from twinedge.errors import InputError
 from twinedge.learn.network import Architecture, tf
 from twinedge.learn.pairs import nearest_others, partners_of
@@ -255,7 +256,7 @@ def fine_tune(
 
     def error(candidate: TwinRegressor) -> float:
         mean = evaluate(quantise(candidate, rows, weights=weights), X_val).mean
-        return float(np.sqrt(np.mean(np.square(mean - y_val))))
+        return scoring.rmse(mean, y_val)
 
     best, least = model, error(model)
     progress.stage("fine-tuning", _STEPS * twins)

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from twinedge import scoring
 from twinedge.data.splitting import number_groups
 from twinedge.encoding import Encoding
 from twinedge.errors import InputError
@@ -222,7 +223,7 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
             Where ``y`` is not of shape ``(n,)``.
         """
         predicted = self.predict(X)
-        return float(np.sqrt(np.mean(np.square(predicted - check_targets(y, len(predicted))))))
+        return scoring.rmse(predicted, check_targets(y, len(predicted)))
 
 
 def _numbered(groups: Any, rows: int) -> Groups:

@@ -31,6 +31,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from twinedge import scoring
 from twinedge.errors import InputError, plural
 from twinedge.learn.estimator import AnnRegressor, EnsembleRegressor
 from twinedge.learn.network import FloatArray
@@ -216,7 +217,7 @@ def standing(
     if validation is not None and len(validation[1]):
         small = fit_small_trees(train, validation, room, few=True)
         trees = small and compare(error, small.predict(X) - y)
-    rmse = float(np.sqrt(np.mean(np.square(error))))
+    rmse = scoring.rmse(error)
     return Standing(len(y), rmse, r2(y, error), mean, linear, trees, room)
 
 
@@ -404,7 +405,7 @@ def suitability(
     twin = every.pop("twin")
     others = {name: compare(twin, error) for name, error in every.items()}
     return Suitability(
-        float(np.sqrt(np.mean(np.square(twin)))),
+        scoring.rmse(twin),
         {m: others[f"pairs {m}"] for m in MULTIPLIERS},
         {name: others[name] for name in _RIVALS},
         len(twin),

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from twinedge import scoring
 from twinedge.anchors import METHODS, choose, recommend
 from twinedge.anchors.measure import measure
 from twinedge.anchors.pool import Evidence
@@ -113,7 +114,7 @@ def sizes(
         for held in folds:
             other = with_anchors(run, pack, chosen(k, np.setdiff1d(everything, held)))
             error[held] = evaluate(other, X[held]).mean - y[held]
-        rmse = float(np.sqrt(np.mean(np.square(error))))
+        rmse = scoring.rmse(error)
         found.append(Size(k, twin_bytes(shape.with_anchors(k)), rmse))
     return found
 
@@ -220,7 +221,7 @@ def rivals(
             continue
         say(f"Training {members} ordinary network{'s' * (members > 1)} of the same bytes")
         predicted = _train(run, shape.hidden, members, points[0], steps, seed)
-        rmse = float(np.sqrt(np.mean(np.square(predicted - points[1]))))
+        rmse = scoring.rmse(predicted, points[1])
         found.append(Rival(members, shape.hidden, ann_bytes(shape, members), rmse))
     return found
 
