@@ -22,13 +22,13 @@ ALLOWED = {
     "encoding": {"cells", "errors"},
     "calibration": {"errors"},
     "scoring": {"calibration", "errors"},
-    "data": {"cells", "encoding", "errors"},
+    "data": {"cells", "encoding", "errors", "placing"},
     "anchors": {"data", "errors", "placing", "scoring"},
     "learn": {"calibration", "data", "encoding", "errors", "placing", "scoring", "version"},
     "pack": {"errors"},
     "runtime": {"calibration", "cells", "encoding", "errors", "pack", "scoring"},
-    "budget": {"errors", "pack"},
-    "reproduce": {"budget", "data", "errors", "learn", "scoring"},
+    "budget": {"errors", "pack", "placing"},
+    "reproduce": {"budget", "data", "errors", "learn", "placing", "scoring"},
 }
 
 

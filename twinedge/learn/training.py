@@ -9,6 +9,7 @@ Every so often each network's averaged weights are scored on validation data and
 so that a training that is stopped, or that overfits late, ends with the best weights it had.
 """
 
+import io
 import json
 import threading
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ from rich.console import Console
 from twinedge.errors import InputError
 from twinedge.learn.network import Architecture, FloatArray, tf
 from twinedge.learn.steps import CHUNK, Examples, Setting, Stack, State
+from twinedge.placing import place_file
 
 
 class Progress(Protocol):
@@ -123,15 +125,9 @@ class Checkpoint:
         if self._folder is None:
             return
         named = {f"{i}/{key}": a for i, stack in enumerate(stacks) for key, a in stack.items()}
-        beside = self._folder / f"{stage}.partial"
-        try:
-            with beside.open("wb") as file:
-                np.savez(file, **named)
-            beside.replace(self._folder / f"{stage}.npz")
-        except OSError as error:
-            with suppress(OSError):
-                beside.unlink()
-            raise _cannot_write(self._folder, error) from error
+        content = io.BytesIO()
+        np.savez(content, **named)
+        place_file(self._folder / f"{stage}.npz", content.getvalue())
 
     def load(self, stage: str, fresh: list[Arrays]) -> list[Arrays]:
         """Arrays of each stack of a round; the ``fresh`` ones if it was not begun."""

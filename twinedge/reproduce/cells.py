@@ -6,7 +6,6 @@ checksum; a file that is not what it should be counts as missing, and its cell i
 """
 
 import json
-import os
 import platform
 import time
 from dataclasses import asdict, dataclass
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from twinedge.errors import InputError
+from twinedge.placing import place_file
 
 _PACKAGES = ("tensorflow", "scikit-learn", "numpy")
 _ARM_CORES = {"0xd0c": "Arm Neoverse-N1", "0xd40": "Arm Neoverse-V1"}
@@ -232,7 +232,7 @@ class Store:
         """Keep what a cell came to, and return it as ``load`` would."""
         result = json.loads(json.dumps(result, sort_keys=True))
         record = {"cell": cell.key, "result": result, "sha256": _digest(cell.key, result)}
-        write_whole(self._path(cell), json.dumps(record, sort_keys=True) + "\n")
+        place_file(self._path(cell), json.dumps(record, sort_keys=True) + "\n")
         return result
 
     @property
@@ -241,21 +241,6 @@ class Store:
 
     def _path(self, cell: Cell) -> Path:
         return self._cells / f"{cell.name}.json"
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file whole or not at all, whatever happens on the way."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with beside.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from error
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def _digest(key: dict[str, Any], result: dict[str, Any]) -> str:
