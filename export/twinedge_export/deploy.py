@@ -11,6 +11,7 @@ import numpy as np
 from twinedge.anchors import METHODS, check_rows, choose, recommend, rows_from_file
 from twinedge.anchors.choice import at_most_all, too_many
 from twinedge.budget import Model, ann_bytes
+from twinedge.dealing import deal_out
 from twinedge.errors import InputError
 from twinedge.learn.run import Run, load_run
 from twinedge.learn.twin import TwinRegressor
@@ -267,7 +268,7 @@ def export(
     def write(beside: Path) -> dict[str, Any]:
         job = Job(
             twin,
-            tuple(rows[t::twins] for t in range(twins)),
+            tuple(deal_out(rows, twins)),
             nearest,
             judge,
             tolerance,

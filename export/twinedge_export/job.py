@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from twinedge import scoring
+from twinedge.dealing import gather
 from twinedge.errors import InputError
 from twinedge.learn.twin import TwinRegressor
 from twinedge.pack.contents import Array, Pack
@@ -332,10 +333,9 @@ class Job:
         """Spread of a float model on the judge's points, with the anchors that travel."""
         key = model.weights_.tobytes()
         if key not in self._spreads:
-            rows = np.stack(self.rows, axis=1).ravel()
             nearest = self.neighbors or None
             X = self.judge.points[0]
-            self._spreads[key] = model.spread(X, anchors=rows, neighbors=nearest)
+            self._spreads[key] = model.spread(X, anchors=gather(self.rows), neighbors=nearest)
         return self._spreads[key]
 
 

@@ -10,7 +10,6 @@ import numpy.typing as npt
 from twinedge import scoring
 from twinedge.anchors.choice import (
     at_most_all,
-    check_count,
     compared,
     held_out,
     pool_of,
@@ -26,6 +25,7 @@ from twinedge.anchors.methods import (
     within_memory,
 )
 from twinedge.anchors.pool import Evidence, FloatArray, Model, Pool, Validation
+from twinedge.dealing import check_count
 from twinedge.errors import InputError
 
 AUTO = "auto"

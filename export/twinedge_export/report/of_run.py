@@ -20,6 +20,7 @@ from twinedge.anchors.pool import Evidence
 from twinedge.budget import Board, Model, Runtime, ann_bytes, twin_bytes
 from twinedge.budget.model import largest
 from twinedge.data import read_features
+from twinedge.dealing import deal_out
 from twinedge.errors import InputError
 from twinedge.learn.run import Run
 from twinedge.learn.selection import SETTINGS, Candidate, Plan
@@ -122,7 +123,7 @@ def sizes(
 def with_anchors(run: Run, pack: Pack, rows: Array) -> Pack:
     """Give a pack other anchors; twin ``t`` owns ``rows[t::twins]``."""
     twins = len(pack.twins)
-    shares = [rows[t::twins] for t in range(twins)]
+    shares = list(deal_out(rows, twins))
     order = np.concatenate(shares)
     units = (run.model.anchor_y_[order] - float(pack.y_offset)) / float(pack.y_gain)
     return replace(
