@@ -5,6 +5,7 @@ import pytest
 
 from twinedge import InputError
 from twinedge.learn.network import Architecture, tf
+from twinedge.learn.steps import Examples, Stack
 from twinedge.runtime.reference import evaluate
 from twinedge_export.quantise import RoundedArchitecture, fine_tune, quantise
 
@@ -96,7 +97,7 @@ def test_the_same_seed_gives_the_same_model(tiny_twin, curve, briefly):
 
 @pytest.mark.parametrize("change", [0.0, 3.0, np.nan], ids=["nothing", "worse", "diverged"])
 def test_what_does_not_help_is_not_taken(tiny_twin, curve, monkeypatch, change):
-    class Spoilt(quantise.Stack):
+    class Spoilt(Stack):
         def advance(self):
             self.step = self.steps
             weights = tiny_twin.weights_ * np.float32(1 + change)
@@ -125,7 +126,7 @@ def test_a_model_of_neighbours_is_tuned_on_near_pairs(untrained, curve, briefly,
     model.learning_rate_, model.weight_decay_ = 0.1, 0.0
     seen = []
 
-    def pairs(*data, own=quantise.Examples.pairs):
+    def pairs(*data, own=Examples.pairs):
         seen.append(data)
         return own(*data)
 
