@@ -26,7 +26,7 @@ from record import publish
 
 from twinedge import TwinRegressor
 from twinedge.pack import write_pack
-from twinedge_export.boards import Board, board_named
+from twinedge_export.boards import Port, port_named
 from twinedge_export.boards.build import left_out
 from twinedge_export.quantise import quantise
 
@@ -55,7 +55,7 @@ def train_networks(count: int) -> list[Any]:
         ]
 
 
-def twin(board: Board, x: np.ndarray, steps: int) -> dict[str, Any]:
+def twin(board: Port, x: np.ndarray, steps: int) -> dict[str, Any]:
     """Build a twin with its anchors, and return what it costs."""
     model = TwinRegressor(hidden=HIDDEN, activation="relu", steps=steps, random_state=0)
     model.fit(*points(600, seed=0))
@@ -64,7 +64,7 @@ def twin(board: Board, x: np.ndarray, steps: int) -> dict[str, Any]:
     return {"anchors": ANCHORS, **pack_cost(board, content, x, left_out(pack))}
 
 
-def compare(board: Board, count: int, steps: int, results: Path) -> None:
+def compare(board: Port, count: int, steps: int, results: Path) -> None:
     """Build all three; print a table and one line of JSON last."""
     x, _ = points(QUERIES, seed=1)
     networks = train_networks(count)
@@ -107,7 +107,7 @@ def main() -> None:
     options = parser.parse_args()
 
     results = options.results.resolve()
-    board = board_named(BOARD)
+    board = port_named(BOARD)
     board.check_tools()
     with TemporaryDirectory() as folder:
         os.chdir(folder)

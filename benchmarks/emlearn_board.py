@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from twinedge_export.boards import Board, Workshop, try_pack
+from twinedge_export.boards import Port, Workshop, try_pack
 
 HERE = Path(__file__).parent
 BOARD = "mps2-an386"
@@ -56,7 +56,7 @@ def header(sources: list[Source], x: np.ndarray) -> str:
     return "\n".join(parts) + "\n"
 
 
-def build(board: Board, code: str, level: str, folder: Path) -> Path:
+def build(board: Port, code: str, level: str, folder: Path) -> Path:
     """Compile emlearn's C for the board."""
     import emlearn
 
@@ -82,7 +82,7 @@ def sizes(image: Path) -> np.ndarray:
     return np.array([text + data, data + bss])
 
 
-def run(board: Board, image: Path) -> tuple[np.ndarray, float]:
+def run(board: Port, image: Path) -> tuple[np.ndarray, float]:
     """Return the means of an image's queries, and instructions of one."""
     command = board.command(board.run, image=image)
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=600)
@@ -93,7 +93,7 @@ def run(board: Board, image: Path) -> tuple[np.ndarray, float]:
 
 
 def cost(
-    board: Board, sources: list[Source], x: np.ndarray, expected: np.ndarray, level: str
+    board: Port, sources: list[Source], x: np.ndarray, expected: np.ndarray, level: str
 ) -> dict[str, Any]:
     """Build models, compare the means of their answers, and return what they cost."""
     with TemporaryDirectory() as name:
@@ -112,14 +112,14 @@ def cost(
 
 
 def fastest(
-    board: Board, sources: list[Source], x: np.ndarray, expected: np.ndarray
+    board: Port, sources: list[Source], x: np.ndarray, expected: np.ndarray
 ) -> dict[str, Any]:
     """Return what models cost at the level of optimisation that suits them best."""
     found = (cost(board, sources, x, expected, level) for level in LEVELS)
     return min(found, key=lambda row: row["instructions_per_query"])
 
 
-def pack_cost(board: Board, content: bytes, x: np.ndarray, left_out: Any) -> dict[str, Any]:
+def pack_cost(board: Port, content: bytes, x: np.ndarray, left_out: Any) -> dict[str, Any]:
     """Build a pack, compare its answers bit for bit with the reference, and return its cost."""
     with TemporaryDirectory() as folder:
         trial = try_pack(Workshop(board, Path(folder), left_out), content, x)

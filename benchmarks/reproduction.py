@@ -23,7 +23,7 @@ from reproduction_page import CURVES, HERE_ALREADY, curves_page, filled, has_fig
 from twinedge import data
 from twinedge.data.catalogue import CATALOGUE
 from twinedge.placing import place_file
-from twinedge.reproduce.cells import Cell, Setup, Store
+from twinedge.reproduce.cells import Cell, CellStore, Setup
 from twinedge.reproduce.claims import judged
 from twinedge.reproduce.experiments import experiment
 from twinedge.reproduce.run import Answer, local, progress_of, run
@@ -116,7 +116,7 @@ def asked_cells() -> list[Cell]:
     return [cell for name, setup in asked for cell in question(name, setup).cells()]
 
 
-def wanted_of(names: Iterable[str], store: Store, known: Kept) -> list[Cell]:
+def wanted_of(names: Iterable[str], store: CellStore, known: Kept) -> list[Cell]:
     """Cells of experiments that are nowhere yet: first splits first, in each long tables first."""
     cells = dict.fromkeys(
         cell for name in names for cell in question(name, EXPERIMENTS[name]).cells()
@@ -127,7 +127,7 @@ def wanted_of(names: Iterable[str], store: Store, known: Kept) -> list[Cell]:
     return sorted(wanted, key=lambda cell: (cell.split, -CATALOGUE[cell.dataset].rows))
 
 
-def gathered(store: Store, known: Kept) -> Kept:
+def gathered(store: CellStore, known: Kept) -> Kept:
     """Return the cells that the page asks for: of the result folder, and else of a store."""
     found = {}
     for cell in asked_cells():
@@ -173,7 +173,7 @@ def main() -> None:
         "--no-page", action="store_true", help="compute, and leave cells in --cells"
     )
     options = parser.parse_args()
-    store, known = Store(options.cells), kept(RESULTS)
+    store, known = CellStore(options.cells), kept(RESULTS)
     wanted = [
         cell
         for cell in wanted_of(options.experiments.split(","), store, known)

@@ -17,8 +17,8 @@ from twinedge.reproduce.claims import (
     PARTLY,
     UNKNOWN,
     Claim,
+    Ruling,
     Seen,
-    Verdict,
     everywhere,
     judged,
     overall,
@@ -26,7 +26,7 @@ from twinedge.reproduce.claims import (
 from twinedge.reproduce.run import Answer
 from twinedge.reproduce.tables import DATA_SETS, Sheet, compare, sentence
 
-Judged = list[tuple[Claim, Verdict]]
+Judged = list[tuple[Claim, Ruling]]
 CURVES = "curves.md"
 DEFINITION = "a definition, nothing to measure"
 HERE_ALREADY = {"memory": "memory.svg"}  # figures that another page has
@@ -44,14 +44,14 @@ PARTS = (
     Part("Figure 1", "the dual problem", "The dual problem"),
     Part("Figure 2", "kinds of ensembles", "Ensembles of twins"),
     Part("Figure 3", "training-set multiplier", "Training-set multiplier"),
-    Part("Figure 4", "number of neighbours", "Number of neighbours"),
+    Part("Figure 4", "number of neighbors", "Number of neighbors"),
     Part("Figure 5", "twins and k-NN", "Twins and k-NN"),
     Part("Figure 6", "memory", "Memory"),
     Part("Figure 7", "weight of loops", "Semi-supervised forests"),
     Part("Figure 8", "time", "Time"),
     Part("Table 1", "ensembles of ANNs", "Ensembles of ordinary networks"),
     Part("Table 2", "ensembles of twins", "Ensembles of twins"),
-    Part("Table 3", "twins of nearest neighbours", "Twins of nearest neighbours"),
+    Part("Table 3", "twins of nearest neighbors", "Twins of nearest neighbors"),
     Part("Table 4", "semi-supervised forests", "Semi-supervised forests"),
     Part("Table 5", "data sets", "Data sets"),
     Part("Table 6", "twinned forests", "Twinned random forests"),
@@ -217,7 +217,7 @@ def data_judged() -> Judged:
     return found
 
 
-def _claimed(says: str, verdict: Verdict) -> tuple[Claim, Verdict]:
+def _claimed(says: str, verdict: Ruling) -> tuple[Claim, Ruling]:
     return Claim("Table 5", says, lambda _: verdict), verdict
 
 

@@ -8,7 +8,7 @@ twin of 128-128, whichever is larger; ``8`` is 8,192 bytes and the largest twins
 
     boosting    gradient boosting, in emlearn's tables (twinedge.learn.small_trees)
     forest      extra trees or a random forest, in the same tables
-    nearest     k nearest neighbours: 8 bits a feature, 16 a target, all rows or a part of them
+    nearest     k nearest neighbors: 8 bits a feature, 16 a target, all rows or a part of them
     linear      a linear model with a ridge
     network     one ordinary network, 8 bits a weight, trained as the twins are, with teachers; its
                 weights stay floats, which flatters it
@@ -204,7 +204,7 @@ def trees(kind: str, rows: Rows, budget: int) -> Fitted:
 
 
 def nearest(rows: Rows, budget: int) -> Fitted:
-    """Keep neighbours: a byte a column and two a target of each row that fits."""
+    """Keep neighbors: a byte a column and two a target of each row that fits."""
     columns = len(rows.encoding.names)
     count = (budget - 8 * columns) // (columns + 2)
     views = {"numbers": as_numbers(rows)}
@@ -267,7 +267,7 @@ def ask(
     by_distance: bool,
     X: np.ndarray,
 ) -> np.ndarray:
-    """Predict with neighbours."""
+    """Predict with neighbors."""
     return averaged(*index.kneighbors(rounded(X)), y, k, by_distance)
 
 

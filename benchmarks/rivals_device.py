@@ -22,7 +22,7 @@ from twinedge import TwinRegressor
 from twinedge.learn.small_trees import KINDS, SmallTrees, fit_small_trees
 from twinedge.pack import write_pack
 from twinedge.runtime.adapting import calibrate_pack
-from twinedge_export.boards import Board, board_named
+from twinedge_export.boards import Port, port_named
 from twinedge_export.boards.build import left_out
 from twinedge_export.quantise import quantise
 
@@ -32,7 +32,7 @@ TITLES = {"boosting": "boosted trees", "forest": "forest"}
 
 def measure() -> dict[str, Any]:
     """Measure both sizes; what it was measured on is told, too."""
-    board = board_named(BOARD)
+    board = port_named(BOARD)
     board.check_tools()
     rows = rows_of("cs", 0, Path())
     x = rows.test[0][:QUERIES].astype(np.float32)
@@ -62,7 +62,7 @@ def measure() -> dict[str, Any]:
     }
 
 
-def _twins(board: Board, rows: Any, size: str, twins: int, x: np.ndarray) -> dict[str, Any]:
+def _twins(board: Port, rows: Any, size: str, twins: int, x: np.ndarray) -> dict[str, Any]:
     """Our pack with intervals; briefly trained, as its cost does not depend on the weights."""
     hidden = hidden_of(size, twins, x.shape[1])
     model = TwinRegressor(
@@ -76,7 +76,7 @@ def _twins(board: Board, rows: Any, size: str, twins: int, x: np.ndarray) -> dic
 
 
 def _trees(
-    board: Board, rows: Any, kind: str, budget: int, x: np.ndarray
+    board: Port, rows: Any, kind: str, budget: int, x: np.ndarray
 ) -> dict[str, dict[str, Any]]:
     """Trees, both ways."""
     least = rows.train[0].min(axis=0).astype(np.float32)
@@ -136,7 +136,7 @@ class _Regressor(SimpleNamespace):
     """Looks like a forest to emlearn."""
 
 
-def _network(board: Board, rows: Any, x: np.ndarray) -> dict[str, Any]:
+def _network(board: Port, rows: Any, x: np.ndarray) -> dict[str, Any]:
     """One network, as benchmarks/device.py builds it."""
     import warnings
 

@@ -5,7 +5,7 @@ import pytest
 
 from twinedge import AnnRegressor, TwinRegressor
 from twinedge.anchors import select
-from twinedge.anchors.measure import measure, rmse
+from twinedge.anchors.curves import measure, rmse
 from twinedge.learn.suitability import standing, suitability
 from twinedge.learn.uncertainty import judge
 from twinedge.runtime.adapting import calibrate_pack

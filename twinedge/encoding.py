@@ -41,7 +41,7 @@ MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "+nan", "-nan", "null", "no
 _INFINITE = frozenset(sign + word for sign in ("", "+", "-") for word in ("inf", "infinity"))
 
 
-class Kind(Enum):
+class CellKind(Enum):
     """What a cell holds."""
 
     NUMBER = auto()
@@ -76,32 +76,34 @@ class CellReader:
         """Return a reader with the same rules that has met no fraction yet."""
         return CellReader(comma_allowed=self._comma_allowed)
 
-    def read(self, cell: str) -> tuple[Kind, float]:
+    def read(self, cell: str) -> tuple[CellKind, float]:
         """Read one cell; the value is NaN unless the kind is ``NUMBER``."""
         text = cell.strip()
         if _NUMBER.fullmatch(text):
             if "." in text:
                 if self.decimal == ",":
-                    return Kind.MIXED_DECIMALS, np.nan
+                    return CellKind.MIXED_DECIMALS, np.nan
                 self.decimal = "."
             value = float(text)
-            return (Kind.NUMBER, value) if np.isfinite(value) else (Kind.INFINITE, np.nan)
+            return (CellKind.NUMBER, value) if np.isfinite(value) else (CellKind.INFINITE, np.nan)
         word = text.lower()
         if word in MISSING:
-            return Kind.MISSING, np.nan
+            return CellKind.MISSING, np.nan
         if word in _INFINITE:
-            return Kind.INFINITE, np.nan
+            return CellKind.INFINITE, np.nan
         if self._comma_allowed and _COMMA_NUMBER.fullmatch(text):
             if self.decimal is None:
                 self.decimal = ","
             if self.decimal == ",":
                 value = float(text.replace(",", "."))
-                return (Kind.NUMBER, value) if np.isfinite(value) else (Kind.INFINITE, np.nan)
-            return Kind.MIXED_DECIMALS, np.nan
+                return (
+                    (CellKind.NUMBER, value) if np.isfinite(value) else (CellKind.INFINITE, np.nan)
+                )
+            return CellKind.MIXED_DECIMALS, np.nan
         grouped = not self._comma_allowed and _GROUPED.fullmatch(text)
         if grouped or _THOUSANDS.fullmatch(text):
-            return Kind.THOUSANDS, np.nan
-        return Kind.TEXT, np.nan
+            return CellKind.THOUSANDS, np.nan
+        return CellKind.TEXT, np.nan
 
     def name(self, cell: str) -> str:
         """Read a cell as a name; of a number with a decimal comma, the one with a point."""
@@ -135,14 +137,14 @@ def looks_numeric(cell: str) -> bool:
     return bool(_NUMBER.fullmatch(text) or _COMMA_NUMBER.fullmatch(text))
 
 
-def complaint(kind: Kind, cell: str) -> str:
+def complaint(kind: CellKind, cell: str) -> str:
     """Say what is wrong with a cell that holds no number, and what would be right."""
     return {
-        Kind.INFINITE: f"{cell} is not a finite number; correct it",
-        Kind.MIXED_DECIMALS: f"{cell} has another decimal mark than earlier cells; write all "
+        CellKind.INFINITE: f"{cell} is not a finite number; correct it",
+        CellKind.MIXED_DECIMALS: f"{cell} has another decimal mark than earlier cells; write all "
         "numbers with a point, or all with a comma",
-        Kind.THOUSANDS: f"{cell} has marks between its thousands; write numbers without them",
-        Kind.MISSING: "missing value",
+        CellKind.THOUSANDS: f"{cell} has marks between its thousands; write numbers without them",
+        CellKind.MISSING: "missing value",
     }.get(kind, f"{cell} is not a number")
 
 
@@ -392,7 +394,7 @@ def level_of(text: str) -> str:
     """Write a level in the one way that counts: numbers may be written in several."""
     text = text.strip()
     kind, value = CellReader(comma_allowed=False).read(text)
-    if kind is not Kind.NUMBER or abs(value) >= _WHOLE:
+    if kind is not CellKind.NUMBER or abs(value) >= _WHOLE:
         return text
     return str(int(value)) if value.is_integer() else repr(value)
 
@@ -440,7 +442,7 @@ def _numbers(column: Column) -> Floats:
     reader, read = CellReader(comma_allowed=False), []
     for text in column.texts or ():
         kind, value = reader.read(text)
-        if kind is not Kind.NUMBER:
+        if kind is not CellKind.NUMBER:
             raise InputError(f"column {column.name!r}: {complaint(kind, repr(text))}")
         read.append(value)
     missing = np.isnan(column.values)
@@ -477,7 +479,7 @@ def _category(column: Column, rows: npt.NDArray[np.integer[Any]] | None) -> Cate
 def _in_order(level: str) -> tuple[bool, float, str]:
     """Sort numbers by size and before words."""
     kind, value = CellReader(comma_allowed=False).read(level)
-    number = kind is Kind.NUMBER
+    number = kind is CellKind.NUMBER
     return not number, value if number else 0.0, level
 
 

@@ -30,14 +30,14 @@ _HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
 _NAMED = 4  # files that a refusal names
 
 
-class Kind(NamedTuple):
+class FolderKind(NamedTuple):
     """What a folder holds: a word for it, and the file that is its record."""
 
     noun: str
     record: str
 
 
-RUN, EXPORT = Kind("run", "run.json"), Kind("export", "export.json")
+RUN, EXPORT = FolderKind("run", "run.json"), FolderKind("export", "export.json")
 
 
 class Placed(NamedTuple):
@@ -59,7 +59,11 @@ class Placed(NamedTuple):
 
 
 def place_folder(
-    folder: Path, kind: Kind, write: Callable[[Path], dict[str, Any]], *, overwrite: bool = False
+    folder: Path,
+    kind: FolderKind,
+    write: Callable[[Path], dict[str, Any]],
+    *,
+    overwrite: bool = False,
 ) -> Placed:
     """Let ``write`` fill a new folder, and put it where ``folder`` is or was.
 
@@ -69,7 +73,7 @@ def place_folder(
     ----------
     folder : path
         May exist if it is empty or has a record.
-    kind : Kind
+    kind : FolderKind
         What is written.
     write : function
         Fills the folder it is given and returns its record, without checksums.
@@ -143,14 +147,14 @@ def check_file(path: Path) -> None:
         raise InputError(f"cannot write {path}: there is no folder {path.parent}")
 
 
-def check_folder(folder: Path, kind: Kind, *, overwrite: bool = False) -> None:
+def check_folder(folder: Path, kind: FolderKind, *, overwrite: bool = False) -> None:
     """Refuse a place that a folder cannot be put in, before hours are spent on what goes in it.
 
     Parameters
     ----------
     folder : path
         May exist if it is empty or one of ours.
-    kind : Kind
+    kind : FolderKind
         What is to go there.
     overwrite : bool
         Whether it may hold files that were changed since, or are somebody else's.
@@ -177,7 +181,7 @@ def check_folder(folder: Path, kind: Kind, *, overwrite: bool = False) -> None:
         raise InputError(f"cannot write to {beside.parent}: {error.strerror}") from error
 
 
-def recover(folder: Path, kind: Kind) -> None:
+def recover(folder: Path, kind: FolderKind) -> None:
     """Bring back a folder that a process was moving when it was killed, and clear what it left."""
     place = folder.resolve()
     for left in _left(place):
@@ -188,7 +192,7 @@ def recover(folder: Path, kind: Kind) -> None:
                 _clear(left, place, kind)
 
 
-def recover_below(parent: Path, kind: Kind) -> None:
+def recover_below(parent: Path, kind: FolderKind) -> None:
     """Bring back every folder in ``parent`` that a process was moving when it was killed."""
     names = {found[1] for one in _names(parent) if (found := _LEFT.fullmatch(one))}
     for name in names:
@@ -213,7 +217,7 @@ class _Contents(NamedTuple):
         return self.ours | self.changed | self.others
 
 
-def _compare(folder: Path, kind: Kind) -> _Contents:
+def _compare(folder: Path, kind: FolderKind) -> _Contents:
     """Compare a folder with the checksums in its record."""
     record = _read_record(folder / kind.record)
     sums = _sums(record)
@@ -228,7 +232,7 @@ def _compare(folder: Path, kind: Kind) -> _Contents:
     return found
 
 
-def _refuse_others(folder: Path, kind: Kind, found: _Contents) -> None:
+def _refuse_others(folder: Path, kind: FolderKind, found: _Contents) -> None:
     if not (found.changed or found.others):
         return
     if not found.known:
@@ -252,7 +256,7 @@ def _refuse_others(folder: Path, kind: Kind, found: _Contents) -> None:
 
 
 def _complete(
-    beside: Path, place: Path, kind: Kind, record: dict[str, Any], overwrite: bool
+    beside: Path, place: Path, kind: FolderKind, record: dict[str, Any], overwrite: bool
 ) -> Placed:
     """Write the record, and give the new folder whatever of the old one is to stay."""
     new = {*_files(beside), kind.record}
@@ -326,7 +330,7 @@ def _exchange(one: Path, other: Path) -> bool:
     return bool(renameat2(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0)
 
 
-def _take_over(left: Path, place: Path, kind: Kind) -> None:
+def _take_over(left: Path, place: Path, kind: FolderKind) -> None:
     """Clear the old folder away, and take what somebody put into it in the meantime."""
     for path in _clear(left, place, kind):
         if not os.path.lexists(place / path):
@@ -334,7 +338,7 @@ def _take_over(left: Path, place: Path, kind: Kind) -> None:
             (left / path).rename(place / path)
 
 
-def _clear(left: Path, place: Path, kind: Kind) -> list[str]:
+def _clear(left: Path, place: Path, kind: FolderKind) -> list[str]:
     """Remove a folder that was left beside its place, but for files that are nowhere else.
 
     Returns the paths of these. Without a record it was never completed, and holds nothing else
@@ -443,7 +447,7 @@ def _sums(record: dict[str, Any]) -> dict[str, Any]:
     return sums if isinstance(sums, dict) else {}
 
 
-def _own_sum(record: dict[str, Any], kind: Kind) -> str:
+def _own_sum(record: dict[str, Any], kind: FolderKind) -> str:
     """Checksum of a record without this checksum."""
     others = {path: one for path, one in _sums(record).items() if path != kind.record}
     return sha256(_text({**record, "sha256": others}).encode()).hexdigest()

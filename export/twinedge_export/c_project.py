@@ -33,7 +33,7 @@ def scratch_expression(pack: Pack) -> str:
     """Return a C expression in macros of ``twin_config.h``: bytes that are enough.
 
     It follows ``twin_scratch_size``, with the most that any kernel asks for, and is a multiple of
-    4. Without neighbours in the pack it counts on ``TWIN_NEIGHBOURS`` being 0.
+    4. Without neighbors in the pack it counts on ``TWIN_NEIGHBORS`` being 0.
     """
     features = _up(pack.features)
     stored = sum(_up(width) for width in pack.hidden[:-1])  # the last layer is folded

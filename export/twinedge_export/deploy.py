@@ -61,7 +61,7 @@ def _with_second_output(job: Job, original: TwinRegressor) -> TwinRegressor:
 
 
 def _shapes(job: Job) -> list[tuple[str, str]]:
-    """List ending of the name and shape of each file; no graph can choose neighbours."""
+    """List ending of the name and shape of each file; no graph can choose neighbors."""
     ensemble = [] if job.neighbors else [("", "ensemble")]
     return [*ensemble, ("_twin", "twin")]
 

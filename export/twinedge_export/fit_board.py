@@ -36,7 +36,7 @@ Points = tuple[Array, Array]
 
 
 @dataclass(frozen=True)
-class Trial:
+class Attempt:
     """A model that fits, and how good it is after a brief training.
 
     Parameters
@@ -59,10 +59,10 @@ class Trial:
 class Search:
     """Everything that was tried."""
 
-    trials: tuple[Trial, ...]
+    trials: tuple[Attempt, ...]
 
     @property
-    def best(self) -> Trial:
+    def best(self) -> Attempt:
         """The most accurate, but for what may be luck.
 
         Of those within 1 % of it, one with the most anchors, which are no worse on average and
@@ -79,7 +79,7 @@ class Search:
             ),
         )
 
-    def frontier(self) -> list[Trial]:
+    def frontier(self) -> list[Attempt]:
         """Trials that none smaller equals, and the best in its place, from the smallest on."""
         chosen = self.best
         least, kept = inf, []
@@ -136,7 +136,7 @@ def search(
     """
     most = min(anchors, len(train[1]))
     shapes = fitting(train[0].shape[1], most, board, firmware, intervals=intervals)
-    trials: list[Trial] = []
+    trials: list[Attempt] = []
     for width in list(shapes)[:tries]:
         twins = max(one.twins for one, _ in shapes[width])
         say(f"Training width {width}, twins {twins}")
@@ -248,7 +248,7 @@ def _models(features: int, most: int, width: int, intervals: bool) -> Iterable[M
 
 def _score(
     model: TwinRegressor, shapes: list[tuple[Model, Verdict]], validation: Points, seed: int
-) -> list[Trial]:
+) -> list[Attempt]:
     """Score every shape that is a part of a trained model.
 
     A twin's estimate from an anchor is the same in every pack that holds the two: each is computed
@@ -279,7 +279,7 @@ def _score(
         error = np.concatenate(parts, axis=1).mean(axis=1) - validation[1]
         rmse = scoring.rmse(error)
         shape = replace(shape, activation=model.activation_)
-        trials.append(Trial(shape, verdict.flash_bytes, verdict.ram_bytes, rmse))
+        trials.append(Attempt(shape, verdict.flash_bytes, verdict.ram_bytes, rmse))
     return trials
 
 

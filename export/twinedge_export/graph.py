@@ -28,7 +28,7 @@ _PAIRS = 16384  # to see what activations are
 _FEWEST = 64  # queries for that, if each meets very many anchors
 
 
-class Part(NamedTuple):
+class Stage(NamedTuple):
     """From named tensors to named tensors; whether it is to be rounded."""
 
     call: Callable[[Tensors], Tensors]
@@ -65,13 +65,13 @@ class Graph:
         self._activate: Callable[[Any], Any] = ACTIVATIONS[folding.activation]
 
     @property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[Stage]:
         """What is to be converted, in order."""
         if not self.integers:
-            return [Part(self.head, False), Part(self.core, True), Part(self.tail, False)]
+            return [Stage(self.head, False), Stage(self.core, True), Stage(self.tail, False)]
         if self.rounded_to_the_end:
-            return [Part(lambda tensors: self.tail(self.core(tensors)), True)]
-        return [Part(self.core, True), Part(self.tail, False)]
+            return [Stage(lambda tensors: self.tail(self.core(tensors)), True)]
+        return [Stage(self.core, True), Stage(self.tail, False)]
 
     def head(self, tensors: Tensors) -> Tensors:
         """From queries in the user's units to the first hidden layer of each twin."""
@@ -285,7 +285,7 @@ def check(model: TwinRegressor, shape: str, level: str, levels: Sequence[str]) -
         raise InputError(f"level={level!r} is not one of {'; '.join(levels)}")
     if shape == "ensemble" and model.pairs == "neighbors":
         raise InputError(
-            "a model trained on neighbours predicts from the nearest anchors, and an ensemble file "
+            "a model trained on neighbors predicts from the nearest anchors, and an ensemble file "
             "has all of them inside: write its .twin, or the shape 'twin'"
         )
 

@@ -65,7 +65,7 @@ def quantise(
         Type of the kernels of the hidden layers.
     neighbors : int, optional
         How many nearest anchors of each twin predict, 0 for all. By default as many as the model
-        was trained on, if it was trained on neighbours, else all.
+        was trained on, if it was trained on neighbors, else all.
     metadata : dict, optional
         Stored in the pack.
     compensate : bool
@@ -153,7 +153,7 @@ def _neighbors(model: TwinRegressor, neighbors: int | None) -> int:
     if neighbors is None:
         return int(model.neighbors) if _trained_on_neighbors(model) else 0
     if not neighbors and _trained_on_neighbors(model):
-        raise InputError("a model trained on neighbours cannot predict with all anchors")
+        raise InputError("a model trained on neighbors cannot predict with all anchors")
     return int(neighbors)
 
 

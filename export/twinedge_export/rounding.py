@@ -37,7 +37,7 @@ from twinedge_export.graph import Graph, Tensors
 _HOLD = 1e-3
 
 
-class Calibration:
+class RoundingData:
     """Whole numbers that come into a layer, and what it should make of them.
 
     Parameters
@@ -136,7 +136,7 @@ def round_network(
     for kernel, bias in hidden:
         z = h @ kernel + bias
         reach = float(np.abs(z).max())
-        seen = Calibration(q, z, bias=True) if compensate else None
+        seen = RoundingData(q, z, bias=True) if compensate else None
         layer = round_layer(kernel.T, bias, unit, reach, dtype, seen)
         layers.append(layer)
         h = np.maximum(z, 0) if curve is None else z * _sigmoid(z)
@@ -148,7 +148,7 @@ def round_network(
     if readout is not None:  # then it matters, too, what both orders have together
         more = [_BOTH * np.add(*both) for both in orders]
         h, q = np.concatenate([h, more[0]]), np.concatenate([q, more[1]])
-    seen = Calibration(q, h @ last / unit, bias=False) if compensate else None
+    seen = RoundingData(q, h @ last / unit, bias=False) if compensate else None
     both = 0.0 if readout is None else float(last_bias[0]) / y_unit
     output, multiplier, shift = round_output(last[:, 0], unit / (2 * y_unit), seen, both)
     twin = Twin(tuple(layers), output, multiplier, shift)
@@ -168,7 +168,7 @@ def round_layer(
     unit: float,
     reach: float,
     dtype: Any,
-    seen: Calibration | None = None,
+    seen: RoundingData | None = None,
 ) -> Layer:
     """Round a hidden layer.
 
@@ -184,7 +184,7 @@ def round_layer(
         Largest magnitude of what goes into the activation.
     dtype : {int8, int16}
         Type of the kernel.
-    seen : Calibration, optional
+    seen : RoundingData, optional
         What the layer gets; without it, each weight is rounded by itself.
     """
     rows = np.column_stack([kernel * unit, bias])
@@ -225,7 +225,7 @@ def _bias(units: float, multiplier: int, shift: int, room: int) -> int:
 
 
 def round_output(
-    weights: Array, unit: float, seen: Calibration | None = None, both: float = 0.0
+    weights: Array, unit: float, seen: RoundingData | None = None, both: float = 0.0
 ) -> tuple[Array, int, int]:
     """Round the output's weights ``(inputs,)``; an input of 1 stands for ``unit`` estimate units.
 
@@ -244,7 +244,7 @@ def round_output(
     return whole[0].astype(np.int16), int(multiplier[0]), shift
 
 
-def _whole(rows: Array, seen: Calibration | None, most: int, costs: Array, limit: int) -> Array:
+def _whole(rows: Array, seen: RoundingData | None, most: int, costs: Array, limit: int) -> Array:
     """Round weights ``(outputs, i)`` that are given in steps.
 
     ``costs`` ``(i,)`` is what a step of each adds to the largest sum, which stays below ``limit``.
@@ -359,7 +359,7 @@ def on_grid(
 
 def _on_grid(layer: Dense, unit: float, whole: Array, exact: Array) -> Dense:
     """Round a layer that is to make of whole inputs what it made of the exact ones."""
-    data = Calibration(whole, exact @ layer.kernel + layer.bias, bias=True)
+    data = RoundingData(whole, exact @ layer.kernel + layer.bias, bias=True)
     rows = data.fitted(np.column_stack([layer.kernel.T * unit, layer.bias]))
     # So fine that the largest weight makes 127 steps; but a bias is to be some 32-bit number.
     finest = np.maximum(np.abs(rows[:, -1]) / _LARGEST_BIAS, _TINIEST)

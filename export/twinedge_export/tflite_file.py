@@ -25,7 +25,7 @@ from twinedge.pack.contents import Array, Pack
 from twinedge.runtime.file_device import seal
 from twinedge.runtime.interpreters import silence
 from twinedge_export.folding import Inputs, fold
-from twinedge_export.graph import SHAPES, Graph, Part, Tensors, check, describe
+from twinedge_export.graph import SHAPES, Graph, Stage, Tensors, check, describe
 from twinedge_export.rounding import with_core_on_grid
 
 # The metadata's entry with names, ranges and scaling, as JSON.
@@ -269,7 +269,7 @@ def tflite_model(
     ------
     InputError
         Where the shape or level is unknown, anchors are not rows of the training points, an
-        ensemble is wanted of a model that was trained on neighbours, or the pack is of another
+        ensemble is wanted of a model that was trained on neighbors, or the pack is of another
         model.
     """
     check(model, shape, level, LEVELS)
@@ -279,7 +279,7 @@ def tflite_model(
     about = describe(graph.folding, shape, level, metadata, pack)
     queries = graph.calibration(model)
     if level == "float32":
-        parts = _converted([Part(graph.whole, False)], queries)
+        parts = _converted([Stage(graph.whole, False)], queries)
         return join(parts, order=graph.outputs, metadata=about)
     graph = with_core_on_grid(graph, queries)
     activations = tf.int16 if level.startswith("int16") else tf.int8
@@ -290,7 +290,7 @@ def tflite_model(
 
 
 def _converted(
-    parts: list[Part],
+    parts: list[Stage],
     data: Tensors,
     *,
     activations: Any = None,
@@ -326,7 +326,7 @@ def _widened(seen: Tensors, activations: Any) -> Iterator[Tensors]:
         yield {name: _HEADROOM * x for name, x in seen.items()}
 
 
-def _traced(part: Part, data: Tensors) -> Any:
+def _traced(part: Stage, data: Tensors) -> Any:
     """Make a module of a part whose batch is free; the rest of its shapes is that of ``data``."""
 
     def call(**tensors: Any) -> Tensors:

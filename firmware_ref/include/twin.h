@@ -44,7 +44,7 @@ extern "C" {
  */
 #define TWIN_CONFIGURED(name)                                                                      \
     TWIN_SPELL(name, TWIN_VERSION_MAJOR, TWIN_VERSION_MINOR, TWIN_BLOCK, TWIN_FLASH, TWIN_FLOAT,   \
-               TWIN_NEIGHBOURS, TWIN_SILU, TWIN_INT16, TWIN_TEXT, TWIN_PARTIAL, TWIN_HOST,         \
+               TWIN_NEIGHBORS, TWIN_SILU, TWIN_INT16, TWIN_TEXT, TWIN_PARTIAL, TWIN_HOST,          \
                TWIN_INTERVALS)
 #define TWIN_SPELL(name, v, w, b, m, f, n, s, i, t, p, h, e)                                       \
     TWIN_SPELLED(name, v, w, b, m, f, n, s, i, t, p, h, e)
@@ -116,12 +116,12 @@ typedef struct twin_model {
     uint16_t hidden[3];    /* widths of the hidden layers */
     uint16_t twin_count;   /* networks */
     uint16_t anchor_count; /* anchors of all twins */
-    uint16_t neighbours;   /* nearest anchors of each twin that predict; 0: all predict */
+    uint16_t neighbors;    /* nearest anchors of each twin that predict; 0: all predict */
     uint16_t members;      /* estimates in one prediction */
     uint8_t layers;        /* hidden layers */
     uint8_t silu;          /* 1 silu, 0 relu */
     uint8_t wide;          /* 1 for 16-bit kernels, 0 for 8-bit ones */
-    uint8_t flags;         /* bit 0: the twins were trained on neighbours only; bit 1: intervals */
+    uint8_t flags;         /* bit 0: the twins were trained on neighbors only; bit 1: intervals */
 #if TWIN_INTERVALS
     twin_flash intervals; /* sections of the pack; 0 where it has none */
     twin_flash domain;
@@ -197,10 +197,10 @@ typedef struct twin_run {
     unsigned owned;    /* anchors of this twin */
     unsigned chosen;   /* those of them that predict */
     unsigned position; /* those of them that did */
-#if TWIN_NEIGHBOURS
-    uint64_t *nearest;   /* the anchors that predict, where not all do */
-    unsigned sought;     /* steps of the search for them that were made */
-    unsigned neighbours; /* what the model said when this began */
+#if TWIN_NEIGHBORS
+    uint64_t *nearest;  /* the anchors that predict, where not all do */
+    unsigned sought;    /* steps of the search for them that were made */
+    unsigned neighbors; /* what the model said when this began */
 #endif
 } twin_run;
 
@@ -253,11 +253,11 @@ twin_status twin_open_step(twin_opening *opening, uint32_t bytes);
 uint32_t TWIN_CRC(uint32_t crc, twin_flash at, uint32_t size);
 #endif
 
-/* Let the `neighbours` nearest anchors of each twin predict instead of as many as the pack says;
+/* Let the `neighbors` nearest anchors of each twin predict instead of as many as the pack says;
  * 0 for all. Changes the scratch that is needed, and `model->members`. A prediction that has begun
  * goes on as it was. */
-#if TWIN_NEIGHBOURS
-void twin_set_neighbours(twin_model *model, uint16_t neighbours);
+#if TWIN_NEIGHBORS
+void twin_set_neighbors(twin_model *model, uint16_t neighbors);
 #endif
 
 /* Let intervals cover `thousandths` of all true values, 900 for 90 %. What a pack has is listed in
@@ -289,7 +289,7 @@ twin_status twin_predict_raw(const twin_model *model, void *scratch, uint32_t si
  * many are left; TWIN_ALL goes on to the end. At every moment twin_read gives mean and spread of
  * those that were evaluated: it returns TWIN_MORE until these are all, TWIN_ERROR_EARLY where there
  * are none, and of a run that was refused what twin_begin said. A step that comes to the next twin
- * also pays for the query's share in its first layer. With neighbours, some steps look for them
+ * also pays for the query's share in its first layer. With neighbors, some steps look for them
  * first, for 16 anchors in place of each that they would evaluate. */
 #define TWIN_ALL UINT16_MAX
 twin_status twin_begin_raw(twin_run *run, const twin_model *model, void *scratch, uint32_t size,

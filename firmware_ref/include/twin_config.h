@@ -14,10 +14,10 @@
 #define TWIN_FLOAT 1
 #endif
 
-/* 1: packs in which the nearest anchors predict, and twin_set_neighbours.
+/* 1: packs in which the nearest anchors predict, and twin_set_neighbors.
  * 0: such packs are refused as unsupported. */
-#ifndef TWIN_NEIGHBOURS
-#define TWIN_NEIGHBOURS 1
+#ifndef TWIN_NEIGHBORS
+#define TWIN_NEIGHBORS 1
 #endif
 
 /* 1: packs with intervals; ranges of features, and what stands for missing ones.

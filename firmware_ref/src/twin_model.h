@@ -77,7 +77,7 @@ static inline unsigned twini_inputs(const twin_model *model, unsigned depth) {
 
 /* Number of the anchor that predicts at this position of the twin. */
 static inline unsigned twini_number(const twin_run *run, unsigned position) {
-#if TWIN_NEIGHBOURS
+#if TWIN_NEIGHBORS
     if (run->chosen < run->owned)
         position = (unsigned)run->nearest[position];
 #endif
@@ -85,15 +85,15 @@ static inline unsigned twini_number(const twin_run *run, unsigned position) {
 }
 
 /* How many of a twin's anchors predict. */
-static inline unsigned twini_choose(unsigned neighbours, unsigned owned) {
-    unsigned most = TWIN_NEIGHBOURS && neighbours ? neighbours : owned;
+static inline unsigned twini_choose(unsigned neighbors, unsigned owned) {
+    unsigned most = TWIN_NEIGHBORS && neighbors ? neighbors : owned;
     return most < owned ? most : owned;
 }
 
 /* Look for the `run->chosen` anchors of the twin, those from `anchors` on, that are nearest to the
  * query: up to 16 steps of the search. Returns whether it is over; then their numbers are in
  * `run->nearest`, in ascending order. */
-#if TWIN_NEIGHBOURS
+#if TWIN_NEIGHBORS
 TWIN_INTERNAL unsigned twini_seek(twin_run *run, twin_flash anchors);
 #endif
 

@@ -2,7 +2,7 @@
 
 #include "twin_model.h"
 
-#if TWIN_NEIGHBOURS
+#if TWIN_NEIGHBORS
 
 /* A key is a distance above the number of an anchor, so of equally near ones the earlier is
  * smaller: the distance is below 2^42, the number below 2^12. */

@@ -121,12 +121,12 @@ static twin_status twini_read_header(twin_model *model, twin_flash at) {
     model->wide = (uint8_t)kernel;
     model->twin_count = twini_u16(at + 32);
     model->anchor_count = twini_u16(at + 34);
-    model->neighbours = twini_u16(at + 36);
+    model->neighbors = twini_u16(at + 36);
     model->flags = (uint8_t)flags;
     bad = model->features - 1u >= MOST_WIDTH || model->layers - 1u >= 3 || model->silu > 1 ||
           kernel > 1 || model->twin_count - 1u >= 256 || model->anchor_count < model->twin_count ||
-          model->anchor_count > MOST_ANCHORS || model->neighbours > MOST_ANCHORS ||
-          (flags & 1) > model->neighbours || flags >> 1 >= twini_u8(at + 4) || twini_u32(at + 40) ||
+          model->anchor_count > MOST_ANCHORS || model->neighbors > MOST_ANCHORS ||
+          (flags & 1) > model->neighbors || flags >> 1 >= twini_u8(at + 4) || twini_u32(at + 40) ||
           twini_u32(at + 44); /* the second flag is new in version 2 */
     for (depth = 0; depth < 3; depth++) {
         unsigned width = twini_u16(at + 24 + 2 * depth);
@@ -136,7 +136,7 @@ static twin_status twini_read_header(twin_model *model, twin_flash at) {
     if (bad)
         return TWIN_ERROR_HEADER;
     if ((!TWIN_SILU && model->silu) || (!TWIN_INT16 && model->wide) ||
-        (!TWIN_NEIGHBOURS && model->neighbours) || (!TWIN_INTERVALS && flags > 1))
+        (!TWIN_NEIGHBORS && model->neighbors) || (!TWIN_INTERVALS && flags > 1))
         return TWIN_ERROR_UNSUPPORTED;
     return TWIN_OK;
 }
@@ -434,16 +434,16 @@ twin_status twin_set_coverage(twin_model *model, uint16_t thousandths) {
 
 static void twini_count_members(twin_model *model) {
     unsigned i, members = 0;
-    for (i = 0; TWIN_NEIGHBOURS && i < model->twin_count; i++)
-        members += twini_choose(model->neighbours, twini_u16(model->counts + 2 * i));
-    model->members = TWIN_NEIGHBOURS ? (uint16_t)members : model->anchor_count;
+    for (i = 0; TWIN_NEIGHBORS && i < model->twin_count; i++)
+        members += twini_choose(model->neighbors, twini_u16(model->counts + 2 * i));
+    model->members = TWIN_NEIGHBORS ? (uint16_t)members : model->anchor_count;
 }
 
-#if TWIN_NEIGHBOURS
-void twin_set_neighbours(twin_model *model, uint16_t neighbours) {
+#if TWIN_NEIGHBORS
+void twin_set_neighbors(twin_model *model, uint16_t neighbors) {
     if (!model->kernel)
         return;
-    model->neighbours = neighbours;
+    model->neighbors = neighbors;
     twini_count_members(model);
 }
 #endif

@@ -75,10 +75,10 @@ static uint32_t twini_lay_out(twin_run *run, const twin_model *model, uintptr_t 
         return 0;
     start = twini_room(start, model);
     at = start;
-#if TWIN_NEIGHBOURS
+#if TWIN_NEIGHBORS
     for (i = 0; i < model->twin_count; i++) {
         unsigned owned = twini_u16(model->counts + 2 * i);
-        unsigned chosen = twini_choose(model->neighbours, owned);
+        unsigned chosen = twini_choose(model->neighbors, owned);
         if (chosen < owned)
             at = start + twini_room(8 * (uintptr_t)chosen, model);
     }
@@ -147,8 +147,8 @@ TWIN_INTERNAL twin_status twini_start(twin_run *run, const twin_model *model, vo
         return twini_refuse(run, TWIN_ERROR_SCRATCH);
     run->status = TWIN_ERROR_EARLY;
     run->total = model->members;
-#if TWIN_NEIGHBOURS
-    run->neighbours = model->neighbours;
+#if TWIN_NEIGHBORS
+    run->neighbors = model->neighbors;
     run->sought = 0;
 #endif
     for (i = model->features; i % 4; i++)
@@ -215,8 +215,8 @@ static void twini_next_twin(twin_run *run, twini_layer *layer) {
     run->owned = twini_u16(model->counts + 2 * run->twin);
 #endif
     run->chosen = run->owned;
-#if TWIN_NEIGHBOURS
-    run->chosen = twini_choose(run->neighbours, run->owned);
+#if TWIN_NEIGHBORS
+    run->chosen = twini_choose(run->neighbors, run->owned);
     run->sought = 0;
 #endif
     run->position = 0;
@@ -353,7 +353,7 @@ uint16_t twin_step(twin_run *run, uint16_t anchors) {
         unsigned most = run->model->kernel->pairs;
         if (run->position == run->chosen)
             twini_next_twin(run, &layer);
-#if TWIN_NEIGHBOURS
+#if TWIN_NEIGHBORS
         if (run->chosen < run->owned && !twini_seek(run, twini_features(run->model, run->before))) {
             anchors--;
             continue;

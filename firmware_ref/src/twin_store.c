@@ -342,8 +342,8 @@ TWIN_APART void twini_move(const twin_store *store, twin_run *run, twin_raw *out
     run->total = (unsigned)store->count * own.twin_count;
     run->count = 0;
     run->twin = 0;
-#if TWIN_NEIGHBOURS
-    run->neighbours = 0;
+#if TWIN_NEIGHBORS
+    run->neighbors = 0;
 #endif
     do {
         run->before = 0u - run->owned; /* each twin has the same anchors, and as many */

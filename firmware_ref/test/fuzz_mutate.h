@@ -147,7 +147,7 @@ static void vary_shape(shape *of, uint64_t *luck) {
         of->anchors = vary(of->anchors, 2 * most, luck);
         break;
     case 6:
-        of->neighbours = one_in(luck, 2) ? 0 : vary(of->neighbours, of->anchors + 1, luck);
+        of->neighbors = one_in(luck, 2) ? 0 : vary(of->neighbors, of->anchors + 1, luck);
         of->flags = draw(luck);
         break;
     default:

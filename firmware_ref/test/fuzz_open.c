@@ -103,7 +103,7 @@ static void check_range(const twin_model *model, const int32_t *estimates) {
 
 /* Out of the estimates of all anchors, those of the anchors that predict, found the slow way.
  * Returns how many. */
-static uint32_t choose(const twin_model *model, const int16_t *query, uint32_t neighbours,
+static uint32_t choose(const twin_model *model, const int16_t *query, uint32_t neighbors,
                        const int32_t *all, int32_t *chosen) {
     uint64_t *distance = (uint64_t *)calloc(model->anchor_count, sizeof(uint64_t));
     uint32_t t, i, j, first = 0, count = 0;
@@ -118,9 +118,9 @@ static uint32_t choose(const twin_model *model, const int16_t *query, uint32_t n
         uint32_t behind = first + get(model->counts + 2 * t, 2);
         for (i = first; i < behind; i++) {
             uint32_t nearer = 0;
-            for (j = first; neighbours && j < behind; j++)
+            for (j = first; neighbors && j < behind; j++)
                 nearer += distance[j] < distance[i] || (j < i && distance[j] == distance[i]);
-            if (!neighbours || nearer < neighbours)
+            if (!neighbors || nearer < neighbors)
                 chosen[count++] = all[i];
         }
         first = behind;
@@ -146,17 +146,17 @@ static scratch get_scratch(const twin_model *model, uint64_t *luck) {
     return mine;
 }
 
-/* In steps, and with neighbours that change when it has begun, which changes nothing. */
+/* In steps, and with neighbors that change when it has begun, which changes nothing. */
 static void step(twin_model *model, const scratch *mine, const int16_t *query, int32_t *members,
                  twin_raw *out, uint64_t *luck) {
-    uint16_t neighbours = model->neighbours;
+    uint16_t neighbors = model->neighbors;
     uint32_t total = model->members, left = total;
     twin_run run;
     memset(&run, 0xA5, sizeof run);
     MUST(twin_begin_raw(&run, model, mine->start, mine->size, query, members) == TWIN_OK);
     MUST(twin_read_raw(&run, out) == TWIN_ERROR_EARLY && !out->count);
     if (one_in(luck, 2))
-        twin_set_neighbours(model, (uint16_t)some(luck, 12));
+        twin_set_neighbors(model, (uint16_t)some(luck, 12));
     while (left) {
         twin_status status;
         left = twin_step(&run, (uint16_t)some(luck, 6));
@@ -166,10 +166,10 @@ static void step(twin_model *model, const scratch *mine, const int16_t *query, i
         check_raw(out, members, out->count);
     }
     MUST(!twin_step(&run, TWIN_ALL) && twin_read_raw(&run, out) == TWIN_OK);
-    twin_set_neighbours(model, neighbours);
+    twin_set_neighbors(model, neighbors);
 }
 
-/* The kernel that is set, with the neighbours that are, must give these estimates. */
+/* The kernel that is set, with the neighbors that are, must give these estimates. */
 static void ask(twin_model *model, const int16_t *query, const int32_t *expected, uint32_t count,
                 uint64_t *luck) {
     int32_t *members = (int32_t *)room(sizeof(int32_t) * count);
@@ -217,7 +217,7 @@ static void count_kernel(const char *name) {
 static void ask_kernels(twin_model *model, const int16_t *query, uint64_t *luck) {
     size_t bytes = sizeof(int32_t) * model->anchor_count;
     int32_t *all = (int32_t *)room(bytes), *chosen = (int32_t *)room(bytes);
-    uint16_t stated = model->neighbours, fewer = (uint16_t)(1 + some(luck, 5));
+    uint16_t stated = model->neighbors, fewer = (uint16_t)(1 + some(luck, 5));
     uint8_t *prepared = 0;
     scratch mine;
     twin_raw out;
@@ -227,7 +227,7 @@ static void ask_kernels(twin_model *model, const int16_t *query, uint64_t *luck)
     MUST(k && !strcmp(twin_kernel_name(model, k - 1), "portable"));
     MUST(twin_set_kernel(model, k) == TWIN_ERROR_UNSUPPORTED);
     MUST(twin_set_kernel(model, k - 1) == TWIN_OK);
-    twin_set_neighbours(model, 0);
+    twin_set_neighbors(model, 0);
     mine = get_scratch(model, luck);
     MUST(twin_predict_raw(model, mine.start, mine.size, query, &out, all) == TWIN_OK);
     free(mine.block);
@@ -239,16 +239,16 @@ static void ask_kernels(twin_model *model, const int16_t *query, uint64_t *luck)
         MUST(twin_set_kernel(model, k) == TWIN_OK);
         count_kernel(twin_kernel_name(model, k));
         do {
-            twin_set_neighbours(model, 0);
+            twin_set_neighbors(model, 0);
             ask(model, query, all, model->anchor_count, luck);
-            twin_set_neighbours(model, fewer);
+            twin_set_neighbors(model, fewer);
             ask(model, query, chosen, choose(model, query, fewer, all, chosen), luck);
         } while (!prepared && (prepared = prepare(model, luck)));
         free(prepared);
         prepared = 0;
     }
     MUST(twin_set_kernel(model, 0) == TWIN_OK && !model->prepared);
-    twin_set_neighbours(model, stated);
+    twin_set_neighbors(model, stated);
     free(chosen);
     free(all);
 }
@@ -354,7 +354,7 @@ static void check_shut(twin_model *model) {
     int16_t query[1] = {0};
     uint64_t memory[1];
     twin_raw out;
-    twin_set_neighbours(model, 1);
+    twin_set_neighbors(model, 1);
     MUST(twin_scratch_size(model) == 0);
     MUST(!twin_kernel_name(model, 0) && twin_set_kernel(model, 0) == TWIN_ERROR_MODEL);
     MUST(twin_predict_raw(model, memory, sizeof memory, query, &out, 0) == TWIN_ERROR_MODEL);

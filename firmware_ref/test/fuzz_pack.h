@@ -56,7 +56,7 @@ static inline uint32_t up(uint32_t n, uint32_t to) {
 
 /* What the header says of the networks. */
 typedef struct shape {
-    uint32_t features, layers, silu, hidden[3], wide, twins, anchors, neighbours, flags;
+    uint32_t features, layers, silu, hidden[3], wide, twins, anchors, neighbors, flags;
 } shape;
 
 /* Returns whether such networks can be. */
@@ -68,7 +68,7 @@ static inline int read_shape(shape *of, const uint8_t *pack) {
     of->wide = pack[30];
     of->twins = get(pack + 32, 2);
     of->anchors = get(pack + 34, 2);
-    of->neighbours = get(pack + 36, 2);
+    of->neighbors = get(pack + 36, 2);
     of->flags = get(pack + 38, 2);
     for (d = 0; d < 3; d++) {
         of->hidden[d] = get(pack + 24 + 2 * d, 2);
@@ -77,7 +77,7 @@ static inline int read_shape(shape *of, const uint8_t *pack) {
     }
     return of->features - 1 < 1024 && of->layers - 1 < 3 && of->silu < 2 && of->wide < 2 &&
            of->twins - 1 < 256 && of->anchors >= of->twins && of->anchors <= 4096 &&
-           of->neighbours <= 4096;
+           of->neighbors <= 4096;
 }
 
 static inline void write_shape(const shape *of, uint8_t *pack) {
@@ -90,8 +90,8 @@ static inline void write_shape(const shape *of, uint8_t *pack) {
     put(pack + 30, of->wide, 2);
     put(pack + 32, of->twins, 2);
     put(pack + 34, of->anchors, 2);
-    put(pack + 36, of->neighbours, 2);
-    put(pack + 38, of->neighbours ? of->flags & 1 : 0, 2);
+    put(pack + 36, of->neighbors, 2);
+    put(pack + 38, of->neighbors ? of->flags & 1 : 0, 2);
     put(pack + 40, 0, 4);
     put(pack + 44, 0, 4);
 }

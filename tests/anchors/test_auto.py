@@ -67,7 +67,7 @@ def test_several_twins_share_the_choice(four_twins, curve):
     assert found.rmse_val[found.method] == pytest.approx(truth, rel=1e-4)
 
 
-def test_a_model_of_neighbours_is_scored_as_it_predicts(oracle):
+def test_a_model_of_neighbors_is_scored_as_it_predicts(oracle):
     model, validation = oracle(bias=2, noise=0.1)
     model.pairs = "neighbors"
     model.predict = lambda X, *, anchors: validation[1] + np.mean(anchors)
@@ -92,7 +92,7 @@ def squares(level, *, shake=0.0, seed=0):
         ({"match": squares(9, shake=3), "xy": squares(8, shake=3)}, "xy"),  # point by point
         ({"match": squares(1.0), "xy": squares(0.8), "medoids": squares(0.79)}, "medoids"),
         ({"match": squares(1.0), "xy": squares(0.79), "medoids": squares(0.8)}, "xy"),
-        ({"xy": squares(1.0), "medoids": squares(0.9)}, "medoids"),  # twins of neighbours
+        ({"xy": squares(1.0), "medoids": squares(0.9)}, "medoids"),  # twins of neighbors
         ({"match": np.zeros(5), "xy": np.zeros(5)}, "match"),
         ({"match": np.ones(1), "xy": np.zeros(1)}, "match"),
     ],

@@ -104,7 +104,7 @@ def test_a_model_that_is_not_fitted_is_refused(complaint):
     assert "not fitted" in complaint(select, X, Y, 2, model=TwinRegressor(), validation=(X, Y))
 
 
-def test_greedy_refuses_a_model_of_neighbours(complaint, oracle):
+def test_greedy_refuses_a_model_of_neighbors(complaint, oracle):
     model, validation = oracle()
     model.pairs = "neighbors"
     given = model.anchor_X_, model.anchor_y_, 2, "greedy"

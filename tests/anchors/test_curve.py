@@ -51,7 +51,7 @@ def test_greedy_is_scored_on_points_it_has_not_seen(oracle):
 
 
 def test_greedy_points_end_where_its_candidates_do(oracle, monkeypatch):
-    monkeypatch.setattr("twinedge.anchors.measure.MOST_CANDIDATES", 10)
+    monkeypatch.setattr("twinedge.anchors.curves.MOST_CANDIDATES", 10)
     monkeypatch.setattr("twinedge.anchors.methods.MOST_CANDIDATES", 10)
     model, validation = oracle(n=50)
     points = measured(model, validation, counts=[4, 16], methods=["greedy", "random"])

@@ -72,7 +72,7 @@ def test_estimates_that_are_all_the_same_are_no_trouble(oracle):
     assert len(set(matched(model, 5).tolist())) == 5
 
 
-def test_a_model_of_neighbours_is_refused(complaint, oracle):
+def test_a_model_of_neighbors_is_refused(complaint, oracle):
     model, _ = oracle()
     model.pairs = "neighbors"
     assert "use medoids" in complaint(matched, model, 4)

@@ -3,7 +3,7 @@ import pytest
 
 from twinedge.anchors import METHODS, Point, choose, curve, recommend, rmse
 from twinedge.anchors.choice import held_out, preferred
-from twinedge.anchors.measure import Measurement, measure
+from twinedge.anchors.curves import Measurement, measure
 from twinedge.anchors.pool import Evidence
 
 

@@ -4,7 +4,7 @@ import sys
 import pytest
 
 from twinedge.anchors import METHODS, Point
-from twinedge.anchors.measure import Measurement
+from twinedge.anchors.curves import Measurement
 from twinedge.anchors.plot import LETTERS, draw, text_plot
 
 

@@ -9,7 +9,7 @@ from twinedge.anchors import select
 from twinedge.budget import Model, board_named, judge
 from twinedge.runtime.reference import evaluate
 from twinedge_export import fit_board
-from twinedge_export.fit_board import Search, Trial, fitting, search, write_winner
+from twinedge_export.fit_board import Attempt, Search, fitting, search, write_winner
 from twinedge_export.quantise import quantise
 
 UNO = board_named("uno")
@@ -132,7 +132,7 @@ def test_a_search_is_the_same_with_the_same_seed(points, firmware, monkeypatch):
 
 
 def trial(rmse, flash, anchors=8, weights="int8"):
-    return Trial(Model.of(3, (8, 8), anchors, weights=weights), flash, 100, rmse)
+    return Attempt(Model.of(3, (8, 8), anchors, weights=weights), flash, 100, rmse)
 
 
 def test_the_best_has_most_anchors_among_those_as_good():

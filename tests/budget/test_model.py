@@ -41,7 +41,7 @@ def test_anchors_are_dealt_out_evenly(twins, more):
     assert model.with_anchors(twins).counts == (1,) * twins
 
 
-def test_only_neighbours_are_members():
+def test_only_neighbors_are_members():
     model = Model(3, (8,), (10, 2), neighbors=4)
     assert (model.anchors, model.members, model.evaluated) == (12, 6, (4, 2))
     assert model.ann_params == 6 * (3 * 8 + 8 + 8 + 1)
@@ -52,10 +52,10 @@ def test_multiply_adds_by_hand():
     assert Model.of(2, (3, 4), 5).multiply_adds == 2 * (6 + 5 * (6 + 12 + 4))
     # The layer behind the first is what the design counts: 32 x 128 x 128 in both orders.
     assert Model.of(8).multiply_adds - 2 * (33 * 8 * 128 + 32 * 128) == 1_048_576
-    # Two twins: the query's half twice. Two neighbours each, and five distances.
+    # Two twins: the query's half twice. Two neighbors each, and five distances.
     near = Model(2, (3,), (3, 2), neighbors=2)
     assert near.multiply_adds == 2 * (2 * 6 + 4 * (6 + 3)) + 5 * 2
-    # A second output in one of the two orders: for each of 5 anchors 4, for each neighbour 3.
+    # A second output in one of the two orders: for each of 5 anchors 4, for each neighbor 3.
     assert Model.of(2, (3, 4), 5, intervals=True).multiply_adds == 2 * (6 + 5 * 22) + 5 * 4
     assert replace(near, intervals=True).multiply_adds == near.multiply_adds + 4 * 3
     assert replace(near, intervals=True, levels=0).multiply_adds == near.multiply_adds

@@ -65,7 +65,7 @@ def test_a_run_without_intervals_has_a_pack_without(tiny_run, tmp_path):
     assert not from_run(folder).intervals
 
 
-def test_a_run_of_neighbours_predicts_with_neighbours(tiny_run, tmp_path):
+def test_a_run_of_neighbors_predicts_with_neighbors(tiny_run, tmp_path):
     folder = changed(tiny_run, tmp_path, "parameters", {"pairs": "neighbors", "neighbors": 5})
     assert from_run(folder, anchors=16).members == 5
     folder = changed(tiny_run, tmp_path, "parameters", {"twins": 4})

@@ -6,7 +6,7 @@ import pytest
 
 from twinedge.budget import Model, board_named, judge, summarise, twin_bytes
 from twinedge.budget.boards import in_words, instructions, milliseconds
-from twinedge.budget.verdict import told
+from twinedge.budget.fits import told
 
 UNO = board_named("uno")
 

@@ -268,7 +268,7 @@ def test_a_pack_that_does_not_do_is_refused(refused, pack, exported, tiny_run, s
     refused("adapt", tmp_path / "bare" / "model.twin", site, *how, says=["no intervals"])
 
 
-def test_neighbours_learn_into_a_store_alone(cli, refused, pack, exported, site, tmp_path):
+def test_neighbors_learn_into_a_store_alone(cli, refused, pack, exported, site, tmp_path):
     pack.write_bytes(write_pack(replace(read_pack(exported.read_bytes()), neighbors=3)))
     refused("adapt", pack, site, "-o", "a.twin", says=["nearest anchors", "store"])
     assert cli("adapt", pack, site, "--store", "a.store").code == 0

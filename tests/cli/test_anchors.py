@@ -198,7 +198,7 @@ def test_a_run_without_validation_points(refused, tiny_run, tmp_path):
     refused("anchors", "run", says=["no validation points"])
 
 
-def test_a_model_of_neighbours_is_measured_without_those_that_average_all(
+def test_a_model_of_neighbors_is_measured_without_those_that_average_all(
     cli, refused, tiny_run, tmp_path
 ):
     run = load_run(tiny_run)

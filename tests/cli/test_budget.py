@@ -256,10 +256,10 @@ def test_the_search_writes_a_pack_that_fits(cli, curve_csv, firmware, monkeypatc
 def test_the_frontier_for_a_person(capsys):
     from twinedge.budget import Model
     from twinedge.cli.budget_fit import _print_frontier
-    from twinedge_export.fit_board import Search, Trial
+    from twinedge_export.fit_board import Attempt, Search
 
-    small = Trial(Model.of(3, (8, 8), 8), 5000, 400, 2.0)
-    large = Trial(Model.of(3, (16, 16), 32, twins=4, weights="int16"), 9000, 500, 1.25)
+    small = Attempt(Model.of(3, (8, 8), 8), 5000, 400, 2.0)
+    large = Attempt(Model.of(3, (16, 16), 32, twins=4, weights="int16"), 9000, 500, 1.25)
     _print_frontier(Search((large, small)))
     *lead, blank, header, first, last = capsys.readouterr().out.splitlines()
     assert lead[0].startswith("Tried 2 models briefly. None smaller is as good as one of these;")

@@ -76,7 +76,7 @@ def test_a_warning_names_its_reasons_and_what_does_better(cli, found):
     out = cli(*COMMAND).out
     assert "Warning: a twin may be the wrong model for these data." in out
     assert "Accuracy hardly rises with the number of pairs." in out
-    assert "Nearest neighbours, which learn nothing, come close to the twin." in out
+    assert "Nearest neighbors, which learn nothing, come close to the twin." in out
     assert "A random forest does better than the twin." in out
     assert "Better than the twin: a random forest." in out
 

@@ -115,11 +115,11 @@ def test_a_device_can_look_into_a_pack(pack_file, tmp_path):
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_neighbours_and_uneven_twins_are_told(cli, pack_file):
+def test_neighbors_and_uneven_twins_are_told(cli, pack_file):
     pack_file("near-four")
     record = cli("inspect", "model.twin").out.partition("\n\n")[0]
     assert "anchors       40 (of each twin: 17, 1, 12, 10)\n" in record
-    expected = "predict with  the 5 nearest anchors of each twin; trained on neighbours\n"
+    expected = "predict with  the 5 nearest anchors of each twin; trained on neighbors\n"
     assert expected in record
 
 

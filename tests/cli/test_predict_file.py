@@ -160,7 +160,7 @@ def test_without_ninety_percent_the_highest_below_is_taken_and_told(
     refused("predict", "few.twin", curve_csv, "--coverage", "0.9", says=more)
 
 
-def test_other_neighbours_than_it_was_calibrated_for_are_told(cli, calibrated, curve_csv):
+def test_other_neighbors_than_it_was_calibrated_for_are_told(cli, calibrated, curve_csv):
     answer = cli("predict", calibrated, curve_csv, "--neighbors", "2")
     assert answer.err == "low and high were calibrated for other anchors than these\n"
     assert answer.out.startswith(HEADER)
@@ -185,7 +185,7 @@ def test_a_coverage_that_is_not_there_is_refused(
     refused("predict", model, where, "--coverage", coverage, says=says)
 
 
-def test_neighbours_may_be_fewer(cli, pack, curve_csv):
+def test_neighbors_may_be_fewer(cli, pack, curve_csv):
     every = cli("predict", pack, curve_csv, "--json").json["prediction"]
     near = cli("predict", pack, curve_csv, "--neighbors", "2", "--json").json["prediction"]
     assert near != every

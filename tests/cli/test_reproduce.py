@@ -6,7 +6,7 @@ import pytest
 
 from twinedge import data
 from twinedge.cli import reproduce
-from twinedge.reproduce.cells import Cell, Setup, Store
+from twinedge.reproduce.cells import Cell, CellStore, Setup
 from twinedge.reproduce.experiments import NAMES
 
 
@@ -31,7 +31,7 @@ def test_memory_is_counted_at_once(cli, tmp_path):
 @pytest.fixture
 def kept(tmp_path):
     """A folder in which all cells of a small table are there already."""
-    store = Store(tmp_path / "kept")
+    store = CellStore(tmp_path / "kept")
     for split in range(2):
         for method, rmse in (("forest", 0.14), ("twinned_forest", 0.09)):
             store.save(Cell(method, "tf", split, Setup()), {"rmse": rmse + split / 100})

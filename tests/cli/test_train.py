@@ -123,7 +123,7 @@ def test_the_test_function_needs_no_data_folder(cli, tiny, monkeypatch, tmp_path
     )
 
 
-def test_twins_and_neighbours(cli, curve_csv, tiny, tmp_path):
+def test_twins_and_neighbors(cli, curve_csv, tiny, tmp_path):
     answer = cli(
         *("train", curve_csv, "--target", "level", "--twins", 2, "--pairs", "neighbors"),
         *("--neighbors", 4, "-o", "run", "--json", *tiny),

@@ -1,7 +1,7 @@
 import pytest
 
 from twinedge.data.csvfile import RowError, find_delimiter, names_columns, rows_of
-from twinedge.encoding import CellReader, Kind
+from twinedge.encoding import CellKind, CellReader
 
 
 @pytest.mark.parametrize(
@@ -67,19 +67,25 @@ def test_a_quote_left_open_is_an_error_with_its_line():
 @pytest.mark.parametrize(
     ("cell", "kind", "value"),
     [
-        ("1", Kind.NUMBER, 1.0),
-        (" -1.5e-3 ", Kind.NUMBER, -0.0015),
-        ("+.5", Kind.NUMBER, 0.5),
-        ("5.", Kind.NUMBER, 5.0),
-        *[(cell, Kind.MISSING, None) for cell in ("", " ", "NA", "N/A", "#N/A", "NaN", "-nan")],
-        *[(cell, Kind.MISSING, None) for cell in ("null", "None", "?", "nan")],
-        *[(cell, Kind.INFINITE, None) for cell in ("inf", "-Inf", "Infinity", "1e999", "-1e309")],
-        *[(cell, Kind.TEXT, None) for cell in ("x", "1_000", "0x1F", "1.2.3", "--1")],
-        *[(cell, Kind.TEXT, None) for cell in ("\u0661", "\u22121", "12:30", "5%", "e5", ".", "-")],
-        ("3,14", Kind.TEXT, None),
-        *[(cell, Kind.THOUSANDS, None) for cell in ("1,234", "-1,234.5", "1 234", "1'234.5")],
-        *[(cell, Kind.THOUSANDS, None) for cell in ("1.234.567", "1.234,5", "1\u202f234,5")],
-        *[(cell, Kind.TEXT, None) for cell in ("1,23", "12 34", "1234,567", "1.234 567,8,9")],
+        ("1", CellKind.NUMBER, 1.0),
+        (" -1.5e-3 ", CellKind.NUMBER, -0.0015),
+        ("+.5", CellKind.NUMBER, 0.5),
+        ("5.", CellKind.NUMBER, 5.0),
+        *[(cell, CellKind.MISSING, None) for cell in ("", " ", "NA", "N/A", "#N/A", "NaN", "-nan")],
+        *[(cell, CellKind.MISSING, None) for cell in ("null", "None", "?", "nan")],
+        *[
+            (cell, CellKind.INFINITE, None)
+            for cell in ("inf", "-Inf", "Infinity", "1e999", "-1e309")
+        ],
+        *[(cell, CellKind.TEXT, None) for cell in ("x", "1_000", "0x1F", "1.2.3", "--1")],
+        *[
+            (cell, CellKind.TEXT, None)
+            for cell in ("\u0661", "\u22121", "12:30", "5%", "e5", ".", "-")
+        ],
+        ("3,14", CellKind.TEXT, None),
+        *[(cell, CellKind.THOUSANDS, None) for cell in ("1,234", "-1,234.5", "1 234", "1'234.5")],
+        *[(cell, CellKind.THOUSANDS, None) for cell in ("1.234.567", "1.234,5", "1\u202f234,5")],
+        *[(cell, CellKind.TEXT, None) for cell in ("1,23", "12 34", "1234,567", "1.234 567,8,9")],
     ],
 )
 def test_what_a_cell_holds(cell, kind, value):
@@ -98,11 +104,11 @@ def test_the_first_fraction_decides_the_decimal_mark():
     reader = CellReader(comma_allowed=True)
     assert reader.read_all(["1", "2"]).tolist() == [1, 2]
     assert reader.read_all(["1", "2,5"]) is None
-    assert reader.read("2,5") == (Kind.NUMBER, 2.5)
+    assert reader.read("2,5") == (CellKind.NUMBER, 2.5)
     assert reader.read_all(["1", "2,5"]).tolist() == [1, 2.5]
     assert reader.read_all(["1.5", "2"]) is None
-    assert reader.read("1.5")[0] is Kind.MIXED_DECIMALS
+    assert reader.read("1.5")[0] is CellKind.MIXED_DECIMALS
 
     reader = CellReader(comma_allowed=True)
     assert reader.read_all(["1.5"]).tolist() == [1.5]
-    assert reader.read("2,5")[0] is Kind.MIXED_DECIMALS
+    assert reader.read("2,5")[0] is CellKind.MIXED_DECIMALS

@@ -12,7 +12,7 @@ from twinedge import TwinRegressor
 from twinedge.data import read_features, split_rows
 from twinedge.pack import read_pack, write_pack
 from twinedge.pack.layout import NO_FILL
-from twinedge.runtime.lines import Answers
+from twinedge.runtime.lines import Replies
 
 # Known, unknown and missing cells of all columns: carat, cut, depth, grade.
 ROWS = [
@@ -158,15 +158,15 @@ def test_a_stream_says_the_same_in_every_dialect(device, said, head, write):
     if head and not head[0].startswith("sep"):
         expected = [HEAD, *expected]
     lines = [*head, *map(write, ROWS)]
-    assert list(Answers(device).to(lines)) == expected
-    one_by_one = Answers(device)
+    assert list(Replies(device).to(lines)) == expected
+    one_by_one = Replies(device)
     assert [answer for line in lines for answer in one_by_one.to([line])] == expected
 
 
 @pytest.mark.parametrize("form", ["objects", "arrays"])
 def test_a_stream_of_json_says_the_same(device, said, form):
     rows = ROWS if form == "arrays" else [dict(zip(NAMES, row, strict=True)) for row in ROWS]
-    answers = list(map(json.loads, Answers(device).to([json.dumps(row) for row in rows])))
+    answers = list(map(json.loads, Replies(device).to([json.dumps(row) for row in rows])))
     assert [one["prediction"] for one in answers] == [float(f"{one:.7g}") for one in said.mean]
     assert [one["outside"] for one in answers] == OUTSIDE
     assert [one["missing"] for one in answers] == MISSING
@@ -174,7 +174,7 @@ def test_a_stream_of_json_says_the_same(device, said, form):
 
 def test_spellings_of_a_level_and_of_nothing_are_one_in_json(device):
     def answer(cut, grade):
-        (line,) = Answers(device).to([json.dumps([1.0, cut, 61.0, grade])])
+        (line,) = Replies(device).to([json.dumps([1.0, cut, 61.0, grade])])
         return line
 
     assert answer("Fair", 2) == answer(" Fair ", "2.0") == answer("Fair", 2.0)
@@ -188,14 +188,14 @@ def test_lines_with_names_are_learnt_from(stones_export, device):
     taught.learn([ROWS[0]], [20.5])
     expected = in_words(taught.predict_all(ROWS[:1]), device.encoding)
     lines = ["0,5;Idéal;61;1;=20,5", "0,5;Idéal;61;1"]
-    assert list(Answers(device).to(lines))[1:] == expected
+    assert list(Replies(device).to(lines))[1:] == expected
     device.forget()
     lines = ['{"carat": 0.5, "cut": "Idéal", "depth": 61, "grade": 1, "=": 20.5}', lines[1]]
     lines[1] = "0.5,Idéal,61,1"
-    assert list(Answers(device).to(lines))[1:] == expected
+    assert list(Replies(device).to(lines))[1:] == expected
     device.forget()
     # A name may look like the end of such a line.
-    (answer,) = Answers(device).to(['0.5,"Good,=5",61,1'])
+    (answer,) = Replies(device).to(['0.5,"Good,=5",61,1'])
     assert answer.split(",")[2] == "cut"
     assert device.learnt == 0
 
@@ -203,17 +203,17 @@ def test_lines_with_names_are_learnt_from(stones_export, device):
 def test_a_line_that_is_wrong_decides_nothing_about_the_next(device, said):
     expected = in_words(said, device.encoding)[0]
     lines = ["5;Idéal;61", "0.5;Idéal;oops;1", "0,5;Idéal;61;1", "0.5;x;oops;1", "0,5;Idéal;61;1"]
-    answers = list(Answers(device).to(lines))
+    answers = list(Replies(device).to(lines))
     assert [one.startswith("error: ") for one in answers] == [True, True, False, True, False]
     assert answers[2] == answers[4] == expected
     # One that is right does: whether 0.5 is five tenths is no longer open.
     lines = ["0,5;Idéal;61;1", "0.5;Idéal;61;1"]
-    assert "another decimal mark" in list(Answers(device).to(lines))[1]
+    assert "another decimal mark" in list(Replies(device).to(lines))[1]
 
 
 @pytest.mark.parametrize("cell", ["1_000", "1 234", "x", "inf"])
 def test_numbers_of_a_stream_are_those_of_a_file(device, complaint, tmp_path, cell):
-    (answer,) = Answers(device).to([f'"{cell}",Fair,61,1'])
+    (answer,) = Replies(device).to([f'"{cell}",Fair,61,1'])
     (tmp_path / "t.csv").write_text(f"carat,cut,depth,grade\n{cell},Fair,61,1\n")
     message = complaint(read_features, tmp_path / "t.csv", device.encoding)
     words = answer.removeprefix("error: carat: ")
@@ -229,7 +229,7 @@ def test_what_cannot_be_filled_in_is_an_error_of_its_line_alone(stones_export, t
     good = "0.5,Fair,61,1"
     lines = [good, "0.5,,61,1", "0.5,NA,61,1", ",Fair,61,1"]
     lines += ['[0.5, "", 61, 1]', "[0.5, null, 61, 1]", '[0.5, "nan", 61, 1]', "[0.5, NaN, 61, 1]"]
-    first, *errors, last = Answers(device).to([*lines, good])
+    first, *errors, last = Replies(device).to([*lines, good])
     assert first == last
     assert errors == [
         "error: cut: '' is no name",

@@ -266,7 +266,7 @@ def test_a_folder_of_other_things_is_left_alone(run, tmp_path, complaint):
     assert "not an export" in complaint(export, run, tmp_path, **SMALL)
 
 
-def test_a_model_trained_on_neighbours_predicts_with_neighbours(curve, tmp_path, complaint):
+def test_a_model_trained_on_neighbors_predicts_with_neighbors(curve, tmp_path, complaint):
     from twinedge import TwinRegressor
 
     X, y = curve

@@ -120,7 +120,7 @@ def test_several_twins_are_tuned_together(four_twins, curve, briefly):
     assert errors[0] < errors[1]
 
 
-def test_a_model_of_neighbours_is_tuned_on_near_pairs(untrained, curve, briefly, monkeypatch):
+def test_a_model_of_neighbors_is_tuned_on_near_pairs(untrained, curve, briefly, monkeypatch):
     X, y = curve
     model = untrained(X[:80], y[:80], (8,), "silu", pairs="neighbors", neighbors=4)
     model.learning_rate_, model.weight_decay_ = 0.1, 0.0

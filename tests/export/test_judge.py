@@ -70,7 +70,7 @@ def test_without_test_points_there_is_no_test_error(tiny_twin, points, spread):
     assert judge.score(both(tiny_twin), spread).rmse_test is None
 
 
-def test_neighbours_predict_where_they_will_on_the_device(tiny_twin, points):
+def test_neighbors_predict_where_they_will_on_the_device(tiny_twin, points):
     judge = Judge.of(tiny_twin, ROWS, 3, *points)
     np.testing.assert_array_equal(
         judge.same, tiny_twin.predict(points[0][0], anchors=ROWS, neighbors=3)

@@ -123,7 +123,7 @@ def test_another_reader_says_the_same(model, made, intervals, by_openvino, tmp_p
     found = by_openvino(path, queries)
     for name, values in OnnxFile(path).run(queries).items():
         apart = np.sqrt(np.mean(np.square(found[name] - values))) / np.ptp(values)
-        # A sum in another order, and an integer at a tie becomes its neighbour.
+        # A sum in another order, and an integer at a tie becomes its neighbor.
         assert apart < (1e-3 if level == "int8" else 2e-6)
 
 

@@ -120,7 +120,7 @@ def test_a_heavy_bias_takes_no_room_from_others(untrained, deviation, curve):
 
 
 @pytest.mark.parametrize("twins", [1, 3])
-def test_neighbours(untrained, deviation, curve, twins):
+def test_neighbors(untrained, deviation, curve, twins):
     X, y = curve
     model = untrained(X[:80], y[:80], (8,), "silu", twins=twins, pairs="neighbors", neighbors=4)
     assert deviation(model, X[80:], anchors=20, weights="int16") < ALLOWED["int16"]
@@ -200,7 +200,7 @@ def test_impossible_settings_and_shapes_are_refused(untrained, curve):
         quantise(untrained(X, y, (2, 2, 2, 2)), [[0]])
     with pytest.raises(InputError, match="1025 neurons"):
         quantise(untrained(X, y, (1025,)), [[0]])
-    with pytest.raises(InputError, match="neighbours"):
+    with pytest.raises(InputError, match="neighbors"):
         quantise(untrained(X, y), [[0]], neighbors=5000)
 
 

@@ -18,10 +18,10 @@ SHAPES = {
     "odd-widths-int16": ((7, (3, 5, 1), "silu", np.int16), [2, 5], 0, "normal"),
     "three-layers": ((4, (32, 16, 8), "silu", np.int8), [6], 0, "normal"),
     "relu-int16": ((6, (24, 24), "relu", np.int16), [9], 0, "normal"),
-    "neighbours": ((4, (16, 16), "silu", np.int8), [40], 5, "normal"),
-    "neighbours-of-four-twins": ((2, (9,), "relu", np.int16), [1, 30, 6, 3], 4, "normal"),
-    "one-neighbour": ((9, (12, 4), "relu", np.int8), [64], 1, "normal"),
-    "more-neighbours-than-anchors": ((3, (6, 6), "silu", np.int8), [3, 10], 4096, "normal"),
+    "neighbors": ((4, (16, 16), "silu", np.int8), [40], 5, "normal"),
+    "neighbors-of-four-twins": ((2, (9,), "relu", np.int16), [1, 30, 6, 3], 4, "normal"),
+    "one-neighbor": ((9, (12, 4), "relu", np.int8), [64], 1, "normal"),
+    "more-neighbors-than-anchors": ((3, (6, 6), "silu", np.int8), [3, 10], 4096, "normal"),
     "any-weights": ((10, (31, 15), "silu", np.int8), [10], 0, "any"),
     "any-weights-int16": ((10, (31, 15), "relu", np.int16), [10], 0, "any"),
     "lowest-weights": ((33, (64, 64), "relu", np.int8), [4], 0, "lowest"),
@@ -39,7 +39,7 @@ LARGE = ("relu-128-128-of-32", "silu-64-64-four-twins-of-8")  # those that take 
 
 def draw(packs, name, scaled=False):
     """Return the pack of this name, with or without intervals."""
-    (features, hidden, activation, dtype), counts, neighbours, weights = SHAPES[name]
+    (features, hidden, activation, dtype), counts, neighbors, weights = SHAPES[name]
     return packs.random_pack(
         np.random.default_rng([11, list(SHAPES).index(name)]),
         features=features,
@@ -47,7 +47,7 @@ def draw(packs, name, scaled=False):
         activation=activation,
         dtype=dtype,
         counts=counts,
-        neighbors=neighbours,
+        neighbors=neighbors,
         weights=weights,
         scaled=scaled,
     )

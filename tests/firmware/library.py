@@ -137,7 +137,7 @@ class Model(ctypes.Structure):
         ("anchor_size", ctypes.c_uint16),
         ("features", ctypes.c_uint16),
         ("hidden", ctypes.c_uint16 * 3),
-        *((name, ctypes.c_uint16) for name in ("twin_count", "anchor_count", "neighbours")),
+        *((name, ctypes.c_uint16) for name in ("twin_count", "anchor_count", "neighbors")),
         ("members", ctypes.c_uint16),
         *((name, ctypes.c_uint8) for name in ("layers", "silu", "wide", "flags")),
         *((name, ctypes.c_void_p) for name in ("intervals", "domain")),
@@ -205,7 +205,7 @@ def load(path):
         "twin_open": (ctypes.c_int, model, pointer, size),
         "twin_open_begin": (ctypes.c_int, pointer, model, pointer, size),
         "twin_open_step": (ctypes.c_int, pointer, size),
-        "twin_set_neighbours": (None, model, ctypes.c_uint16),
+        "twin_set_neighbors": (None, model, ctypes.c_uint16),
         "twin_set_coverage": (ctypes.c_int, model, ctypes.c_uint16),
         "twin_scratch_size": (size, model),
         "twin_predict": (ctypes.c_int, model, pointer, size, pointer, pointer, pointer),
@@ -282,8 +282,8 @@ class Native:
         self._block = np.full(3 + self.size + CANARY, 0xA5, np.uint8)
         self.scratch = self._block[3:]
 
-    def set_neighbours(self, count):
-        self.library.twin_set_neighbours(self.model, count)
+    def set_neighbors(self, count):
+        self.library.twin_set_neighbors(self.model, count)
         self.fit_scratch()
 
     def set_coverage(self, thousandths):

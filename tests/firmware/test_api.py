@@ -1,4 +1,4 @@
-"""What a caller may do: steps, neighbours of his own, members or none; and what he may not."""
+"""What a caller may do: steps, neighbors of his own, members or none; and what he may not."""
 
 import ctypes
 import dataclasses
@@ -9,7 +9,7 @@ import pytest
 from twinedge.pack import write_pack
 from twinedge.runtime import reference
 
-NAMES = ("silu-64-64-four-twins-of-8", "odd-widths", "neighbours-of-four-twins", "one-neighbour")
+NAMES = ("silu-64-64-four-twins-of-8", "odd-widths", "neighbors-of-four-twins", "one-neighbor")
 
 
 @pytest.mark.parametrize("function", ["twin_begin", "twin_begin_raw"])
@@ -22,7 +22,7 @@ def test_steps_of_any_size_come_to_the_same(open_pack, packs, cases, name, size,
     query = reference.quantise(pack, x[None])[0] if function == "twin_begin_raw" else x
     expected = reference.evaluate(pack, x[None])
     members = np.zeros(pack.members, np.int32)
-    most = pack.members + len(pack.anchors)  # with neighbours, some steps only look for them
+    most = pack.members + len(pack.anchors)  # with neighbors, some steps only look for them
     before = 0
     for left, run in opened.steps(function, query, [size] * most, members):
         done = pack.members - left
@@ -50,28 +50,28 @@ def test_a_step_of_none_does_nothing(open_pack, small):
         assert opened.read_raw(run) == ("early", 0, 0, 0)
 
 
-@pytest.mark.parametrize("neighbours", [1, 5, 100, 999])
-def test_the_search_for_neighbours_is_in_steps(open_pack, packs, neighbours):
+@pytest.mark.parametrize("neighbors", [1, 5, 100, 999])
+def test_the_search_for_neighbors_is_in_steps(open_pack, packs, neighbors):
     rng = np.random.default_rng(6)
     pack = packs.random_pack(
-        rng, features=3, hidden=(4,), counts=[1000], neighbors=neighbours, dtype=np.int8
+        rng, features=3, hidden=(4,), counts=[1000], neighbors=neighbors, dtype=np.int8
     )
     opened = open_pack(write_pack(pack))
     q = rng.integers(-32767, 32768, 3).astype(np.int16)
-    sizes = [1] * (3000 // 16 + 2 + neighbours)
+    sizes = [1] * (3000 // 16 + 2 + neighbors)
     lefts = [left for left, _ in opened.steps("twin_begin_raw", q, sizes)]
     # A step of one anchor looks at 16 while it searches, so many steps pass without an estimate.
-    search = 1000 + 2 * neighbours
-    assert lefts.count(neighbours) == 1 + (search - 1) // 16
+    search = 1000 + 2 * neighbors
+    assert lefts.count(neighbors) == 1 + (search - 1) // 16
     assert lefts[-1] == 0
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 6, 29, 30, 4096, 65535])
-@pytest.mark.parametrize("name", ["neighbours-of-four-twins", "odd-widths"])
-def test_neighbours_by_the_caller(open_pack, packs, cases, name, count):
+@pytest.mark.parametrize("name", ["neighbors-of-four-twins", "odd-widths"])
+def test_neighbors_by_the_caller(open_pack, packs, cases, name, count):
     pack = cases.draw(packs, name)
     opened = open_pack(write_pack(pack))
-    opened.set_neighbours(count)
+    opened.set_neighbors(count)
     # Which is what a pack that says so itself would give.
     other = dataclasses.replace(pack, neighbors=min(count, 4096), trained_on_neighbors=False)
     x = cases.queries(pack, 50)
@@ -151,7 +151,7 @@ def test_model_says_what_the_pack_is(open_pack, packs, cases):
     for name, (
         (features, hidden, activation, dtype),
         counts,
-        neighbours,
+        neighbors,
         _,
     ) in cases.SHAPES.items():
         model = open_pack(write_pack(cases.draw(packs, name))).model
@@ -159,8 +159,8 @@ def test_model_says_what_the_pack_is(open_pack, packs, cases):
         assert tuple(model.hidden[: model.layers]) == hidden
         assert (model.silu, model.wide) == (activation == "silu", dtype is np.int16)
         assert (model.twin_count, model.anchor_count) == (len(counts), sum(counts))
-        assert model.neighbours == neighbours
-        assert model.members == sum(min(count, neighbours or count) for count in counts)
+        assert model.neighbors == neighbors
+        assert model.members == sum(min(count, neighbors or count) for count in counts)
 
 
 def test_the_default_block_of_128_neurons_fits_a_small_device(native, packs, cases, tmp_path):

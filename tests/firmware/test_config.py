@@ -10,7 +10,7 @@ from twinedge.runtime import reference
 
 KNOBS = {
     "TWIN_FLOAT": (),
-    "TWIN_NEIGHBOURS": ("neighbours", "one-neighbour"),
+    "TWIN_NEIGHBORS": ("neighbors", "one-neighbor"),
     "TWIN_SILU": ("three-layers", "any-weights"),
     "TWIN_INT16": ("relu-int16", "64-features-int16"),
     "TWIN_TEXT": (),
@@ -50,7 +50,7 @@ def test_everything_off_at_once_is_smaller(native, tmp_path, compiler):
         "twin_predict\n",
         "twin_text",
         "twini_seek",
-        "twin_set_neighbours",
+        "twin_set_neighbors",
         "twin_open_step",
         "twin_watch_begin",
         "twin_store_open",

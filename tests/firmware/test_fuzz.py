@@ -15,8 +15,8 @@ CORPUS = {
     "one-anchor-one-feature": "least.twin",
     "odd-widths-int16": "int16.twin",
     "lowest-weights-int16": "lowest.twin",
-    "neighbours-of-four-twins": "neighbours.twin",
-    "more-neighbours-than-anchors": "all_neighbours.twin",
+    "neighbors-of-four-twins": "neighbors.twin",
+    "more-neighbors-than-anchors": "all_neighbors.twin",
 }
 
 # As in firmware_ref/Makefile; libFuzzer itself comes in when its program is linked.
@@ -48,13 +48,13 @@ FAULTS = {
         "at + model->anchor_size - start);",
         "twin_predict.c",
     ),
-    "neighbours-that-change-on-the-way": (
+    "neighbors-that-change-on-the-way": (
         "twin_predict.c",
-        "twini_choose(run->neighbours,",
-        "twini_choose(model->neighbours,",
+        "twini_choose(run->neighbors,",
+        "twini_choose(model->neighbors,",
         "twin_predict.c",
     ),
-    "neighbours-that-are-not-the-nearest": (
+    "neighbors-that-are-not-the-nearest": (
         "twin_nearest.c",
         "heap[below + 1] > heap[below]",
         "heap[below + 1] < heap[below]",

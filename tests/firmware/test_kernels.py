@@ -296,7 +296,7 @@ def test_what_would_take_much_memory_is_not_prepared(native, open_with, packs, c
 
 
 @pytest.mark.parametrize("kernel", HERE)
-def test_neighbours_and_steps_of_a_prepared_model(open_with, packs, cases, kernel):
+def test_neighbors_and_steps_of_a_prepared_model(open_with, packs, cases, kernel):
     rng = np.random.default_rng(41)
     pack = packs.random_pack(
         rng, features=4, hidden=(30, 12), dtype=np.int8, counts=[37, 5], neighbors=0
@@ -304,9 +304,9 @@ def test_neighbours_and_steps_of_a_prepared_model(open_with, packs, cases, kerne
     q = reference.quantise(pack, cases.queries(pack, 12))
     opened = open_with(pack, kernel)
     assert opened.prepare()
-    for neighbours in (0, 1, 3, 8, 9, 40):
-        opened.set_neighbours(neighbours)
-        object.__setattr__(pack, "neighbors", neighbours)
+    for neighbors in (0, 1, 3, 8, 9, 40):
+        opened.set_neighbors(neighbors)
+        object.__setattr__(pack, "neighbors", neighbors)
         expected = reference.evaluate_raw(pack, q).members
         np.testing.assert_array_equal(opened.predict_raw(q)[3], expected)
         for query, right in zip(q, expected, strict=True):

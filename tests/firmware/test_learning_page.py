@@ -24,7 +24,7 @@ def program(native, tmp_path_factory):
 
 @pytest.fixture
 def pack(cases, packs):
-    pack = cases.draw(packs, "neighbours", scaled=True)
+    pack = cases.draw(packs, "neighbors", scaled=True)
     return replace(pack, intervals=replace(pack.intervals, trust=40000))
 
 

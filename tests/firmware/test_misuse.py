@@ -71,7 +71,7 @@ def test_a_model_whose_pack_was_refused(open_pack, native, small, function, step
     assert opened.status == "body_crc"
     assert opened.library.twin_scratch_size(opened.model) == 0
     opened.size, opened.scratch = 1 << 16, np.full(1 << 16, 0xA5, np.uint8)
-    opened.library.twin_set_neighbours(opened.model, 3)
+    opened.library.twin_set_neighbors(opened.model, 3)
     status, run = opened.begin(function, np.zeros(2, BEGINNINGS[function][0]))
     assert status == "model"
     assert_nothing_is_read(opened, run, "model")
@@ -106,10 +106,10 @@ def test_a_prediction_that_is_refused_leaves_nothing_of_the_one_before(
 
 @pytest.mark.parametrize("begun_with", [0, 1, 4])
 @pytest.mark.parametrize("then", [0, 2, 30])
-def test_a_run_keeps_the_neighbours_that_it_began_with(open_pack, packs, cases, begun_with, then):
-    pack = cases.draw(packs, "neighbours-of-four-twins")
+def test_a_run_keeps_the_neighbors_that_it_began_with(open_pack, packs, cases, begun_with, then):
+    pack = cases.draw(packs, "neighbors-of-four-twins")
     opened = open_pack(write_pack(pack))
-    opened.set_neighbours(begun_with)
+    opened.set_neighbors(begun_with)
     expected = dataclasses.replace(pack, neighbors=begun_with, trained_on_neighbors=False)
     q = cases.queries(pack, 20)[3]
     for done in (0, 1, 3):
@@ -117,11 +117,11 @@ def test_a_run_keeps_the_neighbours_that_it_began_with(open_pack, packs, cases, 
         status, run = opened.begin("twin_begin", q, members)
         assert status == "ok"
         opened.step(run, done)
-        opened.library.twin_set_neighbours(opened.model, then)  # and no further scratch
+        opened.library.twin_set_neighbors(opened.model, then)  # and no further scratch
         assert opened.step(run, 65535) == 0
         assert members.tolist() == reference.evaluate(expected, q[None]).members[0].tolist()
         assert (opened.scratch[opened.size :] == 0xA5).all()
-        opened.library.twin_set_neighbours(opened.model, begun_with)
+        opened.library.twin_set_neighbors(opened.model, begun_with)
 
 
 def test_padding_whose_sum_would_wrap(open_pack, packs, small):

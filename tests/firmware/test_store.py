@@ -400,7 +400,7 @@ BUILDS = {
     "host": ("-O0",),  # test_kernels.py has the levels of kernels
     "one anchor at a time": ("-O1", "-DTWIN_HOST=0", "-DTWIN_BLOCK=1", "-DTWIN_PARTIAL=0"),
     "three anchors at a time": ("-O1", "-DTWIN_HOST=0", "-DTWIN_BLOCK=3"),
-    "no neighbours": ("-O1", "-DTWIN_HOST=0", "-DTWIN_NEIGHBOURS=0"),
+    "no neighbors": ("-O1", "-DTWIN_HOST=0", "-DTWIN_NEIGHBORS=0"),
     # As on a big-endian machine.
     "bytes": ("-O1", "-DTWIN_HOST=0", "-U__BYTE_ORDER__", "-D__BYTE_ORDER__=4321"),
     "-O0": ("-O0", "-DTWIN_HOST=0"),
@@ -427,7 +427,7 @@ def test_journal_and_predictions_have_the_bits_of_the_reference(
     moved = 0
     for number in range(9):
         rng = np.random.default_rng([62, number])
-        given = {"neighbors": 0} if build == "no neighbours" else {}
+        given = {"neighbors": 0} if build == "no neighbors" else {}
         pack = packs.random_pack(rng, scaled=True, **given)
         data = write_pack(pack)
         program_size = SIZES[number % len(SIZES)]

@@ -919,7 +919,7 @@ def program(native, objects, tmp_path_factory):
 
 
 def test_the_printed_program_watches(native, program, cases, packs, tmp_path):
-    pack = cases.draw(packs, "neighbours", scaled=True)
+    pack = cases.draw(packs, "neighbors", scaled=True)
     quantiles = {level: round(65536 * quantile) for level, quantile in NORMAL.items()}
     intervals = replace(pack.intervals, quantiles=quantiles, rows=500, outside=0)
     (tmp_path / "model.twin").write_bytes(write_pack(replace(pack, intervals=intervals)))

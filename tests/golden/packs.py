@@ -22,7 +22,7 @@ class Recipe(NamedTuple):
     """What a pack is made from, beside the numbers that its name draws.
 
     ``weights`` is "usual", or "extreme" for weights and sums as large as FORMAT.md allows;
-    ``targets`` the largest magnitude of a target; ``grid`` the distance of neighbouring features
+    ``targets`` the largest magnitude of a target; ``grid`` the distance of neighboring features
     of anchors (a coarse one makes equal distances); ``y_exponent`` that of the target's gain;
     ``extras`` adds ids, metadata and a section that no reader knows. What is ``stored`` lies beside
     this file as well.

@@ -16,7 +16,7 @@ CELL = {"rmse_test": 1.0}
 
 @pytest.fixture(scope="module")
 def accuracy():
-    """The benchmark, with its neighbours."""
+    """The benchmark, with its neighbors."""
     sys.path.insert(0, str(BENCHMARKS))
     try:
         yield importlib.import_module("accuracy")

@@ -169,7 +169,7 @@ def test_an_export_is_of_the_model_as_it_was_fitted(model, tiny_twin, site):
     assert write_pack(quantise(model.adapt(*site), rows, intervals=True)) == before
 
 
-def test_other_anchors_and_neighbours_may_be_asked_for(model, curve, site):
+def test_other_anchors_and_neighbors_may_be_asked_for(model, curve, site):
     plain = model.predict(curve[0], anchors=np.arange(8)), model.predict(curve[0], neighbors=3)
     model.adapt(*site)
     found = model.predict(curve[0], anchors=np.arange(8)), model.predict(curve[0], neighbors=3)

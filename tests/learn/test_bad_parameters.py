@@ -58,7 +58,7 @@ def test_an_ensemble_names_its_number_of_members_if_wrong(complaint, curve, tiny
     assert f"n={n!r}" in complaint(EnsembleRegressor(AnnRegressor(**tiny), n).fit, *curve)
 
 
-def test_neighbours_are_checked_where_pairs_are_made_of_them(complaint, curve, tiny):
+def test_neighbors_are_checked_where_pairs_are_made_of_them(complaint, curve, tiny):
     model = TwinRegressor(**tiny, pairs="neighbors", neighbors=0)
     assert "neighbors=0" in complaint(model.fit, *curve)
 

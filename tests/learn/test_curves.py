@@ -125,6 +125,6 @@ def test_sizes_that_cannot_be_are_refused(complaint, four_twins, test_points, si
     assert words in complaint(ensemble_curves, four_twins, None, *test_points, sizes)
 
 
-def test_twins_trained_on_neighbours_are_refused(complaint, curve, tiny, test_points):
+def test_twins_trained_on_neighbors_are_refused(complaint, curve, tiny, test_points):
     model = TwinRegressor(**{**tiny, "steps": 20}, pairs="neighbors").fit(*curve)
     assert "neighbors" in complaint(ensemble_curves, model, None, *test_points, (1,))

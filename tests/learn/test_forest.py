@@ -88,7 +88,7 @@ def test_a_prediction_is_the_mean_of_equation_2_over_all_anchors(model, X, symme
         assert (m, s) == (pytest.approx(np.mean(estimates)), pytest.approx(np.std(estimates)))
 
 
-def test_listed_anchors_and_neighbours_choose_among_the_estimates(model, X):
+def test_listed_anchors_and_neighbors_choose_among_the_estimates(model, X):
     every = model.estimates(X)
     assert every.shape == (6, 30)
     np.testing.assert_allclose(model.estimates(X, anchors=[7, 3]), every[:, [7, 3]])
@@ -99,7 +99,7 @@ def test_listed_anchors_and_neighbours_choose_among_the_estimates(model, X):
     np.testing.assert_allclose(found, np.take_along_axis(every, nearest, axis=1))
 
 
-def test_a_model_trained_on_neighbours_predicts_with_as_many(table, X):
+def test_a_model_trained_on_neighbors_predicts_with_as_many(table, X):
     model = TwinnedRegressor(TREE, pairs="neighbors", neighbors=5).fit(*table)
     assert model.estimates(X).shape == (6, 5)
     assert model.estimates(X, neighbors=2).shape == (6, 2)
@@ -155,7 +155,7 @@ def test_a_twinned_forest_beats_a_forest_on_a_smooth_function(curve):
 @pytest.mark.parametrize(
     "base",
     [TREE, KNeighborsRegressor(3), make_pipeline(StandardScaler(), KNeighborsRegressor(3))],
-    ids=["tree", "neighbours", "pipeline"],
+    ids=["tree", "neighbors", "pipeline"],
 )
 def test_any_regressor_will_do_as_base(base, table, X):
     model = TwinnedRegressor(base).fit(*table)

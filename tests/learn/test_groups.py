@@ -16,7 +16,7 @@ from twinedge.learn.network import Scaling
 from twinedge.learn.run import Run, load_run
 from twinedge.learn.steps import Setting
 from twinedge.learn.tasks import FOLDS, PairTask, PointTask
-from twinedge.learn.training import Job
+from twinedge.learn.training import NetworkJob
 from twinedge.learn.uncertainty import trust_between
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
@@ -199,7 +199,7 @@ def test_groups_of_validation_points_are_checked_too(complaint, tiny, theirs, sa
 
 
 def job(fold, seed=0):
-    return Job("relu", Setting(0.01, 0.01), 100, seed, fold)
+    return NetworkJob("relu", Setting(0.01, 0.01), 100, seed, fold)
 
 
 def task(kind, groups, rows=0, **more):

@@ -234,7 +234,7 @@ def test_a_parameter_that_is_wrong_is_named(complaint, parts, name, value):
     assert name in complaint(model.fit, X, y, unlabelled=U)
 
 
-def test_a_base_trained_on_neighbours_is_refused(complaint, parts):
+def test_a_base_trained_on_neighbors_is_refused(complaint, parts):
     X, y, U, _ = parts
     model = LoopRegressor(TwinnedRegressor(pairs="neighbors"))
     assert "neighbors" in complaint(model.fit, X, y, unlabelled=U)

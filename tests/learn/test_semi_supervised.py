@@ -6,10 +6,10 @@ from twinedge.learn.loops import LoopedPairs, MixedPairs, SemiSupervisedTask
 from twinedge.learn.pairs import ExtraPairs
 from twinedge.learn.steps import Examples, Setting
 from twinedge.learn.tasks import PairTask
-from twinedge.learn.training import Job
+from twinedge.learn.training import NetworkJob
 
 ROWS, UNLABELLED, BATCH = 10, 4, 12
-JOBS = [Job("relu", Setting(0.01, 0.01), 100, seed) for seed in (0, 1)]
+JOBS = [NetworkJob("relu", Setting(0.01, 0.01), 100, seed) for seed in (0, 1)]
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_a_loop_is_closed_and_goes_through_an_unlabelled_point_and_any_others(ta
 def test_a_network_with_rows_held_out_closes_no_loop_through_them():
     x = np.arange(40, dtype=np.float32)[:, None]
     task = with_loops(PairTask(x, x[:, 0], 30, 3.0, (4,)))
-    job = Job("relu", Setting(0.01, 0.01), 100, 0, fold=1)
+    job = NetworkJob("relu", Setting(0.01, 0.01), 100, 0, fold=1)
     inputs, _ = drawn(task.examples([job]), count=100)
     seen = set(inputs.ravel().astype(int)) - set(range(100, 104))
     assert seen == set(task.rows(job))
@@ -205,7 +205,7 @@ def test_a_loop_weight_that_is_wrong_is_named(complaint, curve, tiny, weight):
     assert "loop_weight" in complaint(fitted, curve, {**tiny, "loop_weight": weight})
 
 
-def test_loops_for_a_twin_trained_on_neighbours_are_refused(complaint, curve, tiny, U):
+def test_loops_for_a_twin_trained_on_neighbors_are_refused(complaint, curve, tiny, U):
     parameters = {**tiny, "loop_weight": 1.0, "pairs": "neighbors"}
     assert "neighbors" in complaint(fitted, curve, parameters, unlabelled=U)
 

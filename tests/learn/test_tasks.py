@@ -5,11 +5,11 @@ from hypothesis import strategies as st
 
 from twinedge.learn.steps import Setting
 from twinedge.learn.tasks import FOLDS, PairTask, PointTask
-from twinedge.learn.training import Job
+from twinedge.learn.training import NetworkJob
 
 
 def job(seed=0, fold=None):
-    return Job("relu", Setting(0.01, 0.01), 100, seed, fold)
+    return NetworkJob("relu", Setting(0.01, 0.01), 100, seed, fold)
 
 
 def task(rows, train, kind=PairTask, **more):

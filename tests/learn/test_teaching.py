@@ -29,7 +29,7 @@ from twinedge.learn.teachers import (
     teachers_of,
     weigh,
 )
-from twinedge.learn.training import Job
+from twinedge.learn.training import NetworkJob
 
 TRAIN, HELD = 60, 20
 FAR = 100.0  # where the validation rows are
@@ -96,7 +96,7 @@ def test_a_teacher_is_asked_about_every_row_by_one_that_did_not_see_it(groups):
     np.testing.assert_allclose(found.rows, found.teachers[0]["weight"] * expected, rtol=1e-3)
 
 
-def test_points_lie_between_neighbouring_training_rows():
+def test_points_lie_between_neighboring_training_rows():
     held, task = school()
     points = held.points(task)
     x = task.x[:TRAIN]
@@ -181,7 +181,7 @@ def test_a_taught_network_learns_part_of_the_target_and_what_is_said(kind):
     _, task = school(kind=kind)
     said = Lessons(task.y[:TRAIN] + 1, task.x[:30] + 0.5, np.full(30, 9.0), [])
     taught = TaughtTask(task, said)
-    job = Job("relu", Setting(0.01, 0.03), 10, 3)
+    job = NetworkJob("relu", Setting(0.01, 0.03), 10, 3)
     x, y, rows, *_ = taught.examples([job]).tensors
     np.testing.assert_allclose(y[:TRAIN], task.y[:TRAIN] + (1 - SHARE), rtol=1e-6)
     np.testing.assert_array_equal(y[len(task.y) :], 9.0)
@@ -197,7 +197,7 @@ def test_few_rows_are_repeated_so_that_points_do_not_outnumber_them():
     _, task = school()
     points = np.zeros((4096, 2), np.float32)
     taught = TaughtTask(task, Lessons(task.y[:TRAIN], points, points[:, 0], []))
-    rows = taught.examples([Job("relu", Setting(0.01, 0.03), 10, 3)]).tensors[2][0]
+    rows = taught.examples([NetworkJob("relu", Setting(0.01, 0.03), 10, 3)]).tensors[2][0]
     assert np.mean(rows < TRAIN) == pytest.approx(0.6, abs=0.01)
 
 

@@ -7,7 +7,7 @@ import pytest
 from twinedge.learn import steps, training
 from twinedge.learn.steps import Setting
 from twinedge.learn.tasks import PairTask
-from twinedge.learn.training import Checkpoint, Interrupted, Job, Silent, _stacks, train
+from twinedge.learn.training import Checkpoint, Interrupted, NetworkJob, Silent, _stacks, train
 
 STAGE = "final round"
 CHUNK = 50  # and the validations every 100 of 2000 steps
@@ -39,7 +39,7 @@ def task(kind=PairTask, **more):
 
 
 def job(steps=2000, activation="silu", rate=0.01, decay=0.01, seed=0, fold=None):
-    return Job(activation, Setting(rate, decay), steps, seed, fold)
+    return NetworkJob(activation, Setting(rate, decay), steps, seed, fold)
 
 
 class Counter(Silent):

@@ -83,7 +83,7 @@ def test_a_single_anchor_has_no_spread(tiny_twin, X):
     np.testing.assert_array_equal(std, 0)
 
 
-def test_neighbours_are_the_anchors_nearest_in_scaled_features(model, difference, X):
+def test_neighbors_are_the_anchors_nearest_in_scaled_features(model, difference, X):
     estimates = model.estimates(X, neighbors=3)
     scaled = (model.anchor_X_ - model.scaling_.x_mean) / model.scaling_.x_scale
     for x, mine in zip(X, estimates, strict=True):
@@ -93,7 +93,7 @@ def test_neighbours_are_the_anchors_nearest_in_scaled_features(model, difference
         np.testing.assert_allclose(mine, expected, **UNITS)
 
 
-def test_neighbours_of_dealt_out_anchors_are_among_each_twins_own(four_twins, difference, X):
+def test_neighbors_of_dealt_out_anchors_are_among_each_twins_own(four_twins, difference, X):
     rows = np.arange(0, 24)
     estimates = four_twins.estimates(X, anchors=rows, neighbors=2)
     scaling = four_twins.scaling_
@@ -106,7 +106,7 @@ def test_neighbours_of_dealt_out_anchors_are_among_each_twins_own(four_twins, di
         np.testing.assert_allclose(mine, expected, **UNITS)
 
 
-def test_as_many_neighbours_as_anchors_change_nothing(model, X):
+def test_as_many_neighbors_as_anchors_change_nothing(model, X):
     plain = model.predict(X)
     np.testing.assert_allclose(model.predict(X, neighbors=10_000), plain, rtol=1e-6)
 

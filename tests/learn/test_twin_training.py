@@ -94,14 +94,14 @@ def test_a_constant_feature_does_no_harm(tiny, curve):
     assert np.isfinite(model.validation_rmse_)
 
 
-def test_neighbour_pairs_join_each_point_with_its_nearest(curve, tiny, task):
+def test_neighbor_pairs_join_each_point_with_its_nearest(curve, tiny, task):
     model = fitted(curve, **tiny, pairs="neighbors", neighbors=5)
     scaled = model.scaling_.features(model.anchor_X_)
     np.testing.assert_array_equal(task[0].partners, pairs.nearest_others(scaled, 5))
     assert (task[0].neighbors, task[0].foldable) == (5, False)
 
 
-def test_a_model_trained_on_neighbours_predicts_with_as_many(curve, tiny):
+def test_a_model_trained_on_neighbors_predicts_with_as_many(curve, tiny):
     X, _ = curve
     model = fitted(curve, **tiny, pairs="neighbors", neighbors=5)
     assert model.estimates(X[100:]).shape == (20, 5)

@@ -183,7 +183,7 @@ def test_a_negative_power_is_refused(complaint, forest, X):
     assert "power=-1" in complaint(weighted_prediction, forest, X, power=-1)
 
 
-def test_anchors_of_a_model_trained_on_neighbours_are_not_weighted(complaint, curve, X, tiny):
+def test_anchors_of_a_model_trained_on_neighbors_are_not_weighted(complaint, curve, X, tiny):
     model = TwinRegressor(**{**tiny, "steps": 20}, pairs="neighbors", neighbors=5).fit(*curve)
     assert "neighbors" in complaint(weighted_prediction, model, X)
     assert uncertainty(model, X).shape == (6,)

@@ -79,7 +79,7 @@ def test_a_table_that_leaves_the_file(packs, data):
         ("H", 32, [4]),  # more of them than anchors
         ("H", 34, [0]),  # anchors
         ("H", 34, [4097]),
-        ("H", 36, [4097]),  # neighbours
+        ("H", 36, [4097]),  # neighbors
         ("HH", 36, [0, 1]),  # trained on them, but all anchors predict
         ("H", 38, [2]),  # flags
         ("B", 40, [1]),

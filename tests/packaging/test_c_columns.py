@@ -12,7 +12,7 @@ import pytest
 from twinedge.encoding import Category, Encoding
 from twinedge.pack import read_pack
 from twinedge.runtime.loading import load
-from twinedge_export.boards import Workshop, board_named
+from twinedge_export.boards import Workshop, port_named
 from twinedge_export.boards.build import left_out
 from twinedge_export.c_columns import CColumns
 
@@ -95,7 +95,7 @@ def test_all_rows_are_encoded_and_predicted_to_the_bit_on_this_machine(built, ru
 def test_all_rows_are_encoded_and_predicted_to_the_bit_on_a_board(
     project, stones_export, expected, tmp_path
 ):
-    board = board_named("mps2-an386")
+    board = port_named("mps2-an386")
     pack = read_pack((stones_export / "model.twin").read_bytes())
     (tmp_path / "levels.c").write_text(
         (HERE / "levels.c").read_text() + '\n#include "model.c"\n'  # with the rest of the project

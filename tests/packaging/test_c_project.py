@@ -22,7 +22,7 @@ WARNINGS = "-Wall -Wextra -Werror -pedantic"
     params=[
         pytest.param("one twin", marks=pytest.mark.slow),
         "four twins",
-        pytest.param("neighbours", marks=pytest.mark.slow),
+        pytest.param("neighbors", marks=pytest.mark.slow),
         "one file",
     ],
 )
@@ -30,7 +30,7 @@ def project(request, tiny_twin, four_twins, curve, tmp_path_factory):
     """The folder of a C project, with intervals but for one of them."""
     X, y = curve
     model = four_twins if request.param == "four twins" else tiny_twin
-    neighbors = 3 if request.param in ("neighbours", "one file") else 0
+    neighbors = 3 if request.param in ("neighbors", "one file") else 0
     twins = len(model.weights_)
     rows = np.arange(0, 60, 5)
     names = ("angle */ 1", "offset\nof it", "idle /* it")
@@ -44,7 +44,7 @@ def project(request, tiny_twin, four_twins, curve, tmp_path_factory):
         tmp_path_factory.mktemp("project"),
         {"features": features, "target": "level */", "select": "hand"},
         lambda message: None,
-        intervals=request.param != "neighbours",
+        intervals=request.param != "neighbors",
     )
     weights = "int8" if request.param == "four twins" else "int16"
     pack, job = twin_file(job, weights=weights, qat=False, seed=0)
@@ -133,7 +133,7 @@ def test_code_that_the_pack_does_not_need_is_left_out(project):
     needs = {
         "SILU": pack.activation == "silu",
         "INT16": pack.weight_bits == 16,
-        "NEIGHBOURS": bool(pack.neighbors),
+        "NEIGHBORS": bool(pack.neighbors),
         "INTERVALS": pack.intervals is not None,
     }
     for name, needed in needs.items():

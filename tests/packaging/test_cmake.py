@@ -51,7 +51,7 @@ function(zephyr_library_sources)
 endfunction()
 """
 QUICKLY = "-DCMAKE_C_FLAGS_RELEASE=-O0"  # nobody waits for what is built here, but for compilers
-PACK = "test/corpus/small.twin"  # with neighbours, and two features
+PACK = "test/corpus/small.twin"  # with neighbors, and two features
 NO_ENDS = " nan nan"  # where an example would print an interval, as the pack has none
 FRAMEWORKS = {"esp-idf": (ESP_IDF, "."), "zephyr": (ZEPHYR, "zephyr")}
 END = """
@@ -159,7 +159,7 @@ def test_hosts_have_their_kernels_by_default_and_can_do_without(run, build, firm
 
 def kconfig(**settings):
     """Return options as a framework makes them of Kconfig's answers; all is on by default."""
-    parts = ("FLOAT", "NEIGHBOURS", "INTERVALS", "STORE", "SILU", "INT16", "TEXT", "PARTIAL")
+    parts = ("FLOAT", "NEIGHBORS", "INTERVALS", "STORE", "SILU", "INT16", "TEXT", "PARTIAL")
     parts += ("OPEN_STEPS", "QUICK_OPEN")
     answers = {**dict.fromkeys(parts, "y"), "BLOCK": "2", **settings}
     return [f"-DCONFIG_TWIN_{name}={answer}" for name, answer in answers.items()]
@@ -175,8 +175,8 @@ def test_a_framework_gets_sources_headers_and_settings(
     assert build(text, module, *kconfig()) == ("TWIN_BLOCK=2", expected)
     (tmp_path / "opening.c").write_text(OPENING)
     text = start + END.format(folder=firmware / folder, example=tmp_path / "opening.c")
-    off = kconfig(NEIGHBOURS="", INTERVALS="", PARTIAL="", QUICK_OPEN="", BLOCK="1")
+    off = kconfig(NEIGHBORS="", INTERVALS="", PARTIAL="", QUICK_OPEN="", BLOCK="1")
     settings, said = build(text, module, *off)
-    left = ("NEIGHBOURS", "INTERVALS", "PARTIAL", "QUICK_OPEN")
+    left = ("NEIGHBORS", "INTERVALS", "PARTIAL", "QUICK_OPEN")
     assert settings == ";".join(["TWIN_BLOCK=1", *(f"TWIN_{one}=0" for one in left)])
     assert said == "the pack needs what twin_config.h leaves out"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from twinedge.errors import InputError
-from twinedge_export.boards.board import Board
+from twinedge_export.boards.board import Port
 from twinedge_export.boards.build import Image, Sizes, count_query
 from twinedge_export.boards.trial import listen
 
@@ -38,7 +38,7 @@ def emulated(tmp_path):
         words = dict.fromkeys(("flags", "sources", "link"), ())
         places = {"name": "toy", "folder": tmp_path, "title": "A toy", "core": "toy"}
         run = (str(program), "{image}")
-        board = Board(**places, **words, compiler="cc", run=run, needs={})
+        board = Port(**places, **words, compiler="cc", run=run, needs={})
         (tmp_path / "image.map").write_text(LINK_MAP)
         return board, Image(tmp_path / "image.elf", Sizes(0, 0, 0, 0), 0, ())
 

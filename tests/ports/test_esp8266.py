@@ -7,11 +7,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-from twinedge_export.boards import board_named
+from twinedge_export.boards import port_named
 
 FLOAT, WORD, LONG = ctypes.c_float, ctypes.c_uint32, ctypes.c_uint64
 
-# Zero, the least and the largest without a leading 1, the least with one, 1, 1.5, neighbours of a
+# Zero, the least and the largest without a leading 1, the least with one, 1, 1.5, neighbors of a
 # tie, the largest, infinity, NaN; and bits all over.
 SPECIAL = [
     *(0, 1, 2, 0x400000, 0x7FFFFF, 0x800000, 0x800001, 0xFFFFFF),
@@ -39,7 +39,7 @@ def pairs(rng, count=20_000):
 def rom(tmp_path_factory):
     """Return a function of the file by name, result and arguments."""
     library = tmp_path_factory.mktemp("rom") / "rom.so"
-    source = board_named("esp8266").folder / "rom.c"
+    source = port_named("esp8266").folder / "rom.c"
     subprocess.run(["cc", "-O1", "-shared", "-fPIC", source, "-o", library], check=True)
     loaded = ctypes.CDLL(str(library))
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from twinedge.pack import write_pack
-from twinedge_export.boards import all_boards, board_named, try_pack
+from twinedge_export.boards import all_ports, port_named, try_pack
 from twinedge_export.boards.build import EVERYTHING
 
-# Name: features, hidden layers, activation, type of weights; anchors of twins, neighbours.
+# Name: features, hidden layers, activation, type of weights; anchors of twins, neighbors.
 PACKS = {
     "relu": ((8, (40, 48), "relu", np.int8), [12], 0),
     "silu": ((8, (48, 40), "silu", np.int8), [12], 0),
@@ -18,9 +18,9 @@ PACKS = {
     "odd-widths-silu": ((3, (33, 9), "silu", np.int8), [7], 0),
     "1-anchor": ((2, (16, 16), "silu", np.int8), [1], 0),
     "64-anchors": ((3, (12, 10), "relu", np.int8), [64], 0),
-    "neighbours": ((4, (16, 16), "silu", np.int8), [30], 5),
+    "neighbors": ((4, (16, 16), "silu", np.int8), [30], 5),
     "four-twins": ((8, (24, 24), "relu", np.int8), [3, 5, 4, 4], 0),
-    "four-twins-of-neighbours": ((6, (10, 8), "silu", np.int8), [5, 1, 9, 3], 2),
+    "four-twins-of-neighbors": ((6, (10, 8), "silu", np.int8), [5, 1, 9, 3], 2),
     "int16": ((6, (20, 12), "relu", np.int16), [5], 0),
     "one-layer": ((3, (30,), "relu", np.int8), [5], 0),
     "one-layer-silu": ((8, (21,), "silu", np.int8), [4], 0),
@@ -62,26 +62,26 @@ def draw(packs, name):
     )
 
 
-@pytest.mark.parametrize("board", all_boards())
+@pytest.mark.parametrize("board", all_ports())
 def test_a_pack_with_some_of_everything(packs, cases, workshop, board):
-    pack = draw(packs, "four-twins-of-neighbours")
+    pack = draw(packs, "four-twins-of-neighbors")
     check(pack, cases, workshop(board, EVERYTHING), 12)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PACKS)
-@pytest.mark.parametrize("board", all_boards())
+@pytest.mark.parametrize("board", all_ports())
 def test_all_packs(packs, cases, workshop, board, name):
-    count = QUERIES_ON_AVR if board_named(board).compiler == "avr-gcc" else QUERIES
+    count = QUERIES_ON_AVR if port_named(board).compiler == "avr-gcc" else QUERIES
     check(draw(packs, name), cases, workshop(board, EVERYTHING), count)
 
 
 def test_the_boards_are_all_there():
-    cores = {board.core for board in all_boards().values()}
+    cores = {board.core for board in all_ports().values()}
     arm = {f"cortex-m{number}" for number in (0, 3, 4, 7, 33, 55)}
     assert cores >= arm | {"rv32imac", "xtensa-lx106", "avr5", "avr6", "aarch64", "armhf"}
 
 
-@pytest.mark.parametrize("board", all_boards())
+@pytest.mark.parametrize("board", all_ports())
 def test_no_tool_of_a_board_is_missing(board):
-    assert board_named(board).missing == []
+    assert port_named(board).missing == []

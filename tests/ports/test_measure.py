@@ -14,7 +14,7 @@ from twinedge.budget.boards import kind_of, read_rows
 from twinedge.budget.model import from_pack
 from twinedge.pack import read_pack, write_pack
 from twinedge.runtime.reference import bounds, evaluate, outside, quantise
-from twinedge_export.boards import all_boards, board_named, try_pack
+from twinedge_export.boards import all_ports, port_named, try_pack
 from twinedge_export.boards.build import left_out
 from twinedge_export.boards.measure import KINDS, SHAPES, measure_board, random_pack, references
 from twinedge_export.boards.trial import own_points
@@ -32,8 +32,8 @@ def golden():
 
 def test_every_port_was_measured_in_every_build():
     firmware = read_firmware()
-    assert set(firmware) == {board.core for board in all_boards().values()}
-    for board in all_boards().values():
+    assert set(firmware) == {board.core for board in all_ports().values()}
+    for board in all_ports().values():
         assert firmware[board.core].port == board.name
         assert set(firmware[board.core].builds) == set(KINDS)
 
@@ -48,14 +48,11 @@ def test_the_model_of_the_paper_was_measured_everywhere():
     ("board", "kinds"),
     [
         *(pytest.param(one, (PLAIN, FULL), id=one) for one in QUICK),
-        *(
-            pytest.param(one, KINDS, id=f"{one}-all", marks=pytest.mark.slow)
-            for one in all_boards()
-        ),
+        *(pytest.param(one, KINDS, id=f"{one}-all", marks=pytest.mark.slow) for one in all_ports()),
     ],
 )
 def test_what_ships_is_what_a_fresh_build_gives(board, kinds):
-    board = board_named(board)
+    board = port_named(board)
     fresh, shipped = measure_board(board, kinds), read_rows()[board.core]
     builds = {
         tuple(
@@ -94,7 +91,7 @@ TOO_LARGE = {("uno", "flagship-of-24", True)}
             id=f"{one[0]}-{one[1]}{'-intervals' * one[2]}",
             marks=() if one in FEW else pytest.mark.slow,
         )
-        for one in product(all_boards(), RECIPES, (True, False))
+        for one in product(all_ports(), RECIPES, (True, False))
         if one not in TOO_LARGE
     ],
 )

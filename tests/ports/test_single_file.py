@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 
 from twinedge.pack import write_pack
-from twinedge_export.boards import Workshop, all_boards, board_named, try_pack
+from twinedge_export.boards import Workshop, all_ports, port_named, try_pack
 from twinedge_export.boards.build import left_out
 
 QUICK = ("mps2-an386", "uno")
 BOARDS = [
-    name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in all_boards()
+    name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in all_ports()
 ]
 MORE = 1.01  # times the code of the separate files, at most
 MORE_INSTRUCTIONS = 1.1  # where kernels share a function, a compiler puts it into fewer places
 
-# Features, hidden layers, activation, type of weights; anchors of twins, neighbours.
+# Features, hidden layers, activation, type of weights; anchors of twins, neighbors.
 PACKS = {
     "relu": ((8, (24, 24), "relu", np.int8), [3, 5], 0),
     "silu": ((6, (20, 12), "silu", np.int8), [9], 0),
@@ -41,7 +41,7 @@ def trials(packs, cases, tmp_path):
         tried = []
         for single_file in (False, True):
             folder = tmp_path / f"{board}-{single_file}"
-            shop = Workshop(board_named(board), folder, left_out(pack), single_file)
+            shop = Workshop(port_named(board), folder, left_out(pack), single_file)
             x = cases.queries(pack, 12)
             tried.append(try_pack(shop, write_pack(pack), x, count=False))
             assert (folder / "twin.o").exists() == single_file
@@ -66,5 +66,5 @@ def test_one_file_gives_the_same_bits_and_takes_no_more(trials, board, name):
 def test_a_folder_may_be_named_from_where_one_is(tmp_path, monkeypatch, packs, cases):
     monkeypatch.chdir(tmp_path)
     pack = packs.random_pack(np.random.default_rng(62), features=2, hidden=(4,), counts=[2])
-    shop = Workshop(board_named("mps2-an386"), tmp_path.relative_to(tmp_path) / "here", (), True)
+    shop = Workshop(port_named("mps2-an386"), tmp_path.relative_to(tmp_path) / "here", (), True)
     assert not len(try_pack(shop, write_pack(pack), cases.queries(pack, 12)).mismatches)

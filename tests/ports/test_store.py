@@ -9,7 +9,7 @@ from twinedge.budget import Model
 from twinedge.errors import InputError
 from twinedge.pack import write_pack
 from twinedge.runtime import reference
-from twinedge_export.boards import all_boards, try_pack
+from twinedge_export.boards import all_ports, try_pack
 from twinedge_export.boards.build import left_out
 from twinedge_export.boards.lessons import PROGRAM, WITH_STORE, try_points
 from twinedge_export.boards.measure import random_pack
@@ -18,7 +18,7 @@ from twinedge_export.boards.measure import random_pack
 PACKS = {
     "relu": (Model.of(4, (16, 16), 3, twins=2), {}),
     "silu": (Model.of(4, (16, 16), 3, twins=2), {"activation": "silu"}),
-    "neighbours-silu-int16": (
+    "neighbors-silu-int16": (
         Model.of(3, (9, 12, 5), 4, twins=3),
         {"activation": "silu", "weights": "int16", "neighbors": 2},
     ),
@@ -27,7 +27,7 @@ FLAGSHIP = Model.of(8, (128, 128), 32)
 TRUST = 20_000  # that errors on one device have in common, of 65536: enough to see
 COUNTS, QUERIES = (1, 5, 64), 8
 # An Uno has room for fewer, as its 2 KB of RAM hold both blocks, too: 76 bytes for a point.
-ON_UNO = {"relu": (1, 5, 12), "silu": (1, 5, 12), "neighbours-silu-int16": (1, 5, 11)}
+ON_UNO = {"relu": (1, 5, 12), "silu": (1, 5, 12), "neighbors-silu-int16": (1, 5, 11)}
 QUICK = ("mps2-an386", "uno")
 
 # What the store adds to the code on a Cortex-M4, with calls in floats and in integers.
@@ -88,7 +88,7 @@ def check(found, counts):
         pytest.param(
             board, name, marks=() if board in QUICK or name == "relu" else pytest.mark.slow
         )
-        for board in all_boards()
+        for board in all_ports()
         for name in PACKS
     ],
 )

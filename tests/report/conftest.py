@@ -12,7 +12,7 @@ HERE = Path(__file__).parent
 def firmware_file(tmp_path_factory):
     """Measurements of made-up cores: Uno and ESP8266 are among them, the Pico 2 is not.
 
-    Some have all builds, some those without neighbours, and one int8 with intervals only.
+    Some have all builds, some those without neighbors, and one int8 with intervals only.
     """
     from twinedge.budget import write_firmware
 

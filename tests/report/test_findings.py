@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from twinedge.anchors.measure import measure
+from twinedge.anchors.curves import measure
 from twinedge.budget import ann_bytes, summarise, twin_bytes
 from twinedge.learn.small_trees import fit_small_trees, forest_bytes
 from twinedge.pack import read_pack, write_pack
@@ -264,7 +264,7 @@ def test_many_test_rows_are_thinned_out(look, run, write):
     assert "1,300 of 2,600 test rows" in words
 
 
-def test_a_model_of_neighbours(unrivalled, run):
+def test_a_model_of_neighbors(unrivalled, run):
     near = replace(run)
     near.model.set_params(pairs="neighbors", neighbors=4)
     try:

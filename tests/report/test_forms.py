@@ -11,10 +11,10 @@ import pytest
 
 from twinedge.budget import Model, summarise
 from twinedge_export.report.document import (
+    Chapter,
+    Grid,
     Light,
-    Part,
-    Section,
-    Table,
+    Share,
     amount,
     number,
     percent,
@@ -106,8 +106,8 @@ def test_markdown_shows_figures_where_they_are(text):
 
 def test_a_name_means_nothing_in_markdown(text):
     name = "a|b <b>x</b> *y* [z](http://example.org) `c`\n# d"
-    table = Table("t", name, ("one", "two"), ((name, 1),))
-    section = Section("s", name, (name,), tables=(table,))
+    table = Grid("t", name, ("one", "two"), ((name, 1),))
+    section = Chapter("s", name, (name,), tables=(table,))
     written = markdown(replace(text, title=name, facts=(), sections=(section,)))
     assert "<b>" not in written.replace(r"\<b\>", "")
     rows = [line for line in written.splitlines() if line.startswith("| a")]
@@ -136,14 +136,14 @@ def test_the_sheet_has_every_number_unrounded(text, found):
 
 @pytest.mark.parametrize("name", ["=1+1", "+x", "-x", "@x", "\tx"])
 def test_a_name_is_no_formula_in_a_sheet(text, name):
-    table = Table("t", "t", ("one", "two"), ((name, -1.5),))
-    section = Section("s", "s", (), tables=(table,))
+    table = Grid("t", "t", ("one", "two"), ((name, -1.5),))
+    section = Chapter("s", "s", (), tables=(table,))
     _, row = csv.reader(io.StringIO(sheet(replace(text, sections=(section,)))))
     assert row == ["s", "t", f"'{name}", "two", "-1.5"]
 
 
 def test_numbers_for_people():
-    assert [shown(one) for one in (None, 12345, 0.123456, Part(0.25), "word")] == [
+    assert [shown(one) for one in (None, 12345, 0.123456, Share(0.25), "word")] == [
         *("-", "12,345", "0.1235", "25 %", "word")
     ]
     assert shown(Light("go", "fits")) == "fits"
@@ -153,7 +153,7 @@ def test_numbers_for_people():
 
 
 def test_a_column_of_numbers_is_one_without_words():
-    table = Table("t", "t", ("a", "b", "c"), (("x", 1, 2.5), ("y", None, "word")))
+    table = Grid("t", "t", ("a", "b", "c"), (("x", 1, 2.5), ("y", None, "word")))
     assert table.quantities == (False, True, False)
 
 

@@ -6,7 +6,7 @@ import joblib
 import pytest
 
 from twinedge.reproduce import cells, run
-from twinedge.reproduce.cells import METHODS, Method, machine
+from twinedge.reproduce.cells import METHODS, Procedure, machine
 from twinedge.reproduce.experiments import NAMES, experiment
 
 BASE = {"members": 4, "effort": "quick", "trainer": "twinedge", "protocol": "published"}
@@ -35,7 +35,7 @@ def test_a_name_changes_with_what_decides_the_numbers_and_with_nothing_else(cell
 def test_a_new_version_is_another_cell(cell, monkeypatch):
     before = cell("forest").name
     method = METHODS["forest"]
-    monkeypatch.setitem(METHODS, "forest", Method(method.home, 99, method.decided_by))
+    monkeypatch.setitem(METHODS, "forest", Procedure(method.home, 99, method.decided_by))
     assert cell("forest").name != before
 
 

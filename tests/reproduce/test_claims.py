@@ -15,7 +15,7 @@ from twinedge.reproduce.claims import (
     on_many,
     overall,
 )
-from twinedge.reproduce.experiment import ANCHORS, LOOP_WEIGHTS, NEIGHBOURS
+from twinedge.reproduce.experiment import ANCHORS, LOOP_WEIGHTS, NEIGHBORS
 from twinedge.reproduce.experiments import NAMES, experiment
 from twinedge.reproduce.run import Answer
 from twinedge.reproduce.tables import ORDER, Question, printed
@@ -118,25 +118,25 @@ def test_findings_about_the_multiplier(at_16, word):
     assert words("multiplier", lambda cell: {"all_anchors": 2.0, "rmse": 1.0})[0] == FAILS
 
 
-def neighbours(inference, training, k_nn=None):
-    """Cells of twins with error 1; those of neighbours have errors by number, 1 if not given."""
+def neighbors(inference, training, k_nn=None):
+    """Cells of twins with error 1; those of neighbors have errors by number, 1 if not given."""
 
     def make(cell):
         return {
             "all_anchors": 1.0,
-            "neighbours": list(NEIGHBOURS),
-            "nearest_anchors": [inference.get(k, 1.0) for k in NEIGHBOURS],
-            "nearest": [(k_nn or {}).get(k, 3.0) for k in NEIGHBOURS],
+            "neighbours": list(NEIGHBORS),
+            "nearest_anchors": [inference.get(k, 1.0) for k in NEIGHBORS],
+            "nearest": [(k_nn or {}).get(k, 3.0) for k in NEIGHBORS],
             "rmse": training.get(cell.number, 1.0),
         }
 
     return make
 
 
-def test_findings_about_neighbours():
-    as_in_paper = neighbours({1: 1.2, 32: 0.9}, {1: 1.5, 32: 0.8})
+def test_findings_about_neighbors():
+    as_in_paper = neighbors({1: 1.2, 32: 0.9}, {1: 1.5, 32: 0.8})
     assert words("neighbors", as_in_paper) == [HOLDS] * 4
-    against = neighbours({1: 0.9, 128: 1.3}, {1: 0.8, 128: 1.4, 16: 1.1, 32: 1.2, 64: 1.1})
+    against = neighbors({1: 0.9, 128: 1.3}, {1: 0.8, 128: 1.4, 16: 1.1, 32: 1.2, 64: 1.1})
     assert words("neighbors", against) == [FAILS] * 4
     assert words("knn_tnnr", as_in_paper) == [HOLDS] * 3
     assert words("knn_tnnr", against) == [FAILS] * 3
@@ -145,10 +145,10 @@ def test_findings_about_neighbours():
 def test_findings_about_k_nn():
     def by_set(cell):
         better = 0.7 if cell.dataset in ("bc", "wn") else 2.0
-        return neighbours({}, {32: 0.8}, {4: better})(cell)
+        return neighbors({}, {32: 0.8}, {4: better})(cell)
 
     assert words("knn", by_set) == [HOLDS, HOLDS]
-    assert words("knn", neighbours({}, {2: 0.9}, {4: 0.8})) == [FAILS, FAILS]
+    assert words("knn", neighbors({}, {2: 0.9}, {4: 0.8})) == [FAILS, FAILS]
 
 
 def loops(gain_at_one, best=1.0):

@@ -89,7 +89,7 @@ def test_a_multiplier_has_the_partners_of_its_protocol(cell, monkeypatch, protoc
     assert seen == [(1, {"pairs": pairs})]
 
 
-def test_a_twin_of_neighbours_is_trained_on_them(cell):
+def test_a_twin_of_neighbors_is_trained_on_them(cell):
     found = networks.neighbour_twin(cell("neighbour_twin", "wsb", 0, 8))
     assert 0 < found["rmse"] < 10
 

@@ -6,22 +6,22 @@ import time
 
 import pytest
 
-from twinedge.reproduce.cells import Store
+from twinedge.reproduce.cells import CellStore
 
 RESULT = {"rmse": 0.1 + 0.2, "sizes": [1, 2], "none": None, "by": {"a": 1e-300}}
 
 
 def test_a_cell_comes_back_as_it_was(tmp_path, cell):
-    kept = Store(tmp_path).save(cell(), {**RESULT, "tuple": (1, 2)})
+    kept = CellStore(tmp_path).save(cell(), {**RESULT, "tuple": (1, 2)})
     assert list(kept) == sorted(kept)
     assert kept == {**RESULT, "tuple": [1, 2]}
-    store = Store(tmp_path)
+    store = CellStore(tmp_path)
     assert store.load(cell()) == kept
     assert store.damaged == []
 
 
 def test_a_cell_that_was_not_kept_is_missing(tmp_path, cell):
-    store = Store(tmp_path)
+    store = CellStore(tmp_path)
     store.save(cell(), RESULT)
     for other in (cell(split=1), cell(dataset="yh"), cell(protocol="text"), cell(number=2)):
         assert store.load(other) is None
@@ -59,7 +59,7 @@ def edited(text):
     ids=["empty", "half", "end lost", "list", "null", "no sum", "edited", "other cell", "bytes"],
 )
 def test_a_damaged_cell_counts_as_missing_and_is_named(tmp_path, cell, damage):
-    store = Store(tmp_path)
+    store = CellStore(tmp_path)
     store.save(cell(), RESULT)
     path = file_of(tmp_path)
     changed = damage(path.read_text())
@@ -67,11 +67,11 @@ def test_a_damaged_cell_counts_as_missing_and_is_named(tmp_path, cell, damage):
     assert store.load(cell()) is None
     assert store.damaged == [path]
     store.save(cell(), RESULT)
-    assert Store(tmp_path).load(cell()) == RESULT
+    assert CellStore(tmp_path).load(cell()) == RESULT
 
 
 def test_no_flipped_bit_gives_another_number(tmp_path, cell):
-    store = Store(tmp_path)
+    store = CellStore(tmp_path)
     store.save(cell(), RESULT)
     path = file_of(tmp_path)
     whole = path.read_text()
@@ -81,16 +81,16 @@ def test_no_flipped_bit_gives_another_number(tmp_path, cell):
 
 
 def test_what_a_killed_process_left_is_cleared_away(tmp_path, cell):
-    Store(tmp_path)
+    CellStore(tmp_path)
     old, new = (tmp_path / "cells" / f".{name}.json.1.partial" for name in ("old", "new"))
     for path in (old, new):
         path.write_text("{")
     os.utime(old, (time.time() - 3600,) * 2)
-    Store(tmp_path)
+    CellStore(tmp_path)
     assert not old.exists()
     assert new.exists()  # someone may be writing it
 
 
 def test_a_place_that_is_no_folder_is_refused(tmp_path, complaint):
     (tmp_path / "file").write_text("")
-    assert "file" in complaint(Store, tmp_path / "file")
+    assert "file" in complaint(CellStore, tmp_path / "file")

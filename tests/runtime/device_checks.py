@@ -193,7 +193,7 @@ def a_device_knows_its_names_and_anchors(given, name):
     assert device.info["anchors"] == given.anchors
 
 
-def members_and_neighbours_are_there_or_refused(given, name):
+def members_and_neighbors_are_there_or_refused(given, name):
     device = given.device(name)
     if device.info["shape"] == "ensemble":
         assert "only mean and spread of its estimates" in complaint(device.members, given.x)
@@ -223,7 +223,7 @@ CHECKS = (
     what_is_missing_is_answered_as_what_stands_for_it,
     beyond_the_range_an_answer_is_computed_and_flagged,
     a_device_knows_its_names_and_anchors,
-    members_and_neighbours_are_there_or_refused,
+    members_and_neighbors_are_there_or_refused,
 )
 
 

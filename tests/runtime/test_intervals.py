@@ -121,7 +121,7 @@ def test_random_packs_give_the_bits_of_the_reference(random_pack, opened, seed):
                 check_against_reference(device, pack, x[row : row + 1])
 
 
-@pytest.mark.parametrize("name", ["64-features", "one-anchor-one-feature", "neighbours"])
+@pytest.mark.parametrize("name", ["64-features", "one-anchor-one-feature", "neighbors"])
 def test_wide_and_narrow_packs_in_any_type(random_pack, opened, name):
     class Packs:
         pass
@@ -136,7 +136,7 @@ def test_wide_and_narrow_packs_in_any_type(random_pack, opened, name):
 
 
 @pytest.mark.parametrize("neighbors", [1, 3, 4096])
-def test_neighbours_change_scale_and_ends_alike(pack, opened, neighbors):
+def test_neighbors_change_scale_and_ends_alike(pack, opened, neighbors):
     x = queries(pack, 40)
     near = replace(pack, neighbors=neighbors)
     found = reference.evaluate(near, x)

@@ -10,7 +10,7 @@ import pytest
 
 from twinedge.pack import Domain, write_pack
 from twinedge.pack.layout import NO_FILL
-from twinedge.runtime.lines import Answers, serve
+from twinedge.runtime.lines import Replies, serve
 from twinedge.runtime.loading import load
 
 NAMES = ("angle", "offset", "idle")
@@ -63,7 +63,7 @@ def other(path):
 
 
 def answered(device, *lines, **settings):
-    return list(Answers(device, **settings).to(lines))
+    return list(Replies(device, **settings).to(lines))
 
 
 def words(device, x):
@@ -254,7 +254,7 @@ def test_a_flood_in_threads_is_answered_as_one_by_one(path, flood, monkeypatch, 
 def test_blocks_that_were_begun_are_not_touched_by_what_is_learnt_later(path, flood, monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
     lines, expected = flood
-    answers = Answers(load(path, "native"))
+    answers = Replies(load(path, "native"))
     begun = [answers.begin(lines[start : start + 64]) for start in range(0, 600, 64)]
     assert [one for block in begun for one in block()] == expected
 

@@ -9,7 +9,7 @@ import pytest
 from twinedge.encoding import MISSING, Encoding, looks_missing
 from twinedge.pack import Domain, write_pack
 from twinedge.pack.layout import NO_FILL
-from twinedge.runtime.lines import LONGEST, Answers, serve
+from twinedge.runtime.lines import LONGEST, Replies, serve
 from twinedge.runtime.loading import load
 
 FEATURES = {"angle": (-1, 1), "offset": (-5, 15), "idle, mostly": (-120, 80)}
@@ -57,7 +57,7 @@ def calibrated(random_pack, tmp_path_factory):
 
 
 def answered(device, *lines, **settings):
-    return list(Answers(device, **settings).to(lines))
+    return list(Replies(device, **settings).to(lines))
 
 
 def expected(device, x):

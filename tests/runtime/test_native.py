@@ -167,7 +167,7 @@ def test_the_fastest_kernel_is_taken(small):
 
 
 @pytest.mark.parametrize("neighbors", [1, 2, 5, 6, 4096, 10**6])
-def test_neighbours_can_be_told(small, device, neighbors):
+def test_neighbors_can_be_told(small, device, neighbors):
     pack, _ = small
     x = queries(pack, 30)
     expected = reference.evaluate(replace(pack, neighbors=min(neighbors, 4096)), x)

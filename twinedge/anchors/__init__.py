@@ -4,14 +4,14 @@ A twin predicts from the training points it is given as anchors. All of them are
 and too many for a device; a few well chosen ones come within a percent of that.
 """
 
-from twinedge.anchors.choice import Choice, choose, rows_from_file, select
-from twinedge.anchors.measure import Point, Recommendation, curve, recommend, rmse, smallest_within
+from twinedge.anchors.choice import AnchorChoice, choose, rows_from_file, select
+from twinedge.anchors.curves import Point, Recommendation, curve, recommend, rmse, smallest_within
 from twinedge.anchors.methods import METHODS, Method
 from twinedge.dealing import check_rows
 
 __all__ = [
     "METHODS",
-    "Choice",
+    "AnchorChoice",
     "Method",
     "Point",
     "Recommendation",

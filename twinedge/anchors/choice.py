@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from twinedge.anchors.methods import FEWEST_TO_SCORE, METHODS, method_named, within_memory
-from twinedge.anchors.pool import Evidence, FloatArray, Model, Pool, Rows, Validation
+from twinedge.anchors.pool import Evidence, FittedModel, FloatArray, Pool, Rows, Validation
 from twinedge.dealing import check_count, whole
 from twinedge.errors import InputError, place, quoted
 
@@ -71,7 +71,7 @@ _SAME = 1.01
 _CLEAR = 2.0
 
 
-class Choice(NamedTuple):
+class AnchorChoice(NamedTuple):
     """Anchors, and how they were found.
 
     Attributes
@@ -91,7 +91,7 @@ class Choice(NamedTuple):
 
 def scorable(evidence: Evidence) -> tuple[str, ...]:
     """Names of the methods, random points aside, that these validation data can compare."""
-    if evidence.neighbours:
+    if evidence.neighbors:
         return PREFERENCE[1:]
     return PREFERENCE if len(evidence) < FEWEST_TO_SCORE else (*PREFERENCE, "greedy")
 
@@ -101,7 +101,7 @@ def compared(evidence: Evidence) -> tuple[str, ...]:
     return tuple(name for name in scorable(evidence) if name in PREFERENCE)
 
 
-def compare(pool: Pool, k: int, seed: int, evidence: Evidence) -> Choice:
+def compare(pool: Pool, k: int, seed: int, evidence: Evidence) -> AnchorChoice:
     """Try every method but greedy, and keep the one to prefer."""
     evidence = within_memory(evidence, len(pool), 1, seed)  # the points that curves are measured on
     names = compared(evidence)
@@ -109,7 +109,7 @@ def compare(pool: Pool, k: int, seed: int, evidence: Evidence) -> Choice:
     errors = dict(zip(rows, evidence.squared_errors(list(rows.values())), strict=True))
     winner = preferred(errors)
     scores = {name: float(np.sqrt(squares.mean())) for name, squares in errors.items()}
-    return Choice(winner, rows[winner], scores)
+    return AnchorChoice(winner, rows[winner], scores)
 
 
 def preferred(errors: dict[str, FloatArray], clear: float = _CLEAR) -> str:
@@ -171,7 +171,7 @@ def select(
     k: int,
     method: str = "auto",
     *,
-    model: Model | None = None,
+    model: FittedModel | None = None,
     validation: Validation | None = None,
     twins: int = 1,
     seed: int = 0,
@@ -219,11 +219,11 @@ def choose(
     k: int,
     method: str = "auto",
     *,
-    model: Model | None = None,
+    model: FittedModel | None = None,
     validation: Validation | None = None,
     twins: int = 1,
     seed: int = 0,
-) -> Choice:
+) -> AnchorChoice:
     """Do as ``select``, and say which method it was and how "auto" scored each of them."""
     pool = pool_of(X, y, model, twins, seed)
     check_count(k, len(pool), twins)
@@ -238,10 +238,12 @@ def choose(
         evidence = Evidence.of(model, validation)
         if chosen is None:
             return compare(pool, int(k), seed, evidence)
-    return Choice(method, chosen.choose(pool, int(k), seed, evidence), {})
+    return AnchorChoice(method, chosen.choose(pool, int(k), seed, evidence), {})
 
 
-def pool_of(X: npt.ArrayLike, y: npt.ArrayLike, model: Model | None, twins: Any, seed: Any) -> Pool:
+def pool_of(
+    X: npt.ArrayLike, y: npt.ArrayLike, model: FittedModel | None, twins: Any, seed: Any
+) -> Pool:
     """Check what every choice starts from."""
     if not whole(twins) or twins < 1:
         raise InputError(f"twins={twins!r} is not a positive whole number")

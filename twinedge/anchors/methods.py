@@ -205,7 +205,7 @@ class Candidates:
     @classmethod
     def of(cls, pool: Pool, k: int, seed: int, evidence: Evidence) -> "Candidates":
         """Let the model judge all rows, or where they are many, points that stand for them."""
-        if evidence.neighbours:
+        if evidence.neighbors:
             raise InputError(
                 "greedy needs a model that averages all its anchors, and this one was trained on "
                 "neighbors; use medoids or farthest"
@@ -327,7 +327,7 @@ class Differences:
     @classmethod
     def of(cls, pool: Pool, k: int, seed: int, evidence: Evidence) -> "Differences":
         """Let the model estimate training points from one another; from some, where many."""
-        if evidence.neighbours:
+        if evidence.neighbors:
             raise InputError(
                 "match needs a model that averages all its anchors, and this one was trained on "
                 "neighbors; use medoids or farthest"

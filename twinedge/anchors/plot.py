@@ -6,7 +6,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from twinedge.anchors.measure import AUTO, Measurement
+from twinedge.anchors.curves import AUTO, Measurement
 from twinedge.errors import InputError
 from twinedge.placing import check_file, place_file
 

@@ -87,7 +87,7 @@ FOLDS = 5
 _BLOCK = 1 << 22  # estimates alive at a time: 32 MB
 
 
-class Model(Protocol):
+class FittedModel(Protocol):
     """What is used of a fitted ``TwinRegressor``."""
 
     anchor_X_: FloatArray
@@ -106,7 +106,7 @@ class Evidence:
 
     Parameters
     ----------
-    model : Model
+    model : FittedModel
         Fitted.
     X : array of shape (v, f)
         Validation points, in their own units.
@@ -117,16 +117,16 @@ class Evidence:
     """
 
     def __init__(
-        self, model: Model, X: FloatArray, y: FloatArray, groups: FloatArray | None = None
+        self, model: FittedModel, X: FloatArray, y: FloatArray, groups: FloatArray | None = None
     ) -> None:
         self.model, self.X, self.y, self.groups = model, X, y, groups
         self.twins = len(model.weights_)
         self.scale = float(model.anchor_y_.std()) or 1.0
         # Such a model averages the nearest anchors only, other ones for each point.
-        self.neighbours = getattr(model, "pairs", "all") == "neighbors"
+        self.neighbors = getattr(model, "pairs", "all") == "neighbors"
 
     @classmethod
-    def of(cls, model: Model, validation: Validation | None) -> "Evidence":
+    def of(cls, model: FittedModel, validation: Validation | None) -> "Evidence":
         """Check what a caller handed in; no validation data are no points."""
         if validation is None:
             return cls(model, model.anchor_X_[:0], model.anchor_y_[:0])
@@ -172,7 +172,7 @@ class Evidence:
         The network runs once for every anchor that occurs, not once for each set; memory is
         bounded whatever the sizes.
         """
-        if self.neighbours:
+        if self.neighbors:
             means = [self.model.predict(self.X, anchors=rows) for rows in subsets]
             errors: FloatArray = np.stack(means) - self.y
             return np.square(errors)
@@ -213,7 +213,7 @@ class Evidence:
             yield part, residuals.T.reshape(self.twins, len(rows), -1)
 
 
-def _groups(model: Model, X: FloatArray) -> FloatArray | None:
+def _groups(model: FittedModel, X: FloatArray) -> FloatArray | None:
     """Look up the groups of these points, if they are what the model keeps with their groups."""
     groups = getattr(model, "validation_groups_", None)
     kept = getattr(model, "validation_", None)

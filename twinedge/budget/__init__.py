@@ -8,6 +8,7 @@ from twinedge.budget.boards import (
     read_firmware,
     write_firmware,
 )
+from twinedge.budget.fits import Verdict, judge, summarise
 from twinedge.budget.model import (
     Model,
     ann_bytes,
@@ -16,7 +17,6 @@ from twinedge.budget.model import (
     twin_bytes,
     twin_params,
 )
-from twinedge.budget.verdict import Verdict, judge, summarise
 
 __all__ = [
     "Board",

@@ -110,7 +110,7 @@ def board_named(name: str) -> Board:
 FORMAT, VERSION = "twinedge firmware", 1
 SHIPPED = Path(__file__).with_name("firmware.json")
 _QUERY = 4  # bytes of a feature as the caller holds it, a float32
-Kind = tuple[str, str, bool, bool]  # activation, weights, whether neighbours predict, intervals
+Kind = tuple[str, str, bool, bool]  # activation, weights, whether neighbors predict, intervals
 LINES = 1024  # bytes of silu as lines, for kernels that want them
 
 
@@ -140,7 +140,7 @@ class Scratch:
 
 
 @dataclass(frozen=True)
-class Reference:
+class ReferenceModel:
     """A model that was measured: scratch in bytes, instructions of one query."""
 
     model: Model
@@ -165,7 +165,7 @@ class Build:
         High-water mark of opening and predicting.
     scratch : Scratch
         What its kernel asks of the scratch.
-    references : tuple of Reference
+    references : tuple of ReferenceModel
         Models that were measured.
     """
 
@@ -177,7 +177,7 @@ class Build:
     context_bytes: int
     stack_bytes: int
     scratch: Scratch
-    references: tuple[Reference, ...]
+    references: tuple[ReferenceModel, ...]
 
     @property
     def flash_bytes(self) -> int:
@@ -199,7 +199,7 @@ class Runtime:
     port, compiler, flags : str
         How it was built.
     builds : dict of (str, str, bool, bool) to Build
-        By activation, weights, whether neighbours predict, and whether there are intervals: a build
+        By activation, weights, whether neighbors predict, and whether there are intervals: a build
         leaves out what a pack does not need.
     """
 
@@ -320,7 +320,7 @@ def _build(row: Any, kind: Kind) -> Build:
     return Build(**sizes, scratch=scratch, references=references)
 
 
-def _reference(row: Any, kind: Kind) -> Reference:
+def _reference(row: Any, kind: Kind) -> ReferenceModel:
     _fields("a reference", row, (*_SHAPE, "scratch_bytes", "instructions"))
     lists = [_listed(name, row[name]) for name in ("hidden", "counts")]
     for number in (row["features"], row["neighbors"], *chain(*lists)):
@@ -332,7 +332,7 @@ def _reference(row: Any, kind: Kind) -> Reference:
     if kind_of(model) != kind:
         raise InputError(f"a reference with {model.neighbors} neighbors belongs to another build")
     scratch = _whole("scratch_bytes", row["scratch_bytes"])
-    return Reference(model, scratch, _whole("instructions", row["instructions"]))
+    return ReferenceModel(model, scratch, _whole("instructions", row["instructions"]))
 
 
 def kind_of(model: Model) -> Kind:

@@ -195,7 +195,7 @@ class Model:
         """Multiply-adds of one query, both orders of each pair.
 
         The query's half of the first layer is computed once for each twin, the anchor's half and
-        everything behind it once for each anchor that predicts. Neighbours cost a distance to
+        everything behind it once for each anchor that predicts. Neighbors cost a distance to
         every anchor, intervals a second output in one of the two orders.
         """
         half = self.features * self.hidden[0]

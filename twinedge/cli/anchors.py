@@ -13,7 +13,7 @@ from twinedge.cli.output import note, print_json, print_record, print_table, pri
 from twinedge.cli.words import some_of, whole
 
 if TYPE_CHECKING:
-    from twinedge.anchors.measure import Measurement, Point, Recommendation
+    from twinedge.anchors.curves import Measurement, Point, Recommendation
 
 METHODS = ("auto", "match", "xy", "medoids", "stratified", "farthest", "greedy", "random")
 EXAMPLES = examples(
@@ -58,7 +58,7 @@ def anchors(
     times over. Greedy and random points are there to compare with, and not recommended.
     """
     from twinedge.anchors.choice import too_many
-    from twinedge.anchors.measure import measure
+    from twinedge.anchors.curves import measure
     from twinedge.anchors.plot import check_drawing, draw, text_plot
     from twinedge.learn.run import load_run
 

@@ -145,7 +145,7 @@ def _model(path: Path | None, numbers: dict[str, Any]) -> "tuple[Model, int | No
 
 def _print(result: dict[str, Any]) -> None:
     from twinedge.budget.boards import in_words
-    from twinedge.budget.verdict import told
+    from twinedge.budget.fits import told
 
     members, twins = result["members"], result["twins"]
     shape = "-".join(map(str, result["hidden"]))

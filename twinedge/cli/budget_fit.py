@@ -26,7 +26,7 @@ from twinedge.cli.output import note, print_json, print_record, print_table, pri
 from twinedge.cli.words import number, whole
 
 if TYPE_CHECKING:
-    from twinedge_export.fit_board import Search, Trial
+    from twinedge_export.fit_board import Attempt, Search
 
 EXAMPLES = examples(
     "budget fit --board uno --dataset cs",
@@ -182,7 +182,7 @@ def fit(
     )
 
 
-def _record(one: "Trial") -> dict[str, Any]:
+def _record(one: "Attempt") -> dict[str, Any]:
     return {
         "twins": one.model.twins,
         "hidden": list(one.model.hidden),
@@ -195,7 +195,7 @@ def _record(one: "Trial") -> dict[str, Any]:
     }
 
 
-def _shape(one: "Trial") -> str:
+def _shape(one: "Attempt") -> str:
     model = one.model
     hidden = "-".join(map(str, model.hidden))
     return f"twins {model.twins}, {hidden}, anchors {model.anchors}, {model.weights}"

@@ -34,7 +34,7 @@ NAMES = {
     "networks": "an ensemble of ordinary networks",
     "forest": "a random forest",
     "trees": "trees of a pack's size",
-    "nearest": "k-nearest neighbours",
+    "nearest": "k-nearest neighbors",
     "linear": "a linear model",
     "mean": "the mean of the targets",
 }
@@ -62,7 +62,7 @@ def check(
     """Tell whether a twin suits the data.
 
     Trains twins on more and more pairs, and what one would use instead: an ensemble of ordinary
-    networks, a random forest, trees that take no more bytes than a pack, k-nearest neighbours, a
+    networks, a random forest, trees that take no more bytes than a pack, k-nearest neighbors, a
     linear model. All are compared on points held out of the training and validation rows. Errors
     are in units of the target. What differs from the twin by less than chance may (a 90 % interval)
     is called neither better nor worse.

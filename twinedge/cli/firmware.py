@@ -51,10 +51,10 @@ def list_boards(as_json: Json = False) -> None:
 
     A board plays those that 'budget boards' lists with its instructions, too.
     """
-    from twinedge_export.boards import all_boards
+    from twinedge_export.boards import all_ports
     from twinedge_export.boards.board import plays
 
-    boards = all_boards().values()
+    boards = all_ports().values()
     if as_json:
         rows = [
             {

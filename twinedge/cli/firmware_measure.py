@@ -32,10 +32,10 @@ def measure(
     follows the file that ships.
     """
     from twinedge.budget.boards import SHIPPED, read_firmware, read_rows, write_firmware
-    from twinedge_export.boards import all_boards, board_named
+    from twinedge_export.boards import all_ports, port_named
     from twinedge_export.boards.measure import KINDS, host_stacks, measure_board, sizes, write_sheet
 
-    boards = [board_named(name) for name in dict.fromkeys(board or all_boards())]
+    boards = [port_named(name) for name in dict.fromkeys(board or all_ports())]
     for one in boards:
         one.check_tools()
     file = output or SHIPPED

@@ -161,7 +161,7 @@ def _summary(found: "Description") -> dict[str, Any]:
     if "hidden" in stated:
         near, trained = stated.pop("neighbors"), stated.pop("trained_on_neighbors")
         who = f"the {near} nearest anchors of each twin" if near else "all anchors"
-        stated["predict with"] = who + "; trained on neighbours" * trained
+        stated["predict with"] = who + "; trained on neighbors" * trained
         stated["hidden"] = ", ".join(map(str, stated["hidden"]))
     if found.pack is not None and len(found.pack.counts) > 1:
         counts = ", ".join(map(str, found.pack.counts.tolist()))

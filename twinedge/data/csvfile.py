@@ -19,7 +19,7 @@ from typing import BinaryIO, TextIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from twinedge.encoding import CellReader, Column, Kind, complaint, looks_missing, looks_numeric
+from twinedge.encoding import CellKind, CellReader, Column, complaint, looks_missing, looks_numeric
 from twinedge.errors import InputError, drop_options, place, plural, quoted, shell_word
 
 # Without a limit a file with no line end at all would be read into memory as one line.
@@ -359,8 +359,8 @@ class CsvFile:
         """Whether most cells that are there are no numbers, however these are written."""
         reader = self._cells.afresh()
         kinds = [reader.read(row[column])[0] for _, row in block[:_ROWS_TO_JUDGE]]
-        words = kinds.count(Kind.TEXT)
-        return 2 * words > len(kinds) - kinds.count(Kind.MISSING)
+        words = kinds.count(CellKind.TEXT)
+        return 2 * words > len(kinds) - kinds.count(CellKind.MISSING)
 
     def _names(
         self,
@@ -430,12 +430,12 @@ class CsvFile:
         for i, (number, row) in enumerate(block):
             for j, column in enumerate(columns):
                 kind, values[i, j] = self._cells.read(row[column])
-                if kind is Kind.NUMBER or (kind is Kind.MISSING and column in allowed):
+                if kind is CellKind.NUMBER or (kind is CellKind.MISSING and column in allowed):
                     continue
-                if kind is Kind.MISSING:
+                if kind is CellKind.MISSING:
                     raise self._missing(number, column, advice)
                 words = complaint(kind, quoted(row[column].strip()))
-                if kind is Kind.TEXT:
+                if kind is CellKind.TEXT:
                     words += f"; correct it{self._otherwise(column, could_drop)}"
                 name = quoted(self.names[column])
                 raise InputError(f"{place(self.path)}: row {number}, column {name}: {words}")

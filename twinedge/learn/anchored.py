@@ -58,7 +58,7 @@ class AnchoredRegressor(RegressorMixin, BaseEstimator):
         anchors : "auto", "all", int or array of int, optional
             Anchors to use instead of those set in the constructor: rows of ``anchor_X_``.
         neighbors : int, optional
-            Use only so many anchors nearest to each point. A model trained on neighbours always
+            Use only so many anchors nearest to each point. A model trained on neighbors always
             does, by default with the number it was trained on.
         symmetric : bool
             Average F(x, a) and -F(a, x).

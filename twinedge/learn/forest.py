@@ -113,7 +113,7 @@ class TwinnedRegressor(AnchoredRegressor):
         What to train on: all n^2 ordered pairs; a point with its nearest; or a point with so many
         others at random, the latter two in both orders. Training takes memory for all of them.
     neighbors : int, default=32
-        How many neighbours ``pairs="neighbors"`` takes, in training and prediction.
+        How many neighbors ``pairs="neighbors"`` takes, in training and prediction.
     anchors : "all", int or array of int, default="all"
         Training points that predict: all, so many at random, or these rows of ``anchor_X_``.
     search : None, "published", "text" or dict, default=None

@@ -23,15 +23,15 @@ from twinedge.learn.estimator import Validation
 from twinedge.learn.network import FloatArray, tf
 from twinedge.learn.pairs import ExtraPairs
 from twinedge.learn.parameters import nonnegative_number, one_of, positive_integer, seed_of
-from twinedge.learn.steps import Examples, Points, whole_numbers
+from twinedge.learn.steps import Examples, PointExamples, whole_numbers
 from twinedge.learn.tasks import PairTask
-from twinedge.learn.training import Job
+from twinedge.learn.training import NetworkJob
 
 _LOOP = 3  # points of a loop
 
 
 @dataclass(frozen=True)
-class LoopedPairs(Points):
+class LoopedPairs(PointExamples):
     """Pairs of another kind, and a third as many loops, which are as many pairs again.
 
     Data: points x ``(n, f)``; the rows ``(c, m)`` a network may close loops through, unlabelled
@@ -41,13 +41,13 @@ class LoopedPairs(Points):
     ----------
     features : int
         Features of a point.
-    pairs : Points
+    pairs : PointExamples
         The other kind.
     weight : float
         Weight of the loops in the loss.
     """
 
-    pairs: Points
+    pairs: PointExamples
     weight: float
 
     def draw(self, count: Any, batch: int, seed: Any, *data: Any) -> Any:
@@ -79,7 +79,7 @@ class LoopedPairs(Points):
 
 
 @dataclass(frozen=True)
-class MixedPairs(Points):
+class MixedPairs(PointExamples):
     """Pairs of another kind and, in their stead now and then, one of a list.
 
     Data: points ``(p, f)``, the rows ``(m, 2)`` and differences ``(m,)`` of the listed pairs; then
@@ -89,13 +89,13 @@ class MixedPairs(Points):
     ----------
     features : int
         Features of a point.
-    pairs : Points
+    pairs : PointExamples
         The other kind.
     share : float
         Part of the examples that come from the list.
     """
 
-    pairs: Points
+    pairs: PointExamples
     share: float
 
     def draw(self, count: Any, batch: int, seed: Any, *data: Any) -> Any:
@@ -162,7 +162,7 @@ class SemiSupervisedTask(PairTask):
         rest = b"".join(repr(one.shape).encode() + one.tobytes() for one in arrays)
         return sha256(super().fingerprint().encode() + rest).hexdigest()
 
-    def examples(self, jobs: list[Job]) -> Examples:
+    def examples(self, jobs: list[NetworkJob]) -> Examples:
         """Pairs drawn on the fly, and what comes besides."""
         examples = super().examples(jobs)
         features = self.x.shape[1]
@@ -180,7 +180,7 @@ class SemiSupervisedTask(PairTask):
             examples = Examples(kind, (x, rows, last, *examples.tensors))
         return examples
 
-    def _pair_count(self, jobs: list[Job]) -> int:
+    def _pair_count(self, jobs: list[NetworkJob]) -> int:
         """Pairs a network of these draws from."""
         rows = len(self.rows(jobs[0]))
         return rows * (rows if self.partners is None else self.partners.shape[1])

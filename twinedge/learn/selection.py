@@ -21,7 +21,7 @@ from twinedge.learn.network import FloatArray
 from twinedge.learn.steps import Setting
 from twinedge.learn.tasks import BATCH, FOLDS, PairTask, PointTask
 from twinedge.learn.teachers import SHARE, Lessons, School, TaughtTask, Word
-from twinedge.learn.training import Checkpoint, Interrupted, Job, Progress, Trained, train
+from twinedge.learn.training import Checkpoint, Interrupted, NetworkJob, Progress, Trained, train
 
 # One decay that lets a network follow the rows, and one that holds it back from their noise. What
 # teachers say holds it back as well, and better: with them the first alone is tried.
@@ -143,7 +143,7 @@ def choose(
     trials: list[dict[str, Any]] = []
     latest: list[Trained] = []
 
-    def race(what: Any, stage: str, jobs: list[Job]) -> list[Trained]:
+    def race(what: Any, stage: str, jobs: list[NetworkJob]) -> list[Trained]:
         try:
             results = train(
                 what,
@@ -172,7 +172,7 @@ def choose(
     lessons = None
     if task.has_folds and (school or len(candidates) > 1):
         jobs = [
-            Job(*one, plan.folds, seed + k, k, goes_back=False)
+            NetworkJob(*one, plan.folds, seed + k, k, goes_back=False)
             for one in candidates
             for k in range(FOLDS)
         ]
@@ -190,7 +190,9 @@ def choose(
         except KeyboardInterrupt:
             return stopped(Interrupted(scouts))
     finals = [
-        Job(*one, plan.final, seed + number) for one in candidates for number in range(networks)
+        NetworkJob(*one, plan.final, seed + number)
+        for one in candidates
+        for number in range(networks)
     ]
     found: list[_Finalist] = []
     interrupted = False

@@ -36,7 +36,7 @@ _MANY, _MANY_AT_FIRST, _ENOUGH = 2_000, 500, 8
 Points = tuple[FloatArray, FloatArray]
 
 
-class Setting(NamedTuple):
+class TreeSetting(NamedTuple):
     """One way to grow trees that fit.
 
     Parameters
@@ -64,18 +64,20 @@ class Setting(NamedTuple):
 _RATES = {4: (0.05, 0.1, 0.2), 8: (0.05, 0.1, 0.2), 16: (0.1, 0.2), 32: (0.1, 0.2), 64: (0.2,)}
 _SHAPES = {
     "boosting": [
-        Setting("boosting", leaves, 1.0, rate) for leaves, rates in _RATES.items() for rate in rates
+        TreeSetting("boosting", leaves, 1.0, rate)
+        for leaves, rates in _RATES.items()
+        for rate in rates
     ],
     "forest": [
-        *(Setting("extra", leaves) for leaves in (32, 64, 128, 256, 512)),
-        *(Setting("random", leaves) for leaves in (32, 64, 128, 256, 512)),
-        *(Setting("random", leaves, 0.6) for leaves in (64, 128, 256)),
+        *(TreeSetting("extra", leaves) for leaves in (32, 64, 128, 256, 512)),
+        *(TreeSetting("random", leaves) for leaves in (32, 64, 128, 256, 512)),
+        *(TreeSetting("random", leaves, 0.6) for leaves in (64, 128, 256)),
     ],
 }
 # For a first look: what wins most often.
 _FEW = {
-    "boosting": [Setting("boosting", 8, 1.0, 0.2), Setting("boosting", 16, 1.0, 0.1)],
-    "forest": [Setting("random", 128, 1.0)],
+    "boosting": [TreeSetting("boosting", 8, 1.0, 0.2), TreeSetting("boosting", 16, 1.0, 0.1)],
+    "forest": [TreeSetting("random", 128, 1.0)],
 }
 
 
@@ -84,7 +86,7 @@ class SmallTrees(NamedTuple):
 
     Parameters
     ----------
-    setting : Setting
+    setting : TreeSetting
         How they were grown.
     trees : int
         How many.
@@ -98,7 +100,7 @@ class SmallTrees(NamedTuple):
         What was grown; its first trees are those that count.
     """
 
-    setting: Setting
+    setting: TreeSetting
     trees: int
     bytes: int
     rmse_val: float
@@ -180,7 +182,7 @@ def fit_small_trees(
 
 
 def _grow(
-    setting: Setting, train: Points, validation: Points, room: int, seed: int, few: bool
+    setting: TreeSetting, train: Points, validation: Points, room: int, seed: int, few: bool
 ) -> SmallTrees | None:
     if setting.family == "boosting":
         return _boost(setting, train, validation, room, seed, few)
@@ -188,7 +190,7 @@ def _grow(
 
 
 def _boost(
-    setting: Setting, train: Points, validation: Points, room: int, seed: int, few: bool
+    setting: TreeSetting, train: Points, validation: Points, room: int, seed: int, few: bool
 ) -> SmallTrees | None:
     points, leaves = len(train[1]), setting.leaves
     most = (room - HEAD_BYTES) // (forest_bytes(1, leaves) - HEAD_BYTES)
@@ -230,7 +232,7 @@ def _boost(
 
 
 def _plant(
-    setting: Setting, train: Points, validation: Points, room: int, seed: int
+    setting: TreeSetting, train: Points, validation: Points, room: int, seed: int
 ) -> SmallTrees | None:
     # As many as fit if all leaves were the same; what does not fit in the end is cut off.
     most = (room - HEAD_BYTES) // (ROOT_BYTES + (setting.leaves - 1) * DECISION_BYTES)

@@ -25,7 +25,7 @@ IndexArray = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)
-class Points:
+class PointExamples:
     """The input is ``x_i``, the target ``y_i``.
 
     Data: x ``(n, f)``, y ``(n,)`` and the rows ``(c, m)`` each network sees.
@@ -50,7 +50,7 @@ class Points:
 
 
 @dataclass(frozen=True)
-class Pairs(Points):
+class Pairs(PointExamples):
     """The input is ``(x_i, x_j)``, the target ``y_i - y_j``, for any two rows."""
 
     def draw(self, count: Any, batch: int, seed: Any, *data: Any) -> Any:
@@ -100,19 +100,19 @@ class Examples:
 
     Parameters
     ----------
-    kind : Points
+    kind : PointExamples
         How a batch is made of rows.
     tensors : tuple of array
         Its data, in the order ``kind`` takes it.
     """
 
-    kind: Points
+    kind: PointExamples
     tensors: tuple[Any, ...]
 
     @classmethod
     def points(cls, x: FloatArray, y: FloatArray, rows: IndexArray) -> "Examples":
         """Single points; ``rows`` ``(c, m)`` are those each network sees."""
-        return cls(Points(x.shape[1]), (x, y, rows))
+        return cls(PointExamples(x.shape[1]), (x, y, rows))
 
     @classmethod
     def pairs(
@@ -245,7 +245,7 @@ class Stack:
 
 
 @lru_cache(maxsize=64)
-def _compiled(architecture: Architecture, kind: Points, batch: int) -> Callable[..., Any]:
+def _compiled(architecture: Architecture, kind: PointExamples, batch: int) -> Callable[..., Any]:
     """Return the loop for one architecture: traced once for all stacks of the same length."""
 
     @tf.function(autograph=False)  # type: ignore[untyped-decorator]

@@ -8,7 +8,7 @@ are taken for normal, and the test of Pitman and Morgan is used. Both take point
 What differs by less than its error is called neither better nor worse.
 
 A twin learns from pairs, so its error should fall as each point is paired with more others. Where
-it does not, the paper finds that nearest neighbours and ordinary networks do as well as the twin:
+it does not, the paper finds that nearest neighbors and ordinary networks do as well as the twin:
 the target is too noisy, or too coarse, for differences to tell anything. Where a linear model does
 as well, there is little for a twin to learn, and where the mean does, nothing at all. Trees that
 take no more bytes than a twin are what one would put on a small device instead. Everything is
@@ -266,7 +266,7 @@ _HIDDEN, _MEMBERS = (128, 128), 2
 _ANCHORS = 256  # as good as all, and sooner
 _RIVALS = ("networks", "forest", "trees", "nearest", "linear", "mean")
 _HELD = 8  # one point in so many chooses among trees, as many as choose for a twin
-# Signs against a twin beside rivals that are as good: neighbours come this near to its error, all
+# Signs against a twin beside rivals that are as good: neighbors come this near to its error, all
 # pairs gain no more than this over one partner a point. `twinedge reproduce check` shows where the
 # paper's sets lie.
 _NEAR = 1.15
@@ -285,7 +285,7 @@ class Suitability:
         Twins trained on so many partners of each point, compared with that one.
     rivals : dict of str to Rival
         An ensemble of ordinary networks ("networks"), a random forest of any size ("forest"),
-        boosted trees or a forest in ``ROOM`` bytes ("trees"), k nearest neighbours ("nearest"), a
+        boosted trees or a forest in ``ROOM`` bytes ("trees"), k nearest neighbors ("nearest"), a
         linear model ("linear") and the mean of the targets ("mean").
     rows : int
         Points judged.
@@ -309,7 +309,7 @@ class Suitability:
         if not self.rises_with_pairs:
             found.append("accuracy hardly rises with the number of pairs")
         if rivals["nearest"].rmse < _NEAR * self.twin:
-            found.append("nearest neighbours, which learn nothing, come close to the twin")
+            found.append("nearest neighbors, which learn nothing, come close to the twin")
         if rivals["forest"].better:
             found.append("a random forest does better than the twin")
         if not rivals["linear"].worse:

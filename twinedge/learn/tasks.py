@@ -9,7 +9,7 @@ import numpy.typing as npt
 from twinedge.learn.network import Architecture, FloatArray
 from twinedge.learn.pairs import differences, nearest
 from twinedge.learn.steps import Examples
-from twinedge.learn.training import Job
+from twinedge.learn.training import NetworkJob
 
 Rows = npt.NDArray[np.intp]
 
@@ -80,12 +80,12 @@ class Task:
         together = b"" if self.groups is None else self.groups.tobytes()
         return sha256(self.x.tobytes() + self.y.tobytes() + rest + together).hexdigest()
 
-    def rows(self, job: Job) -> Rows:
+    def rows(self, job: NetworkJob) -> Rows:
         """Training rows of a network, in its own order."""
         rng = np.random.default_rng([job.seed, 1])
         return rng.permutation(np.setdiff1d(np.arange(self.train), self._held_out(job)))
 
-    def validation(self, job: Job) -> Rows:
+    def validation(self, job: NetworkJob) -> Rows:
         """Rows a network is scored on."""
         rest = np.arange(self.train, len(self.y))
         rows = np.concatenate([rest, self._held_out(job)])
@@ -97,22 +97,24 @@ class Task:
         """Training data of networks that see other rows ``(c, m)`` of another scaled table."""
         raise NotImplementedError
 
-    def examples(self, jobs: list[Job]) -> Examples:
+    def examples(self, jobs: list[NetworkJob]) -> Examples:
         """Training data of a stack of these networks."""
         return self.widened(self.x, self.y, self._rows_of_all(jobs))
 
     def predict(
-        self, architecture: Architecture, stack: FloatArray, x: FloatArray, jobs: list[Job]
+        self, architecture: Architecture, stack: FloatArray, x: FloatArray, jobs: list[NetworkJob]
     ) -> FloatArray:
         """Return the scaled targets ``(c, n)`` that networks predict for points ``(c, n, f)``."""
         raise NotImplementedError
 
-    def score(self, architecture: Architecture, stack: FloatArray, jobs: list[Job]) -> FloatArray:
+    def score(
+        self, architecture: Architecture, stack: FloatArray, jobs: list[NetworkJob]
+    ) -> FloatArray:
         """RMSE on the validation rows of each network, in units of the target."""
         rows = _even([self.validation(job) for job in jobs])
         return self._rmse(self.predict(architecture, stack, self.x[rows], jobs), rows)
 
-    def judge(self, architecture: Architecture, stack: FloatArray, jobs: list[Job]) -> float:
+    def judge(self, architecture: Architecture, stack: FloatArray, jobs: list[NetworkJob]) -> float:
         """RMSE of the mean of networks on validation rows; of training rows where there is none."""
         rows = np.arange(self.train, len(self.y))[:_JUDGED]
         rows = rows if len(rows) else np.arange(self.train)[:_JUDGED]
@@ -127,10 +129,10 @@ class Task:
         of_groups = _fold(int(self.groups.max()) + 1, number)
         return np.flatnonzero(np.isin(self.groups, of_groups))
 
-    def _held_out(self, job: Job) -> Rows:
+    def _held_out(self, job: NetworkJob) -> Rows:
         return np.arange(0) if job.fold is None or not self.has_folds else self.fold(job.fold)
 
-    def _rows_of_all(self, jobs: list[Job]) -> npt.NDArray[np.int32]:
+    def _rows_of_all(self, jobs: list[NetworkJob]) -> npt.NDArray[np.int32]:
         return _even([self.rows(job) for job in jobs]).astype(np.int32)
 
     def _rmse(self, predicted: FloatArray, rows: Rows) -> FloatArray:
@@ -152,7 +154,7 @@ class PointTask(Task):
         return Examples.points(x, y, rows)
 
     def predict(
-        self, architecture: Architecture, stack: FloatArray, x: FloatArray, jobs: list[Job]
+        self, architecture: Architecture, stack: FloatArray, x: FloatArray, jobs: list[NetworkJob]
     ) -> FloatArray:
         """Return the plain outputs."""
         return np.asarray(architecture.forward(stack, x).numpy())
@@ -187,7 +189,7 @@ class PairTask(Task):
         return Examples.pairs(x, y, rows, self.partners)
 
     def predict(
-        self, architecture: Architecture, stack: FloatArray, x: FloatArray, jobs: list[Job]
+        self, architecture: Architecture, stack: FloatArray, x: FloatArray, jobs: list[NetworkJob]
     ) -> FloatArray:
         """Return the ensemble mean, with anchors among the rows a network was trained on."""
         anchors = _even([self.rows(job) for job in jobs])

@@ -4,7 +4,7 @@ Trees know what networks do not, and the other way round; their weighted mean is
 them. A device has no room for it, but for a network that has learnt from it.
 
 Every teacher is asked about rows that it was not fitted to, fold by fold, and about points between
-neighbouring rows, where the mean over its folds speaks. Weights that are not negative bring their
+neighboring rows, where the mean over its folds speaks. Weights that are not negative bring their
 mean nearest to the targets of the rows. A network then learns from both: of a row, part of its
 target and part of what the teachers say; of a point between rows, what they say.
 
@@ -39,7 +39,7 @@ from twinedge.errors import InputError
 from twinedge.learn.network import Architecture, FloatArray, Scaling
 from twinedge.learn.steps import Examples
 from twinedge.learn.tasks import FOLDS, PairTask, PointTask, Rows
-from twinedge.learn.training import Job
+from twinedge.learn.training import NetworkJob
 
 NETWORKS = "networks"  # the twins themselves, trained on the other folds
 NAMES = (NETWORKS, "trees", "boosting", "gp")
@@ -204,7 +204,7 @@ _AT_HAND = {"trees": _trees, "boosting": _boosting, "gp": _gp}
 LEAST_ROWS = 40
 SHARE = 0.5  # of the target in what a taught network learns of a row
 _POINTS = 4096
-_NEIGHBOURS = 20  # a point lies between a row and one of its nearest
+_NEIGHBORS = 20  # a point lies between a row and one of its nearest
 _MEASURED = 0.6  # part of the examples that are training rows
 _TOO_FAR = 2.0  # a teacher that is off by so much more than the best is not asked again
 # How far weights may be from equal ones at no great cost: they are found on a few hundred rows, on
@@ -275,11 +275,11 @@ class School:
     threads: int = 1
 
     def points(self, task: PairTask | PointTask) -> FloatArray:
-        """Draw points between neighbouring training rows, ``(m, f)`` scaled."""
+        """Draw points between neighboring training rows, ``(m, f)`` scaled."""
         rng = np.random.default_rng([self.seed, 2])
         x = task.x[: task.train]
         first = rng.integers(0, len(x), _POINTS)
-        near = min(_NEIGHBOURS + 1, len(x))
+        near = min(_NEIGHBORS + 1, len(x))
         asked, place = np.unique(first, return_inverse=True)
         index = (
             NearestNeighbors(n_neighbors=near).fit(x).kneighbors(x[asked], return_distance=False)
@@ -416,7 +416,7 @@ class TaughtTask:
         """Shape of the networks."""
         return self.task.architecture(activation)
 
-    def examples(self, jobs: list[Job]) -> Examples:
+    def examples(self, jobs: list[NetworkJob]) -> Examples:
         """Training rows, repeated where they are few, and the points between them."""
         task, lessons = self.task, self.lessons
         points = len(lessons.y)
@@ -431,6 +431,8 @@ class TaughtTask:
         x = np.concatenate([task.x, lessons.x]).astype(np.float32)
         return task.widened(x, y, np.stack(rows).astype(np.int32))
 
-    def score(self, architecture: Architecture, stack: FloatArray, jobs: list[Job]) -> FloatArray:
+    def score(
+        self, architecture: Architecture, stack: FloatArray, jobs: list[NetworkJob]
+    ) -> FloatArray:
         """RMSE on the validation rows, as for the rows alone."""
         return self.task.score(architecture, stack, jobs)

@@ -207,7 +207,7 @@ _WORTH_GOING_BACK = 0.95
 
 
 @dataclass(frozen=True)
-class Job:
+class NetworkJob:
     """One network to train.
 
     Parameters
@@ -235,7 +235,7 @@ class Job:
     goes_back: bool = True
 
 
-class Task(Protocol):
+class Learnable(Protocol):
     """What is to be learnt, as an estimator sees it."""
 
     def batch_of(self, activation: str) -> int:
@@ -244,17 +244,19 @@ class Task(Protocol):
     def architecture(self, activation: str) -> Architecture:
         """Shape of the networks."""
 
-    def examples(self, jobs: list[Job]) -> Examples:
+    def examples(self, jobs: list[NetworkJob]) -> Examples:
         """Training data of a stack of these networks."""
 
-    def score(self, architecture: Architecture, stack: FloatArray, jobs: list[Job]) -> FloatArray:
+    def score(
+        self, architecture: Architecture, stack: FloatArray, jobs: list[NetworkJob]
+    ) -> FloatArray:
         """Return the validation RMSE ``(c,)`` of a stack's networks, in units of the target."""
 
 
 class Trained(NamedTuple):
     """One network: its best weights ``(size,)``, their validation RMSE, and the last weights."""
 
-    job: Job
+    job: NetworkJob
     weights: FloatArray
     score: float
     last: FloatArray
@@ -269,8 +271,8 @@ class Interrupted(Exception):  # noqa: N818 - no error: what was reached is in `
 
 
 def train(
-    task: Task,
-    jobs: list[Job],
+    task: Learnable,
+    jobs: list[NetworkJob],
     *,
     stage: str,
     seed: int,
@@ -322,7 +324,7 @@ def train(
     return results
 
 
-def _stacks(jobs: list[Job], threads: int) -> list[list[int]]:
+def _stacks(jobs: list[NetworkJob], threads: int) -> list[list[int]]:
     """Group alike networks into stacks, few enough of each to keep every thread busy."""
 
     def alike(i: int) -> tuple[int, str, float, bool]:
@@ -363,7 +365,7 @@ class _Watch(NamedTuple):
 class _Run:
     """One stack on its way, with the best weights of each of its networks."""
 
-    def __init__(self, task: Task, jobs: list[Job], seed: int, meter: _Meter) -> None:
+    def __init__(self, task: Learnable, jobs: list[NetworkJob], seed: int, meter: _Meter) -> None:
         self._task, self._jobs, self._meter = task, jobs, meter
         self._architecture = task.architecture(jobs[0].activation)
         self._stack = Stack(

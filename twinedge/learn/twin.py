@@ -46,7 +46,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         What to train on: any two points; a point and one of its nearest; or a point and one of so
         many others that are drawn once (the paper's training-set multiplier).
     neighbors : int, default=32
-        How many neighbours ``pairs="neighbors"`` takes, in training and prediction.
+        How many neighbors ``pairs="neighbors"`` takes, in training and prediction.
     anchors : "auto", "all", int or array of int, default="auto"
         Training points that predict: all, and of thousands 256 at random; all in any case; so many
         at random; or these rows of ``anchor_X_``.
@@ -67,7 +67,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         of scikit-learn's manner, in the features' own units. One that is fitted already is asked
         as it is and weighed on the validation points. "auto" asks the four, unless the effort is
         "quick" or ``steps`` is a number. What they say is used where that is better on validation
-        points. Neighbours, multipliers and unlabelled points go without teachers.
+        points. Neighbors, multipliers and unlabelled points go without teachers.
     validation_fraction : float, default=0.125
         Part of the data held out for choices where ``fit`` is given no validation data.
     n_jobs : int or None, default=None

@@ -175,7 +175,7 @@ def anchor_uncertainty(
     Parameters
     ----------
     model : AnchoredRegressor
-        Fitted, and not on neighbours.
+        Fitted, and not on neighbors.
     X : array of shape (n, features)
         Points.
     by : {"spread", "loop_violation", "asymmetry"}
@@ -229,7 +229,7 @@ def weighted_prediction(
     Parameters
     ----------
     model : AnchoredRegressor
-        Fitted, and not on neighbours.
+        Fitted, and not on neighbors.
     X : array of shape (n, features)
         Points to predict.
     by : {"spread", "loop_violation", "asymmetry"}
@@ -298,7 +298,7 @@ def judge(model: AnchoredRegressor, X: npt.ArrayLike, y: FloatArray) -> dict[str
     Parameters
     ----------
     model : AnchoredRegressor
-        Fitted, and not on neighbours.
+        Fitted, and not on neighbors.
     X : array of shape (n, features)
         Points it was not trained on.
     y : array of shape (n,)

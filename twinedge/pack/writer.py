@@ -89,7 +89,7 @@ def shape_of(pack: Pack) -> Shape:
     if kernel not in KERNEL_TYPES or pack.activation not in ACTIVATIONS:
         raise PackError(Reason.HEADER, f"no pack has {kernel} kernels and {pack.activation}")
     if not 0 <= pack.neighbors <= MAX_ANCHORS or (pack.trained_on_neighbors and not pack.neighbors):
-        raise PackError(Reason.HEADER, f"{pack.neighbors} neighbours cannot predict")
+        raise PackError(Reason.HEADER, f"{pack.neighbors} neighbors cannot predict")
     if (pack.curve is not None) != (pack.activation == "silu"):
         raise PackError(Reason.SECTION, "silu needs its table, and nothing else has one")
     if any((twin.difficulty is not None) != scaled for twin in pack.twins):

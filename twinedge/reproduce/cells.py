@@ -85,7 +85,7 @@ class Setup:
     steps: int | str = "auto"
 
 
-class Method(NamedTuple):
+class Procedure(NamedTuple):
     """Where the function of a method is, its version, and which parts of the setup it looks at.
 
     The version goes up whenever the same cell would come out with other numbers. A light method
@@ -103,18 +103,18 @@ _NETWORKS = ("effort", "trainer", "protocol", "steps")
 _FORESTS = ("effort", "protocol")
 
 METHODS = {
-    "networks": Method("networks", 1, ("members", *_NETWORKS)),
-    "twins": Method("networks", 1, ("members", *_NETWORKS)),
-    "unsure_twin": Method("networks", 1, _NETWORKS),
-    "neighbour_twin": Method("networks", 1, _NETWORKS),
-    "multiplied_twin": Method("networks", 1, _NETWORKS),
-    "timed_network": Method("networks", 1, _NETWORKS, alone=True),
-    "timed_twin": Method("networks", 1, _NETWORKS, alone=True),
-    "nearest": Method("parts", 1, ("protocol",), light=True),
-    "forest": Method("forests", 1, _FORESTS),
-    "twinned_forest": Method("forests", 1, _FORESTS),
-    "loop_forest": Method("forests", 1, _FORESTS),
-    "check": Method("forests", 1, ("effort",)),
+    "networks": Procedure("networks", 1, ("members", *_NETWORKS)),
+    "twins": Procedure("networks", 1, ("members", *_NETWORKS)),
+    "unsure_twin": Procedure("networks", 1, _NETWORKS),
+    "neighbour_twin": Procedure("networks", 1, _NETWORKS),
+    "multiplied_twin": Procedure("networks", 1, _NETWORKS),
+    "timed_network": Procedure("networks", 1, _NETWORKS, alone=True),
+    "timed_twin": Procedure("networks", 1, _NETWORKS, alone=True),
+    "nearest": Procedure("parts", 1, ("protocol",), light=True),
+    "forest": Procedure("forests", 1, _FORESTS),
+    "twinned_forest": Procedure("forests", 1, _FORESTS),
+    "loop_forest": Procedure("forests", 1, _FORESTS),
+    "check": Procedure("forests", 1, ("effort",)),
 }
 
 
@@ -133,7 +133,7 @@ class Cell:
     setup : Setup
         How.
     number : int, optional
-        Neighbours or multiplier, for a method that has such a number.
+        Neighbors or multiplier, for a method that has such a number.
     """
 
     method: str
@@ -183,7 +183,7 @@ def compute(cell: Cell) -> dict[str, Any]:
 _LONG_AGO = 60.0  # seconds: nobody is still writing what is older
 
 
-class Store:
+class CellStore:
     """The cells of a folder.
 
     Parameters

@@ -22,7 +22,7 @@ _CLOSE = 2.0  # standard errors
 _LEVEL = 0.02  # a gain of less is none to speak of
 
 
-class Verdict(NamedTuple):
+class Ruling(NamedTuple):
     """Whether a finding holds, and what was seen."""
 
     word: str
@@ -52,22 +52,22 @@ class Claim:
 
     part: str
     says: str
-    judge: Callable[[Answer], Verdict]
+    judge: Callable[[Answer], Ruling]
 
 
 def everywhere(
     seen: dict[str, Seen], expected: Collection[str] = ORDER, of: Collection[str] = ORDER
-) -> Verdict:
+) -> Ruling:
     """Judge a finding that is told of certain sets and denied of the rest of those it is about."""
     seen = {name: one for name, one in seen.items() if name in of}
     wrong = {name: one for name, one in seen.items() if one.shows != (name in expected)}
     right = len(seen) - len(wrong)
     word = HOLDS if not wrong else PARTLY if 2 * right > len(seen) else FAILS
     told = f"as in the paper on {right} of {len(seen)} sets{_listed('otherwise on', wrong)}"
-    return _if_enough(len(seen), len(of), Verdict(word, told))
+    return _if_enough(len(seen), len(of), Ruling(word, told))
 
 
-def on_many(seen: dict[str, Seen], theirs: int) -> Verdict:
+def on_many(seen: dict[str, Seen], theirs: int) -> Ruling:
     """Judge a finding that is told of so many of the nine sets, whichever they are."""
     missed = {name: one for name, one in seen.items() if not one.shows}
     count = len(seen) - len(missed)
@@ -75,7 +75,7 @@ def on_many(seen: dict[str, Seen], theirs: int) -> Verdict:
     word = HOLDS if enough else PARTLY if 2 * count > len(seen) else FAILS
     told = f"on {count} of {len(seen)} sets, in the paper on {theirs} of {len(ORDER)}"
     told += _listed("not on", missed)
-    return _if_enough(len(seen), len(ORDER), Verdict(word, told))
+    return _if_enough(len(seen), len(ORDER), Ruling(word, told))
 
 
 def overall(words: Iterable[str]) -> str:
@@ -84,11 +84,11 @@ def overall(words: Iterable[str]) -> str:
     return known.pop() if len(known) == 1 else PARTLY if known else UNKNOWN
 
 
-def _if_enough(count: int, of: int, verdict: Verdict) -> Verdict:
+def _if_enough(count: int, of: int, verdict: Ruling) -> Ruling:
     """Keep a verdict for later where most of the sets are missing."""
     if not count:
-        return Verdict(UNKNOWN, "no set is there")
-    return verdict if 2 * count >= of else Verdict(UNKNOWN, f"so far {verdict.seen}")
+        return Ruling(UNKNOWN, "no set is there")
+    return verdict if 2 * count >= of else Ruling(UNKNOWN, f"so far {verdict.seen}")
 
 
 def _listed(how: str, seen: dict[str, Seen]) -> str:
@@ -128,10 +128,10 @@ def _worse(pair: int) -> Callable[[Answer], dict[str, Seen]]:
     }
 
 
-def _as_printed(measure: Callable[[Answer], Measure]) -> Callable[[Answer], Verdict]:
+def _as_printed(measure: Callable[[Answer], Measure]) -> Callable[[Answer], Ruling]:
     """Judge whether errors are those of the paper within what chance allows."""
 
-    def judge(answer: Answer) -> Verdict:
+    def judge(answer: Answer) -> Ruling:
         one = measure(answer)
         assert one.paper is not None
         seen = {}
@@ -178,7 +178,7 @@ def _level(curves: dict[str, dict[float, float]], label: str) -> float:
     return value
 
 
-def _combined(answer: Answer) -> Verdict:
+def _combined(answer: Answer) -> Ruling:
     """Compare what anchors and twins together save with what ordinary networks save."""
     anchors, twins, _ = answer.asked.experiment.comparisons
     seen, theirs = {}, 0
@@ -217,11 +217,11 @@ def _soon_enough(curves: dict[str, dict[float, float]]) -> tuple[bool, str]:
     return ratio <= 1.05, _percent(ratio - 1)
 
 
-def _few_pairs_enough(answer: Answer) -> Verdict:
+def _few_pairs_enough(answer: Answer) -> Ruling:
     helped = [name for name, one in _better(0)(answer).items() if one.shows]
     verdict = everywhere(_on_curves(_soon_enough)(answer), of=helped)
     enough = 2 * len(answer.asked.datasets) >= len(ORDER)
-    return verdict if enough else Verdict(UNKNOWN, f"so far {verdict.seen}")
+    return verdict if enough else Ruling(UNKNOWN, f"so far {verdict.seen}")
 
 
 _NEAR, _NEAR_BOTH = "NN inference", "NN training + inference"
@@ -251,18 +251,18 @@ def _sweet_spot(curves: dict[str, dict[float, float]]) -> tuple[bool, str]:
 
 
 def _beats_k_nn(curves: dict[str, dict[float, float]]) -> tuple[bool, str]:
-    saved = gain(min(curves["k-NN"].values()), min(curves["twins of neighbours"].values()))
+    saved = gain(min(curves["k-NN"].values()), min(curves["twins of neighbors"].values()))
     return saved > 0, _percent(saved)
 
 
 def _more_than_k_nn(curves: dict[str, dict[float, float]]) -> tuple[bool, str]:
     best = [
-        min(curves[one], key=lambda k: curves[one][k]) for one in ("twins of neighbours", "k-NN")
+        min(curves[one], key=lambda k: curves[one][k]) for one in ("twins of neighbors", "k-NN")
     ]
     return best[0] > best[1], f"{best[0]:g} and {best[1]:g}"
 
 
-def _fewer_parameters(answer: Answer) -> Verdict:
+def _fewer_parameters(answer: Answer) -> Ruling:
     counts = answer.asked.experiment.counts
     assert counts is not None
     labels = list(counts.rows)
@@ -276,7 +276,7 @@ def _fewer_parameters(answer: Answer) -> Verdict:
     told = "; ".join(f"{times[twin, 32]:.0f} times fewer for {twin[6:]}" for _, twin in pairs)
     good = sum(one > 1 for one in times.values())
     word = HOLDS if good == len(times) else PARTLY if 2 * good > len(times) else FAILS
-    return Verdict(word, f"for {good} of {len(times)} sizes from two members; with 32, {told}")
+    return Ruling(word, f"for {good} of {len(times)} sizes from two members; with 32, {told}")
 
 
 def _small(answer: Answer) -> dict[str, Seen]:
@@ -295,22 +295,22 @@ def _no_gain(answer: Answer) -> dict[str, Seen]:
 
 def _only(
     look: Callable[[Answer], dict[str, Seen]], sets: Collection[str]
-) -> Callable[[Answer], Verdict]:
+) -> Callable[[Answer], Ruling]:
     """Judge a finding about some sets by these alone."""
     return lambda answer: everywhere(look(answer), sets, sets)
 
 
 def _on(
     look: Callable[[Answer], dict[str, Seen]], expected: Collection[str] = ORDER
-) -> Callable[[Answer], Verdict]:
+) -> Callable[[Answer], Ruling]:
     return lambda answer: everywhere(look(answer), expected)
 
 
-def _many(look: Callable[[Answer], dict[str, Seen]], theirs: int) -> Callable[[Answer], Verdict]:
+def _many(look: Callable[[Answer], dict[str, Seen]], theirs: int) -> Callable[[Answer], Ruling]:
     return lambda answer: on_many(look(answer), theirs)
 
 
-def _not_consistent(answer: Answer) -> Verdict:
+def _not_consistent(answer: Answer) -> Ruling:
     """Judge whether weighing anchors helps for sure on no more than half of the sets."""
     told, most, count = [], 0, len(answer.asked.datasets)
     for pair in answer.asked.experiment.comparisons:
@@ -319,7 +319,7 @@ def _not_consistent(answer: Answer) -> Verdict:
         told.append(f"{pair.other.title}: better on {better}, worse on {worse}")
         most = max(most, better)
     word = FAILS if 2 * most > count else HOLDS
-    verdict = Verdict(word, f"of {count} sets, by more than two s.e., {'; '.join(told)}")
+    verdict = Ruling(word, f"of {count} sets, by more than two s.e., {'; '.join(told)}")
     return _if_enough(count, len(ORDER), verdict)
 
 
@@ -379,7 +379,7 @@ CLAIMS: dict[str, list[Claim]] = {
         Claim(
             "Figure 2",
             "More than 32 twins with an anchor each do as well as with all anchors.",
-            lambda answer: Verdict(UNKNOWN, f"ensembles here have {answer.asked.setup.members}"),
+            lambda answer: Ruling(UNKNOWN, f"ensembles here have {answer.asked.setup.members}"),
         ),
     ],
     "multiplier": [
@@ -399,12 +399,12 @@ CLAIMS: dict[str, list[Claim]] = {
     "knn_tnnr": [
         Claim(
             "Table 3",
-            "Nearest neighbours as anchors are better than all on all nine sets.",
+            "Nearest neighbors as anchors are better than all on all nine sets.",
             _on(_better(0)),
         ),
         Claim(
             "Table 3",
-            "Training on neighbours as well is better than the plain twin on seven sets.",
+            "Training on neighbors as well is better than the plain twin on seven sets.",
             _many(_better(1), 7),
         ),
         Claim(
@@ -416,23 +416,23 @@ CLAIMS: dict[str, list[Claim]] = {
     "neighbors": [
         Claim(
             "Figure 4",
-            "With one neighbour, twins of either training are worse than with all anchors on "
+            "With one neighbor, twins of either training are worse than with all anchors on "
             "seven sets.",
             _many(_on_curves(_one_is_too_few), 7),
         ),
         Claim(
             "Figure 4",
-            "With one neighbour, training on all pairs is better than on neighbours on seven sets.",
+            "With one neighbor, training on all pairs is better than on neighbors on seven sets.",
             _many(_on_curves(_all_pairs_for_one), 7),
         ),
         Claim(
             "Figure 4",
-            "With many neighbours both come near the plain twin (nearer at 128 than at 1).",
+            "With many neighbors both come near the plain twin (nearer at 128 than at 1).",
             _on(_on_curves(_comes_near)),
         ),
         Claim(
             "Figure 4",
-            "Somewhere from 16 to 64 neighbours, training on them is better than the plain twin "
+            "Somewhere from 16 to 64 neighbors, training on them is better than the plain twin "
             "on seven sets (the best is picked on test points, as in the figure).",
             _many(_on_curves(_sweet_spot), 7),
         ),
@@ -440,13 +440,13 @@ CLAIMS: dict[str, list[Claim]] = {
     "knn": [
         Claim(
             "Figure 5",
-            "Twins of neighbours are better than k-NN, but for BC and WN, each at its best number "
+            "Twins of neighbors are better than k-NN, but for BC and WN, each at its best number "
             "(picked on test points, as in the figure).",
             _on(_on_curves(_beats_k_nn), _but(*UNSUITED)),
         ),
         Claim(
             "Figure 5",
-            "The best number of anchors is larger than the best number of neighbours of k-NN.",
+            "The best number of anchors is larger than the best number of neighbors of k-NN.",
             _on(_on_curves(_more_than_k_nn)),
         ),
     ],
@@ -483,7 +483,7 @@ CLAIMS: dict[str, list[Claim]] = {
         Claim("Figure 8", "An ANN takes less time than a twin.", _on(_worse(0))),
         Claim(
             "Figure 8",
-            "Training on neighbours takes less time than on all pairs on most sets, not by much.",
+            "Training on neighbors takes less time than on all pairs on most sets, not by much.",
             _many(_better(1), 5),
         ),
     ],
@@ -532,6 +532,6 @@ CLAIMS: dict[str, list[Claim]] = {
 }
 
 
-def judged(answer: Answer) -> list[tuple[Claim, Verdict]]:
+def judged(answer: Answer) -> list[tuple[Claim, Ruling]]:
     """Judge all findings that an answered experiment can tell of."""
     return [(claim, claim.judge(answer)) for claim in CLAIMS[answer.asked.experiment.name]]

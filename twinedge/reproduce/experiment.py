@@ -6,7 +6,7 @@ from typing import Any
 
 from twinedge.reproduce.cells import Cell, Setup
 
-NEIGHBOURS = (1, 2, 4, 8, 16, 32, 64, 128)
+NEIGHBORS = (1, 2, 4, 8, 16, 32, 64, 128)
 ANCHORS = (1, 2, 4, 8, 16, 32, 64)
 MULTIPLIERS = (1, 2, 4, 8, 16, 32)
 # The paper's weights of loops. Its code adds loops at a weight of 0, too, as labels that correct
@@ -41,7 +41,7 @@ class Measure:
     read : function
         Takes the number out of what a cell came to.
     number : int, optional
-        Neighbours or multiplier of the cell.
+        Neighbors or multiplier of the cell.
     paper : (str, int), optional
         Table and column of the paper that has it, too.
     """

@@ -9,7 +9,7 @@ from twinedge.reproduce.experiment import (
     ANCHORS,
     LOOP_WEIGHTS,
     MULTIPLIERS,
-    NEIGHBOURS,
+    NEIGHBORS,
     Comparison,
     Counts,
     Curves,
@@ -112,18 +112,18 @@ def _check(setup: Setup) -> Experiment:
 
 def _knn(setup: Setup) -> Experiment:
     """Put the experiment together."""
-    k_nn = [Measure(f"{k}", "nearest", at("nearest", "neighbours", k)) for k in NEIGHBOURS]
+    k_nn = [Measure(f"{k}", "nearest", at("nearest", "neighbours", k)) for k in NEIGHBORS]
     curves: Curves = {
         "twin, all anchors": ([1.0], [twin("knn_tnnr")]),
-        "twins of neighbours": (NEIGHBOURS, twins_of_neighbours()),
-        "k-NN": (NEIGHBOURS, k_nn),
+        "twins of neighbors": (NEIGHBORS, twins_of_neighbors()),
+        "k-NN": (NEIGHBORS, k_nn),
     }
-    title = "Error against the number of neighbours, beside k-NN"
+    title = "Error against the number of neighbors, beside k-NN"
     return Experiment(
         "knn",
-        "Twins of neighbours and k-NN",
+        "Twins of neighbors and k-NN",
         sweeps=[Sweep(title, "neighbours", curves, logarithmic=True)],
-        remarks=[trainer_remark(setup), "twins of neighbours are trained and evaluated on them"],
+        remarks=[trainer_remark(setup), "twins of neighbors are trained and evaluated on them"],
     )
 
 
@@ -145,11 +145,11 @@ def _knn_tnnr(setup: Setup) -> Experiment:
     base = twin("knn_tnnr")
     return Experiment(
         "knn_tnnr",
-        "Twins of nearest neighbours",
+        "Twins of nearest neighbors",
         [Comparison(base, inference), Comparison(base, both), Comparison(k_nn, base)],
         remarks=[
             trainer_remark(setup),
-            f"{NEAREST} neighbours for every set: nothing is chosen on test data; k-NN has 4",
+            f"{NEAREST} neighbors for every set: nothing is chosen on test data; k-NN has 4",
         ],
     )
 
@@ -199,9 +199,9 @@ def _multiplier(setup: Setup) -> Experiment:
     )
 
 
-def twins_of_neighbours() -> list[Measure]:
-    """Give twins that are trained and evaluated on so many neighbours."""
-    return [Measure(f"{k}", "neighbour_twin", item("rmse"), k) for k in NEIGHBOURS]
+def twins_of_neighbors() -> list[Measure]:
+    """Give twins that are trained and evaluated on so many neighbors."""
+    return [Measure(f"{k}", "neighbour_twin", item("rmse"), k) for k in NEIGHBORS]
 
 
 def _neighbors(setup: Setup) -> Experiment:
@@ -209,15 +209,15 @@ def _neighbors(setup: Setup) -> Experiment:
     curves: Curves = {
         "all anchors": ([1.0], [twin("knn_tnnr")]),
         "NN inference": (
-            NEIGHBOURS,
-            [Measure(f"{k}", "twins", at("nearest_anchors", "neighbours", k)) for k in NEIGHBOURS],
+            NEIGHBORS,
+            [Measure(f"{k}", "twins", at("nearest_anchors", "neighbours", k)) for k in NEIGHBORS],
         ),
-        "NN training + inference": (NEIGHBOURS, twins_of_neighbours()),
+        "NN training + inference": (NEIGHBORS, twins_of_neighbors()),
     }
     return Experiment(
         "neighbors",
-        "Number of neighbours",
-        sweeps=[Sweep("Error against the number of neighbours", "neighbours", curves)],
+        "Number of neighbors",
+        sweeps=[Sweep("Error against the number of neighbors", "neighbours", curves)],
         remarks=[trainer_remark(setup)],
     )
 
@@ -289,11 +289,11 @@ def _timing(setup: Setup) -> Experiment:
 
     network = Measure("an ANN, s", "timed_network", seconds)
     twin = Measure("a twin, s", "timed_twin", seconds)
-    near = [Measure(f"{k} neighbours, s", "timed_twin", seconds, k) for k in TIMED_NEIGHBORS]
+    near = [Measure(f"{k} neighbors, s", "timed_twin", seconds, k) for k in TIMED_NEIGHBORS]
     curves: Curves = {
         "an ANN": ([TIMED_NEIGHBORS[0]], [network]),
         "a twin": ([TIMED_NEIGHBORS[0]], [twin]),
-        "a twin of neighbours": (TIMED_NEIGHBORS, near),
+        "a twin of neighbors": (TIMED_NEIGHBORS, near),
     }
     return Experiment(
         "timing",

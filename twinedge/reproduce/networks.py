@@ -20,7 +20,7 @@ from twinedge.learn.network import FloatArray
 from twinedge.learn.parameters import positive_integer, seed_of
 from twinedge.learn.uncertainty import judge
 from twinedge.reproduce.cells import Cell
-from twinedge.reproduce.experiment import ANCHORS, NEIGHBOURS, sizes
+from twinedge.reproduce.experiment import ANCHORS, NEIGHBORS, sizes
 from twinedge.reproduce.parts import Points, parts
 from twinedge.reproduce.published import HIDDEN, published_network, published_twin
 from twinedge.scoring import rmse
@@ -132,7 +132,7 @@ def twins(cell: Cell) -> dict[str, Any]:
     first = model.members_[0]
     numbers = sorted({*sizes(cell.setup.members), *ANCHORS})
     curves = ensemble_curves(model, None, *test, sizes=numbers)
-    near = [rmse(first.predict(test[0], neighbors=k), test[1]) for k in NEIGHBOURS]
+    near = [rmse(first.predict(test[0], neighbors=k), test[1]) for k in NEIGHBORS]
     return {
         "sizes": numbers,
         **{
@@ -141,7 +141,7 @@ def twins(cell: Cell) -> dict[str, Any]:
         },
         "all_anchors": rmse(first.predict(test[0]), test[1]),
         "ensemble": float(curves["twins"][numbers.index(cell.setup.members)]),
-        "neighbours": NEIGHBOURS,
+        "neighbours": NEIGHBORS,
         "nearest_anchors": near,
         **_chosen(first),
     }
@@ -155,7 +155,7 @@ def unsure_twin(cell: Cell) -> dict[str, Any]:
 
 
 def neighbour_twin(cell: Cell) -> dict[str, Any]:
-    """Train and evaluate a twin on pairs of neighbours alone."""
+    """Train and evaluate a twin on pairs of neighbors alone."""
     return _one_twin(cell, pairs="neighbors", neighbors=cell.number)
 
 
@@ -174,7 +174,7 @@ def timed_network(cell: Cell) -> dict[str, Any]:
 
 
 def timed_twin(cell: Cell) -> dict[str, Any]:
-    """Train a twin with a look at the clock; a number of neighbours is all it sees."""
+    """Train a twin with a look at the clock; a number of neighbors is all it sees."""
     near: dict[str, Any] = {}
     if cell.number is not None:
         near = {"pairs": "neighbors", "neighbors": cell.number}

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from twinedge import data, scoring
 from twinedge.data.catalogue import GENERATORS
 from twinedge.reproduce.cells import Cell
-from twinedge.reproduce.experiment import NEIGHBOURS
+from twinedge.reproduce.experiment import NEIGHBORS
 
 Points = tuple[NDArray[Any], NDArray[Any]]
 
@@ -42,10 +42,10 @@ def paper_order(cell: Cell) -> NDArray[Any]:
 
 
 def nearest(cell: Cell) -> dict[str, Any]:
-    """Predict by several numbers of neighbours."""
+    """Predict by several numbers of neighbors."""
     (X, y), _, (X_test, y_test) = parts(cell)
     scaler = StandardScaler().fit(X)
-    search = NearestNeighbors(n_neighbors=min(len(y), max(NEIGHBOURS))).fit(scaler.transform(X))
+    search = NearestNeighbors(n_neighbors=min(len(y), max(NEIGHBORS))).fit(scaler.transform(X))
     rows = search.kneighbors(scaler.transform(X_test), return_distance=False)
-    found = [scoring.rmse(y[rows[:, :k]].mean(axis=1), y_test) for k in NEIGHBOURS]
-    return {"neighbours": NEIGHBOURS, "nearest": found}
+    found = [scoring.rmse(y[rows[:, :k]].mean(axis=1), y_test) for k in NEIGHBORS]
+    return {"neighbours": NEIGHBORS, "nearest": found}

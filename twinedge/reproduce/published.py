@@ -18,7 +18,7 @@ import numpy as np
 from twinedge.learn import AnnRegressor, TwinRegressor
 from twinedge.learn.network import Architecture, FloatArray, Scaling, tf
 from twinedge.learn.pairs import partners_of
-from twinedge.learn.steps import Examples, Points
+from twinedge.learn.steps import Examples, PointExamples
 
 _DECAY, _EPSILON = 0.95, 1e-7  # Keras' constants of Adadelta
 _SLOWER, _STOP = 32, 64  # epochs without a better loss
@@ -26,7 +26,7 @@ _BETTER = 1e-4  # what Keras takes for a better loss, where it makes training sl
 
 
 @dataclass(frozen=True)
-class Passes(Points):
+class Passes(PointExamples):
     """Points, every row once in an epoch; the last batch has what is left.
 
     Parameters

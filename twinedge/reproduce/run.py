@@ -19,15 +19,7 @@ from typing import Any
 
 from twinedge.errors import InputError
 from twinedge.placing import place_file
-from twinedge.reproduce.cells import (
-    METHODS,
-    Cell,
-    Results,
-    Setup,
-    Store,
-    compute,
-    machine,
-)
+from twinedge.reproduce.cells import METHODS, Cell, CellStore, Results, Setup, compute, machine
 from twinedge.reproduce.experiments import experiment
 from twinedge.reproduce.tables import (
     Question,
@@ -129,14 +121,14 @@ Finished = tuple[Cell, dict[str, Any], float]
 Pool = Callable[[list[Cell]], Iterator[Finished]]
 
 
-def run(cells: Iterable[Cell], store: Store, pool: Pool, progress: Progress) -> Results:
+def run(cells: Iterable[Cell], store: CellStore, pool: Pool, progress: Progress) -> Results:
     """Return what all of these cells come to; only those not in the store are computed.
 
     Parameters
     ----------
     cells : iterable of Cell
         In the order in which to compute them.
-    store : Store
+    store : CellStore
         Where finished cells are, and go.
     pool : function
         Computes cells in any order: ``local(jobs)`` or ``on_cluster(address)``.
@@ -336,7 +328,7 @@ class Answer:
 
     def write_figure(self, path: Path) -> bool:
         """Draw the figure, if there is one to draw."""
-        from twinedge.reproduce.figures import figure
+        from twinedge.reproduce.panels import figure
 
         drawn = figure(self.asked, self.results)
         if drawn is not None:
@@ -393,7 +385,7 @@ def answer_all(
     """
     questions = {name: Question(experiment(name, setup), datasets, splits, setup) for name in names}
     _need_matplotlib()
-    store = Store(folder)
+    store = CellStore(folder)
     jobs = jobs or _cores()
     pool = local(jobs) if cluster is None else on_cluster(cluster)
     cells = [cell for asked in questions.values() for cell in asked.cells()]

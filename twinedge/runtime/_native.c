@@ -286,11 +286,11 @@ static int has_room(Call *call) {
 }
 
 /* Check the sizes of all buffers, and find a scratch. */
-static int prepare(Call *call, Model *self, long neighbours) {
+static int prepare(Call *call, Model *self, long neighbors) {
     Py_ssize_t size = call->in.itemsize, query, work;
     call->model = self->model;
-    if (neighbours >= 0 && neighbours <= 4096)
-        twin_set_neighbours(&call->model, (uint16_t)neighbours);
+    if (neighbors >= 0 && neighbors <= 4096)
+        twin_set_neighbors(&call->model, (uint16_t)neighbors);
     query = size * call->model.features;
     if ((size != 2 && size != 4 && size != 8) || !fits(&call->in, size) || call->in.len % query ||
         !fits(&call->out, 4) || (call->members.obj && !fits(&call->members, 4)) ||
@@ -312,7 +312,7 @@ static int prepare(Call *call, Model *self, long neighbours) {
     call->locked = call->rows == 1 && work * call->model.members <= SOON;
     call->scratch = self->scratch;
     call->size = self->size;
-    if (neighbours >= 0 || !call->locked) {
+    if (neighbors >= 0 || !call->locked) {
         call->size = twin_scratch_size(&call->model);
         call->scratch = PyMem_Malloc(call->size);
         if (!call->scratch) {
@@ -353,23 +353,23 @@ static int take_more(Call *call, PyObject *const *given) {
 static PyObject *model_predict(PyObject *object, PyObject *const *given, Py_ssize_t count) {
     Model *self = (Model *)object;
     Py_ssize_t row = -1;
-    long neighbours;
+    long neighbors;
     Call call;
     if (count != 4 && count != 6) {
         PyErr_SetString(PyExc_TypeError,
-                        "predict(queries, out, members, neighbours[, levels, flags])");
+                        "predict(queries, out, members, neighbors[, levels, flags])");
         return NULL;
     }
     call.out.obj = call.members.obj = call.levels.obj = call.flags.obj = NULL;
     call.members.buf = call.flags.buf = call.scratch = NULL;
-    neighbours = PyLong_AsLong(given[3]);
-    if (neighbours == -1 && PyErr_Occurred())
+    neighbors = PyLong_AsLong(given[3]);
+    if (neighbors == -1 && PyErr_Occurred())
         return NULL;
     if (PyObject_GetBuffer(given[0], &call.in, PyBUF_SIMPLE))
         return NULL;
     if (!PyObject_GetBuffer(given[1], &call.out, PyBUF_WRITABLE) &&
         (given[2] == Py_None || !PyObject_GetBuffer(given[2], &call.members, PyBUF_WRITABLE)) &&
-        (count == 4 || !take_more(&call, given + 4)) && !prepare(&call, self, neighbours))
+        (count == 4 || !take_more(&call, given + 4)) && !prepare(&call, self, neighbors))
         row = answer_all(&call);
     if (call.scratch != self->scratch)
         PyMem_Free(call.scratch);
@@ -404,7 +404,7 @@ static PyObject *model_kernels(PyObject *self, PyObject *nothing) {
 
 static PyMethodDef methods[] = {
     {"predict", (PyCFunction)(void (*)(void))model_predict, METH_FASTCALL,
-     "predict(queries, out, members, neighbours, levels=None, flags=None)\n--\n\n"
+     "predict(queries, out, members, neighbors, levels=None, flags=None)\n--\n\n"
      "Answer queries; returns how many there were before the first that is refused."},
     {"kernel", model_kernel, METH_NOARGS, "kernel()\n--\n\nName of the kernel that evaluates."},
     {"kernels", model_kernels, METH_NOARGS,

@@ -9,7 +9,7 @@ class Model:
         queries: Any,
         out: Any,
         members: Any,
-        neighbours: int,
+        neighbors: int,
         levels: Any = None,
         flags: Any = None,
         /,

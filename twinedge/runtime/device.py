@@ -302,7 +302,7 @@ class Device:
         """
         raise InputError(f"{self.info['file']} cannot learn: only a .twin with intervals does")
 
-    # What a backend has to bring; queries and neighbours were checked.
+    # What a backend has to bring; queries and neighbors were checked.
 
     def _predict(self, x: Array, neighbors: int | None) -> tuple[Array, Array]:
         """Mean and spread, float32 ``(n,)`` each."""

@@ -27,7 +27,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from twinedge.encoding import Category, CellReader, Kind, complaint, looks_missing
+from twinedge.encoding import Category, CellKind, CellReader, complaint, looks_missing
 from twinedge.errors import InputError
 from twinedge.pack.contents import Array
 from twinedge.runtime.device import Device
@@ -48,7 +48,7 @@ class _FaultError(ValueError):
     """Why a line cannot be answered."""
 
 
-class Answers:
+class Replies:
     """Turns lines into answers; remembers a CSV header, which may be the first line.
 
     Parameters
@@ -257,14 +257,14 @@ class Answers:
             zip(self._names, chosen, self._fillable, strict=True)
         ):
             category = self._encoding.categories[k]
-            kind, value = Kind.TEXT, nan
+            kind, value = CellKind.TEXT, nan
             if category is None or looks_missing(word):
                 kind, value = self._cells.read(word)
-            if kind is Kind.MISSING and not (fillable and anything):
+            if kind is CellKind.MISSING and not (fillable and anything):
                 raise _FaultError(f"{name}: {word[:40]!r} is {_none(category)}")
             if category is not None:
                 values += self._encoding.cell(k, self._cells.name(word))
-            elif kind in (Kind.NUMBER, Kind.MISSING):
+            elif kind in (CellKind.NUMBER, CellKind.MISSING):
                 values.append(value)
             else:
                 raise _FaultError(f"{name}: {complaint(kind, repr(word[:40]))}")
@@ -318,7 +318,7 @@ class Answers:
             if between and last.lstrip().startswith("=") and query.count('"') % 2 == 0:
                 reader = CellReader(comma_allowed=delimiter != ",")
                 kind, value = reader.read(last.lstrip()[1:])
-                return query, value if kind is Kind.NUMBER else nan
+                return query, value if kind is CellKind.NUMBER else nan
         return line, None
 
 
@@ -349,7 +349,7 @@ def serve(
     InputError
         Where the file has no intervals of that coverage; nothing was read then.
     """
-    answers = Answers(device, neighbors, coverage)
+    answers = Replies(device, neighbors, coverage)
     begun: deque[Callable[[], Iterator[str]]] = deque()
 
     def begin(block: bytes) -> None:

@@ -20,7 +20,7 @@ else:
 
 
 @dataclass(frozen=True)
-class Board:
+class Port:
     """A board that an emulator plays; ``docs/ports.md`` explains ``board.toml``.
 
     Parameters
@@ -110,13 +110,13 @@ def _has_header(compiler: tuple[str, ...], header: str) -> bool:
 
 
 @cache
-def all_boards() -> dict[str, Board]:
+def all_ports() -> dict[str, Port]:
     """Boards by name."""
     files = sorted((firmware_folder() / "ports").glob("*/board.toml"))
     return {file.parent.name: _read(file) for file in files}
 
 
-def board_named(name: str) -> Board:
+def port_named(name: str) -> Port:
     """Look a board up.
 
     Raises
@@ -124,7 +124,7 @@ def board_named(name: str) -> Board:
     InputError
         Where there is none of that name.
     """
-    boards = all_boards()
+    boards = all_ports()
     if name not in boards:
         known = owned_boards().get(name)
         port = known and port_of(known)
@@ -136,16 +136,16 @@ def board_named(name: str) -> Board:
     return boards[name]
 
 
-def port_of(board: OwnedBoard) -> Board | None:
+def port_of(board: OwnedBoard) -> Port | None:
     """Find the port that runs the code of a board that ``twinedge budget`` knows."""
-    ports = all_boards()
+    ports = all_ports()
     if board.name in ports:
         return ports[board.name]
     cores = (one for one in ports.values() if one.core == board.core.same_as)
     return next(cores, None)
 
 
-def plays(port: Board) -> list[str]:
+def plays(port: Port) -> list[str]:
     """Names of the other boards that ``twinedge budget`` knows and a port runs the code of."""
     boards = owned_boards().values()
     return [one.name for one in boards if one.name != port.name and port_of(one) == port]
@@ -159,14 +159,14 @@ class Target:
     ----------
     name : str
         As it was asked for.
-    port : Board
+    port : Port
         What is built for and emulated: the board itself, or one whose core has its instructions.
     owned : OwnedBoard, optional
         What ``twinedge budget`` knows of it, where another board plays it.
     """
 
     name: str
-    port: Board
+    port: Port
     owned: OwnedBoard | None = None
 
     @property
@@ -205,7 +205,7 @@ def target_named(name: str) -> Target:
     InputError
         Where there is no such board, or no emulator of its core.
     """
-    ports, owned = all_boards(), owned_boards()
+    ports, owned = all_ports(), owned_boards()
     if name in ports:
         return Target(name, ports[name])
     if name in owned:
@@ -223,10 +223,10 @@ def target_named(name: str) -> Target:
     )
 
 
-def _read(file: Path) -> Board:
+def _read(file: Path) -> Port:
     try:
         row: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
         lists = {key: tuple(value) for key, value in row.items() if isinstance(value, list)}
-        return Board(name=file.parent.name, folder=file.parent, **{**row, **lists})
+        return Port(name=file.parent.name, folder=file.parent, **{**row, **lists})
     except (tomllib.TOMLDecodeError, TypeError) as error:
         raise InputError(f"{file}: {error}") from error

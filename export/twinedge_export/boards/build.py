@@ -18,7 +18,7 @@ from typing import NamedTuple
 from twinedge.errors import InputError
 from twinedge.pack.contents import Array, Pack
 from twinedge_export.amalgamation import firmware_folder, write_amalgamation
-from twinedge_export.boards.board import Board
+from twinedge_export.boards.board import Port
 
 _KINDS = {
     ".text": "text",
@@ -145,7 +145,7 @@ def left_out(pack: Pack) -> tuple[str, ...]:
     needless = {
         "SILU": pack.activation != "silu",
         "INT16": pack.weight_bits == 8,
-        "NEIGHBOURS": not pack.neighbors,
+        "NEIGHBORS": not pack.neighbors,
     }
     flags = [f"-DTWIN_{what}=0" for what, is_so in needless.items() if is_so]
     unusual = pack.intervals is not None or pack.domain is not None
@@ -158,7 +158,7 @@ class Workshop:
 
     Parameters
     ----------
-    board : Board
+    board : Port
     folder : Path
         May be empty, or one that a workshop with the same board and flags has left.
     flags : tuple of str
@@ -169,7 +169,7 @@ class Workshop:
         Which one of the harness: a file in ``ports/harness``, without its ending.
     """
 
-    board: Board
+    board: Port
     folder: Path
     flags: tuple[str, ...] = ()
     single_file: bool = False
@@ -320,12 +320,12 @@ def said_lines(output: bytes) -> list[str]:
     return [line for line in lines if line.strip()]
 
 
-def too_slow(board: Board, seconds: float) -> InputError:
+def too_slow(board: Port, seconds: float) -> InputError:
     """Say that an emulator was stopped after so long."""
     return InputError(f"{board.name}: the emulation did not end in {seconds:.0f} s")
 
 
-def bad_end(board: Board, emulator: str, status: int, lines: list[str]) -> InputError:
+def bad_end(board: Port, emulator: str, status: int, lines: list[str]) -> InputError:
     """Say how an emulator ended, and what it said last."""
     last = lines[-1] if lines else "silence"
     return InputError(f"{board.name}: {emulator} ended with {status} after: {last}")

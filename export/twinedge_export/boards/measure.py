@@ -19,7 +19,7 @@ from twinedge.pack.layout import ACTIVATIONS
 from twinedge.placing import place_file
 from twinedge.runtime.reference import silu_curve
 from twinedge_export.amalgamation import firmware_folder
-from twinedge_export.boards.board import Board
+from twinedge_export.boards.board import Port
 from twinedge_export.boards.build import TooLargeError, Workshop, left_out
 from twinedge_export.boards.trial import Trial, own_points, try_pack
 
@@ -46,7 +46,7 @@ _QUANTILES = {500: 44203, 800: 83988, 900: 107796, 950: 128448, 990: 168810}
 
 
 def references(kind: Kind) -> list[Model]:
-    """List the models for a build: activation, weights, with neighbours and intervals or not."""
+    """List the models for a build: activation, weights, with neighbors and intervals or not."""
     activation, weights, near, intervals = kind
     return [
         replace(
@@ -284,16 +284,16 @@ _QUERY_HEAD = 4  # bytes in front of the queries in an image
 
 
 def measure_board(
-    board: Board, kinds: Iterable[Kind] = KINDS, say: Callable[[str], None] = lambda what: None
+    board: Port, kinds: Iterable[Kind] = KINDS, say: Callable[[str], None] = lambda what: None
 ) -> dict[str, Any]:
     """Build and run the reference packs of each kind of build.
 
     Parameters
     ----------
-    board : Board
+    board : Port
         Its emulator runs them.
     kinds : iterable of (str, str, bool, bool)
-        Activation, weights, whether neighbours predict, and whether there are intervals.
+        Activation, weights, whether neighbors predict, and whether there are intervals.
     say : function
         Called with the name of each build before it is made.
 
@@ -311,7 +311,7 @@ def measure_board(
     builds = []
     for kind in kinds:
         activation, weights, near, intervals = kind
-        more = " and ".join(["neighbours"] * near + ["intervals"] * intervals)
+        more = " and ".join(["neighbors"] * near + ["intervals"] * intervals)
         say(f"{board.name}, {activation} {weights}" + (f" with {more}" if more else ""))
         with TemporaryDirectory(prefix="twinedge-") as folder:
             builds.append(_build(board, kind, Path(folder)))
@@ -323,7 +323,7 @@ def measure_board(
     }
 
 
-def _build(board: Board, kind: Kind, folder: Path) -> dict[str, Any]:
+def _build(board: Port, kind: Kind, folder: Path) -> dict[str, Any]:
     models = references(kind)
     workshop = Workshop(board, folder, left_out(random_pack(models[0])))
     tried, programs = {}, []
@@ -365,7 +365,7 @@ def _program(workshop: Workshop, trial: Trial) -> int:
     return workshop.flash_bytes(image) - image.sizes.flash - image.pack_bytes - queries
 
 
-def _scratch(board: Board, tried: dict[Model, Trial]) -> Scratch:
+def _scratch(board: Port, tried: dict[Model, Trial]) -> Scratch:
     """Take what the kernel says; the rest of the rule is what was measured beyond it.
 
     That is room for features, lines, and on hosts some memory to work in.

@@ -15,7 +15,7 @@ from twinedge.pack import read_pack
 from twinedge.pack.contents import Array, Pack
 from twinedge.runtime import reference
 from twinedge.runtime.reference import fillable
-from twinedge_export.boards.board import Board
+from twinedge_export.boards.board import Port
 from twinedge_export.boards.build import (
     RUNNER,
     Image,
@@ -115,7 +115,7 @@ class Answers(NamedTuple):
     bounds: Array
 
 
-def run_image(board: Board, image: Image, seconds: float) -> Answers:
+def run_image(board: Port, image: Image, seconds: float) -> Answers:
     """Run an image on the board's emulator.
 
     Raises
@@ -126,12 +126,12 @@ def run_image(board: Board, image: Image, seconds: float) -> Answers:
     return _read(listen(board, image, _WORDS, seconds), board.counts_per_instruction)
 
 
-def listen(board: Board, image: Image, words: dict[str, int], seconds: float) -> Said:
+def listen(board: Port, image: Image, words: dict[str, int], seconds: float) -> Said:
     """Run an image of any program, and gather what it says.
 
     Parameters
     ----------
-    board : Board
+    board : Port
     image : Image
     words : dict
         How many numbers follow each word; lines that begin otherwise are passed over.
@@ -195,7 +195,7 @@ _MACS_PER_SECOND = 1e5  # that a slow one does on a busy machine
 class Trial(NamedTuple):
     """What came of running queries on a board."""
 
-    board: Board
+    board: Port
     image: Image
     answers: Answers
     macs_per_query: int

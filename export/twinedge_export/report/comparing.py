@@ -18,14 +18,14 @@ from twinedge_export.report.document import (
     OTHER,
     TWIN,
     Cell,
+    Chapter,
     Check,
     Document,
     Drawing,
     Fact,
+    Grid,
     Light,
-    Part,
-    Section,
-    Table,
+    Share,
     amount,
     beside_point,
     listed,
@@ -147,7 +147,7 @@ def _facts(models: Sequence[Named]) -> list[Fact]:
     ]
 
 
-def _accuracy(models: Sequence[Named]) -> Section:
+def _accuracy(models: Sequence[Named]) -> Chapter:
     best, same = models[0][1], _same_rows(models)
     rows: list[tuple[Cell, ...]] = []
     for name, one in models:
@@ -158,7 +158,7 @@ def _accuracy(models: Sequence[Named]) -> Section:
             (
                 name,
                 judged.rmse,
-                None if judged.r2 is None else Part(judged.r2),
+                None if judged.r2 is None else Share(judged.r2),
                 float(judged.error.mean()),
                 float(abs(judged.error).max()),
                 simple.get("a linear model"),
@@ -167,13 +167,13 @@ def _accuracy(models: Sequence[Named]) -> Section:
             )
         )
     columns = ("model", "RMSE", "variance explained", "mean error", "largest error")
-    return Section(
+    return Chapter(
         "accuracy",
         "How accurate they are",
         (f"From the least error of {best.target} on.",),
         (_errors_drawn(models), _bytes_drawn(models)),
         (
-            Table(
+            Grid(
                 "accuracy",
                 "Errors",
                 (*columns, "linear model", "beside the best", "judged on"),
@@ -192,9 +192,9 @@ def _accuracy(models: Sequence[Named]) -> Section:
     )
 
 
-def _intervals(models: Sequence[Named]) -> Section:
+def _intervals(models: Sequence[Named]) -> Chapter:
     rows = tuple(
-        (name, Part(one.claimed), Part(one.covered), one.mean_width, one.interval_score)
+        (name, Share(one.claimed), Share(one.covered), one.mean_width, one.interval_score)
         for name, one in _usual(models)
     )
     without = [name for name, one in models if one.usual is None]
@@ -202,24 +202,24 @@ def _intervals(models: Sequence[Named]) -> Section:
     if without:
         lead.append(f"{listed(without)} {'has' if len(without) == 1 else 'have'} none.")
     columns = ("model", "claimed", "covered", "mean width", "interval score")
-    return Section(
+    return Chapter(
         "intervals",
         "What their intervals are worth",
         tuple(lead),
         (_coverage_drawn(models),) if rows else (),
-        (Table("intervals", "Intervals", columns, rows),) if rows else (),
+        (Grid("intervals", "Intervals", columns, rows),) if rows else (),
         ("The score is the mean width plus 2 / (1 - claimed) times what is missed.",),
     )
 
 
-def _memory(models: Sequence[Named]) -> Section:
-    return Section(
+def _memory(models: Sequence[Named]) -> Chapter:
+    return Chapter(
         "memory",
         "What they take",
         (),
         (),
         (
-            Table(
+            Grid(
                 "memory",
                 "Shapes and bytes",
                 ("model", "bytes", "twins", "hidden", "anchors", "weights", "multiply-adds"),
@@ -246,7 +246,7 @@ def _memory(models: Sequence[Named]) -> Section:
     )
 
 
-def _boards(models: Sequence[Named]) -> Section:
+def _boards(models: Sequence[Named]) -> Chapter:
     rows: list[tuple[Cell, ...]] = []
     for verdicts in zip(*(one.budget["boards"] for _, one in models), strict=True):
         cells: list[Cell] = [verdicts[0]["title"]]
@@ -255,23 +255,23 @@ def _boards(models: Sequence[Named]) -> Section:
             words = one["verdict"] + (f", {time} ms" if time else "")
             cells.append(Light(LIGHTS[one["verdict"]], words))
         rows.append(tuple(cells))
-    return Section(
+    return Chapter(
         "boards",
         "Boards that hold them",
         ("With the estimated time of a query.",),
         (),
-        (Table("boards", "Boards", ("board", *(name for name, _ in models)), tuple(rows)),),
+        (Grid("boards", "Boards", ("board", *(name for name, _ in models)), tuple(rows)),),
     )
 
 
-def _origin(models: Sequence[Named], command: str) -> Section:
+def _origin(models: Sequence[Named], command: str) -> Chapter:
     first = next((one for _, one in models if one.run is not None), models[0][1])
     rows: list[tuple[Cell, ...]] = [
         *((f"model {name}", one.place) for name, one in models),
         *made(first, command),
     ]
-    table = Table("origin", "This report", ("what", "value"), tuple(rows))
-    return Section(
+    table = Grid("origin", "This report", ("what", "value"), tuple(rows))
+    return Chapter(
         "origin", "How it was made", (), (), (table,), checks=(Check(command, "this page"),)
     )
 

@@ -6,18 +6,18 @@ from typing import Any
 
 from twinedge.budget import all_boards
 from twinedge.budget.boards import in_words
-from twinedge.budget.verdict import told
+from twinedge.budget.fits import told
 from twinedge.pack.describe import meaning_of, name_of, uses
 from twinedge.version import __version__
 from twinedge_export.report import figures as figures
 from twinedge_export.report.document import (
     LIGHTS,
     Cell,
+    Chapter,
     Check,
+    Grid,
     Light,
-    Part,
-    Section,
-    Table,
+    Share,
     number,
     shape,
 )
@@ -67,12 +67,12 @@ _BOARDS = (
 )
 
 
-def memory(found: Findings) -> Section:
+def memory(found: Findings) -> Chapter:
     """Memory against ensemble size, and the calculator for another model."""
     start = found.budget["smaller_from"]
     fewer = f"Twins have fewer parameters from {number(start['params'], 'member')} on"
     fewer += f", and take fewer bytes from {start['bytes']} on." if start["bytes"] else "."
-    return Section(
+    return Chapter(
         "memory",
         "Memory against ensembles",
         (
@@ -81,7 +81,7 @@ def memory(found: Findings) -> Section:
         ),
         (figures.memory(found),),
         (
-            Table(
+            Grid(
                 "memory",
                 "Memory by ensemble size",
                 _MEMORY,
@@ -99,7 +99,7 @@ def memory(found: Findings) -> Section:
     )
 
 
-def boards(found: Findings) -> Section:
+def boards(found: Findings) -> Chapter:
     """Judge which boards hold it."""
     boards, measured = found.budget["boards"], found.budget["cores_measured"]
     known = all_boards()
@@ -111,13 +111,13 @@ def boards(found: Findings) -> Section:
             "The runtime has not been measured on any core, so no board can be said to hold it: "
             "twinedge firmware measure does that. Only a pack too large for a flash is told."
         )
-    return Section(
+    return Chapter(
         "boards",
         "Boards that hold it",
         tuple(lead),
         (),
         (
-            Table(
+            Grid(
                 "boards",
                 "Boards",
                 _BOARDS,
@@ -136,7 +136,7 @@ def boards(found: Findings) -> Section:
                     for one in boards
                 ),
             ),
-            Table(
+            Grid(
                 "sources",
                 "Where the figures of the boards come from",
                 ("board", "source", "kept for others"),
@@ -172,16 +172,16 @@ def _stand_in(board: dict[str, Any]) -> str:
     return "" if on in (board["core"], None) else f" as {on}"
 
 
-def pack(found: Findings) -> Section:
+def pack(found: Findings) -> Chapter:
     """Say what every byte of the pack is for."""
     parts, length = uses(found.pack.pieces), found.pack.length
     order = [use for use in _USES if use in parts] + [use for use in parts if use not in _USES]
     rows = [
-        (use, parts[use], Part(parts[use] / length), _USES.get(use, ""))
+        (use, parts[use], Share(parts[use] / length), _USES.get(use, ""))
         for use in order
         if parts[use]
     ]
-    return Section(
+    return Chapter(
         "pack",
         "What every byte is for",
         (
@@ -190,14 +190,14 @@ def pack(found: Findings) -> Section:
         ),
         (figures.pack(found),),
         (
-            Table(
+            Grid(
                 "uses",
                 "Every use in words",
                 ("use", "bytes", "part", "what for"),
-                (*rows, ("all", length, Part(1), "")),
+                (*rows, ("all", length, Share(1), "")),
                 folded=True,
             ),
-            Table(
+            Grid(
                 "sections",
                 "Sections of the file",
                 ("section", "offset", "bytes", "meaning"),
@@ -221,10 +221,10 @@ _PACKAGES = ("numpy", "matplotlib")
 _TRAINING = ("tensorflow", "scikit-learn")
 
 
-def origin(found: Findings, command: str) -> Section:
+def origin(found: Findings, command: str) -> Chapter:
     """Say how the same report is made again."""
     told = _trained(found) if found.run is not None else _given(found)
-    return Section(
+    return Chapter(
         "origin",
         "How it was made",
         (
@@ -233,8 +233,8 @@ def origin(found: Findings, command: str) -> Section:
         ),
         (),
         (
-            Table("origin", "This report", ("what", "value"), tuple(made(found, command))),
-            Table("training", "The model", ("what", "value"), tuple(told)),
+            Grid("origin", "This report", ("what", "value"), tuple(made(found, command))),
+            Grid("training", "The model", ("what", "value"), tuple(told)),
         ),
         checks=(Check(command, "this page"),),
     )

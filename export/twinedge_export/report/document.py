@@ -222,7 +222,7 @@ class Light(NamedTuple):
     words: str
 
 
-class Part(float):
+class Share(float):
     """A part of a whole, told as percent."""
 
 
@@ -230,7 +230,7 @@ Cell = str | int | float | Light | None
 
 
 @dataclass(frozen=True)
-class Table:
+class Grid:
     """Rows under a header; the first cell of a row says what it is about."""
 
     name: str
@@ -254,7 +254,7 @@ class Check(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Section:
+class Chapter:
     """One subject.
 
     Parameters
@@ -265,7 +265,7 @@ class Section:
         Paragraphs: what is to be learnt here.
     figures : tuple of Drawing
         Beside each other.
-    tables : tuple of Table
+    tables : tuple of Grid
         Below them.
     how : tuple of str
         How the numbers were obtained.
@@ -279,7 +279,7 @@ class Section:
     title: str
     lead: tuple[str, ...]
     figures: tuple[Drawing, ...] = ()
-    tables: tuple[Table, ...] = ()
+    tables: tuple[Grid, ...] = ()
     how: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
     panel: str = ""
@@ -307,7 +307,7 @@ class Document:
         Why, in a few more.
     facts : tuple of Fact
         The same as numbers.
-    sections : tuple of Section
+    sections : tuple of Chapter
         The evidence.
     calculator, trial : dict
         What the calculator starts from and computes with, and what a page needs to predict; empty
@@ -318,7 +318,7 @@ class Document:
     verdict: Light
     lead: tuple[str, ...]
     facts: tuple[Fact, ...]
-    sections: tuple[Section, ...]
+    sections: tuple[Chapter, ...]
     calculator: dict[str, Any] = field(default_factory=dict)
     trial: dict[str, Any] = field(default_factory=dict)
 
@@ -338,7 +338,7 @@ def shown(cell: Cell) -> str:
         return "-"
     if isinstance(cell, Light):
         return cell.words
-    if isinstance(cell, Part):
+    if isinstance(cell, Share):
         return percent(cell)
     if isinstance(cell, float):
         return f"{cell:.4g}"

@@ -14,7 +14,7 @@ _MOST_WORK = 40_000  # predictions
 _POINTS = 33
 
 
-class Point(NamedTuple):
+class CurvePoint(NamedTuple):
     """A prediction where a column has this value: a number, or a level; NaN without intervals."""
 
     value: float | str
@@ -34,7 +34,7 @@ class Driver(NamedTuple):
     column: str
     worth: float
     error: float
-    curve: tuple[Point, ...]
+    curve: tuple[CurvePoint, ...]
 
 
 def drivers(device: PackDevice, points: tuple[Array, Array], seed: int) -> tuple[Driver, ...]:
@@ -63,7 +63,7 @@ def _rmse(device: PackDevice, X: Array, y: Array) -> float:
     return scoring.rmse(device.predict(X), y)
 
 
-def _curve(device: PackDevice, column: str) -> tuple[Point, ...]:
+def _curve(device: PackDevice, column: str) -> tuple[CurvePoint, ...]:
     number = device.encoding.names.index(column)
     part, category = device.encoding.parts[number], device.encoding.categories[number]
     values: list[float | str]
@@ -79,4 +79,4 @@ def _curve(device: PackDevice, column: str) -> tuple[Point, ...]:
     nothing = np.full(len(values), np.nan)
     low, high = (nothing if end is None else end for end in (said.low, said.high))
     ends = zip(said.mean.tolist(), low.tolist(), high.tolist(), strict=True)
-    return tuple(Point(value, *one) for value, one in zip(values, ends, strict=True))
+    return tuple(CurvePoint(value, *one) for value, one in zip(values, ends, strict=True))

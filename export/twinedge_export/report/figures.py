@@ -24,7 +24,7 @@ from twinedge_export.report.document import (
     plain,
 )
 from twinedge_export.report.findings import Findings
-from twinedge_export.report.reliability import Part
+from twinedge_export.report.reliability import SizeBand
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -151,7 +151,7 @@ def coverage(found: Findings) -> Drawing | None:
     )
 
 
-def sizes(found: Findings, parts: tuple[Part, ...]) -> Drawing:
+def sizes(found: Findings, parts: tuple[SizeBand, ...]) -> Drawing:
     """Draw how many true values intervals hold, by the size of these."""
     usual = found.usual
     assert usual is not None

@@ -27,10 +27,10 @@ from twinedge_export.report.reliability import (
 
 if TYPE_CHECKING:
     from twinedge.anchors import Recommendation
-    from twinedge.anchors.measure import Measurement
+    from twinedge.anchors.curves import Measurement
     from twinedge.learn.run import Run
     from twinedge_export.deploy import Export
-    from twinedge_export.report.of_run import Rival, Size, Trees
+    from twinedge_export.report.of_run import NetworkRival, Size, Trees
 
 ENSEMBLES = tuple(2**power for power in range(11))
 MOST_POINTS = 2000  # judged, evenly spaced among the rows
@@ -135,7 +135,7 @@ class Findings:
     anchors: "Measurement | None" = None
     recommended: "Recommendation | None" = None
     sizes: "tuple[Size, ...]" = ()
-    rivals: "tuple[Rival, ...]" = ()
+    rivals: "tuple[NetworkRival, ...]" = ()
     trees: "Trees | None" = None
     ann_steps: int = 0
 

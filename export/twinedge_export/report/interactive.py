@@ -9,8 +9,8 @@ import numpy as np
 
 from twinedge.budget import Board, Model, Runtime
 from twinedge.budget.boards import LINES, Build, Kind
+from twinedge.budget.fits import SLOW_MILLISECONDS
 from twinedge.budget.model import KERNELS, WEIGHTS
-from twinedge.budget.verdict import SLOW_MILLISECONDS
 from twinedge.encoding import Category
 from twinedge.pack import layout
 from twinedge.pack.contents import Array, Pack

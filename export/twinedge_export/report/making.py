@@ -20,7 +20,7 @@ from twinedge.pack.contents import Array
 from twinedge.placing import check_file, place_file
 from twinedge_export.report import interactive
 from twinedge_export.report.costs import boards, memory, origin, pack
-from twinedge_export.report.document import Cell, Document, Light, Section, Table, number, shown
+from twinedge_export.report.document import Cell, Chapter, Document, Grid, Light, number, shown
 from twinedge_export.report.findings import Findings
 from twinedge_export.report.interactive import calculator_facts
 from twinedge_export.report.quality import accuracy, anchors, drivers, intervals, trial
@@ -151,7 +151,7 @@ def markdown(document: Document, figures: Path | None = None) -> str:
     figures : path, optional
         Folder with an SVG of each figure, as seen from the file; without one there are none.
     """
-    facts = Table("", "", ("", "", ""), tuple(map(tuple, document.facts)))
+    facts = Grid("", "", ("", "", ""), tuple(map(tuple, document.facts)))
     verdict = f"{_LIGHTS[document.verdict.state]} **{_safe(document.verdict.words)}**"
     parts = [f"# {_safe(document.title)}", verdict, *map(_safe, document.lead), _table(facts)]
     for section in document.sections:
@@ -159,7 +159,7 @@ def markdown(document: Document, figures: Path | None = None) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _section(section: Section, figures: Path | None) -> list[str]:
+def _section(section: Chapter, figures: Path | None) -> list[str]:
     parts = [f"## {_safe(section.title)}", *map(_safe, section.lead)]
     if figures is not None:
         for drawing in section.figures:
@@ -185,7 +185,7 @@ def _code(command: str) -> str:
     return f"{fence} {command} {fence}" if "`" in command else f"`{command}`"
 
 
-def _table(table: Table) -> str:
+def _table(table: Grid) -> str:
     lines = [
         table.columns,
         ["--:" if right else "---" for right in table.quantities],

@@ -15,7 +15,7 @@ import numpy as np
 
 from twinedge import scoring
 from twinedge.anchors import METHODS, choose, recommend
-from twinedge.anchors.measure import measure
+from twinedge.anchors.curves import measure
 from twinedge.anchors.pool import Evidence
 from twinedge.budget import Board, Model, Runtime, ann_bytes, twin_bytes
 from twinedge.budget.model import largest
@@ -82,7 +82,7 @@ def sizes(
     exported : array of shape (k,)
         Its training rows; twin ``t`` owns every ``twins``-th from ``t`` on.
     counts : sequence of int
-        Numbers of anchors; those with which a model of neighbours would predict from far ones are
+        Numbers of anchors; those with which a model of neighbors would predict from far ones are
         left out.
     method : str
         How anchors are chosen.
@@ -140,7 +140,7 @@ STEPS = 4000
 _RACE = 0.2  # settings are compared by networks of this part of the steps
 
 
-class Rival(NamedTuple):
+class NetworkRival(NamedTuple):
     """An ensemble of ordinary networks: bytes as ``ann_bytes`` counts, error as the twin's."""
 
     members: int
@@ -199,7 +199,7 @@ def rivals(
     steps: int,
     seed: int,
     say: Callable[[str], None],
-) -> list[Rival]:
+) -> list[NetworkRival]:
     """Train an ensemble of each size with the widest networks that fit.
 
     Parameters
@@ -223,7 +223,7 @@ def rivals(
         say(f"Training {members} ordinary network{'s' * (members > 1)} of the same bytes")
         predicted = _train(run, shape.hidden, members, points[0], steps, seed)
         rmse = scoring.rmse(predicted, points[1])
-        found.append(Rival(members, shape.hidden, ann_bytes(shape, members), rmse))
+        found.append(NetworkRival(members, shape.hidden, ann_bytes(shape, members), rmse))
     return found
 
 

@@ -7,10 +7,10 @@ import numpy as np
 from twinedge_export.report import figures
 from twinedge_export.report.document import (
     Cell,
+    Chapter,
     Check,
-    Part,
-    Section,
-    Table,
+    Grid,
+    Share,
     ensemble,
     forest,
     listed,
@@ -19,7 +19,7 @@ from twinedge_export.report.document import (
 )
 from twinedge_export.report.drivers import SHUFFLES
 from twinedge_export.report.findings import Findings
-from twinedge_export.report.reliability import Part as Sized
+from twinedge_export.report.reliability import SizeBand as Sized
 from twinedge_export.report.reliability import by_size
 from twinedge_export.report.verdict import rows_in_words, trust
 
@@ -32,7 +32,7 @@ _THAN = {
 }
 
 
-def accuracy(found: Findings) -> Section:
+def accuracy(found: Findings) -> Chapter:
     """Predictions beside the truth, and beside those of others."""
     judged, rivals, trees = found.judged, found.rivals, found.trees
     largest = float(abs(judged.error).max())
@@ -51,13 +51,13 @@ def accuracy(found: Findings) -> Section:
             f"{forest(trees.family, trees.trees, trees.leaves).capitalize()}, which fit the same "
             f"bytes, have an error of {trees.rmse:.4g}: {_THAN[trees.than_the_twin]}."
         )
-    return Section(
+    return Chapter(
         "accuracy",
         "How accurate it is",
         tuple(lead),
         (figures.predictions(found), figures.beside(found)),
         (
-            Table(
+            Grid(
                 "predictions",
                 "Errors of the pack",
                 ("points", "rows", "RMSE", "mean error", "largest error", "mean spread"),
@@ -74,7 +74,7 @@ def accuracy(found: Findings) -> Section:
                     if one is not None and (one is judged or judged.name != "validation")
                 ),
             ),
-            Table(
+            Grid(
                 "rivals",
                 "Errors of others on the same rows",
                 ("model", "bytes on the device", "RMSE"),
@@ -92,7 +92,7 @@ def accuracy(found: Findings) -> Section:
     )
 
 
-def intervals(found: Findings) -> Section:
+def intervals(found: Findings) -> Chapter:
     """Whether intervals cover what they claim; of a pack that has none, whether the spread does."""
     scores, usual, drawing = found.intervals, found.usual, figures.coverage(found)
     if scores is None or usual is None or drawing is None:
@@ -111,7 +111,7 @@ def intervals(found: Findings) -> Section:
     if found.judged.name == "validation":
         how.append("These are the rows that intervals were calibrated on, which flatters them.")
     ranks = f"{scores.rank_correlation:.2f}"
-    return Section(
+    return Chapter(
         "intervals",
         "What an interval is worth",
         (
@@ -123,12 +123,12 @@ def intervals(found: Findings) -> Section:
         ),
         (drawing, *([figures.sizes(found, parts)] if len(parts) > 1 else [])),
         (
-            Table(
+            Grid(
                 "intervals",
                 "Coverage by level",
                 ("claimed", "covered", "mean width", "interval score"),
                 tuple(
-                    (Part(one.claimed), Part(one.covered), one.mean_width, one.interval_score)
+                    (Share(one.claimed), Share(one.covered), one.mean_width, one.interval_score)
                     for one in scores.intervals
                 ),
             ),
@@ -139,10 +139,10 @@ def intervals(found: Findings) -> Section:
     )
 
 
-def _spread(found: Findings) -> Section:
+def _spread(found: Findings) -> Chapter:
     worth, drawing = found.reliability, figures.coverage(found)
     if worth is None or drawing is None:
-        return Section(
+        return Chapter(
             "spread",
             "What the spread is worth",
             ("One estimate has no spread: export at least two anchors to have one.",),
@@ -158,18 +158,18 @@ def _spread(found: Findings) -> Section:
             f"covers {percent(worth.at(0.9).scaled or 0)}. The pack gives the spread as it is."
         )
     parts = by_size(found.judged, None)
-    return Section(
+    return Chapter(
         "spread",
         "What the spread is worth",
         tuple(lead),
         (drawing,),
         (
-            Table(
+            Grid(
                 "spread",
                 "Coverage by level",
                 ("claimed", "covered", "covered with the factor"),
                 tuple(
-                    (Part(one.claimed), Part(one.covered), _part(one.scaled))
+                    (Share(one.claimed), Share(one.covered), _part(one.scaled))
                     for one in map(worth.at, _LEVELS)
                 ),
             ),
@@ -186,20 +186,20 @@ def _spread(found: Findings) -> Section:
     )
 
 
-def _sized(found: Findings, parts: tuple[Sized, ...]) -> Table:
+def _sized(found: Findings, parts: tuple[Sized, ...]) -> Grid:
     rows: list[tuple[Cell, ...]] = [
         (
             f"{one.least:.4g} to {one.most:.4g}",
             one.rows,
             one.rmse,
             one.mean_error,
-            *(() if one.covered is None else (Part(one.covered), one.mean_width)),
+            *(() if one.covered is None else (Share(one.covered), one.mean_width)),
         )
         for one in parts
     ]
     more = () if parts[0].covered is None else ("covered", "mean width")
     columns = (f"true {found.target}", "rows", "RMSE", "mean error", *more)
-    return Table("sizes", "By size of the target", columns, tuple(rows), folded=len(parts) > 1)
+    return Grid("sizes", "By size of the target", columns, tuple(rows), folded=len(parts) > 1)
 
 
 def _failing(parts: tuple[Sized, ...], found: Findings) -> tuple[str, ...]:
@@ -266,15 +266,15 @@ def _checks(found: Findings, what: str) -> tuple[Check, ...]:
     return (Check(found.made_by, "writes the pack, and prints its error"), again)
 
 
-def _part(part: float | None) -> Part | None:
-    return None if part is None else Part(part)
+def _part(part: float | None) -> Share | None:
+    return None if part is None else Share(part)
 
 
 _TOLD = 9  # points of a curve in the table
 _LITTLE = 0.02  # of the error: a column that is worth less is worth nothing
 
 
-def drivers(found: Findings) -> Section:
+def drivers(found: Findings) -> Chapter:
     """Say what each column is worth, and how the prediction follows it."""
     first, *rest = found.drivers
     error = found.judged.rmse
@@ -287,20 +287,20 @@ def drivers(found: Findings) -> Section:
     if idle:
         verb = "matters" if len(idle) == 1 else "matter"
         said.append(f"{_capital(listed(idle))} hardly {verb} here.")
-    return Section(
+    return Chapter(
         "drivers",
         "What drives the prediction",
         tuple(said),
         (figures.importance(found), figures.curves(found)),
         (
-            Table(
+            Grid(
                 "importance",
                 "What each column is worth",
                 ("column", "error grows by", "give or take"),
                 tuple((one.column, one.worth, one.error) for one in found.drivers),
                 folded=True,
             ),
-            Table(
+            Grid(
                 "curves",
                 "Predictions from a usual row, one column at a time",
                 ("column and value", "prediction", "low", "high"),
@@ -319,9 +319,9 @@ def drivers(found: Findings) -> Section:
     )
 
 
-def trial(found: Findings) -> Section:
+def trial(found: Findings) -> Chapter:
     """Let a reader ask for predictions."""
-    return Section(
+    return Chapter(
         "try",
         "Try it",
         (
@@ -338,7 +338,7 @@ def trial(found: Findings) -> Section:
     )
 
 
-def anchors(found: Findings) -> Section:
+def anchors(found: Findings) -> Chapter:
     """How the error falls with the number of anchors."""
     curve, best = found.anchors, found.recommended
     if curve is None or best is None:
@@ -352,13 +352,13 @@ def anchors(found: Findings) -> Section:
         _size_line(found),
     ]
     errors = {(one.method, one.k): one.rmse_val for one in curve.points}
-    return Section(
+    return Chapter(
         "anchors",
         "How many anchors",
         (*lead, *_remarks(found)),
         (figures.anchors(found), figures.accuracy(found)),
         (
-            Table(
+            Grid(
                 "anchors",
                 "Validation error by number of anchors",
                 ("anchors", *(f"RMSE, {method}" for method in curve.methods)),
@@ -368,7 +368,7 @@ def anchors(found: Findings) -> Section:
                 ),
                 folded=True,
             ),
-            Table(
+            Grid(
                 "accuracy",
                 "Error by bytes",
                 ("model", "bytes on the device", f"{found.judged.name} RMSE"),
@@ -391,7 +391,7 @@ def anchors(found: Findings) -> Section:
     )
 
 
-def _anchors_alone(found: Findings) -> Section:
+def _anchors_alone(found: Findings) -> Chapter:
     pack = found.device.pack
     each = list(dict.fromkeys(pack.counts.tolist()))
     dealt = "" if len(pack.twins) == 1 else f" ({' or '.join(map(str, each))} for each twin)"
@@ -401,7 +401,7 @@ def _anchors_alone(found: Findings) -> Section:
     if found.export is not None:
         missing = f"They were chosen by {found.export.method}. Other numbers of anchors were not "
         missing += "measured: the report was made with --quick."
-    return Section(
+    return Chapter(
         "anchors",
         "How many anchors",
         (

@@ -66,7 +66,7 @@ class Judged:
         return 1 - self.rmse**2 / variance if variance > 0 else None
 
 
-class Coverage(NamedTuple):
+class SpreadCoverage(NamedTuple):
     """Parts of the points that an interval covers: claimed, as it is, and with the factor."""
 
     claimed: float
@@ -80,7 +80,7 @@ class Reliability:
 
     Parameters
     ----------
-    coverage : tuple of Coverage
+    coverage : tuple of SpreadCoverage
         By the level claimed, ascending.
     points : int
         How many points were counted.
@@ -91,12 +91,12 @@ class Reliability:
         Spearman's rank correlation of spread and absolute error: 1 ranks them perfectly.
     """
 
-    coverage: tuple[Coverage, ...]
+    coverage: tuple[SpreadCoverage, ...]
     points: int
     factor: float | None
     correlation: float
 
-    def at(self, level: float) -> Coverage:
+    def at(self, level: float) -> SpreadCoverage:
         """Return the coverage of one level."""
         return next(one for one in self.coverage if one.claimed == level)
 
@@ -117,7 +117,9 @@ def reliability(judged: Judged, validation: Judged | None) -> Reliability | None
 
     return Reliability(
         tuple(
-            Coverage(level, covered(level, 1), None if factor is None else covered(level, factor))
+            SpreadCoverage(
+                level, covered(level, 1), None if factor is None else covered(level, factor)
+            )
             for level in LEVELS
         ),
         len(error),
@@ -134,7 +136,7 @@ def factor_of(validation: Judged) -> float | None:
     return factor if np.isfinite(factor) and factor > 0 else None
 
 
-class Part(NamedTuple):
+class SizeBand(NamedTuple):
     """Points whose targets lie between ``least`` and ``most``: how far off, and how many covered.
 
     ``covered`` and ``mean_width`` are None where there are no intervals.
@@ -149,7 +151,7 @@ class Part(NamedTuple):
     mean_width: float | None
 
 
-def by_size(judged: Judged, level: float | None) -> tuple[Part, ...]:
+def by_size(judged: Judged, level: float | None) -> tuple[SizeBand, ...]:
     """Cut the points by the size of their targets into parts of as many points each.
 
     There are at most five, of ten points or more; a single one where there are fewer than twenty.
@@ -166,7 +168,7 @@ def by_size(judged: Judged, level: float | None) -> tuple[Part, ...]:
         error = judged.error[part]
         ends = float(judged.y[part].min()), float(judged.y[part].max())
         rmse = scoring.rmse(error)
-        found.append(Part(*ends, len(part), rmse, float(error.mean()), covered, width))
+        found.append(SizeBand(*ends, len(part), rmse, float(error.mean()), covered, width))
     return tuple(found)
 
 

@@ -26,7 +26,7 @@ from twinedge import TwinRegressor, data
 from twinedge.learn.run import Run, load_run
 from twinedge.pack import Pack, write_pack
 from twinedge.runtime.pack_device import PackDevice
-from twinedge_export.boards import Image, Workshop, board_named
+from twinedge_export.boards import Image, Workshop, port_named
 from twinedge_export.boards.build import left_out
 from twinedge_export.c_project import scratch_expression
 
@@ -176,7 +176,7 @@ def build(folder: Path, pack: Pack, mixes: list[Mix]) -> tuple[Image, int]:
     """Compile main.c with the runtime for the board; the image, and what it takes in flash."""
     write_headers(folder, pack, mixes)
     flags = (*left_out(pack), "-I.")
-    workshop = Workshop(board_named(BOARD), folder, flags, program=str(HERE.resolve() / "main"))
+    workshop = Workshop(port_named(BOARD), folder, flags, program=str(HERE.resolve() / "main"))
     # The program has its pack from the header; what else is linked, the linker drops.
     image = workshop.image(b"", np.empty((0, pack.features)))
     return image, workshop.flash_bytes(image)
@@ -184,7 +184,7 @@ def build(folder: Path, pack: Pack, mixes: list[Mix]) -> tuple[Image, int]:
 
 def listen(image: Image) -> list[str]:
     """Run an image on the emulated board; the lines that it prints."""
-    board = board_named(BOARD)
+    board = port_named(BOARD)
     done = subprocess.run(
         board.command(board.run, image=image.path),
         stdin=subprocess.DEVNULL,

@@ -24,7 +24,7 @@ from twinedge.anchors.methods import (
     method_named,
     within_memory,
 )
-from twinedge.anchors.pool import Evidence, FloatArray, Model, Pool, Validation
+from twinedge.anchors.pool import Evidence, FittedModel, FloatArray, Pool, Validation
 from twinedge.dealing import check_count
 from twinedge.errors import InputError
 
@@ -56,7 +56,7 @@ class Curves(NamedTuple):
 def curve(
     X: npt.ArrayLike,
     y: npt.ArrayLike,
-    model: Model,
+    model: FittedModel,
     validation: Validation,
     *,
     counts: Sequence[int] | None = None,
@@ -192,7 +192,7 @@ def smallest_within(
     return min(good.values(), key=lambda point: (point.k, point.rmse_val), default=None)
 
 
-def rmse(model: Model, validation: Validation, anchors: Any = "all") -> float:
+def rmse(model: FittedModel, validation: Validation, anchors: Any = "all") -> float:
     """Root mean square error of a model with these anchors, in units of the target."""
     evidence = Evidence.of(model, validation)
     return scoring.rmse(evidence.model.predict(evidence.X, anchors=anchors), evidence.y)
@@ -289,7 +289,7 @@ class Measurement:
 
 
 def measure(
-    model: Model,
+    model: FittedModel,
     validation: Validation,
     *,
     counts: Sequence[int] | None = None,
@@ -340,7 +340,7 @@ def measure(
 
 
 def recommend(
-    model: Model, validation: Validation, method: str = AUTO, *, seed: int = 0
+    model: FittedModel, validation: Validation, method: str = AUTO, *, seed: int = 0
 ) -> Recommendation:
     """Recommend how many anchors to take, and which way to choose them.
 

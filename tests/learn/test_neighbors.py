@@ -22,13 +22,13 @@ def test_nearest_others_leave_the_point_itself_out():
     np.testing.assert_array_equal(nearest_others(points, 4), expected)
 
 
-def test_a_point_is_not_its_own_neighbour_even_among_copies_of_itself():
+def test_a_point_is_not_its_own_neighbor_even_among_copies_of_itself():
     twice = np.repeat(points[:5], 2, axis=0)
     found = nearest_others(twice, 1)[:, 0]
     np.testing.assert_array_equal(found, np.arange(10) ^ 1)
 
 
-def test_more_neighbours_than_points_are_all_there_are():
+def test_more_neighbors_than_points_are_all_there_are():
     assert nearest(points, points[:1], 99).shape == (1, 30)
     assert nearest_others(points, 99).shape == (30, 29)
 
