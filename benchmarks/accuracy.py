@@ -23,8 +23,8 @@ import numpy as np
 from intervals import measure
 from machine import describe
 from record import lines_of
-from rivals import RUNS, TRAINING, rows_of
-from trained import fit_or_load
+from rivals import RUNS, rows_of
+from trained import TRAINING, fit_or_load
 from workers import spread
 
 from twinedge import data

@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 from machine import describe
 
-from twinedge import AnnRegressor, EnsembleRegressor, TwinRegressor, data
+from twinedge import AnnRegressor, EnsembleRegressor, TwinRegressor, data, scoring
 from twinedge.anchors import choose
 from twinedge.calibration import interval_score
 from twinedge.learn.run import Run, load_run
@@ -173,7 +173,7 @@ def measure(folder, name, division, retrain):
 def judged(found):
     """Take errors of each way, and what intervals came to."""
     y = found["y"]
-    cell = {way: float(np.sqrt(np.mean(np.square(found[way] - y)))) for way in WAYS if way in found}
+    cell = {way: scoring.rmse(found[way], y) for way in WAYS if way in found}
     for way, ends in (("shipped", "shipped_ends"), ("adapted", "ends")):
         low, high = found[ends].T
         cell[f"{way}_coverage"] = float(np.mean((low <= y) & (y <= high)))

@@ -36,6 +36,7 @@ from typing import Any
 import numpy as np
 from record import publish
 
+from twinedge import scoring
 from twinedge.runtime.loading import load
 from twinedge.runtime.native import NativeDevice
 
@@ -96,7 +97,7 @@ def make(folder: Path, name: str, steps: int) -> None:
     x, y = points(BATCH, seed=2)
 
     def error(found: np.ndarray) -> float:
-        return float(np.sqrt(np.mean((found - y) ** 2)))
+        return scoring.rmse(found, y)
 
     folder.mkdir(parents=True, exist_ok=True)
     errors = {}

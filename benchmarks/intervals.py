@@ -30,7 +30,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import GradientBoostingRegressor
 from trained import fit_or_load
 
-from twinedge import AnnRegressor, EnsembleRegressor, data
+from twinedge import AnnRegressor, EnsembleRegressor, data, scoring
 from twinedge.anchors import choose
 from twinedge.budget import Model, ann_bytes
 from twinedge.budget.model import twin_bytes
@@ -89,8 +89,8 @@ def measure(run: Run) -> dict[str, object]:
         "constant": judge(found.mean - width, found.mean + width, y),
         "spread": judge(found.mean - spread, found.mean + spread, y),
         "rank": rank_correlation(ends.scale, found.mean - y),
-        "rmse": float(np.sqrt(np.mean(np.square(found.mean - y)))),
-        "rmse_without": float(np.sqrt(np.mean(np.square(plain - y)))),
+        "rmse": scoring.rmse(found.mean, y),
+        "rmse_without": scoring.rmse(plain, y),
         "rows": int(pack.intervals.rows),
     }
 

@@ -20,7 +20,7 @@ import numpy as np
 from record import publish
 from trained import load_or_train
 
-from twinedge import data
+from twinedge import data, scoring
 from twinedge.anchors import choose, rmse, select
 from twinedge.learn.run import Run
 from twinedge.runtime.reference import evaluate
@@ -56,7 +56,7 @@ def measure(name: str, run: Run) -> dict[str, Any]:
         "float_8": rmse(model, test, eight.rows),
         "float_32": rmse(model, test, made.rows),
         "float_32_random": float(np.mean(draws)),
-        "by_itself": float(np.sqrt(np.mean(np.square(by_itself - test[1])))),
+        "by_itself": scoring.rmse(by_itself, test[1]),
         **{kind: file.score.rmse_test for kind, file in files.items()},
         "anchors": {"8": eight.method, "32": made.method},
         "made": {kind: file.made for kind, file in files.items()},

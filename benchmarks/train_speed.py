@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 from machine import describe
 
-from twinedge import data
+from twinedge import data, scoring
 from twinedge.learn.network import Architecture, Scaling, tf
 from twinedge.learn.pairs import differences
 from twinedge.learn.steps import Examples, Pairs, Stack
@@ -111,7 +111,7 @@ def rmse_of(
     blocks = differences(architecture, network, queries[None], x[None])
     scaled = (np.concatenate(list(blocks), axis=1)[0] + y).mean(axis=1, dtype=np.float64)
     error = scaled * scaling.y_scale + scaling.y_mean - validation[1]
-    return float(np.sqrt(np.mean(error**2)))
+    return scoring.rmse(error)
 
 
 def run_ours(train: Rows, validation: Rows, seed: int, goal: float) -> dict[str, object]:

@@ -8,6 +8,10 @@ from twinedge import TwinRegressor
 from twinedge.fitting import fit_dataset
 from twinedge.learn.run import Run, load_run
 
+# Raised whenever networks are trained in another way: cells and runs of before are void then.
+TRAINING = "4"
+_UNMARKED = "4"  # the version of runs that do not name theirs
+
 
 def load_or_train(folder: Path, name: str) -> Run:
     """Load the default model of a set's first split from a folder of runs, or train it."""
@@ -32,12 +36,15 @@ def fit_or_load(
         model = TwinRegressor(twins=twins, hidden=hidden, effort=effort, random_state=0)
         model.fit(*rows.train, rows.validation, encoding=rows.encoding)
         scores = {"rmse_val": model.validation_rmse_, "rmse_test": model.rmse(*rows.test)}
-        where = {"dataset": rows.name, "split": rows.split}
+        where = {"dataset": rows.name, "split": rows.split, "training": TRAINING}
         names = rows.encoding.inputs, rows.target_name
         place.parent.mkdir(parents=True, exist_ok=True)
         run = Run(model, *names, rows.validation, rows.test, source=where, scores=scores)
         run.save(place)
     run = load_run(place)
+    version = run.source.get("training", _UNMARKED)
+    if version != TRAINING:
+        raise SystemExit(f"{place} is of version {version} of the training, not {TRAINING}")
     if run.model.effort != effort:
         raise SystemExit(f"{place} was trained with effort {run.model.effort}, not {effort}")
     return run

@@ -1,4 +1,4 @@
-"""Work spread over processes, each on a core of its own and with one thread."""
+"""Work spread over processes, each with one thread: estimators train on one core by default."""
 
 import multiprocessing
 import os
@@ -9,10 +9,7 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def spread(work: Callable[[Any], Any], jobs: list[Any], workers: int) -> Iterator[Any]:
-    """Yield what the work comes to, job by job, in the order in which they are done.
-
-    A process counts its cores when it starts, so it must be on its own by then.
-    """
+    """Yield what the work comes to, job by job, in the order in which they are done."""
     os.environ.update(dict.fromkeys(_THREADS, "1"))
     context = multiprocessing.get_context("spawn")
     todo, done = context.Queue(), context.Queue()
@@ -21,14 +18,11 @@ def spread(work: Callable[[Any], Any], jobs: list[Any], workers: int) -> Iterato
     count = min(workers, len(jobs))
     for _ in range(count):
         todo.put(None)
-    cores = sorted(os.sched_getaffinity(0))
     processes = []
-    for number in range(count):
+    for _ in range(count):
         process = context.Process(target=_serve, args=(work, todo, done), daemon=True)
-        os.sched_setaffinity(0, {cores[number % len(cores)]})
         process.start()
         processes.append(process)
-    os.sched_setaffinity(0, cores)
     for _ in jobs:
         found = done.get()
         if isinstance(found, Exception):

@@ -279,3 +279,33 @@ def test_the_place_of_a_file_is_checked_beforehand(tmp_path):
         check_file(tmp_path)
     with pytest.raises(InputError, match=r"there is no folder .*none"):
         check_file(tmp_path / "none" / "new.svg")
+
+
+def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch, complaint):
+    path = tmp_path / "table.json"
+    place_file(path, "before")
+
+    def full(number):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert "No space left" in complaint(place_file, path, "after")
+    assert path.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
+    path, done = tmp_path / "table.txt", []
+    path.write_text("before")
+    sync = os.fsync
+
+    def noted(number):
+        done.append((Path(f"/proc/self/fd/{number}").readlink(), path.read_text()))
+        sync(number)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    place_file(path, "größer\n")
+    (file, first), (folder, second) = done
+    assert (file.parent, first) == (tmp_path, "before")
+    assert (folder, second) == (tmp_path, "größer\n")
+    assert path.read_bytes() == "größer\n".encode()

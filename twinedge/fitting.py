@@ -72,7 +72,7 @@ def fit_csv(
     say : function, optional
         Called with each remark on the table and the training.
     **settings
-        Parameters of ``TwinRegressor``.
+        Parameters of ``TwinRegressor``. All cores train unless ``n_jobs`` says otherwise.
 
     Returns
     -------
@@ -137,7 +137,7 @@ def fit_source(
     from twinedge.learn.training import discard, progress_bar
     from twinedge.learn.twin import TwinRegressor
 
-    model = TwinRegressor(**settings)
+    model = TwinRegressor(**{"n_jobs": -1, **settings})
     say = say or _nothing
     folder = None if run is None else Path(run)
     checkpoint = None

@@ -103,17 +103,41 @@ def place_folder(
             _clear(left, place, kind)
 
 
-def place_file(path: Path, content: bytes) -> None:
-    """Put a file in its place whole, or leave what was there as it was."""
-    beside, _ = _beside(path.resolve())
+def place_file(path: Path, content: bytes | str) -> None:
+    """Put a file in its place whole, or leave what was there as it was.
+
+    It is written beside, pushed to the disk and renamed, so that not even a loss of power leaves a
+    part of it. Text is stored as UTF-8, with its line ends as they are.
+
+    Raises
+    ------
+    InputError
+        Where that is not possible.
+    """
+    place = path.resolve()
+    beside, _ = _beside(place)
     try:
-        beside.write_bytes(content)
-        beside.replace(path.resolve())
+        with beside.open("wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(place)
+        _settle(place.parent)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from error
     finally:
         with suppress(OSError):
             beside.unlink()
+
+
+def _settle(folder: Path) -> None:
+    """Push the names in a folder to the disk, where the system can."""
+    with suppress(OSError):  # a folder cannot be opened on Windows, and the file is whole anyway
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
 
 
 def check_file(path: Path) -> None:

@@ -14,6 +14,12 @@ Array = npt.NDArray[Any]
 _RANKS = ((0.5, "ranks errors well"), (0.3, "ranks errors"), (0.1, "ranks errors weakly"))
 
 
+def rmse(predicted: npt.ArrayLike, y: npt.ArrayLike = 0.0) -> float:
+    """Root mean square error of predictions ``(n,)`` of targets ``(n,)``, or of errors alone."""
+    error = np.asarray(predicted) - np.asarray(y)
+    return float(np.sqrt(np.mean(np.square(error, dtype=np.float64))))
+
+
 class Coverage(NamedTuple):
     """What intervals of one level came to: ``covered`` of the targets, widths in their units."""
 

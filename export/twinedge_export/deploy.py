@@ -11,6 +11,7 @@ import numpy as np
 from twinedge.anchors import METHODS, check_rows, choose, recommend, rows_from_file
 from twinedge.anchors.choice import at_most_all, too_many
 from twinedge.budget import Model, ann_bytes
+from twinedge.dealing import deal_out
 from twinedge.errors import InputError, Parameter, ParameterError
 from twinedge.learn.run import Run, load_run
 from twinedge.learn.twin import TwinRegressor
@@ -21,7 +22,7 @@ from twinedge.runtime.loading import load
 from twinedge.version import __version__
 from twinedge_export import onnx_file, tflite_file
 from twinedge_export.c_project import c_project
-from twinedge_export.job import File, Job, Judge, Level, Predict
+from twinedge_export.job import File, Job, Judge, Level, Predict, mean_and_spread
 from twinedge_export.quantise import twin_file
 
 FLOAT = "float32"
@@ -74,19 +75,19 @@ def _file(
     names: Sequence[str],
     model: TwinRegressor | None = None,
 ) -> File:
+    rounded = model or job.model
     settings: dict[str, Any] = {"shape": shape, "metadata": job.metadata, "pack": job.pack}
 
     def level(made: str) -> Level:
-        return Level(made, lambda: make(model or job.model, job.rows, level=made, **settings))
+        return Level(made, lambda: make(rounded, job.rows, level=made, **settings), lambda: rounded)
 
     # Floats are no rounding: where every integer costs too much, a person should know.
-    rounded = [made for made in names if made != FLOAT]
-    return job.climb(kind, name, [level(made) for made in rounded or names], _load)
+    coarse = [made for made in names if made != FLOAT]
+    return job.climb(kind, name, [level(made) for made in coarse or names], _load)
 
 
 def _load(path: Path) -> Predict:
-    predict: Predict = load(path).predict
-    return predict
+    return mean_and_spread(load(path))
 
 
 FORMATS = ("twin", "tflite", "onnx", "c")
@@ -218,7 +219,8 @@ def export(
         How many nearest anchors of each twin predict, 0 for all; by default as it was trained.
     tolerance : float
         By which part a file's validation error may exceed that of the float model with the same
-        anchors; where nothing was held out, its training error.
+        anchors; where nothing was held out, its training error. Its spread may be off by 2.5 times
+        that part.
     intervals : bool
         Files with intervals, ranges of the features and values for missing ones, if the model has
         them; without, they are a little smaller.
@@ -266,7 +268,7 @@ def export(
     def write(beside: Path) -> dict[str, Any]:
         job = Job(
             twin,
-            tuple(rows[t::twins] for t in range(twins)),
+            tuple(deal_out(rows, twins)),
             nearest,
             judge,
             tolerance,

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from twinedge import scoring
 from twinedge.anchors import select
 from twinedge.budget import Board, Model, Runtime, Verdict, judge
 from twinedge.encoding import Encoding
@@ -140,7 +141,13 @@ def search(
         twins = max(one.twins for one, _ in shapes[width])
         say(f"Training width {width}, twins {twins}")
         # Predictions alone are scored, whatever the pack will say beside them.
-        given = {"effort": "quick", "intervals": False, "random_state": seed, **settings}
+        given: dict[str, Any] = {
+            "effort": "quick",
+            "intervals": False,
+            "random_state": seed,
+            "n_jobs": -1,
+        }
+        given |= settings
         model = TwinRegressor(twins=twins, hidden=(width, width), **given)
         model.fit(*train, validation, encoding=encoding)
         if model.interrupted_:
@@ -273,7 +280,7 @@ def _score(
         if len(parts) < shape.twins or verdict.flash_bytes is None or verdict.ram_bytes is None:
             continue
         error = np.concatenate(parts, axis=1).mean(axis=1) - validation[1]
-        rmse = float(np.sqrt(np.mean(np.square(error))))
+        rmse = scoring.rmse(error)
         shape = replace(shape, activation=model.activation_)
         trials.append(Attempt(shape, verdict.flash_bytes, verdict.ram_bytes, rmse))
     return trials

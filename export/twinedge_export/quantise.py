@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from twinedge import scoring
 from twinedge.errors import InputError, Parameter
 from twinedge.learn.network import Architecture, tf
 from twinedge.learn.pairs import nearest_others, partners_of
@@ -29,7 +30,7 @@ from twinedge.runtime.loading import load as open_file
 from twinedge.runtime.reference import evaluate, silu_curve
 from twinedge.runtime.reference import quantise as quantise_points
 from twinedge_export.folding import anchor_lists
-from twinedge_export.job import File, Job, Level, Predict, RoundingError
+from twinedge_export.job import File, Job, Level, Predict, RoundingError, mean_and_spread
 from twinedge_export.rounding import round_network
 
 WEIGHTS: dict[str, Any] = {"int8": np.int8, "int16": np.int16}
@@ -255,7 +256,7 @@ def fine_tune(
 
     def error(candidate: TwinRegressor) -> float:
         mean = evaluate(quantise(candidate, rows, weights=weights), X_val).mean
-        return float(np.sqrt(np.mean(np.square(mean - y_val))))
+        return scoring.rmse(mean, y_val)
 
     best, least = model, error(model)
     progress.stage("fine-tuning", _STEPS * twins)
@@ -339,7 +340,7 @@ def twin_file(job: Job, *, weights: str, qat: bool | None, seed: int) -> tuple[F
 
     levels = []
     if not qat:
-        levels.append(Level(weights, lambda: pack_of(weights, job.model)))
+        levels.append(Level(weights, lambda: pack_of(weights, job.model), lambda: job.model))
     if qat is not False:
         made = f"{weights}, fine-tuned"
         points = job.judge.points
@@ -347,6 +348,7 @@ def twin_file(job: Job, *, weights: str, qat: bool | None, seed: int) -> tuple[F
             Level(
                 made,
                 lambda: pack_of(made, fine_tune(job.model, *points, weights=weights, seed=seed)),
+                lambda: models[made],
             )
         )
     try:
@@ -374,5 +376,4 @@ def _calibrated(pack: Pack, job: Job) -> Pack:
 
 def load(path: Path) -> Predict:
     """Predict with a pack, read back from its file: in C, or with numpy, which gives the same."""
-    predict: Predict = open_file(path).predict
-    return predict
+    return mean_and_spread(open_file(path))

@@ -167,7 +167,7 @@ WINNER = Model.of(3, (8,), 8)
 def test_a_tolerance_is_widened_as_far_as_the_least_cost_needs(tiny_run, tmp_path, monkeypatch):
     monkeypatch.setattr("twinedge_export.quantise._STEPS", 100)
     done, needed = write_winner(tiny_run, tmp_path / "out", WINNER, 0, tolerance=1e-9)
-    cost = done.files[0].score.cost
+    cost = done.files[0].score.tolerance
     assert needed >= cost > 1e-9
     assert needed == pytest.approx(cost, rel=0.01)
     assert write_winner(tiny_run, tmp_path / "wide", WINNER, 0, tolerance=2.0)[1] == 2.0

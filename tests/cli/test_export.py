@@ -133,12 +133,6 @@ def test_an_export_that_was_changed_is_refused_before_any_work(cli, refused, fol
     assert Path("out/notes.txt").read_text() == "mine"
 
 
-def test_the_first_page_says_what_each_file_is_for():
-    page = (Path(__file__).parents[2] / "README.md").read_text()
-    rows = [f"| {purpose} |" for purpose in PURPOSES.values()]
-    assert [row for row in rows if row not in page] == []
-
-
 def test_the_anchors_may_be_named_in_a_file(cli, folder):
     Path("rows.txt").write_text("5, 6, 7\n")
     answer = cli("export", "--formats", "twin", "--select", "rows.txt", "--json")

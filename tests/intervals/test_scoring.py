@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
+from twinedge import scoring
 from twinedge.scoring import in_words, rank_correlation, score
 
 
@@ -42,3 +43,10 @@ def test_a_sentence_says_it(scale, says):
 
 def test_without_intervals_it_says_so():
     assert "no intervals" in in_words(score(np.zeros(3), np.ones(3), np.ones(3)))
+
+
+def test_rmse_is_of_predictions_or_of_errors():
+    y, predicted = np.array([1.0, 2.0, 3.0]), np.array([1.0, 4.0, 1.0])
+    assert scoring.rmse(predicted, y) == scoring.rmse(predicted - y) == np.sqrt(8 / 3)
+    # Squares of float32 would be infinite.
+    assert scoring.rmse(np.full(4, 1e30, np.float32)) == pytest.approx(1e30)

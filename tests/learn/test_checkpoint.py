@@ -1,3 +1,4 @@
+import os
 import shutil
 
 import numpy as np
@@ -6,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from twinedge.errors import InputError
-from twinedge.learn import training
 from twinedge.learn.training import Checkpoint, discard
 
 OWNER = {"data": "abc", "seed": 3, "steps": "100"}
@@ -61,14 +61,15 @@ def test_no_folder_keeps_nothing():
 
 
 def test_a_save_that_fails_midway_leaves_the_last_whole_state(folder, monkeypatch):
-    def full_disk(file, **arrays):
-        file.write(b"PK\x03\x04 half a file")
+    def full_disk(number):
         raise OSError(28, "No space left on device")
 
+    before = sorted(folder.iterdir())
     mine = Checkpoint(folder, OWNER, resume=True)
-    monkeypatch.setattr(training.np, "savez", full_disk)
-    with pytest.raises(InputError, match=r"model\.checkpoint: No space"):
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.raises(InputError, match=r"model\.checkpoint/.*: No space"):
         mine.save(STAGE, state(8))
+    assert sorted(folder.iterdir()) == before
     assert_same(Checkpoint(folder, OWNER, resume=True).load(STAGE, state(0)), state(7))
 
 

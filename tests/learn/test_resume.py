@@ -27,10 +27,10 @@ import sys, time
 from pathlib import Path
 import numpy as np
 from twinedge import TwinRegressor
-from twinedge.learn import trainer, training
+from twinedge.learn import steps, training
 
 folder = Path(sys.argv[1])
-advance = trainer.Stack.advance
+advance = steps.Stack.advance
 
 def slowly(self):
     time.sleep(0.2)
@@ -38,7 +38,7 @@ def slowly(self):
         time.sleep(0.05)
     return advance(self)
 
-trainer.Stack.advance = slowly
+steps.Stack.advance = slowly
 training.INTERVAL = 0.05
 X, y = (np.load(folder / f"{name}.npy") for name in ("X", "y"))
 model = TwinRegressor(**%r)

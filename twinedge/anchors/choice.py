@@ -1,7 +1,6 @@
 """Which training points travel to the device: chosen by a method, or named by a person."""
 
 from collections.abc import Iterator, Sequence
-from numbers import Integral
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,47 +10,10 @@ import numpy.typing as npt
 
 from twinedge.anchors.methods import FEWEST_TO_SCORE, METHODS, method_named, within_memory
 from twinedge.anchors.pool import Evidence, FittedModel, FloatArray, Pool, Rows, Validation
+from twinedge.dealing import check_count, whole
 from twinedge.errors import InputError, place, quoted
 
 _DIGITS = 15  # no table has more rows; a longer number would not fit an integer of the array
-
-
-def check_rows(rows: Any, count: int, twins: int = 1) -> Rows:
-    """Check row numbers of training points.
-
-    Parameters
-    ----------
-    rows : array of int
-        Row numbers, from 0.
-    count : int
-        Training points there are.
-    twins : int
-        Networks to share them.
-
-    Returns
-    -------
-    array of shape (k,)
-        The same numbers in the same order.
-    """
-    try:
-        array = np.asarray(rows)
-    except (ValueError, OverflowError):  # lists of different lengths
-        array = np.empty((0, 0))
-    if array.ndim == 1 and not array.size:
-        raise InputError("anchors: the list of rows is empty")
-    if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
-        raise InputError("anchors must be a list of whole row numbers")
-    outside = array[(array < 0) | (array >= count)]
-    if outside.size:
-        raise InputError(
-            f"anchors: row {outside[0]} is not there; the training points are rows 0 to {count - 1}"
-        )
-    numbers, times = np.unique(array, return_counts=True)
-    if (times > 1).any():
-        raise InputError(f"anchors: row {numbers[times > 1][0]} is listed more than once")
-    if len(array) % twins:
-        raise InputError(f"anchors: {len(array)} rows cannot be dealt out evenly to {twins} twins")
-    return array.astype(np.intp)
 
 
 def rows_from_file(path: str | PathLike[str]) -> Rows:
@@ -283,9 +245,9 @@ def pool_of(
     X: npt.ArrayLike, y: npt.ArrayLike, model: FittedModel | None, twins: Any, seed: Any
 ) -> Pool:
     """Check what every choice starts from."""
-    if not _whole(twins) or twins < 1:
+    if not whole(twins) or twins < 1:
         raise InputError(f"twins={twins!r} is not a positive whole number")
-    if not _whole(seed) or seed < 0:
+    if not whole(seed) or seed < 0:
         raise InputError(f"seed={seed!r} is not a whole number of at least 0")
     pool = Pool.of(X, y, int(twins))
     if model is None:
@@ -301,20 +263,9 @@ def pool_of(
     return pool
 
 
-def check_count(k: Any, count: int, twins: int) -> None:
-    """Refuse a number of anchors that cannot be chosen or not be shared."""
-    if not _whole(k) or k < 1:
-        raise InputError(f"anchors: {k!r} is not a positive whole number")
-    if k > count:
-        raise InputError(f"anchors: {k} is more than the {count} training points")
-    if k % twins:
-        near = k - k % twins or twins
-        raise InputError(f"anchors: {k} cannot be dealt out evenly to {twins} twins; {near} can")
-
-
 def at_most_all(k: Any, count: int, twins: int) -> Any:
     """Return ``k``, or where it is more than the training points, all that twins can share."""
-    if not _whole(k) or k <= count or count < twins:
+    if not whole(k) or k <= count or count < twins:
         return k  # which ``check_count`` judges
     return count - count % twins
 
@@ -326,7 +277,3 @@ def too_many(k: Any, count: int, twins: int) -> str:
     if taken == count:
         return f"{asked}: all of them are taken"
     return f"{asked}: {taken} are taken, as many for each of {twins} twins"
-
-
-def _whole(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from twinedge import scoring
 from twinedge.anchors.choice import (
     at_most_all,
-    check_count,
     compared,
     held_out,
     pool_of,
@@ -25,6 +25,7 @@ from twinedge.anchors.methods import (
     within_memory,
 )
 from twinedge.anchors.pool import Evidence, FittedModel, FloatArray, Pool, Validation
+from twinedge.dealing import check_count
 from twinedge.errors import InputError
 
 AUTO = "auto"
@@ -194,8 +195,7 @@ def smallest_within(
 def rmse(model: FittedModel, validation: Validation, anchors: Any = "all") -> float:
     """Root mean square error of a model with these anchors, in units of the target."""
     evidence = Evidence.of(model, validation)
-    residual = evidence.model.predict(evidence.X, anchors=anchors) - evidence.y
-    return float(np.sqrt(np.mean(np.square(residual))))
+    return scoring.rmse(evidence.model.predict(evidence.X, anchors=anchors), evidence.y)
 
 
 def _doubling(twins: int, points: int) -> list[int]:

@@ -5,7 +5,6 @@ not been measured. ``docs/budget.md`` describes every field.
 """
 
 import json
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -19,6 +18,7 @@ from typing import Any
 from twinedge.budget.model import Model
 from twinedge.errors import InputError
 from twinedge.pack.layout import align
+from twinedge.placing import place_file
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -264,18 +264,11 @@ def read_rows(path: Path | None = None) -> dict[str, dict[str, Any]]:
 
 
 def write_firmware(cores: dict[str, dict[str, Any]], path: Path) -> None:
-    """Write measured entries, checked, by core; beside first, then in place."""
+    """Write measured entries, checked, by core."""
     for row in cores.values():
         runtime_of(row)
     record = {"format": FORMAT, "version": VERSION, "cores": dict(sorted(cores.items()))}
-    beside = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        beside.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-        beside.replace(path)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from error
-    finally:
-        beside.unlink(missing_ok=True)
+    place_file(path, json.dumps(record, indent=1) + "\n")
 
 
 def runtime_of(row: Any) -> Runtime:

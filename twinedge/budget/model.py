@@ -210,7 +210,10 @@ class Model:
 
 
 def deal(anchors: int, twins: int) -> tuple[int, ...]:
-    """Share anchors among twins; the first ones get what is left over."""
+    """Share anchors among twins; the first ones get what is left over.
+
+    A budget may be of a pack with uneven shares, which ``twinedge.dealing`` does not make.
+    """
     if not 1 <= twins <= MAX_TWINS:
         raise InputError(f"{twins} twins: a pack has 1 to {MAX_TWINS}")
     if anchors < twins:

@@ -6,11 +6,9 @@ all the rest can be tested on a machine without a network.
 
 import http.client
 import os
-import tempfile
 import urllib.request
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +27,7 @@ from twinedge.data.csvfile import RowError, find_delimiter, rows_of
 from twinedge.data.table import read_table
 from twinedge.data.xlsx import first_sheet, open_zip, read_member
 from twinedge.errors import InputError, place, quoted
+from twinedge.placing import place_file
 
 DATA_VARIABLE = "TWINEDGE_DATA"
 CACHE_VARIABLE = "TWINEDGE_CACHE"
@@ -80,19 +79,9 @@ def write_to_cache(entry: Entry, values: NDArray[np.float64]) -> Path | None:
     path = cache_folder() / entry.file_name
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{entry.name}-", dir=path.parent)
-    except OSError:
+        place_file(path, "\n".join(lines) + "\n")
+    except (OSError, InputError):
         return None
-    beside = Path(name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
-            stream.write("\n".join(lines) + "\n")
-        beside.replace(path)
-    except OSError:
-        return None
-    finally:
-        with suppress(FileNotFoundError):
-            beside.unlink()
     return path
 
 

@@ -10,12 +10,14 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from twinedge import scoring
 from twinedge.data.splitting import number_groups
 from twinedge.encoding import Encoding
 from twinedge.errors import InputError
 from twinedge.learn.network import ACTIVATIONS, Architecture, FloatArray, Scaling
 from twinedge.learn.parameters import (
     is_auto,
+    jobs_of,
     nonnegative_number,
     one_of,
     positive_integer,
@@ -33,7 +35,7 @@ Groups = npt.NDArray[np.intp]
 
 # Parameters that leave a training as it is, so that it can be resumed with others; a
 # ``random_state`` acts through the seed drawn from it.
-_NOT_OF_THE_TRAINING = ("anchors", "intervals", "random_state", "verbose")
+_NOT_OF_THE_TRAINING = ("anchors", "intervals", "n_jobs", "random_state", "verbose")
 _CHOSEN = ("activation", "learning_rate", "weight_decay", "steps")
 
 
@@ -48,6 +50,7 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
     steps: Any
     teachers: Any
     validation_fraction: float
+    n_jobs: int | None
     random_state: Any
     verbose: bool
 
@@ -161,7 +164,7 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
         able = task.teachable and task.has_folds and task.train >= LEAST_ROWS
         if found is None or hurried or not able:
             return None
-        return School(*found, *train, *held, self.scaling_, seed)
+        return School(*found, *train, *held, self.scaling_, seed, jobs_of(self.n_jobs))
 
     def _choose(
         self,
@@ -195,6 +198,7 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
                 progress=progress,
                 checkpoint=Checkpoint(checkpoint, owner, resume),
                 school=school,
+                threads=jobs_of(self.n_jobs),
             )
         self.activation_ = choice.candidate.activation
         self.learning_rate_ = choice.candidate.setting.learning_rate
@@ -219,7 +223,7 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
             Where ``y`` is not of shape ``(n,)``.
         """
         predicted = self.predict(X)
-        return float(np.sqrt(np.mean(np.square(predicted - check_targets(y, len(predicted))))))
+        return scoring.rmse(predicted, check_targets(y, len(predicted)))
 
 
 def _numbered(groups: Any, rows: int) -> Groups:
@@ -273,6 +277,7 @@ class AnnRegressor(NetworkRegressor):
         steps: int | str = "auto",
         teachers: Any = "auto",
         validation_fraction: float = 0.125,
+        n_jobs: int | None = None,
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
@@ -284,6 +289,7 @@ class AnnRegressor(NetworkRegressor):
         self.steps = steps
         self.teachers = teachers
         self.validation_fraction = validation_fraction
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 

@@ -1,9 +1,9 @@
 """The network of the paper, stacks of them in one array, and their way to Keras and back.
 
-Threads: a matrix of 128 by 128 is too small to share among cores; what scales is several networks
-side by side. So where the program has not imported TensorFlow itself, each operation gets one
-thread and independent operations run in parallel; a program that imported it first keeps its own
-settings.
+TensorFlow is loaded when a network is first computed, not on import. Threads: a matrix of 128 by
+128 is too small to share among cores; what scales is several networks side by side. So when a
+training begins each operation gets one thread, and ``n_jobs`` decides how many stacks train at a
+time. A program that imported TensorFlow itself keeps its own settings.
 
 A network is a multilayer perceptron with one output. All its kernels and biases lie one behind the
 other in a flat vector, and a stack of ``c`` networks is an array of shape ``(c, size)``: one
@@ -23,40 +23,72 @@ import json
 import logging
 import os
 import sys
+import threading
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import tensorflow as tf
+from joblib import cpu_count
 
 from twinedge.errors import InputError
 
-_OURS_TO_CONFIGURE = "tensorflow" not in sys.modules
-# Read once, when the library is loaded: no start-up chatter, and no oneDNN, whose different
-# blocking from machine to machine costs time at this size and changes the last bits.
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
+# Read when the library is loaded: no start-up chatter, and no oneDNN, whose different blocking from
+# machine to machine costs time at this size and changes the last bits.
+_VARIABLES = {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0"}
 
-CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
-if _OURS_TO_CONFIGURE:
-    logging.getLogger("tensorflow").setLevel(logging.ERROR)
-    try:
-        tf.config.threading.set_intra_op_parallelism_threads(1)
-        tf.config.threading.set_inter_op_parallelism_threads(CORES)
-    except RuntimeError:  # already initialised by someone who loaded it another way
-        pass
+class _TensorFlow:
+    """TensorFlow, loaded on first use: importing twinedge changes nothing about the process."""
 
-__all__ = ["CORES", "tf"]
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._module: Any = None
+        self._to_configure = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loaded(), name)
+
+    def _loaded(self) -> Any:
+        with self._lock:
+            if self._module is None:
+                self._to_configure = "tensorflow" not in sys.modules
+                if self._to_configure:
+                    for name, value in _VARIABLES.items():
+                        os.environ.setdefault(name, value)
+                self._module = import_module("tensorflow")
+                if self._to_configure:
+                    logging.getLogger("tensorflow").setLevel(logging.ERROR)
+            return self._module
+
+    def begin_training(self) -> None:
+        """Set up the threads, unless the program brought its own TensorFlow or has used it."""
+        threads = self._loaded().config.threading
+        with self._lock:
+            if not self._to_configure:
+                return
+            self._to_configure = False
+            if threads.get_intra_op_parallelism_threads():
+                return  # the program has chosen
+            with suppress(RuntimeError):  # it has been computing for a while
+                threads.set_intra_op_parallelism_threads(1)
+                threads.set_inter_op_parallelism_threads(cpu_count())
+
+
+tf: Any = _TensorFlow()
 
 FloatArray = npt.NDArray[Any]
 
-ACTIVATIONS: dict[str, Callable[[Any], Any]] = {"relu": tf.nn.relu, "silu": tf.nn.silu}
+ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
+    "relu": lambda x: tf.nn.relu(x),
+    "silu": lambda x: tf.nn.silu(x),
+}
 
 
 @dataclass(frozen=True)
@@ -198,11 +230,9 @@ class Scaling:
         return scaled
 
 
-layers = tf.keras.layers
-
-
 def to_keras(architecture: Architecture, weights: FloatArray, scaling: Scaling) -> Any:
     """Build the model: inputs ``first`` and ``second`` ``(n, f)``, output ``(n, twins)``."""
+    layers = tf.keras.layers
     features = architecture.inputs // 2
     inputs = [layers.Input((features,), name=name) for name in ("first", "second")]
     # Not Normalization: it takes a spread below 1e-7, of a capacity in farads say, for zero.
@@ -245,7 +275,7 @@ def save_keras(model: Any, path: Path) -> None:
 
 def from_keras(model: Any) -> tuple[Architecture, FloatArray]:
     """Take the networks out of a model that ``to_keras`` built."""
-    dense = {one.name: one for one in model.layers if isinstance(one, layers.Dense)}
+    dense = {one.name: one for one in model.layers if isinstance(one, tf.keras.layers.Dense)}
     try:
         twins = 1 + max(int(name[4:].partition("_")[0]) for name in dense)
         depth = len(dense) // twins

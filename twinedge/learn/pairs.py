@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.neighbors import NearestNeighbors
 
+from twinedge.dealing import check_count, check_rows, deal_out
 from twinedge.errors import InputError
 from twinedge.learn.network import ACTIVATIONS, Architecture, FloatArray, Scaling, tf
 from twinedge.learn.parameters import one_of, positive_integer
@@ -101,22 +102,9 @@ def deal(anchors: Any, count: int, twins: int) -> npt.NDArray[np.intp]:
             everyone = np.sort(_shuffled(count)[:_ENOUGH])
         return np.tile(everyone, (twins, 1))
     if isinstance(anchors, Integral):
-        number = positive_integer("anchors", anchors)
-        if number > count:
-            raise InputError(f"anchors={number} is more than the {count} training points")
-        rows: npt.NDArray[Any] = _shuffled(count)[:number]
-    else:
-        try:
-            rows = np.asarray(anchors)
-        except ValueError:  # lists of different lengths
-            rows = np.empty((0, 0))
-        if rows.ndim != 1 or not len(rows) or not np.issubdtype(rows.dtype, np.integer):
-            raise InputError("anchors must be a list of row numbers that is not empty")
-        if rows.min() < 0 or rows.max() >= count:
-            raise InputError(f"anchors must be rows 0 to {count - 1} of the training points")
-    if len(rows) % twins:
-        raise InputError(f"{len(rows)} anchors cannot be dealt out evenly to {twins} twins")
-    return rows.reshape(-1, twins).T
+        check_count(anchors, count, twins)
+        return deal_out(_shuffled(count)[: int(anchors)], twins)
+    return deal_out(check_rows(anchors, count, twins, twice=True), twins)
 
 
 def _shuffled(count: int) -> npt.NDArray[np.intp]:

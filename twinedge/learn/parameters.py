@@ -4,6 +4,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 
 from twinedge.errors import InputError
@@ -49,6 +50,14 @@ def seed_of(random_state: Any) -> int:
         return int(check_random_state(random_state).randint(2**31 - 1))
     except ValueError as error:
         raise InputError(f"random_state={random_state!r} is not a seed") from error
+
+
+def jobs_of(n_jobs: Any) -> int:
+    """Return how many may work at a time, by scikit-learn's meaning of ``n_jobs``."""
+    integer = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
+    if n_jobs is not None and (not integer or n_jobs == 0):
+        raise InputError(f"n_jobs={n_jobs!r} is not None or an integer other than 0")
+    return int(effective_n_jobs(n_jobs))
 
 
 def is_auto(value: Any) -> bool:

@@ -38,6 +38,7 @@ FORMAT, VERSION = "twinedge run", 1
 _FILES = ("twin.keras", "points.npz")
 _CHOSEN = ("activation", "learning_rate", "weight_decay", "steps", "trials", "interrupted")
 _RETIRED = ("distil",)  # parameters that runs of before may have
+_NOT_KEPT = ("n_jobs",)  # it is the machine's, not the model's
 _SCALING = ("x_mean", "x_scale", "y_mean", "y_scale", "limit")
 
 
@@ -134,7 +135,7 @@ class Run:
             "source": self.source,
             "scores": self.scores,
             "parameters": {
-                **model.get_params(),
+                **{k: v for k, v in model.get_params().items() if k not in _NOT_KEPT},
                 "twins": len(model.weights_),
                 "teachers": _named(model.teachers),
                 "hidden": model.architecture_.hidden,
@@ -158,12 +159,11 @@ def load_run(folder: Path) -> Run:
             raise InputError(f"{folder} is not whole: {name} is missing; train it again")
         if digest(path) != record["sha256"].get(name):
             raise InputError(f"{path} is damaged (its checksum differs); train the run again")
+    read_keras = tf.keras.models.load_model  # not below: a TensorFlow that is missing is no damage
     try:
         with np.load(folder / "points.npz", allow_pickle=False) as file:
             points = {name: file[name] for name in file.files}
-        architecture, weights = from_keras(
-            tf.keras.models.load_model(folder / "twin.keras", compile=False)
-        )
+        architecture, weights = from_keras(read_keras(folder / "twin.keras", compile=False))
         parameters = {k: v for k, v in record["parameters"].items() if k not in _RETIRED}
         hidden = widths("hidden", parameters["hidden"])
         model = TwinRegressor(**{**parameters, "hidden": hidden})

@@ -134,8 +134,9 @@ def choose(
     progress: Progress,
     checkpoint: Checkpoint,
     school: School | None = None,
+    threads: int = 1,
 ) -> Choice:
-    """Compare the candidates and train ``networks`` networks of the best.
+    """Compare the candidates and train ``networks`` networks of the best, on so many threads.
 
     Whenever the user stops it, the best networks so far are the outcome, from the first look on.
     """
@@ -145,7 +146,13 @@ def choose(
     def race(what: Any, stage: str, jobs: list[NetworkJob]) -> list[Trained]:
         try:
             results = train(
-                what, jobs, stage=stage, seed=seed, progress=progress, checkpoint=checkpoint
+                what,
+                jobs,
+                stage=stage,
+                seed=seed,
+                progress=progress,
+                checkpoint=checkpoint,
+                threads=threads,
             )
         except Interrupted as stop:
             trials.extend(record(stage, stop.results))

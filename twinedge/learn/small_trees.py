@@ -23,6 +23,7 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 
+from twinedge import scoring
 from twinedge.learn.network import FloatArray
 
 DECISION_BYTES, LEAF_BYTES, ROOT_BYTES, HEAD_BYTES = 8, 4, 4, 28
@@ -220,7 +221,7 @@ def _boost(
             **common,
         ).fit(*train)
         sizes = _sizes(tree for (tree,) in model.estimators_)
-    errors = [_rmse(stage, validation[1]) for stage in model.staged_predict(validation[0])]
+    errors = [scoring.rmse(stage, validation[1]) for stage in model.staged_predict(validation[0])]
     best = int(np.argmin(errors))
 
     def predict(X: FloatArray) -> FloatArray:
@@ -250,7 +251,7 @@ def _plant(
         mean: FloatArray = np.mean([tree.predict(X) for tree in kept], axis=0)
         return mean
 
-    error = _rmse(predict(validation[0]), validation[1])
+    error = scoring.rmse(predict(validation[0]), validation[1])
     return SmallTrees(setting, len(kept), sizes[-1], error, predict, model)
 
 
@@ -265,7 +266,3 @@ def _sizes(trees: Iterable[Any]) -> list[int]:
         values.update(table.value[ends, 0, 0].tolist())
         sizes.append(forest_bytes(count, leaves, len(values)))
     return sizes
-
-
-def _rmse(predicted: FloatArray, y: FloatArray) -> float:
-    return float(np.sqrt(np.mean(np.square(predicted - y))))

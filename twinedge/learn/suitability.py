@@ -31,10 +31,11 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from twinedge import scoring
 from twinedge.errors import InputError, plural
 from twinedge.learn.estimator import AnnRegressor, EnsembleRegressor
-from twinedge.learn.network import CORES, FloatArray
-from twinedge.learn.parameters import one_of, seed_of
+from twinedge.learn.network import FloatArray
+from twinedge.learn.parameters import jobs_of, one_of, seed_of
 from twinedge.learn.small_trees import ROOM, fit_small_trees
 from twinedge.learn.twin import TwinRegressor
 from twinedge.scoring import check_targets, r2
@@ -216,7 +217,7 @@ def standing(
     if validation is not None and len(validation[1]):
         small = fit_small_trees(train, validation, room, few=True)
         trees = small and compare(error, small.predict(X) - y)
-    rmse = float(np.sqrt(np.mean(np.square(error))))
+    rmse = scoring.rmse(error)
     return Standing(len(y), rmse, r2(y, error), mean, linear, trees, room)
 
 
@@ -352,6 +353,7 @@ def suitability(
     *,
     effort: str = "quick",
     random_state: Any = 0,
+    n_jobs: int | None = -1,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Suitability:
     """Cross-validate a twin, twins of fewer pairs, and what one would use instead.
@@ -366,6 +368,8 @@ def suitability(
         How long each network is trained.
     random_state : int, RandomState or None
         Seed of folds and networks.
+    n_jobs : int or None
+        Trainings at a time, as in scikit-learn; by default one on each core.
     progress : function
         Called with how many of how many trainings are done.
     """
@@ -391,7 +395,7 @@ def suitability(
     errors: dict[str, list[FloatArray]] = {}
     # The long ones first.
     tasks = [(kind, fold) for kind in kinds for fold in range(FOLDS)]
-    with ThreadPoolExecutor(CORES) as pool:
+    with ThreadPoolExecutor(jobs_of(n_jobs)) as pool:
         for found in pool.map(judge, tasks):
             for name, error in found.items():
                 errors.setdefault(name, []).append(error)
@@ -401,7 +405,7 @@ def suitability(
     twin = every.pop("twin")
     others = {name: compare(twin, error) for name, error in every.items()}
     return Suitability(
-        float(np.sqrt(np.mean(np.square(twin)))),
+        scoring.rmse(twin),
         {m: others[f"pairs {m}"] for m in MULTIPLIERS},
         {name: others[name] for name in _RIVALS},
         len(twin),

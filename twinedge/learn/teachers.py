@@ -34,8 +34,9 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
+from twinedge import scoring
 from twinedge.errors import InputError
-from twinedge.learn.network import CORES, Architecture, FloatArray, Scaling
+from twinedge.learn.network import Architecture, FloatArray, Scaling
 from twinedge.learn.steps import Examples
 from twinedge.learn.tasks import FOLDS, PairTask, PointTask, Rows
 from twinedge.learn.training import NetworkJob
@@ -259,6 +260,8 @@ class School:
         Of these.
     seed : int
         Of the points between rows.
+    threads : int
+        Folds that are taught at a time.
     """
 
     teachers: list[Teacher]
@@ -269,6 +272,7 @@ class School:
     y_val: FloatArray
     scaling: Scaling
     seed: int
+    threads: int = 1
 
     def points(self, task: PairTask | PointTask) -> FloatArray:
         """Draw points between neighboring training rows, ``(m, f)`` scaled."""
@@ -312,13 +316,15 @@ class School:
         first = folds[0]
         heard = [word for word in own if np.isfinite(word.rows).all()] if self.networks else []
         words, silent = [word for word in heard if np.isfinite(word.elsewhere).all()], []
-        best = min([_rms(word.rows[first] - target[first]) for word in words], default=np.inf)
+        best = min(
+            [scoring.rmse(word.rows[first], target[first]) for word in words], default=np.inf
+        )
         for teacher in self.teachers:
             stage(f"asking {teacher.name}")
             word = self._ask(teacher, folds, elsewhere, _TOO_FAR * best)
             if isinstance(word, Word):
                 words.append(word)
-                best = min(best, _rms(word.rows[first] - target[first]))
+                best = min(best, scoring.rmse(word.rows[first], target[first]))
             else:
                 silent.append({"teacher": teacher.name, "rmse": word * task.scale, "weight": 0.0})
         if not words:
@@ -332,7 +338,7 @@ class School:
         record = [
             {
                 "teacher": word.name,
-                "rmse": _rms(word.rows - target) * task.scale,
+                "rmse": scoring.rmse(word.rows, target) * task.scale,
                 "weight": round(float(weight), 4),
             }
             for word, weight in zip(words, weights, strict=True)
@@ -358,10 +364,10 @@ class School:
             scaled = self.scaling.target(said)
             return model, scaled[: len(folds[k])], scaled[len(folds[k]) :]
 
-        with warnings.catch_warnings(), ThreadPoolExecutor(CORES) as pool:
+        with warnings.catch_warnings(), ThreadPoolExecutor(self.threads) as pool:
             warnings.simplefilter("ignore")  # of lengths at their bounds, and the like
             model, *first = fold(0, teacher)
-            off = _rms(first[0] - self.scaling.target(self.y[folds[0]]))
+            off = scoring.rmse(first[0], self.scaling.target(self.y[folds[0]]))
             if off > worst and not teacher.fitted:
                 return off
             later = teacher.after(model)
@@ -430,7 +436,3 @@ class TaughtTask:
     ) -> FloatArray:
         """RMSE on the validation rows, as for the rows alone."""
         return self.task.score(architecture, stack, jobs)
-
-
-def _rms(error: FloatArray) -> float:
-    return float(np.sqrt(np.mean(np.square(error, dtype=np.float64))))

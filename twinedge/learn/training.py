@@ -1,4 +1,4 @@
-"""Training several networks to their end: on all cores, watched, saved, and ready to be stopped.
+"""Training several networks to their end: side by side, watched, saved, and ready to be stopped.
 
 A checkpoint is a folder: one file for each round of training with the state of its networks, and
 one that tells which data and settings it belongs to. Files are written beside and renamed, so that
@@ -9,6 +9,7 @@ Every so often each network's averaged weights are scored on validation data and
 so that a training that is stopped, or that overfits late, ends with the best weights it had.
 """
 
+import io
 import json
 import threading
 from collections.abc import Iterator
@@ -22,8 +23,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from twinedge.errors import InputError, Parameter, ParameterError
-from twinedge.learn.network import CORES, Architecture, FloatArray
+from twinedge.learn.network import Architecture, FloatArray, tf
 from twinedge.learn.steps import CHUNK, Examples, Setting, Stack, State
+from twinedge.placing import place_file
 
 if TYPE_CHECKING:
     from rich import progress as rich
@@ -128,15 +130,9 @@ class Checkpoint:
         if self._folder is None:
             return
         named = {f"{i}/{key}": a for i, stack in enumerate(stacks) for key, a in stack.items()}
-        beside = self._folder / f"{stage}.partial"
-        try:
-            with beside.open("wb") as file:
-                np.savez(file, **named)
-            beside.replace(self._folder / f"{stage}.npz")
-        except OSError as error:
-            with suppress(OSError):
-                beside.unlink()
-            raise _cannot_write(self._folder, error) from error
+        content = io.BytesIO()
+        np.savez(content, **named)
+        place_file(self._folder / f"{stage}.npz", content.getvalue())
 
     def load(self, stage: str, fresh: list[Arrays]) -> list[Arrays]:
         """Arrays of each stack of a round; the ``fresh`` ones if it was not begun."""
@@ -152,7 +148,7 @@ class Checkpoint:
                 raise ValueError("the stacks are others")
         except Exception as error:  # the readers of zip and npy raise a dozen kinds
             raise ParameterError(
-                f"{path} is damaged or from a machine with another number of cores: train without ",
+                f"{path} is damaged or of a training on another number of cores: train without ",
                 _RESUME,
             ) from error
         return saved
@@ -288,23 +284,25 @@ def train(
     seed: int,
     progress: Progress,
     checkpoint: Checkpoint,
+    threads: int = 1,
 ) -> list[Trained]:
-    """Train all networks; returns them in the order of ``jobs``.
+    """Train all networks, so many stacks at a time; returns them in the order of ``jobs``.
 
     Raises
     ------
     Interrupted
         On Ctrl-C, with the best weights of each network so far.
     """
+    tf.begin_training()
     meter = _Meter(progress)
-    groups = _stacks(jobs)
+    groups = _stacks(jobs, threads)
     runs = [_Run(task, [jobs[i] for i in group], seed, meter) for group in groups]
     fresh = [run.snapshot() for run in runs]
     for run, saved in zip(runs, checkpoint.load(stage, fresh), strict=True):
         run.restore(saved)
     progress.stage(stage, sum(run.remaining for run in runs))
     stop = threading.Event()
-    with ThreadPoolExecutor(CORES) as pool:
+    with ThreadPoolExecutor(threads) as pool:
         futures = [pool.submit(run.to_the_end, stop) for run in runs]
         try:
             while wait(futures, timeout=INTERVAL).not_done:
@@ -332,14 +330,14 @@ def train(
     return results
 
 
-def _stacks(jobs: list[NetworkJob]) -> list[list[int]]:
-    """Group alike networks into stacks, few enough of each to keep every core busy."""
+def _stacks(jobs: list[NetworkJob], threads: int) -> list[list[int]]:
+    """Group alike networks into stacks, few enough of each to keep every thread busy."""
 
     def alike(i: int) -> tuple[int, str, float, bool]:
         job = jobs[i]
         return -job.steps, job.activation, job.setting.learning_rate, job.fold is not None
 
-    share = -(-len(jobs) // CORES)
+    share = -(-len(jobs) // threads)
     stacks = []
     for _, group in groupby(sorted(range(len(jobs)), key=alike), key=alike):
         members = list(group)
@@ -394,6 +392,14 @@ class _Run:
         return (self._stack.steps - self._stack.step) * len(self._jobs)
 
     def to_the_end(self, stop: threading.Event) -> None:
+        """Train until all steps are done or it is to stop; what fails here stops the others."""
+        try:
+            self._advance(stop)
+        except BaseException:
+            stop.set()
+            raise
+
+    def _advance(self, stop: threading.Event) -> None:
         look_every = max(CHUNK, self._stack.steps // _LOOKS // CHUNK * CHUNK)
         while not self._stack.finished and not stop.is_set():
             before = self._stack.step

@@ -70,6 +70,9 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         points. Neighbors, multipliers and unlabelled points go without teachers.
     validation_fraction : float, default=0.125
         Part of the data held out for choices where ``fit`` is given no validation data.
+    n_jobs : int or None, default=None
+        Networks that train at a time, and folds that teachers are asked about: None is 1 unless a
+        ``joblib.parallel_config`` says otherwise, -1 is one on each core. The model is the same.
     random_state : int, RandomState or None, default=None
         The same number gives the same model on the same machine.
     verbose : bool, default=False
@@ -133,6 +136,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         teachers: Any = "auto",
         intervals: bool = True,
         validation_fraction: float = 0.125,
+        n_jobs: int | None = None,
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
@@ -150,6 +154,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         self.teachers = teachers
         self.intervals = intervals
         self.validation_fraction = validation_fraction
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 

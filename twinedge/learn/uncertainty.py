@@ -314,11 +314,8 @@ def judge(model: AnchoredRegressor, X: npt.ArrayLike, y: FloatArray) -> dict[str
     predicted = model.predict(X, anchors="all")
     error = predicted - scoring.check_targets(y, len(predicted))
 
-    def rmse(wrong: FloatArray) -> float:
-        return float(np.sqrt(np.mean(np.square(wrong))))
-
     found: dict[str, Any] = {
-        "rmse": rmse(error),
+        "rmse": scoring.rmse(error),
         "least_area": sparsification_area(np.abs(error), error),
     }
     for by in MEASURES:
@@ -326,7 +323,7 @@ def judge(model: AnchoredRegressor, X: npt.ArrayLike, y: FloatArray) -> dict[str
         found[by] = {
             "correlation": rank_correlation(unsure, error),
             "area": sparsification_area(unsure, error),
-            "weighted_rmse": rmse(weighted_prediction(model, X, by) - np.asarray(y)),
+            "weighted_rmse": scoring.rmse(weighted_prediction(model, X, by) - np.asarray(y)),
         }
     return found
 

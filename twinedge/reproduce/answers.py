@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from twinedge.errors import InputError
-from twinedge.reproduce.cells import CellStore, Results, Setup, write_whole
+from twinedge.placing import place_file
+from twinedge.reproduce.cells import CellStore, Results, Setup
 from twinedge.reproduce.experiments import experiment
 from twinedge.reproduce.running import local, on_cluster, progress_of, run
 from twinedge.reproduce.tables import (
@@ -107,7 +108,7 @@ class Answer:
 
         drawn = figure(self.asked, self.results)
         if drawn is not None:
-            write_whole(path, drawn)
+            place_file(path, drawn)
         return drawn is not None
 
     def _points(self, measures: Any, dataset: str) -> list[dict[str, Any]]:
@@ -168,8 +169,8 @@ def answer_all(
         results = run(cells, store, pool, progress)
     answers = {name: Answer(asked, results) for name, asked in questions.items()}
     for name, answer in answers.items():
-        write_whole(folder / f"{name}.json", json.dumps(answer.record(), indent=1) + "\n")
-        write_whole(folder / f"{name}.md", answer.markdown())
+        place_file(folder / f"{name}.json", json.dumps(answer.record(), indent=1) + "\n")
+        place_file(folder / f"{name}.md", answer.markdown())
         answer.write_figure(folder / f"{name}.svg")
     return answers, store.damaged
 

@@ -6,7 +6,6 @@ checksum; a file that is not what it should be counts as missing, and its cell i
 """
 
 import json
-import os
 import platform
 import time
 from dataclasses import asdict, dataclass
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from twinedge.errors import InputError
+from twinedge.placing import place_file
 
 _PACKAGES = ("tensorflow", "scikit-learn", "numpy")
 _ARM_CORES = {"0xd0c": "Arm Neoverse-N1", "0xd40": "Arm Neoverse-V1"}
@@ -171,36 +171,17 @@ class Cell:
         return f"{self.method}{number} {self.dataset} {self.split}"
 
 
+Results = dict[Cell, dict[str, Any]]  # what each cell came to
+
+
 def compute(cell: Cell) -> dict[str, Any]:
     """Do the work of a cell, in this process and on one thread."""
-    method = METHODS[cell.method]
-    if not method.light:
-        _one_thread()
-    home = import_module(f"twinedge.reproduce.{method.home}")
+    home = import_module(f"twinedge.reproduce.{METHODS[cell.method].home}")
     result: dict[str, Any] = getattr(home, cell.method)(cell)
     return result
 
 
-def _one_thread() -> None:
-    """Let the trainer take one core: the others compute cells of their own.
-
-    It counts the cores it may use when it is loaded. The narrowing ends with that, so that the
-    system may move this process to whichever core is free.
-    """
-    if not hasattr(os, "sched_setaffinity"):
-        return
-    cores = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {min(cores)})
-    try:
-        import_module("twinedge.learn.network")
-    finally:
-        os.sched_setaffinity(0, cores)
-
-
 _LONG_AGO = 60.0  # seconds: nobody is still writing what is older
-
-
-Results = dict[Cell, dict[str, Any]]
 
 
 class CellStore:
@@ -252,7 +233,7 @@ class CellStore:
         """Keep what a cell came to, and return it as ``load`` would."""
         result = json.loads(json.dumps(result, sort_keys=True))
         record = {"cell": cell.key, "result": result, "sha256": _digest(cell.key, result)}
-        write_whole(self._path(cell), json.dumps(record, sort_keys=True) + "\n")
+        place_file(self._path(cell), json.dumps(record, sort_keys=True) + "\n")
         return result
 
     @property
@@ -261,21 +242,6 @@ class CellStore:
 
     def _path(self, cell: Cell) -> Path:
         return self._cells / f"{cell.name}.json"
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file whole or not at all, whatever happens on the way."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with beside.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from error
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def _digest(key: dict[str, Any], result: dict[str, Any]) -> str:

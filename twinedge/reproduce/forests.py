@@ -17,7 +17,8 @@ from twinedge.learn.network import FloatArray
 from twinedge.learn.suitability import suitability
 from twinedge.reproduce.cells import Cell
 from twinedge.reproduce.experiment import LOOP_WEIGHTS
-from twinedge.reproduce.parts import paper_order, rmse, table_of
+from twinedge.reproduce.parts import paper_order, table_of
+from twinedge.scoring import rmse
 
 ROWS = 200
 # In place of the paper's 54 or 405 settings: those that matter most, ranked by few trees.

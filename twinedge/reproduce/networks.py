@@ -21,8 +21,9 @@ from twinedge.learn.parameters import positive_integer, seed_of
 from twinedge.learn.uncertainty import judge
 from twinedge.reproduce.cells import Cell
 from twinedge.reproduce.experiment import ANCHORS, NEIGHBORS, sizes
-from twinedge.reproduce.parts import Points, parts, rmse
+from twinedge.reproduce.parts import Points, parts
 from twinedge.reproduce.published import HIDDEN, published_network, published_twin
+from twinedge.scoring import rmse
 
 _BLOCK = 1 << 24  # estimates alive at a time: 128 MB
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import StandardScaler
 
-from twinedge import data
+from twinedge import data, scoring
 from twinedge.data.catalogue import GENERATORS
 from twinedge.reproduce.cells import Cell
 from twinedge.reproduce.experiment import NEIGHBORS
@@ -41,16 +41,11 @@ def paper_order(cell: Cell) -> NDArray[Any]:
     return order
 
 
-def rmse(predicted: NDArray[Any], y: NDArray[Any]) -> float:
-    """Root mean square error."""
-    return float(np.sqrt(np.mean(np.square(predicted - y))))
-
-
 def nearest(cell: Cell) -> dict[str, Any]:
     """Predict by several numbers of neighbors."""
     (X, y), _, (X_test, y_test) = parts(cell)
     scaler = StandardScaler().fit(X)
     search = NearestNeighbors(n_neighbors=min(len(y), max(NEIGHBORS))).fit(scaler.transform(X))
     rows = search.kneighbors(scaler.transform(X_test), return_distance=False)
-    found = [rmse(y[rows[:, :k]].mean(axis=1), y_test) for k in NEIGHBORS]
+    found = [scoring.rmse(y[rows[:, :k]].mean(axis=1), y_test) for k in NEIGHBORS]
     return {"neighbours": NEIGHBORS, "nearest": found}

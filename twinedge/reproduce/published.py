@@ -93,6 +93,7 @@ def adadelta(
     seed : int
         Decides everything.
     """
+    tf.begin_training()
     weights, squares, updates = (
         tf.Variable(value)
         for value in (shape.initial([seed]), *np.zeros((2, 1, shape.size), np.float32))

@@ -298,7 +298,10 @@ class Store:
             raise self._unwritten(error) from error
 
     def _create(self, data: bytes) -> None:
-        """Put a whole new file in place of the empty one, and keep it locked all the while."""
+        """Put a whole new file in place of the empty one, and keep it locked all the while.
+
+        Not by ``twinedge.placing``: the new file is locked before it has its name, and stays open.
+        """
         beside = self.path.resolve().with_name(f".{self.path.name}.{os.getpid()}.partial")
         try:
             file = os.open(beside, _FLAGS | os.O_TRUNC, 0o666)

@@ -267,7 +267,7 @@ def count_query(workshop: Workshop, content: bytes, query: Array, seconds: float
     Raises
     ------
     InputError
-        Where the emulator does not come to an end in so many seconds.
+        Where the emulator does not come to an end in so many seconds, or to a good one.
     """
     once, twice = (
         _executed(workshop, content, query.repeat(times, axis=0), seconds) for times in (1, 2)
@@ -286,23 +286,57 @@ def _executed(workshop: Workshop, content: bytes, queries: Array, seconds: float
         *emulator[1:],
     ]
     os.mkfifo(pipe)
-    try:
-        with ThreadPoolExecutor(1) as reader:
-            count = reader.submit(_count, pipe)
-            subprocess.run(command, check=True, capture_output=True, timeout=seconds)
-            return count.result()
-    except subprocess.TimeoutExpired as error:
-        raise InputError(f"{board.name}: the emulation did not end in {seconds:.0f} s") from error
-    finally:
-        pipe.unlink()
+    # Opened at both ends here: neither this end nor the emulator waits for the other to open its
+    # own, and the log is at its end when the emulator is and the writing end is closed.
+    log = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    os.set_blocking(log, True)
+    writing = os.open(pipe, os.O_WRONLY)
+    with ThreadPoolExecutor(1) as reader:
+        count = reader.submit(_count, log)
+        try:
+            done = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=seconds,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise too_slow(board, seconds) from error
+        finally:
+            os.close(writing)
+            pipe.unlink()
+    if done.returncode:
+        raise bad_end(board, command[0], done.returncode, said_lines(done.stdout))
+    executed = count.result()
+    if not executed:
+        raise InputError(f"{board.name}: {command[0]} logged no instruction of the runtime")
+    return executed
 
 
-def _count(pipe: Path) -> int:
-    """Add up the lengths of the pieces executed."""
+def said_lines(output: bytes) -> list[str]:
+    """Return what a program said, without blank lines."""
+    lines = output.decode("utf-8", "replace").splitlines()
+    return [line for line in lines if line.strip()]
+
+
+def too_slow(board: Port, seconds: float) -> InputError:
+    """Say that an emulator was stopped after so long."""
+    return InputError(f"{board.name}: the emulation did not end in {seconds:.0f} s")
+
+
+def bad_end(board: Port, emulator: str, status: int, lines: list[str]) -> InputError:
+    """Say how an emulator ended, and what it said last."""
+    last = lines[-1] if lines else "silence"
+    return InputError(f"{board.name}: {emulator} ended with {status} after: {last}")
+
+
+def _count(log: int) -> int:
+    """Add up the lengths of the pieces executed, as an open file tells them."""
     lengths: Counter[bytes] = Counter()
     executed: Counter[bytes] = Counter()
     start = b""
-    with pipe.open("rb") as stream:
+    with open(log, "rb") as stream:
         for line in stream:
             if line.startswith(b"Trace"):
                 executed[line.split(b"/", 2)[1].lstrip(b"0")] += 1

@@ -19,6 +19,7 @@ from twinedge.errors import InputError
 from twinedge.pack import Difficulty, Domain, Intervals, Layer, Pack, Twin, write_pack
 from twinedge.pack.contents import Array
 from twinedge.pack.layout import ACTIVATIONS
+from twinedge.placing import place_file
 from twinedge.runtime.reference import silu_curve
 from twinedge_export.amalgamation import firmware_folder
 from twinedge_export.boards.board import Port
@@ -219,9 +220,7 @@ def write_sheet(rows: list[dict[str, Any]], kernels: list[dict[str, Any]]) -> Pa
         return None
     page = root / "docs" / "ports.md"
     text = page.read_text("utf-8") if page.exists() else f"{_TITLE}\n\n{_MARKS}"
-    beside = page.with_name(f".{page.name}.partial")
-    beside.write_text(with_tables(text, rows, kernels), encoding="utf-8")
-    beside.replace(page)
+    place_file(page, with_tables(text, rows, kernels))
     return page
 
 

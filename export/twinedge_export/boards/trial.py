@@ -16,7 +16,15 @@ from twinedge.pack.contents import Array, Pack
 from twinedge.runtime import reference
 from twinedge.runtime.reference import fillable
 from twinedge_export.boards.board import Port
-from twinedge_export.boards.build import RUNNER, Image, Workshop, count_query
+from twinedge_export.boards.build import (
+    RUNNER,
+    Image,
+    Workshop,
+    bad_end,
+    count_query,
+    said_lines,
+    too_slow,
+)
 
 
 def read_queries(path: Path, pack: Pack, most: int | None = None) -> Array:
@@ -146,16 +154,20 @@ def listen(board: Port, image: Image, words: dict[str, int], seconds: float) -> 
             timeout=seconds,
         )
     except subprocess.TimeoutExpired as error:
-        raise InputError(f"{board.name}: the emulation did not end in {seconds:.0f} s") from error
-    lines = done.stdout.decode("utf-8", "replace").splitlines()
+        raise too_slow(board, seconds) from error
+    lines = said_lines(done.stdout)
     said = [(word, numbers) for word, *numbers in map(str.split, lines) if word in words]
     if done.returncode or not said or said[-1][0] != "done":
-        last = lines[-1] if lines else "silence"
-        raise InputError(f"{board.name}: {command[0]} ended with {done.returncode} after: {last}")
+        raise bad_end(board, command[0], done.returncode, lines)
     of: Said = {word: [] for word in words}
     for word, digits in said:
-        numbers = [int(one, 16) for one in digits]
-        assert len(numbers) == words[word], "the harness and its words do not fit together"
+        try:
+            numbers = [int(one, 16) for one in digits]
+        except ValueError:
+            numbers = []
+        if len(numbers) != len(digits) or len(numbers) != words[word]:
+            line = " ".join([word, *digits])
+            raise InputError(f"{board.name}: the harness said what cannot be read: {line}")
         of[word].append(numbers)
     return of
 

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from twinedge import scoring
 from twinedge.pack.contents import Array
 from twinedge.runtime.pack_device import PackDevice
 from twinedge_export.report.interactive import span_of, usual_query
@@ -59,7 +60,7 @@ def drivers(device: PackDevice, points: tuple[Array, Array], seed: int) -> tuple
 
 
 def _rmse(device: PackDevice, X: Array, y: Array) -> float:
-    return float(np.sqrt(np.mean(np.square(device.predict(X) - y))))
+    return scoring.rmse(device.predict(X), y)
 
 
 def _curve(device: PackDevice, column: str) -> tuple[CurvePoint, ...]:

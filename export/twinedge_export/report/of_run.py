@@ -13,12 +13,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from twinedge import scoring
 from twinedge.anchors import METHODS, choose, recommend
 from twinedge.anchors.curves import measure
 from twinedge.anchors.pool import Evidence
 from twinedge.budget import Board, Model, Runtime, ann_bytes, twin_bytes
 from twinedge.budget.model import largest
 from twinedge.data import read_features
+from twinedge.dealing import deal_out
 from twinedge.errors import InputError
 from twinedge.learn.run import Run
 from twinedge.learn.selection import SETTINGS, Candidate, Plan
@@ -113,7 +115,7 @@ def sizes(
         for held in folds:
             other = with_anchors(run, pack, chosen(k, np.setdiff1d(everything, held)))
             error[held] = evaluate(other, X[held]).mean - y[held]
-        rmse = float(np.sqrt(np.mean(np.square(error))))
+        rmse = scoring.rmse(error)
         found.append(Size(k, twin_bytes(shape.with_anchors(k)), rmse))
     return found
 
@@ -121,7 +123,7 @@ def sizes(
 def with_anchors(run: Run, pack: Pack, rows: Array) -> Pack:
     """Give a pack other anchors; twin ``t`` owns ``rows[t::twins]``."""
     twins = len(pack.twins)
-    shares = [rows[t::twins] for t in range(twins)]
+    shares = list(deal_out(rows, twins))
     order = np.concatenate(shares)
     units = (run.model.anchor_y_[order] - float(pack.y_offset)) / float(pack.y_gain)
     return replace(
@@ -220,7 +222,7 @@ def rivals(
             continue
         say(f"Training {members} ordinary network{'s' * (members > 1)} of the same bytes")
         predicted = _train(run, shape.hidden, members, points[0], steps, seed)
-        rmse = float(np.sqrt(np.mean(np.square(predicted - points[1]))))
+        rmse = scoring.rmse(predicted, points[1])
         found.append(NetworkRival(members, shape.hidden, ann_bytes(shape, members), rmse))
     return found
 

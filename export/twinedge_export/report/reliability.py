@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from twinedge import scoring
 from twinedge.pack.contents import Array
 from twinedge.scoring import rank_correlation
 
@@ -56,7 +57,7 @@ class Judged:
     @property
     def rmse(self) -> float:
         """Root mean square error."""
-        return float(np.sqrt(np.mean(np.square(self.error))))
+        return scoring.rmse(self.error)
 
     @property
     def r2(self) -> float | None:
@@ -166,7 +167,7 @@ def by_size(judged: Judged, level: float | None) -> tuple[SizeBand, ...]:
             width = float(np.mean(high - low))
         error = judged.error[part]
         ends = float(judged.y[part].min()), float(judged.y[part].max())
-        rmse = float(np.sqrt(np.mean(np.square(error))))
+        rmse = scoring.rmse(error)
         found.append(SizeBand(*ends, len(part), rmse, float(error.mean()), covered, width))
     return tuple(found)
 
@@ -227,4 +228,4 @@ def stands(ours: Array, theirs: Array) -> tuple[float, str]:
     chance = _Z * float(behind.std(ddof=1)) / np.sqrt(len(behind))
     mean = float(behind.mean())
     word = "worse" if mean > chance else "better" if mean < -chance else "as good"
-    return float(np.sqrt(np.mean(np.square(theirs)))), word
+    return scoring.rmse(theirs), word

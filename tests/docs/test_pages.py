@@ -1,0 +1,71 @@
+"""Python that the documentation prints runs as it stands, block by block."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import twinedge
+from twinedge.learn import selection
+
+ROOT = Path(__file__).parents[2]
+PAGES = {
+    str(path.relative_to(ROOT)): blocks
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    if (blocks := re.findall(r"(?ms)^```python\n(.*?)^```", path.read_text("utf-8")))
+}
+STONES = "carat,cut,price\n" + "".join(
+    f"{0.2 + n / 50},{('Ideal', 'Good', 'Fair')[n % 3]},{300 + 40 * n + 90 * (n % 3)}\n"
+    for n in range(60)
+)
+
+
+def here(code):
+    """Return a block with the place and the query that there are."""
+    return code.replace("/opt/twinedge/", "out/").replace("[[0.5, 0.5]]", "x")
+
+
+@pytest.fixture
+def surroundings(tiny_twin, curve, tmp_path, monkeypatch):
+    """Names and files that a reader would have; trainings are brief."""
+    brief = selection.Plan(folds=20, final=60, teachers=False)
+    for effort in selection.PLANS:
+        monkeypatch.setitem(selection.PLANS, effort, brief)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "stones.csv").write_text(STONES)
+    twinedge.export(tiny_twin, "out", anchors=8, formats=["twin"], weights="int16")
+    X, y = curve
+    return {
+        "twinedge": twinedge,
+        "TwinRegressor": twinedge.TwinRegressor,
+        "model": tiny_twin,
+        "device": twinedge.load("out/model.twin"),
+        "X": X[:80],
+        "y": y[:80],
+        "validation": (X[80:100], y[80:100]),
+        "X_new": X[100:],
+        "X_test": X[100:],
+        "y_test": y[100:],
+        "x": X[:3],
+    }
+
+
+def test_there_are_pages_with_python():
+    assert {"README.md", "docs/training.md", "docs/learning.md"} <= set(PAGES)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=pytest.mark.slow if page == "docs/methods.md" else ())
+        for page in PAGES
+    ],
+)
+def test_the_python_of_a_page_runs(page, surroundings):
+    for code in PAGES[page]:
+        names = dict(surroundings)  # what a block calls y is no training target of the next
+        exec(compile(here(code), page, "exec"), names)
+        for name in ("y", "mean", "scale", "std", "low", "high"):
+            assert np.isfinite(names.get(name, 0)).all(), name
+        surroundings |= {name: names[name] for name in ("model", "device")}

@@ -1,0 +1,73 @@
+"""Cells of the accuracy benchmark: made anew whenever what decides them is another."""
+
+import importlib
+import json
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from twinedge import TwinRegressor
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+CELL = {"rmse_test": 1.0}
+
+
+@pytest.fixture(scope="module")
+def accuracy():
+    """The benchmark, with its neighbors."""
+    sys.path.insert(0, str(BENCHMARKS))
+    try:
+        yield importlib.import_module("accuracy")
+    finally:
+        sys.path.remove(str(BENCHMARKS))
+
+
+@pytest.fixture
+def job(accuracy, tmp_path):
+    return accuracy.Job("1x4", "tf", 0, "normal", tmp_path)
+
+
+def test_a_key_tells_apart_all_that_decides_a_cell(accuracy, job, monkeypatch, tmp_path):
+    others = [
+        job._replace(shape="4x2"),
+        job._replace(name="yh"),
+        job._replace(split=1),
+        job._replace(effort="quick"),
+    ]
+    keys = [job.key, *(other.key for other in others)]
+    monkeypatch.setattr(accuracy, "TRAINING", "next")
+    keys.append(job.key)
+    assert len(set(keys)) == len(keys)
+    assert job._replace(runs=tmp_path / "elsewhere").key == job.key
+
+
+def test_cells_of_another_training_are_dropped(accuracy, job, monkeypatch, tmp_path):
+    (tmp_path / "a.jsonl").write_text(json.dumps({"cell": job.key, **CELL}) + "\n")
+    none = tmp_path / "none.json"
+    assert accuracy.read_cells(none, tmp_path) == {job.key: CELL}
+    monkeypatch.setattr(accuracy, "TRAINING", "next")
+    assert accuracy.read_cells(none, tmp_path) == {}
+
+
+def test_the_published_cells_are_of_the_training_of_today(accuracy, tmp_path):
+    """Whoever raises the version has to compute them again."""
+    stored = json.loads(accuracy.RESULTS.read_text())["cells"]
+    assert stored
+    assert accuracy.read_cells(accuracy.RESULTS, tmp_path).keys() == stored.keys()
+
+
+def test_a_run_of_another_training_or_effort_makes_no_cell(accuracy, monkeypatch, tmp_path):
+    trained = sys.modules["trained"]
+    tiny = {"activation": "relu", "learning_rate": 0.01, "weight_decay": 0.01, "steps": 20}
+    monkeypatch.setattr(trained, "TwinRegressor", partial(TwinRegressor, intervals=False, **tiny))
+    rows = accuracy.rows_of("tf", 0, Path())
+    wanted = tmp_path, rows, 1, (4,)
+    made = trained.fit_or_load(*wanted, "normal")
+    assert trained.fit_or_load(*wanted, "normal").scores == made.scores
+    with pytest.raises(SystemExit, match="effort normal, not quick"):
+        trained.fit_or_load(*wanted, "quick")
+    monkeypatch.setattr(trained, "TRAINING", "next")
+    with pytest.raises(SystemExit, match="version 4 of the training, not next"):
+        trained.fit_or_load(*wanted, "normal")

@@ -1,0 +1,126 @@
+"""Emulators that end badly: each gives one line that says so, and none keeps a run waiting."""
+
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from twinedge.errors import InputError
+from twinedge_export.boards.board import Port
+from twinedge_export.boards.build import Image, Sizes, count_query
+from twinedge_export.boards.trial import listen
+
+WORDS = {"open": 2, "done": 0}
+
+LINK_MAP = """Linker script and memory map
+
+ .text.twin_predict
+                0x0000000000001000       0x40 twin_predict.o
+"""
+# As an emulator logs a piece of two instructions that it executes once for each query.
+LOG = """IN: twin_predict
+0x00001000:  e0800001  add r0, r0, r1
+0x00001004:  e12fff1e  bx lr
+
+Trace 0: 0x7f00 [00000000/00001000/00000000/ff000000] twin_predict
+"""
+
+
+@pytest.fixture
+def emulated(tmp_path):
+    """A board whose emulator is a piece of Python, and its image: ``emulated(code)``."""
+
+    def make(code):
+        program = tmp_path / "emulator"
+        program.write_text(f"#!{sys.executable}\nimport sys\n{code}\n")
+        program.chmod(0o755)
+        words = dict.fromkeys(("flags", "sources", "link"), ())
+        places = {"name": "toy", "folder": tmp_path, "title": "A toy", "core": "toy"}
+        run = (str(program), "{image}")
+        board = Port(**places, **words, compiler="cc", run=run, needs={})
+        (tmp_path / "image.map").write_text(LINK_MAP)
+        return board, Image(tmp_path / "image.elf", Sizes(0, 0, 0, 0), 0, ())
+
+    return make
+
+
+class Shop:
+    """A workshop with an image that is made already."""
+
+    def __init__(self, board, image):
+        self.board, self.folder, self._image = board, image.path.parent, image
+
+    def image(self, content, queries):
+        (self.folder / "queries").write_text(str(len(queries)))
+        return self._image
+
+
+def counted(board, image, seconds=20):
+    """Return what counting gives, or raise what it raises; fails where it does not come back."""
+    came = []
+
+    def count():
+        try:
+            came.append(count_query(Shop(board, image), b"", np.zeros((1, 2)), seconds))
+        except BaseException as error:
+            came.append(error)
+
+    thread = threading.Thread(target=count, daemon=True)
+    thread.start()
+    thread.join(30)
+    if not came:
+        (image.path.parent / "executed").write_bytes(b"")  # lets the reader go, and the thread
+        pytest.fail("the run hangs")
+    if isinstance(came[0], BaseException):
+        raise came[0]
+    return came[0]
+
+
+def test_instructions_are_counted_from_the_log(emulated):
+    code = f"""
+from pathlib import Path
+piece, executed = {LOG!r}.split("\\n\\n")
+times = int((Path(sys.argv[-1]).parent / "queries").read_text())
+with open(sys.argv[sys.argv.index("-D") + 1], "w") as log:
+    log.write(piece + "\\n\\n" + times * executed)
+"""
+    assert counted(*emulated(code)) == 2
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        ("sys.exit('no such machine')", "emulator ended with 1 after: no such machine"),
+        ("sys.exit(3)", "emulator ended with 3 after: silence"),
+        ("pass", "emulator logged no instruction of the runtime"),
+    ],
+)
+def test_an_emulator_that_dies_before_it_logs_ends_the_run(emulated, tmp_path, code, says):
+    with pytest.raises(InputError) as refused:
+        counted(*emulated(code))
+    assert str(refused.value).startswith("toy: ")
+    assert str(refused.value).endswith(says)
+    assert "\n" not in str(refused.value)
+    assert not (tmp_path / "executed").exists()
+
+
+def test_an_emulator_that_never_logs_is_stopped(emulated):
+    with pytest.raises(InputError, match=r"^toy: the emulation did not end in 1 s$"):
+        counted(*emulated("import time; time.sleep(60)"), seconds=1)
+
+
+def test_blank_lines_of_a_harness_are_passed_over(emulated):
+    said = listen(*emulated("print('\\n  \\nopen 1 ff\\n\\ndone\\n\\n')"), WORDS, 20)
+    assert said == {"open": [[1, 255]], "done": [[]]}
+
+
+def test_what_was_said_last_is_no_blank_line(emulated):
+    with pytest.raises(InputError, match=r"ended with 0 after: open 1 ff$"):
+        listen(*emulated("print('open 1 ff\\n\\n')"), WORDS, 20)
+
+
+@pytest.mark.parametrize("line", ["open 1", "open 1 tea", "open 1 2 3"])
+def test_a_garbled_line_is_shown(emulated, line):
+    with pytest.raises(InputError, match=f"^toy: the harness said what cannot be read: {line}$"):
+        listen(*emulated(f"print('{line}\\ndone')"), WORDS, 20)
