@@ -27,11 +27,12 @@ ALLOWED = {
     "anchors": {"data", "dealing", "errors", "placing", "scoring"},
     "learn": {
         *("calibration", "data", "dealing", "encoding"),
-        *("errors", "placing", "scoring", "version"),
+        *("errors", "placing", "record", "scoring", "version"),
     },
     "pack": {"errors"},
     "runtime": {"calibration", "cells", "encoding", "errors", "pack", "scoring"},
-    "budget": {"errors", "pack", "placing"},
+    "record": {"errors", "placing"},
+    "budget": {"errors", "pack", "placing", "record"},
     "fitting": {"budget", "data", "errors", "learn", "scoring"},
     "reproduce": {"budget", "data", "errors", "learn", "placing", "scoring"},
 }

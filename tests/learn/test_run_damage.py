@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from twinedge.learn.run import FORMAT, VERSION, load_run
+from twinedge.learn.run import load_run
 from twinedge.placing import digest
+from twinedge.record import FORMAT, VERSION
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 
@@ -33,6 +34,13 @@ def edit(run):
         return run
 
     return change
+
+
+def without_weights(run):
+    """As runs were before they had their networks as an array."""
+    with np.load(run / "points.npz") as file:
+        points = {name: file[name] for name in file.files if name != "weights"}
+    np.savez(run / "points.npz", **points)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -133,6 +141,7 @@ def test_a_record_without_one_of_the_checksums_is_refused(complaint, edit, run, 
 def test_a_file_that_never_was_one_of_ours_is_refused_whatever_its_checksum(
     complaint, run, edit, name, content
 ):
+    without_weights(run)  # or nobody looks at the Keras file
     (run / name).write_bytes(content)
     assert "is not a run of twinedge" in complaint(load_run, edit())
 
@@ -144,9 +153,25 @@ def test_points_without_an_entry_are_refused_whatever_their_checksum(complaint, 
     assert "x_scale" in complaint(load_run, edit())
 
 
+def test_weights_of_another_shape_are_refused_whatever_their_checksum(complaint, run, edit):
+    with np.load(run / "points.npz") as file:
+        points = {name: file[name] for name in file.files}
+    np.savez(run / "points.npz", **{**points, "weights": points["weights"][:, 1:]})
+    assert "weights of shape" in complaint(load_run, edit())
+
+
+def test_a_run_without_weights_takes_them_from_keras(run, edit):
+    before = load_run(run).model
+    without_weights(run)
+    after = load_run(edit()).model
+    assert after.architecture_ == before.architecture_
+    np.testing.assert_array_equal(after.weights_, before.weights_)
+
+
 def test_a_keras_model_of_someone_else_is_refused_whatever_its_checksum(complaint, run, edit):
     from twinedge.learn.network import tf
 
+    without_weights(run)
     tf.keras.Sequential([tf.keras.layers.Input((6,)), tf.keras.layers.Dense(1)]).save(
         run / "twin.keras"
     )

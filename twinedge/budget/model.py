@@ -8,7 +8,6 @@ the output has its place in the head of a record). There are no anchors and no i
 Float weights are counted as bare parameters, anchors included: less than any file of them takes.
 """
 
-import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -34,6 +33,7 @@ from twinedge.pack.layout import (
     file_size,
     kernels,
 )
+from twinedge.record import FILE, read_record
 
 Hidden = int | Iterable[int]
 
@@ -362,10 +362,6 @@ def _most_anchors(model: Model) -> int:
     return MAX_ANCHORS if model.weights in KERNELS else 1 << 62
 
 
-# As ``twinedge train`` writes them.
-RUN_FORMAT, RUN_VERSION = "twinedge run", 1
-
-
 def from_pack(path: Path) -> tuple[Model, int]:
     """Read a pack; returns its model and the bytes of the file, metadata included.
 
@@ -410,7 +406,7 @@ def from_run(
     InputError
         Where it is no run of this version.
     """
-    record = _record(folder)
+    record = read_record(folder)
     try:
         parameters = record["parameters"]
         near = parameters["pairs"] == "neighbors"
@@ -431,19 +427,4 @@ def from_run(
             return model
         return replace(model, intervals=True, levels=len(calibration["quantiles"]))
     except (KeyError, TypeError) as error:
-        raise InputError(f"{folder / 'run.json'} does not say what was trained") from error
-
-
-def _record(folder: Path) -> dict[str, Any]:
-    path = folder / "run.json"
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{folder} is not a run folder: {error.strerror}: {path.name}") from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is damaged (not JSON); train the run again") from error
-    if not isinstance(record, dict) or record.get("format") != RUN_FORMAT:
-        raise InputError(f"{path} was not written by twinedge")
-    if record.get("version") != RUN_VERSION:
-        raise InputError(f"{path} has version {record.get('version')}; this reads {RUN_VERSION}")
-    return record
+        raise InputError(f"{folder / FILE} does not say what was trained") from error

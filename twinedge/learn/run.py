@@ -3,13 +3,12 @@
     run.json      what was trained, on what, with which scores; checksums of all files
     twin.keras    the networks, in the units of the table
     points.npz    training, validation and test points, their groups, scaling, values for missing
-                  cells, and the second output of the networks
+                  cells, and the networks once more, as an array, with their second output
 
 A run is written beside its place and moved there whole.
 """
 
 import json
-from contextlib import suppress
 from dataclasses import dataclass, field
 from numbers import Integral
 from pathlib import Path
@@ -22,6 +21,7 @@ from twinedge.encoding import Encoding
 from twinedge.errors import InputError
 from twinedge.learn.network import (
     FARTHEST,
+    Architecture,
     FloatArray,
     Scaling,
     from_keras,
@@ -31,10 +31,10 @@ from twinedge.learn.network import (
 )
 from twinedge.learn.parameters import widths
 from twinedge.learn.twin import TwinRegressor
-from twinedge.placing import RUN, check_folder, digest, place_folder, recover
+from twinedge.placing import RUN, check_folder, digest, place_folder
+from twinedge.record import FILE, FORMAT, VERSION, read_record
 from twinedge.version import __version__
 
-FORMAT, VERSION = "twinedge run", 1
 _FILES = ("twin.keras", "points.npz")
 _CHOSEN = ("activation", "learning_rate", "weight_decay", "steps", "trials", "interrupted")
 _RETIRED = ("distil",)  # parameters that runs of before may have
@@ -114,6 +114,7 @@ class Run:
             "y_val": self.validation[1],
             "X_test": self.test[0],
             "y_test": self.test[1],
+            "weights": model.weights_,
             **{name: getattr(model.scaling_, name) for name in _SCALING},
         }
         if self.fill_values is not None:
@@ -152,25 +153,25 @@ class Run:
 
 def load_run(folder: Path) -> Run:
     """Read a run folder; one that is damaged or not ours is refused in one line."""
-    record = _read_record(folder)
+    record = read_record(folder)
+    if not isinstance(record.get("sha256"), dict):
+        raise InputError(f"{folder / FILE} is damaged (no checksums); train the run again")
     for name in _FILES:
         path = folder / name
         if not path.is_file():
             raise InputError(f"{folder} is not whole: {name} is missing; train it again")
         if digest(path) != record["sha256"].get(name):
             raise InputError(f"{path} is damaged (its checksum differs); train the run again")
-    read_keras = tf.keras.models.load_model  # not below: a TensorFlow that is missing is no damage
     try:
         with np.load(folder / "points.npz", allow_pickle=False) as file:
             points = {name: file[name] for name in file.files}
-        architecture, weights = from_keras(read_keras(folder / "twin.keras", compile=False))
         parameters = {k: v for k, v in record["parameters"].items() if k not in _RETIRED}
         hidden = widths("hidden", parameters["hidden"])
         model = TwinRegressor(**{**parameters, "hidden": hidden})
         model.teaching_ = record.get("teaching")
         for name in _CHOSEN:
             setattr(model, f"{name}_", record["chosen"][name])
-        model.architecture_, model.weights_ = architecture, weights
+        model.architecture_, model.weights_ = _networks(folder, points, hidden, model.activation_)
         model.scaling_ = Scaling(
             points["x_mean"],
             points["x_scale"],
@@ -204,38 +205,29 @@ def load_run(folder: Path) -> Run:
             record["scores"],
             points.get("fill_values"),
         )
+    except ImportError:
+        raise  # a TensorFlow that is missing is no damage
     except Exception as error:  # the readers of zip, npy and Keras raise a dozen kinds
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise InputError(f"{folder} is not a run of twinedge {__version__} ({reason})") from error
 
 
+def _networks(
+    folder: Path, points: dict[str, Any], hidden: tuple[int, ...], activation: str
+) -> tuple[Architecture, FloatArray]:
+    """Networks of a run: as an array, or from Keras where a run has no such array yet."""
+    if "weights" not in points:
+        return from_keras(tf.keras.models.load_model(folder / "twin.keras", compile=False))
+    architecture = Architecture(2 * points["X_train"].shape[1], hidden, activation)
+    weights = np.asarray(points["weights"], np.float32)
+    if weights.ndim != 2 or weights.shape[1] != architecture.size:
+        raise ValueError(f"weights of shape {weights.shape} for networks of {architecture.size}")
+    return architecture, weights
+
+
 def check_writable(folder: Path, *, overwrite: bool = False) -> None:
     """Refuse a place a run cannot be put, before hours are spent on it."""
     check_folder(folder, RUN, overwrite=overwrite)
-
-
-def _read_record(folder: Path) -> dict[str, Any]:
-    path = folder / "run.json"
-    if not folder.exists():
-        with suppress(OSError):
-            recover(folder, RUN)
-    if not folder.exists():
-        raise InputError(f"{folder} does not exist: train one with 'twinedge train'")
-    if not path.is_file():
-        raise InputError(f"{folder} is not a run folder: it has no run.json")
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path} is damaged (not JSON); train the run again") from error
-    if not isinstance(record, dict) or record.get("format") != FORMAT:
-        raise InputError(f"{path} was not written by twinedge")
-    if record.get("version") != VERSION:
-        raise InputError(
-            f"{path} has version {record.get('version')}, this twinedge reads {VERSION}"
-        )
-    if not isinstance(record.get("sha256"), dict):
-        raise InputError(f"{path} is damaged (no checksums); train the run again")
-    return record
 
 
 def _stored(calibration: Calibration) -> dict[str, Any]:
