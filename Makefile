@@ -98,10 +98,11 @@ lint: $(VENV)/dev.stamp ## Check style and types; change nothing
 	@echo 'Checking style and types ...'
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet
-	@$(BIN)/mypy --no-error-summary
 ifdef C_FILES
 	@clang-format --dry-run -Werror $(C_FILES)
-	@$(CPPCHECK) $(C_FILES)
+	@$(CPPCHECK) $(C_FILES) & c=$$!; $(BIN)/mypy --no-error-summary; types=$$?; wait $$c && exit $$types
+else
+	@$(BIN)/mypy --no-error-summary
 endif
 
 format: $(VENV)/dev.stamp ## Put the code into shape
@@ -141,7 +142,7 @@ $(VENV)/demo.stamp $(VENV)/dev.stamp: $(VENV)/%.stamp: pyproject.toml constraint
 	@ls $(VENV)/*.stamp >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	@rm -f $(VENV)/*.stamp
 	@$(PIP) install 'pip>=23'
-	@$(PIP) install -c constraints.txt -e '.[$(EXTRAS_$*)]'
+	@$(PIP) install --no-compile -c constraints.txt -e '.[$(EXTRAS_$*)]' # what is imported gets compiled
 	@touch $(VENV)/demo.stamp $@
 
 debian-demo debian-dev: debian-%:

@@ -150,8 +150,8 @@ def _denied(*args, **kwargs):
     raise PermissionError(13, "Permission denied")
 
 
-def test_a_million_columns_are_refused_or_read_without_a_traceback(write, complaint):
-    wide = ",".join(["1"] * 1_000_000)
+def test_a_hundred_thousand_columns_are_refused_without_a_traceback(write, complaint):
+    wide = ",".join(["1"] * 100_000)
     message = complaint(read_table, write(f"{wide}\n{wide}\n"), target=-1)
     assert "in every row" in message
     assert len(message) < 2000

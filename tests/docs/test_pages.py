@@ -34,8 +34,10 @@ def surroundings(tiny_twin, curve, tmp_path, monkeypatch):
         monkeypatch.setitem(selection.PLANS, effort, brief)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "stones.csv").write_text(STONES)
-    twinedge.export(tiny_twin, "out", anchors=8, formats=["twin"], weights="int16")
     X, y = curve
+    rows = [f"{n},{','.join(map(str, x))},{t}" for n, (x, t) in enumerate(zip(X, y, strict=True))]
+    (tmp_path / "measurements.csv").write_text("\n".join(["id,a,b,c,strength", *rows]))
+    twinedge.export(tiny_twin, "out", anchors=8, formats=["twin"], weights="int16")
     return {
         "twinedge": twinedge,
         "TwinRegressor": twinedge.TwinRegressor,

@@ -146,7 +146,7 @@ def test_a_spread_beyond_the_tolerance_is_named_and_the_file_taken_away(
     message = complaint(job.climb, "kind", "model.txt", levels, load)
     assert "0.0 % and is 20.0 % off in the spread (coarse)" in message
     assert message.count("spread") == 1
-    assert "--tolerance 0.02" in message
+    assert "tolerance=0.02" in message
     assert not list(job.folder.iterdir())
     with pytest.raises(RoundingError) as refused:
         job.climb("kind", "model.txt", levels[:1], load)

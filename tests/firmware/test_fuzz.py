@@ -141,12 +141,14 @@ def fuzz(fuzzer, kept, folder, *limits):
     return seen[0], seen[-1]
 
 
+@pytest.mark.slow  # as are all that compile it; `make fuzz` is the quick check
 def test_some_fuzzing_finds_nothing(fuzzer, kept, tmp_path):
     start, end = fuzz(fuzzer, kept, tmp_path, "-runs=5000")
     # Sound packs are evaluated from the start; damaged ones lead to checks that were not seen yet.
     assert end > start > 200
 
 
+@pytest.mark.slow
 def test_the_fuzzer_gets_past_the_checks(native, objects, kept, tmp_path):
     done = run_alone(link_alone(native, objects, tmp_path / "fuzz_alone"), kept, 5000)
     assert done.returncode == 0, done.stderr
@@ -164,6 +166,7 @@ def test_the_fuzzer_gets_past_the_checks(native, objects, kept, tmp_path):
     assert all(evaluated / 4 < packs <= evaluated for packs in seen["kernels"].values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_found(native, objects, kept, tmp_path, fault):
     name, right, wrong, unit = FAULTS[fault]

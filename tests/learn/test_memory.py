@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 SCRIPT = """
 import resource
 import numpy as np
@@ -25,6 +27,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 """
 
 
+@pytest.mark.slow
 def test_fifty_thousand_rows_take_less_than_two_gigabytes():
     # All pairs of 7,000 validation rows with all anchors would be 22 GB for a layer and order.
     done = subprocess.run(

@@ -198,7 +198,7 @@ def test_the_bill_knows_every_file_and_what_it_needs(made, bill):
     assert needs[f"twinedge-arduino-{__version__}.zip"] == {"twinedge-C-runtime"}
     assert needs[one(made, "*.whl").name] == {"twinedge"}
     required = {name for name in needs["twinedge"] if listed[name].get("scope") == "required"}
-    assert required == {"needs-numpy", "needs-rich", "needs-tomli", "needs-typer"}
+    assert required == {"needs-click", "needs-numpy", "needs-tomli"}
     assert listed["needs-tensorflow"]["scope"] == "optional"
     assert listed["needs-numpy"]["purl"].startswith("pkg:pypi/numpy@")
     assert "needs-pytest" not in listed
