@@ -142,7 +142,8 @@ $(VENV)/demo.stamp $(VENV)/dev.stamp: $(VENV)/%.stamp: pyproject.toml constraint
 	@ls $(VENV)/*.stamp >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	@rm -f $(VENV)/*.stamp
 	@$(PIP) install 'pip>=23'
-	@$(PIP) install --no-compile -c constraints.txt -e '.[$(EXTRAS_$*)]' # what is imported gets compiled
+	@$(PIP) install --no-compile -c constraints.txt -e '.[$(EXTRAS_$*)]'
+	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true # pip would use one core; some files are for other Pythons
 	@touch $(VENV)/demo.stamp $@
 
 debian-demo debian-dev: debian-%:

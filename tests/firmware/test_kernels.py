@@ -486,7 +486,7 @@ BUILDS = {
 }
 
 
-SLOW_BUILDS = ("gcc -O0", "clang -O0", "clang -O3")  # the sanitizers come with clang -O0
+SLOW_BUILDS = ("gcc -O0", "clang -O0", "clang -O3", "sanitizers")  # test_sanitizers.py has some
 
 
 @pytest.mark.parametrize("kernel", HERE)

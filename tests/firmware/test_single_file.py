@@ -257,7 +257,8 @@ def test_replay(small_replay, program, monkeypatch, compiler, kernel):
     assert total > 10_000
 
 
-@pytest.mark.parametrize("kernel", [pytest.param("avx2", marks=pytest.mark.slow), "portable"])
+@pytest.mark.parametrize("kernel", ["avx2", "portable"])
+@pytest.mark.slow
 def test_replay_on_x86_64(small_replay, program, monkeypatch, kernel):
     # No emulator has AVX-512; what vnni computes is seen above where the processor has it.
     triplet = TRIPLETS["x86_64"]

@@ -47,6 +47,7 @@ def cells_in(folder):
     return len(list((folder / "cells").glob("*.json")))
 
 
+@pytest.mark.slow
 def test_a_killed_worker_costs_its_cell_and_nothing_else(tmp_path, tiny_command, same_answer):
     answer = tmp_path / "answer"
     with (

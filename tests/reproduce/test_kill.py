@@ -50,6 +50,7 @@ def test_a_second_run_computes_nothing(undisturbed, tiny_command):
     assert again.stderr == "0 cells to compute, 60 kept from before\n"
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_costs_its_cell_alone(tmp_path, tiny_command, same_answer):
     run = subprocess.Popen(
         [*tiny_command, str(tmp_path), "2"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
