@@ -486,7 +486,7 @@ BUILDS = {
 }
 
 
-SLOW_BUILDS = ("gcc -O0", "clang -O0", "clang -O3", "sanitizers")  # test_sanitizers.py has some
+SLOW_BUILDS = ("gcc -O0", "clang -O0", "clang -O3", "sanitizers")  # `make fuzz` has them, too
 
 
 @pytest.mark.parametrize("kernel", HERE)
