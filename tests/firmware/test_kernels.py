@@ -34,7 +34,10 @@ HERE = kernels_here()
 # cannot prove, that compilers turn the sources into the right instructions, is seen where the
 # processor has them: there HERE has their names, too.
 EMULATED = ("amx", "vnni", "avx_vnni")
-KERNELS = (*HERE, "amx-simde", "vnni-simde")
+KERNELS = (
+    *HERE,
+    *(pytest.param(name, marks=pytest.mark.slow) for name in ("amx-simde", "vnni-simde")),
+)
 EMULATED_H = """
 #include "twin_kernel.h"
 extern const twin_kernel *emulated;
@@ -62,7 +65,7 @@ PROCESSORS = {
     "qemu64": ("x86_64", ("portable",)),
     "max": ("x86_64", ("avx2", "portable")),  # all but AVX-512
 }
-MUCH_ALIKE = ("cortex-a72", "cortex-a76", "qemu64")  # kernels that others run, too
+MUCH_ALIKE = ("cortex-a72", "cortex-a76", "cortex-a7", "qemu64")  # kernels that others run, too
 SILU_ONLY = ("neon_i8mm",)
 BYTES_ONLY = ("neon_i8mm", "neon_dot")
 TRIPLETS = {

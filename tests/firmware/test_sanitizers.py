@@ -5,11 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 HERE = Path(__file__).parent
 SUBJECTS = ("bits", "refusals", "api", "misuse", "store")
 WATCH = ("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g")
 
 
+@pytest.mark.slow  # `make fuzz` is the quick check
 def test_the_tests_pass_under_address_and_undefined_behaviour_sanitizers(native):
     preload = native.run("gcc", "-print-file-name=libasan.so").strip()
     environment = os.environ | {

@@ -13,7 +13,8 @@ def cells_in(folder):
     return len(list((folder / "cells").glob("*.json")))
 
 
-@pytest.mark.parametrize("times", [3, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("times", [3, 10])
 def test_kills_at_random_moments_change_nothing(tmp_path, tiny_command, same_answer, times):
     rng = random.Random(0)
     kills, progress = 0, []
