@@ -294,15 +294,7 @@ def _executed(workshop: Workshop, content: bytes, queries: Array, seconds: float
     with ThreadPoolExecutor(1) as reader:
         count = reader.submit(_count, log)
         try:
-            done = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                timeout=seconds,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise too_slow(board, seconds) from error
+            done = emulated(board, command, seconds)
         finally:
             os.close(writing)
             pipe.unlink()
@@ -312,6 +304,20 @@ def _executed(workshop: Workshop, content: bytes, queries: Array, seconds: float
     if not executed:
         raise InputError(f"{board.name}: {command[0]} logged no instruction of the runtime")
     return executed
+
+
+def emulated(board: Port, command: list[str], seconds: float) -> subprocess.CompletedProcess[bytes]:
+    """Run an emulator to its end, whatever that is; its errors are part of its output."""
+    try:
+        return subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=seconds,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise too_slow(board, seconds) from error
 
 
 def said_lines(output: bytes) -> list[str]:

@@ -1,7 +1,6 @@
 """A pack on a board: its answers on an emulator against the reference, and what it costs."""
 
 import struct
-import subprocess
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,8 +21,8 @@ from twinedge_export.boards.build import (
     Workshop,
     bad_end,
     count_query,
+    emulated,
     said_lines,
-    too_slow,
 )
 
 
@@ -145,16 +144,7 @@ def listen(board: Port, image: Image, words: dict[str, int], seconds: float) -> 
     """
     runner = image.path.with_name(RUNNER)
     command = board.command(board.run, image=image.path, runner=runner)
-    try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=seconds,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise too_slow(board, seconds) from error
+    done = emulated(board, command, seconds)
     lines = said_lines(done.stdout)
     said = [(word, numbers) for word, *numbers in map(str.split, lines) if word in words]
     if done.returncode or not said or said[-1][0] != "done":
