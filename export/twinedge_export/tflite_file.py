@@ -22,8 +22,8 @@ import numpy as np
 from twinedge.learn.network import tf
 from twinedge.learn.twin import TwinRegressor
 from twinedge.pack.contents import Array, Pack
+from twinedge.quiet import silence
 from twinedge.runtime.file_device import seal
-from twinedge.runtime.interpreters import silence
 from twinedge_export.folding import Inputs, fold
 from twinedge_export.graph import SHAPES, Graph, Stage, Tensors, check, describe
 from twinedge_export.rounding import with_core_on_grid

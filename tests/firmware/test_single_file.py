@@ -176,9 +176,11 @@ def test_assembly_is_found_from_cpp(native, compiled):
 
 
 def test_it_shows_and_needs_what_the_separate_files_do(native, single, library, separate):
-    found = public(native, single / "libtwin.so", "--dynamic")
-    assert found == public(native, separate, "--dynamic")
-    assert {"twin_open", "twin_predict", "twin_set_kernel"} <= found[0]
+    shown, needed = public(native, single / "libtwin.so", "--dynamic")
+    shown_apart, needed_apart = public(native, separate, "--dynamic")
+    assert shown == shown_apart
+    assert {"twin_open", "twin_predict", "twin_set_kernel"} <= shown
+    assert needed <= needed_apart  # a compiler that sees all of it may expand every memcpy
 
 
 def test_nothing_is_global_but_what_is_public(native, compiled, library, single):

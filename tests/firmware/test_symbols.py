@@ -9,7 +9,7 @@ BUILDS = {
     "device, -O0": (("-O0", "-DTWIN_HOST=0"), set()),
     "device, -O2": (("-O2", "-DTWIN_HOST=0"), set()),
     # On 64-bit Arm it is asked whether the processor has dot products, on x86-64 libgcc knows.
-    "host": (("-O2",), {"getauxval", "__cpu_model"}),
+    "host": (("-O2",), {"getauxval", "__cpu_model", "__cpu_features2"}),
 }
 
 

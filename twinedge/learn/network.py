@@ -38,6 +38,7 @@ import numpy.typing as npt
 from joblib import cpu_count
 
 from twinedge.errors import InputError
+from twinedge.quiet import silence
 
 # Read when the library is loaded: no start-up chatter, and no oneDNN, whose different blocking from
 # machine to machine costs time at this size and changes the last bits.
@@ -62,7 +63,8 @@ class _TensorFlow:
                 if self._to_configure:
                     for name, value in _VARIABLES.items():
                         os.environ.setdefault(name, value)
-                self._module = import_module("tensorflow")
+                with silence():  # on x86-64 it looks for a GPU before it reads its log level
+                    self._module = import_module("tensorflow")
                 if self._to_configure:
                     logging.getLogger("tensorflow").setLevel(logging.ERROR)
             return self._module

@@ -6,12 +6,9 @@ are given by the distance to them, and begin with their length.
 """
 
 import json
-import os
 import struct
-import sys
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -20,33 +17,9 @@ import numpy as np
 
 from twinedge.errors import InputError
 from twinedge.pack.contents import Array
+from twinedge.quiet import silence
 from twinedge.runtime.device import Device, MissingPackageError
 from twinedge.runtime.file_device import device_of, read_sealed
-
-
-@contextmanager
-def silence() -> Iterator[None]:
-    """Send what this process writes to its terminal, by whatever way, to nowhere.
-
-    Compiled code writes to the file descriptors themselves, so they are turned away and put back;
-    Python's own warnings are switched off, too. An exception passes through.
-    """
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
-    saved = [os.dup(number) for number in (1, 2)]
-    # Python's own streams may lead elsewhere, into a notebook for one.
-    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
-        try:
-            for number in (1, 2):
-                os.dup2(nowhere.fileno(), number)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                yield
-        finally:
-            for number, old in zip((1, 2), saved, strict=True):
-                os.dup2(old, number)
-                os.close(old)
-
 
 _IDENTIFIER = b"TFL3"
 # Fields by their number in the schema.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from twinedge.runtime.interpreters import silence
+from twinedge.quiet import silence
 
 
 def test_nothing_is_heard_by_whatever_way(capfd):
