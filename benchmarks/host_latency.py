@@ -5,10 +5,10 @@ of each pair, trained on a smooth function with noise; exported as packs and as 
 of every level. One query: a row of floats in, a number in the user's units out, through Python, one
 thread. All in one process, ten calls of each in turn; medians. The pack answers through
 ``device.predict``. The others are called bare, on a tensor that is ready, which is less than a user
-has to do. Of these the fastest counts whose error on fresh points is at most 2 % above that of the
-model in floats. A batch is 1,000 queries in one call, in time of the processor. What relu makes
-zero is spared some work in the C runtime, so there are 1,000 different queries, drawn as the
-training points were.
+has to do; ``ratio_bare`` compares them with a bare call of ours. Of these the fastest counts whose
+error on fresh points is at most 2 % above that of the model in floats. A batch is 1,000 queries in
+one call, in time of the processor. What relu makes zero is spared some work in the C runtime, so
+there are 1,000 different queries, drawn as the training points were.
 
 Beside them stands a C program, host_latency.c, built as docs/packaging.md says: the runtime
 installed by CMake with no option, and found from another folder. It is compared with what the
@@ -57,6 +57,7 @@ MODELS = [f"{shape}-{activation}" for shape in SHAPES for activation in ACTIVATI
 BATCH_ROUNDS, IN_TURN = 15, 10
 FAITHFUL = 1.02  # times the error of the floats
 
+Key = tuple[str, str]  # model and file
 Ask = Callable[[int], object]  # answers query number n of the batch, or all of it
 
 
@@ -173,10 +174,10 @@ def ask_program(content: bytes, x: np.ndarray, rounds: int) -> tuple[str, float,
 
 
 def medians(
-    asks: dict[str, Ask], rounds: int, in_turn: int, clock: Callable[[], float]
-) -> dict[str, float]:
-    """Median time of a call in microseconds; so many calls of each, then those of the next."""
-    times: dict[str, list[float]] = {name: [] for name in asks}
+    asks: dict[Key, Ask], rounds: int, in_turn: int, clock: Callable[[], float]
+) -> dict[Key, float]:
+    """Median time of a call in microseconds; ``in_turn`` calls of each, then those of the next."""
+    times: dict[Key, list[float]] = {name: [] for name in asks}
     for ask in asks.values():
         ask(0)
     for number in range(rounds):
@@ -188,9 +189,8 @@ def medians(
     return {name: float(np.median(taken)) * 1e6 for name, taken in times.items()}
 
 
-def measure(folder: Path, name: str, rounds: int) -> dict[str, Any]:
-    """Time all files of a model."""
-    made = json.loads((folder / f"{name}.json").read_text())
+def asks(folder: Path, name: str) -> tuple[dict[str, Ask], dict[str, Ask]]:
+    """Ways to ask the files of a model, for one query and for a batch."""
     x, _ = points(BATCH, seed=2)
     device = load(folder / f"{name}.twin", backend="native")
     assert isinstance(device, NativeDevice)
@@ -203,19 +203,48 @@ def measure(folder: Path, name: str, rounds: int) -> dict[str, Any]:
         "native, no query": lambda number: bare(none, out[:0], None, -1),
     }
     batch: dict[str, Ask] = {"native": lambda number: device.predict(x)}
-    for file in made["files"]:
+    for file in made(folder, name)["files"]:
         if not file.startswith("."):
             content = (folder / f"{name} {file}").read_bytes()
             runtime = litert if file.endswith(".tflite") else onnx
             one[file] = runtime(content, x, alone=True)
             batch[file] = runtime(content, x, alone=False)
+    return one, batch
+
+
+def made(folder: Path, name: str) -> dict[str, Any]:
+    """Read what was written down when a model was made."""
+    record: dict[str, Any] = json.loads((folder / f"{name}.json").read_text())
+    return record
+
+
+def measure(folder: Path, rounds: int) -> dict[str, Any]:
+    """Time all files of all models in turn, since a processor's clock drifts with its load."""
+    one: dict[Key, Ask] = {}
+    batch: dict[Key, Ask] = {}
+    for name in MODELS:
+        for asked, of_model in zip((one, batch), asks(folder, name), strict=True):
+            asked |= {(name, file): ask for file, ask in of_model.items()}
     single = medians(one, rounds, IN_TURN, time.perf_counter)
-    many = {
-        file: taken / BATCH
-        for file, taken in medians(batch, BATCH_ROUNDS, 1, time.process_time).items()
+    many = medians(batch, BATCH_ROUNDS, 1, time.process_time)
+    return {
+        name: compare(
+            folder,
+            name,
+            {file: taken for (model, file), taken in single.items() if model == name},
+            {file: taken / BATCH for (model, file), taken in many.items() if model == name},
+        )
+        for name in MODELS
     }
-    faithful = [file for file in made["files"] if made["files"][file] <= FAITHFUL * made["rmse"]]
-    rivals = [file for file in faithful if file in one]
+
+
+def compare(
+    folder: Path, name: str, single: dict[str, float], many: dict[str, float]
+) -> dict[str, Any]:
+    """Compare the pack of a model with its other files, by microseconds of a query."""
+    record = made(folder, name)
+    faithful = [f for f in record["files"] if record["files"][f] <= FAITHFUL * record["rmse"]]
+    rivals = [file for file in faithful if file in single]
     fastest = {
         "one": min(rivals, key=single.__getitem__),
         "batch": min(rivals, key=many.__getitem__),
@@ -225,14 +254,15 @@ def measure(folder: Path, name: str, rounds: int) -> dict[str, Any]:
         mark = " *" if file in fastest.values() else ""
         print(f"{name:20}{file:26}{single[file]:10.1f} us{of_batch}{mark}")
     return {
-        "kernel": device.info["kernel"],
-        "steps": made["steps"],
-        "rmse": made["rmse"],
-        "rmse_of_files": made["files"],
+        "kernel": load(folder / f"{name}.twin", backend="native").info["kernel"],
+        "steps": record["steps"],
+        "rmse": record["rmse"],
+        "rmse_of_files": record["files"],
         "one_query_us": {file: round(taken, 2) for file, taken in single.items()},
         "batch_us_per_query": {file: round(taken, 2) for file, taken in many.items()},
         "fastest_faithful": fastest,
         "ratio": round(single["native"] / single[fastest["one"]], 3),
+        "ratio_bare": round(single["native, bare call"] / single[fastest["one"]], 3),
         "ratio_batch": round(many["native"] / many[fastest["batch"]], 3),
         "python_us": round(single["native"] - single["native, bare call"], 2),
     }
@@ -271,13 +301,13 @@ def main() -> None:
     options = parser.parse_args()
 
     for name in MODELS:
-        record = options.files / f"{name}.json"
-        if not record.exists() or json.loads(record.read_text())["steps"] != options.steps:
+        there = (options.files / f"{name}.json").exists()
+        if not there or made(options.files, name)["steps"] != options.steps:
             make(options.files, name, options.steps)
     if options.make:
         return
     load_average = round(os.getloadavg()[0], 1)
-    found = {name: measure(options.files, name, options.rounds) for name in MODELS}
+    found = measure(options.files, options.rounds)
     silu = {
         shape: round(
             found[f"{shape}-silu"]["one_query_us"]["native"]

@@ -15,7 +15,7 @@ import numpy as np
 
 from twinedge.calibration import Calibration
 from twinedge.errors import InputError
-from twinedge.learn.network import ACTIVATIONS, tf
+from twinedge.learn.network import tf
 from twinedge.learn.pairs import nearest_others
 from twinedge.learn.twin import TwinRegressor
 from twinedge.pack.contents import Array, Pack
@@ -62,7 +62,7 @@ class Graph:
         self.core_layers = layers if integers else max(1, layers - 1)
         self.between = [f"twin{number}" for number in range(len(folding.twins))]
         self.beside = [_second(name) for name in self.between if folding.calibration]
-        self._activate: Callable[[Any], Any] = ACTIVATIONS[folding.activation]
+        self._activate: Callable[[Any], Any] = getattr(tf.nn, folding.activation)
 
     @property
     def parts(self) -> list[Stage]:

@@ -195,10 +195,21 @@ class RoundedArchitecture(Architecture):
 
     most: int = 127
 
+    def arrays(self, stack: Array) -> list[tuple[Array, Array]]:
+        """Kernels, rounded but for the last, and biases."""
+        *hidden, last = super().arrays(stack)
+        return [*((self._rounded(kernel), bias) for kernel, bias in hidden), last]
+
     def tensors(self, stack: Any) -> list[tuple[Any, Any]]:
-        """Kernels, rounded but for the last, and biases; gradients ignore the rounding."""
+        """Return the same as tensors; gradients ignore the rounding."""
         *hidden, last = super().tensors(stack)
         return [*((self._straight_through(kernel), bias) for kernel, bias in hidden), last]
+
+    def _rounded(self, kernel: Array) -> Array:
+        largest = np.abs(kernel).max(axis=1, keepdims=True)
+        step = np.maximum(largest / self.most, np.finfo(np.float32).tiny)
+        found: Array = np.rint(kernel / step) * step
+        return found
 
     def _straight_through(self, kernel: Any) -> Any:
         largest = tf.reduce_max(tf.abs(kernel), axis=1, keepdims=True)
@@ -207,7 +218,7 @@ class RoundedArchitecture(Architecture):
 
     def rounded(self, stack: Array) -> Array:
         """Networks ``(c, size)`` with the kernels they were trained with in place of their own."""
-        layers = [part for layer in self.tensors(tf.constant(stack)) for part in layer]
+        layers = [part for layer in self.arrays(stack) for part in layer]
         flat: Array = np.concatenate([np.reshape(part, (len(stack), -1)) for part in layers], 1)
         return flat
 

@@ -294,7 +294,7 @@ def _converted(
     data: Tensors,
     *,
     activations: Any = None,
-    edges: Any = tf.float32,
+    edges: Any = None,
 ) -> list[bytes]:
     """Convert parts that follow each other.
 

@@ -330,7 +330,7 @@ class AnnRegressor(NetworkRegressor):
         check_is_fitted(self)
         x = self.scaling_.features(validate_data(self, X, dtype=np.float64, reset=False))[None]
         blocks = [
-            self.architecture_.forward(self.weights_, x[:, start : start + _BLOCK]).numpy()[0]
+            self.architecture_.outputs(self.weights_, x[:, start : start + _BLOCK])[0]
             for start in range(0, x.shape[1], _BLOCK)
         ]
         scaled = np.concatenate(blocks).astype(np.float64)

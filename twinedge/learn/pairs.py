@@ -4,9 +4,8 @@ The first layer is split in two halves, one for each point of a pair, so that ea
 through it once and a pair costs one addition there.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from numbers import Integral
 from typing import Any
 
@@ -16,7 +15,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from twinedge.dealing import check_count, check_rows, deal_out
 from twinedge.errors import InputError
-from twinedge.learn.network import ACTIVATIONS, Architecture, FloatArray, Scaling, tf
+from twinedge.learn.network import ACTIVATIONS, Architecture, FloatArray, Scaling
 from twinedge.learn.parameters import one_of, positive_integer
 
 
@@ -198,14 +197,9 @@ def differences(
     array of shape (c, rows, k or m)
         Scaled differences ``y(x) - y(anchor)`` for the next rows of ``x``.
     """
-    count, total, _ = x.shape
-    members = anchors.shape[1] if nearest is None else nearest.shape[2]
-    rows = max(1, _BLOCK // (count * members * max(architecture.hidden)))
-    run = _compiled(architecture, symmetric, nearest is not None)
-    for start in range(0, total, rows):
-        part = slice(start, start + rows)
-        chosen = () if nearest is None else (nearest[:, part].astype(np.int32),)
-        yield run(stack, x[:, part], anchors, *chosen).numpy()
+    for pairs in _blocks(architecture, stack, x, anchors, nearest):
+        there = pairs.output(pairs.forward())
+        yield (there - pairs.output(pairs.backward())) / 2 if symmetric else there
 
 
 def last_hidden(
@@ -228,13 +222,9 @@ def last_hidden(
     -------
     array of shape (c, n, width)
     """
-    rows = max(1, _BLOCK // (len(stack) * anchors.shape[1] * max(architecture.hidden)))
-    run = _compiled_hidden(architecture)
-    blocks = [
-        run(stack, np.broadcast_to(part, (len(stack), *part.shape)), anchors).numpy()
-        for part in (x[start : start + rows] for start in range(0, len(x), rows))
-    ]
-    return np.concatenate(blocks, axis=1)
+    everywhere = np.broadcast_to(x, (len(stack), *x.shape))
+    blocks = _blocks(architecture, stack, everywhere, anchors)
+    return np.concatenate([pairs.backward().mean(axis=2) for pairs in blocks], axis=1)
 
 
 def signals(
@@ -254,91 +244,77 @@ def signals(
     array of shape (3, c, rows, k or m)
         (F(x, a) - F(a, x)) / 2, (F(x, a) + F(a, x)) / 2 and the second output of (a, x), scaled.
     """
-    count, total, _ = x.shape
+    reads = readout[:, :-1, None], readout[:, None, -1:]
+    for pairs in _blocks(architecture, stack, x, anchors, nearest):
+        behind = pairs.backward()
+        there, back = pairs.output(pairs.forward()), pairs.output(behind)
+        yield np.stack([(there - back) / 2, (there + back) / 2, pairs.output(behind, reads)])
+
+
+class _Pairs:
+    """Pairs of some points and their anchors, and what a stack predicts for them."""
+
+    def __init__(
+        self,
+        architecture: Architecture,
+        stack: FloatArray,
+        x: FloatArray,
+        anchors: FloatArray,
+        nearest: npt.NDArray[np.intp] | None = None,
+    ) -> None:
+        (kernel, self._bias), *self._hidden, self._last = architecture.arrays(stack)
+        features = architecture.inputs // 2
+        self._halves = kernel[:, :features], kernel[:, features:]
+        self._activate = ACTIVATIONS[architecture.activation]
+        self._x, self._anchors, self._nearest = x, anchors, nearest
+
+    def forward(self) -> FloatArray:
+        """Return the last hidden layer ``(c, rows, k, width)`` for (point, anchor)."""
+        return self._evaluate(*self._halves)
+
+    def backward(self) -> FloatArray:
+        """Return the last hidden layer ``(c, rows, k, width)`` for (anchor, point)."""
+        return self._evaluate(*reversed(self._halves))
+
+    def output(
+        self, hidden: FloatArray, readout: tuple[FloatArray, FloatArray] | None = None
+    ) -> FloatArray:
+        """Return F ``(c, rows, k)``, or what a different kernel and bias read, from that layer."""
+        kernel, bias = readout or self._last
+        found: FloatArray = (np.matmul(hidden, kernel[:, None]) + bias[:, None])[..., 0]
+        return found
+
+    def _evaluate(self, of_x: FloatArray, of_anchors: FloatArray) -> FloatArray:
+        mine = np.matmul(self._x, of_x)[:, :, None]
+        theirs = np.matmul(self._anchors, of_anchors) + self._bias
+        if self._nearest is None:
+            theirs = theirs[:, None]
+        else:
+            theirs = theirs[np.arange(len(theirs))[:, None, None], self._nearest]
+        h = mine + theirs
+        self._activate(h)
+        shape = h.shape[:3]
+        h = h.reshape(shape[0], shape[1] * shape[2], -1)
+        for kernel, bias in self._hidden:
+            h = np.matmul(h, kernel)
+            h += bias
+            self._activate(h)
+        last: FloatArray = h.reshape(*shape, -1)
+        return last
+
+
+def _blocks(
+    architecture: Architecture,
+    stack: FloatArray,
+    x: FloatArray,
+    anchors: FloatArray,
+    nearest: npt.NDArray[np.intp] | None = None,
+) -> Iterator[_Pairs]:
+    """Pairs of all points ``(c, n, f)``, as many points at a time as memory should hold."""
+    stack, x, anchors = (np.asarray(one, np.float32) for one in (stack, x, anchors))
     members = anchors.shape[1] if nearest is None else nearest.shape[2]
-    rows = max(1, _BLOCK // (count * members * max(architecture.hidden)))
-    run = _compiled_signals(architecture, nearest is not None)
-    for start in range(0, total, rows):
+    rows = max(1, _BLOCK // (len(stack) * members * max(architecture.hidden)))
+    for start in range(0, x.shape[1], rows):
         part = slice(start, start + rows)
-        chosen = () if nearest is None else (nearest[:, part].astype(np.int32),)
-        yield run(stack, x[:, part], anchors, readout, *chosen).numpy()
-
-
-def _hidden(architecture: Architecture, stack: Any, x: Any, anchors: Any, nearest: Any) -> Any:
-    """Return how to evaluate the last hidden layer of both orders of pairs, and the output.
-
-    Two functions that give ``(c, rows, k, width)``, of (point, anchor) and of (anchor, point); and
-    the kernel and bias that the output reads them with.
-    """
-    features = architecture.inputs // 2
-    activate = ACTIVATIONS[architecture.activation]
-    (kernel, bias), *hidden, last = architecture.tensors(stack)
-
-    def evaluate(of_x: Any, of_anchors: Any) -> Any:
-        mine = tf.matmul(x, of_x)[:, :, None]
-        theirs = tf.matmul(anchors, of_anchors) + bias
-        theirs = tf.gather(theirs, nearest[0], batch_dims=1) if nearest else theirs[:, None]
-        h = activate(mine + theirs)
-        shape = tf.shape(h)
-        h = tf.reshape(h, (shape[0], shape[1] * shape[2], h.shape[-1]))
-        for hidden_kernel, hidden_bias in hidden:
-            h = activate(tf.matmul(h, hidden_kernel) + hidden_bias)
-        return tf.reshape(h, (shape[0], shape[1], shape[2], h.shape[-1]))
-
-    first, second = kernel[:, :features], kernel[:, features:]
-    return (lambda: evaluate(first, second)), (lambda: evaluate(second, first)), last
-
-
-@lru_cache(maxsize=16)
-def _compiled_hidden(architecture: Architecture) -> Callable[..., Any]:
-    points = tf.TensorSpec((None, None, architecture.inputs // 2), tf.float32)
-    signature = [tf.TensorSpec((None, architecture.size), tf.float32), points, points]
-
-    @tf.function(input_signature=signature, autograph=False)  # type: ignore[untyped-decorator]
-    def run(stack: Any, x: Any, anchors: Any) -> Any:
-        _, back, _ = _hidden(architecture, stack, x, anchors, ())
-        return tf.reduce_mean(back(), axis=2)
-
-    return run  # type: ignore[no-any-return]
-
-
-@lru_cache(maxsize=16)
-def _compiled_signals(architecture: Architecture, chosen: bool) -> Callable[..., Any]:
-    points = tf.TensorSpec((None, None, architecture.inputs // 2), tf.float32)
-    readouts = tf.TensorSpec((None, architecture.hidden[-1] + 1), tf.float32)
-    signature = [tf.TensorSpec((None, architecture.size), tf.float32), points, points, readouts]
-    if chosen:
-        signature.append(tf.TensorSpec((None, None, None), tf.int32))
-
-    @tf.function(input_signature=signature, autograph=False)  # type: ignore[untyped-decorator]
-    def run(stack: Any, x: Any, anchors: Any, readout: Any, *nearest: Any) -> Any:
-        forward, back, (kernel, bias) = _hidden(architecture, stack, x, anchors, nearest)
-        again = back()
-        there, behind = _output(forward(), kernel, bias), _output(again, kernel, bias)
-        hard = _output(again, readout[:, :-1, None], readout[:, None, -1:])
-        return tf.stack([(there - behind) / 2, (there + behind) / 2, hard])
-
-    return run  # type: ignore[no-any-return]
-
-
-@lru_cache(maxsize=64)
-def _compiled(architecture: Architecture, symmetric: bool, chosen: bool) -> Callable[..., Any]:
-    points = tf.TensorSpec((None, None, architecture.inputs // 2), tf.float32)
-    signature = [tf.TensorSpec((None, architecture.size), tf.float32), points, points]
-    if chosen:
-        signature.append(tf.TensorSpec((None, None, None), tf.int32))
-
-    @tf.function(input_signature=signature, autograph=False)  # type: ignore[untyped-decorator]
-    def run(stack: Any, x: Any, anchors: Any, *nearest: Any) -> Any:
-        forward, back, last = _hidden(architecture, stack, x, anchors, nearest)
-        there = _output(forward(), *last)
-        return (there - _output(back(), *last)) / 2 if symmetric else there
-
-    return run  # type: ignore[no-any-return]
-
-
-def _output(hidden: Any, kernel: Any, bias: Any) -> Any:
-    """F ``(c, rows, k)`` from the last hidden layer ``(c, rows, k, width)``."""
-    shape = tf.shape(hidden)
-    flat = tf.reshape(hidden, (shape[0], shape[1] * shape[2], hidden.shape[-1]))
-    return tf.reshape(tf.matmul(flat, kernel) + bias, shape[:3])
+        chosen = None if nearest is None else nearest[:, part]
+        yield _Pairs(architecture, stack, x[:, part], anchors, chosen)

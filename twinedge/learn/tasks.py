@@ -157,7 +157,7 @@ class PointTask(Task):
         self, architecture: Architecture, stack: FloatArray, x: FloatArray, jobs: list[NetworkJob]
     ) -> FloatArray:
         """Return the plain outputs."""
-        return np.asarray(architecture.forward(stack, x).numpy())
+        return architecture.outputs(stack, x)
 
 
 @dataclass(frozen=True)
