@@ -198,14 +198,16 @@ def _accuracy(rivals: dict[str, Any]) -> str:
     lines.append(["bytes", *taken])
     if any("geometric_mean_ratio" in one for one in rivals.values()):
         ratios = [one.get("geometric_mean_ratio") for one in rivals.values()]
-        lines.append(["error to ours", *("1" if one is None else f"{one:.2f}" for one in ratios)])
+        lines.append(
+            ["error relative to ours", *("1" if one is None else f"{one:.2f}" for one in ratios)]
+        )
         counts = [
             f"{one['better']} / {one['alike']} / {one['worse']}" if "better" in one else ""
             for one in rivals.values()
         ]
         lines.append(["better / alike / worse", *counts])
     text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    return f"{text}\n\nSplits of a table: {_range(splits)}.\n"
+    return f"{text}\n\nSplits per table: {_range(splits)}.\n"
 
 
 def _cell(line: dict[str, Any] | None, most: int) -> str:

@@ -119,8 +119,8 @@ def words(many: dict[str, Any], single: dict[str, Any]) -> list[str]:
     each = many["processor_seconds"] / many["lines"] * 1e6
     return [
         f"{many['lines']:,} lines at once: {many['lines_per_second']:,} a second, each "
-        f"{each:.0f} us of a processor, all cores and Python's start counted",
-        f"memory after a tenth of them {memory[0] * 1.024e-3:.1f} MB, after nine "
+        f"{each:.0f} us of CPU time, all cores and Python's start included",
+        f"memory after a tenth of them {memory[0] * 1.024e-3:.1f} MB, after nine tenths "
         f"{memory[-1] * 1.024e-3:.1f} MB",
         f"one at a time: median {single['median_us']:.0f} us, "
         f"99 of 100 within {single['99th_percentile_us']:.0f} us",
