@@ -100,22 +100,61 @@ def page_file(text, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def browser():
+def driver():
+    """What drives the browser, loaded where a test needs it."""
+    return runpy.run_path(str(HERE / "browser.py"))
+
+
+@pytest.fixture(scope="session")
+def browser(driver):
     """One Chromium for all tests."""
-    chromium = runpy.run_path(str(HERE / "browser.py"))["Browser"]()
-    yield chromium
-    chromium.close()
+    with driver["chromium"]() as chromium:
+        yield chromium
 
 
 @pytest.fixture
-def opened(browser):
-    """Open files in pages that are closed again."""
-    pages = []
+def complaints():
+    """Errors and warnings that a person would see in the console; clear it where some are due."""
+    return []
 
-    def call(path, **options):
-        pages.append(browser.open(path, **options))
-        return pages[-1]
+
+@pytest.fixture
+def requests():
+    """Addresses that pages asked for."""
+    return []
+
+
+@pytest.fixture
+def opened(driver, browser, complaints, requests):
+    """Open files in pages that are closed again; drawn, and on demand unfolded.
+
+    A page gets nothing but itself. One that asks for more, or complains, fails the test.
+    """
+    contexts, addresses = [], []
+
+    def hear(message):
+        if message.type in ("error", "warning"):
+            complaints.append(message.text)
+
+    def call(path, *, unfolded=False, script=True, **options):
+        address = path.as_uri()
+        context = driver["screen"](browser, script=script, **options)
+        contexts.append(context)
+        addresses.append(address)
+        context.on("console", hear)
+        context.on("weberror", lambda one: complaints.append(str(one.error)))
+        context.on("request", lambda one: requests.append(one.url))
+        context.route(lambda url: url != address, lambda route: route.abort())
+        page = context.new_page()
+        page.goto(address)
+        if script:
+            driver["settle"](page)
+        if unfolded:
+            page.locator("details").evaluate_all("(all) => all.forEach((one) => one.open = true)")
+        return page
 
     yield call
-    for one in pages:
-        one.close()
+    for context in contexts:
+        context.close()
+    assert complaints == []
+    assert requests == addresses
