@@ -2,49 +2,59 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import BrowserContext, Page, sync_playwright
 
 _PATIENCE = 60_000  # milliseconds for one answer of a busy machine
+_DRAWN = """() => new Promise((done) => {
+  const trial = document.getElementById("trial");
+  const look = () => { if (!trial || trial.dataset.drawn) done(); };
+  if (trial) new MutationObserver(look).observe(trial, { attributes: true });
+  look();
+  setTimeout(() => done("the page does not come to rest"), PATIENCE);
+})""".replace("PATIENCE", str(_PATIENCE))
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
-    """Start a headless Chromium, and end it."""
+def chromium() -> Iterator[Callable[..., Page]]:
+    """Start a headless Chromium; yields what makes empty pages in it."""
     program = shutil.which("chromium") or shutil.which("chromium-browser")
     assert program, "Chromium is missing: apt-get install chromium"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=program,
             chromium_sandbox=os.getuid() != 0,  # which Chromium refuses to root
+            args=["--disable-gpu"],
             timeout=_PATIENCE,
         )
+        # Pages of one kind share a context: the first page of each is slow to come.
+        contexts: dict[tuple[bool, bool], BrowserContext] = {}
+
+        def blank(*, width: int = 1280, dark: bool = False, script: bool = True) -> Page:
+            """Return an empty page, so many CSS pixels wide; a narrow one is on a telephone.
+
+            The person before it may prefer dark pages, or forbid scripts.
+            """
+            mobile = width < 600
+            if (mobile, script) not in contexts:
+                contexts[mobile, script] = browser.new_context(
+                    is_mobile=mobile, java_script_enabled=script
+                )
+            page = contexts[mobile, script].new_page()
+            page.set_default_timeout(_PATIENCE)
+            page.set_viewport_size({"width": width, "height": 900})
+            page.emulate_media(color_scheme="dark" if dark else "light")
+            return page
+
         try:
-            yield browser
+            yield blank
         finally:
             browser.close()
 
 
-def screen(
-    browser: Browser, *, width: int = 1280, dark: bool = False, script: bool = True
-) -> BrowserContext:
-    """Return a context for a screen so many CSS pixels wide; a narrow one is a telephone's.
-
-    The person before it may prefer dark pages, or forbid scripts.
-    """
-    context = browser.new_context(
-        viewport={"width": width, "height": 900},
-        is_mobile=width < 600,
-        color_scheme="dark" if dark else "light",
-        java_script_enabled=script,
-    )
-    context.set_default_timeout(_PATIENCE)
-    return context
-
-
 def settle(page: Page) -> None:
     """Wait until what there is to try has been drawn, where there is something."""
-    if page.locator("#trial").count():
-        page.locator("#trial[data-drawn]").wait_for(state="attached")
+    complaint = page.evaluate(_DRAWN)
+    assert complaint is None, complaint

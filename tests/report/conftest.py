@@ -106,10 +106,10 @@ def driver():
 
 
 @pytest.fixture(scope="session")
-def browser(driver):
-    """One Chromium for all tests."""
-    with driver["chromium"]() as chromium:
-        yield chromium
+def blank(driver):
+    """Make empty pages of one Chromium for all tests."""
+    with driver["chromium"]() as blank:
+        yield blank
 
 
 @pytest.fixture
@@ -125,12 +125,12 @@ def requests():
 
 
 @pytest.fixture
-def opened(driver, browser, complaints, requests):
+def opened(driver, blank, complaints, requests):
     """Open files in pages that are closed again; drawn, and on demand unfolded.
 
     A page gets nothing but itself. One that asks for more, or complains, fails the test.
     """
-    contexts, addresses = [], []
+    pages, addresses = [], []
 
     def hear(message):
         if message.type in ("error", "warning"):
@@ -138,14 +138,13 @@ def opened(driver, browser, complaints, requests):
 
     def call(path, *, unfolded=False, script=True, **options):
         address = path.as_uri()
-        context = driver["screen"](browser, script=script, **options)
-        contexts.append(context)
+        page = blank(script=script, **options)
+        pages.append(page)
         addresses.append(address)
-        context.on("console", hear)
-        context.on("weberror", lambda one: complaints.append(str(one.error)))
-        context.on("request", lambda one: requests.append(one.url))
-        context.route(lambda url: url != address, lambda route: route.abort())
-        page = context.new_page()
+        page.on("console", hear)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: requests.append(request.url))
+        page.route(lambda url: url != address, lambda route: route.abort())
         page.goto(address)
         if script:
             driver["settle"](page)
@@ -154,7 +153,7 @@ def opened(driver, browser, complaints, requests):
         return page
 
     yield call
-    for context in contexts:
-        context.close()
-    assert complaints == []
+    for page in pages:
+        page.close()
     assert requests == addresses
+    assert complaints == []
