@@ -100,22 +100,60 @@ def page_file(text, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def browser():
-    """One Chromium for all tests."""
-    chromium = runpy.run_path(str(HERE / "browser.py"))["Browser"]()
-    yield chromium
-    chromium.close()
+def driver():
+    """What drives the browser, loaded where a test needs it."""
+    return runpy.run_path(str(HERE / "browser.py"))
+
+
+@pytest.fixture(scope="session")
+def blank(driver):
+    """Make empty pages of one Chromium for all tests."""
+    with driver["chromium"]() as blank:
+        yield blank
 
 
 @pytest.fixture
-def opened(browser):
-    """Open files in pages that are closed again."""
-    pages = []
+def complaints():
+    """Errors and warnings that a person would see in the console; clear it where some are due."""
+    return []
 
-    def call(path, **options):
-        pages.append(browser.open(path, **options))
-        return pages[-1]
+
+@pytest.fixture
+def requests():
+    """Addresses that pages asked for."""
+    return []
+
+
+@pytest.fixture
+def opened(driver, blank, complaints, requests):
+    """Open files in pages that are closed again; drawn, and on demand unfolded.
+
+    A page gets nothing but itself. One that asks for more, or complains, fails the test.
+    """
+    pages, addresses = [], []
+
+    def hear(message):
+        if message.type in ("error", "warning"):
+            complaints.append(message.text)
+
+    def call(path, *, unfolded=False, script=True, **options):
+        address = path.as_uri()
+        page = blank(script=script, **options)
+        pages.append(page)
+        addresses.append(address)
+        page.on("console", hear)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: requests.append(request.url))
+        page.route(lambda url: url != address, lambda route: route.abort())
+        page.goto(address)
+        if script:
+            driver["settle"](page)
+        if unfolded:
+            page.locator("details").evaluate_all("(all) => all.forEach((one) => one.open = true)")
+        return page
 
     yield call
-    for one in pages:
-        one.close()
+    for page in pages:
+        page.close()
+    assert requests == addresses
+    assert complaints == []

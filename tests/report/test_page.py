@@ -14,21 +14,16 @@ SCREENS = [(width, dark) for width in (390, 768, 1280, 1920) for dark in (False,
 
 @pytest.mark.parametrize(("width", "dark"), SCREENS)
 def test_nothing_is_fetched_nothing_complains_and_nothing_sticks_out(
-    opened, page_file, width, dark
+    opened, page_file, complaints, requests, width, dark
 ):
-    page = opened(page_file, width=width, dark=dark)
-    page.settle()
-    page.run("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-    assert page.requests == [page_file.as_uri()]
-    assert page.complaints == []
-    assert page.run("document.documentElement.scrollWidth") == width
-    assert page.run(BEYOND) == []
+    page = opened(page_file, width=width, dark=dark, unfolded=True)
+    assert requests == [page_file.as_uri()]
+    assert complaints == []
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    assert page.locator("body *").evaluate_all(BEYOND) == []
     # Words of figures stay words of a size that can be read.
-    small = "Math.min(...[...document.querySelectorAll('figure svg')].map(svg => "
-    assert (
-        page.run(small + "10 * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width))") > 9
-    )
-    paper = page.run("getComputedStyle(document.body).backgroundColor")
+    assert min(page.locator("figure svg").evaluate_all(WORDS)) > 9
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (sum(map(int, re.findall(r"\d+", paper))) < 300) == dark
 
 
@@ -37,40 +32,41 @@ def test_the_page_is_small(page_file):
 
 
 def test_all_is_there_without_script(opened, page_file, text):
-    page = opened(page_file, script=False)
-    page.run("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-    seen = " ".join(page.run("document.body.innerText").split())
-    assert page.complaints == []
+    page = opened(page_file, script=False, unfolded=True)
+    seen = " ".join(page.locator("body").inner_text().split())
     for section in text.sections:
         assert section.title in seen
         for line in (*section.lead, *section.how, *(one.command for one in section.checks)):
             assert " ".join(line.split()) in seen
     for line in (text.verdict.words, *text.lead, *(fact.value for fact in text.facts)):
         assert " ".join(line.split()) in seen
-    assert page.run("document.querySelectorAll('main figure svg path').length") > 100
+    assert page.locator("main figure svg path").count() > 100
     assert "twinedge budget prints the same numbers" in seen
-    for name in ("panel", "try-panel"):
-        assert page.run(f"document.getElementById('{name}').checkVisibility()") is False
+    assert hidden(page, "#panel", "#try-panel")
     assert "With script enabled, sliders stand here" in seen
 
 
 def test_it_prints_on_white_without_the_calculator(opened, page_file):
     page = opened(page_file, dark=True)
-    page.ask("Emulation.setEmulatedMedia", media="print")
-    assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    assert page.run("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
-    for name in ("calculator", "try"):
-        assert page.run(f"document.getElementById('{name}').checkVisibility()") is False
-    shown = page.run(
-        "[...document.querySelectorAll('h2')].filter((one) => one.checkVisibility()).length"
-    )
-    assert shown == len(page.run("[...document.querySelectorAll('h2')].map((one) => 1)")) - 1
-    assert page.run("document.getElementById('table-boards').checkVisibility()") is True
+    page.emulate_media(media="print")
+    body = page.locator("body")
+    assert body.evaluate("(one) => getComputedStyle(one).backgroundColor") == "rgb(255, 255, 255)"
+    assert body.evaluate("(one) => getComputedStyle(one).color") == "rgb(0, 0, 0)"
+    assert hidden(page, "#calculator", "#try")
+    titles = page.locator("h2")
+    assert titles.filter(visible=True).count() == titles.count() - 1
+    assert page.locator("#table-boards").is_visible()
     assert page.pdf().startswith(b"%PDF")
 
 
+def hidden(page, *selectors):
+    """Whether all of these are there, and none is seen."""
+    found = [page.locator(selector) for selector in selectors]
+    return all(one.count() == 1 and one.is_hidden() for one in found)
+
+
 # Whatever reaches beyond the page, unless it lies in something that scrolls.
-BEYOND = """[...document.querySelectorAll('body *')].filter((one) => {
+BEYOND = """(all) => all.filter((one) => {
   const box = one.getBoundingClientRect();
   if (!box.width || one.closest('.skip') || one.closest('svg') !== null && one.tagName !== 'svg')
     return false;
@@ -79,53 +75,62 @@ BEYOND = """[...document.querySelectorAll('body *')].filter((one) => {
     if (['auto', 'scroll'].includes(getComputedStyle(up).overflowX)) return false;
   return true;
 }).map((one) => one.outerHTML.slice(0, 200))"""
+# How high ten units of each figure are on the screen.
+WORDS = """(all) => all.map(
+  (svg) => 10 * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width)"""
 # Names of all that a hand can move.
-CONTROLS = """[...document.querySelectorAll('input, select, button, a[download]')].filter(
-  (one) => one.checkVisibility() && !one.disabled).map((one) => one.id || one.ariaLabel)"""
-NAMELESS = """[...document.querySelectorAll('svg[role=img], input, select, [role=region]')].filter(
+CONTROLS = """(all) => all.filter((one) => one.checkVisibility() && !one.disabled).map(
+  (one) => one.id || one.ariaLabel)"""
+# What the keyboard is at: its name, whether one sees that, whether it is anything.
+FOCUS = """() => {
+  const one = document.activeElement;
+  return [one.id || one.ariaLabel, one.matches(':focus-visible, body'), one !== document.body];
+}"""
+NAMELESS = """(all) => all.filter(
   (one) => !(one.getAttribute('aria-label') || (one.labels && one.labels.length))).length"""
-TWICE = """(() => { const ids = [...document.querySelectorAll('[id]')].map((one) => one.id);
-  return ids.filter((id, at) => ids.indexOf(id) !== at); })()"""
-LEVELS = "[...document.querySelectorAll('h1,h2,h3,h4')].map((one) => Number(one.tagName[1]))"
-DEAD = """[...document.querySelectorAll('a[href^="#"]')].filter(
-  (one) => !document.getElementById(one.hash.slice(1))).length"""
+DEAD = "(all) => all.filter((one) => !document.getElementById(one.hash.slice(1))).length"
 
 
 def test_those_who_do_not_see_it_can_read_it(opened, page_file, text):
     page = opened(page_file)
-    assert page.run("document.documentElement.lang") == "en"
-    assert page.run(NAMELESS) == 0
-    assert page.run(TWICE) == []
-    assert page.run(DEAD) == 0
-    levels = page.run(LEVELS)
+    assert page.locator("html").get_attribute("lang") == "en"
+    named = page.locator("svg[role=img], input, select, [role=region]")
+    assert named.evaluate_all(NAMELESS) == 0
+    ids = page.locator("[id]").evaluate_all("(all) => all.map((one) => one.id)")
+    assert len(ids) == len(set(ids))
+    assert page.locator('a[href^="#"]').evaluate_all(DEAD) == 0
+    titles = page.locator("h1, h2, h3, h4")
+    levels = titles.evaluate_all("(all) => all.map((one) => Number(one.tagName[1]))")
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert all(low - high <= 1 for high, low in pairwise(levels))
-    alts = page.run("[...document.querySelectorAll('svg desc')].map((one) => one.textContent)")
+    alts = page.locator("svg desc").all_text_contents()
     assert alts == [drawing.alt for drawing in text.figures]
-    assert page.run("document.querySelectorAll('table:not(:has(caption))').length") == 0
-    assert page.run("document.querySelectorAll('th:not([scope])').length") == 0
+    assert page.locator("table:not(:has(caption))").count() == 0
+    assert page.locator("th:not([scope])").count() == 0
 
 
 def test_the_keyboard_reaches_everything(opened, page_file):
-    page = opened(page_file)
-    page.settle()
-    page.run("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-    page.key("Tab", 9)
-    assert page.run("document.activeElement.className") == "skip"
-    every = set(page.run(CONTROLS))
+    page = opened(page_file, unfolded=True)
+    page.keyboard.press("Tab")
+    assert page.locator(":focus").get_attribute("class") == "skip"
+    controls = page.locator("input, select, button, a[download]")
+    every = set(controls.evaluate_all(CONTROLS))
     assert {"features", "weights", "board", "reset", "try-0", "try-start", "try-random"} <= every
     reached = set()
     for _ in range(300):
-        page.key("Tab", 9)
-        reached.add(page.run("document.activeElement.id || document.activeElement.ariaLabel"))
-        assert page.run("document.activeElement.matches(':focus-visible, body')")
-        if page.run("document.activeElement === document.body"):
+        page.keyboard.press("Tab")
+        name, visible, on_page = page.evaluate(FOCUS)
+        assert visible
+        reached.add(name)
+        if not on_page:
             break
     assert every <= reached
 
 
-def test_names_from_a_table_are_only_names(opened, look, run, write, tmp_path):
+def test_names_from_a_table_are_only_names(
+    opened, complaints, requests, look, run, write, tmp_path
+):
     from twinedge_export.report.making import page
 
     hostile = "</script><img src=x onerror=alert(1)>$\\frac{1}$ &amp; {{ 7 * 7 }}\n\x00"
@@ -134,20 +139,21 @@ def test_names_from_a_table_are_only_names(opened, look, run, write, tmp_path):
     path = tmp_path / "hostile.html"
     path.write_text(page(replace(text, title=hostile)), encoding="utf-8")
     shown = opened(path, width=390)
-    assert shown.complaints == []
-    assert shown.requests == [path.as_uri()]
-    assert "{{ 7 * 7 }}" in shown.run("document.querySelector('h1').textContent")
-    assert shown.run("document.querySelectorAll('img').length") == 0
-    assert shown.run("document.documentElement.scrollWidth") == 390
+    assert complaints == []
+    assert requests == [path.as_uri()]
+    assert "{{ 7 * 7 }}" in shown.locator("h1").text_content()
+    assert shown.locator("img").count() == 0
+    assert shown.evaluate("document.documentElement.scrollWidth") == 390
 
 
-def test_the_policy_lets_no_other_script_run(opened, page_file, tmp_path):
+def test_the_policy_lets_no_other_script_run(opened, complaints, page_file, tmp_path):
     path = tmp_path / "more.html"
     text = page_file.read_text(encoding="utf-8")
     path.write_text(text.replace("</body>", "<script>window.more = 1</script></body>"))
     page = opened(path)
-    assert page.run("window.more") is None
-    assert any("Content Security Policy" in line for line in page.complaints)
+    assert page.evaluate("window.more") is None
+    assert any("Content Security Policy" in line for line in complaints)
+    complaints.clear()
 
 
 # Text, and marks of figures, against what lies behind them.
@@ -197,12 +203,10 @@ def test_colours_of_figures_are_those_of_the_light_page():
 
 def test_boards_are_told_by_words_not_by_colour_alone(opened, page_file, found):
     page = opened(page_file)
-    words = page.run(
-        "[...document.querySelectorAll('#table-boards .light')].map((one) => one.textContent)"
-    )
-    marks = page.run(
-        "[...document.querySelectorAll('#table-boards .light')].map("
-        "(one) => [one.className, getComputedStyle(one, '::before').content])"
+    lights = page.locator("#table-boards .light")
+    words = lights.all_text_contents()
+    marks = lights.evaluate_all(
+        "(all) => all.map((one) => [one.className, getComputedStyle(one, '::before').content])"
     )
     boards = found.budget["boards"]
     assert len(words) == len(boards)
