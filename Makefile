@@ -112,8 +112,10 @@ ifdef C_FILES
 	@clang-format -i $(C_FILES)
 endif
 
-coverage: $(VENV)/dev.stamp ## Lines and branches of the C runtime that the tests reach
+coverage: $(VENV)/dev.stamp $(AXE) ## Lines and branches that the quick tests reach, in C and in Python
 	@$(MAKE) --no-print-directory -C firmware_ref coverage PYTHON=$(CURDIR)/$(BIN)/python
+	@$(PYTEST) -m 'not slow' --cov --cov-report=html:build/coverage --cov-report=json:build/coverage.json $(ARGS)
+	@$(BIN)/python tools/coverage build/coverage.json --lines 95 --branches 90
 
 fuzz: $(VENV)/dev.stamp ## Fuzz the C runtime for FUZZ_SECONDS (60)
 	@$(MAKE) --no-print-directory -C firmware_ref fuzz
