@@ -1,10 +1,10 @@
 """What the paper found, and whether it holds here: decided from cells, never written by hand.
 
-A finding says something of each set, or of so many sets. It *holds* if it does so on all of them,
-or on as large a part of them as in the paper; it holds *partly* if on more than half, and else it
-does not. A set is counted by its mean over the splits, however small the difference; with a set
-that is not as the paper has it stands by how much. Where fewer than half of the sets that it tells
-of are there, a finding is not judged.
+A finding is about each set, or about a number of sets. It *holds* if it shows on all of them, or on
+as large a share of them as in the paper; it holds *partly* if on more than half, and otherwise it
+does not hold. A set counts by its mean over the splits, however small the difference; a set that
+differs from the paper is listed with its number. A finding is not judged if results are missing for
+more than half of the sets it is about.
 """
 
 import math
@@ -17,9 +17,9 @@ from twinedge.reproduce.experiment import Comparison, Measure
 from twinedge.reproduce.tables import ORDER, Row, compare, curve, gain, mean_of, printed
 
 HOLDS, PARTLY, FAILS, UNKNOWN = "holds", "holds partly", "does not hold", "not measured"
-UNSUITED = ("bc", "wn")  # sets that twins do not suit, as the paper has it
+UNSUITED = ("bc", "wn")  # sets that twins do not suit, according to the paper
 _CLOSE = 2.0  # standard errors
-_LEVEL = 0.02  # a gain of less is none to speak of
+_LEVEL = 0.02  # a smaller gain does not count
 
 
 class Ruling(NamedTuple):
@@ -30,7 +30,7 @@ class Ruling(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """Whether a finding shows on a set, and the number that says so."""
+    """Whether a finding shows on a set, and the number behind it."""
 
     shows: bool
     number: str
@@ -47,7 +47,7 @@ class Claim:
     says : str
         The finding, in a sentence.
     judge : function
-        Gives the verdict on an answered experiment.
+        Returns the verdict on an answered experiment.
     """
 
     part: str
@@ -58,7 +58,7 @@ class Claim:
 def everywhere(
     seen: dict[str, Seen], expected: Collection[str] = ORDER, of: Collection[str] = ORDER
 ) -> Ruling:
-    """Judge a finding that is told of certain sets and denied of the rest of those it is about."""
+    """Judge a finding that should show on the ``expected`` sets and on no others of ``of``."""
     seen = {name: one for name, one in seen.items() if name in of}
     wrong = {name: one for name, one in seen.items() if one.shows != (name in expected)}
     right = len(seen) - len(wrong)
@@ -68,7 +68,7 @@ def everywhere(
 
 
 def on_many(seen: dict[str, Seen], theirs: int) -> Ruling:
-    """Judge a finding that is told of so many of the nine sets, whichever they are."""
+    """Judge a finding that shows on ``theirs`` of the nine sets in the paper, any of them."""
     missed = {name: one for name, one in seen.items() if not one.shows}
     count = len(seen) - len(missed)
     enough = count * len(ORDER) >= theirs * len(seen)
@@ -79,13 +79,13 @@ def on_many(seen: dict[str, Seen], theirs: int) -> Ruling:
 
 
 def overall(words: Iterable[str]) -> str:
-    """One word for a table or figure from those of its findings."""
+    """Sum up the verdicts on the findings of a table or figure in one."""
     known = {word for word in words if word != UNKNOWN}
     return known.pop() if len(known) == 1 else PARTLY if known else UNKNOWN
 
 
 def _if_enough(count: int, of: int, verdict: Ruling) -> Ruling:
-    """Keep a verdict for later where most of the sets are missing."""
+    """Withhold a verdict if most of the sets are missing."""
     if not count:
         return Ruling(UNKNOWN, "no set is there")
     return verdict if 2 * count >= of else Ruling(UNKNOWN, f"so far {verdict.seen}")
@@ -112,7 +112,7 @@ def _told(row: Row) -> str:
 
 
 def _better(pair: int, more_than: float = 0.0) -> Callable[[Answer], dict[str, Seen]]:
-    """Look where the second of a comparison saves more than a part of the error of the first."""
+    """Find where the second of a comparison saves more than this share of the first's error."""
 
     def look(answer: Answer) -> dict[str, Seen]:
         rows = _rows(answer, pair)
@@ -122,14 +122,14 @@ def _better(pair: int, more_than: float = 0.0) -> Callable[[Answer], dict[str, S
 
 
 def _worse(pair: int) -> Callable[[Answer], dict[str, Seen]]:
-    """Look where the second of a comparison has the larger number."""
+    """Find where the second of a comparison has the larger number."""
     return lambda answer: {
         row.dataset: Seen(row.gain < 0, _told(row)) for row in _rows(answer, pair)
     }
 
 
 def _as_printed(measure: Callable[[Answer], Measure]) -> Callable[[Answer], Ruling]:
-    """Judge whether errors are those of the paper within what chance allows."""
+    """Judge whether errors match the paper's, within two standard errors."""
 
     def judge(answer: Answer) -> Ruling:
         one = measure(answer)
@@ -155,7 +155,7 @@ def _other(pair: int) -> Callable[[Answer], Measure]:
 
 
 def _curves(answer: Answer, dataset: str) -> dict[str, dict[float, float]]:
-    """Means of each curve of the figure by their place; the last place of a level is its own."""
+    """Means of each curve of the figure, by place on the x axis; a level has a single place."""
     (sweep,) = answer.asked.experiment.sweeps
     found = {}
     for label, (places, measures) in sweep.curves.items():
@@ -179,7 +179,7 @@ def _level(curves: dict[str, dict[float, float]], label: str) -> float:
 
 
 def _combined(answer: Answer) -> Ruling:
-    """Compare what anchors and twins together save with what ordinary networks save."""
+    """Compare the gain from anchors and twins together with that from ordinary networks."""
     anchors, twins, _ = answer.asked.experiment.comparisons
     seen, theirs = {}, 0
     for name in ORDER:
@@ -296,7 +296,7 @@ def _no_gain(answer: Answer) -> dict[str, Seen]:
 def _only(
     look: Callable[[Answer], dict[str, Seen]], sets: Collection[str]
 ) -> Callable[[Answer], Ruling]:
-    """Judge a finding about some sets by these alone."""
+    """Judge a finding about some sets by these sets alone."""
     return lambda answer: everywhere(look(answer), sets, sets)
 
 
@@ -311,7 +311,7 @@ def _many(look: Callable[[Answer], dict[str, Seen]], theirs: int) -> Callable[[A
 
 
 def _not_consistent(answer: Answer) -> Ruling:
-    """Judge whether weighing anchors helps for sure on no more than half of the sets."""
+    """Judge whether weighting anchors clearly helps on no more than half of the sets."""
     told, most, count = [], 0, len(answer.asked.datasets)
     for pair in answer.asked.experiment.comparisons:
         sure = [row.surely or 0.0 for row in _rows(answer, pair)]
@@ -533,5 +533,5 @@ CLAIMS: dict[str, list[Claim]] = {
 
 
 def judged(answer: Answer) -> list[tuple[Claim, Ruling]]:
-    """Judge all findings that an answered experiment can tell of."""
+    """Judge all findings that an answered experiment covers."""
     return [(claim, claim.judge(answer)) for claim in CLAIMS[answer.asked.experiment.name]]
