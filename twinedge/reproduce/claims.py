@@ -87,7 +87,7 @@ def overall(words: Iterable[str]) -> str:
 def _if_enough(count: int, of: int, verdict: Ruling) -> Ruling:
     """Withhold a verdict if most of the sets are missing."""
     if not count:
-        return Ruling(UNKNOWN, "no set is there")
+        return Ruling(UNKNOWN, "no set was computed")
     return verdict if 2 * count >= of else Ruling(UNKNOWN, f"so far {verdict.seen}")
 
 
@@ -187,7 +187,7 @@ def _combined(answer: Answer) -> Ruling:
         first, last = (printed("tnnr_ensemble", column, name)[0] for column in (0, 2))
         theirs += gain(first, last) > gain(one, many)
     for row in _rows(answer, Comparison(anchors.base, twins.other)):
-        networks = _curves(answer, row.dataset)["so many ANNs"]
+        networks = _curves(answer, row.dataset)["n ANNs"]
         rival = gain(networks[min(networks)], networks[max(networks)])
         told = f"{_percent(row.gain)} against {_percent(rival)}"
         seen[row.dataset] = Seen(row.gain > rival, told)
@@ -195,7 +195,7 @@ def _combined(answer: Answer) -> Ruling:
 
 
 def _retrained(curves: dict[str, dict[float, float]]) -> tuple[bool, str]:
-    one, many = curves["one twin, so many anchors"], curves["so many twins, an anchor each"]
+    one, many = curves["one twin, n anchors"], curves["n twins, one anchor each"]
     saved = {size: gain(one[size], many[size]) for size in many if size > 1 and size in one}
     return all(part > 0 for part in saved.values()), ", ".join(
         f"{_percent(part)} with {size:g}" for size, part in saved.items()
@@ -203,17 +203,17 @@ def _retrained(curves: dict[str, dict[float, float]]) -> tuple[bool, str]:
 
 
 def _all_twins_best(curves: dict[str, dict[float, float]]) -> tuple[bool, str]:
-    size = max(curves["so many ANNs"])
+    size = max(curves["n ANNs"])
     at_size = {
         label: points[size] if len(points) > 1 else _level(curves, label)
         for label, points in curves.items()
     }
     best = min(at_size, key=lambda label: at_size[label])
-    return best == "so many twins, all anchors", f"best: {best}"
+    return best == "n twins, all anchors", f"best: {best}"
 
 
 def _soon_enough(curves: dict[str, dict[float, float]]) -> tuple[bool, str]:
-    ratio = curves["so many"][16] / _level(curves, "all pairs")
+    ratio = curves["n partners"][16] / _level(curves, "all pairs")
     return ratio <= 1.05, _percent(ratio - 1)
 
 
@@ -341,7 +341,7 @@ CLAIMS: dict[str, list[Claim]] = {
         Claim("Table 1", "Several ANNs are better than one on all nine sets.", _on(_better(0))),
         Claim(
             "Table 1",
-            "One ANN has the errors that are printed, within two standard errors.",
+            "The errors of one ANN match the printed ones, within two standard errors.",
             _as_printed(_base(0)),
         ),
     ],
@@ -350,48 +350,48 @@ CLAIMS: dict[str, list[Claim]] = {
         Claim("Table 2", "Several twins are better than one on all nine sets.", _on(_better(1))),
         Claim(
             "Table 2",
-            "Anchors and several twins together save a larger part of the error than several "
-            "ANNs do, on eight sets.",
+            "Anchors and several twins together save a larger share of the error than several "
+            "ANNs, on eight sets.",
             _combined,
         ),
         Claim(
             "Table 2",
-            "One twin with all anchors has the errors that are printed, within two standard "
+            "The errors of one twin with all anchors match the printed ones, within two standard "
             "errors.",
             _as_printed(_other(0)),
         ),
         Claim(
             "Figure 2",
-            "One twin is better than one ANN nearly everywhere: on all sets but BC.",
+            "One twin is better than one ANN on all sets except BC.",
             _on(_better(2), _but("bc")),
         ),
         Claim(
             "Figure 2",
-            "Twins with an anchor each are better than one twin with as many anchors.",
+            "Twins with one anchor each are better than one twin with as many anchors.",
             _on(_on_curves(_retrained)),
         ),
         Claim(
             "Figure 2",
-            "Of all ensembles, several twins with all anchors are best on seven sets; BC and WN "
-            "are the ANNs'.",
+            "Of all ensembles, several twins with all anchors are best on seven sets; on BC "
+            "and WN the ANNs are.",
             _on(_on_curves(_all_twins_best), _but(*UNSUITED)),
         ),
         Claim(
             "Figure 2",
-            "More than 32 twins with an anchor each do as well as with all anchors.",
+            "More than 32 twins do as well with one anchor each as with all anchors.",
             lambda answer: Ruling(UNKNOWN, f"ensembles here have {answer.asked.setup.members}"),
         ),
     ],
     "multiplier": [
         Claim(
             "Figure 3",
-            "All pairs are better than a partner for each point, but for BC and WN, where they "
-            "are worse.",
+            "All pairs are better than one partner for each point, except on BC and WN, where "
+            "they are worse.",
             _on(_better(0), _but(*UNSUITED)),
         ),
         Claim(
             "Figure 3",
-            "Where more pairs help, 8 to 16 partners are enough (error at 16 within 5 % of that "
+            "If more pairs help, 8 to 16 partners are enough (error at 16 within 5 % of that "
             "with all pairs).",
             _few_pairs_enough,
         ),
@@ -440,7 +440,7 @@ CLAIMS: dict[str, list[Claim]] = {
     "knn": [
         Claim(
             "Figure 5",
-            "Twins of neighbors are better than k-NN, but for BC and WN, each at its best number "
+            "Twins of neighbors are better than k-NN, except on BC and WN, each at its best number "
             "(picked on test points, as in the figure).",
             _on(_on_curves(_beats_k_nn), _but(*UNSUITED)),
         ),
@@ -465,7 +465,7 @@ CLAIMS: dict[str, list[Claim]] = {
         ),
         Claim(
             "Table 4",
-            "They save little: less than 1 % of the error, but for EE.",
+            "They save little: less than 1 % of the error, except on EE.",
             _many(_small, 8),
         ),
         Claim(
@@ -483,7 +483,7 @@ CLAIMS: dict[str, list[Claim]] = {
         Claim("Figure 8", "An ANN takes less time than a twin.", _on(_worse(0))),
         Claim(
             "Figure 8",
-            "Training on neighbors takes less time than on all pairs on most sets, not by much.",
+            "Training on neighbors takes a little less time than on all pairs, on most sets.",
             _many(_better(1), 5),
         ),
     ],
@@ -505,27 +505,27 @@ CLAIMS: dict[str, list[Claim]] = {
         ),
         Claim(
             "Table 6",
-            "Forests have the errors that are printed, within two standard errors.",
+            "The errors of forests match the printed ones, within two standard errors.",
             _as_printed(_base(0)),
         ),
         Claim(
             "Table 6",
-            "So have twinned forests.",
+            "So do those of twinned forests.",
             _as_printed(_other(0)),
         ),
     ],
     "uncertainty": [
         Claim(
             "Text",
-            "Weighing anchors by how sure they are does not consistently lower the error.",
+            "Weighting anchors by their certainty does not consistently lower the error.",
             _not_consistent,
         ),
     ],
     "check": [
         Claim(
             "Text",
-            "Trying few pairs tells where a twin does not suit: `twinedge check` warns on BC and "
-            "WN alone.",
+            "Trying few pairs shows where a twin does not suit: `twinedge check` warns only on BC "
+            "and WN.",
             _on(_warned, UNSUITED),
         ),
     ],

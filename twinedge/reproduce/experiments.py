@@ -66,10 +66,10 @@ def _tnnr_ensemble(setup: Setup) -> Experiment:
     members = sizes(setup.members)
     curves: Curves = {
         "one twin, all anchors": ([1], [twin()]),
-        "one twin, so many anchors": (ANCHORS, [_curve("anchors", k) for k in ANCHORS]),
-        "so many ANNs": (members, [networks_of(k) for k in members]),
-        "so many twins, all anchors": (members, [_curve("twins", k) for k in members]),
-        "so many twins, an anchor each": (members, [_curve("single_anchor", k) for k in members]),
+        "one twin, n anchors": (ANCHORS, [_curve("anchors", k) for k in ANCHORS]),
+        "n ANNs": (members, [networks_of(k) for k in members]),
+        "n twins, all anchors": (members, [_curve("twins", k) for k in members]),
+        "n twins, one anchor each": (members, [_curve("single_anchor", k) for k in members]),
     }
     return Experiment(
         "tnnr_ensemble",
@@ -98,10 +98,10 @@ def _check(setup: Setup) -> Experiment:
     }
     return Experiment(
         "check",
-        "Whom twinedge check warns",
+        "Where twinedge check warns",
         columns=[Measure(title, "check", item(name)) for title, name in columns.items()],
         remarks=[
-            f"effort {setup.effort}; warned: part of the splits; ratios of out-of-fold errors on "
+            f"effort {setup.effort}; warned: share of the splits; ratios of out-of-fold errors on "
             "training and validation rows; the paper's sets that twins do not suit are bc and wn"
         ],
     )
@@ -177,7 +177,7 @@ def _multiplier(setup: Setup) -> Experiment:
     base = twin()
     curves: Curves = {
         "all pairs": ([MULTIPLIERS[0]], [base]),
-        "so many": (MULTIPLIERS, swept),
+        "n partners": (MULTIPLIERS, swept),
     }
     return Experiment(
         "multiplier",
@@ -186,7 +186,7 @@ def _multiplier(setup: Setup) -> Experiment:
         [Sweep("Error against the training-set multiplier", "multiplier", curves)],
         remarks=[
             trainer_remark(setup),
-            "multiplier 1 has two partners for each point, as the code has it"
+            "multiplier 1 has two partners for each point, as in the code"
             if setup.protocol == "published"
             else "multiplier 1 has one partner for each point",
         ],
@@ -292,8 +292,8 @@ def _timing(setup: Setup) -> Experiment:
         [Sweep("Training and inference", "neighbors", curves, "seconds", True)],
         remarks=[
             trainer_remark(setup),
-            "one network on one core, no other cell beside it: training, a search for settings "
-            "where there is one, and the predictions of all test points",
+            "one network on one core, with no other cell running: training, a search for settings "
+            "if there is one, and the predictions of all test points",
         ],
     )
 
