@@ -267,7 +267,7 @@ def _complete(
     if not overwrite:
         _refuse_others(place, kind, old)
     rest = old.ours - new
-    # A subfolder is a project of its own, where a leftover file would be compiled along.
+    # A subfolder is a project of its own: a leftover file would become part of it.
     removed = {path for path in rest if "/" in path and (beside / path.split("/")[0]).is_dir()}
     stale, others = rest - removed, (old.others | old.changed) - new
     blocked = [path for path in others if (beside / path).is_dir()]

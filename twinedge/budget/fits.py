@@ -129,7 +129,7 @@ def judge(model: Model, board: Board, firmware: dict[str, Runtime]) -> Verdict:
 
 
 def _unmeasured(least: Model, board: Board) -> Verdict:
-    """Without the size of the runtime, all that is certain is that a pack may be too large."""
+    """Judge without the size of the runtime: only a pack too large by itself is ruled out."""
     size, flash = twin_bytes(least), board.free_flash
     if flash is not None and size > flash:
         return Verdict(board, NOT, f"the pack alone takes {size} of {flash} bytes of flash")

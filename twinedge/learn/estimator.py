@@ -372,7 +372,7 @@ class EnsembleRegressor(RegressorMixin, BaseEstimator):
         if validation is not None:
             options["validation"] = validation
         settled = clone(self.base)
-        # Teachers would make members alike; intervals are not needed where members disagree.
+        # Teachers would make members alike, and their disagreement already measures uncertainty.
         alone = {"teachers": None, "intervals": False}
         settled.set_params(**{k: v for k, v in alone.items() if k in settled.get_params()})
         for seed in seeds:

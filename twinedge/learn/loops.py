@@ -151,7 +151,7 @@ class SemiSupervisedTask(PairTask):
 
     @property
     def teachable(self) -> bool:
-        """False: teachers cannot learn from unlabelled points and extra pairs."""
+        """False: with unlabelled points or extra pairs, networks learn without teachers."""
         return False
 
     def fingerprint(self) -> str:

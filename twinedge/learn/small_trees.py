@@ -28,8 +28,8 @@ from twinedge.learn.network import FloatArray
 DECISION_BYTES, LEAF_BYTES, ROOT_BYTES, HEAD_BYTES = 8, 4, 4, 28
 KINDS = ("boosting", "forest")
 ROOM = 20_480  # default in bytes: about a default pack
-# Above the first number of training points, boosting uses histograms and a first look skips the
-# forest; a first look uses histograms above the second, and grows at most so many leaves per point.
+# Training points above which boosting uses histograms and a first look skips the forest; those
+# above which boosting in a first look uses histograms; and its most leaves per point.
 _MANY, _MANY_AT_FIRST, _ENOUGH = 2_000, 500, 8
 
 Points = tuple[FloatArray, FloatArray]

@@ -300,7 +300,7 @@ class School:
         Parameters
         ----------
         task : PairTask or PointTask
-            What is to be learnt.
+            The task to learn.
         points : array of shape (m, f)
             As returned by ``points``.
         own : list of Word

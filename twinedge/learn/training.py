@@ -243,7 +243,7 @@ class NetworkJob:
 
 
 class Learnable(Protocol):
-    """What is to be learnt, as the trainer sees it."""
+    """A task, as the trainer sees it."""
 
     def batch_of(self, activation: str) -> int:
         """Examples per step."""

@@ -202,7 +202,7 @@ def _check_gaps(data: bytes, start: int, sections: tuple[Section, ...]) -> None:
 
 
 def is_zero(data: bytes, start: int, end: int) -> bool:
-    """Whether all these bytes are zero; counting is as fast as memory."""
+    """Whether all these bytes are zero, checked at memory speed."""
     return data.count(0, start, end) == end - start
 
 

@@ -1,4 +1,4 @@
-"""Predict with a device's own points, and calibrate a pack anew: section 12 of FORMAT.md in numpy.
+"""Predict with a device's own points, and recalibrate a pack: section 12 of FORMAT.md in numpy.
 
 The errors of points that belong together, from one machine or one batch, are modelled as a draw
 from a Student distribution in which any two of them share a part, ``trust``. Knowing some of them

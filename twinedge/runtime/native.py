@@ -110,7 +110,7 @@ class Native:
         return self._all(self.fitting(x), np.empty(len(x), np.float32), neighbors)
 
     def evaluate(self, x: Array, neighbors: int = _AS_IN_THE_PACK) -> reference.Estimates:
-        """Evaluate queries ``(n, f)``, with all that the reference returns but the signals."""
+        """Evaluate queries ``(n, f)``; returns what the reference does, except the signals."""
         out = np.empty((2, len(x)), np.float32)
         self._all(self.fitting(x), out, neighbors)
         raw = self.evaluate_raw(reference.quantise(self._pack, x), neighbors)
