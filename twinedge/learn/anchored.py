@@ -241,7 +241,7 @@ class AnchoredRegressor(RegressorMixin, BaseEstimator):
     def _signals(
         self, X: npt.ArrayLike, anchors: Anchors | None, neighbors: int | None
     ) -> tuple[FloatArray, FloatArray]:
-        """Predictions ``(n,)``; spread, asymmetry, difficulty ``(3, n)``; in units of the target."""
+        """Predictions ``(n,)``, and the signals ``(3, n)``, all in units of the target."""
         raise NotImplementedError
 
     def _across(
