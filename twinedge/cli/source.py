@@ -56,7 +56,7 @@ def read_run_points(
 def check_named(path: Path | None, reading: dict[str, Any], dataset: str | None) -> None:
     """Refuse a command that names no table or two, or options that do not apply to it."""
     if path is not None and dataset is not None:
-        raise InputError(f"{path} and --dataset {dataset}: name only one of the two")
+        raise InputError(f"{path} and --dataset {dataset}: name one of the two, not both")
     if dataset is not None:
         for name, one in reading.items():
             if one not in (None, False, ()):
