@@ -140,7 +140,7 @@ def test_a_pack(cli, pack_file, firmware):
     assert found["twin_bytes"] < found["file_bytes"]
     assert found["boards"][0]["flash_bytes"] == 4420 + found["twin_bytes"]
     more = found["file_bytes"] - found["twin_bytes"]
-    assert f"The file has {more} bytes more, ids and metadata" in cli("budget", pack_file).out
+    assert f"The file has {more} more bytes of ids and metadata" in cli("budget", pack_file).out
 
 
 def test_boards(cli):
