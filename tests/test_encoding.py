@@ -67,7 +67,7 @@ def test_the_most_frequent_32_of_many_levels_have_inputs():
 
 def test_a_column_of_one_level_is_refused(complaint):
     column = names(["a"] * 9 + ["b"])
-    says = "column 'cut' has no two levels that are frequent enough"
+    says = "column 'cut' does not have two levels that are frequent enough"
     assert says in complaint(Encoding.learn, [column], np.arange(9))
 
 

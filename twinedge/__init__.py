@@ -52,7 +52,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "data":  # a package of its own, and loads nothing heavy
+    if name == "data":  # a subpackage, not a name in one
         return import_module("twinedge.data")
     if name not in _HOMES:
         raise AttributeError(f"module 'twinedge' has no attribute {name!r}")

@@ -1,15 +1,15 @@
-"""How large an error is to be expected of a prediction, and intervals that keep what they claim.
+"""How large an error to expect of a prediction, and intervals that cover what they claim.
 
-Three signals tell of a prediction how far it may be off: the *spread* of the anchors' estimates,
-their *asymmetry*, and the *difficulty* that the second output of a network has learnt. One model of
-the variance weighs them,
+Three signals say how far off a prediction may be: the *spread* of the anchors' estimates, their
+*asymmetry*, and the *difficulty* that the second output of a network has learnt. One model of the
+variance weighs them,
 
     scale^2 = constant^2 + (w1 spread)^2 + (w2 asymmetry)^2 + (w3 difficulty)^2,
 
 fitted to the errors of rows that the networks were not trained on, by the likelihood of a Student
 distribution, which large errors do not sway. Conformal prediction then says how many scales an
-interval has to reach for a given part of such errors. A row's error is divided by the scale of a
-model that was fitted without it, so that few rows do not flatter themselves.
+interval must reach to cover a given share of such errors. A row's error is divided by the scale of
+a model that was fitted without it, so that the result is not optimistic when rows are few.
 
 Only numpy is needed, so that a Raspberry Pi can calibrate its own models.
 """
@@ -28,36 +28,36 @@ Array = npt.NDArray[Any]
 
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 LEAST_ROWS = 10
-USUAL_TRUST = 0.4  # in points measured on site, where nothing is known of groups
+USUAL_TRUST = 0.4  # in points measured on site, if no groups are known
 _USUAL = 0.6827  # within one scale, as within one standard deviation of a normal distribution
-_KNOWN = 0.75  # of the variance that points of one group have in common: trust may be misplaced
+_KNOWN = 0.75  # share of a group's common variance to count on: trust may be misplaced
 _FREEDOM = 4  # degrees of freedom of the Student distribution
 _ROUNDS = 300  # of a fit
 _FOLDS = 10
-_NOTHING = 1e-3  # part of the variance up to which a signal has nothing to say
-# Rows that settings were chosen on flatter a model a little: their quantile is taken half a rank
-# further out.
+_NOTHING = 1e-3  # signals that explain a smaller share of the variance are dropped
+# Errors are a little too small on rows that settings were chosen on: their quantile is taken half a
+# rank further out.
 _FLATTERY = 0.5
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """What makes a scale and intervals of signals.
+    """Turns signals into a scale and intervals.
 
     Parameters
     ----------
     weights : array of shape (3,)
-        Of spread, asymmetry and difficulty.
+        Weights of spread, asymmetry and difficulty.
     constant : float
         Part of the scale that no signal explains, in units of the target.
     quantiles : dict of float to float
         For each coverage, ascending, how many scales an interval reaches to either side.
     rows : int
-        Rows this was calibrated on.
+        Number of calibration rows.
     typical : float
         Mean scale of these rows, in units of the target.
     outside : float
-        Share of these rows with a feature outside of its training range.
+        Share of these rows with a feature outside its training range.
     """
 
     weights: Array
@@ -68,9 +68,9 @@ class Calibration:
     outside: float
 
     def scale(self, signals: Array) -> Array:
-        """Scale ``(n,)`` of signals ``(3, n)``, all in units of the target.
+        """Scale ``(n,)`` from signals ``(3, n)``, all in units of the target.
 
-        About two of three errors are smaller.
+        About two errors in three are smaller.
         """
         parts = np.square(self.weights[:, None] * signals).sum(axis=0)
         found: Array = np.sqrt(self.constant**2 + parts)
@@ -82,7 +82,7 @@ class Calibration:
         Raises
         ------
         InputError
-            Where there is none of this coverage.
+            If there is no interval of this coverage.
         """
         for level, found in self.quantiles.items():
             if abs(level - coverage) < 1e-6:
@@ -108,28 +108,28 @@ def calibrate(
     signals : array of shape (3, n)
         Spread, asymmetry and difficulty of each prediction.
     errors : array of shape (n,)
-        True value less prediction.
+        True value minus prediction.
     outside : array of shape (n,), optional
-        Whether a feature of the row lies outside of its training range.
+        Whether a feature of the row lies outside its training range.
     chosen : bool
-        Whether settings of the training were chosen on these rows.
+        Whether training settings were chosen on these rows.
     levels : sequence of float
-        Coverages of the intervals; one that so few rows cannot support is left out.
+        Coverages of the intervals; those that need more rows are left out.
 
     Raises
     ------
     InputError
-        Where there is nothing to learn from these rows.
+        If there is nothing to learn from these rows.
     """
     errors = np.abs(np.asarray(errors, np.float64))
     signals = np.asarray(signals, np.float64)
     rows = len(errors)
     if rows < LEAST_ROWS:
-        raise InputError(f"{rows} rows are too few to calibrate on: {LEAST_ROWS} are the least")
+        raise InputError(f"{rows} rows are too few to calibrate on: {LEAST_ROWS} are needed")
     if not (np.isfinite(errors).all() and np.isfinite(signals).all()):
         raise InputError("a row to calibrate on has an error that is not finite")
     if np.ptp(errors) <= 1e-9 * errors.max():
-        raise InputError("all rows to calibrate on have the same error: they tell nothing apart")
+        raise InputError("all rows to calibrate on have the same error: there is nothing to learn")
     if not signals.any():
         raise InputError("spread, asymmetry and difficulty are zero for all rows to calibrate on")
     scores = np.empty(rows)
@@ -140,7 +140,7 @@ def calibrate(
         scores[fold] = errors[fold] / _scale(model, signals[:, fold])
     further = _FLATTERY if chosen else 0
     usual = quantile(scores, _USUAL, further)
-    assert usual is not None  # the least number of rows has such a quantile
+    assert usual is not None  # LEAST_ROWS is enough for it
     constant, *weights = usual * np.sqrt(_fitted(signals, errors))
     found = {level: quantile(scores / usual, level, further) for level in levels}
     done = Calibration(
@@ -155,7 +155,7 @@ def calibrate(
 
 
 def quantile(scores: Array, coverage: float, further: float = 0.0) -> float | None:
-    """Split-conformal quantile of scores ``(n,)``: a new one is not above it in this part of cases.
+    """Split-conformal quantile of scores: a new score is at most this in ``coverage`` of cases.
 
     Parameters
     ----------
@@ -164,12 +164,12 @@ def quantile(scores: Array, coverage: float, further: float = 0.0) -> float | No
     coverage : float
         Between 0 and 1.
     further : float
-        By how many ranks to go further out; in between, scores are interpolated.
+        How many ranks to go further out; fractions are interpolated.
 
     Returns
     -------
     float or None
-        None where so few scores cannot support the coverage.
+        None if there are too few scores for the coverage.
     """
     rank = ceil((len(scores) + 1) * coverage - 1e-9)
     if rank > len(scores):
@@ -181,29 +181,29 @@ def quantile(scores: Array, coverage: float, further: float = 0.0) -> float | No
 def adapted(
     trust: float, scores: Array, scales: Array, mean: Array, scale: Array, own: Array
 ) -> tuple[Array, Array]:
-    """Blend predictions with what points measured on site say, as a device does.
+    """Blend predictions with points measured on site, as a device does.
 
     Parameters
     ----------
     trust : float
-        In such points: the part of errors that those of one group, say of one machine, have in
+        In such points: the share of the error that points of one group, say one machine, have in
         common.
     scores, scales : array of shape (k,)
-        Their errors, each over its scale; and these scales.
+        Errors of the points divided by their scales, and these scales.
     mean, scale : array of shape (n,)
-        Predictions, and how large errors are to be expected of them.
+        Predictions, and how large their errors are expected to be.
     own : array of shape (n,)
         Predictions with the points as the only anchors.
 
     Returns
     -------
     mean, scale : array of shape (n,)
-        The same with the points.
+        The blended predictions and their scales.
     """
     count, rest = len(scores), 1 - trust
     near = np.minimum(1, scale / scales.mean())
     weight = count * trust / (count * trust + rest) * near
-    # What is left of the variance, by what the points tell; and how far they were off themselves.
+    # The points explain part of the variance, but widen the scale if their own errors surprise.
     left = 1 - _KNOWN * trust * weight * (2 - near)
     alone, shared = np.square(scores - scores.mean()).sum(), count * scores.mean() ** 2
     surprise = alone / rest + shared / (count * trust + rest)
@@ -212,9 +212,9 @@ def adapted(
 
 
 def in_common(errors: Array, groups: Array) -> float | None:
-    """Part of errors ``(n,)`` that those of one group have in common; None without such groups.
+    """Share of the errors ``(n,)`` common to a group; None if no group has two rows.
 
-    Of two errors of the same group, their mean product over their mean square.
+    The mean product of two errors of the same group, divided by their mean square.
     """
     together = all_squares = 0.0
     for group in np.unique(groups):
@@ -227,7 +227,7 @@ def in_common(errors: Array, groups: Array) -> float | None:
 
 
 def interval_score(low: Array, high: Array, y: Array, coverage: float) -> float:
-    """Mean width of intervals, plus what they miss ``y`` by times 2 / (1 - coverage)."""
+    """Mean width of intervals, plus 2 / (1 - coverage) times how far they miss ``y``."""
     missed = np.maximum(low - y, 0) + np.maximum(y - high, 0)
     return float(np.mean(high - low + 2 / (1 - coverage) * missed))
 
@@ -235,8 +235,8 @@ def interval_score(low: Array, high: Array, y: Array, coverage: float) -> float:
 def _fitted(signals: Array, errors: Array) -> Array:
     """Coefficients ``(4,)`` of the variance: of the constant, then of the signals' squares.
 
-    Each round makes the likelihood larger and keeps coefficients positive: it replaces the
-    logarithm by its tangent, and the quotients by what bounds them from above.
+    Each round increases the likelihood and keeps coefficients positive: it replaces the logarithm
+    by its tangent, and the quotients by an upper bound.
     """
     squares = np.square(errors)
     unit = np.median(signals, axis=1, keepdims=True)

@@ -1,6 +1,6 @@
-"""Anchors by their row numbers: which may be asked for, and which twin owns which; numpy alone.
+"""Anchors by row number: which are valid, and which twin owns which. Needs only numpy.
 
-Rows are dealt out in turn: of ``twins`` twins, twin ``t`` owns ``rows[t::twins]``.
+Rows are dealt out in turn: twin ``t`` of ``twins`` owns ``rows[t::twins]``.
 """
 
 from collections.abc import Sequence
@@ -23,9 +23,9 @@ def check_rows(rows: Any, count: int, twins: int = 1, *, twice: bool = False) ->
     rows : array of int
         Row numbers, from 0.
     count : int
-        Training points there are.
+        Number of training points.
     twins : int
-        Networks to share them.
+        Number of networks that share the rows.
     twice : bool
         Whether a row may be listed more than once.
 
@@ -45,7 +45,7 @@ def check_rows(rows: Any, count: int, twins: int = 1, *, twice: bool = False) ->
     outside = array[(array < 0) | (array >= count)]
     if outside.size:
         raise InputError(
-            f"anchors: row {outside[0]} is not there; the training points are rows 0 to {count - 1}"
+            f"anchors: there is no row {outside[0]}; the training points are rows 0 to {count - 1}"
         )
     numbers, times = np.unique(array, return_counts=True)
     if not twice and (times > 1).any():
@@ -56,7 +56,7 @@ def check_rows(rows: Any, count: int, twins: int = 1, *, twice: bool = False) ->
 
 
 def check_count(k: Any, count: int, twins: int) -> None:
-    """Refuse a number of anchors that cannot be chosen or not be shared."""
+    """Refuse a number of anchors that is out of range or cannot be shared evenly."""
     if not whole(k) or k < 1:
         raise InputError(f"anchors: {k!r} is not a positive whole number")
     if k > count:
@@ -67,15 +67,15 @@ def check_count(k: Any, count: int, twins: int) -> None:
 
 
 def deal_out(rows: Rows, twins: int) -> Rows:
-    """Deal out rows ``(k,)``, of which each twin gets as many; returns ``(twins, k / twins)``."""
+    """Deal rows ``(k,)`` out evenly to the twins; returns ``(twins, k / twins)``."""
     return rows.reshape(-1, twins).T
 
 
 def gather(dealt: Sequence[Rows]) -> Rows:
-    """Put the rows of each twin, as many of each, in the order they were dealt out from."""
+    """Undo ``deal_out``: the rows of all twins, in the order before they were dealt."""
     return np.stack(dealt, axis=1).ravel()
 
 
 def whole(value: Any) -> bool:
-    """Whether a value is a whole number; True is none."""
+    """Whether a value is a whole number; booleans are not."""
     return isinstance(value, Integral) and not isinstance(value, bool)

@@ -1,12 +1,12 @@
 """From the cells of a table to the inputs of a network: numbers as they are, names one-hot.
 
-Files and streams are read by the same rules: these.
+Files and streams are both read by these rules.
 
 A column of names is a *category*: each level has an input of its own, which is 1 where the cell
 holds that level and 0 elsewhere. Rare levels share one input. A level that no training row had is
-all zeros, which no training row ever was: so it can be told, and is flagged.
+all zeros, which no training row ever is, so that it can be recognised and flagged.
 
-Whoever has a model has its encoding: a run, a pack and the files beside it carry it along.
+The encoding travels with the model: in a run, in a pack, and in the files beside it.
 """
 
 import re
@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from twinedge.errors import InputError
 
-# Python's float() also takes "1_000", "infinity" and the digits of every script; a table that
-# holds those is more likely damaged than meant.
+# Python's float() also takes "1_000", "infinity" and the digits of every script; in a table, those
+# are more likely damage than intent.
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _COMMA_NUMBER = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?", re.ASCII)
-# 1,234.5 or 1.234.567 or 1'234: digits in threes, and no way to read them as one decimal mark.
+# 1,234.5 or 1.234.567 or 1'234: digits in threes that cannot be read as one decimal mark.
 _THOUSANDS = re.compile(
     "|".join(
         [
@@ -36,7 +36,7 @@ _THOUSANDS = re.compile(
     ),
     re.ASCII,
 )
-_GROUPED = re.compile(r"[+-]?\d{1,3},\d{3}", re.ASCII)  # where a comma marks no decimals
+_GROUPED = re.compile(r"[+-]?\d{1,3},\d{3}", re.ASCII)  # where a comma is no decimal mark
 MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "+nan", "-nan", "null", "none", "?"})
 _INFINITE = frozenset(sign + word for sign in ("", "+", "-") for word in ("inf", "infinity"))
 
@@ -58,14 +58,14 @@ class CellReader:
     Parameters
     ----------
     comma_allowed
-        Whether ``3,14`` may be a number, which it may in a file whose columns are separated by
-        something else. The first fraction met decides for the whole file: a file that writes both
-        ``3,14`` and ``3.14`` is ambiguous (which of the two marks thousands?) and is refused.
+        Whether ``3,14`` may be a number, as in a file whose columns are not separated by commas.
+        The first fraction decides for the whole file: a file that writes both ``3,14`` and ``3.14``
+        is ambiguous (which of the two marks thousands?) and is refused.
 
     Attributes
     ----------
     decimal : str or None
-        The mark of the first fraction that was met.
+        The decimal mark of the first fraction read.
     """
 
     def __init__(self, *, comma_allowed: bool) -> None:
@@ -73,7 +73,7 @@ class CellReader:
         self.decimal: str | None = None if comma_allowed else "."
 
     def afresh(self) -> "CellReader":
-        """Return a reader with the same rules that has met no fraction yet."""
+        """Return a reader with the same rules that has not read a fraction yet."""
         return CellReader(comma_allowed=self._comma_allowed)
 
     def read(self, cell: str) -> tuple[CellKind, float]:
@@ -106,7 +106,7 @@ class CellReader:
         return CellKind.TEXT, np.nan
 
     def name(self, cell: str) -> str:
-        """Read a cell as a name; of a number with a decimal comma, the one with a point."""
+        """Read a cell as a name; a decimal comma in a number becomes a point."""
         text = cell.strip()
         comma = self._comma_allowed and self.decimal != "." and _COMMA_NUMBER.fullmatch(text)
         return text.replace(",", ".") if comma else text
@@ -141,9 +141,9 @@ def complaint(kind: CellKind, cell: str) -> str:
     """Say what is wrong with a cell that holds no number, and what would be right."""
     return {
         CellKind.INFINITE: f"{cell} is not a finite number; correct it",
-        CellKind.MIXED_DECIMALS: f"{cell} has another decimal mark than earlier cells; write all "
-        "numbers with a point, or all with a comma",
-        CellKind.THOUSANDS: f"{cell} has marks between its thousands; write numbers without them",
+        CellKind.MIXED_DECIMALS: f"{cell} has a different decimal mark from earlier cells; write "
+        "all numbers with a point, or all with a comma",
+        CellKind.THOUSANDS: f"{cell} has thousands separators; write numbers without them",
         CellKind.MISSING: "missing value",
     }.get(kind, f"{cell} is not a number")
 
@@ -157,9 +157,9 @@ Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 _MOST_LEVELS = 32  # with an input of their own
-_FEWEST_ROWS = 5  # of a level that has one; fewer in a short table
+_FEWEST_ROWS = 5  # for a level to have one; fewer in a short table
 _OTHERS = "(others)"
-_WHOLE = 2**53  # from here on numbers are further apart than texts of digits may be
+_WHOLE = 2**53  # from here on, different texts of digits may be the same double
 
 
 class Category(NamedTuple):
@@ -170,7 +170,7 @@ class Category(NamedTuple):
 
     @property
     def width(self) -> int:
-        """Inputs it takes."""
+        """Number of inputs it takes."""
         return len(self.levels) + bool(self.others)
 
     @property
@@ -179,7 +179,7 @@ class Category(NamedTuple):
         return (*self.levels, *((_OTHERS,) if self.others else ()))
 
     def one_hot(self, texts: Sequence[str]) -> Floats:
-        """Encode texts: ``(n, width)``, all zeros where one is no level."""
+        """Encode texts as ``(n, width)``, all zeros for a text that is no level."""
         where = {level: k for k, level in enumerate(self.levels)}
         where |= dict.fromkeys(self.others, len(self.levels))
         found = np.zeros((len(texts), self.width))
@@ -192,8 +192,8 @@ class Category(NamedTuple):
 class Column(NamedTuple):
     """A column as it was read.
 
-    ``values`` ``(n,)`` are its numbers; of a column of names, which of ``texts`` each cell holds.
-    NaN is a missing cell.
+    ``values`` ``(n,)`` are its numbers or, in a column of names, indices into ``texts``. NaN is a
+    missing cell.
     """
 
     name: str
@@ -212,15 +212,15 @@ class Encoding:
     Attributes
     ----------
     names : tuple of str
-        Of the columns.
+        Names of the columns.
     categories : tuple of (Category or None)
-        Of each column.
+        Category of each column, None for numbers.
     parts : tuple of slice
-        Which inputs are those of each column.
+        Inputs of each column.
     inputs : tuple of str
         Names of the inputs: ``carat``, ``cut=Ideal``, ...
     is_plain : bool
-        Whether every column is one of numbers.
+        Whether every column holds numbers.
 
     Examples
     --------
@@ -247,19 +247,19 @@ class Encoding:
 
     @classmethod
     def plain(cls, names: Sequence[str]) -> "Encoding":
-        """Columns of numbers alone."""
+        """Make the encoding of a table with only columns of numbers."""
         return cls([(name, None) for name in names])
 
     @classmethod
     def learn(
         cls, columns: Sequence[Column], rows: npt.NDArray[np.integer[Any]] | None = None
     ) -> "Encoding":
-        """Find the levels of columns, as these training rows have them (by default all)."""
+        """Find the levels of columns that these training rows have (by default all rows)."""
         return cls([(one.name, _category(one, rows)) for one in columns])
 
     @classmethod
     def of(cls, described: Any, inputs: Sequence[str]) -> "Encoding":
-        """Read what ``described`` wrote; what is not that, or not of these inputs, is plain."""
+        """Read what ``described`` wrote; plain if it is damaged or has other inputs."""
         try:
             found = cls(
                 [
@@ -279,7 +279,7 @@ class Encoding:
 
     @property
     def described(self) -> list[dict[str, Any]]:
-        """The columns as JSON takes them."""
+        """The columns in a form that JSON can hold."""
         return [
             {"name": name}
             if one is None
@@ -294,7 +294,7 @@ class Encoding:
         return np.repeat([bool(width) for width in widths], [width or 1 for width in widths])
 
     def apply(self, columns: Sequence[Column]) -> Floats:
-        """Encode these columns, in the order of ``names``: inputs ``(n, f)``, NaN where missing."""
+        """Encode columns, in the order of ``names``, as inputs ``(n, f)``; NaN where missing."""
         found = np.empty((len(columns[0].values), len(self.inputs)))
         for part, category, column in zip(self.parts, self.categories, columns, strict=True):
             _, values, texts = column
@@ -312,7 +312,7 @@ class Encoding:
         return found
 
     def cell(self, column: int, text: str) -> list[float]:
-        """Encode one cell of a category; NaN where it is missing."""
+        """Encode one cell of a category; NaN if it is missing."""
         known = self._cells[column]
         if text not in known:
             category = self.categories[column]
@@ -321,12 +321,12 @@ class Encoding:
                 return [np.nan] * category.width
             found: list[float] = category.one_hot([text])[0].tolist()
             if not any(found):
-                return found  # there is no end of texts that are no level
+                return found  # not kept: there is no end of unknown texts
             known[text] = found
         return known[text]
 
     def rows(self, X: Any) -> Floats:
-        """Encode a data frame, found by names, or rows of cells: inputs ``(n, f)``."""
+        """Encode a data frame, by column name, or rows of cells, as inputs ``(n, f)``."""
         if is_frame(X):
             absent = [name for name in self.names if name not in list(X.columns)]
             if absent:
@@ -347,7 +347,7 @@ class Encoding:
         ]
 
     def takes(self, X: Any) -> bool:
-        """Whether ``rows`` must encode ``X`` first: it has columns, and not inputs."""
+        """Whether ``X`` holds columns, not inputs, so that ``rows`` must encode it first."""
         if is_frame(X):
             return not self.is_plain or set(self.names) <= set(X.columns)
         if self.is_plain:
@@ -356,7 +356,7 @@ class Encoding:
         return kind in "OUST" and not _all_numbers(X, len(self.inputs))
 
     def unknown(self, X: Floats) -> Flags:
-        """Which inputs ``(n, f)`` are of a level that no training row had."""
+        """Which inputs ``(n, f)`` belong to a level that no training row had."""
         found = np.zeros(X.shape, bool)
         for part, category in zip(self.parts, self.categories, strict=True):
             if category is not None:
@@ -364,13 +364,13 @@ class Encoding:
         return found
 
     def by_column(self, flags: Flags) -> Flags:
-        """Turn flags of inputs ``(n, f)`` into those of columns."""
+        """Turn flags of inputs ``(n, f)`` into flags of columns."""
         if self.is_plain:
             return flags
         return np.stack([flags[:, part].any(axis=1) for part in self.parts], axis=1)
 
     def fill(self, X: Floats) -> Floats:
-        """Find what stands for a missing cell, ``(f,)``: the median, or the level most rows have.
+        """Find what replaces a missing cell, ``(f,)``: the median, or the most frequent level.
 
         Parameters
         ----------
@@ -391,7 +391,7 @@ class Encoding:
 
 
 def level_of(text: str) -> str:
-    """Write a level in the one way that counts: numbers may be written in several."""
+    """Write a level in its canonical form, since a number may be written in several ways."""
     text = text.strip()
     kind, value = CellReader(comma_allowed=False).read(text)
     if kind is not CellKind.NUMBER or abs(value) >= _WHOLE:
@@ -400,19 +400,19 @@ def level_of(text: str) -> str:
 
 
 def is_frame(X: Any) -> bool:
-    """Whether ``X`` is a data frame, whosever it is."""
+    """Whether ``X`` is a data frame, of any library."""
     return hasattr(X, "columns") and hasattr(X, "dtypes") and hasattr(X, "__getitem__")
 
 
 def frame_columns(X: Any) -> list[Column]:
-    """Take a data frame apart; what is not numbers throughout is a column of names."""
+    """Take a data frame apart; a column that is not all numbers is one of names."""
     return [column_of(X[name], str(name)) for name in X.columns]
 
 
 def column_of(cells: Any, name: str, *, named: bool = False) -> Column:
-    """Make a column of cells of any kind; numbers stay numbers unless they are categorical.
+    """Make a column from cells of any kind; numbers stay numbers unless they are categorical.
 
-    With ``named`` they are, whatever they look like.
+    With ``named`` they always are.
     """
     values = np.asarray(cells)
     kind = str(getattr(cells, "dtype", "")).lower()
@@ -420,7 +420,7 @@ def column_of(cells: Any, name: str, *, named: bool = False) -> Column:
     if values.dtype.kind in "biuf" and not categorical:
         return Column(name, values.astype(np.float64))
     listed = values.astype(object).tolist()
-    # None, NaN and the like are what does not equal itself, or is a spelling of nothing.
+    # NaN and its kin do not equal themselves; texts may spell a missing value.
     missing = [one is None or bool(one != one) or looks_missing(str(one)) for one in listed]
     numbers = all(
         gone or (isinstance(one, int | float | np.number) and not isinstance(one, bool))
@@ -470,14 +470,14 @@ def _category(column: Column, rows: npt.NDArray[np.integer[Any]] | None) -> Cate
     others = tuple(sorted(set(counts) - set(own), key=_in_order))
     if len(own) + bool(others) < 2:
         raise InputError(
-            f"column {column.name!r} has no two levels that are frequent enough to tell apart in "
-            "the training rows"
+            f"column {column.name!r} does not have two levels that are frequent enough in the "
+            "training rows to tell apart"
         )
     return Category(own, others)
 
 
 def _in_order(level: str) -> tuple[bool, float, str]:
-    """Sort numbers by size and before words."""
+    """Sort key: numbers by size, then words."""
     kind, value = CellReader(comma_allowed=False).read(level)
     number = kind is CellKind.NUMBER
     return not number, value if number else 0.0, level

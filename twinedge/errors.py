@@ -1,4 +1,4 @@
-"""What twinedge raises when it is handed something it cannot use, and how its messages quote."""
+"""Errors for input that twinedge cannot use, and the wording its messages share."""
 
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
@@ -15,12 +15,12 @@ class InputError(ValueError):
 
     @property
     def parts(self) -> "tuple[str | Parameter, ...]":
-        """The message: text, and the parameters it speaks of."""
+        """The message: text, and the parameters it mentions."""
         return (str(self),)
 
 
 class Parameter(NamedTuple):
-    """A parameter that a message speaks of, and the value it advises if there is one.
+    """A parameter that a message mentions, and the value it recommends, if any.
 
     Examples
     --------
@@ -36,7 +36,7 @@ class Parameter(NamedTuple):
 
 
 class Advice(str):
-    """Text that speaks of parameters; whoever shows it spells them in its own way.
+    """Text that mentions parameters; each front end spells them in its own way.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class Advice(str):
         return advice
 
     def told(self, spell: Callable[[Parameter], str]) -> str:
-        """Return the text with its parameters spelled otherwise."""
+        """Return the text with its parameters spelled by ``spell``."""
         return "".join(spell(one) if isinstance(one, Parameter) else one for one in self.parts)
 
 
@@ -66,14 +66,14 @@ class ParameterError(InputError):
     Parameters
     ----------
     *parts : str or Parameter
-        The message, in order. ``parts`` of another error may be among them.
+        The message, in order. The ``parts`` of another error may be included.
 
     Attributes
     ----------
     advice : Advice
         The message.
     parameters : tuple of Parameter
-        Those it speaks of.
+        Those it mentions.
     """
 
     def __init__(self, *parts: str | Parameter) -> None:
@@ -82,12 +82,12 @@ class ParameterError(InputError):
 
     @property
     def parts(self) -> tuple[str | Parameter, ...]:
-        """The message: text, and the parameters it speaks of."""
+        """The message: text, and the parameters it mentions."""
         return self.advice.parts
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """Parameters that the message speaks of."""
+        """Parameters that the message mentions."""
         return tuple(one for one in self.parts if isinstance(one, Parameter))
 
 
@@ -122,19 +122,19 @@ def listed(names: Sequence[str]) -> str:
 
 
 def place(path: str | PathLike[str]) -> str:
-    """Write a path as it is, unless it would break the line the message stands on."""
+    """Write a path as it is, unless it would break the one-line message."""
     text = str(path)
     return text if text.isprintable() else repr(text)
 
 
 def closest(name: str, names: Iterable[str]) -> str:
-    """Say which of `names` is spelled most like `name`; empty when none comes near."""
+    """Suggest the entry of `names` spelled most like `name`; empty when none is close."""
     near = get_close_matches(name, list(names), n=1)
     return f" (did you mean {quoted(near[0])}?)" if near else ""
 
 
 def dropping(names: Sequence[str]) -> Parameter:
-    """Advise to leave columns out; those beyond a readable list are not named."""
+    """Recommend leaving columns out; at most a readable number of them are named."""
     return Parameter("drop", list(names[:_MOST_NAMES]))
 
 

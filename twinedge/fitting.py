@@ -1,6 +1,6 @@
-"""From a table to a run: read, split, fit, judge on rows held out, and write the run folder.
+"""From a table to a run: read, split, fit, score on held-out rows, and write the run folder.
 
-What is heavy is imported by the functions: a table that cannot be read is refused at once.
+Functions import the heavy packages, so that a table that cannot be read is refused at once.
 """
 
 import math
@@ -53,39 +53,39 @@ def fit_csv(
     drop : str or sequence of str
         Columns to leave out.
     impute : {None, "median"}
-        Fill missing features in with the median of the training rows, or their most frequent name;
+        Fill in missing features with the median of the training rows, or their most frequent name;
         None refuses them.
     categorical : str or sequence of str
         Columns whose values are names, though they look like numbers.
     drop_missing_target : bool
-        Leave rows without a target out; else they are refused.
+        Leave out rows without a target; otherwise they are refused.
     group : str, optional
-        Column that tells which rows belong together. They are held out together.
+        Column that says which rows belong together. They are held out together.
     split : int
         Which random split.
     run : path, optional
-        Run folder to write. The training is kept beside it on its way, to resume from.
+        Run folder to write. Checkpoints are kept beside it, to resume from.
     resume : bool
-        Go on with a training that was stopped; needs ``run``.
+        Continue a training that was stopped; needs ``run``.
     overwrite : bool
         Replace files of the folder even if they were changed since they were written.
     say : function, optional
         Called with each remark on the table and the training.
     **settings
-        Parameters of ``TwinRegressor``. All cores train unless ``n_jobs`` says otherwise.
+        Parameters of ``TwinRegressor``. Training uses all cores unless ``n_jobs`` says otherwise.
 
     Returns
     -------
     Run
         The model with its validation and test points and its scores, in units of the target.
-        ``run.model.interrupted_`` tells whether Ctrl-C ended the training early.
+        ``run.model.interrupted_`` is True if Ctrl-C ended the training early.
 
     Raises
     ------
     InputError
-        Where the table, the folder or a parameter cannot be used.
+        If the table, the folder or a parameter cannot be used.
     KeyboardInterrupt
-        Where Ctrl-C came before there was a network to keep.
+        If Ctrl-C came before there was a network to keep.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def fit_csv(
 def fit_dataset(name: str, *, split: int = 0, **options: Any) -> "Run":
     """Fit a twin to one of the paper's data sets, on one of its 25 splits.
 
-    Options are those of ``fit_source``.
+    Takes the options of ``fit_source``.
     """
     return fit_source(from_catalogue(name, split), **options)
 
@@ -131,7 +131,7 @@ def fit_source(
     say: Say | None = None,
     **settings: Any,
 ) -> "Run":
-    """Fit a twin to a table that has been read; parameters as of ``fit_csv``."""
+    """Fit a twin to a table that has been read; parameters as in ``fit_csv``."""
     from twinedge.learn.run import Run, check_writable
     from twinedge.learn.suitability import few_rows, standing
     from twinedge.learn.training import discard, progress_bar
@@ -156,7 +156,7 @@ def fit_source(
             said = model.predict(test[0])
             train = source.part(source.rows.train)
             scores |= standing(train, test, said, validation, _pack_bytes(model)).scores()
-    except KeyboardInterrupt:  # then nobody knows; what was trained is kept all the same
+    except KeyboardInterrupt:  # the model is kept, without its test scores
         model.interrupted_ = True
     scores["seconds"] = round(time.perf_counter() - start, 2)
     few = few_rows(len(test[1]), len(validation[1]))
@@ -179,8 +179,8 @@ def fit_source(
             bar.stage("Writing the run")
             done.save(folder, overwrite=overwrite)
     except InputError as error:
-        kept = f"; the training is in {checkpoint}: "
-        raise ParameterError(*error.parts, kept, Parameter("resume", True), " goes on") from error
+        kept = f"; the training is kept in {checkpoint}: continue with "
+        raise ParameterError(*error.parts, kept, Parameter("resume", True)) from error
     if not model.interrupted_:
         discard(checkpoint)
     return done
@@ -222,7 +222,7 @@ def _fit(
 
 
 def _pack_bytes(model: "TwinRegressor") -> int:
-    """Bytes of the pack with as many anchors as an export takes; usual ones if no pack holds it."""
+    """Bytes of a pack with the usual number of anchors; a default if no pack can hold the model."""
     from twinedge.budget import Model, twin_bytes
     from twinedge.learn.small_trees import ROOM
 
@@ -243,7 +243,7 @@ def _pack_bytes(model: "TwinRegressor") -> int:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Let Ctrl-C wait until what is begun is done."""
+    """Ignore Ctrl-C inside the block."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

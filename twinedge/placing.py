@@ -1,10 +1,10 @@
-"""Putting results in their place whole, without losing a file that is somebody else's.
+"""Put results in place atomically, without losing files that twinedge did not write.
 
-A folder is written beside its place and then takes it in one step. The record in it (``run.json``,
-``export.json``) holds a checksum of every file that was written, itself included, by which the next
-writer knows what nobody has changed since. Whatever else is in the folder is refused, or with
-``overwrite`` stays in it. Who is killed on the way leaves the old result or the new one, and beside
-it a hidden folder that the next writer clears away.
+A folder is written beside its destination and then takes its place in one step. The record in it
+(``run.json``, ``export.json``) holds a checksum of every file that was written, itself included,
+which tells the next writer what has not been changed since. A folder that holds anything else is
+refused; with ``overwrite`` the other files stay. A process that is killed halfway leaves the old
+result or the new one, and beside it a hidden folder that the next writer clears away.
 """
 
 import ctypes
@@ -23,7 +23,7 @@ from twinedge.errors import InputError, Parameter, ParameterError
 
 try:
     import fcntl
-except ImportError:  # not on Windows; there, nobody knows whether another process is alive
+except ImportError:  # Windows: no way to tell whether another process is alive
     fcntl = None  # type: ignore[assignment]
 
 _HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
@@ -42,16 +42,16 @@ RUN, EXPORT = FolderKind("run", "run.json"), FolderKind("export", "export.json")
 
 
 class Placed(NamedTuple):
-    """What became of the files that were in a folder and were not simply written anew.
+    """What became of earlier files in a folder, apart from those simply written again.
 
     Parameters
     ----------
     stale : tuple of str
-        Left there, from an earlier time; a folder stands for all that is in it.
+        Ours, from an earlier result, and left there; a folder stands for all its files.
     removed : tuple of str
-        Of the earlier time, gone with the folder in the folder that was written anew.
+        Ours, from an earlier result, and removed with the subfolder they were in.
     replaced : tuple of str
-        Changed since, or somebody else's, and replaced because of ``overwrite``.
+        Changed since, or not ours, and replaced because of ``overwrite``.
     """
 
     stale: tuple[str, ...] = ()
@@ -66,9 +66,9 @@ def place_folder(
     *,
     overwrite: bool = False,
 ) -> Placed:
-    """Let ``write`` fill a new folder, and put it where ``folder`` is or was.
+    """Let ``write`` fill a new folder, and put it in the place of ``folder``.
 
-    Whatever goes wrong on the way, the folder that was there stays as it was.
+    If anything goes wrong, the existing folder stays as it was.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def place_folder(
     write : function
         Fills the folder it is given and returns its record, without checksums.
     overwrite : bool
-        Replace files that were changed since they were written, and others in the way of new ones.
+        Replace files that were changed since they were written, and any in the way of new ones.
     """
     place = folder.resolve()
     beside, old = _beside(place)
@@ -104,15 +104,15 @@ def place_folder(
 
 
 def place_file(path: Path, content: bytes | str) -> None:
-    """Put a file in its place whole, or leave what was there as it was.
+    """Put a file in place atomically, or leave what was there.
 
-    It is written beside, pushed to the disk and renamed, so that not even a loss of power leaves a
-    part of it. Text is stored as UTF-8, with its line ends as they are.
+    It is written to a temporary file, flushed to disk and renamed, so that not even a power failure
+    leaves half a file. Text is stored as UTF-8, with its line endings unchanged.
 
     Raises
     ------
     InputError
-        Where that is not possible.
+        If it cannot be written.
     """
     place = path.resolve()
     beside, _ = _beside(place)
@@ -131,8 +131,8 @@ def place_file(path: Path, content: bytes | str) -> None:
 
 
 def _settle(folder: Path) -> None:
-    """Push the names in a folder to the disk, where the system can."""
-    with suppress(OSError):  # a folder cannot be opened on Windows, and the file is whole anyway
+    """Flush a folder's entries to disk, if the system can."""
+    with suppress(OSError):  # Windows cannot open a folder; the file is whole anyway
         number = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(number)
@@ -141,7 +141,7 @@ def _settle(folder: Path) -> None:
 
 
 def check_file(path: Path) -> None:
-    """Refuse a place that a file cannot be put in, before the work is done."""
+    """Refuse a path that cannot be written, before the work is done."""
     if path.is_dir():
         raise InputError(f"{path} is a folder: name a file to write")
     if not path.parent.is_dir():
@@ -149,16 +149,16 @@ def check_file(path: Path) -> None:
 
 
 def check_folder(folder: Path, kind: FolderKind, *, overwrite: bool = False) -> None:
-    """Refuse a place that a folder cannot be put in, before hours are spent on what goes in it.
+    """Refuse a folder that cannot be written, before hours are spent on its contents.
 
     Parameters
     ----------
     folder : path
         May exist if it is empty or one of ours.
     kind : FolderKind
-        What is to go there.
+        What will go there.
     overwrite : bool
-        Whether it may hold files that were changed since, or are somebody else's.
+        Whether it may hold files that were changed since, or are not ours.
     """
     if folder.name in ("", ".."):
         raise InputError(f"{folder} has no name of its own: name a folder for the {kind.noun}")
@@ -176,14 +176,14 @@ def check_folder(folder: Path, kind: FolderKind, *, overwrite: bool = False) -> 
             if not overwrite:
                 _refuse_others(folder, kind, _compare(place, kind))
         beside.parent.mkdir(parents=True, exist_ok=True)
-        beside.mkdir()  # permissions do not tell
+        beside.mkdir()  # permission bits do not say whether this works
         beside.rmdir()
     except OSError as error:
         raise InputError(f"cannot write to {beside.parent}: {error.strerror}") from error
 
 
 def recover(folder: Path, kind: FolderKind) -> None:
-    """Bring back a folder that a process was moving when it was killed, and clear what it left."""
+    """Restore a folder that a process was moving when it was killed, and clear what it left."""
     place = folder.resolve()
     for left in _left(place):
         if _abandoned(left):
@@ -194,7 +194,7 @@ def recover(folder: Path, kind: FolderKind) -> None:
 
 
 def recover_below(parent: Path, kind: FolderKind) -> None:
-    """Bring back every folder in ``parent`` that a process was moving when it was killed."""
+    """Restore every folder in ``parent`` that a process was moving when it was killed."""
     names = {found[1] for one in _names(parent) if (found := _LEFT.fullmatch(one))}
     for name in names:
         recover(parent / name, kind)
@@ -206,7 +206,7 @@ def digest(path: Path) -> str:
 
 
 class _Contents(NamedTuple):
-    """Paths of files in a folder, by whose they are; ``known`` if there are checksums at all."""
+    """Paths of files in a folder, by owner; ``known`` says whether there are checksums at all."""
 
     ours: set[str]
     changed: set[str]
@@ -238,7 +238,7 @@ def _refuse_others(folder: Path, kind: FolderKind, found: _Contents) -> None:
         return
     if not found.known:
         raise ParameterError(
-            f"{folder} has no checksums that tell which files were changed since they were "
+            f"{folder} has no checksums that say which files were changed since they were "
             "written: name another folder, or replace them with ",
             _OVERWRITE,
         )
@@ -252,7 +252,7 @@ def _refuse_others(folder: Path, kind: FolderKind, found: _Contents) -> None:
         verb = "is" if len(names) == 1 else "are"
         reasons.append(f"{_listed(names)} {verb} not part of the {kind.noun}")
     raise ParameterError(
-        f"{folder}: {', and '.join(reasons)}; name another folder, or say ",
+        f"{folder}: {', and '.join(reasons)}; name another folder, or use ",
         _OVERWRITE,
         ", which replaces changed files and leaves the rest",
     )
@@ -261,13 +261,13 @@ def _refuse_others(folder: Path, kind: FolderKind, found: _Contents) -> None:
 def _complete(
     beside: Path, place: Path, kind: FolderKind, record: dict[str, Any], overwrite: bool
 ) -> Placed:
-    """Write the record, and give the new folder whatever of the old one is to stay."""
+    """Write the record, and carry over whatever stays from the old folder."""
     new = {*_files(beside), kind.record}
     old = _compare(place, kind) if place.exists() else _Contents(set(), set(), set(), True)
     if not overwrite:
         _refuse_others(place, kind, old)
     rest = old.ours - new
-    # A file of before would be one too many in a folder that is a project of its own.
+    # A subfolder is a project of its own: a leftover file would become part of it.
     removed = {path for path in rest if "/" in path and (beside / path.split("/")[0]).is_dir()}
     stale, others = rest - removed, (old.others | old.changed) - new
     blocked = [path for path in others if (beside / path).is_dir()]
@@ -276,7 +276,7 @@ def _complete(
     for path in sorted(kept):
         for parent in PurePosixPath(path).parents:
             if str(parent) in new:
-                raise InputError(f"{place / parent} is a folder: a file is to be written there")
+                raise InputError(f"{place / parent} is a folder where a file must be written")
     placed = Placed(
         stale=_together(stale, new | kept),
         removed=_together(removed, old.all),
@@ -286,7 +286,7 @@ def _complete(
     sums |= {path: digest(place / path) for path in sorted(stale)}
     record = json.loads(json.dumps({**record, **placed._asdict(), "sha256": sums}))
     record["sha256"][kind.record] = _own_sum(record, kind)
-    # Before the record is there, all that lies beside was just written: see _clear.
+    # Until the record exists, the new folder holds only files just written: see _clear.
     (beside / kind.record).write_text(_text(record), encoding="utf-8")
     if place.exists():
         _carry(kept, place, beside)
@@ -294,7 +294,7 @@ def _complete(
 
 
 def _carry(kept: set[str], place: Path, beside: Path) -> None:
-    """Give a new folder the files of the old one that stay, and its empty folders."""
+    """Carry the files that stay, and empty folders, over to the new folder."""
     made = ["."]
     empty = _empty_folders(place)
     for path in sorted(kept | empty):
@@ -311,12 +311,12 @@ def _carry(kept: set[str], place: Path, beside: Path) -> None:
 def _link(source: Path, target: Path) -> None:
     try:
         os.link(source, target, follow_symlinks=False)
-    except (OSError, NotImplementedError):  # a file system without links, or another owner's file
+    except (OSError, NotImplementedError):  # a file system without links, or another user's file
         shutil.copy2(source, target, follow_symlinks=False)
 
 
 def _swap(beside: Path, place: Path, old: Path) -> None:
-    """Put a new folder in its place, in one step where the system can."""
+    """Put the new folder in place, in one step if the system can."""
     if place.exists() and _exchange(beside, place):
         return
     if place.exists():
@@ -325,7 +325,7 @@ def _swap(beside: Path, place: Path, old: Path) -> None:
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Let two folders change places at once; False where the system cannot."""
+    """Swap two folders atomically; False if the system cannot."""
     try:
         renameat2 = ctypes.CDLL(None).renameat2
     except (AttributeError, OSError, TypeError):
@@ -334,7 +334,7 @@ def _exchange(one: Path, other: Path) -> bool:
 
 
 def _take_over(left: Path, place: Path, kind: FolderKind) -> None:
-    """Clear the old folder away, and take what somebody put into it in the meantime."""
+    """Clear the old folder away, and keep what somebody put into it in the meantime."""
     for path in _clear(left, place, kind):
         if not os.path.lexists(place / path):
             (place / path).parent.mkdir(parents=True, exist_ok=True)
@@ -342,10 +342,9 @@ def _take_over(left: Path, place: Path, kind: FolderKind) -> None:
 
 
 def _clear(left: Path, place: Path, kind: FolderKind) -> list[str]:
-    """Remove a folder that was left beside its place, but for files that are nowhere else.
+    """Remove a leftover folder, except for files that exist nowhere else; return their paths.
 
-    Returns the paths of these. Without a record it was never completed, and holds nothing else
-    than what its process wrote.
+    Without a record it was never completed, and holds only what its process wrote.
     """
     if not left.is_dir():
         return []
@@ -372,7 +371,7 @@ def _clear(left: Path, place: Path, kind: FolderKind) -> list[str]:
 
 
 def _left(place: Path) -> list[Path]:
-    """Folders that were left beside a place, by whatever process."""
+    """Leftover folders beside a place, from any process."""
     found = ((name, _LEFT.fullmatch(name)) for name in _names(place.parent))
     return [place.with_name(name) for name, match in found if match and match[1] == place.name]
 
@@ -388,7 +387,7 @@ def _names(folder: Path) -> list[str]:
 
 
 def _abandoned(left: Path) -> bool:
-    """Tell whether nobody is working with a folder that lies beside its place."""
+    """Tell whether no process is using a leftover folder."""
     if fcntl is None:
         return f".{os.getpid()}." in left.name
     try:
@@ -404,7 +403,7 @@ def _abandoned(left: Path) -> bool:
 
 @contextmanager
 def _held(folder: Path) -> Iterator[None]:
-    """Hold a folder, wherever it is moved to, so that nobody takes it for abandoned."""
+    """Lock a folder, even while it is moved, so that nobody takes it for abandoned."""
     number = -1
     with suppress(OSError):
         number = os.open(folder, os.O_RDONLY)
@@ -418,7 +417,7 @@ def _held(folder: Path) -> Iterator[None]:
 
 
 def _files(folder: Path, below: str = "") -> Iterator[str]:
-    """Paths of all files, links among them, as ``a/b``."""
+    """Paths of all files, including links, as ``a/b``."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
@@ -437,7 +436,7 @@ def _empty_folders(folder: Path) -> set[str]:
 
 
 def _read_record(path: Path) -> dict[str, Any]:
-    """Read a record; an empty one where there is none that can be read."""
+    """Read a record; empty if there is none that can be read."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -451,7 +450,7 @@ def _sums(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _own_sum(record: dict[str, Any], kind: FolderKind) -> str:
-    """Checksum of a record without this checksum."""
+    """Checksum of a record, leaving out the entry for the record itself."""
     others = {path: one for path, one in _sums(record).items() if path != kind.record}
     return sha256(_text({**record, "sha256": others}).encode()).hexdigest()
 
@@ -477,7 +476,7 @@ def _plain(path: Path) -> bool:
 
 
 def _together(paths: set[str], among: set[str], below: str = "") -> tuple[str, ...]:
-    """Name paths, a folder for all that is in it if ``among`` has no other."""
+    """List paths, with a folder for all its files if ``paths`` has every one in ``among``."""
     names: dict[str, bool] = {}
     for path in among:
         if path.startswith(below):
@@ -502,7 +501,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _trouble(error: OSError, folder: Path, beside: Path) -> str:
-    """Say which file could not be written; of a folder beside its place, the one it stands for."""
+    """Say which file could not be written, by its final rather than its temporary path."""
     reason = error.strerror or str(error)
     path = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else None
     if path is not None and path.is_relative_to(beside):
@@ -512,7 +511,7 @@ def _trouble(error: OSError, folder: Path, beside: Path) -> str:
 
 
 def _beside(place: Path) -> tuple[Path, Path]:
-    """Name two places beside one that are free: for what is new, and for what is old."""
+    """Choose two free names beside ``place``: for the new folder, and for the old one."""
     for number in count(os.getpid()):
         new, old = (place.with_name(f".{place.name}.{number}.{age}") for age in ("partial", "old"))
         if not os.path.lexists(new) and not os.path.lexists(old):

@@ -18,7 +18,7 @@ def silence() -> Iterator[None]:
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     saved = [os.dup(number) for number in (1, 2)]
-    # Python's own streams may lead elsewhere, into a notebook for one.
+    # Python's own streams may lead elsewhere, into a notebook for example.
     with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
         try:
             for number in (1, 2):

@@ -15,19 +15,19 @@ FORMAT, VERSION = "twinedge run", 1
 def read_record(folder: Path) -> dict[str, Any]:
     """Read the record of a run folder.
 
-    A folder that was being replaced when the program was killed is put back first.
+    A folder that was being replaced when the program was killed is restored first.
 
     Raises
     ------
     InputError
-        Where there is none, or none of this version.
+        If there is none, or it has another version.
     """
     path = folder / FILE
     if not folder.exists():
         with suppress(OSError):
             recover(folder, RUN)
     if not folder.exists():
-        raise InputError(f"{folder} does not exist: train one with 'twinedge train'")
+        raise InputError(f"{folder} does not exist: create a run with 'twinedge train'")
     if not path.is_file():
         raise InputError(f"{folder} is not a run folder: it has no {FILE}")
     try:

@@ -1,4 +1,4 @@
-"""What predictions and their intervals are worth on points with known targets; numpy alone."""
+"""Score predictions and their intervals on points with known targets. Needs only numpy."""
 
 from typing import Any, NamedTuple
 
@@ -10,18 +10,18 @@ from twinedge.errors import InputError
 
 Array = npt.NDArray[Any]
 
-# From which rank correlation on a scale is said to do so.
+# The lowest rank correlation at which each phrase applies.
 _RANKS = ((0.5, "ranks errors well"), (0.3, "ranks errors"), (0.1, "ranks errors weakly"))
 
 
 def rmse(predicted: npt.ArrayLike, y: npt.ArrayLike = 0.0) -> float:
-    """Root mean square error of predictions ``(n,)`` of targets ``(n,)``, or of errors alone."""
+    """Root mean square error of predictions against targets, both ``(n,)``, or of errors alone."""
     error = np.asarray(predicted) - np.asarray(y)
     return float(np.sqrt(np.mean(np.square(error, dtype=np.float64))))
 
 
 class Coverage(NamedTuple):
-    """What intervals of one level came to: ``covered`` of the targets, widths in their units."""
+    """How intervals of one level did: share of targets ``covered``, and width in their units."""
 
     claimed: float
     covered: float
@@ -30,9 +30,9 @@ class Coverage(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """Errors in units of the target; ``baseline_rmse`` is that of the mean of the targets.
+    """Errors in units of the target; ``baseline_rmse`` is from always predicting their mean.
 
-    ``r2`` is None where the targets do not vary. ``rank_correlation`` is that of the scale with the
+    ``r2`` is None if the targets do not vary. ``rank_correlation`` is between the scale and the
     size of the error; it and ``mean_scale`` are None without a scale.
     """
 
@@ -64,7 +64,7 @@ def score(
     scale : array of shape (n,), optional
         How large errors were expected to be.
     ends : dict of float to array of shape (n, 2), optional
-        Intervals of each coverage.
+        Intervals for each coverage.
     """
     y = check_targets(y, len(mean))
     error = np.asarray(mean, np.float64) - y
@@ -84,21 +84,21 @@ def score(
 
 
 def check_targets(y: Any, count: int) -> Array:
-    """Check measured targets of so many points; returns them as numbers, which may be none.
+    """Check measured targets of ``count`` points; returns them as an array, which may hold NaN.
 
-    A column of them ``(n, 1)`` less predictions ``(n,)`` would be a table of all differences.
+    Shape ``(n, 1)`` is refused: minus predictions ``(n,)`` it would broadcast to a matrix.
 
     Raises
     ------
     InputError
-        Where there is not one for each point.
+        If there is not one number for each point.
     """
     try:
         y = np.asarray(y)
     except ValueError as error:
         raise InputError("targets must be one number for each point") from error
     if y.shape != (count,):
-        raise InputError(f"{count} points need as many targets, not shape {y.shape}")
+        raise InputError(f"targets must have shape ({count},), one for each point, not {y.shape}")
     if y.dtype.kind not in "biuf":
         raise InputError(f"targets must be numbers, not {y.dtype}")
     checked: Array = y
@@ -106,11 +106,11 @@ def check_targets(y: Any, count: int) -> Array:
 
 
 def r2(y: Array, error: Array) -> float | None:
-    """Part of the variance of targets that predictions with these errors explain, both ``(n,)``.
+    """Share of the targets' variance that predictions with these errors explain, both ``(n,)``.
 
-    None where the targets do not vary.
+    None if the targets do not vary.
     """
-    if np.ptp(y) == 0:  # their variance may be a rounding error
+    if np.ptp(y) == 0:  # np.var may leave a rounding error
         return None
     return 1 - float(np.mean(np.square(error))) / float(np.var(y))
 
@@ -118,7 +118,7 @@ def r2(y: Array, error: Array) -> float | None:
 def in_words(scores: Scores) -> str:
     """Say in one sentence what the intervals are worth."""
     if not scores.intervals or scores.rank_correlation is None:
-        return "There are no intervals: the spread says how far anchors disagree, not more."
+        return "There are no intervals: the spread only says how far the anchors disagree."
     usual = min(scores.intervals, key=lambda one: abs(one.claimed - 0.9))
     rank = scores.rank_correlation
     ranks = next((words for least, words in _RANKS if rank >= least), "does not rank errors")
@@ -129,9 +129,9 @@ def in_words(scores: Scores) -> str:
 
 
 def rank_correlation(uncertainty: Array, error: Array) -> float:
-    """Spearman's correlation of uncertainty and absolute error: 1 ranks them perfectly.
+    """Spearman's correlation of uncertainty and absolute error; 1 is a perfect ranking.
 
-    0 where one of the two never varies.
+    0 if one of the two never varies.
     """
     ranks = np.stack([_ranks(np.asarray(uncertainty)), _ranks(np.abs(error))])
     if not (ranks.std(axis=1) > 0).all():

@@ -1,3 +1,3 @@
-"""The version, in the one place it is written down."""
+"""The version; this is the only place that states it."""
 
 __version__ = "0.1.0"

@@ -32,8 +32,8 @@ def test_good_rows_come_back_as_they_are(rows, twins):
     [
         ([], 1, "empty"),
         ([3, 1, 3], 1, "row 3 is listed more than once"),
-        ([0, 10], 1, "row 10 is not there; the training points are rows 0 to 9"),
-        ([-1, 2], 1, "row -1 is not there"),
+        ([0, 10], 1, "there is no row 10; the training points are rows 0 to 9"),
+        ([-1, 2], 1, "there is no row -1"),
         ([0, 1, 2], 2, "3 rows cannot be dealt out evenly to 2 twins"),
         ([0.0, 1.0], 1, "whole row numbers"),
         ([True, False], 1, "whole row numbers"),

@@ -92,10 +92,10 @@ def put(*keys):
 FIRST = ("builds", 0)
 BAD = [
     (put("compiler"), 12, "compiler 12"),
-    (put("colour"), "red", "a core has colour"),
+    (put("colour"), "red", "a core has the unknown field colour"),
     (put("builds"), {}, "builds: {} is not a list"),
     (put(*FIRST), 5, "a build is not an object"),
-    (put(*FIRST, "colour"), "red", "a build has colour"),
+    (put(*FIRST, "colour"), "red", "a build has the unknown field colour"),
     (put(*FIRST, "activation"), "tanh", "relu or silu"),
     (put(*FIRST, "weights"), "int4", "int4"),
     (put(*FIRST, "neighbors"), 1, "neighbors of a build: 1"),
@@ -109,10 +109,14 @@ BAD = [
     (put(*FIRST, "data_bytes"), None, "data_bytes: None"),
     (put(*FIRST, "scratch"), [16], "scratch is not an object"),
     (put(*FIRST, "scratch"), {"align": 8}, "scratch has no unit"),
-    (put(*FIRST, "scratch", "moon"), 1, "scratch has moon"),
+    (put(*FIRST, "scratch", "moon"), 1, "scratch has the unknown field moon"),
     (put(*FIRST, "scratch", "unit"), "4", "unit: '4'"),
     (put(*FIRST, "scratch", "align"), 0, "at least 1"),
-    (put(*FIRST, "scratch", "partial_bytes"), 9, "gives 1175 bytes for (128, 128) with 8 features"),
+    (
+        put(*FIRST, "scratch", "partial_bytes"),
+        9,
+        "comes to 1175 bytes for (128, 128) with 8 features",
+    ),
     (put(*FIRST, "references"), {}, "references: {} is not a list"),
     (put(*FIRST, "references", 0), 5, "a reference is not an object"),
     (put(*FIRST, "references", 0, "hidden"), 128, "hidden: 128 is not a list"),
@@ -120,7 +124,7 @@ BAD = [
     (put(*FIRST, "references", 0, "hidden"), [], "0 hidden layers"),
     (put(*FIRST, "references", 0, "neighbors"), 4, "4 neighbors belongs to another build"),
     (put(*FIRST, "references", 0, "instructions"), -5, "instructions: -5"),
-    (put(*FIRST, "references", 0, "seconds"), 1, "a reference has seconds"),
+    (put(*FIRST, "references", 0, "seconds"), 1, "a reference has the unknown field seconds"),
 ]
 
 

@@ -108,7 +108,7 @@ def test_what_no_pack_holds_does_not_fit(firmware):
 
 def test_a_core_that_nobody_measured():
     found = judge(Model.of(8), UNO, {})
-    assert found.words == "not measured: nobody has run it on avr5"
+    assert found.words == "not measured: the runtime was not run on avr5"
     assert (found.flash_bytes, found.ram_bytes, found.milliseconds) == (None, None, None)
     assert judge(Model.of(8), board_named("pi5"), {}).verdict == "not measured"
     # What is certain without a measurement: the pack alone is larger than the flash.

@@ -75,7 +75,7 @@ def test_anchors_export_and_report_recommend_the_same(cli, tiny_run, tmp_path):
 
 
 def test_more_anchors_than_points_are_all_of_them(cli, tiny_run, tmp_path):
-    said = "anchors were asked for, and there are 80 training points: all of them are taken\n"
+    said = "anchors were asked for, but there are only 80 training points: all of them are used\n"
     shown = cli("anchors", tiny_run, "--counts", "4,81,99", "--methods", "xy", "--json")
     assert shown.err == f"81 {said}99 {said}"
     assert [point["k"] for point in shown.json["points"]] == [4, 80]
@@ -125,7 +125,7 @@ def test_none_of_few_may_be_enough(cli, tiny_run):
     assert (report["recommended"]["k"], report["recommended"]["within"]) == (2, False)
     answer = cli("anchors", tiny_run, *options)
     assert "Enough for 1 %: none of these.\n" in answer.out
-    expected = "None of these is within 1 % of all 80; the most are 2 anchors, chosen by farthest."
+    expected = "None of these is within 1 % of all 80; the most is 2 anchors, chosen by farthest."
     assert answer.out.splitlines()[-1] == f"{expected} Try more with --counts."
 
 

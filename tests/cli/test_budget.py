@@ -110,7 +110,7 @@ def test_without_measurements_the_table_says_so(cli, tmp_path):
     path = tmp_path / "none.json"
     write_firmware({}, path)
     answer = cli("budget", "--features", "8", "--firmware", path)
-    assert "The runtime has not been measured on any core: boards wait for that." in answer.out
+    assert "The runtime has not been measured on any core: no board can be judged." in answer.out
     assert answer.out.count("not measured\n") == len(all_boards())
 
 
@@ -140,7 +140,7 @@ def test_a_pack(cli, pack_file, firmware):
     assert found["twin_bytes"] < found["file_bytes"]
     assert found["boards"][0]["flash_bytes"] == 4420 + found["twin_bytes"]
     more = found["file_bytes"] - found["twin_bytes"]
-    assert f"The file has {more} bytes more, ids and metadata" in cli("budget", pack_file).out
+    assert f"The file has {more} more bytes of ids and metadata" in cli("budget", pack_file).out
 
 
 def test_boards(cli):
@@ -262,7 +262,7 @@ def test_the_frontier_for_a_person(capsys):
     large = Attempt(Model.of(3, (16, 16), 32, twins=4, weights="int16"), 9000, 500, 1.25)
     _print_frontier(Search((large, small)))
     *lead, blank, header, first, last = capsys.readouterr().out.splitlines()
-    assert lead[0].startswith("Tried 2 models briefly. None smaller is as good as one of these;")
+    assert lead[0].startswith("Tried 2 models briefly. No smaller one is as good as any of these;")
     assert [blank, header, first, last] == [
         "",
         "   twins  hidden  anchors  weights  activation  flash  RAM  RMSE",

@@ -27,8 +27,8 @@ def test_training_tells_what_became_of_the_table(cli, stones, loud):
     assert answer.json["features"] == 4
     remarks = answer.err.splitlines()
     assert remarks[:3] == [
-        f"{stones}: column 'cut' is a category of 3 levels and, as one more, 2 rare ones; 1 row to "
-        "validate or test with another",
+        f"{stones}: column 'cut' is a category of 3 levels and one more for 2 rare levels; 1 row "
+        "to validate or test with an unknown level",
         f"{stones}: column 'grade' is a category of 3 levels",
         f"{stones}: filled in 6 missing values",
     ]
@@ -149,7 +149,7 @@ BAD = {
     ),
     "thousands": (
         "b,a,y\n" + "".join(f'"{k},000.5",{k % 7},{k}\n' for k in range(30)),
-        ["row 2, column 'b': '0,000.5' has marks between its thousands"],
+        ["row 2, column 'b': '0,000.5' has thousands separators"],
     ),
     "target missing": (
         "a,y\n" + "".join(f"{k % 7},{k or ''}\n" for k in range(30)),
@@ -175,7 +175,7 @@ def test_advice_leads_to_a_training(cli, tmp_path, loud):
     assert answer.json["rows"] == 45
     assert answer.err.splitlines()[:4] == [
         "t.csv: the first column, without a name, numbers the rows: left out",
-        "t.csv: the row below the header has no numbers but units: left out",
+        "t.csv: the row below the header holds units, not numbers: left out",
         "t.csv: 15 rows without a target left out",
         "t.csv: column 'site' is a category of 3 levels",
     ]

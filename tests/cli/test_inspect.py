@@ -196,7 +196,7 @@ def test_a_table_that_is_not_there_has_no_checksum(cli, pack_file, golden):
     pack_file(data=golden["odd-silu"][:60])
     answer = cli("inspect", "model.twin")
     assert answer.code == 2
-    assert answer.out.count("the bytes it is of are not there\n") == 2
+    assert answer.out.count("the bytes it covers are missing\n") == 2
 
 
 def test_what_is_no_pack_is_refused(refused, tmp_path):

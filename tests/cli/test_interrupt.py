@@ -59,7 +59,7 @@ def test_an_interrupted_training_can_be_used_and_resumed(cli, curve_csv, loud, t
     command = ("train", curve_csv, "--target", "level", "--json", *loud, "--steps", 4_000)
     code, out, err = _interrupted((*command, "-o", "run"), tmp_path)
     assert code == 130
-    assert err == "Stopped early; the best weights are in run. --resume goes on.\n"
+    assert err == "Stopped early; the best weights are in run. Continue with --resume.\n"
     report = json.loads(out)
     assert report["interrupted"] is True
 
@@ -107,7 +107,7 @@ def test_stopped_between_folds_and_final_round(cli, curve_csv, loud, tmp_path, m
         patch.setattr(selection, "train", stopped)
         answer = cli(*command, "-o", "run")
     assert answer.code == 130
-    assert answer.err == "Stopped early; the best weights are in run. --resume goes on.\n"
+    assert answer.err == "Stopped early; the best weights are in run. Continue with --resume.\n"
     stopped = load_run(tmp_path / "run").model
     latest = [one for one in stopped.trials_ if one["stage"] == "folds"]
     assert latest[-1] == stopped.trials_[-1]
@@ -133,7 +133,7 @@ def test_stopped_while_the_networks_are_judged(moment, cli, curve_csv, loud, tmp
         patch.setattr(moment, _ctrl_c)
         answer = cli(*command)
     assert answer.code == 130
-    assert answer.err == "Stopped early; the best weights are in run. --resume goes on.\n"
+    assert answer.err == "Stopped early; the best weights are in run. Continue with --resume.\n"
     kept = load_run(tmp_path / "run").model
     assert kept.interrupted_
     assert np.isfinite(kept.validation_rmse_)

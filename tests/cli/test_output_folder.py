@@ -105,7 +105,7 @@ def test_what_others_put_there_during_a_training_does_not_cost_it(
         answer = cli(*command, "--seed", "1")
     assert answer.code == 2
     assert "notes.txt is not part of the run" in answer.err
-    assert "the training is in run.checkpoint: --resume goes on" in answer.err
+    assert "the training is kept in run.checkpoint: continue with --resume" in answer.err
     assert cli(*command, "--seed", "1", "--resume", "--overwrite").code == 0
     assert (tmp_path / "run" / "notes.txt").read_text() == "mine"
     assert not (tmp_path / "run.checkpoint").exists()

@@ -128,7 +128,7 @@ def test_a_run_that_was_calibrated_has_intervals(
 ):
     words = [word for name, value in options.items() for word in (f"--{name}", value)]
     answer = cli("predict", calibrated, curve_csv, "--json", "--coverage", coverage, *words)
-    remark = "low and high were calibrated for other anchors than these\n"
+    remark = "low and high were calibrated for different anchors\n"
     assert answer.err == (remark if options else "")
     model = load_run(calibrated).model
     mean, scale = model.predict(curve[0], return_std=True, **options)

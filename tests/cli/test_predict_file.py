@@ -162,7 +162,7 @@ def test_without_ninety_percent_the_highest_below_is_taken_and_told(
 
 def test_other_neighbors_than_it_was_calibrated_for_are_told(cli, calibrated, curve_csv):
     answer = cli("predict", calibrated, curve_csv, "--neighbors", "2")
-    assert answer.err == "low and high were calibrated for other anchors than these\n"
+    assert answer.err == "low and high were calibrated for different anchors\n"
     assert answer.out.startswith(HEADER)
 
 

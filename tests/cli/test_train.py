@@ -164,7 +164,7 @@ def test_repeated_rows_are_remarked_in_one_line(cli, curve_csv, tiny, loud, tmp_
     (tmp_path / "double.csv").write_text("\n".join([header, *rows, *rows[:2]]))
     answer = cli("train", "double.csv", "--target", "level", "-o", "run", "--json", *loud)
     assert answer.err.count("\n") == 1
-    assert "double.csv: 2 rows like an earlier one" in answer.err
+    assert "double.csv: 2 rows identical to an earlier one" in answer.err
     assert answer.json["rows"] == 122
     assert cli("train", "double.csv", "--target", "level", "-o", "run", *tiny).err == ""
 

@@ -38,7 +38,7 @@ BAD = {
         ["column 'at'", "dates or times such as '0:30'", "drop=['at']"],
     ),
     "one text": ("a,k,y\n1,x,1\n2,x,3\n", {}, ["'k' is 'x' in every row", "drop=['k']"]),
-    "unknown category": ("a,b,y\n1,2,3\n", {"categorical": ["c"]}, ["'c'", "to take for names"]),
+    "unknown category": ("a,b,y\n1,2,3\n", {"categorical": ["c"]}, ["'c'", "to treat as names"]),
     "target as a category": (
         "a,b,y\n1,2,3\n",
         {"categorical": ["y"]},
@@ -68,7 +68,7 @@ BAD = {
     "open quote": ('a,b,y\n1,2,3\n4,"5,6\n7,8,9\n', {}, ["row 4", "quote"]),
     "text after a quote": ('a,y\n1,2\n"3"x,4\n', {}, ["row 3", "quote"]),
     "huge cell": ("a,y\n1,2\n3," + "9" * 200_000 + "\n", {}, ["row 3", "field limit"]),
-    "thousands": ('a,y\n"1,234",2\n3,4\n', {}, ["row 2", "'1,234'", "marks between its thousands"]),
+    "thousands": ('a,y\n"1,234",2\n3,4\n', {}, ["row 2", "'1,234'", "thousands separators"]),
     "both decimal marks": ("a;y\n1,5;2\n3.5;4\n", {}, ["row 3", "'3.5'", "decimal mark"]),
     "underscore": ("a,y\n1_000,2\n3,4\n", {}, ["row 2", "'1_000'"]),
     "foreign digits": ("a,y\n\u0661,2\n3,4\n", {}, ["row 2", "not a number"]),

@@ -14,7 +14,7 @@ from twinedge.encoding import Category, Encoding
 PLAIN = "a,b,y\n1,2,3\n4,5,6.5\n7,9,9\n"
 VALUES = [[1, 2, 3], [4, 5, 6.5], [7, 9, 9]]
 INDEX = "the first column, without a name, numbers the rows: left out"
-UNITS = "the row below the header has no numbers but units: left out"
+UNITS = "the row below the header holds units, not numbers: left out"
 
 KINDS = {
     "units": ("a,b,y\nm,m/s,°C\n1,2,3\n4,5,6.5\n7,9,9\n", [UNITS]),
@@ -86,7 +86,7 @@ def test_a_compressed_file_that_is_not_whole_is_refused(write, complaint):
     damaged[-6] ^= 255  # of the checksum
     for content in (whole[:-400], whole[:12], bytes(damaged)):
         message = complaint(read_table, write(content, "t.csv.gz"), target="y")
-        assert "t.csv.gz: is not a whole gzip file" in message
+        assert "t.csv.gz: is not a complete gzip file" in message
     latin = gzip.compress("a,y\n1,2\n°,3\n".encode("latin-1"))
     assert "row 3: not UTF-8" in complaint(read_table, write(latin, "t.csv.gz"), target="y")
 
@@ -112,7 +112,7 @@ THOUSANDS = ["1,234.5", "1.234,5", "1'234", "1 234", "1.234.567", "1\u202f234,5"
 def test_marks_between_thousands_are_named_for_what_they_are(write, complaint, cell, delimiter):
     path = write(delimiter.join("ay") + "\n" + f'"{cell}"{delimiter}1\n' * 9)
     message = complaint(read_table, path, target="y")
-    assert f"row 2, column 'a': {cell!r} has marks between its thousands; write numbers" in message
+    assert f"row 2, column 'a': {cell!r} has thousands separators; write numbers" in message
     assert "drop" not in message
 
 
@@ -264,6 +264,6 @@ def test_without_pandas_a_message_says_what_to_install(tmp_path):
         check=True,
     )
     assert done.stdout == (
-        f"{tmp_path / 't.parquet'}: reading .parquet files needs pandas and what it reads them "
-        "with (pip install 'twinedge[tables]'); or save it as CSV\n"
+        f"{tmp_path / 't.parquet'}: reading .parquet files needs pandas and its reader for "
+        "them (pip install 'twinedge[tables]'); or save it as CSV\n"
     )

@@ -208,7 +208,7 @@ def test_a_line_that_is_wrong_decides_nothing_about_the_next(device, said):
     assert answers[2] == answers[4] == expected
     # One that is right does: whether 0.5 is five tenths is no longer open.
     lines = ["0,5;Idéal;61;1", "0.5;Idéal;61;1"]
-    assert "another decimal mark" in list(Replies(device).to(lines))[1]
+    assert "a different decimal mark" in list(Replies(device).to(lines))[1]
 
 
 @pytest.mark.parametrize("cell", ["1_000", "1 234", "x", "inf"])

@@ -194,7 +194,7 @@ def test_all_anchors_are_those_of_the_float_model(run, tmp_path):
 def test_more_anchors_than_points_are_all_of_them(run, four_twins, tmp_path):
     done = export(run, tmp_path / "out", anchors=np.int64(200), **SMALL)
     assert sorted(done.rows) == list(range(80))
-    said = "200 anchors were asked for, and there are 80 training points: all of them are taken"
+    said = "200 anchors were asked for, but there are only 80 training points: all of them are used"
     record = json.loads((tmp_path / "out" / "export.json").read_text())
     assert (record["anchors"], record["anchors_asked"], record["remarks"]) == (80, 200, [said])
     # Of an odd number four twins take as many each.
@@ -202,7 +202,9 @@ def test_more_anchors_than_points_are_all_of_them(run, four_twins, tmp_path):
     odd.anchor_X_, odd.anchor_y_ = four_twins.anchor_X_[:9], four_twins.anchor_y_[:9]
     done = export(odd, tmp_path / "odd", anchors=32, **{**SMALL, "tolerance": 10.0})
     assert len(set(done.rows)) == 8
-    assert done.remarks[0].endswith("9 training points: 8 are taken, as many for each of 4 twins")
+    assert done.remarks[0].endswith(
+        "9 training points: 8 are used, the same number for each of 4 twins"
+    )
 
 
 def test_auto_takes_the_fewest_anchors_within_a_percent(run, tmp_path):

@@ -215,7 +215,7 @@ def test_a_process_finds_its_lengths_once():
     [
         ("everybody", "'everybody' is not one of"),
         (["trees", "oracle"], "'oracle' is not one of"),
-        ([], "names nobody"),
+        ([], "names no teacher"),
         (3, "not 'auto', None or a list"),
         ([Ridge], "is not a scikit-learn regressor"),
         ([object()], "is not a scikit-learn regressor"),
@@ -232,7 +232,7 @@ def test_a_teacher_that_says_nonsense_is_named():
             return np.full(len(X), np.nan)
 
     held, task = school(Teacher("Lost", Lost()))
-    with pytest.raises(InputError, match="Lost predicts what is not a number"):
+    with pytest.raises(InputError, match="Lost predicts values that are not finite"):
         lessons(held, task)
 
 

@@ -57,7 +57,7 @@ def test_nothing_is_judged_on_a_few_sets():
     few = {name: Seen(True, "") for name in ORDER[:4]}
     assert everywhere(few).word == UNKNOWN
     assert on_many(few, 1).word == UNKNOWN
-    assert everywhere({}).seen == "no set is there"
+    assert everywhere({}).seen == "no set was computed"
 
 
 def test_a_table_holds_if_all_that_is_judged_does():

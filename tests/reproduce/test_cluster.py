@@ -75,5 +75,5 @@ def test_no_scheduler_is_one_line(tmp_path, tiny_command, monkeypatch, complaint
 
     monkeypatch.setattr(running, "_PATIENCE", "1s")
     says = complaint(running.on_cluster, "tcp://127.0.0.1:9")
-    assert "cluster='tcp://127.0.0.1:9': no scheduler" in says
+    assert "cluster='tcp://127.0.0.1:9': no Dask scheduler" in says
     assert "nonsense" in complaint(running.on_cluster, "nonsense://nowhere")

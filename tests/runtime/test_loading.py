@@ -56,7 +56,7 @@ def test_threads_change_no_prediction(files, backend):
 @pytest.mark.parametrize("threads", [0, -1, 1.5, True, "2"])
 def test_other_numbers_of_threads_are_refused(files, complaint, threads):
     said = complaint(load, files / "model.twin", threads=threads)
-    assert f"threads={threads!r} is not a number from 1 on" in said
+    assert f"threads={threads!r} is not a whole number of at least 1" in said
 
 
 def test_a_thread_for_each_core(files):

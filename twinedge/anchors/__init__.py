@@ -1,7 +1,7 @@
-"""Which training points travel to the device.
+"""Choose which training points travel to the device.
 
-A twin predicts from the training points it is given as anchors. All of them are the best it can do
-and too many for a device; a few well chosen ones come within a percent of that.
+A twin predicts from the training points it is given as anchors. It does best with all of them, but
+those are too many for a device; a few well-chosen ones come within a percent of that.
 """
 
 from twinedge.anchors.choice import AnchorChoice, choose, rows_from_file, select

@@ -1,4 +1,4 @@
-"""Which training points travel to the device: chosen by a method, or named by a person."""
+"""Choose the anchors by a method, compare methods on validation data, or read rows from a file."""
 
 from collections.abc import Iterator, Sequence
 from os import PathLike
@@ -13,21 +13,21 @@ from twinedge.anchors.pool import Evidence, FittedModel, FloatArray, Pool, Rows,
 from twinedge.dealing import check_count, whole
 from twinedge.errors import InputError, place, quoted
 
-_DIGITS = 15  # no table has more rows; a longer number would not fit an integer of the array
+_DIGITS = 15  # more than any table needs; a longer number would not fit the array's integers
 
 
 def rows_from_file(path: str | PathLike[str]) -> Rows:
-    """Read row numbers, one on a line or several with commas between them.
+    """Read row numbers, one per line or several separated by commas.
 
     Parameters
     ----------
     path : path
-        A text file; what follows a ``#`` is a comment, and empty lines are passed over.
+        A text file; ``#`` starts a comment, and empty lines are skipped.
 
     Returns
     -------
     array of shape (k,)
-        In the order of the file; ``check_rows`` says whether there are such rows.
+        In the order of the file; ``check_rows`` checks that the rows exist.
     """
     line_of: dict[int, int] = {}
     for number, field in _fields(Path(path)):
@@ -39,12 +39,12 @@ def rows_from_file(path: str | PathLike[str]) -> Rows:
             raise InputError(f"{where}: row {row} is already on line {line_of[row]}")
         line_of[row] = number
     if not line_of:
-        raise InputError(f"{place(path)}: no row numbers in it; give one on each line")
+        raise InputError(f"{place(path)}: has no row numbers; give one per line")
     return np.array(list(line_of), np.intp)
 
 
 def _fields(path: Path) -> Iterator[tuple[int, str]]:
-    """Line number and text of each field of a file."""
+    """Line number and text of each field in a file."""
     number = 0
     try:
         with path.open(encoding="utf-8-sig") as stream:
@@ -61,10 +61,10 @@ def _fields(path: Path) -> Iterator[tuple[int, str]]:
         raise InputError(f"{place(path)}: cannot be read: {reason}") from None
 
 
-# The first is taken unless another is clearly better on validation data. Their order is that of the
-# validation errors that benchmarks/anchors.py prints. Random points are left out, as their score
-# says how lucky one draw was; greedy ones, as they leave a device too sure: they have half the
-# spread of all anchors.
+# The first is used unless another is clearly better on validation data. They are ordered by the
+# validation errors that benchmarks/anchors.py prints. Random points are left out because their
+# score only says how lucky one draw was; greedy ones because they make a device overconfident: they
+# have half the spread of all anchors.
 PREFERENCE = ("match", "xy", "stratified", "medoids", "farthest")
 
 _SAME = 1.01
@@ -72,16 +72,16 @@ _CLEAR = 2.0
 
 
 class AnchorChoice(NamedTuple):
-    """Anchors, and how they were found.
+    """Anchors, and how they were chosen.
 
     Attributes
     ----------
     method : str
         Name of the method that won.
     rows : array of shape (k,)
-        What it chose; twin ``t`` owns ``rows[t::twins]``.
+        The rows it chose; twin ``t`` owns ``rows[t::twins]``.
     rmse_val : dict of str to float
-        Validation error of every method that was compared, in units of the target.
+        Validation error of every method compared, in units of the target.
     """
 
     method: str
@@ -90,20 +90,20 @@ class AnchorChoice(NamedTuple):
 
 
 def scorable(evidence: Evidence) -> tuple[str, ...]:
-    """Names of the methods, random points aside, that these validation data can compare."""
+    """Names of the methods, except random, that these validation data can compare."""
     if evidence.neighbors:
         return PREFERENCE[1:]
     return PREFERENCE if len(evidence) < FEWEST_TO_SCORE else (*PREFERENCE, "greedy")
 
 
 def compared(evidence: Evidence) -> tuple[str, ...]:
-    """Names of the methods that "auto" chooses among, the one to prefer first."""
+    """Names of the methods that "auto" chooses among, the preferred one first."""
     return tuple(name for name in scorable(evidence) if name in PREFERENCE)
 
 
 def compare(pool: Pool, k: int, seed: int, evidence: Evidence) -> AnchorChoice:
-    """Try every method but greedy, and keep the one to prefer."""
-    evidence = within_memory(evidence, len(pool), 1, seed)  # the points that curves are measured on
+    """Try the methods that "auto" chooses among, and keep the preferred one."""
+    evidence = within_memory(evidence, len(pool), 1, seed)  # the same points as curves use
     names = compared(evidence)
     rows = {name: METHODS[name].choose(pool, k, seed, evidence) for name in names}
     errors = dict(zip(rows, evidence.squared_errors(list(rows.values())), strict=True))
@@ -115,18 +115,19 @@ def compare(pool: Pool, k: int, seed: int, evidence: Evidence) -> AnchorChoice:
 def preferred(errors: dict[str, FloatArray], clear: float = _CLEAR) -> str:
     """Return the first method, or the best of those that clearly beat it.
 
-    Settled on validation points alone, of 27 models (three splits of the paper's nine sets), by
-    benchmarks/anchors.py: a rule decides on one half of the points and is scored on the other. With
-    8 and 32 anchors, over the error of all anchors, "match" has 0.998 and 1.001, at worst 1.011;
-    overruled where another is better by two standard errors, 0.995 and 1.000, and no more at worst;
-    by one, the same, but up to 1.020; whenever another is better, up to 1.079.
+    The rule was chosen by benchmarks/anchors.py on validation points only, of 27 models (three
+    splits of the paper's nine sets): it decides on one half of the points and is scored on the
+    other. With 8 and 32 anchors, relative to the error of all anchors, "match" alone scores 0.998
+    and 1.001, at worst 1.011. Overruling it if another is better by two standard errors scores
+    0.995 and 1.000, at worst the same; by one, the same on average but up to 1.020; whenever
+    another is better, up to 1.079.
 
     Parameters
     ----------
     errors : dict of str to array of shape (v,)
-        Squared error of each method at each validation point, the method to prefer first.
+        Squared error of each method at each validation point, the preferred method first.
     clear : float
-        Standard errors by which another has to be better.
+        Standard errors by which another must be better.
     """
     first, *others = errors
     better = [name for name in others if _beats(errors[name], errors[first], clear)]
@@ -134,14 +135,14 @@ def preferred(errors: dict[str, FloatArray], clear: float = _CLEAR) -> str:
 
 
 def held_out(errors: dict[str, FloatArray], folds: Sequence[Rows]) -> FloatArray:
-    """Squared errors ``(v,)`` of what is preferred, on points that had no say in it.
+    """Squared errors ``(v,)`` of the preferred method, on points not used to choose it.
 
     Parameters
     ----------
     errors : dict of str to array of shape (v,)
-        As ``preferred`` takes them.
+        As for ``preferred``.
     folds : sequence of array
-        Which points are scored together, as ``Evidence.folds`` deals them out.
+        Points that are scored together, as returned by ``Evidence.folds``.
     """
     squares = np.empty(len(next(iter(errors.values()))))
     for held in folds:
@@ -154,9 +155,9 @@ def held_out(errors: dict[str, FloatArray], folds: Sequence[Rows]) -> FloatArray
 def _beats(one: FloatArray, other: FloatArray, standard_errors: float) -> bool:
     """Whether squared errors ``(v,)`` are clearly lower than others at the same points.
 
-    By 1 % of the error at least, as nobody would notice less on a device, and by more than other
-    validation points might turn round. The difference is taken point by point: all methods fail at
-    the same hard points, and beside what those contribute a real gain would never stand out.
+    That is, by at least 1 % of the error, since less would not be noticed on a device, and by more
+    than chance in the validation points explains. The difference is taken point by point: all
+    methods fail at the same hard points, whose share would drown a real gain.
     """
     gain = other - one
     if len(gain) < 2:
@@ -185,15 +186,15 @@ def select(
     y : array of shape (n,)
         Their targets.
     k : int
-        How many anchors in all, a multiple of ``twins``.
+        Total number of anchors, a multiple of ``twins``.
     method : {"auto", "random", "medoids", "farthest", "stratified", "xy", "match", "greedy"}
-        How: see ``METHODS``; "auto" compares them on validation data.
+        See ``METHODS``; "auto" compares them on validation data.
     model : fitted TwinRegressor, optional
         For "match", "greedy" and "auto".
     validation : (X, y), optional
         Points that the model was not trained on, for "greedy" and "auto".
     twins : int
-        Networks that share the anchors; each gets a share that covers the data by itself.
+        Number of networks that share the anchors; each share covers the data by itself.
     seed : int
         The same seed gives the same rows.
 
@@ -224,7 +225,7 @@ def choose(
     twins: int = 1,
     seed: int = 0,
 ) -> AnchorChoice:
-    """Do as ``select``, and say which method it was and how "auto" scored each of them."""
+    """Do as ``select`` does, and return the method and the scores that "auto" compared."""
     pool = pool_of(X, y, model, twins, seed)
     check_count(k, len(pool), twins)
     chosen = None if method == "auto" else method_named(method, "auto")
@@ -244,7 +245,7 @@ def choose(
 def pool_of(
     X: npt.ArrayLike, y: npt.ArrayLike, model: FittedModel | None, twins: Any, seed: Any
 ) -> Pool:
-    """Check what every choice starts from."""
+    """Check the arguments that every choice shares, and return the pool of training points."""
     if not whole(twins) or twins < 1:
         raise InputError(f"twins={twins!r} is not a positive whole number")
     if not whole(seed) or seed < 0:
@@ -256,24 +257,24 @@ def pool_of(
         raise InputError("the model is not fitted")
     if len(model.weights_) != twins:
         raise InputError(f"twins={twins}, but the model has {len(model.weights_)}")
-    # A fit that holds points out keeps the rest in an order of its own: rows of another table
-    # would be other points, and nobody would notice.
+    # A fit that holds points out reorders the rest: row numbers of another table would silently
+    # refer to different points.
     if not np.array_equal(np.asarray(X, np.float64), model.anchor_X_):
         raise InputError("X is not what the model was trained on; give its anchor_X_ and anchor_y_")
     return pool
 
 
 def at_most_all(k: Any, count: int, twins: int) -> Any:
-    """Return ``k``, or where it is more than the training points, all that twins can share."""
+    """Return ``k``, but no more than the twins can share of ``count`` training points."""
     if not whole(k) or k <= count or count < twins:
-        return k  # which ``check_count`` judges
+        return k  # left for ``check_count`` to judge
     return count - count % twins
 
 
 def too_many(k: Any, count: int, twins: int) -> str:
-    """Say what is taken where more anchors were asked for than there are training points."""
-    asked = f"{k} anchors were asked for, and there are {count} training points"
+    """Say what is used if more anchors were asked for than there are training points."""
+    asked = f"{k} anchors were asked for, but there are only {count} training points"
     taken = at_most_all(k, count, twins)
     if taken == count:
-        return f"{asked}: all of them are taken"
-    return f"{asked}: {taken} are taken, as many for each of {twins} twins"
+        return f"{asked}: all of them are used"
+    return f"{asked}: {taken} are used, the same number for each of {twins} twins"

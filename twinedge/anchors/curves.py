@@ -31,10 +31,10 @@ from twinedge.errors import InputError
 AUTO = "auto"
 Progress = Callable[[str, int, int], None]
 
-# More than this is no saving: 32 are within 1 % of all on the paper's sets, and k-means with
-# thousands of clusters takes longer than the training.
+# More would save nothing: 32 are within 1 % of all on the paper's sets, and k-means with thousands
+# of clusters takes longer than the training.
 _MOST_BY_DEFAULT = 1024
-# Of so few points half are not nearly all, so all are measured, too.
+# Up to this many points, all of them are measured as well: half may not do nearly as well.
 _FEW = 64
 
 
@@ -47,7 +47,7 @@ class Point(NamedTuple):
 
 
 class Curves(NamedTuple):
-    """Points by method and number of anchors, and which method "auto" came to for each number."""
+    """Points by method and number of anchors, and the method that "auto" chose for each number."""
 
     points: list[Point]
     winners: dict[int, str]
@@ -71,24 +71,24 @@ def curve(
     X, y : array of shape (n, f), (n,)
         ``anchor_X_`` and ``anchor_y_`` of the model.
     model : fitted TwinRegressor
-        Its errors are reported.
+        The model to measure.
     validation : (X, y)
         Points that it was not trained on.
     counts : sequence of int, optional
         Numbers of anchors, multiples of ``twins``; by default ``twins`` times 1, 2, 4, 8, ... up to
-        ``n``, at most 1024, and of few points all.
+        ``n``, at most 1024, plus all if the points are few.
     methods : sequence of str, optional
-        Names in ``METHODS``, or "auto"; by default what validation data can compare.
+        Names in ``METHODS``, or "auto"; by default those that the validation data can compare.
     twins : int
-        Networks of the model.
+        Number of networks in the model.
     seed : int
-        The same seed gives the same points; a method chooses the rows that ``select`` gives.
+        The same seed gives the same points; a method chooses the same rows as in ``select``.
 
     Returns
     -------
     list of Point
-        By method, then by ``k``. Choices that look at validation points, those of "greedy" and of
-        "auto", are scored on points they were not made on.
+        By method, then by ``k``. Choices that look at validation points ("greedy" and "auto") are
+        scored on points they were not made on.
     """
     pool = pool_of(X, y, model, twins, seed)
     return curves(pool, Evidence.of(model, validation), counts, methods, seed).points
@@ -102,7 +102,7 @@ def curves(
     seed: int,
     progress: Progress = lambda method, done, total: None,
 ) -> Curves:
-    """Measure as ``curve`` does, one method after the other."""
+    """Measure as ``curve`` does, one method after another."""
     if counts is None:
         counts = _doubling(pool.twins, len(pool))
     for k in counts:
@@ -110,7 +110,7 @@ def curves(
     numbers = sorted({int(k) for k in counts})
     names = list(dict.fromkeys(scorable(evidence) if methods is None else methods))
     if not numbers or not names:
-        raise InputError("a curve of anchors needs one number and one method at least")
+        raise InputError("a curve of anchors needs at least one number and one method")
     candidates = compared(evidence) if AUTO in names else ()
     alone = list(dict.fromkeys([*candidates, *(name for name in names if name != AUTO)]))
     for name in alone:
@@ -142,8 +142,7 @@ def _squared_errors(
 ) -> dict[int, FloatArray]:
     """Squared errors ``(v,)`` of one method by number of anchors."""
     if name == "greedy":
-        # Of a larger pool greedy sees so many candidates; what it makes of more is not worth the
-        # hours.
+        # Greedy looks at no more candidates than this; choosing more would take hours for little.
         few = [k for k in numbers if k <= MOST_CANDIDATES]
         if not few:
             return {}
@@ -163,24 +162,24 @@ def _squared_errors(
 def smallest_within(
     points: Iterable[Point], rmse_all: float, tolerance: float = 0.01
 ) -> Point | None:
-    """Return the fewest anchors from which on the error is that of all anchors or hardly more.
+    """Return the fewest anchors from which on the error stays close to that of all anchors.
 
-    A number that does well by luck, with larger ones of the same method above the line, does not
-    count.
+    A number that does well by luck, while larger ones of the same method miss the tolerance, does
+    not count.
 
     Parameters
     ----------
     points : iterable of Point
-        As ``curve`` gives them.
+        As returned by ``curve``.
     rmse_all : float
         Validation error with all anchors: ``rmse(model, validation)``.
     tolerance : float
-        How much more is allowed, as a part of it.
+        How much more error is allowed, as a fraction of ``rmse_all``.
 
     Returns
     -------
     Point or None
-        Of those with the fewest anchors the one with the least error; None where none is so good.
+        Of those with the fewest anchors, the one with the least error; None if none is close.
     """
     good: dict[str, Point] = {}
     lost = set()
@@ -209,17 +208,16 @@ def _doubling(twins: int, points: int) -> list[int]:
     return counts
 
 
-# Not recommended where there is something else: how few random points are enough is luck, and
-# greedy ones leave a device too sure.
+# Recommended only if nothing else was measured: how few random points are enough is luck, and
+# greedy ones make a device overconfident.
 _BESIDE = ("greedy", "random")
 
 
 class Recommendation(NamedTuple):
-    """How many anchors to take, and which way to choose them.
+    """How many anchors to use, and how to choose them.
 
-    ``rmse_val`` is in units of the target, on points that had no say in the choice. ``within`` says
-    whether it is as good as that of all anchors; where none of the numbers is, the largest of them
-    is recommended.
+    ``rmse_val`` is in units of the target, on points not used to choose. ``within`` says whether it
+    is as good as that of all anchors; if no number of anchors is, the largest is recommended.
     """
 
     k: int
@@ -239,14 +237,13 @@ class Measurement:
     rmse_all : float
         Error of all anchors at the same validation points, in units of the target.
     training_points, validation_points : int
-        How many anchors there could be, and how many points the errors are of.
+        How many anchors there could be, and how many points the errors were measured on.
     tolerance : float
-        Which part of ``rmse_all`` more is as good as it.
+        How much more error counts as equally good, as a fraction of ``rmse_all``.
     winners : dict of int to str
-        Which method "auto" comes to for each number of anchors, where it was measured.
+        The method that "auto" chooses for each number of anchors, if it was measured.
     beyond : tuple of int
-        Numbers that were asked for and are more than the training points: all of those were
-        measured instead.
+        Requested numbers that exceed the training points: all points were measured instead.
     """
 
     points: tuple[Point, ...]
@@ -268,21 +265,21 @@ class Measurement:
         return tuple(sorted({point.k for point in self.points}))
 
     def smallest(self, method: str) -> Point | None:
-        """Return the fewest anchors of one method that are as good as all; None where none are."""
+        """Return the fewest anchors of one method that are as good as all; None if none are."""
         theirs = [point for point in self.points if point.method == method]
         return smallest_within(theirs, self.rmse_all, self.tolerance)
 
     def recommended(self) -> Recommendation:
-        """Return the fewest anchors that are as good as all, chosen as ``select`` would by itself.
+        """Return the fewest anchors that are as good as all, chosen as ``select`` does by default.
 
-        Where "auto" was not measured, the fewest of any method that was, greedy and random ones
-        only where there are no others.
+        If "auto" was not measured, the fewest of any method that was; greedy and random count only
+        if there are no others.
         """
         theirs = [point for point in self.points if point.method == AUTO]
         theirs = theirs or [point for point in self.points if point.method not in _BESIDE]
         theirs = theirs or list(self.points)
         best = smallest_within(theirs, self.rmse_all, self.tolerance)
-        # A smaller number with a lower error, and larger ones above the line, would be luck.
+        # A smaller number that is within the tolerance while larger ones are not would be luck.
         found = best or min(theirs, key=lambda point: (-point.k, point.rmse_val))
         method = self.winners[found.k] if found.method == AUTO else found.method
         return Recommendation(found.k, method, found.rmse_val, best is not None)
@@ -303,28 +300,27 @@ def measure(
     Parameters
     ----------
     model : fitted TwinRegressor
-        Its training points are what anchors are chosen from.
+        Anchors are chosen from its training points.
     validation : (X, y)
         Points that it was not trained on.
     counts : sequence of int, optional
-        Numbers of anchors, as in ``curve``; more than the training points are all of those.
+        Numbers of anchors, as in ``curve``; a number above the training points means all of them.
     methods : sequence of str, optional
         Names in ``METHODS``, or "auto"; by default "auto", what it compares, greedy and random.
     seed : int
         The same seed gives the same measurement.
     tolerance : float
-        How much more than the error of all anchors is as good, as a part of it.
+        How much more error counts as equally good, as a fraction of that of all anchors.
     progress : function
-        Called with the name of a method before it is measured, how many are done, and how many
-        there are.
+        Called before each method with its name, how many methods are done, and how many there are.
     """
     X, y = model.anchor_X_, model.anchor_y_
     if not np.size(validation[1]):
         raise InputError("there are no validation points to measure on: train with some")
     evidence = Evidence.of(model, validation)
     pool = pool_of(X, y, model, evidence.twins, seed)
-    # What greedy has no room for is always left out, of all methods: they are to be compared, and
-    # what is recommended must not depend on which of them are measured.
+    # Every method is measured on the points that greedy has memory for: they must be comparable,
+    # and the recommendation must not depend on which of them are measured.
     evidence = within_memory(evidence, len(pool), 1, seed)
     names = methods or (AUTO, *scorable(evidence), "random")
     beyond: list[int] = []
@@ -342,18 +338,18 @@ def measure(
 def recommend(
     model: FittedModel, validation: Validation, method: str = AUTO, *, seed: int = 0
 ) -> Recommendation:
-    """Recommend how many anchors to take, and which way to choose them.
+    """Recommend how many anchors to use, and how to choose them.
 
-    This is what ``twinedge anchors``, ``export`` and ``report`` go by.
+    ``twinedge anchors``, ``export`` and ``report`` follow this.
 
     Parameters
     ----------
     model : fitted TwinRegressor
-        Its training points are what anchors are chosen from.
+        Anchors are chosen from its training points.
     validation : (X, y)
         Points that it was not trained on.
     method : str
-        A name in ``METHODS`` to have its anchors only.
+        A name in ``METHODS``, to consider only that method; or "auto".
     seed : int
         The same seed gives the same answer.
     """

@@ -1,14 +1,14 @@
 """The ways to choose anchors, by name.
 
-Methods that look at the training points alone take scaled points ``x`` of shape (n, f), scaled
+Methods that look only at the training points take scaled points ``x`` of shape (n, f), scaled
 targets ``y`` of shape (n,), how many to choose, and a generator, and return that many distinct
 rows.
 
 ``greedy`` adds the anchor that lowers the validation error most. ``match`` uses no target: a twin
-does best with all anchors, and what they estimate is known at any point. So it takes anchors whose
-estimates have the mean that all have, at training points, and the spread that all have: with the
-mean alone, those would be chosen that never differ from it, and the device would be surer than the
-model is. No target is looked at, so no choice can be luck.
+does best with all anchors, and what they estimate is known at any point. So it chooses anchors
+whose estimates at training points have the same mean and the same spread as those of all anchors.
+Matching the mean alone would choose anchors that never differ from it, and the device would be more
+confident than the model. No target is looked at, so no choice is good by luck.
 """
 
 import warnings
@@ -25,8 +25,8 @@ from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 from twinedge.anchors.pool import FOLDS, Evidence, FloatArray, Pool, Rows, squared_distances
 from twinedge.errors import InputError
 
-# Distances per pass above which k-means takes seconds. So many clusters are small ones: where they
-# start and whether the last of them settles hardly changes which points they stand for.
+# Distances per pass above which k-means takes seconds. With that many, clusters are small: where
+# they start and whether the last of them settles hardly changes which points they represent.
 _LARGE = 2_000_000
 
 
@@ -40,12 +40,12 @@ def central_points(points: FloatArray, k: int, rng: np.random.Generator) -> Rows
     k : int
         At most ``n``.
     rng : Generator
-        Where k-means starts.
+        Seeds k-means.
 
     Returns
     -------
     array of shape (k,)
-        Distinct rows, also where there are fewer than ``k`` distinct points.
+        Distinct rows, even if there are fewer than ``k`` distinct points.
     """
     # Equal points cannot be told apart by distance, so k-means sees each once, with a weight.
     first, group, copies = _distinct(points)
@@ -56,8 +56,8 @@ def central_points(points: FloatArray, k: int, rng: np.random.Generator) -> Rows
     _, starts = np.unique(labels[nearest_first], return_index=True)
     chosen = nearest_first[starts]
     if len(chosen) < k:
-        # Points closer together than rounding can leave a cluster empty: take those that are
-        # farthest from the point that stands for them instead.
+        # Points that differ by less than rounding can leave a cluster empty: add the points
+        # farthest from their centres instead.
         others = np.setdiff1d(np.arange(len(first)), chosen)
         order = np.argsort(-distance[others], kind="stable")
         chosen = np.concatenate([chosen, others[order[: k - len(chosen)]]])
@@ -65,7 +65,7 @@ def central_points(points: FloatArray, k: int, rng: np.random.Generator) -> Rows
 
 
 def _distinct(points: FloatArray) -> tuple[Rows, Rows, Rows]:
-    """First row of each distinct point, which of them each row is, and how often each occurs.
+    """First row of each distinct point, the distinct point of each row, and how often each occurs.
 
     In the order of the rows, not sorted by value: the choice must not depend on which feature
     happens to be the first column, or on its sign.
@@ -80,7 +80,7 @@ def _distinct(points: FloatArray) -> tuple[Rows, Rows, Rows]:
 
 
 def _copy_by_copy(group: Rows, copies: Rows, k: int, rng: np.random.Generator) -> Rows:
-    """Rows of every distinct point once, then of every one that has a copy once more, ..."""
+    """One row of every distinct point, then a second row of those that have a copy, and so on."""
     order = np.lexsort((rng.random(len(group)), group))
     starts = np.cumsum(copies) - copies
     copy = np.empty(len(group), np.intp)
@@ -101,7 +101,7 @@ def _clusters(
         random_state=int(rng.integers(2**31)),
     )
     # Threads add up the centres in the order they finish, and the last bit of a sum can decide
-    # which of two points is nearer: the same seed would give other anchors on other machines.
+    # which of two points is nearer: the same seed could give different anchors on other machines.
     with _threads().limit(limits=1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         labels: Rows = search.fit(points, sample_weight=weights).labels_.astype(np.intp)
@@ -119,10 +119,10 @@ _WEIGHT_OF_TARGET = 2.0  # in clusters of (x, y): best on noisy sets
 
 
 def deal_out(pick: Pick, pool: Pool, k: int, seed: int) -> Rows:
-    """Let each twin in turn choose its share among the rows that are left.
+    """Let each twin in turn choose its share from the rows that are left.
 
-    A twin only ever sees its own anchors, so each share has to cover the data by itself; a good set
-    of ``k`` dealt out afterwards need not fall into good sets of ``k / twins``.
+    A twin only ever sees its own anchors, so each share must cover the data by itself; a good set
+    of ``k`` dealt out afterwards need not split into good sets of ``k / twins``.
 
     Returns
     -------
@@ -152,21 +152,21 @@ def medoids(x: FloatArray, y: FloatArray, k: int, rng: np.random.Generator) -> R
 def xy(x: FloatArray, y: FloatArray, k: int, rng: np.random.Generator) -> Rows:
     """Points in the middle of clusters of ``(x, 2 y)``.
 
-    An anchor's noise goes into every prediction; one from the middle of a cluster in the target,
-    too, has little of it.
+    An anchor's noise enters every prediction; an anchor in the middle of a cluster that includes
+    the target has little of it.
     """
     return central_points(np.column_stack([x, _WEIGHT_OF_TARGET * y]), k, rng)
 
 
 def stratified(x: FloatArray, y: FloatArray, k: int, rng: np.random.Generator) -> Rows:
     """One point from the middle of each of ``k`` equally full ranges of the target."""
-    # Equal targets come in random order: in the order of the table they could all be alike.
+    # Equal targets are shuffled: in the order of the table they could all be alike.
     order = np.lexsort((rng.random(len(y)), y))
     return np.array([part[len(part) // 2] for part in np.array_split(order, k)], np.intp)
 
 
 def farthest(x: FloatArray, y: FloatArray, k: int, rng: np.random.Generator) -> Rows:
-    """Points as far apart as can be: from the middle outwards, each farthest from those before."""
+    """Points as far apart as possible: start in the middle, then add the farthest from the rest."""
     rows = np.empty(k, np.intp)
     distance = -squared_distances(x, x.mean(axis=0))
     for place in range(k):
@@ -178,10 +178,10 @@ def farthest(x: FloatArray, y: FloatArray, k: int, rng: np.random.Generator) -> 
 
 
 MOST_CANDIDATES = 2_000
-# Below this a fold is left with three points or less, and what it says is chance.
+# With fewer, a fold has three points or less, and its score is chance.
 FEWEST_TO_SCORE = 4 * FOLDS
 
-_TABLE = 1 << 25  # residuals kept: 128 MB, and once more while a fold is left out
+_TABLE = 1 << 25  # residuals kept: 128 MB, and as much again while a fold is left out
 
 
 @dataclass(frozen=True)
@@ -193,9 +193,9 @@ class Candidates:
     rows : array of shape (c,)
         Training rows.
     residuals : float32 array of shape (twins, c, v)
-        Each twin's estimate from each of them, less the target, at each validation point.
+        Each twin's estimate from each of them, minus the target, at each validation point.
     scale : float
-        What a residual of 1 is in units of the target.
+        A residual of 1, in units of the target.
     """
 
     rows: Rows
@@ -204,10 +204,10 @@ class Candidates:
 
     @classmethod
     def of(cls, pool: Pool, k: int, seed: int, evidence: Evidence) -> "Candidates":
-        """Let the model judge all rows, or where they are many, points that stand for them."""
+        """Let the model judge all rows or, if there are many, medoids that represent them."""
         if evidence.neighbors:
             raise InputError(
-                "greedy needs a model that averages all its anchors, and this one was trained on "
+                "greedy needs a model that averages all its anchors, but this one was trained on "
                 "neighbors; use medoids or farthest"
             )
         rows = np.arange(len(pool))
@@ -221,17 +221,17 @@ class Candidates:
         return self.rows[forward(self.residuals, k)]
 
     def held_out_errors(self, counts: list[int], folds: Sequence[Rows]) -> FloatArray:
-        """Squared errors of greedy choices on validation points that had no part in them.
+        """Squared errors of greedy choices on validation points they were not made on.
 
-        On the points it is made on, a greedy choice looks better than any other however little it
-        is worth. So it is made on four fifths of them and scored on the rest, five times over.
+        On the points it is made on, a greedy choice looks better than any other, however poor it
+        is. So it is made on four fifths of them and scored on the rest, five times over.
 
         Parameters
         ----------
         counts : list of int
-            How many anchors.
+            Numbers of anchors.
         folds : sequence of array
-            Which validation points are scored together, as ``Evidence.folds`` deals them out.
+            Validation points that are scored together, as returned by ``Evidence.folds``.
 
         Returns
         -------
@@ -253,7 +253,7 @@ class Candidates:
 
 
 def greedy(pool: Pool, k: int, seed: int, evidence: Evidence | None) -> Rows:
-    """Choose rows ``(k,)`` that lower the validation error, one after the other."""
+    """Choose rows ``(k,)`` one by one, each to lower the validation error most."""
     if evidence is None:
         raise InputError("greedy needs a fitted model and validation data")
     return Candidates.of(pool, k, seed, evidence).choose(k)
@@ -271,25 +271,24 @@ def forward(residuals: npt.NDArray[np.float32], k: int) -> Rows:
     Parameters
     ----------
     residuals : float32 array of shape (twins, c, v)
-        Estimate less target, for each candidate and validation point.
+        Estimate minus target, for each candidate and validation point.
     k : int
         At most ``c``.
 
     Returns
     -------
     array of shape (k,)
-        Candidates, the first for the first twin, the second for the second, ...: the first ``j``
-        are what a choice of ``j`` gives.
+        Candidates, dealt out to the twins in turn. The first ``j`` are the choice for ``k = j``.
     """
     twins, count, points = residuals.shape
     chosen = np.empty(k, np.intp)
     taken = np.zeros(count, bool)
     total = np.zeros(points)
-    # einsum, not BLAS: its sums do not depend on the number of threads, so neither does the choice.
+    # einsum, not BLAS: its sums, and so the choice, do not depend on the number of threads.
     own = np.einsum("tcv,tcv->tc", residuals, residuals)
     for place in range(k):
         twin = place % twins
-        # |total + r|^2 without the |total|^2 that all candidates share: one product for each.
+        # |total + r|^2 without the |total|^2 that all candidates share: one product each.
         with_total = np.einsum("cv,v->c", residuals[twin], total.astype(np.float32))
         error = np.where(taken, np.inf, own[twin] + 2 * with_total)
         chosen[place] = best = int(np.argmin(error))
@@ -304,8 +303,8 @@ def _most_rows(k: int) -> int:
 
 _MOST_QUERIES = 500
 _DIFFERENCES = 1 << 25  # numbers kept: 128 MB
-_SQUARES = 0.25  # weight of the spread beside the mean
-_EXCHANGES = 512  # anchors looked at again once all are chosen
+_SQUARES = 0.25  # weight of the spread relative to the mean
+_EXCHANGES = 512  # anchors reconsidered once all are chosen
 
 
 @dataclass(frozen=True)
@@ -317,8 +316,8 @@ class Differences:
     rows : array of shape (c,)
         Training rows to choose from.
     table : float32 array of shape (twins, c, 2 q)
-        For each twin and candidate: how far its estimates are from the mean of all at ``q`` points,
-        and how much the squares of that exceed the mean of theirs.
+        For each twin and candidate: how far its estimates at ``q`` points are from the mean of all,
+        and how much the squares of these differences exceed their mean.
     """
 
     rows: Rows
@@ -326,10 +325,10 @@ class Differences:
 
     @classmethod
     def of(cls, pool: Pool, k: int, seed: int, evidence: Evidence) -> "Differences":
-        """Let the model estimate training points from one another; from some, where many."""
+        """Let the model estimate training points from each other, or a sample if there are many."""
         if evidence.neighbors:
             raise InputError(
-                "match needs a model that averages all its anchors, and this one was trained on "
+                "match needs a model that averages all its anchors, but this one was trained on "
                 "neighbors; use medoids or farthest"
             )
         rng = np.random.default_rng(seed)
@@ -359,12 +358,12 @@ def match(pool: Pool, k: int, seed: int, evidence: Evidence | None) -> Rows:
 
 
 def exchanged(table: npt.NDArray[np.float32], chosen: Rows) -> Rows:
-    """Replace one by one the candidates for which there is a better one, given the others.
+    """Replace candidates one by one if there is a better one, given the others.
 
     Parameters
     ----------
     table : float32 array of shape (twins, c, d)
-        What is to cancel.
+        The differences that should cancel.
     chosen : array of shape (k,)
         Candidates, dealt out to the twins in turn.
     """
@@ -400,14 +399,14 @@ class Method:
     Parameters
     ----------
     summary : str
-        What it takes, in a few words.
+        What it chooses, in a few words.
     choose : function
-        Given the pool, how many, a seed and the evidence: rows ``(k,)``, twin ``t`` owning
-        ``rows[t::twins]``.
+        Takes the pool, how many, a seed and the evidence, and returns rows ``(k,)``; twin ``t``
+        owns ``rows[t::twins]``.
     asks : bool
-        Whether it needs the model; where not, the evidence may be None.
+        Whether it needs the model; if not, the evidence may be None.
     looks : bool
-        Whether it needs validation data, too, and so could be misled by them.
+        Whether it also needs validation data, and so could be misled by them.
     """
 
     summary: str
@@ -417,25 +416,25 @@ class Method:
 
 
 def _alone(pick: Pick) -> Choose:
-    """Choose by the training points alone."""
+    """Make a method of one that looks only at the training points."""
     return lambda pool, k, seed, evidence: deal_out(pick, pool, k, seed)
 
 
 METHODS: dict[str, Method] = {
     "random": Method("any points", _alone(random)),
     "medoids": Method("the middles of clusters of the features", _alone(medoids)),
-    "farthest": Method("points as far apart as can be", _alone(farthest)),
+    "farthest": Method("points as far apart as possible", _alone(farthest)),
     "stratified": Method("one point from each range of the target", _alone(stratified)),
     "xy": Method("the middles of clusters of features and target", _alone(xy)),
-    "match": Method("points that say together what all say", match, asks=True),
+    "match": Method("points that together predict what all predict", match, asks=True),
     "greedy": Method(
-        "one by one what lowers the validation error most", greedy, asks=True, looks=True
+        "one by one the point that lowers the validation error most", greedy, asks=True, looks=True
     ),
 }
 
 
 def method_named(name: str, *others: str) -> Method:
-    """Look a method up; ``others`` are names that would have been right, too."""
+    """Look up a method; ``others`` are further valid names for the error message."""
     if isinstance(name, str) and name in METHODS:
         return METHODS[name]
     known = ", ".join([*others, *METHODS])

@@ -1,4 +1,4 @@
-"""Pictures of the validation error against the number of anchors: in plain text, and as a file."""
+"""Plot the validation error against the number of anchors, in plain text or to a file."""
 
 import logging
 import math
@@ -12,7 +12,7 @@ from twinedge.placing import check_file, place_file
 
 ENDINGS = (".svg", ".png")
 
-# One for each method, the same in every plot: medoids leave the m to match.
+# The same in every plot; "m" is match, so medoids is "d".
 LETTERS = {
     "auto": "a",
     "match": "m",
@@ -24,15 +24,15 @@ LETTERS = {
     "random": "r",
 }
 
-_HEIGHT = 14  # lines of a plot in text
+_HEIGHT = 14  # lines of a text plot
 
 
 def text_plot(found: Measurement) -> list[str]:
-    """Draw with letters, a column for each number of anchors and each method.
+    """Draw with letters, one column for each number of anchors and each method.
 
-    Where curves meet, their letters stand beside each other in the order of the legend. Errors grow
-    upwards on a logarithmic scale, the few largest of them all on the first line; the
-    dashes are the error of all anchors.
+    Where curves meet, their letters are side by side in the order of the legend. Errors grow
+    upwards on a logarithmic scale, with the few largest all on the first line; the dashes mark the
+    error of all anchors.
     """
     values = {(point.method, point.k): point.rmse_val for point in found.points}
     scale = _Scale(list(values.values()), found.rmse_all)
@@ -59,12 +59,12 @@ def text_plot(found: Measurement) -> list[str]:
 
 
 class _Scale:
-    """From errors to lines, the largest on the first; a few that stand out are put there, too."""
+    """Maps errors to lines, the largest on the first, where a few outliers are put as well."""
 
     def __init__(self, values: list[float], level: float) -> None:
         ascending = sorted(values)
         self._most = max(level, ascending[math.ceil(0.9 * len(values)) - 1])
-        # A perfect fit has no logarithm, and nobody asks how much better than 1/1000 it is.
+        # An error of 0 has no logarithm, and below 1/1000 the difference does not matter.
         self._least = max(min(level, ascending[0]), self._most / 1000)
         self._span = math.log(self._most / self._least) if self._most > 0 else 0.0
         self.lines = _HEIGHT if self._span > 0 else 1
@@ -77,19 +77,19 @@ class _Scale:
         return round((1 - height) * (self.lines - 1))
 
     def label(self, line: int) -> str:
-        """Error in the middle of a line."""
+        """Error at the middle of a line."""
         part = 1 - line / max(self.lines - 1, 1)
         value = f"{self._least * math.exp(self._span * part):.4g}"
         return f">{value}" if line == 0 and self._beyond else value
 
 
 def check_drawing(path: Path) -> None:
-    """Refuse a picture that could not be drawn or not be written, before the work is done.
+    """Refuse a plot that could not be drawn or written, before the work is done.
 
     Raises
     ------
     InputError
-        Where there is no matplotlib, or no such folder.
+        If matplotlib, the folder or a known file ending is missing.
     """
     if path.suffix.lower() not in ENDINGS:
         raise InputError(f"{path}: a plot is written as {' or '.join(ENDINGS)}")
@@ -110,12 +110,12 @@ def draw(found: Measurement, path: Path, *, title: str, target: str) -> None:
     found : Measurement
         What to draw.
     path : path
-        Where to; its ending says which format.
+        File to write; its ending decides the format.
     title, target : str
         What was measured, and the name of the target.
     """
     check_drawing(path)
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it tells about its font cache
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # no notes about its font cache
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -125,7 +125,7 @@ def draw(found: Measurement, path: Path, *, title: str, target: str) -> None:
         k, error = zip(
             *((p.k, p.rmse_val) for p in found.points if p.method == method), strict=True
         )
-        # What "auto" comes to mostly lies on the line of another method.
+        # The line of "auto" mostly lies on that of another method.
         style: dict[str, Any] = {"linestyle": "--", "color": "black"} if method == AUTO else {}
         axes.plot(k, error, marker="o", markersize=4, linewidth=1.5, label=method, **style)
     bound = (1 + found.tolerance) * found.rmse_all
@@ -150,5 +150,5 @@ def draw(found: Measurement, path: Path, *, title: str, target: str) -> None:
 
 
 def _plain(text: str) -> str:
-    """Keep dollars dollars, as matplotlib reads formulas between them, and every path writable."""
+    """Escape dollars, which matplotlib takes for formulas, and what UTF-8 cannot encode."""
     return text.encode(errors="replace").decode().replace("$", r"\$")

@@ -1,4 +1,4 @@
-"""The training points that anchors are chosen from, and the validation data that judge a choice."""
+"""The training points that anchors are chosen from, and the validation data to judge a choice."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,11 +20,11 @@ class Pool:
     Parameters
     ----------
     x : array of shape (n, f)
-        Features, z-scored: in raw units the feature with the largest numbers would decide alone.
+        Features, z-scored: in raw units, the feature with the largest numbers would dominate.
     y : array of shape (n,)
         Target, z-scored.
     twins : int
-        Networks that share the anchors.
+        Number of networks that share the anchors.
     """
 
     x: FloatArray
@@ -44,7 +44,7 @@ class Pool:
 
 
 def table(name: str, values: npt.ArrayLike, dimensions: int) -> FloatArray:
-    """Return finite numbers of so many dimensions, one row at least."""
+    """Return ``values`` as an array of finite numbers, with at least one row."""
     try:
         array = np.asarray(values, np.float64)
     except (TypeError, ValueError):
@@ -59,7 +59,7 @@ def table(name: str, values: npt.ArrayLike, dimensions: int) -> FloatArray:
 
 
 def standardised(columns: FloatArray) -> FloatArray:
-    """Bring each column of ``(n, f)`` to mean 0 and deviation 1; a constant one becomes 0."""
+    """Scale each column of ``(n, f)`` to mean 0 and deviation 1; a constant one becomes 0."""
     mean = columns.mean(axis=0)
     spread = columns.std(axis=0)
     # The spread of a constant column is rounding noise of its mean, not quite zero.
@@ -70,11 +70,11 @@ def standardised(columns: FloatArray) -> FloatArray:
 
 
 def squared_distances(points: FloatArray, others: FloatArray) -> FloatArray:
-    """Squared distances ``(n,)`` of scaled points ``(n, d)`` from one other or one each.
+    """Squared distances ``(n,)`` of scaled points ``(n, d)`` from one other point, or one each.
 
-    Rounded, so that distances that are equal on paper compare as equal and the first row wins. Both
-    points of a cluster of two are equally far from its middle, and points on a grid from each
-    other: without this, the last bit of a sum would choose between them.
+    Rounded, so that distances that are equal on paper compare as equal and the first row wins. The
+    two points of a pair are equally far from its centre, and so are neighbours on a grid from each
+    other: without rounding, the last bit of a sum would choose between them.
     """
     distances: FloatArray = np.square(points - others).sum(axis=1).round(9)
     return distances
@@ -84,11 +84,11 @@ Validation = tuple[npt.ArrayLike, npt.ArrayLike]
 
 FOLDS = 5
 
-_BLOCK = 1 << 22  # estimates alive at a time: 32 MB
+_BLOCK = 1 << 22  # estimates held at a time: 32 MB
 
 
 class FittedModel(Protocol):
-    """What is used of a fitted ``TwinRegressor``."""
+    """The parts of a fitted ``TwinRegressor`` used here."""
 
     anchor_X_: FloatArray
     anchor_y_: FloatArray
@@ -113,7 +113,7 @@ class Evidence:
     y : array of shape (v,)
         Their targets.
     groups : array of shape (v,), optional
-        Which of them belong together; each on its own by default.
+        Which of them belong together; by default each is on its own.
     """
 
     def __init__(
@@ -122,12 +122,12 @@ class Evidence:
         self.model, self.X, self.y, self.groups = model, X, y, groups
         self.twins = len(model.weights_)
         self.scale = float(model.anchor_y_.std()) or 1.0
-        # Such a model averages the nearest anchors only, other ones for each point.
+        # Such a model averages only the anchors nearest to each point.
         self.neighbors = getattr(model, "pairs", "all") == "neighbors"
 
     @classmethod
     def of(cls, model: FittedModel, validation: Validation | None) -> "Evidence":
-        """Check what a caller handed in; no validation data are no points."""
+        """Check validation data from a caller; None means no points."""
         if validation is None:
             return cls(model, model.anchor_X_[:0], model.anchor_y_[:0])
         try:
@@ -146,7 +146,7 @@ class Evidence:
         return len(self.y)
 
     def thinned(self, most: int, seed: int) -> "Evidence":
-        """Return at most so many of the validation points, drawn at random."""
+        """Keep at most ``most`` validation points, drawn at random."""
         if len(self) <= most:
             return self
         rows = np.sort(np.random.default_rng(seed).permutation(len(self))[:most])
@@ -154,10 +154,10 @@ class Evidence:
         return Evidence(self.model, self.X[rows], self.y[rows], groups)
 
     def folds(self, seed: int) -> list[Rows]:
-        """Deal the points out at random to parts, none empty; what belongs together stays so.
+        """Split the points at random into parts, none empty; groups stay together.
 
         A choice that looks at validation points is made on all parts but one and judged on that
-        one, in turn: on points that had no say in it.
+        one, in turn: on points that it did not see.
         """
         owners = np.arange(len(self))
         if self.groups is not None and len(np.unique(self.groups)) > 1:
@@ -169,8 +169,8 @@ class Evidence:
     def squared_errors(self, subsets: Sequence[Rows]) -> FloatArray:
         """Squared errors ``(len(subsets), v)`` of the model with each of these sets of anchors.
 
-        The network runs once for every anchor that occurs, not once for each set; memory is
-        bounded whatever the sizes.
+        The network runs once for each distinct anchor, not once for each set; memory is bounded
+        whatever the sizes.
         """
         if self.neighbors:
             means = [self.model.predict(self.X, anchors=rows) for rows in subsets]
@@ -188,13 +188,13 @@ class Evidence:
         return np.square(errors)
 
     def residuals(self, rows: Rows) -> npt.NDArray[np.float32]:
-        """Each twin's estimate from each of these anchors, less the target.
+        """Each twin's estimate from each of these anchors, minus the target.
 
         Returns
         -------
         float32 array of shape (twins, len(rows), v)
-            In units of ``scale``, the deviation of the training targets: no target is then too
-            large or too small for a float32.
+            In units of ``scale``, the standard deviation of the training targets, so that no target
+            is too large or too small for a float32.
         """
         residuals = np.empty((self.twins, len(rows), len(self)), np.float32)
         for part, block in self._blocks(rows):
@@ -203,7 +203,7 @@ class Evidence:
 
     def _blocks(self, rows: Rows) -> Iterator[tuple[slice, FloatArray]]:
         """Residuals ``(twins, len(rows), b)`` of the next ``b`` validation points."""
-        # Row numbers are dealt out to the twins in turn; so every twin gets each of them.
+        # Row numbers are dealt out to the twins in turn: repeat each, so that every twin gets it.
         anchors = np.repeat(rows, self.twins)
         step = max(1, _BLOCK // len(anchors))
         for start in range(0, len(self), step):
@@ -214,7 +214,7 @@ class Evidence:
 
 
 def _groups(model: FittedModel, X: FloatArray) -> FloatArray | None:
-    """Look up the groups of these points, if they are what the model keeps with their groups."""
+    """Look up the groups of these points, if they are the model's own validation points."""
     groups = getattr(model, "validation_groups_", None)
     kept = getattr(model, "validation_", None)
     if groups is None or kept is None or not np.array_equal(kept[0], X):

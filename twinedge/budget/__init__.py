@@ -1,4 +1,4 @@
-"""Memory: what a twin takes, what an ordinary ensemble would take, and which boards hold it."""
+"""Memory and time: what a twin takes, what an ordinary ensemble would, and which boards fit it."""
 
 from twinedge.budget.boards import (
     Board,

@@ -1,7 +1,7 @@
 """Boards that people own, what the C runtime takes on their cores, and how long a query takes.
 
-The file is written from measurements by a command and never by hand; a core that is not in it has
-not been measured. ``docs/budget.md`` describes every field.
+``firmware.json`` is written by ``twinedge firmware measure``, never by hand; a core that is not in
+it has not been measured. ``docs/budget.md`` describes every field.
 """
 
 import json
@@ -35,9 +35,9 @@ class Core:
     name : str
         As in ``boards.toml``.
     cycles_per_instruction : (float, float)
-        Range that times are estimated with: an assumption, not a measurement.
+        Range used to estimate times: an assumption, not a measurement.
     same_as : str
-        Core whose measured code runs on it unchanged; its own name where it is itself measured.
+        Core whose measured code runs on it unchanged; its own name if it was measured itself.
     """
 
     name: str
@@ -47,9 +47,9 @@ class Core:
 
 @dataclass(frozen=True)
 class Board:
-    """A board; sizes in bytes, ``clock`` in Hz. ``flash`` is None where programs lie on a card.
+    """A board; sizes in bytes, ``clock`` in Hz. ``flash`` is None if programs are on a card.
 
-    ``pack_in_ram`` is for a flash that can only be read by whole words: the pack takes RAM as well.
+    ``pack_in_ram`` is for flash that can only be read in whole words: the pack takes RAM as well.
     """
 
     name: str
@@ -92,12 +92,12 @@ def all_boards() -> dict[str, Board]:
 
 
 def board_named(name: str) -> Board:
-    """Look a board up.
+    """Look up a board.
 
     Raises
     ------
     InputError
-        Where there is none of this name.
+        If there is none with this name.
     """
     boards = all_boards()
     if name in boards:
@@ -111,12 +111,12 @@ FORMAT, VERSION = "twinedge firmware", 1
 SHIPPED = Path(__file__).with_name("firmware.json")
 _QUERY = 4  # bytes of a feature as the caller holds it, a float32
 Kind = tuple[str, str, bool, bool]  # activation, weights, whether neighbors predict, intervals
-LINES = 1024  # bytes of silu as lines, for kernels that want them
+LINES = 1024  # bytes of silu as line segments, for kernels that want them
 
 
 @dataclass(frozen=True)
 class Scratch:
-    """What a kernel asks of the scratch: the fields of ``twin_kernel`` by the same names."""
+    """What a kernel needs in the scratch: the fields of ``twin_kernel``, by the same names."""
 
     align: int
     unit: int
@@ -156,15 +156,15 @@ class Build:
     ----------
     text_bytes, rodata_bytes, data_bytes, bss_bytes : int
         Sections of a linked image without the pack, and without what the caller owns: context,
-        scratch and query. ``data_bytes`` lie in flash and in RAM.
+        scratch and query. ``data_bytes`` are in flash and in RAM.
     program_bytes : int
-        Flash of the least program around it: start-up code, reading queries, telling answers.
+        Flash of a minimal program around it: start-up code, reading queries, printing answers.
     context_bytes : int
-        What an open pack takes.
+        Size of an open pack.
     stack_bytes : int
         High-water mark of opening and predicting.
     scratch : Scratch
-        What its kernel asks of the scratch.
+        What its kernel needs in the scratch.
     references : tuple of ReferenceModel
         Models that were measured.
     """
@@ -209,9 +209,9 @@ class Runtime:
     builds: dict[Kind, Build]
 
     def build(self, model: Model) -> Build | None:
-        """Return the build for a model; None where it was not measured.
+        """Return the build for a model; None if it was not measured.
 
-        One with intervals does for a model without, and takes a little more than that needs.
+        A build with intervals also serves a model without, though it is a little too large.
         """
         kind = kind_of(model)
         return self.builds.get(kind) or self.builds.get((*kind[:3], True))
@@ -227,18 +227,18 @@ _SHAPE = ("features", "hidden", "counts", "neighbors")
 
 
 def read_firmware(path: Path | None = None) -> dict[str, Runtime]:
-    """Read measured sizes by core, by default those that come with the package.
+    """Read measured sizes by core, by default those shipped with the package.
 
     Raises
     ------
     InputError
-        Where the file is not one of ours, or contradicts itself.
+        If the file is not one of ours, or contradicts itself.
     """
     return {core: runtime_of(row) for core, row in read_rows(path).items()}
 
 
 def read_rows(path: Path | None = None) -> dict[str, dict[str, Any]]:
-    """Read the entries of the file as they stand, checked, for ``write_firmware``."""
+    """Read and check the raw entries of the file, for ``write_firmware``."""
     place = path or SHIPPED
     try:
         record = json.loads(place.read_text(encoding="utf-8"))
@@ -249,7 +249,7 @@ def read_rows(path: Path | None = None) -> dict[str, dict[str, Any]]:
     except OSError as error:
         raise InputError(f"cannot read {place}: {error.strerror}") from error
     if not isinstance(record, dict) or record.get("format") != FORMAT:
-        raise InputError(f"{place} holds no sizes of firmware: it lacks the format {FORMAT!r}")
+        raise InputError(f"{place} holds no firmware sizes: its format is not {FORMAT!r}")
     if record.get("version") != VERSION:
         raise InputError(f"{place} has version {record.get('version')}; this reads {VERSION}")
     cores = record.get("cores")
@@ -264,7 +264,7 @@ def read_rows(path: Path | None = None) -> dict[str, dict[str, Any]]:
 
 
 def write_firmware(cores: dict[str, dict[str, Any]], path: Path) -> None:
-    """Write measured entries, checked, by core."""
+    """Check measured entries by core, and write them."""
     for row in cores.values():
         runtime_of(row)
     record = {"format": FORMAT, "version": VERSION, "cores": dict(sorted(cores.items()))}
@@ -272,13 +272,13 @@ def write_firmware(cores: dict[str, dict[str, Any]], path: Path) -> None:
 
 
 def runtime_of(row: Any) -> Runtime:
-    """Check the entry of a core.
+    """Check the entry of a core, and return it as a ``Runtime``.
 
     Raises
     ------
     InputError
-        Where a field is missing, unknown or of the wrong kind, or where the rule for the scratch
-        does not give what was measured.
+        If a field is missing, unknown or of the wrong type, or the computed scratch differs from
+        what was measured.
     """
     words = ("port", "compiler", "flags")
     _fields("a core", row, (*words, "builds"))
@@ -287,13 +287,13 @@ def runtime_of(row: Any) -> Runtime:
             raise InputError(f"{name} {row[name]!r} is not text")
     builds: dict[Kind, Build] = {}
     for given in _listed("builds", row["builds"]):
-        # A file of before there were intervals has no word on them.
+        # A file older than intervals does not mention them.
         one = {"intervals": False, **given} if isinstance(given, dict) else given
         _fields("a build", one, (*_KIND, *_SIZES, "scratch", "references"))
         for name in ("neighbors", "intervals"):
             if not isinstance(one[name], bool):
                 raise InputError(f"{name} of a build: {one[name]!r} is not true or false")
-        # The smallest model of this kind checks its words.
+        # The smallest model of this kind checks its fields.
         given_kind = (int(one["neighbors"]), one["activation"], one["weights"], one["intervals"])
         kind = kind_of(Model(1, (1,), (2,), *given_kind))
         if kind in builds:
@@ -314,7 +314,7 @@ def _build(row: Any, kind: Kind) -> Build:
         found = scratch.bytes(one.model)
         if found != one.scratch_bytes:
             raise InputError(
-                f"the rule for the scratch gives {found} bytes for {one.model.hidden} with "
+                f"the scratch comes to {found} bytes for {one.model.hidden} with "
                 f"{one.model.features} features, but {one.scratch_bytes} were measured"
             )
     return Build(**sizes, scratch=scratch, references=references)
@@ -336,7 +336,7 @@ def _reference(row: Any, kind: Kind) -> ReferenceModel:
 
 
 def kind_of(model: Model) -> Kind:
-    """Say which build is made for a model."""
+    """Return the kind of build that a model needs."""
     return model.activation, model.weights, model.neighbors > 0, model.intervals
 
 
@@ -348,7 +348,7 @@ def _fields(what: str, row: Any, names: tuple[str, ...]) -> None:
             raise InputError(f"{what} has no {name}")
     for name in row:
         if name not in names:
-            raise InputError(f"{what} has {name}, which means nothing")
+            raise InputError(f"{what} has the unknown field {name}")
 
 
 def _listed(name: str, value: Any) -> list[Any]:
@@ -367,11 +367,11 @@ Range = tuple[float, float]
 
 
 def instructions(model: Model, build: Build) -> Range | None:
-    """Least and most instructions of one query.
+    """Least and most instructions of one query; None if no model was measured.
 
-    A model that was measured takes what was measured. Another takes as many per multiply-add as
-    those measured with the same build that have next to fewer and next to more of them: the
-    smaller a model is, the more shows the work around its layers. None without any.
+    A measured model takes what was measured. Any other is estimated from the instructions per
+    multiply-add of its nearest neighbours in size, one smaller and one larger, with the same build:
+    the smaller a model is, the more the work around its layers shows.
     """
     adds = model.multiply_adds
     for one in build.references:
@@ -388,7 +388,7 @@ def milliseconds(model: Model, board: Board, build: Build) -> Range | None:
     """Estimate the time of one query, shortest and longest.
 
     Instructions times the range of cycles per instruction that ``boards.toml`` states for the
-    core, at the board's clock: an estimate, for nobody has run it there.
+    core, at the board's clock: an estimate, not a measurement on the board.
     """
     found = instructions(model, build)
     if found is None:
@@ -401,5 +401,5 @@ def milliseconds(model: Model, board: Board, build: Build) -> Range | None:
 
 
 def in_words(ends: Sequence[float] | None) -> str:
-    """Write a range with three digits, without exponents; nothing for None."""
+    """Write a range with three digits, without exponents; empty for None."""
     return "-".join(f"{float(f'{one:.3g}'):g}" for one in ends or ())

@@ -1,4 +1,4 @@
-"""Does a model fit a board, and if not, why? And everything the calculator says of a model."""
+"""Judge whether a model fits a board, and why not; and summarise all figures of a model."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -24,30 +24,31 @@ from twinedge.errors import InputError
 FITS, SLOW, FEWER = "fits", "fits, slowly", "fits with fewer anchors"
 NOT, UNKNOWN = "does not fit", "not measured"
 
-# A query that may take longer is told with the verdict: nobody waits for it, or senses that often.
+# The verdict mentions the time of a query that may take longer than this.
 SLOW_MILLISECONDS = 1000.0
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of one board.
+    """The verdict on one board.
 
     Parameters
     ----------
     board : Board
-        Which.
+        The board.
     verdict : {"fits", "fits, slowly", "fits with fewer anchors", "does not fit", "not measured"}
-        The answer; slowly where a query may take more than a second.
+        The answer; slowly if a query may take more than a second.
     why : str
         Why it does not fit, or what is not known.
     anchors : int or None
-        Anchors with which it fits: all that were asked for, or fewer.
+        Number of anchors with which it fits: all that were asked for, or fewer.
     flash_bytes, ram_bytes : int or None
-        What an image takes that fits, with that many anchors.
+        What the image takes with that many anchors.
     milliseconds : (float, float) or None
         Estimated time of one query.
     ann_members : int or None
-        Ordinary networks of the same shape that would fit into the same flash beside the runtime.
+        Number of ordinary networks of the same shape that would fit into the same flash beside the
+        runtime.
     """
 
     board: Board
@@ -61,19 +62,19 @@ class Verdict:
 
     @property
     def words(self) -> str:
-        """Say it in one line."""
+        """The verdict in one line."""
         if self.verdict == UNKNOWN:
             return f"{self.verdict}: {self.why}"
         return told(self.verdict, self.why, self.anchors, self.milliseconds)
 
     @property
     def fits(self) -> bool:
-        """Whether the board holds the model as it is, be it a slow one."""
+        """Whether the board holds the whole model, even if it is slow."""
         return self.verdict in (FITS, SLOW)
 
 
 def told(verdict: str, why: str, anchors: int | None, milliseconds: Sequence[float] | None) -> str:
-    """Say a verdict in a few words, with the seconds of a query where they are many."""
+    """Put a verdict in a few words, with the seconds of a query if it is slow."""
     if verdict in (NOT, UNKNOWN):
         return f"{verdict}: {why}" if verdict == NOT else verdict
     words = FITS
@@ -97,7 +98,7 @@ def judge(model: Model, board: Board, firmware: dict[str, Runtime]) -> Verdict:
     model : Model
         What the pack holds; ids and metadata stay off the board.
     board : Board
-        Where it shall run.
+        The board to judge.
     firmware : dict of str to Runtime
         Measured cores.
     """
@@ -128,11 +129,11 @@ def judge(model: Model, board: Board, firmware: dict[str, Runtime]) -> Verdict:
 
 
 def _unmeasured(least: Model, board: Board) -> Verdict:
-    """Without the size of the runtime only one thing is certain: a pack that is too large."""
+    """Judge without the size of the runtime: only a pack too large by itself is ruled out."""
     size, flash = twin_bytes(least), board.free_flash
     if flash is not None and size > flash:
         return Verdict(board, NOT, f"the pack alone takes {size} of {flash} bytes of flash")
-    return Verdict(board, UNKNOWN, f"nobody has run it on {board.core.same_as}")
+    return Verdict(board, UNKNOWN, f"the runtime was not run on {board.core.same_as}")
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,7 @@ class _Image:
         return self.build.ram_bytes(model) + pack
 
     def excess(self, model: Model) -> str | None:
-        """Say what is too small; None where nothing is."""
+        """Say which memory is too small; None if none is."""
         fault = pack_fault(model)
         if fault:
             return fault
@@ -162,7 +163,7 @@ class _Image:
         return f"RAM {ram} of {self.board.free_ram} bytes" if ram > self.board.free_ram else None
 
     def verdict(self, model: Model, verdict: str) -> Verdict:
-        """Say what a model takes that fits."""
+        """Return the verdict on a model that fits, with what it takes."""
         return Verdict(
             self.board,
             verdict,
@@ -202,18 +203,18 @@ def summarise(
     firmware : dict of str to Runtime
         Measured cores.
     flash : int, optional
-        Bytes for which to find the largest models.
+        Find the largest models that take this many bytes.
     file_bytes : int, optional
-        Length of the ``.twin`` file, where it has more than a device needs.
+        Size of the ``.twin`` file, which may hold more than a device needs.
 
     Returns
     -------
     dict
-        As ``docs/budget.md`` describes; a size that cannot be is None.
+        As described in ``docs/budget.md``; an impossible size is None.
     """
     twin, ann = _possible(twin_bytes, model), _possible(ann_bytes, model)
     stored = {name: replace(model, weights=name) for name in WEIGHTS}
-    # Too many anchors are no reason not to look for how many there could be.
+    # Even if there are too many anchors, find out how many there could be.
     possible = _possible(twin_bytes, model.with_anchors(model.twins)) is not None
     result: dict[str, Any] = {
         "features": model.features,
@@ -255,7 +256,7 @@ def summarise(
 
 
 def _possible(size: Callable[[Model], int], model: Model) -> int | None:
-    """Bytes, or None where no pack could hold the model."""
+    """Bytes, or None if no pack could hold the model."""
     try:
         return size(model)
     except InputError:

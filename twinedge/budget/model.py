@@ -1,9 +1,9 @@
-"""What is counted: twins with their anchors, the ensemble they stand for, and the bytes of either.
+"""Count the parameters and bytes of twins with their anchors, and of the ensemble they replace.
 
-A twin's integer weights are counted as the pack stores them, to the byte, and so is what intervals
-take. No pack holds an ordinary ensemble; it is counted as if one did: header, scaling and curve
-once, and for each network the record of a twin without the kernel of the second point (the bias of
-the output has its place in the head of a record). There are no anchors and no intervals.
+A twin's integer weights and its intervals are counted as the pack stores them, to the byte. No pack
+holds an ordinary ensemble; it is counted as if one did: header, scaling and curve once, and for
+each network the record of a twin without the kernel of the second point (the bias of the output
+fits into the head of a record). There are no anchors and no intervals.
 
 Float weights are counted as bare parameters, anchors included: less than any file of them takes.
 """
@@ -39,7 +39,7 @@ Hidden = int | Iterable[int]
 
 
 def layers(hidden: Hidden) -> tuple[int, ...]:
-    """Widths of hidden layers, of which a number is one.
+    """Widths of hidden layers; a number means one layer.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def twin_params(features: int, hidden: Hidden, anchors: int, twins: int = 1) -> 
 
 # How weights can be stored: the first two as a pack does, the others as bare numbers.
 WEIGHTS = ("int8", "int16", "float16", "float32")
-LEVELS = 5  # of a pack with intervals, unless few rows support fewer
+LEVELS = 5  # of a pack with intervals, unless there are too few rows for all
 
 
 @dataclass(frozen=True)
@@ -89,22 +89,22 @@ class Model:
     Parameters
     ----------
     features : int
-        Features of a point.
+        Number of features.
     hidden : tuple of int
         Widths of the hidden layers.
     counts : tuple of int
-        Anchors of each twin.
+        Number of anchors of each twin.
     neighbors : int
         How many nearest anchors of each twin predict; 0 for all.
     activation : {"relu", "silu"}
-        Of the hidden layers.
+        Activation of the hidden layers.
     weights : {"int8", "int16", "float16", "float32"}
         How weights are stored.
     intervals : bool
-        Whether the pack says how far off predictions are to be expected, and how usual a query is.
+        Whether the pack has intervals and the ranges of the features.
     levels : int
-        Levels of these intervals; 0 where the pack has ranges of the features and no more. Nothing
-        but the length of the pack depends on it, so models are compared without.
+        Number of levels of these intervals; 0 if the pack has only the ranges of the features.
+        Only the length of the pack depends on it, so comparisons of models ignore it.
     """
 
     features: int
@@ -127,7 +127,7 @@ class Model:
             if number < 1:
                 raise InputError(f"{number} {what}: a model has at least 1")
         if self.neighbors < 0:
-            raise InputError(f"{self.neighbors} neighbors: 0 is for all anchors, or 1 or more")
+            raise InputError(f"{self.neighbors} neighbors: use 0 for all anchors, or 1 or more")
         if self.activation not in ACTIVATIONS:
             raise InputError(f"activation {self.activation!r} is not {' or '.join(ACTIVATIONS)}")
         if self.weights not in WEIGHTS:
@@ -148,36 +148,36 @@ class Model:
         weights: str = "int8",
         intervals: bool = False,
     ) -> "Model":
-        """Make a model whose twins share the anchors as evenly as can be.
+        """Make a model whose twins share the anchors as evenly as possible.
 
-        ``hidden`` is the widths of the hidden layers, or that of the only one.
+        ``hidden`` is the widths of the hidden layers, or one number for a single layer.
         """
         widths, shares = layers(hidden), deal(anchors, twins)
         return cls(features, widths, shares, neighbors, activation, weights, intervals)
 
     @property
     def twins(self) -> int:
-        """Networks."""
+        """Number of networks."""
         return len(self.counts)
 
     @property
     def anchors(self) -> int:
-        """Stored points of all twins together."""
+        """Number of stored points, of all twins together."""
         return sum(self.counts)
 
     @property
     def members(self) -> int:
-        """Estimates in one prediction: the size of the ensemble."""
+        """Number of estimates in one prediction: the size of the ensemble."""
         return sum(self.evaluated)
 
     @property
     def evaluated(self) -> tuple[int, ...]:
-        """Anchors of each twin that predict."""
+        """Number of anchors of each twin that predict."""
         return tuple(min(count, self.neighbors or count) for count in self.counts)
 
     @property
     def scaled(self) -> bool:
-        """Whether twins have a second output: for intervals, not for ranges of features alone."""
+        """Whether twins have a second output: intervals need one, ranges of features do not."""
         return self.intervals and self.levels > 0
 
     @property
@@ -187,7 +187,7 @@ class Model:
 
     @property
     def twin_params(self) -> int:
-        """Parameters of the twins, and their anchors, as the paper counts: without intervals."""
+        """Parameters of the twins and their anchors as the paper counts them, without intervals."""
         return twin_params(self.features, self.hidden, self.anchors, self.twins)
 
     @property
@@ -195,8 +195,8 @@ class Model:
         """Multiply-adds of one query, both orders of each pair.
 
         The query's half of the first layer is computed once for each twin, the anchor's half and
-        everything behind it once for each anchor that predicts. Neighbors cost a distance to
-        every anchor, intervals a second output in one of the two orders.
+        everything after it once for each anchor that predicts. Neighbors cost a distance to every
+        anchor, intervals a second output in one of the two orders.
         """
         half = self.features * self.hidden[0]
         behind = sum(rows * columns for rows, columns in pairwise((*self.hidden, 1)))
@@ -205,14 +205,14 @@ class Model:
         return 2 * (self.twins * half + self.members * (half + behind)) + second + distances
 
     def with_anchors(self, anchors: int) -> "Model":
-        """Return the same with another number of anchors."""
+        """Return the same model with a different number of anchors."""
         return replace(self, counts=deal(anchors, self.twins))
 
 
 def deal(anchors: int, twins: int) -> tuple[int, ...]:
-    """Share anchors among twins; the first ones get what is left over.
+    """Share anchors among twins; the first twins get the remainder.
 
-    A budget may be of a pack with uneven shares, which ``twinedge.dealing`` does not make.
+    Unlike ``twinedge.dealing``, a budget may describe a pack with uneven shares.
     """
     if not 1 <= twins <= MAX_TWINS:
         raise InputError(f"{twins} twins: a pack has 1 to {MAX_TWINS}")
@@ -232,7 +232,7 @@ def twin_bytes(model: Model) -> int:
     Raises
     ------
     InputError
-        Where no pack can hold the model.
+        If no pack can hold the model.
 
     Examples
     --------
@@ -259,7 +259,7 @@ def ann_bytes(model: Model, members: int | None = None) -> int:
 
 
 def pack_sections(model: Model) -> dict[str, int]:
-    """Say what the bytes of the pack are for; the padding of sections is the last entry."""
+    """Break down the bytes of the pack by section; the last entry is their padding."""
     sections = _sections(model)
     lengths = {kind.name.lower(): length for kind, length in sections.items()}
     header = file_size([0] * len(sections))
@@ -268,7 +268,7 @@ def pack_sections(model: Model) -> dict[str, int]:
 
 
 def pack_fault(model: Model) -> str | None:
-    """Say why no pack can hold the model; None where one can."""
+    """Say why no pack can hold the model; None if one can."""
     if model.weights not in KERNELS:
         return f"a pack has no {model.weights} weights"
     return _shape(model).fault()
@@ -285,7 +285,7 @@ def _sections(model: Model) -> dict[Kind, int]:
     sections = shape.device_sections(model.activation, model.levels)
     ranges = shape.length(Kind.DOMAIN)
     if model.intervals and ranges is not None:
-        sections[Kind.DOMAIN] = ranges  # without intervals, too
+        sections[Kind.DOMAIN] = ranges  # even without levels of intervals
     return sections
 
 
@@ -306,14 +306,14 @@ def smaller_in_params(model: Model) -> int:
 def smaller_in_bytes(model: Model) -> int | None:
     """Count the members from which on the twins take fewer bytes than ordinary networks.
 
-    None where they never do (an anchor may take as much as a network), or not up to the most
-    anchors that a pack holds.
+    None if they never do (an anchor may take as much as a network), or only with more anchors than
+    a pack holds.
     """
 
     def saved(members: int) -> int:
         return ann_bytes(model, members) - twin_bytes(model.with_anchors(members))
 
-    # Saved bytes grow by the same amount with every member, but for the alignment.
+    # Saved bytes grow by the same amount with every member, except for alignment.
     least, most = model.twins, _most_anchors(model)
     if model.weights not in KERNELS:
         return smaller_in_params(model)
@@ -327,7 +327,7 @@ def smaller_in_bytes(model: Model) -> int | None:
 
 
 def most_anchors(model: Model, flash: int) -> int:
-    """Most anchors, the same for each twin, with which the pack has at most ``flash`` bytes."""
+    """Most anchors, the same for each twin, whose pack takes at most ``flash`` bytes."""
 
     def fits(share: int) -> bool:
         return twin_bytes(model.with_anchors(share * model.twins)) <= flash
@@ -341,7 +341,7 @@ def most_networks(model: Model, flash: int) -> int:
 
 
 def most_features(model: Model, flash: int) -> int:
-    """Most features with which the pack has at most ``flash`` bytes."""
+    """Most features whose pack takes at most ``flash`` bytes."""
 
     def fits(features: int) -> bool:
         return twin_bytes(replace(model, features=features)) <= flash
@@ -350,7 +350,10 @@ def most_features(model: Model, flash: int) -> int:
 
 
 def largest(fits: Callable[[int], bool], most: int) -> int:
-    """Return the largest number, 1 to ``most``, that fits, if all below it do; 0 for none."""
+    """Return the largest number, 1 to ``most``, that fits; 0 for none.
+
+    If a number fits, all smaller ones must, too.
+    """
     low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2
@@ -363,12 +366,12 @@ def _most_anchors(model: Model) -> int:
 
 
 def from_pack(path: Path) -> tuple[Model, int]:
-    """Read a pack; returns its model and the bytes of the file, metadata included.
+    """Read a pack; returns its model and the size of the file in bytes, with metadata.
 
     Raises
     ------
     InputError
-        Where it cannot be read or is damaged.
+        If it cannot be read or is damaged.
     """
     try:
         data = path.read_bytes()
@@ -404,7 +407,7 @@ def from_run(
     Raises
     ------
     InputError
-        Where it is no run of this version.
+        If it is not a run of this version.
     """
     record = read_record(folder)
     try:
@@ -413,7 +416,7 @@ def from_run(
         features, hidden = len(record["feature_names"]), parameters["hidden"]
         activation = record["chosen"]["activation"]
         twins, neighbors = parameters["twins"], parameters["neighbors"] if near else 0
-        calibration = record.get("calibration")  # runs of before there were intervals have none
+        calibration = record.get("calibration")  # missing in runs older than intervals
         model = Model.of(
             features,
             hidden,

@@ -1,7 +1,7 @@
 """The command line: parse, call, print.
 
-Every command is a small file of its own, and what is heavy is imported inside it: ``twinedge
---help`` answers at once.
+Every command has a small file of its own and imports heavy packages inside its function, so that
+``twinedge --help`` answers at once.
 """
 
 import sys
@@ -75,7 +75,7 @@ for _group in (budget.budget, data.data, firmware.firmware):
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; bad input is one line on standard error and exit code 2."""
     with warnings.catch_warnings():
-        if not sys.warnoptions:  # a library's remark to programmers is none to a person
+        if not sys.warnoptions:  # warnings of libraries are for programmers, not for users
             warnings.simplefilter("ignore")
         sys.exit(_run(arguments))
 

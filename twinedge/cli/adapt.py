@@ -1,4 +1,4 @@
-"""``twinedge adapt``: points measured on site, for a pack or into a store."""
+"""``twinedge adapt``: learn points measured on site, into a pack or a store."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -26,13 +26,13 @@ from twinedge.errors import InputError
 def adapt(
     pack: Path, table: Path, output: Path | None, store: Path | None, as_json: bool, quiet: bool
 ) -> None:
-    """Let a pack learn from points that were measured on site.
+    """Let a pack learn from points measured on site.
 
-    The points become anchors. How far they are believed was learnt in training: from rows that
-    belong together, if it was told of them (train --group). A store keeps the pack as it is, and
-    goes wherever it goes, to a microcontroller too; a pack with the points inside runs everywhere.
+    The points become anchors. How far to trust them was learnt in training, from rows that belong
+    together if there were any (train --group). A store leaves the pack as it is and travels with
+    it, even to a microcontroller; a pack with the points inside runs everywhere.
 
-    The error that is printed is that of the model as it was, on these points.
+    The printed error is that of the old model, on these points.
     """
     import numpy as np
 

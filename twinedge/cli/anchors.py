@@ -54,11 +54,11 @@ def anchors(
 ) -> None:
     """Show how the validation error falls with the number of anchors.
 
-    Recommends the smallest number whose error is within 1 % of that of all training points, as
-    'export --anchors auto' takes it and 'report' names it. Errors are on validation rows, in units
-    of the target. auto, which picks a way by its error, and greedy, which picks points by theirs,
-    look at validation rows: they choose on four fifths of them and are judged on the rest, five
-    times over. Greedy and random points are there to compare with, and not recommended.
+    Recommends the smallest number whose error is within 1 % of that of all training points, which
+    'export --anchors auto' uses and 'report' names. Errors are on validation rows, in units of the
+    target. auto picks a method by its error, and greedy picks points by theirs; since both look at
+    validation rows, they choose on four fifths of them and are judged on the rest, five times over.
+    Greedy and random points are for comparison, and not recommended.
     """
     from twinedge.anchors.choice import too_many
     from twinedge.anchors.curves import measure
@@ -137,7 +137,7 @@ def _verdict(found: "Measurement") -> str:
     within = f"{100 * found.tolerance:g} % of all {found.training_points}"
     anchors = f"{best.k} anchor{'s' * (best.k != 1)}, chosen by {best.method}"
     if not best.within:
-        return f"None of these is within {within}; the most are {anchors}. Try more with --counts."
+        return f"None of these is within {within}; the most is {anchors}. Try more with --counts."
     return f"Recommended: {anchors}, the fewest within {within}."
 
 

@@ -1,4 +1,4 @@
-"""``twinedge budget``: memory against an ensemble of networks, and which boards hold it."""
+"""``twinedge budget``: memory against an ensemble of networks, and which boards fit it."""
 
 import sys
 from pathlib import Path
@@ -20,7 +20,7 @@ _WEIGHTS = {"8": "int8", "16": "int16", "float16": "float16", "32": "float32"}
 
 
 class _ShowFirst(options.Group):
-    """A group in which ``show`` may be left out: whatever names no command is meant for it."""
+    """A group in which ``show`` is the default command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args or args[0] not in self.commands:
@@ -53,13 +53,13 @@ def budget() -> None:
 @click.option(
     "--intervals/--no-intervals",
     default=None,
-    help="Whether the pack has intervals, as export writes them by default.",
+    help="Whether the pack has intervals, as it has by default in export.",
 )
 @options.option(
     "--board", metavar="NAME", multiple=True, text="Judge this board only; may be repeated."
 )
 @options.value(
-    "--flash", "BYTES", whole(1), text="Find the largest models that take so many bytes."
+    "--flash", "BYTES", whole(1), text="Find the largest models that take this many bytes."
 )
 @options.firmware_sizes
 @options.as_json
@@ -74,7 +74,7 @@ def show(
     """Count what a twin takes, what an ensemble would take, and judge boards.
 
     Sizes are in bytes. The word show may be left out. Times are estimates: measured instructions
-    times a range of cycles per instruction. Where a query may take more than a second, the verdict
+    times a range of cycles per instruction. If a query may take more than a second, the verdict
     says how long.
     """
     from twinedge.budget import all_boards, board_named, read_firmware, summarise
@@ -89,7 +89,7 @@ def show(
 
 
 def _model(path: Path | None, numbers: dict[str, Any]) -> "tuple[Model, int | None]":
-    """Take the model from where it is described; with the bytes of the file if it is one."""
+    """Return the model of a run, a pack or the options, and the size of the file if it is one."""
     from twinedge.budget import Model
     from twinedge.budget.model import from_pack, from_run
 
@@ -110,7 +110,7 @@ def _model(path: Path | None, numbers: dict[str, Any]) -> "tuple[Model, int | No
     free = ("members", "bits", "intervals") if path.is_dir() else ()
     fixed = [name for name, one in numbers.items() if one is not None and name not in free]
     if fixed:
-        raise InputError(f"{path} says what --{fixed[0]} is: leave the option out")
+        raise InputError(f"{path} already states --{fixed[0]}: leave the option out")
     if not path.exists():
         raise InputError(f"{path} does not exist: name a run folder or a .twin file")
     if not path.is_dir():
@@ -166,7 +166,7 @@ def _print(result: dict[str, Any]) -> None:
 
 
 def _remarks(result: dict[str, Any]) -> list[str]:
-    """Say in words what the tables do not."""
+    """Put in words what the tables do not show."""
     start, sections = result["smaller_from"], result["sections"]
     lines = [f"Twins have fewer parameters from {_count(start['params'], 'member')} on"]
     lines[0] += f", fewer bytes from {start['bytes']} on." if start["bytes"] else "."
@@ -177,7 +177,9 @@ def _remarks(result: dict[str, Any]) -> list[str]:
         lines.append(f"The pack: {parts}.")
     more = (result["file_bytes"] or 0) - (result["twin_bytes"] or 0)
     if more > 0:
-        lines.append(f"The file has {more} bytes more, ids and metadata: boards do without them.")
+        lines.append(
+            f"The file has {more} more bytes of ids and metadata, which boards do not need."
+        )
     if "in_flash" in result:
         room, *most = (_size(number) for number in result["in_flash"].values())
         lines.append(
@@ -185,7 +187,7 @@ def _remarks(result: dict[str, Any]) -> list[str]:
             "{}.".format(room, *most)
         )
     if not result["cores_measured"]:
-        lines.append("The runtime has not been measured on any core: boards wait for that.")
+        lines.append("The runtime has not been measured on any core: no board can be judged.")
     return lines
 
 
@@ -206,7 +208,7 @@ def _count(number: int, noun: str) -> str:
 def list_boards(as_json: bool) -> None:
     """List the boards that are judged, and where their figures come from.
 
-    Flash and RAM in bytes are what a program gets.
+    Flash and RAM are what a program can use, in bytes.
     """
     from twinedge.budget import all_boards, read_firmware
 
@@ -255,7 +257,7 @@ def list_boards(as_json: bool) -> None:
     "budget fit --board uno --dataset cs",
     "budget fit data.csv --target strength --board pico -o model",
 )
-@options.option("--board", metavar="NAME", required=True, text="As 'budget boards' lists it.")
+@options.option("--board", metavar="NAME", required=True, text="Name from 'budget boards'.")
 @options.reading
 @options.dataset
 @options.value("--split", "N", whole(0), default=0, text="Which random split.")
@@ -309,8 +311,8 @@ def fit(
     """Search for the most accurate model that fits a board, train it and write its pack.
 
     Twins, width, anchors and bits are chosen on the validation rows, with brief trainings; the
-    winner is then trained in full. RMSE is in units of the target, sizes in bytes. Where rounding
-    the winner costs more than the tolerance, it is written all the same, and that is told.
+    winner is then trained in full. RMSE is in units of the target, sizes in bytes. If rounding the
+    winner costs more than the tolerance, it is written all the same, with a remark.
     """
     from twinedge.budget import board_named, judge, read_firmware
     from twinedge.budget.boards import in_words
@@ -327,7 +329,7 @@ def fit(
     source = read_source(table, reading, dataset, split, quiet=quiet)
     train, validation = source.part(source.rows.train), source.part(source.rows.val)
     most = min(anchors, len(train[1]))
-    # Refused now, not after training.
+    # Fail now, not after training.
     fitting(train[0].shape[1], most, place, measured, intervals=intervals)
     run = run or Path("runs") / board
     check_folder(output, EXPORT, overwrite=overwrite)
@@ -437,9 +439,9 @@ def _shape(one: "Attempt") -> str:
 def _print_frontier(found: "Search") -> None:
     chosen = found.best
     print_text(
-        f"Tried {len(found.trials)} models briefly. None smaller is as good as one of these; the "
-        "chosen one (*) may be",
-        "up to 1 % worse than the best, for more anchors or smaller weights.",
+        f"Tried {len(found.trials)} models briefly. No smaller one is as good as any of these; the "
+        "chosen one (*)",
+        "may be up to 1 % worse than the best, for more anchors or smaller weights.",
         "",
     )
     columns = ("twins", "hidden", "anchors", "weights", "activation", "flash", "RAM", "RMSE")

@@ -1,4 +1,4 @@
-"""``twinedge calibrate``: intervals of a pack, made anew from fresh rows."""
+"""``twinedge calibrate``: recalibrate the intervals of a pack on fresh rows."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -16,15 +16,14 @@ from twinedge.errors import InputError
 )
 @options.pack_file
 @options.argument("table", "FRESH.csv", "Rows the model never saw, with its columns and target.")
-@options.file_option("--output", "-o", text="Pack to write; by default in place of the old.")
+@options.file_option("--output", "-o", text="Pack to write; by default the old one is replaced.")
 @options.as_json
 @options.quiet
 def calibrate(pack: Path, table: Path, output: Path | None, as_json: bool, quiet: bool) -> None:
-    """Make the intervals of a pack anew, from rows that it never saw.
+    """Recalibrate the intervals of a pack on rows that it never saw.
 
-    Networks, anchors and predictions stay as they are. A level that so few rows cannot support is
-    left out: 10 rows, the least that will do, carry 90 %, 19 carry 95 %, 99 carry 99 %. Numpy is
-    all that is needed.
+    Networks, anchors and predictions stay as they are. A level that needs more rows is left out:
+    10 rows, the minimum, support 90 %, 19 support 95 %, 99 support 99 %. Needs only numpy.
     """
     from twinedge.calibration import LEVELS
     from twinedge.pack import write_pack
@@ -33,7 +32,7 @@ def calibrate(pack: Path, table: Path, output: Path | None, as_json: bool, quiet
     from twinedge.runtime.pack_device import PackDevice, Reference, read_pack_file
 
     if pack.suffix != ".twin":
-        raise InputError(f"{pack}: only a .twin pack can be calibrated anew; export it again")
+        raise InputError(f"{pack}: only a .twin pack can be recalibrated; export it again")
     old = read_pack_file(pack)
     device = PackDevice(old, pack, Reference, "numpy")
     columns, goal = device.encoding, device.target_name

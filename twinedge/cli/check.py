@@ -35,7 +35,7 @@ NAMES = {
     "N",
     whole(0),
     default=0,
-    text="Which random split, as in train: its test rows are not looked at.",
+    text="Which random split, as in train; its test rows are not used.",
 )
 @options.choice(
     "--effort", *options.efforts, default="quick", text="How long each network is trained."
@@ -55,10 +55,10 @@ def check(
 ) -> None:
     """Tell whether a twin suits the data.
 
-    Trains twins on more and more pairs, and what one would use instead: an ensemble of ordinary
-    networks, a random forest, trees that take no more bytes than a pack, k-nearest neighbors, a
-    linear model. All are compared on points held out of the training and validation rows. Errors
-    are in units of the target. What differs from the twin by less than chance may (a 90 % interval)
+    Trains twins on more and more pairs, and the alternatives: an ensemble of ordinary networks, a
+    random forest, trees that take no more bytes than a pack, k-nearest neighbors, a linear model.
+    All are compared on points held out of the training and validation rows. Errors are in units of
+    the target. A model that differs from the twin by no more than chance explains (a 90 % interval)
     is called neither better nor worse.
     """
     source = read_source(table, reading, dataset, split, quiet=quiet)
@@ -90,12 +90,12 @@ def check(
         ("model", "RMSE", "to the twin", "by chance"),
         [[name, *_numbers(found.twin, one)] for name, one in lines.items()],
     )
-    print_text("by chance: how far from 1 chance alone may move the ratio (90 % interval)", "")
+    print_text("by chance: how far chance alone may move the ratio from 1 (90 % interval)", "")
     print_text(*_words(found))
 
 
 def _numbers(twin: float, rival: "Rival | None") -> list[str]:
-    """Error, its ratio to the twin's, and how far from 1 chance alone may move that."""
+    """Error, its ratio to the twin's, and how far chance alone may move that from 1."""
     rmse, error = (twin, 0.0) if rival is None else (rival.rmse, rival.error)
     unit = twin or 1.0
     return [f"{rmse:.5g}", f"{rmse / unit:.3f}", f"{error / unit:.3f}"]
@@ -118,7 +118,7 @@ def _result(found: "Suitability") -> dict[str, Any]:
 
 
 def _words(found: "Suitability") -> list[str]:
-    """Say it plainly."""
+    """Sum up the findings in sentences."""
     against = [f"{reason[0].upper()}{reason[1:]}." for reason in found.reasons]
     names = ", ".join(NAMES[name] for name in found.better)
     better = [f"Better than the twin: {names}."] if names else []

@@ -19,7 +19,7 @@ def list_sets(as_json: bool) -> None:
     """List the data sets by their keys.
 
     The file of a set is looked for in the folder that the environment variable TWINEDGE_DATA
-    names, then among the downloads.
+    names, then among the downloaded files.
     """
     from twinedge.data.catalogue import CATALOGUE
     from twinedge.data.fetch import find_file
@@ -50,13 +50,13 @@ def list_sets(as_json: bool) -> None:
     "--variant",
     *("published", "paper"),
     default="published",
-    text="The data published, or what the text of the paper says.",
+    text="The published data, or data made as the text of the paper says.",
 )
 @options.as_json
 def show_set(name: str, variant: str, as_json: bool) -> None:
     """Show where a data set comes from and what its columns hold.
 
-    A set that is not on this machine is downloaded and kept.
+    A set that is not on this machine is downloaded and cached.
     """
     from twinedge.data import load
     from twinedge.data.catalogue import entry_of

@@ -37,9 +37,9 @@ class _Judged(NamedTuple):
 def evaluate(model: Path, table: Path, backend: str, as_json: bool, quiet: bool) -> None:
     """Compare predictions and intervals with the targets in a table.
 
-    Errors, spread, scale and widths are in units of the target; r2 is the part of its variance
-    explained; the baseline is a model that always answers with the mean. The interval score is the
-    width plus what is missed times 2 / (1 - coverage): less is better.
+    Errors, spread, scale and widths are in units of the target; r2 is the share of its variance
+    explained; the baseline is a model that always predicts the mean. The interval score is the
+    width plus 2 / (1 - coverage) times how far an interval misses: lower is better.
     """
     if model.is_dir() or not model.suffix:
         if backend != "auto":
@@ -59,7 +59,7 @@ def evaluate(model: Path, table: Path, backend: str, as_json: bool, quiet: bool)
     if found.known:
         note(
             f"{found.known} of {found.scores.rows} rows are {found.whose}: "
-            "on others the errors will be larger",
+            "errors on new rows will be larger",
             quiet=quiet,
         )
     if as_json:
@@ -125,6 +125,6 @@ def _of_device(device: "Device", table: Path, quiet: bool) -> _Judged:
 
 
 def _known(rows: "Array", theirs: "Array") -> int:
-    """How many rows ``(n, f + 1)`` are among theirs, to the last digit."""
+    """How many rows ``(n, f + 1)`` are exactly among ``theirs``."""
     seen = {row.tobytes() for row in theirs.astype(float)}
     return sum(row.tobytes() in seen for row in rows.astype(float))

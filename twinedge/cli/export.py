@@ -24,7 +24,7 @@ _LINE = 100  # characters
     "export runs/sensor --anchors 8 --select xy -o firmware/model",
     "export runs/sensor --anchors auto --formats twin,c --json",
 )
-@options.argument("run", "[RUN]", "Run folder; without one the latest in runs/.")
+@options.argument("run", "[RUN]", "Run folder; by default the latest in runs/.")
 @options.value(
     "--anchors",
     "N|auto|all",
@@ -46,21 +46,21 @@ _LINE = 100  # characters
     "twin,tflite,onnx,c",
     some_of("twin", "tflite", "onnx", "c"),
     default="twin,tflite,onnx,c",
-    text="What to write; the .twin always is, as the others take their anchors from it. It does "
-    "for Python and the firmware command; c is for microcontrollers, tflite and onnx for these "
-    "runtimes. By default all.",
+    text="What to write; the .twin is always written, since the others take their anchors from it. "
+    "It is for Python and the firmware command; c is for microcontrollers, tflite and onnx for "
+    "these runtimes. By default all.",
 )
 @options.choice("--weights", "int8", "int16", default="int8", text="Weights of the .twin.")
 @click.option(
     "--qat/--no-qat",
     default=None,
-    help="Fine-tune to the rounding of the weights; by default where rounding costs more than the "
-    "tolerance.",
+    help="Fine-tune to the rounding of the weights; by default only if rounding costs more than "
+    "the tolerance.",
 )
-@options.flag("--float-io", text="TFLite files that take and give floats.")
+@options.flag("--float-io", text="TFLite files that take and return floats.")
 @options.flag("--single-file", text="C project with the runtime as one twin.c and one twin.h.")
 @options.value(
-    "--neighbors", "N", whole(0), text="Predict with so many nearest anchors of each twin only."
+    "--neighbors", "N", whole(0), text="Predict with only this many nearest anchors of each twin."
 )
 @options.tolerance
 @click.option(
@@ -81,13 +81,13 @@ def export(
 ) -> None:
     """Write a run as files for devices, each checked.
 
-    A .twin pack, TFLite, ONNX and a C project are compared with the float model. One that costs
-    more than the tolerance fails the export and leaves what was there in place. Without a run, the
+    A .twin pack, TFLite, ONNX and a C project are compared with the float model. If one costs more
+    than the tolerance, the export fails and leaves the folder as it was. Without a run, the
     built-in test function is trained first.
 
-    An export that is there is replaced if nobody has changed its files; anything else in the folder
-    is named and nothing is done, unless you say --overwrite. Files of an earlier export in formats
-    that are not written now stay, and are named as stale.
+    An existing export is replaced if its files are unchanged. If the folder holds anything else,
+    nothing is written unless you use --overwrite. Files of an earlier export in formats that are
+    not written now stay, and are named as stale.
     """
     from twinedge.placing import EXPORT, check_folder
 
@@ -115,7 +115,7 @@ def export(
 
 
 def _latest() -> Path | None:
-    """Run folder in runs/ that was written last, if any."""
+    """Find the latest run folder in runs/, if any."""
     from twinedge.placing import RUN, recover_below
 
     try:
@@ -173,7 +173,7 @@ def _print_summary(result: "Export") -> None:
     flash = any(file.flash_bytes for file in result.files)
     print_text(
         "",
-        *["Bytes of the C project are flash on a Cortex-M4: pack, runtime and a least program."]
+        *["Bytes of the C project are flash on a Cortex-M4: pack, runtime and a minimal program."]
         * flash,
         *wrap(
             f"{len(result.rows)} anchors ({result.method}). RMSE on the {judge.name} points; the "

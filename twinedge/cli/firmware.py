@@ -1,4 +1,4 @@
-"""``twinedge firmware``: packs on boards, built and run on emulators."""
+"""``twinedge firmware``: build packs for boards, and run them on emulators."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,9 +30,7 @@ _board = options.option(
     required=True,
     text="As in 'firmware boards' or 'budget boards'.",
 )
-_keep_all = options.flag(
-    "--keep-all", text="Keep of the runtime what this pack does not need; others may follow it."
-)
+_keep_all = options.flag("--keep-all", text="Keep parts of the runtime that only other packs need.")
 
 
 @options.group(
@@ -49,7 +47,7 @@ def firmware(context: click.Context) -> None:
 def list_boards(as_json: bool) -> None:
     """List the boards, and what is missing to build for them and run them here.
 
-    A board plays those that 'budget boards' lists with its instructions, too.
+    A board also plays those in 'budget boards' that have its instructions.
     """
     from twinedge_export.boards import all_ports
     from twinedge_export.boards.board import plays
@@ -92,9 +90,9 @@ def list_boards(as_json: bool) -> None:
 def build(file: Path, board: str, output: Path, keep_all: bool, as_json: bool) -> None:
     """Write an image for a board: runtime, pack, and the pack's first anchor as a query.
 
-    Ids and metadata stay out. Sizes are those of the runtime in bytes, as the linker gives them.
-    For a board that another plays the image is for the other; the C project of an export is what
-    to load onto it.
+    Ids and metadata are left out. Sizes are those of the runtime in bytes, as the linker reports
+    them. If another board plays this one, the image is for the other; load the C project of an
+    export onto the real board.
     """
     from twinedge.pack import write_pack
     from twinedge.placing import check_file, place_file
@@ -124,7 +122,7 @@ def build(file: Path, board: str, output: Path, keep_all: bool, as_json: bool) -
 @options.written_pack
 @_board
 @options.argument("table", "[DATA.csv]", "Table with the queries.")
-@options.value("--rows", "N", whole(1), text="Take so many rows of the table, the first ones.")
+@options.value("--rows", "N", whole(1), text="Use only the first N rows of the table.")
 @_keep_all
 @options.as_json
 def run(
@@ -134,8 +132,8 @@ def run(
 
     The reference is the evaluator in Python. Columns are found by the names in the pack; without
     names, by position; without a table, the pack's first anchors are the queries (1). Exit code 1
-    where an answer differs. A board without an emulator is played by one whose core has its
-    instructions, which is told.
+    if an answer differs. A board without an emulator is played by one whose core has its
+    instructions, with a remark.
     """
     from twinedge.pack import write_pack
     from twinedge_export.boards import try_pack
@@ -159,14 +157,14 @@ def run(
 @options.option(
     "--board", "-b", metavar="NAME", multiple=True, text="Only this one; may be repeated."
 )
-@options.file_option("--output", "-o", text="File to write, if not the one shipped.")
+@options.file_option("--output", "-o", text="File to write, instead of the one shipped.")
 @options.quiet
 @options.as_json
 def measure(board: tuple[str, ...], output: Path | None, quiet: bool, as_json: bool) -> None:
     """Build and run reference packs on every board, and write what they take.
 
-    'twinedge budget' judges boards by that file. What is not measured now stays as it was; the
-    file is written after each board. It takes some minutes for each. The table in docs/ports.md
+    'twinedge budget' judges boards by that file. Boards that are not measured now stay as they
+    were; the file is written after each board, which takes some minutes. The table in docs/ports.md
     follows the file that ships.
     """
     from twinedge.budget.boards import SHIPPED, read_firmware, read_rows, write_firmware
@@ -188,7 +186,7 @@ def measure(board: tuple[str, ...], output: Path | None, quiet: bool, as_json: b
         one.check_tools()
     file = output or SHIPPED
     rows = read_rows(file) if file.exists() else {}
-    write_firmware(rows, file)  # refused now, not after the work
+    write_firmware(rows, file)  # fail now, not after the work
     steps = iter(range(1, len(boards) * len(KINDS) + 1))
     for one in boards:
         rows[one.core] = measure_board(
@@ -207,7 +205,7 @@ def measure(board: tuple[str, ...], output: Path | None, quiet: bool, as_json: b
 @options.command("sizes", "firmware sizes --json")
 @options.as_json
 def show_sizes(as_json: bool) -> None:
-    """Show what the runtime takes on each board, as 'firmware measure' found it.
+    """Show what the runtime takes on each board, as measured by 'firmware measure'.
 
     For 8 features, 128-128, relu, int8 and 32 anchors, with intervals and without: bytes of code,
     of all RAM and of the stack in it, instructions of one query.
@@ -252,7 +250,7 @@ def _workshop(board: str, pack: "Pack", keep_all: bool) -> "Iterator[tuple[Targe
             yield target, Workshop(target.port, Path(folder), flags)
         except TooLargeError as error:
             raise target.too_large(error) from error
-        except OSError as error:  # a full disk does not say of which file
+        except OSError as error:  # a full disk does not name the file
             raise InputError(f"cannot build in {folder}: {error.strerror or error}") from error
 
 

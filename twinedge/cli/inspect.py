@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 @options.written_pack
 @options.as_json
 def inspect(file: Path, as_json: bool) -> None:
-    """Show what a .twin file holds and where each byte of it goes.
+    """Show what a .twin file holds and where each of its bytes goes.
 
     Sizes and offsets are in bytes; ranges in the units of the table the model was trained on. A
-    damaged file is refused, after as much as its checksums vouch for.
+    damaged file is refused, after printing what its checksums confirm.
     """
     from twinedge.errors import place
     from twinedge.pack.describe import describe
@@ -128,7 +128,7 @@ def _print(file: str, found: "Description") -> None:
 
 
 def _print_columns(found: "Description") -> None:
-    """Print which columns of names the features are made of, if any are."""
+    """Print the columns that the features are made of, if any holds names."""
     from twinedge.encoding import Encoding
     from twinedge.errors import listed
 
@@ -149,7 +149,7 @@ def _print_columns(found: "Description") -> None:
 
 
 def _summary(found: "Description") -> dict[str, Any]:
-    """Say what the header says, as a person would ask for it."""
+    """Return the fields of the header, worded for a person."""
     stated = dict(found.stated)
     summary: dict[str, Any] = {}
     if stated.pop("length", found.length) != found.length:
@@ -168,13 +168,13 @@ def _summary(found: "Description") -> dict[str, Any]:
 
 def _verdict(one: "Checksum") -> str:
     if one.computed is None:
-        return f"{one.stored:08x} stored; the bytes it is of are not there"
+        return f"{one.stored:08x} stored; the bytes it covers are missing"
     verdict = "right" if one.fits else "wrong"
     return f"{one.stored:08x} stored, {one.computed:08x} computed: {verdict}"
 
 
 def _safe(value: Any) -> str:
-    """Show what a file says on one line, whatever it holds."""
+    """Show a value from a file on one line, whatever it holds."""
     if isinstance(value, str) and value.isprintable():
         return value
     return json.dumps(value)

@@ -1,6 +1,6 @@
-"""Arguments and options: those of several commands, and how words become values.
+"""Arguments and options that commands share, and parsers for their values.
 
-A wrong word is refused before any work is done.
+A wrong value is refused before any work is done.
 """
 
 import shlex
@@ -18,18 +18,18 @@ Parser = Callable[[str], Any]
 Decorator = Callable[[Callable[..., None]], Callable[..., None]]
 _Number = TypeVar("_Number", int, float)
 _LONGEST_WORD = 40
-PATH = click.Path(path_type=Path)  # whether it is there is for whoever reads it to say
+PATH = click.Path(path_type=Path)  # whether it exists is checked by whoever reads it
 
 
 class _Argument(click.Argument):
-    """An argument that the help explains; text that takes long to find comes as a function."""
+    """An argument that the help explains; text that is slow to produce may be a function."""
 
     def __init__(self, names: Sequence[str], text: str | Callable[[], str], **more: Any) -> None:
         super().__init__(names, **more)
         self._text = text
 
     def row(self) -> tuple[str, str]:
-        """Return what the help shows."""
+        """Return its name and text for the help."""
         text = self._text if isinstance(self._text, str) else self._text()
         return (self.metavar or "").strip("[]"), text + "  [required]" * self.required
 
@@ -46,9 +46,9 @@ class _Command(click.Command):
 
 
 class Group(click.Group):
-    """Commands in the order in which they were added, and where others are to be had.
+    """A group that lists its commands in the order they were added.
 
-    Without a command it shows its help.
+    Without a command it shows its help. A command that is not installed says where to find it.
     """
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
@@ -57,8 +57,8 @@ class Group(click.Group):
         self._elsewhere: set[str] = set()
 
     def add_for_developers(self, command: click.Command, package: str, file: str) -> None:
-        """Add a command if the file of its package is here; the installed package is without it."""
-        found = find_spec(package)  # which runs nothing of it
+        """Add a command if ``file`` of ``package`` exists; the installed package lacks it."""
+        found = find_spec(package)  # does not run the package
         folders = (found and found.submodule_search_locations) or ()
         if any(Path(folder, file).is_file() for folder in folders):
             self.add_command(command)
@@ -66,27 +66,27 @@ class Group(click.Group):
             self._elsewhere.add(str(command.name))
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Keep the order."""
+        """List the commands in the order they were added."""
         return list(self.commands)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Refuse a command that is not part of this installation, and say where it is."""
+        """Refuse a command that is not part of this installation, and say where to find it."""
         if cmd_name in self._elsewhere:
             raise InputError(
-                f"{cmd_name} is for developers, and not in the installed package: run it from a "
+                f"{cmd_name} is for developers and not in the installed package: run it from a "
                 "clone of the repository (pip install -e .)"
             )
         return super().get_command(ctx, cmd_name)
 
 
 def argument(name: str, metavar: str, text: str | Callable[[], str], **more: Any) -> Decorator:
-    """Declare a path, or whatever ``type`` says, by its position; ``[NAME]`` may be left out."""
+    """Declare a positional argument, by default a path; ``[NAME]`` is optional."""
     given = {"type": PATH, "required": not metavar.startswith("["), **more}
     return click.argument(name, cls=_Argument, metavar=metavar, text=text, **given)
 
 
 def option(*names: str, text: str, metavar: str | None = None, **more: Any) -> Decorator:
-    """Declare an option that takes text, or whatever ``type`` says."""
+    """Declare an option, by default one that takes text."""
     return click.option(*names, metavar=metavar, help=text, **more)
 
 
@@ -96,7 +96,7 @@ def file_option(*names: str, text: str, metavar: str = "FILE", **more: Any) -> D
 
 
 def flag(*names: str, text: str, **more: Any) -> Decorator:
-    """Declare an option that takes nothing."""
+    """Declare an option without a value."""
     return click.option(*names, is_flag=True, help=text, **more)
 
 
@@ -106,7 +106,7 @@ def choice(name: str, *words: str, text: str, **more: Any) -> Decorator:
 
 
 def value(name: str, metavar: str, parser: Parser, *, text: str, **more: Any) -> Decorator:
-    """Declare an option with a value of its own kind."""
+    """Declare an option whose value ``parser`` converts."""
     return option(name, text=text, metavar=metavar, type=parser, **more)
 
 
@@ -152,7 +152,7 @@ def number(*words: str) -> Parser:
 
 
 def share(word: str) -> float:
-    """Take a number between 0 and 1, neither of them."""
+    """Take a number between 0 and 1, exclusive."""
     value = _converted(float, word)
     if value is not None and 0 < value < 1:
         return value
@@ -168,12 +168,12 @@ def widths(word: str) -> tuple[int, ...]:
 
 
 def widths_or_auto(word: str) -> tuple[int, ...] | str:
-    """Take the widths of the hidden layers, or leave them to choose."""
+    """Take the widths of the hidden layers, or ``auto``."""
     return word if word == "auto" else widths(word)
 
 
 def some_of(*allowed: str, alone: tuple[str, ...] = ()) -> Parser:
-    """Take some of a few words, with commas between them; or a single one of others."""
+    """Take some of the ``allowed`` words, separated by commas, or a single word of ``alone``."""
 
     def parse(word: str) -> tuple[str, ...] | str:
         if word in alone:
@@ -213,15 +213,15 @@ backend = choice(
     text="What reads an exported file.",
 )
 store_file = file_option(
-    "--store", text="Points that were measured on site; made if it is not there."
+    "--store", text="File with points measured on site; created if it does not exist."
 )
 overwrite = flag(
     "--overwrite",
-    text="Replace files there even if they were changed since, or are in the way; others stay.",
+    text="Replace files even if they were changed or are in the way; other files stay.",
 )
 efforts = ("quick", "normal", "thorough")
 firmware_sizes = file_option(
-    "--firmware", text="Measured sizes of the runtime, if not those shipped."
+    "--firmware", text="Measured sizes of the runtime, instead of those shipped."
 )
 pack_intervals = click.option(
     "--intervals/--no-intervals",
@@ -234,7 +234,7 @@ tolerance = value(
     "NUMBER",
     number(),
     default=0.02,
-    text="By which part rounding may raise the validation error.",
+    text="How much rounding may raise the validation error, as a fraction.",
 )
 
 # What a command learns from: a file with its options, or one of the paper's sets.
@@ -248,12 +248,12 @@ drop = option(
     "--drop",
     metavar="COLUMN",
     multiple=True,
-    text="Column to leave out; may be repeated, or a,b.",
+    text="Column to leave out; may be repeated, or given as a,b.",
 )
 impute = choice(
     "--impute",
     "median",
-    text="Fill missing features in with the median of the training rows, or their most frequent "
+    text="Fill in missing features with the median of the training rows, or their most frequent "
     "name; without this they are refused.",
 )
 categorical = option(
@@ -261,16 +261,16 @@ categorical = option(
     metavar="auto|COLUMN",
     multiple=True,
     text="Column whose values are names, though they look like numbers; may be repeated. "
-    "Columns of text are (auto).",
+    "Columns of text always are (auto).",
 )
-drop_missing_target = flag("--drop-missing-target", text="Leave rows without a target out.")
+drop_missing_target = flag("--drop-missing-target", text="Leave out rows without a target.")
 dataset = option(
     "--dataset", metavar="NAME", text="One of the paper's sets instead of a file, e.g. cs."
 )
 
 
 def together(*decorators: Decorator) -> Decorator:
-    """Join declarations, in the order in which the help shows them."""
+    """Join declarations, in the order that the help shows them."""
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         for one in reversed(decorators):
@@ -284,7 +284,7 @@ reading = together(data_file, target, drop, impute, categorical, drop_missing_ta
 
 
 def examples(*commands: str) -> str:
-    """Write an epilog with one command to a line, which the help shows as it stands."""
+    """Write an epilog with one command per line, which the help shows unchanged."""
     return "\n".join(["\b", "Examples:", *(f"  twinedge {command}" for command in commands)])
 
 
@@ -300,7 +300,7 @@ def group(name: str, *lines: str) -> Callable[[Callable[..., None]], Group]:
 
 
 def as_option(one: Parameter) -> str:
-    """Spell a parameter that a message speaks of, ready to paste into a shell.
+    """Spell a parameter of a message as an option, ready to paste into a shell.
 
     Examples
     --------
@@ -317,7 +317,7 @@ def as_option(one: Parameter) -> str:
 
 
 def _shell_word(word: Any) -> str:
-    """Write a word as a shell takes it, unless it is too odd for one line."""
+    """Quote a word for a shell, unless it is too odd for one line."""
     if isinstance(word, float):
         return f"{word:g}"
     text = str(word)

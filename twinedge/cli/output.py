@@ -1,7 +1,7 @@
-"""How results leave a command: a readable table, CSV, or one JSON object and nothing else.
+"""Print results: a readable table, CSV, or one JSON object and nothing else.
 
-Whatever is printed is plain text, whole at any width of the terminal. A reader that closes the
-pipe early (``| head``) has seen enough, which is no error.
+Everything is plain text, never cut to the width of the terminal. A reader that closes the pipe
+early (``| head``) has seen enough; that is not an error.
 """
 
 import csv
@@ -21,7 +21,7 @@ import click
 from twinedge.cli.options import as_option
 from twinedge.errors import Advice, InputError
 
-_CLEARED = "\r\x1b[K"  # the line of a terminal
+_CLEARED = "\r\x1b[K"  # clears the line of a terminal
 
 
 def print_json(result: dict[str, Any]) -> None:
@@ -39,7 +39,7 @@ def print_csv(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows in aligned columns, columns of numbers to the right."""
+    """Print rows in aligned columns, numbers to the right."""
     columns = [
         _aligned([title, *words], right=all(map(_is_number, words)))
         for title, *words in zip(header, *rows, strict=True)
@@ -48,7 +48,7 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def print_record(result: dict[str, Any]) -> None:
-    """Print for a person what a JSON object would hold, one value to a line."""
+    """Print the values of a JSON object for a person, one per line."""
     names = _aligned([key.replace("_", " ") for key in result])
     values = map(_shown, result.values())
     _write("".join(f"{name}  {word}\n" for name, word in zip(names, values, strict=True)))
@@ -66,12 +66,12 @@ def print_help(context: click.Context) -> None:
 
 
 def stream_out(text: str) -> None:
-    """Pass text on at once, as it is."""
+    """Print text as it is, at once."""
     _write(text)
 
 
 def note(message: str, *, quiet: bool = False) -> None:
-    """Say something beside the result, on standard error."""
+    """Print a remark on standard error."""
     if not quiet:
         words = message.told(as_option) if isinstance(message, Advice) else message
         print(words, file=sys.stderr)
@@ -79,7 +79,7 @@ def note(message: str, *, quiet: bool = False) -> None:
 
 @contextmanager
 def saying(what: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]:
-    """Show what is being done, on a line that goes away again; yields what changes it."""
+    """Show what is being done on a temporary line; yields a function that changes it."""
     if quiet or not sys.stderr.isatty():
         yield lambda message: None
         return
@@ -91,7 +91,7 @@ def saying(what: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]
 
 
 def _show(what: str) -> None:
-    """Put a line in place of the one before; one that would wrap could not be cleared."""
+    """Replace the temporary line; it is cut, since a wrapped line could not be cleared."""
     room = shutil.get_terminal_size().columns - 4
     print(f"{_CLEARED}{what[:room]} ...", end="", file=sys.stderr, flush=True)
 
@@ -115,7 +115,7 @@ def _write(text: str) -> None:
     try:
         print(text, end="", flush=True)
     except OSError as error:
-        # What is still in the buffer has nowhere to go; Python would try again when it exits.
+        # The buffer cannot be written, and Python would try again when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
             raise click.exceptions.Exit from None

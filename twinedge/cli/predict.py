@@ -14,7 +14,7 @@ from twinedge.errors import InputError
 if TYPE_CHECKING:
     from twinedge.encoding import Encoding
 
-_USUAL = 0.9  # coverage, unless another is asked for
+_USUAL = 0.9  # default coverage
 
 
 @options.command(
@@ -34,12 +34,12 @@ _USUAL = 0.9  # coverage, unless another is asked for
     "auto|all|N",
     whole(1, "auto", "all"),
     default="auto",
-    text="Anchors of a run to estimate from: all (auto: 256 where there are thousands), or N at "
+    text="Anchors of a run to estimate from: all (auto: 256 if there are thousands), or N at "
     "random.",
 )
-@options.value("--neighbors", "N", whole(1), text="Use only so many anchors nearest to each point.")
+@options.value("--neighbors", "N", whole(1), text="Use only the N anchors nearest to each point.")
 @options.value(
-    "--coverage", "0.9|SHARE", share, text="How often the true value lies within low and high."
+    "--coverage", "0.9|SHARE", share, text="How often the true value is between low and high."
 )
 @options.store_file
 @options.backend
@@ -60,18 +60,18 @@ def predict(
 
     Prints CSV with the prediction, under the name of the target, and its spread: the standard
     deviation of the estimates of all anchors, in units of the target. Columns of the table are
-    found by name; further ones are ignored. Features that lie outside their training range, where a
-    prediction means little, are named.
+    found by name; others are ignored. Features outside their training range, where a prediction
+    means little, are named.
 
-    Of a model that was calibrated there is more: scale, the size of the error to expect, and low
-    and high, between which the true value lies as often as --coverage says: by default 0.9, or the
-    highest below that the model has. Empty cells are filled in where the model has values for them,
-    and their columns named as missing.
+    A calibrated model adds scale, the size of the error to expect, and low and high. The true value
+    is between these as often as --coverage says: by default 0.9, or the highest level below that
+    the model has. Empty cells are filled in if the model has values for them, and their columns
+    named as missing.
 
     With - for a table, each line of standard input (CSV, or JSON) is answered at once by a line
-    with the same fields, or by an error. One that ends in =VALUE (in JSON: has a key "=") has its
-    true value with it, and is learnt from once it is answered. --store keeps what is learnt; a
-    table is predicted with what it holds.
+    with the same fields, or by an error. A line that ends in =VALUE (in JSON: has a key "=")
+    carries its true value, and is learnt from after it is answered. --store keeps what is learnt;
+    predictions for a table use it, too.
     """
     if model.is_dir() or not model.suffix:
         if table == "-" or backend != "auto" or store is not None:
@@ -138,12 +138,12 @@ def _with_run(
 
 
 def _named(flags: Any, encoding: "Encoding") -> list[list[str]]:
-    """Names of the columns that flags of features ``(n, f)`` are set for, row by row."""
+    """Names of the flagged columns, row by row, from flags of features ``(n, f)``."""
     return [list(compress(encoding.names, row)) for row in encoding.by_column(flags)]
 
 
 def _taken(coverage: float | None, coverages: tuple[float, ...], quiet: bool) -> float | None:
-    """Return the coverage of low and high: what was asked for, or what is usual if there is any."""
+    """Return the coverage of low and high: the one asked for, else the default if there is any."""
     if coverage is not None or not coverages:
         return coverage
     usual = max((one for one in coverages if one <= _USUAL), default=min(coverages))
@@ -154,7 +154,7 @@ def _taken(coverage: float | None, coverages: tuple[float, ...], quiet: bool) ->
 
 def _note_others(others: bool, quiet: bool) -> None:
     if others:
-        note("low and high were calibrated for other anchors than these", quiet=quiet)
+        note("low and high were calibrated for different anchors", quiet=quiet)
 
 
 def _print(result: dict[str, Any], columns: dict[str, Any], as_json: bool) -> None:
@@ -165,7 +165,7 @@ def _print(result: dict[str, Any], columns: dict[str, Any], as_json: bool) -> No
         }
         print_json({**result, "rows": len(lists["prediction"]), **lists})
         return
-    # The networks compute in single precision: more digits say nothing.
+    # The networks compute in single precision: more digits mean nothing.
     words = (
         ["|".join(one) if isinstance(one, list) else f"{one:.7g}" for one in row]
         for row in zip(*columns.values(), strict=True)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     default="html",
     text="A page, text for a pull request, or a sheet.",
 )
-@options.file_option("--figures", metavar="DIR", text="Write an SVG and a PNG of each figure, too.")
+@options.file_option("--figures", metavar="DIR", text="Also write each figure as SVG and PNG.")
 @options.value(
     "--anchors",
     "N|auto|all",
@@ -51,9 +51,9 @@ if TYPE_CHECKING:
 @options.choice("--weights", "int8", "int16", default="int8", text="Weights of the pack.")
 @options.pack_intervals
 @click.option(
-    "--try/--no-try", "tried", default=True, help="A page that predicts, with the pack inside."
+    "--try/--no-try", "tried", default=True, help="Embed the pack, so that the page can predict."
 )
-@options.flag("--quick", text="Leave out other networks and other choices of anchors.")
+@options.flag("--quick", text="Do not compare with other networks and choices of anchors.")
 @options.value(
     "--ann-steps", "STEPS", whole(1), default=4000, text="How long ordinary networks are trained."
 )
@@ -79,12 +79,12 @@ def report(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Write a report on a model, to be read without anything else.
+    """Write a self-contained report on a model.
 
     First the verdict, then accuracy, intervals, what drives the prediction, sliders to try it,
     anchors, memory against an ensemble of ordinary networks, boards, the bytes of the pack, and how
-    each number was obtained. Ordinary networks of the same bytes are trained for a moment to
-    compare with. Several models are compared on one page.
+    each number was obtained. Ordinary networks of the same size are trained briefly for comparison.
+    Several models are compared on one page.
     """
     from twinedge_export.report.making import report as write
 

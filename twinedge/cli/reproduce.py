@@ -54,7 +54,7 @@ def _table(word: str) -> str:
     "--trainer",
     *("twinedge", "published"),
     default="twinedge",
-    text="Who trains networks: we, or the paper's recipe.",
+    text="How networks are trained: by twinedge, or by the paper's recipe.",
 )
 @options.choice(
     "--protocol",
@@ -62,9 +62,7 @@ def _table(word: str) -> str:
     default="published",
     text="Which to follow where the paper's code and text differ.",
 )
-@options.value(
-    "--jobs", "N", whole(1), text="Cells computed at a time; by default one on each core."
-)
+@options.value("--jobs", "N", whole(1), text="Cells computed at a time; by default one per core.")
 @options.option("--cluster", metavar="ADDRESS", text="Scheduler of a Dask cluster to compute on.")
 @options.file_option(
     "--output", "-o", metavar="DIR", default=Path("runs/reproduction"), text="Folder of results."
@@ -86,19 +84,19 @@ def reproduce(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Compute the paper's tables again, on this machine or on many.
+    """Recompute the paper's tables, on this machine or on many.
 
     Shows each beside the paper's numbers. Every finished cell (a method on a split of a set) is
-    kept in the folder, so the command may be stopped in any way and given again; cells that are
-    there are not computed again. Writes the table as JSON and Markdown and its figure as SVG.
-    Errors are in units of the target, with their standard errors.
+    kept in the folder, so the command may be killed at any time and repeated; finished cells are
+    not computed again. Writes the table as JSON and Markdown and its figure as SVG. Errors are in
+    units of the target, with their standard errors.
     """
     from twinedge.errors import InputError
 
     if splits > SPLITS:
         raise InputError(f"--splits {splits}: the paper has {SPLITS}")
     if cluster is not None and jobs is not None:
-        raise InputError("--jobs is for this machine: the workers of a --cluster are its own")
+        raise InputError("--jobs is for this machine: a --cluster has its own workers")
     if trainer == "published" and steps != "auto":
         raise InputError("--steps is for our trainer: the published one stops by its own rule")
     from twinedge.reproduce.answers import answer_all

@@ -1,4 +1,4 @@
-"""Tables that commands read: what ``train`` learns from, and points for a model that is there."""
+"""Read the tables that commands name: to train on, or to apply an existing model to."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ def read_points(
 ) -> "Points":
     """Read points for a model with these columns, and their targets if a target is named.
 
-    A value that is missing, and may be, is NaN. Without a target there are no targets either.
+    A missing value that can be filled in is NaN. Without ``target``, the targets are empty.
     """
     import numpy as np
 
@@ -42,7 +42,7 @@ def read_points(
 def read_run_points(
     table: Path, run: "Run", *, target: bool = False, quiet: bool = False
 ) -> "tuple[Points, NDArray[np.bool_]]":
-    """Read points for a run, filled in where it has values for what is missing; and which were."""
+    """Read points for a run, with missing values filled in; also return which were missing."""
     import numpy as np
 
     encoding, values = run.encoding, run.fill_values
@@ -54,7 +54,7 @@ def read_run_points(
 
 
 def check_named(path: Path | None, reading: dict[str, Any], dataset: str | None) -> None:
-    """Refuse a command that names no table, or two, or options of the other kind."""
+    """Refuse a command that names no table or two, or options that do not apply to it."""
     if path is not None and dataset is not None:
         raise InputError(f"{path} and --dataset {dataset}: name one of the two, not both")
     if dataset is not None:
@@ -75,9 +75,9 @@ def read_source(
     *,
     quiet: bool = False,
 ) -> "Source":
-    """Take the table that a command names: a file with its options, or one of the paper's sets.
+    """Read the table that a command names: a file with its options, or one of the paper's sets.
 
-    ``reading`` is as ``twinedge.data.read_table`` takes it.
+    ``reading`` holds options of ``twinedge.data.read_table``.
     """
     check_named(path, reading, dataset)
     from twinedge.data.source import from_catalogue, from_file

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @options.option(
     "--group",
     metavar="COLUMN",
-    text="Rows with the same value here belong together: a batch, a machine. No feature.",
+    text="Rows with the same value here belong together: a batch, a machine. Not a feature.",
 )
 @options.dataset
 @options.value(
@@ -87,16 +87,16 @@ if TYPE_CHECKING:
     "auto|none|NAME,NAME",
     some_of("networks", "trees", "boosting", "gp", alone=("auto", "none")),
     default="auto",
-    text="Who teaches the networks: networks, trees, boosting, gp; or nobody. auto asks all, "
+    text="Models that teach the networks: networks, trees, boosting, gp; or none. auto uses all, "
     "unless quick or with --steps.",
 )
 @click.option(
     "--intervals/--no-intervals",
     default=True,
-    help="Learn how large errors are to be expected.",
+    help="Learn how large an error to expect.",
 )
 @options.seed
-@options.flag("--resume", text="Go on with a training that was stopped.")
+@options.flag("--resume", text="Continue a training that was stopped.")
 @options.as_json
 @options.quiet
 def train(
@@ -120,12 +120,12 @@ def train(
     """Fit a twin to a table and write a run folder.
 
     Settings left at auto are chosen on the validation rows; errors are in units of the target.
-    Ctrl-C stops early and keeps the best weights; the same command with --resume goes on.
-    A run that is there is replaced if nobody has changed its files; anything else in the folder
-    is named and nothing is done, unless you say --overwrite.
+    Ctrl-C stops early and keeps the best weights; the same command with --resume continues.
+    An existing run is replaced if its files are unchanged. If the folder holds anything else,
+    nothing is written unless you use --overwrite.
 
     Rows that belong together, with --group, are held out together: scores and intervals are then
-    those of groups that the model never saw, and it learns how far to trust points that a device
+    for groups that the model never saw, and it learns how far to trust points that a device
     measures itself.
     """
     reading: dict[str, Any] = {
@@ -161,12 +161,14 @@ def train(
         if verdict:
             print_text("", verdict)
     if done.model.interrupted_:
-        note(f"Stopped early; the best weights are in {output}. --resume goes on.", quiet=quiet)
+        note(
+            f"Stopped early; the best weights are in {output}. Continue with --resume.", quiet=quiet
+        )
         raise click.exceptions.Exit(130)
 
 
 def heard(quiet: bool) -> dict[str, Any]:
-    """Say how a training is told of: remarks, and a progress bar where there is a terminal."""
+    """Return the settings that show remarks, and a progress bar on a terminal."""
     return {
         "say": lambda remark: note(remark, quiet=quiet),
         "verbose": sys.stderr.isatty() and not quiet,
@@ -174,7 +176,7 @@ def heard(quiet: bool) -> dict[str, Any]:
 
 
 def summary(run: "Run") -> dict[str, Any]:
-    """Return what is printed of a run."""
+    """Return what is printed about a run."""
     model = run.model
     return {
         **run.source,

@@ -1,4 +1,4 @@
-"""Tables in: a person's own CSV, the paper's nine data sets, and its 25 splits."""
+"""Read tables: the user's own files, the paper's nine data sets, and its 25 splits."""
 
 from twinedge.data.catalogue import Dataset, names
 from twinedge.data.fetch import load

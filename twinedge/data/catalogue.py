@@ -1,7 +1,7 @@
 """The nine data sets of the paper: what they hold, where they come from, how to recognise them.
 
-The paper's text and its published files differ: the files were made with another formula (RCL) or
-other columns (WSB) and a tenth of the noise. Both are here, as variants ``"published"`` and
+The paper's text and its published files differ: the files were made with a different formula (RCL)
+or different columns (WSB), and a tenth of the noise. Both are here, as variants ``"published"`` and
 ``"paper"``; only ``"published"`` compares with the paper's numbers.
 """
 
@@ -71,7 +71,7 @@ class Entry:
         Mean of each feature and, last, of the target.
     row_moment : float
         Mean of the target weighted by row number (1, 2, ...). Shuffled rows change it and leave
-        the means alone; the paper's splits need the rows in their order.
+        the means alone; the paper's splits need the original order.
     source : str
         Who collected the data.
     licence : str
@@ -290,12 +290,12 @@ def names() -> tuple[str, ...]:
 
 
 def entry_of(name: str) -> Entry:
-    """Look a set up by its key, in upper or lower case.
+    """Look up a set by its key, in upper or lower case.
 
     Raises
     ------
     InputError
-        When there is no such set; the message lists those there are.
+        If there is no such set; the message lists the known ones.
     """
     entry = CATALOGUE.get(name.lower())
     if entry is None:
@@ -316,7 +316,7 @@ def paper_test_function() -> Dataset:
 
     y = x1^3 + x1^2 - x1 - 1 + x1 x2 + sin(x2)
     """
-    # The paper's legacy generator: a new-style one would draw other points.
+    # The paper's legacy generator: a new-style one would draw different points.
     X = np.random.RandomState(0).random_sample((1000, 2)) * 2 - 1
     x1, x2 = X[:, 0], X[:, 1]
     y = x1**3 + x1**2 - x1 - 1 + x1 * x2 + np.sin(x2)
@@ -337,7 +337,7 @@ def rcl_circuit(variant: str = "published", *, rows: int = 4000, seed: int = 0) 
     rows
         Number of rows.
     seed
-        The paper's seed is not known: any seed gives its distribution, none its rows.
+        The paper's seed is unknown: any seed gives its distribution, but not its rows.
     """
     noise = _noise(variant)
     rng = np.random.default_rng(seed)

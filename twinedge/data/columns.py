@@ -1,4 +1,4 @@
-"""Which columns of a file are features, which one is the target, and whether they can be used."""
+"""Decide which columns of a file are features or the target, and refuse unusable ones."""
 
 import re
 from collections import Counter
@@ -32,7 +32,7 @@ _POSITIONAL = re.compile(r"x(\d{1,9})", re.ASCII)
 
 
 def check_names(names: Sequence[str], path: Path, index: int | None = None) -> None:
-    """Refuse a header with a name twice, or a column without one that is not an ``index``."""
+    """Refuse a header with duplicate names, or a nameless column other than ``index``."""
     nameless = [k for k, name in enumerate(names) if not name and k != index]
     if nameless:
         raise InputError(
@@ -54,7 +54,7 @@ def target_position(names: Sequence[str], target: str | int, path: Path) -> int:
     names
         Column names.
     target
-        A name, or a position (an integer, or a string of one that is no column's name): 0 is the
+        A name, or a position (an integer, or one as a string that is no column's name): 0 is the
         leftmost, -1 the rightmost.
     path
         For messages.
@@ -82,7 +82,7 @@ def target_position(names: Sequence[str], target: str | int, path: Path) -> int:
 
 
 def group_position(names: Sequence[str], group: str, target: int | None, path: Path) -> int:
-    """Find the column that tells which rows belong together."""
+    """Find the column that says which rows belong together."""
     if group not in names:
         raise InputError(
             f"{place(path)}: no column {quoted(group)} for the groups{closest(group, names)}; "
@@ -96,7 +96,7 @@ def group_position(names: Sequence[str], group: str, target: int | None, path: P
 def without_dropped(
     names: Sequence[str], drop: Sequence[str], target: int | None, path: Path
 ) -> list[int]:
-    """List the positions of the columns that stay, the target among them."""
+    """List the positions of the columns that stay, including the target."""
     gone = _positions(names, drop, target, path, "drop", "dropped")
     return [k for k in range(len(names)) if k not in gone]
 
@@ -104,9 +104,9 @@ def without_dropped(
 def name_columns(
     names: Sequence[str], wanted: Sequence[str], target: int | None, path: Path
 ) -> set[int]:
-    """Find the columns whose values are to be taken for names."""
+    """Find the columns whose values are to be treated as names."""
     wanted = [name for name in wanted if name != "auto" or name in names]
-    return _positions(names, wanted, target, path, "take for names", "a category")
+    return _positions(names, wanted, target, path, "treat as names", "a category")
 
 
 def _positions(
@@ -117,7 +117,7 @@ def _positions(
     to_do: str,
     done: str,
 ) -> set[int]:
-    """Find columns by name; ``a,b`` is two of them, unless one is called that."""
+    """Find columns by name; ``a,b`` means two, unless one column has that name."""
     found = set()
     for word in wanted:
         for name in [word] if word in names else word.split(","):
@@ -154,7 +154,7 @@ def check_columns(
     path
         For messages.
     categories
-        Columns that a person says are names, be they dates.
+        Columns that the user calls categorical, even if they hold dates.
     """
     if len(y) < 2:
         raise InputError(f"{place(path)}: has 1 row; a model needs at least 10 to learn from")
@@ -179,7 +179,7 @@ def check_columns(
 
 
 def counts_rows(column: Column) -> bool:
-    """Tell whether a column numbers the rows, as an id does: each is one more than the last."""
+    """Tell whether a column numbers the rows, as an id does: each value one more than the last."""
     return (
         column.texts is None
         and len(column.values) > 2
@@ -193,11 +193,11 @@ def _is_constant(values: NDArray[np.float64]) -> bool:
 
 
 def _check_names_of(column: Column, path: Path, *, may_be_dates: bool) -> None:
-    """Refuse a column of texts that are no levels of anything."""
+    """Refuse a column of texts that cannot be levels, such as dates or ids."""
     name, values, texts = column
     assert texts is not None
     if not texts:
-        return  # all of them missing, which is refused elsewhere
+        return  # all cells are missing, which is refused elsewhere
     where = f"{place(path)}: column {quoted(name)}"
     if not may_be_dates and 2 * sum(map(bool, map(_DATE.fullmatch, texts))) > len(texts):
         raise ParameterError(
@@ -208,8 +208,8 @@ def _check_names_of(column: Column, path: Path, *, may_be_dates: bool) -> None:
     count = int((~np.isnan(values)).sum())
     if len(texts) == count or (2 * len(texts) > count and count >= _ROWS_OF_AN_ID):
         raise ParameterError(
-            f"{where} has {len(texts)} different texts in {plural(count, 'row')}, as names and ids "
-            "have; nothing can be learnt from what hardly repeats: leave it out with ",
+            f"{where} has {len(texts)} different texts in {plural(count, 'row')}, like an id; "
+            "nothing can be learnt from texts that hardly repeat: leave it out with ",
             dropping([name]),
         )
 
@@ -228,11 +228,11 @@ def match_features(
     names
         Columns of the file.
     has_header
-        Whether the file itself gives those names.
+        Whether those names come from the file.
     wanted
         The model's features, in its order.
     target
-        Name of the target, or None when it is not wanted.
+        Name of the target, or None if it is not wanted.
     path
         For messages.
 

@@ -1,6 +1,6 @@
-"""A table file as columns, streamed so that memory holds the numbers and little else.
+"""Read the columns of a table file, streamed so that memory holds the numbers and little else.
 
-Text files come in many dialects; Parquet and Excel files are read by pandas, where it is installed,
+Text files come in many dialects. Parquet and Excel files are read by pandas, if it is installed,
 and then by the same rules.
 """
 
@@ -31,16 +31,16 @@ from twinedge.errors import (
     quoted,
 )
 
-# Without a limit a file with no line end at all would be read into memory as one line.
+# Without a limit, a file with no line breaks would be read into memory as one line.
 LONGEST_LINE = 2**24
 _SAVE_AS = "save it as CSV in UTF-8"
 _GZIP = b"\x1f\x8b"
 
 
 def open_text(path: Path) -> TextIO:
-    """Open a file as UTF-8 text, with or without a byte order mark, line ends kept.
+    """Open a file as UTF-8 text, with or without a byte order mark; line endings are kept.
 
-    One that gzip compressed is taken for what it holds.
+    A file compressed by gzip is decompressed.
     """
     try:
         return io.TextIOWrapper(_open_bytes(path), encoding="utf-8-sig", newline="")
@@ -54,7 +54,7 @@ def open_text(path: Path) -> TextIO:
 
 
 def lines(stream: TextIO, path: Path) -> Iterator[str]:
-    """Yield the lines of `stream`; bytes that are not text end in an `InputError`.
+    """Yield the lines of `stream`; bytes that are not text raise an `InputError`.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def lines(stream: TextIO, path: Path) -> Iterator[str]:
             raise InputError(f"{place(path)}:{row} not UTF-8 text; {_SAVE_AS}") from None
         except (EOFError, zlib.error, gzip.BadGzipFile):
             raise InputError(
-                f"{place(path)}: is not a whole gzip file; compress it again"
+                f"{place(path)}: is not a complete gzip file; compress it again"
             ) from None
         except OSError as error:
             raise InputError(f"{place(path)}: cannot be read: {error.strerror}") from None
@@ -100,8 +100,8 @@ def _open_bytes(path: Path) -> BinaryIO:
 
 
 def _undecodable_row(path: Path) -> str:
-    # The text layer decodes blocks of some kilobytes, so it cannot say which line was at fault:
-    # look again, in bytes. A pipe cannot be read twice; then the message goes without a row.
+    # The text layer decodes blocks of several kilobytes, so it cannot say which line was at fault:
+    # look again, in bytes. A pipe cannot be read twice; its message has no row.
     if not path.is_file():
         return ""
     with _open_bytes(path) as stream:
@@ -141,7 +141,7 @@ def rows_of(text: Iterable[str], delimiter: str) -> Iterator[Row]:
     Parameters
     ----------
     text
-        Lines with their line ends.
+        Lines with their line endings.
     delimiter
         One character; a blank stands for any number of blanks and tabs.
     """
@@ -151,7 +151,7 @@ def rows_of(text: Iterable[str], delimiter: str) -> Iterator[Row]:
             if cells:
                 yield number, cells
         return
-    # strict: a quote that is never closed is an error instead of the rest of the file in one cell.
+    # strict: an unclosed quote is an error, and does not swallow the rest of the file.
     reader = csv.reader(text, delimiter=delimiter, strict=True, skipinitialspace=True)
     try:
         for row in reader:
@@ -164,8 +164,8 @@ def rows_of(text: Iterable[str], delimiter: str) -> Iterator[Row]:
 def find_delimiter(head: Sequence[str]) -> str:
     r"""Find what separates the columns, from the first lines of a file.
 
-    The winner cuts the most rows into the same number of cells; between equals, the one that gives
-    more numbers. So ``1,5;2,5`` is two numbers with decimal commas, not three odd cells.
+    The winner cuts the most rows into the same number of cells; ties go to the one that yields more
+    numbers. So ``1,5;2,5`` is two numbers with decimal commas, not three odd cells.
 
     Examples
     --------
@@ -177,8 +177,8 @@ def find_delimiter(head: Sequence[str]) -> str:
         score = _score(head, delimiter)
         if score > best_score:
             best, best_score = delimiter, score
-    # Blanks may well stand inside a name, so they separate only where nothing else does, or where
-    # they alone give numbers throughout: "1,5 2,5".
+    # Names may contain blanks, so blanks separate columns only if nothing else does, or if they
+    # alone yield numbers throughout: "1,5 2,5".
     even, numeric = _score(head, _WHITESPACE)
     alone = best_score == (0.0, 0.0) or best_score[1] < numeric == 1.0
     return _WHITESPACE if even == 1.0 and alone else best
@@ -201,9 +201,9 @@ def _score(head: Sequence[str], delimiter: str) -> tuple[float, float]:
 def names_columns(first: Sequence[str], second: Sequence[str] | None) -> bool:
     """Tell whether the first row of a file is a header.
 
-    It is when none of its cells is a number, or when one of its words stands above a number. A row
-    of numbers is data; so is a row with words in columns that hold words below as well. (Names may
-    be numbers: spectra have columns called 400, 410, ... beside one called "target".)
+    It is if none of its cells is a number, or if one of its words is above a number. A row of
+    numbers is data; so is a row whose words are all above other words. (Names may be numbers:
+    spectra have columns called 400, 410, ... beside one called "target".)
 
     Examples
     --------
@@ -220,10 +220,10 @@ def names_columns(first: Sequence[str], second: Sequence[str] | None) -> bool:
     return any(k < len(second) and looks_numeric(second[k]) for k in words)
 
 
-# Cells are held as text only for one block at a time, about 10 MB.
+# Only one block of cells, about 10 MB, is held as text at a time.
 _CELLS_PER_BLOCK = 2**17
 _HEAD_CHARACTERS = 2**16
-_ROWS_TO_JUDGE = 1000  # by which a column is one of numbers, or of names
+_ROWS_TO_JUDGE = 1000  # to tell a column of numbers from one of names
 _SEPARATOR = re.compile(r"sep=(.)\s*", re.IGNORECASE)  # Excel's first line
 _INDEX = ("", "Unnamed: 0")  # what pandas calls its row numbers
 _FRAMES = {".parquet": "read_parquet", ".xlsx": "read_excel", ".xls": "read_excel"}
@@ -237,23 +237,23 @@ class CsvFile:
     path
         For messages.
     rows
-        All rows, the header (if there is one) among them.
+        All rows, including the header if there is one.
     cells
-        Reads the cells.
+        Reader for the cells.
     known
         See `open_csv`.
 
     Attributes
     ----------
     names : tuple of str
-        Column names from the header, or ``x0``, ``x1``, ... where there is none.
+        Column names from the header, or ``x0``, ``x1``, ... if there is none.
     has_header : bool
     index : int or None
-        Position of a column that pandas wrote its row numbers to.
+        Position of the column of row numbers that pandas writes.
     units : bool
-        Whether the row below the header had units, and was left out.
+        Whether the row below the header held units, and was left out.
     labels : list of str
-        Cells of the column that was asked for as text.
+        Cells of the ``label`` column.
     """
 
     def __init__(
@@ -304,18 +304,18 @@ class CsvFile:
         texts
             Those whose cells are names, whatever they look like.
         may_be_texts
-            Those whose cells are names if most of the first of them are no numbers.
+            Those whose cells are names if most of the first ones are not numbers.
         may_miss
             Those where a missing value is NaN rather than an error.
         could_impute
-            Those where the error about a missing value may suggest to impute it.
+            Those where the error about a missing value may suggest imputing it.
         could_drop
-            Those where the error about a cell that is no number may suggest to drop them.
+            Those where the error about a cell that is not a number may suggest dropping the column.
         label
             Position of a column whose cells are kept as text, in ``labels``; none may be missing.
         target
-            Position of the target, if the error about a missing one may suggest to leave such rows
-            out.
+            Position of the target, if the error about a missing one may suggest leaving out such
+            rows.
         """
         advice = dict.fromkeys(could_impute, Advice(", or use ", Parameter("impute", "median")))
         if target is not None:
@@ -355,7 +355,7 @@ class CsvFile:
         ]
 
     def _numbers(self, block: Sequence[Row], columns: Sequence[int]) -> NDArray[np.float64] | None:
-        """Read columns of a block at once, ``(rows, columns)``; None where that needs a look."""
+        """Read columns of a block at once, ``(rows, columns)``; None if a cell is not a number."""
         rows = [row for _, row in block]
         if len(columns) == len(self.names) and list(columns) == list(range(len(self.names))):
             cells = list(chain.from_iterable(rows))
@@ -367,7 +367,7 @@ class CsvFile:
         return None if values is None else values.reshape(len(rows), len(columns))
 
     def _holds_names(self, block: Sequence[Row], column: int) -> bool:
-        """Whether most cells that are there are no numbers, however these are written."""
+        """Whether most cells that are not missing are words, not numbers of any spelling."""
         reader = self._cells.afresh()
         kinds = [reader.read(row[column])[0] for _, row in block[:_ROWS_TO_JUDGE]]
         words = kinds.count(CellKind.TEXT)
@@ -381,7 +381,7 @@ class CsvFile:
         may_miss: bool,
         advice: Mapping[int, Advice],
     ) -> NDArray[np.float64]:
-        """Which text each cell holds; NaN where it holds none."""
+        """Index of the text each cell holds; NaN if it is missing."""
         values = np.empty(len(block))
         for i, (number, row) in enumerate(block):
             text = self._cells.name(row[column])
@@ -421,7 +421,7 @@ class CsvFile:
             if len(row) != width:
                 raise InputError(
                     f"{place(self.path)}: row {number}: has {plural(len(row), 'cell')}, "
-                    f"the first row has {width}; every row needs as many"
+                    f"the first row has {width}; every row needs the same number"
                 )
             block.append((number, row))
             if len(block) == most:
@@ -456,14 +456,14 @@ class CsvFile:
         return values
 
     def _otherwise(self, column: int, could_drop: Collection[int]) -> tuple[str | Parameter, ...]:
-        """Say what else can be done about a column with a word among its numbers."""
+        """Suggest what else to do about a column with a word among its numbers."""
         if column not in could_drop:
             return ()
         name = self.names[column]
         return (
             ", leave the column out with ",
             dropping([name]),
-            ", or take its values for names with ",
+            ", or treat its values as names with ",
             Parameter("categorical", [name]),
         )
 
@@ -478,8 +478,8 @@ def open_table(path: Path, known: Collection[str] = ()) -> Iterator[CsvFile]:
         A text file in UTF-8, which may be compressed by gzip; columns separated by comma,
         semicolon, tab, bar or blanks. Or a Parquet or Excel file.
     known
-        Column names the caller looks for: a first row that holds them all is a header even when
-        all of them are numbers.
+        Column names the caller looks for: a first row that holds them all is a header even if all
+        of them are numbers.
     """
     if path.suffix.lower() in _FRAMES:
         yield CsvFile(path, _rows_of_frame(path), CellReader(comma_allowed=False), known)
@@ -495,7 +495,7 @@ def open_table(path: Path, known: Collection[str] = ()) -> Iterator[CsvFile]:
                 break
         delimiter = None
         if head and (said := _SEPARATOR.fullmatch(head[0])):
-            delimiter, head[0] = said[1], "\n"  # a blank line is counted, and left out
+            delimiter, head[0] = said[1], "\n"  # a blank line is counted, but left out
         delimiter = delimiter or find_delimiter(head)
         try:
             rows = rows_of(chain(head, text), delimiter)
@@ -507,7 +507,7 @@ def open_table(path: Path, known: Collection[str] = ()) -> Iterator[CsvFile]:
 
 
 def _has_units(second: Sequence[str], third: Sequence[str]) -> bool:
-    """Whether a row has words where the next has numbers, and no number itself."""
+    """Whether a row has no numbers, and a word where the next row has a number."""
     words = any(
         looks_numeric(below) and not (looks_numeric(cell) or looks_missing(cell))
         for cell, below in zip(second, third, strict=False)
@@ -516,7 +516,7 @@ def _has_units(second: Sequence[str], third: Sequence[str]) -> bool:
 
 
 def _rows_of_frame(path: Path) -> Iterator[Row]:
-    """Rows of a Parquet or Excel file as text, names first."""
+    """Rows of a Parquet or Excel file as text, starting with the column names."""
     reader = _FRAMES[path.suffix.lower()]
     if not path.is_file():
         raise InputError(f"{place(path)}: no such file; give the path of a table")
@@ -530,7 +530,7 @@ def _rows_of_frame(path: Path) -> Iterator[Row]:
             frame = pandas.read_excel(path, header=None, dtype=object)
     except ImportError as error:
         raise InputError(
-            f"{place(path)}: reading {path.suffix} files needs pandas and what it reads them with "
+            f"{place(path)}: reading {path.suffix} files needs pandas and its reader for them "
             "(pip install 'twinedge[tables]'); or save it as CSV"
         ) from error
     except Exception as error:  # the readers of both formats raise a dozen kinds

@@ -1,7 +1,7 @@
-"""One door to the nine data sets: a folder of the user's, the cache, or where they are published.
+"""Load the nine data sets: from the user's folder, the cache, or where they are published.
 
-Getting bytes (`download_openml`, `download_bytes`) is kept apart from making sense of them, so that
-all the rest can be tested on a machine without a network.
+Downloading (`download_openml`, `download_bytes`) is kept apart from parsing, so that everything
+else can be tested without a network.
 """
 
 import http.client
@@ -54,26 +54,26 @@ def cache_folder() -> Path:
 def find_file(entry: Entry) -> Path | None:
     """Find the CSV file of a set, first in the user's folder, then in the cache."""
     for folder in (data_folder(), cache_folder()):
-        # os.access: a folder that may not be searched counts as one without the file.
+        # os.access: a folder that may not be searched counts as not having the file.
         if folder is not None and os.access(folder / entry.file_name, os.F_OK):
             return folder / entry.file_name
     return None
 
 
 def write_to_cache(entry: Entry, values: NDArray[np.float64]) -> Path | None:
-    """Keep a downloaded set, whole or not at all.
+    """Cache a downloaded set atomically.
 
     Parameters
     ----------
     entry
         Which set.
     values : ndarray of float64, shape (rows, features + 1)
-        Target last. Written so that reading gives the same bits.
+        Target last. Written so that reading returns the same bits.
 
     Returns
     -------
     Path or None
-        None when the cache cannot be written: the data are good all the same.
+        None if the cache cannot be written; the data can be used all the same.
     """
     lines = [entry.header, *(",".join(map(repr, row)) for row in values.tolist())]
     path = cache_folder() / entry.file_name
@@ -100,12 +100,12 @@ def verify(entry: Entry, values: NDArray[np.float64], where: str) -> None:
     values : ndarray of float64, shape (rows, features + 1)
         What was found, target last.
     where
-        Path or address it was found at, for the message.
+        Path or address where it was found, for the message.
 
     Raises
     ------
     InputError
-        When the shape, a column's mean or the order of the rows is not as expected.
+        If the shape, a column's mean or the order of the rows is not as expected.
     """
     rows, columns = values.shape
     if columns != entry.features + 1:
@@ -156,7 +156,7 @@ def fetch(entry: Entry) -> tuple[NDArray[np.float64], str]:
     Raises
     ------
     InputError
-        When it cannot be downloaded, or what arrives is not the set.
+        If it cannot be downloaded, or what arrives is not the set.
     """
     if entry.openml_id is not None:
         address = f"https://www.openml.org/d/{entry.openml_id}"
@@ -238,7 +238,7 @@ def parse_openml(bunch: Any, entry: Entry) -> NDArray[np.float64]:
     plain = [_plain(name) for name in columns]
     if sorted(plain) == sorted(map(_plain, ours)):
         return values[:, [plain.index(_plain(name)) for name in ours]]
-    # Spelled differently: then by position. `verify` knows the mean of every column.
+    # The names are spelled differently: go by position. `verify` checks the mean of every column.
     return values
 
 
@@ -307,7 +307,7 @@ def _attempt(entry: Entry, address: str, get: Callable[[], Any]) -> Any:
 
 def _by_hand(entry: Entry) -> str:
     return (
-        f"to go on without a network, put {entry.file_name} with the header {entry.header} into "
+        f"to work without a network, put {entry.file_name} with the header {entry.header} into "
         f"{place(cache_folder())} or the folder that {DATA_VARIABLE} names"
     )
 
@@ -325,16 +325,16 @@ def load(name: str, variant: str = "published") -> Dataset:
     """Load one of the paper's data sets.
 
     Looks for ``<name>.csv`` in the folder named by the environment variable TWINEDGE_DATA, then in
-    the cache; else downloads it (to the cache) or, for the generated sets, makes it. Whatever is
-    found is checked against what the paper used. ``tf`` is always made.
+    the cache; otherwise downloads it (to the cache) or, for the generated sets, generates it. Files
+    and downloads are checked against what the paper used. ``tf`` is always generated.
 
     Parameters
     ----------
     name
         Key of the set: bc, bh, cs, ee, rcl, tf, wn, wsb or yh.
     variant
-        "published": the data of the paper's numbers. "paper", for rcl and wsb only: made after the
-        paper's text, which differs from its files.
+        "published": the data behind the paper's numbers. "paper", for rcl and wsb only: generated
+        as in the paper's text, which differs from its files.
 
     Returns
     -------
@@ -344,8 +344,8 @@ def load(name: str, variant: str = "published") -> Dataset:
     Raises
     ------
     InputError
-        When there is no such set or variant, a file is not the set it is named after, or the set
-        is not on this machine and cannot be downloaded.
+        If there is no such set or variant, a file is not the set it is named after, or the set is
+        not on this machine and cannot be downloaded.
 
     Examples
     --------

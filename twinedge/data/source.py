@@ -1,4 +1,4 @@
-"""A table ready to be learnt from: encoded, filled in, split, with what a person should know."""
+"""A table ready for training: encoded, filled in and split, with remarks for the user."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ class Source(NamedTuple):
     Parameters
     ----------
     name : str
-        Of the file, or of the data set.
+        Name of the file or data set.
     X, y : arrays of shape (n, f) and (n,)
         Features and targets of all rows.
     encoding : Encoding
@@ -31,9 +31,9 @@ class Source(NamedTuple):
     split : int
         Which random split that is.
     fill_values : array of shape (f,), optional
-        What stands in for a missing feature.
+        Replacements for missing features.
     remarks : tuple of str
-        What a person should know about the table.
+        What the user should know about the table.
     groups : array of str, optional
         Which rows belong together.
     """
@@ -50,7 +50,7 @@ class Source(NamedTuple):
     groups: NDArray[np.str_] | None = None
 
     def part(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Features and targets of some rows."""
+        """Features and targets of the given rows."""
         return self.X[rows], self.y[rows]
 
 
@@ -72,7 +72,7 @@ def from_file(path: str | Path, *, split: int = 0, **reading: Any) -> Source:
     split : int
         Which random split: 70 % training, 10 % validation, 20 % test.
     **reading
-        As ``read_table`` takes it; ``target`` among it.
+        Options of ``read_table``, including ``target``.
     """
     path = Path(path)
     table = read_table(path, **reading)
@@ -90,7 +90,7 @@ def from_file(path: str | Path, *, split: int = 0, **reading: Any) -> Source:
     if table.missing:
         said.append(f"filled in {plural(table.missing, 'missing value')}")
     if table.duplicates:
-        repeats = plural(table.duplicates, "row") + " like an earlier one"
+        repeats = plural(table.duplicates, "row") + " identical to an earlier one"
         said.append(f"{repeats}; the test error may look better than it is")
     if table.groups is not None:
         train, val, test = (len(set(table.groups[part])) for part in rows)
@@ -121,8 +121,8 @@ def _of_categories(prepared: Prepared) -> list[str]:
             continue
         words = f"column {quoted(name)} is a category of {plural(len(one.levels), 'level')}"
         if one.others:
-            words += f" and, as one more, {plural(len(one.others), 'rare one')}"
+            words += f" and one more for {plural(len(one.others), 'rare level')}"
         if count:
-            words += f"; {plural(int(count), 'row')} to validate or test with another"
+            words += f"; {plural(int(count), 'row')} to validate or test with an unknown level"
         said.append(words)
     return said

@@ -62,8 +62,8 @@ def split_rows(n: int, seed: int) -> Split:
 def split_groups(groups: ArrayLike, seed: int) -> Split:
     """Split rows so that those of one group stay together.
 
-    A fifth of the groups at random to test, a tenth to validate (both rounded down, but one at
-    least), the rest to train.
+    At random, a fifth of the groups to test, a tenth to validate (both rounded down, but at least
+    one), the rest to train.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def split_groups(groups: ArrayLike, seed: int) -> Split:
 
 
 def number_groups(groups: ArrayLike) -> NDArray[np.intp]:
-    """Give the groups of rows numbers from 0, in the order of their names.
+    """Assign the groups of rows numbers from 0, in the order of their names.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def number_groups(groups: ArrayLike) -> NDArray[np.intp]:
     Raises
     ------
     InputError
-        Where there is not one for each row, one is missing, or they do not sort.
+        If there is not one for each row, one is missing, or they do not sort.
     """
     try:
         names = np.asarray(groups)
@@ -123,10 +123,10 @@ def number_groups(groups: ArrayLike) -> NDArray[np.intp]:
     if names.ndim != 1:
         raise InputError(f"groups has shape {names.shape}; one for each row is needed")
     try:
-        missing = np.asarray(names != names).any()  # as what is not a number does
+        missing = np.asarray(names != names).any()  # NaN does not equal itself
         numbers = np.unique(names, return_inverse=True)[1]
     except TypeError as error:
-        raise InputError("groups has values that do not sort: name all in the same way") from error
+        raise InputError("groups has values that do not sort: use numbers or names only") from error
     if missing or (names.dtype.kind == "f" and not np.isfinite(names).all()):
         raise InputError("groups has a value that is missing or not finite")
     return numbers.astype(np.intp)

@@ -1,4 +1,4 @@
-"""A person's own table: a file of numbers and names, one column of it the target."""
+"""The user's own table: a file of numbers and names, with one column as the target."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ def count_duplicates(*columns: NDArray[np.float64]) -> int:
     parts = [part.reshape(len(part), -1) for part in columns]
     n = len(parts[0])
     # A hash per row finds the few rows worth comparing; sorting whole rows of a long table would
-    # need a second copy of it. Rows with a hash of their own have no double, so the count is exact.
+    # need a second copy of it. Rows with a unique hash have no duplicate, so the count is exact.
     code = np.zeros(n, dtype=np.uint64)
     for part in parts:
         for k in range(part.shape[1]):
@@ -73,10 +73,10 @@ def count_duplicates(*columns: NDArray[np.float64]) -> int:
 
 
 class Prepared(NamedTuple):
-    """A table as a network takes it.
+    """A table in the form that a network takes.
 
-    ``X`` is ``(n, f)``, one column for each input of ``encoding``; ``fill_values`` ``(f,)`` are
-    what stood in for missing cells, None where these are refused.
+    ``X`` is ``(n, f)``, one column for each input of ``encoding``; ``fill_values`` ``(f,)`` replace
+    missing cells, None if these are refused.
     """
 
     X: NDArray[np.float64]
@@ -93,7 +93,7 @@ class Table:
     columns : tuple of Column
         Features: numbers in the units of the file, and names; NaN where a cell is missing.
     y : ndarray of float64, shape (n,), or None
-        Target, in the units of the file; None when no target was asked for.
+        Target, in the units of the file; None if no target was asked for.
     target_name : str or None
     path : Path
     dropped : tuple of str
@@ -101,9 +101,9 @@ class Table:
     impute : bool
         Whether missing cells are filled in.
     groups : ndarray of str, shape (n,), or None
-        Which rows belong together; None when no such column was asked for.
+        Which rows belong together; None if no such column was asked for.
     remarks : tuple of Advice
-        What a person should know about how the file was read.
+        What the user should know about how the file was read.
     """
 
     columns: tuple[Column, ...]
@@ -117,7 +117,7 @@ class Table:
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """Names of the columns."""
+        """Names of the features."""
         return tuple(one.name for one in self.columns)
 
     @property
@@ -133,22 +133,22 @@ class Table:
 
     @property
     def missing(self) -> int:
-        """How many cells of the features are missing."""
+        """Number of missing feature cells."""
         return sum(int(np.isnan(one.values).sum()) for one in self.columns)
 
     @property
     def duplicates(self) -> int:
-        """How many rows repeat an earlier row in every feature and the target."""
+        """Number of rows that repeat an earlier row in every feature and the target."""
         values = [one.values for one in self.columns]
         return count_duplicates(*values) if self.y is None else count_duplicates(*values, self.y)
 
     def prepare(self, rows: NDArray[np.integer] | None = None) -> Prepared:
-        """Encode names and fill in what is missing, as the training rows say.
+        """Encode names and fill in what is missing, based on the training rows.
 
         Parameters
         ----------
         rows : array of int, optional
-            Training rows: levels, medians and most frequent levels are theirs. By default all.
+            Training rows, which decide levels, medians and most frequent levels. By default all.
         """
         try:
             encoding = Encoding.learn(self.columns, rows)
@@ -180,23 +180,23 @@ def read_table(
     path
         CSV file: UTF-8, also compressed by gzip; columns separated by comma, semicolon, tab, bar
         or blanks; with a header or without (then the columns are called x0, x1, ...); decimal
-        commas where commas do not separate columns. Or a Parquet or Excel file, read by pandas.
+        commas if commas do not separate columns. Or a Parquet or Excel file, read by pandas.
     target
         Name of the target column, or its position: 0 is the leftmost, -1 the rightmost. A string
         that is no column's name and holds an integer is a position. None: there is no target, and
         constant columns are allowed.
     drop
-        Names of columns to leave out; ``"a,b"`` is two of them.
+        Names of columns to leave out; ``"a,b"`` means two.
     impute
         None refuses missing features. "median" allows them: `Table.prepare` fills in the median of
-        the training rows, and for names the most frequent one.
+        the training rows or, for names, the most frequent one.
     group
-        Name of a column that tells which rows belong together; it is no feature, and may be text.
+        Name of a column that says which rows belong together; it is not a feature, and may be text.
     categorical
         Names of columns whose values are names, though they may look like numbers. A column of
-        texts is one anyway.
+        texts is always categorical.
     drop_missing_target
-        Leave rows without a target out, and say how many; else they are refused.
+        Leave out rows without a target, and say how many; otherwise they are refused.
 
     Returns
     -------
@@ -205,7 +205,7 @@ def read_table(
     Raises
     ------
     InputError
-        When the file cannot be used as asked, with row and column.
+        If the file cannot be used as asked; the message names row and column.
     """
     path = Path(path)
     if impute not in (None, "median"):
@@ -222,10 +222,10 @@ def read_table(
         features = [k for k in kept if k != goal]
         if not features:
             raise InputError(
-                f"{place(path)}: no feature is left of {plural(len(names), 'column')}; "
+                f"{place(path)}: no feature is left in {plural(len(names), 'column')}; "
                 f"at least one besides the target is needed"
             )
-        # What is read without a target is not trained on, by commands without these options.
+        # A table without a target is not for training; commands that read one lack these options.
         to_train = features if goal is not None else []
         may_miss = features if impute else []
         columns = file.columns(
@@ -242,7 +242,7 @@ def read_table(
         if index is not None:
             remarks.append(("the first column, without a name, numbers the rows: left out",))
         if file.units:
-            remarks.append(("the row below the header has no numbers but units: left out",))
+            remarks.append(("the row below the header holds units, not numbers: left out",))
         labels = np.array(file.labels) if label is not None else None
     y = None
     if goal is not None:
@@ -285,34 +285,34 @@ def read_features(
     target: str | None = None,
     fillable: NDArray[np.bool_] | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-    """Read a table for a model that was trained before.
+    """Read a table for a trained model.
 
-    Columns are found by name, in any order; further columns are ignored. A file without a header
-    is taken by position when it has as many columns as the model has features (and the target
-    last, when one is wanted), or is laid out like the headerless file the model was trained on.
+    Columns are found by name, in any order; extra columns are ignored. A file without a header is
+    read by position if it has as many columns as the model has features (plus the target last, if
+    wanted), or is laid out like the headerless file the model was trained on.
 
     Parameters
     ----------
     path
         A file as for `read_table`.
     features
-        Names of the model's features, in its order; or the encoding it has of them.
+        Names of the model's features, in its order; or its encoding.
     target
-        Name of the target column when it is wanted too.
+        Name of the target column, if it is wanted too.
     fillable : ndarray of bool, shape (f,), optional
-        Inputs that the model has a value for where they are missing; by default none.
+        Inputs that the model can fill in if they are missing; by default none.
 
     Returns
     -------
     X : ndarray of float64, shape (n, f)
-        Inputs in the model's order; NaN where a cell that may be is missing.
+        Inputs in the model's order; NaN where a fillable cell is missing.
     y : ndarray of float64, shape (n,), or None
         Targets, if they were asked for.
 
     Raises
     ------
     InputError
-        When columns are missing or a cell is not a number, with row and column.
+        If columns are missing or a cell is not a number; the message names row and column.
     """
     path = Path(path)
     encoding = features if isinstance(features, Encoding) else Encoding.plain(features)

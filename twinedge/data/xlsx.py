@@ -1,7 +1,7 @@
 """The first sheet of an Excel workbook, read with the standard library.
 
-An .xlsx file is a zip of XML files. One data set comes as such a file, and a dependency for that
-alone would be heavier than the set.
+An .xlsx file is a zip of XML files. One data set comes as such a file; a dependency for that alone
+would be heavier than the set.
 """
 
 import io
@@ -35,7 +35,7 @@ def read_member(archive: zipfile.ZipFile, name: str) -> bytes:
 
 
 def open_zip(data: bytes) -> zipfile.ZipFile:
-    """Open a zip file held in memory; ValueError when it is none."""
+    """Open a zip file held in memory; ValueError if it is not one."""
     try:
         return zipfile.ZipFile(io.BytesIO(data))
     except zipfile.BadZipFile:
@@ -78,7 +78,7 @@ def first_sheet(data: bytes) -> list[dict[str, str]]:
 
 
 def _parse(xml: bytes, name: str) -> ET.Element:
-    # Entities are how a small XML file grows to fill the memory; a workbook has no use for them.
+    # Entities let a small XML file expand until it fills memory; a workbook has no use for them.
     if b"<!DOCTYPE" in xml or b"<!ENTITY" in xml:
         raise ValueError(f"{name} declares entities")
     try:

@@ -1,4 +1,4 @@
-"""What every twinned regressor shares: estimates from anchors, and how far they can be trusted."""
+"""What all twinned regressors share: estimates from anchors, and their uncertainty."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
@@ -52,14 +52,13 @@ class AnchoredRegressor(RegressorMixin, BaseEstimator):
         X : array of shape (n, features)
             Points to predict.
         return_std : bool
-            Give how large an error is to be expected, too: the calibrated scale of a model that
-            has one, of which two of three errors are smaller; else the standard deviation of the
-            estimates.
+            Also return how large an error to expect: the calibrated scale if the model has one
+            (two errors in three are smaller), otherwise the standard deviation of the estimates.
         anchors : "auto", "all", int or array of int, optional
             Anchors to use instead of those set in the constructor: rows of ``anchor_X_``.
         neighbors : int, optional
-            Use only so many anchors nearest to each point. A model trained on neighbors always
-            does, by default with the number it was trained on.
+            Use only this many anchors, the nearest to each point. A model trained on neighbors
+            always does, by default with the number it was trained on.
         symmetric : bool
             Average F(x, a) and -F(a, x).
 
@@ -89,7 +88,7 @@ class AnchoredRegressor(RegressorMixin, BaseEstimator):
         anchors: Anchors | None = None,
         neighbors: int | None = None,
     ) -> FloatArray:
-        """Intervals that hold the true value with a given probability.
+        """Intervals that contain the true value with a given probability.
 
         They are calibrated on the validation points, by conformal prediction.
 
@@ -100,7 +99,7 @@ class AnchoredRegressor(RegressorMixin, BaseEstimator):
         coverage : float, or sequence of k floats
             Probability, one of ``calibration_.quantiles``.
         anchors, neighbors
-            As in ``predict``; the calibration is that of the model's own anchors.
+            As in ``predict``; the calibration was made with the model's own anchors.
 
         Returns
         -------
@@ -110,7 +109,7 @@ class AnchoredRegressor(RegressorMixin, BaseEstimator):
         Raises
         ------
         InputError
-            Where the model has no intervals, or none of such a coverage.
+            If the model has no intervals, or none of this coverage.
         """
         self._check(X)
         if self.calibration_ is None:
@@ -131,12 +130,12 @@ class AnchoredRegressor(RegressorMixin, BaseEstimator):
         neighbors: int | None = None,
         symmetric: bool = True,
     ) -> FloatArray:
-        """Give the standard deviation of the estimates, ``(n,)``; parameters as in ``predict``."""
+        """Return the standard deviation ``(n,)`` of the estimates; parameters as in ``predict``."""
         blocks = self._estimates(X, anchors, neighbors, symmetric)
         return np.concatenate([block.std(axis=1) for block in blocks])
 
     def outside(self, X: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-        """Which features of points ``(n, features)`` are not in their training range."""
+        """Which features of points ``(n, features)`` are outside their training range."""
         x = self._check(X)
         beyond: npt.NDArray[np.bool_] = (x < self.anchor_X_.min(axis=0)) | (
             x > self.anchor_X_.max(axis=0)
@@ -177,7 +176,7 @@ class AnchoredRegressor(RegressorMixin, BaseEstimator):
         return mean
 
     def crossed(self, first: npt.ArrayLike, second: npt.ArrayLike) -> FloatArray:
-        """F of every first with every second point, in this order, by each twin.
+        """F of every first point with every second point, in this order, by each twin.
 
         Parameters
         ----------
@@ -194,20 +193,20 @@ class AnchoredRegressor(RegressorMixin, BaseEstimator):
         return np.concatenate(list(self._across(x, every, symmetric=False)), axis=1)
 
     def asymmetry(self, X: npt.ArrayLike, *, anchors: Anchors | None = None) -> FloatArray:
-        """How far F(x, a) + F(a, x) is from zero: an uncertainty of a twin.
+        """How far F(x, a) + F(a, x) is from zero, a measure of uncertainty.
 
-        For each point the root mean square over the anchors, ``(n,)`` in units of the target.
+        For each point, the root mean square over the anchors, ``(n,)`` in units of the target.
         """
         mirrored = self._estimates(X, anchors, None, symmetric=True)
         plain = self._estimates(X, anchors, None, symmetric=False)
-        # The mirrored estimate is off the plain one by half of the sum in question.
+        # The mirrored estimate differs from the plain one by half of that sum.
         sums = [2 * (one - both) for one, both in zip(plain, mirrored, strict=True)]
         return np.concatenate([np.sqrt(np.mean(np.square(block), axis=1)) for block in sums])
 
     def loop_violation(self, X: npt.ArrayLike, *, loops: int = 32) -> FloatArray:
-        """How far predictions around closed loops are from zero: an uncertainty of a twin.
+        """How far predictions around closed loops are from zero, a measure of uncertainty.
 
-        For each point the root mean square of F(x, a) + F(a, b) + F(b, x) over ``loops`` random
+        For each point, the root mean square of F(x, a) + F(a, b) + F(b, x) over ``loops`` random
         pairs of anchors (a, b), ``(n,)`` in units of the target.
         """
         x = self._check(X)
@@ -228,13 +227,13 @@ class AnchoredRegressor(RegressorMixin, BaseEstimator):
 
     @property
     def _has_adapted(self) -> bool:
-        """Whether it has points that were measured after the training."""
+        """Whether it has learnt points after the training."""
         return False
 
     def _scaled(
         self, X: npt.ArrayLike, anchors: Anchors | None, neighbors: int | None
     ) -> tuple[FloatArray, FloatArray]:
-        """Predictions ``(n,)`` and how large errors are to be expected of them, ``(n,)``."""
+        """Predictions ``(n,)`` and how large an error to expect of each, ``(n,)``."""
         assert self.calibration_ is not None
         mean, signals = self._signals(X, anchors, neighbors)
         return mean, self.calibration_.scale(signals)
@@ -242,7 +241,7 @@ class AnchoredRegressor(RegressorMixin, BaseEstimator):
     def _signals(
         self, X: npt.ArrayLike, anchors: Anchors | None, neighbors: int | None
     ) -> tuple[FloatArray, FloatArray]:
-        """Predictions ``(n,)``; spread, asymmetry and difficulty ``(3, n)``, in their units."""
+        """Predictions ``(n,)``, and the signals ``(3, n)``, all in units of the target."""
         raise NotImplementedError
 
     def _across(
@@ -298,7 +297,7 @@ class AnchoredRegressor(RegressorMixin, BaseEstimator):
     def _asked(
         self, x: FloatArray, anchors: Anchors | None, neighbors: int | None
     ) -> tuple[FloatArray, FloatArray, Chosen | None]:
-        """Who estimates the targets of points ``(n, f)``.
+        """Find the anchors that estimate the targets of points ``(n, f)``.
 
         Returns
         -------
@@ -311,7 +310,7 @@ class AnchoredRegressor(RegressorMixin, BaseEstimator):
         """
         asked = self.anchors if anchors is None else anchors
         if isinstance(asked, str) and asked == "auto" and self._chooses_nearest(neighbors):
-            asked = "all"  # of which only some are evaluated
+            asked = "all"  # only the nearest are evaluated
         rows = deal(asked, len(self.anchor_y_), self._twins)
         points, targets = self.anchor_X_[rows], self.anchor_y_[rows][:, None]
         chosen = self._nearest(x, points, neighbors)
@@ -320,7 +319,7 @@ class AnchoredRegressor(RegressorMixin, BaseEstimator):
         return points, np.broadcast_to(targets, (len(rows), len(x), rows.shape[1])), None
 
     def _chooses_nearest(self, neighbors: Any) -> bool:
-        """Whether a point is compared with the anchors nearest to it alone."""
+        """Whether a point is compared only with the anchors nearest to it."""
         return neighbors is not None or bool(self.pairs == "neighbors")
 
     def _nearest(self, x: FloatArray, points: FloatArray, neighbors: Any) -> Chosen | None:

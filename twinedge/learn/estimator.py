@@ -33,14 +33,14 @@ from twinedge.scoring import check_targets
 Validation = tuple[Any, Any] | tuple[Any, Any, Any] | None
 Groups = npt.NDArray[np.intp]
 
-# Parameters that leave a training as it is, so that it can be resumed with others; a
+# Parameters that do not affect the training, so that it can be resumed with different values; a
 # ``random_state`` acts through the seed drawn from it.
 _NOT_OF_THE_TRAINING = ("anchors", "intervals", "n_jobs", "random_state", "verbose")
 _CHOSEN = ("activation", "learning_rate", "weight_decay", "steps")
 
 
 class NetworkRegressor(RegressorMixin, BaseEstimator):
-    """Base of the regressors with networks inside; see ``TwinRegressor`` for the parameters."""
+    """Base of the regressors made of networks; see ``TwinRegressor`` for the parameters."""
 
     hidden: Any
     activation: str
@@ -66,9 +66,9 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
     def _prepare(
         self, X: Any, y: Any, validation: Validation, seed: int, groups: Any = None
     ) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
-        """Check the data and split it into training and validation rows, both raw.
+        """Check the data and split it into training and validation rows, both unscaled.
 
-        Rows of one group stay together; which they are is kept.
+        Rows of one group stay together; the groups are kept in attributes.
         """
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         y = y.astype(np.float64)
@@ -110,7 +110,7 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
     def _scale(
         self, train: tuple[FloatArray, FloatArray], validation: tuple[FloatArray, FloatArray]
     ) -> dict[str, Any]:
-        """Fit the scaling and lay the scaled rows out as a ``Task`` wants them."""
+        """Fit the scaling, and return the scaled rows as arguments of a ``Task``."""
         encoded = None if self.encoding_ is None else self.encoding_.indicators
         self.scaling_ = Scaling.of(*train, encoded)
         return {
@@ -126,7 +126,7 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
     def _candidates(self, taught: bool) -> list[Candidate]:
         """Combine what the user fixed with everything left to choose.
 
-        Where teachers hold a network back from noise, strong decay is not tried.
+        With teachers, which keep a network from fitting noise, strong decay is not tried.
         """
         activation = one_of("activation", self.activation, ("auto", *ACTIVATIONS))
         activations = list(ACTIVATIONS) if activation == "auto" else [activation]
@@ -144,7 +144,7 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
         return list(dict.fromkeys(found))
 
     def _plan(self, rows: int) -> Plan:
-        """Return what the effort and so many training rows ask for."""
+        """Return the plan for the effort and this many training rows."""
         plan = PLANS[one_of("effort", self.effort, tuple(PLANS))].given(rows)
         return (
             plan if is_auto(self.steps) else plan.ending_at(positive_integer("steps", self.steps))
@@ -158,7 +158,7 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
         held: tuple[FloatArray, FloatArray],
         seed: int,
     ) -> School | None:
-        """Call the teachers that were asked for, or those there is time for; None for nobody."""
+        """Return the teachers that were asked for, or that there is time for; None for none."""
         found = teachers_of(self.teachers, task.train, seed)
         hurried = is_auto(self.teachers) and not plan.teachers
         able = task.teachable and task.has_folds and task.train >= LEAST_ROWS
@@ -177,7 +177,7 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
         checkpoint: Path | None,
         resume: bool,
     ) -> Choice:
-        """Train, and keep what a person may ask about how it went."""
+        """Train, and keep in attributes how it went."""
         settings = {
             key: repr(value)
             for key, value in self.get_params().items()
@@ -210,7 +210,7 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
         return choice
 
     def settled(self) -> Any:
-        """Return an unfitted copy with what was chosen in place of "auto"."""
+        """Return an unfitted copy with the chosen values in place of "auto"."""
         chosen = {name: getattr(self, f"{name}_") for name in _CHOSEN}
         return clone(self).set_params(**chosen)
 
@@ -220,14 +220,14 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
         Raises
         ------
         InputError
-            Where ``y`` is not of shape ``(n,)``.
+            If ``y`` does not have shape ``(n,)``.
         """
         predicted = self.predict(X)
         return scoring.rmse(predicted, check_targets(y, len(predicted)))
 
 
 def _numbered(groups: Any, rows: int) -> Groups:
-    """Give the groups of so many rows numbers from 0; they may be named by anything that sorts."""
+    """Assign the groups of ``rows`` rows numbers from 0; their names may be anything that sorts."""
     numbers = number_groups(groups)
     if len(numbers) != rows:
         raise InputError(f"groups has {len(numbers)} rows; one for each of {rows} is needed")
@@ -235,15 +235,15 @@ def _numbered(groups: Any, rows: int) -> Groups:
 
 
 def _together(groups: Groups, held: int, rng: np.random.Generator) -> tuple[Groups, int]:
-    """Order of the rows, group by group, and where the group ends that makes ``held`` rows full."""
+    """Order of the rows, group by group, and the end of the group that completes ``held`` rows."""
     place = rng.permutation(groups.max() + 1)
     if len(place) == 2 and np.count_nonzero(place[groups]) == 1:
-        place = place[::-1]  # one row is no training
+        place = place[::-1]  # one row is too few to train on
     order = np.argsort(place[groups], kind="stable")
     if not held:
         return order, 0
     ends = np.cumsum(np.bincount(place[groups]))
-    ends = ends[ends <= len(groups) - 2]  # some are left to train on
+    ends = ends[ends <= len(groups) - 2]  # leave some to train on
     return order, int(ends[min(int(np.searchsorted(ends, held)), len(ends) - 1)])
 
 
@@ -251,9 +251,9 @@ _BLOCK = 1 << 16  # points evaluated at a time
 
 
 class AnnRegressor(NetworkRegressor):
-    """A multilayer perceptron trained as the twins are, on points instead of pairs.
+    """A multilayer perceptron trained like the twins, but on points instead of pairs.
 
-    Parameters are those of ``TwinRegressor``, less what concerns pairs and anchors.
+    Parameters are those of ``TwinRegressor``, except those about pairs and anchors.
 
     Examples
     --------
@@ -338,16 +338,16 @@ class AnnRegressor(NetworkRegressor):
 
 
 class EnsembleRegressor(RegressorMixin, BaseEstimator):
-    """Mean of ``n`` models that differ in their random numbers alone.
+    """Mean of ``n`` models that differ only in their random numbers.
 
-    The first model chooses whatever its parameters leave to "auto"; the others take its choice.
+    The first model chooses whatever its parameters leave to "auto"; the others use its choice.
 
     Parameters
     ----------
     base : TwinRegressor, AnnRegressor or TwinnedRegressor
         The model to train ``n`` times.
     n : int, default=32
-        Members.
+        Number of members.
     random_state : int, RandomState or None, default=None
         Seed of the members' seeds.
 
@@ -372,7 +372,7 @@ class EnsembleRegressor(RegressorMixin, BaseEstimator):
         if validation is not None:
             options["validation"] = validation
         settled = clone(self.base)
-        # What members are taught they would all have in common; and they have their disagreement.
+        # Teachers would make members alike, and their disagreement already measures uncertainty.
         alone = {"teachers": None, "intervals": False}
         settled.set_params(**{k: v for k, v in alone.items() if k in settled.get_params()})
         for seed in seeds:

@@ -1,4 +1,4 @@
-"""Twinned regression with any scikit-learn regressor: twinned random forests above all."""
+"""Twinned regression with any scikit-learn regressor, random forests above all."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -17,7 +17,7 @@ from twinedge.learn.pairs import ExtraPairs, deal, partners_of
 from twinedge.learn.parameters import one_of, seed_of
 
 FOLDS = 5
-# Hyperparameters of the forests: as the paper's text lists them, and as its code has them.
+# Hyperparameters of the forests, as listed in the paper's text and in its code.
 GRIDS: dict[str, dict[str, list[Any]]] = {
     "text": {
         "max_depth": [4, 8, 16, 32, 64],
@@ -37,13 +37,13 @@ GRIDS: dict[str, dict[str, list[Any]]] = {
 
 Rows = npt.NDArray[np.intp]
 
-_BLOCK = 1 << 22  # values of pairs alive at a time in a prediction: 32 MB
+_BLOCK = 1 << 22  # values of pairs held at a time in a prediction: 32 MB
 
 
 def pair_features(first: FloatArray, second: FloatArray) -> FloatArray:
     """Features ``(n, 3 f)`` of pairs: (x_i, x_j, x_i - x_j).
 
-    A tree cuts along one feature at a time and would need many cuts to learn what a difference is.
+    A tree splits on one feature at a time and would need many splits to learn a difference.
     """
     return np.concatenate([first, second, first - second], axis=-1)
 
@@ -51,11 +51,11 @@ def pair_features(first: FloatArray, second: FloatArray) -> FloatArray:
 def point_folds(
     X: FloatArray, first: Rows, second: Rows, extra: ExtraPairs | None, seed: int
 ) -> list[tuple[Rows, Rows]]:
-    """Deal points out to folds, and say of each which pairs to train on and which to judge on.
+    """Deal points out to folds, and say for each which pairs to train on and which to judge on.
 
-    A point that is held out is in no training pair, neither as the first nor as the second; equal
-    points, however often they were measured, are held out together. Judged are pairs of a point
-    that is held out and one that is not, in either order: such is what a prediction is made of.
+    A held-out point is in no training pair, neither as the first nor as the second; equal points,
+    however often they were measured, are held out together. Pairs of a held-out point and one that
+    is not are judged, in either order, since a prediction is made from such pairs.
 
     Parameters
     ----------
@@ -64,10 +64,10 @@ def point_folds(
     first, second : array of shape (m,)
         Rows of the points of each pair.
     extra : ExtraPairs, optional
-        More pairs, numbered behind those. They are trained on if no point of theirs equals one that
-        is held out, and never judged on, for their differences may be a model's own.
+        More pairs, numbered after those. They are trained on if none of their points equals a
+        held-out one, and never judged on, since their differences may be a model's predictions.
     seed : int
-        Deals the points out.
+        Seed of the folds.
 
     Returns
     -------
@@ -77,7 +77,7 @@ def point_folds(
     Raises
     ------
     InputError
-        Where a fold leaves nothing to train or to judge on.
+        If a fold leaves nothing to train or to judge on.
     """
     points = X if extra is None else np.concatenate([X, extra.points])
     who = np.unique(points, axis=0, return_inverse=True)[1].reshape(-1)
@@ -101,29 +101,30 @@ class TwinnedRegressor(AnchoredRegressor):
     """Predict differences of targets with any regressor, and from them the target itself.
 
     The base regressor learns F(x_i, x_j) = y_i - y_j from the features (x_i, x_j, x_i - x_j). As
-    with a twin network, every training point then is an anchor, and F(x, anchor) + y_anchor an
+    with a twin network, every training point is then an anchor, and F(x, anchor) + y_anchor is an
     estimate.
 
     Parameters
     ----------
     base : scikit-learn regressor, default=None
-        What learns the differences; None is ``RandomForestRegressor()``. It sees features in their
+        Learns the differences; None means ``RandomForestRegressor()``. It sees features in their
         own units: put a scaler before it in a pipeline if it needs one.
     pairs : "all", "neighbors" or int, default="all"
-        What to train on: all n^2 ordered pairs; a point with its nearest; or a point with so many
-        others at random, the latter two in both orders. Training takes memory for all of them.
+        What to train on: all n^2 ordered pairs; each point with its nearest; or each point with
+        this many others at random, the latter two in both orders. Training takes memory for all of
+        them.
     neighbors : int, default=32
-        How many neighbors ``pairs="neighbors"`` takes, in training and prediction.
+        How many neighbors ``pairs="neighbors"`` uses, in training and prediction.
     anchors : "all", int or array of int, default="all"
-        Training points that predict: all, so many at random, or these rows of ``anchor_X_``.
+        Training points that predict: all, this many at random, or these rows of ``anchor_X_``.
     search : None, "published", "text" or dict, default=None
         Hyperparameters of the base to choose by cross-validation with a fifth of the points held
         out at a time: the grid of the paper's code, that of its text (405 forests of up to 600
-        trees), or a grid as ``GridSearchCV`` takes it.
+        trees), or a grid as for ``GridSearchCV``.
     random_state : int, RandomState or None, default=None
         Seed of the pairs, and of the base if it takes one. None leaves the base as it is.
     n_jobs : int, default=None
-        Processes of the search.
+        Number of processes for the search.
 
     Attributes
     ----------
@@ -174,11 +175,11 @@ class TwinnedRegressor(AnchoredRegressor):
         y : array of shape (n,)
             Their targets.
         extra : ExtraPairs, optional
-            Pairs to train on besides.
+            More pairs to train on.
         """
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         y = y.astype(np.float64)
-        deal(self.anchors, len(y), 1)  # refused now, not after the training
+        deal(self.anchors, len(y), 1)  # fail now, not after the training
         self.scaling_ = Scaling.of(X, y)
         seed = seed_of(self.random_state)
         first, second = self._pairs(self.scaling_.features(X), seed)
@@ -200,7 +201,7 @@ class TwinnedRegressor(AnchoredRegressor):
         return self
 
     def settled(self) -> "TwinnedRegressor":
-        """Return an unfitted copy with what was chosen in place of a search."""
+        """Return an unfitted copy with the chosen settings in place of a search."""
         copy: TwinnedRegressor = clone(self).set_params(base=clone(self.estimator_), search=None)
         return copy
 
@@ -240,7 +241,7 @@ class TwinnedRegressor(AnchoredRegressor):
         return found.reshape(features.shape[:-1])
 
     def _pairs(self, x: FloatArray, seed: int) -> tuple[Rows, Rows]:
-        """First and second row of every training pair, those of a point one behind the other."""
+        """First and second row of every training pair, point by point."""
         rows = np.arange(len(x))
         partners = partners_of(x, self.pairs, self.neighbors, seed)
         if partners is None:
@@ -252,7 +253,7 @@ class TwinnedRegressor(AnchoredRegressor):
         """Return a copy of the base with this seed wherever it takes one."""
         try:
             suits = self.base is None or is_regressor(self.base)
-        except (AttributeError, TypeError):  # no estimator at all, or a class of them
+        except (AttributeError, TypeError):  # not an estimator, or a class of estimators
             suits = False
         if not suits:
             raise InputError(f"base={self.base!r} is not a scikit-learn regressor")

@@ -1,11 +1,11 @@
 """Semi-supervised regression by loop consistency (Algorithm 1 of the paper), and training on loops.
 
 Around a closed loop differences add up to zero, whatever the targets are: F(a, b) + F(b, c) +
-F(c, a) = 0. So points without targets can take part in a training.
+F(c, a) = 0. So points without targets can take part in training.
 
 A trained twin predicts the three differences around loops of one labelled and two unlabelled
-points. What they add up to, a, should be zero; each is corrected by a part of a and becomes the
-label of its pair, and the twin is trained again on these pairs too.
+points. Their sum should be zero; each is corrected by a share of the sum and becomes the label of
+its pair, and the twin is trained again with these pairs added.
 """
 
 from dataclasses import dataclass, fields
@@ -32,15 +32,15 @@ _LOOP = 3  # points of a loop
 
 @dataclass(frozen=True)
 class LoopedPairs(PointExamples):
-    """Pairs of another kind, and a third as many loops, which are as many pairs again.
+    """Pairs of another kind, and a third as many loops, whose sides are as many pairs again.
 
     Data: points x ``(n, f)``; the rows ``(c, m)`` a network may close loops through, unlabelled
-    ones last; how many those are; then the data of the pairs.
+    ones last; the unlabelled rows; then the data of the pairs.
 
     Parameters
     ----------
     features : int
-        Features of a point.
+        Number of features.
     pairs : PointExamples
         The other kind.
     weight : float
@@ -56,7 +56,7 @@ class LoopedPairs(PointExamples):
         whole, last = tf.shape(rows)[1], tf.shape(unlabelled)[0]
         shape = (count, max(1, batch // _LOOP), _LOOP)
         drawn = whole_numbers(shape, tf.random.fold_in(seed, 1), tf.int32.max)
-        # The first point is unlabelled: loops of labelled points alone are learnt from the pairs.
+        # The first point is unlabelled: the pairs already teach loops of labelled points.
         loops = tf.concat([whole - last + drawn[..., :1] % last, drawn[..., 1:] % whole], -1)
         return self.pairs.draw(count, batch, seed, *rest), loops
 
@@ -71,7 +71,7 @@ class LoopedPairs(PointExamples):
         return tf.concat([inputs, sides], axis=1), targets
 
     def loss(self, outputs: Any, targets: Any) -> Any:
-        """Return the loss of the pairs and the weighted mean square of the mean side of a loop."""
+        """Return the loss of the pairs plus the weighted mean square of a loop's mean side."""
         count = tf.shape(targets)[1]
         sides = tf.reshape(outputs[:, count:], (tf.shape(outputs)[0], -1, _LOOP))
         loops = tf.reduce_mean(tf.square(tf.reduce_mean(sides, axis=2)), axis=1)
@@ -80,7 +80,7 @@ class LoopedPairs(PointExamples):
 
 @dataclass(frozen=True)
 class MixedPairs(PointExamples):
-    """Pairs of another kind and, in their stead now and then, one of a list.
+    """Pairs of another kind, some of them replaced by pairs from a list.
 
     Data: points ``(p, f)``, the rows ``(m, 2)`` and differences ``(m,)`` of the listed pairs; then
     the data of the other pairs.
@@ -88,18 +88,18 @@ class MixedPairs(PointExamples):
     Parameters
     ----------
     features : int
-        Features of a point.
+        Number of features.
     pairs : PointExamples
         The other kind.
     share : float
-        Part of the examples that come from the list.
+        Share of the examples that come from the list.
     """
 
     pairs: PointExamples
     share: float
 
     def draw(self, count: Any, batch: int, seed: Any, *data: Any) -> Any:
-        """Draw pairs of the other kind, positions in the list, and which of the two it is."""
+        """Draw pairs of the other kind, positions in the list, and which of the two to use."""
         _, rows, _, *rest = data
         listed = whole_numbers((count, batch), tf.random.fold_in(seed, 2), tf.shape(rows)[0])
         coins = tf.random.stateless_uniform((count, batch), tf.random.fold_in(seed, 3)) < self.share
@@ -121,7 +121,7 @@ class MixedPairs(PointExamples):
 
 @dataclass(frozen=True)
 class SemiSupervisedTask(PairTask):
-    """A twin that learns from unlabelled points or extra pairs besides.
+    """A twin that also learns from unlabelled points or extra pairs.
 
     Parameters
     ----------
@@ -145,17 +145,17 @@ class SemiSupervisedTask(PairTask):
         loop_weight: float,
         extra: ExtraPairs | None,
     ) -> "SemiSupervisedTask":
-        """Add to what a task asks."""
+        """Extend a task."""
         known = {field.name: getattr(task, field.name) for field in fields(task)}
         return cls(**known, unlabelled=unlabelled, loop_weight=loop_weight, extra=extra)
 
     @property
     def teachable(self) -> bool:
-        """What comes besides the labelled pairs is for the networks that learn from it."""
+        """False: with unlabelled points or extra pairs, networks learn without teachers."""
         return False
 
     def fingerprint(self) -> str:
-        """Tell whether two trainings are of the same data, also of the unlabelled."""
+        """Hash of the data, including unlabelled points and extra pairs."""
         arrays = [] if self.unlabelled is None else [self.unlabelled]
         if self.extra is not None:
             arrays += [self.extra.points, self.extra.rows, self.extra.differences]
@@ -163,7 +163,7 @@ class SemiSupervisedTask(PairTask):
         return sha256(super().fingerprint().encode() + rest).hexdigest()
 
     def examples(self, jobs: list[NetworkJob]) -> Examples:
-        """Pairs drawn on the fly, and what comes besides."""
+        """Pairs drawn on the fly, plus extra pairs and loops."""
         examples = super().examples(jobs)
         features = self.x.shape[1]
         if self.extra is not None and len(self.extra):
@@ -181,41 +181,42 @@ class SemiSupervisedTask(PairTask):
         return examples
 
     def _pair_count(self, jobs: list[NetworkJob]) -> int:
-        """Pairs a network of these draws from."""
+        """Count the pairs that one of these networks draws from."""
         rows = len(self.rows(jobs[0]))
         return rows * (rows if self.partners is None else self.partners.shape[1])
 
 
 _BLOCK = 1 << 18  # pairs predicted at a time
-# Of the target's standard deviation. A forest on several threads adds its trees in any order; the
-# last bits of a label would decide between cuts that are equally good, and so grow another forest.
+# Labels are rounded to this many digits of the target's standard deviation. A forest on several
+# threads adds up its trees in any order; the last bits of a label would decide between equally good
+# splits, and so grow a different forest.
 _DIGITS = 7
 
 
 class LoopRegressor(RegressorMixin, BaseEstimator):
-    """A twinned regressor that learns from points without targets too.
+    """A twinned regressor that also learns from points without targets.
 
     Parameters
     ----------
     base : TwinnedRegressor or TwinRegressor
-        What to train, first on the labelled points alone and then on the loops too. What it
-        chooses by itself is chosen in the first training.
+        What to train, first on the labelled points alone and then with the loops added. Its
+        settings are chosen in the first training.
     loop_weight : float, default=1.0
-        Part of a loop's sum that is taken off each of its differences: 1/3 closes the loop, the
-        paper found 1 best. With 0 a loop has nothing to say and none is added: the model is the
-        supervised one. (However small a weight adds the model's own predictions as labels.)
+        Share of a loop's sum that is subtracted from each of its differences: 1/3 closes the loop,
+        the paper found 1 best. With 0 no loops are added, and the model is the supervised one. (Any
+        weight above 0, however small, adds the model's own predictions as labels.)
     loops : "published", "text" or int, default="published"
-        How many loops: one for three training pairs, as the paper's code has it; one for three
-        labelled points, as its text has it; or so many.
+        How many loops: one for three training pairs, as in the paper's code; one for three labelled
+        points, as in its text; or this many.
     random_state : int, RandomState or None, default=None
         Seed of the loops. The base has its own.
 
     Attributes
     ----------
     supervised_ : fitted base
-        After the first training.
+        The model after the first training.
     model_ : fitted base
-        After the second, which predicts.
+        The model after the second training, which predicts.
 
     Examples
     --------
@@ -249,7 +250,7 @@ class LoopRegressor(RegressorMixin, BaseEstimator):
         *,
         unlabelled: npt.ArrayLike | None = None,
     ) -> "LoopRegressor":
-        """Train twice.
+        """Train on the labelled points, then again with loops through unlabelled ones.
 
         Parameters
         ----------
@@ -260,15 +261,15 @@ class LoopRegressor(RegressorMixin, BaseEstimator):
         validation : (X, y), optional
             Points to choose settings on, for a base that takes them.
         unlabelled : array of shape (u, features), optional
-            Points without targets: those to be predicted later, where they are known already.
-            Without them there are no loops.
+            Points without targets, such as those to be predicted later, if already known. Without
+            them there are no loops.
         """
         if not isinstance(self.base, AnchoredRegressor):
             raise InputError(f"base={self.base!r} is not a TwinRegressor or a TwinnedRegressor")
         if self.base.pairs == "neighbors":
             raise InputError(
-                "base: loops join far points, of which a model trained on neighbors knows nothing; "
-                "use pairs='all'"
+                "base: loops join distant points, which a model trained on neighbors cannot "
+                "compare; use pairs='all'"
             )
         weight = nonnegative_number("loop_weight", self.loop_weight)
         if isinstance(self.loops, str):
@@ -287,7 +288,7 @@ class LoopRegressor(RegressorMixin, BaseEstimator):
         if weight and not getattr(first, "interrupted_", False):
             loops = draw_loops(self._count(), len(first.anchor_y_), len(points), rng)
             extra = propose(first, points, loops, weight)
-            # The very rows the first was trained and judged on.
+            # The same rows that the first was trained and judged on.
             held = {"validation": first.validation_} if hasattr(first, "validation_") else {}
             self.model_ = first.settled().fit(first.anchor_X_, first.anchor_y_, extra=extra, **held)
         return self
@@ -318,9 +319,9 @@ def draw_loops(
     count : int
         Loops to draw, with replacement.
     labelled, unlabelled : int
-        Points there are of each.
+        Number of points of each kind.
     rng : RandomState
-        Draws them.
+        Generator to draw with.
 
     Returns
     -------
@@ -345,12 +346,12 @@ def propose(
     loops : array of shape (l, 3)
         Rows of ``model.anchor_X_`` followed by those points.
     weight : float
-        Part of the sum around a loop that is taken off each side.
+        Share of the sum around a loop that is subtracted from each side.
 
     Returns
     -------
     ExtraPairs
-        The three sides (i, j), (j, k), (k, i) of each loop, one behind the other.
+        The three sides (i, j), (j, k), (k, i) of each loop, loop by loop.
     """
     points = np.concatenate([model.anchor_X_, unlabelled])
     sides = np.stack([loops, np.roll(loops, -1, axis=1)], axis=2).reshape(-1, 2)

@@ -1,4 +1,4 @@
-"""The network of the paper, stacks of them in one array, and their way to Keras and back.
+"""The network of the paper, stacks of them in one array, and conversion to Keras and back.
 
 TensorFlow is loaded when a training or a conversion begins, not on import, and not to predict:
 that takes numpy alone. Threads: a matrix of 128 by
@@ -6,18 +6,18 @@ that takes numpy alone. Threads: a matrix of 128 by
 training begins each operation gets one thread, and ``n_jobs`` decides how many stacks train at a
 time. A program that imported TensorFlow itself keeps its own settings.
 
-A network is a multilayer perceptron with one output. All its kernels and biases lie one behind the
-other in a flat vector, and a stack of ``c`` networks is an array of shape ``(c, size)``: one
-optimiser step then is a handful of operations however many networks there are.
+A network is a multilayer perceptron with one output. All its kernels and biases are in one flat
+vector, and a stack of ``c`` networks is an array of shape ``(c, size)``: an optimiser step is then
+a handful of operations, however many networks there are.
 
-Scaling: long tables have wild values: a decimal point that slipped, a zero for what nobody
-measured. A few of them would rule mean and deviation, and a network goes on in a straight line to
-wherever they are. So one row of two thousand at either end has no say in the scaling, and features
-go no further than the others reach, and a quarter. Short tables, where every row counts, are scaled
-as they are.
+Scaling: long tables have wild values, such as a misplaced decimal point or a zero for a missing
+measurement. A few of them would dominate mean and deviation, and a network extrapolates in a
+straight line to wherever they are. So one row in two thousand at either end is ignored by the
+scaling, and features are clipped a quarter beyond the range of the rest. Short tables, where every
+row counts, are scaled as they are.
 
-The Keras model takes two points and gives a difference for each twin. Scaling is part of it, so
-that anyone who has Keras can open and use it.
+The Keras model takes two points and returns a difference for each twin. Scaling is part of it, so
+that anyone with Keras can open and use it.
 """
 
 import json
@@ -41,8 +41,8 @@ from joblib import cpu_count
 from twinedge.errors import InputError
 from twinedge.quiet import silence
 
-# Read when the library is loaded: no start-up chatter, and no oneDNN, whose different blocking from
-# machine to machine costs time at this size and changes the last bits.
+# Read when the library is loaded: no start-up messages, and no oneDNN, which is slower at this size
+# and blocks differently on each machine, which changes the last bits.
 _VARIABLES = {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0"}
 
 
@@ -71,7 +71,7 @@ class _TensorFlow:
             return self._module
 
     def begin_training(self) -> None:
-        """Set up the threads, unless the program brought its own TensorFlow or has used it."""
+        """Set up threads, unless the program imported TensorFlow itself or has already used it."""
         threads = self._loaded().config.threading
         with self._lock:
             if not self._to_configure:
@@ -79,7 +79,7 @@ class _TensorFlow:
             self._to_configure = False
             if threads.get_intra_op_parallelism_threads():
                 return  # the program has chosen
-            with suppress(RuntimeError):  # it has been computing for a while
+            with suppress(RuntimeError):  # TensorFlow has already been used
                 threads.set_intra_op_parallelism_threads(1)
                 threads.set_inter_op_parallelism_threads(cpu_count())
 
@@ -137,7 +137,7 @@ class Architecture:
 
     @property
     def size(self) -> int:
-        """Parameters of one network."""
+        """Number of parameters of one network."""
         return sum(self.sizes)
 
     def initial(self, seeds: list[int]) -> FloatArray:
@@ -159,7 +159,7 @@ class Architecture:
         ]
 
     def kernel_mask(self) -> FloatArray:
-        """1 where the flat vector holds a kernel, 0 for a bias: what weight decay acts on."""
+        """1 where the flat vector holds a kernel, 0 for a bias: weight decay acts on kernels."""
         flags = [1.0, 0.0] * len(self.layers)
         return np.repeat(flags, self.sizes).astype(np.float32)
 
@@ -203,14 +203,14 @@ FARTHEST = 1e9  # standard deviations; squares and sums of these still fit into 
 _MANY_ROWS = 4096
 _ROWS_TO_A_WILD_ONE = 2000
 _HEADROOM, _LEAST_REACH = 1.25, 2.0
-_INDICATOR = 0.5  # what an input of a category is divided by: a rare level is no wild value
+_INDICATOR = 0.5  # scale of an input of a category: a rare level is not a wild value
 
 
 @dataclass(frozen=True)
 class Scaling:
     """Shift and scale of the features ``(f,)`` and of the target, taken from the training rows.
 
-    Scaled features go no further than ``limit``.
+    Scaled features are clipped to ``limit``.
     """
 
     x_mean: FloatArray
@@ -225,7 +225,7 @@ class Scaling:
     ) -> "Scaling":
         """Z-score of these rows; a constant column is only shifted.
 
-        ``indicators`` ``(f,)`` tells which features are inputs of categories.
+        ``indicators`` ``(f,)`` says which features are inputs of categories.
         """
         wild = len(x) // _ROWS_TO_A_WILD_ONE if len(x) > _MANY_ROWS else 0
         numbers = np.ones(x.shape[1], bool) if indicators is None else ~indicators
@@ -253,7 +253,7 @@ class Scaling:
         return np.clip(scaled, -self.limit, self.limit).astype(np.float32)
 
     def reached(self, x: FloatArray) -> FloatArray:
-        """Return features no further out than the networks see them, in their own units."""
+        """Return features clipped as the networks see them, in their own units."""
         reach = self.limit * self.x_scale
         return np.asarray(np.clip(x, self.x_mean - reach, self.x_mean + reach))
 
@@ -268,7 +268,7 @@ def to_keras(architecture: Architecture, weights: FloatArray, scaling: Scaling) 
     layers = tf.keras.layers
     features = architecture.inputs // 2
     inputs = [layers.Input((features,), name=name) for name in ("first", "second")]
-    # Not Normalization: it takes a spread below 1e-7, of a capacity in farads say, for zero.
+    # Not Normalization, which treats a spread below 1e-7 (say, of a capacitance in farads) as zero.
     centre = layers.Rescaling(1.0, offset=-scaling.x_mean, name="centre")
     scale = layers.Rescaling(1 / scaling.x_scale, name="scale")
     scaled = [scale(centre(point)) for point in inputs]
@@ -294,7 +294,7 @@ def to_keras(architecture: Architecture, weights: FloatArray, scaling: Scaling) 
 def save_keras(model: Any, path: Path) -> None:
     """Save a model so that the same model gives the same bytes.
 
-    A Keras file is a zip archive with the time of saving in several places; all are set back.
+    A Keras file is a zip archive with the time of saving in several places; all are reset.
     """
     model.save(path)
     with zipfile.ZipFile(path) as archive:
@@ -307,7 +307,7 @@ def save_keras(model: Any, path: Path) -> None:
 
 
 def from_keras(model: Any) -> tuple[Architecture, FloatArray]:
-    """Take the networks out of a model that ``to_keras`` built."""
+    """Extract the networks from a model that ``to_keras`` built."""
     dense = {one.name: one for one in model.layers if isinstance(one, tf.keras.layers.Dense)}
     try:
         twins = 1 + max(int(name[4:].partition("_")[0]) for name in dense)

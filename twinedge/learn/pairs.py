@@ -1,6 +1,6 @@
-"""Pairs of points: which are made, which anchors each twin is dealt, and what twins say of them.
+"""Pairs of points: how they are formed, which anchors each twin gets, and evaluating twins on them.
 
-The first layer is split in two halves, one for each point of a pair, so that each point passes
+The first layer is split into two halves, one for each point of a pair, so that each point passes
 through it once and a pair costs one addition there.
 """
 
@@ -29,7 +29,7 @@ def nearest(points: FloatArray, queries: FloatArray, count: int) -> npt.NDArray[
 def nearest_others(points: FloatArray, count: int) -> npt.NDArray[np.int32]:
     """Rows ``(n, count)`` of the points nearest to each point, itself left out."""
     search = NearestNeighbors(n_neighbors=min(count, len(points) - 1)).fit(points)
-    # Asked about its own points, the search leaves each one out, duplicates of it not.
+    # Without queries, the search leaves out each point itself, but not its duplicates.
     found: npt.NDArray[np.int32] = search.kneighbors(return_distance=False).astype(np.int32)
     return found
 
@@ -55,11 +55,11 @@ def partners_of(
     x : array of shape (n, f)
         Scaled training points.
     pairs : "all", "neighbors" or int
-        Any two points; a point and its nearest; or a point and so many others at random.
+        Any two points; each point and its nearest; or each point and this many others at random.
     neighbors : int
-        How many are nearest.
+        How many nearest points.
     seed : int
-        Draws the others.
+        Seed of the random others.
     """
     neighbors = positive_integer("neighbors", neighbors)
     if not isinstance(pairs, str):
@@ -69,7 +69,7 @@ def partners_of(
     return nearest_others(x, neighbors)
 
 
-# Thousands of anchors agree to the last digit with hundreds, and take as many times longer.
+# Thousands of anchors predict the same as hundreds to the last digit, but take much longer.
 _MANY, _ENOUGH = 4096, 256
 
 
@@ -79,12 +79,12 @@ def deal(anchors: Any, count: int, twins: int) -> npt.NDArray[np.intp]:
     Parameters
     ----------
     anchors : "auto", "all", int or array of int
-        All points for every twin, with "auto" some of them where there are thousands; or so many
-        random ones, or these rows, dealt out in turn so that each twin gets its share.
+        All points for every twin, with "auto" only some if there are thousands; or this many random
+        ones, or these rows, dealt out in turn so that each twin gets its share.
     count : int
-        Training points there are.
+        Number of training points.
     twins : int
-        Networks to share them.
+        Number of networks that share them.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def _shuffled(count: int) -> npt.NDArray[np.intp]:
 
 @dataclass(frozen=True)
 class ExtraPairs:
-    """Pairs to train on of which the difference is known, or proposed, but no target.
+    """Pairs to train on whose difference is known, or proposed, but not their targets.
 
     Parameters
     ----------
@@ -142,12 +142,12 @@ class ExtraPairs:
         return self.points[self.rows[:, 1]]
 
     def scaled(self, scaling: Scaling) -> "ExtraPairs":
-        """Return the same in the units networks are trained in."""
+        """Return the pairs in the units that networks are trained in."""
         differences = (self.differences / scaling.y_scale).astype(np.float32)
         return ExtraPairs(scaling.features(self.points), self.rows, differences)
 
     def checked(self, features: int) -> "ExtraPairs":
-        """Return the same with plain arrays; what does not fit together is refused."""
+        """Return the pairs as plain arrays; refuse shapes and rows that do not match."""
         points = np.asarray(self.points, np.float64)
         rows, differences = np.asarray(self.rows), np.asarray(self.differences, np.float64)
         if points.ndim != 2 or points.shape[1] != features:
@@ -163,7 +163,7 @@ class ExtraPairs:
         return ExtraPairs(points, rows.astype(np.int64), differences)
 
 
-_BLOCK = 1 << 22  # hidden values alive at a time: 16 MB
+_BLOCK = 1 << 22  # hidden values held at a time: 16 MB
 
 
 def differences(
@@ -235,9 +235,9 @@ def signals(
     anchors: FloatArray,
     nearest: npt.NDArray[np.intp] | None = None,
 ) -> Iterator[FloatArray]:
-    """Everything that pairs of points and anchors have to tell, block by block.
+    """Difference, asymmetry and difficulty of pairs of points and anchors, block by block.
 
-    Parameters are those of ``differences``, and the second output of each twin, ``(c, w + 1)``.
+    Parameters are those of ``differences``, plus the second output of each twin, ``(c, w + 1)``.
 
     Yields
     ------

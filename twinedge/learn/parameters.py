@@ -1,4 +1,4 @@
-"""Checking constructor parameters: each check returns the plain value or raises InputError."""
+"""Check constructor parameters: each check returns the plain value or raises InputError."""
 
 from numbers import Integral, Real
 from typing import Any
@@ -53,7 +53,7 @@ def seed_of(random_state: Any) -> int:
 
 
 def jobs_of(n_jobs: Any) -> int:
-    """Return how many may work at a time, by scikit-learn's meaning of ``n_jobs``."""
+    """Return how many may work at a time, as scikit-learn interprets ``n_jobs``."""
     integer = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
     if n_jobs is not None and (not integer or n_jobs == 0):
         raise InputError(f"n_jobs={n_jobs!r} is not None or an integer other than 0")
@@ -66,7 +66,7 @@ def is_auto(value: Any) -> bool:
 
 
 def widths(name: str, value: Any) -> tuple[int, ...]:
-    """Return the widths of hidden layers, one at least."""
+    """Return the widths of hidden layers, at least one."""
     layers = value if isinstance(value, tuple | list) else (value,)
     if not layers:
         raise InputError(f"{name}={value!r} names no layer")
@@ -74,7 +74,7 @@ def widths(name: str, value: Any) -> tuple[int, ...]:
 
 
 def shape_of(twins: Any, hidden: Any) -> tuple[int, tuple[int, ...]]:
-    """Return the number of twins and the widths of their layers, whatever is left to choose.
+    """Return the number of twins and the widths of their layers, resolving "auto".
 
     Examples
     --------

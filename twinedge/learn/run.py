@@ -3,9 +3,9 @@
     run.json      what was trained, on what, with which scores; checksums of all files
     twin.keras    the networks, in the units of the table
     points.npz    training, validation and test points, their groups, scaling, values for missing
-                  cells, and the networks once more, as an array, with their second output
+                  cells, and the networks again, as an array, with their second output
 
-A run is written beside its place and moved there whole.
+A run is written to a temporary folder and moved into place as a whole.
 """
 
 import json
@@ -37,8 +37,8 @@ from twinedge.version import __version__
 
 _FILES = ("twin.keras", "points.npz")
 _CHOSEN = ("activation", "learning_rate", "weight_decay", "steps", "trials", "interrupted")
-_RETIRED = ("distil",)  # parameters that runs of before may have
-_NOT_KEPT = ("n_jobs",)  # it is the machine's, not the model's
+_RETIRED = ("distil",)  # parameters that older runs may have
+_NOT_KEPT = ("n_jobs",)  # a property of the machine, not of the model
 _SCALING = ("x_mean", "x_scale", "y_mean", "y_scale", "limit")
 
 
@@ -51,19 +51,19 @@ class Run:
     model : TwinRegressor
         Fitted; its anchors are the training points.
     feature_names : tuple of str
-        Names of the features: columns of numbers, and levels of the others.
+        Names of the features: columns of numbers, and levels of categories.
     target_name : str
         Column of the target.
     validation, test : (X, y)
         Points the model was chosen on, and points it never saw; either may be empty. Validation
-        points that are the training points are none.
+        points equal to the training points are dropped.
     source : dict
         Data set or file, and split.
     scores : dict
-        ``rmse_val`` (``rmse_train`` where nothing was held out), ``rmse_test``, ``seconds`` and the
+        ``rmse_val`` (``rmse_train`` if nothing was held out), ``rmse_test``, ``seconds`` and the
         like.
     fill_values : array of shape (f,), optional
-        What stands in for a missing feature.
+        Replacements for missing features.
     """
 
     model: TwinRegressor
@@ -76,14 +76,14 @@ class Run:
     fill_values: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        """Let nobody take the error of training points for that of others."""
+        """Drop validation points that are the training points: their error would mislead."""
         pairs = zip(self.validation, self._trained, strict=True)
         if all(np.array_equal(mine, theirs) for mine, theirs in pairs):
             object.__setattr__(self, "validation", (self.validation[0][:0], self.validation[1][:0]))
 
     @property
     def judging(self) -> tuple[FloatArray, FloatArray]:
-        """Points to judge files on: the validation points, or without any the training points."""
+        """Points to judge files on: the validation points, or the training points if none."""
         return self.validation if len(self.validation[1]) else self._trained
 
     @property
@@ -96,9 +96,9 @@ class Run:
         return self.model.encoding_ or Encoding.plain(self.feature_names)
 
     def save(self, folder: Path, *, overwrite: bool = False) -> None:
-        """Write the run, in place of one that is there and that nobody has changed since.
+        """Write the run; it replaces an existing one that is unchanged.
 
-        With ``overwrite`` changed files are replaced, too; files of others stay in the folder.
+        With ``overwrite``, changed files are replaced, too; other files stay in the folder.
         """
         check_writable(folder, overwrite=overwrite)
         place_folder(folder, RUN, self._write, overwrite=overwrite)
@@ -152,14 +152,14 @@ class Run:
 
 
 def load_run(folder: Path) -> Run:
-    """Read a run folder; one that is damaged or not ours is refused in one line."""
+    """Read a run folder; raises InputError if it is damaged or not ours."""
     record = read_record(folder)
     if not isinstance(record.get("sha256"), dict):
         raise InputError(f"{folder / FILE} is damaged (no checksums); train the run again")
     for name in _FILES:
         path = folder / name
         if not path.is_file():
-            raise InputError(f"{folder} is not whole: {name} is missing; train it again")
+            raise InputError(f"{folder} is not complete: {name} is missing; train it again")
         if digest(path) != record["sha256"].get(name):
             raise InputError(f"{path} is damaged (its checksum differs); train the run again")
     try:
@@ -177,7 +177,7 @@ def load_run(folder: Path) -> Run:
             points["x_scale"],
             float(points["y_mean"]),
             float(points["y_scale"]),
-            float(points.get("limit", FARTHEST)),  # which runs of before do not have
+            float(points.get("limit", FARTHEST)),  # missing in older runs
         )
         encoding = Encoding.of(record.get("columns"), record["feature_names"])
         model.encoding_ = None if encoding.is_plain else encoding
@@ -191,7 +191,7 @@ def load_run(folder: Path) -> Run:
         model.validation_rmse_ = scores.get("rmse_val" if held else "rmse_train")
         model.groups_ = points.get("groups_train")
         model.validation_groups_ = points.get("groups_val")
-        # Runs of before there were intervals have neither.
+        # Missing in runs older than intervals.
         model.difficulty_ = points.get("difficulty")
         model.calibration_ = _restored(record.get("calibration"))
         model.trust_ = record.get("trust", USUAL_TRUST)
@@ -206,7 +206,7 @@ def load_run(folder: Path) -> Run:
             points.get("fill_values"),
         )
     except ImportError:
-        raise  # a TensorFlow that is missing is no damage
+        raise  # a missing TensorFlow is not damage
     except Exception as error:  # the readers of zip, npy and Keras raise a dozen kinds
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise InputError(f"{folder} is not a run of twinedge {__version__} ({reason})") from error
@@ -215,7 +215,7 @@ def load_run(folder: Path) -> Run:
 def _networks(
     folder: Path, points: dict[str, Any], hidden: tuple[int, ...], activation: str
 ) -> tuple[Architecture, FloatArray]:
-    """Networks of a run: as an array, or from Keras where a run has no such array yet."""
+    """Networks of a run: from an array, or from Keras in older runs without one."""
     if "weights" not in points:
         return from_keras(tf.keras.models.load_model(folder / "twin.keras", compile=False))
     architecture = Architecture(2 * points["X_train"].shape[1], hidden, activation)
@@ -226,7 +226,7 @@ def _networks(
 
 
 def check_writable(folder: Path, *, overwrite: bool = False) -> None:
-    """Refuse a place a run cannot be put, before hours are spent on it."""
+    """Refuse a folder that a run cannot be written to, before hours are spent on it."""
     check_folder(folder, RUN, overwrite=overwrite)
 
 
@@ -243,19 +243,19 @@ def _restored(stored: dict[str, Any] | None) -> Calibration | None:
 
 
 def _seed(random_state: Any) -> int | None:
-    """Return a seed as it is; a generator has moved on and is not kept."""
+    """Return a seed as it is; a generator is not kept, since its state has advanced."""
     return int(random_state) if isinstance(random_state, Integral) else None
 
 
 def _named(teachers: Any) -> Any:
-    """Return teachers as a record takes them: somebody's own estimator by the name of its kind."""
+    """Return teachers for the record: a user's own estimator by the name of its class."""
     if teachers is None or isinstance(teachers, str):
         return teachers
     return [one if isinstance(one, str) else type(one).__name__ for one in teachers]
 
 
 def _plain(value: Any) -> Any:
-    """Numpy scalars and arrays as JSON takes them."""
+    """Convert numpy scalars and arrays for JSON."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     raise TypeError(f"{type(value).__name__} cannot be stored in a run")

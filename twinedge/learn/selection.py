@@ -1,15 +1,15 @@
-"""Choosing activation, learning rate and weight decay, and whether to learn from teachers.
+"""Choose activation, learning rate and weight decay, and whether to learn from teachers.
 
 A choice among networks by a few dozen validation points is a choice by luck. So candidates are
-compared on all training rows, each by a network that did not see them: five folds, five networks a
-candidate. Rows are compared pair by pair, by absolute errors, which a single wild row does not
-decide. What that cannot tell apart goes on to the final round.
+compared on all training rows, each row by a network that did not see it: five folds, five networks
+per candidate. They are compared row by row, by absolute errors, so that a single wild row does not
+decide. Candidates that this cannot tell apart go on to the final round.
 
-There networks are trained on all training rows: once on the rows alone, and once on what teachers
-say of them (``teachers.py``), to whom the networks of the folds belong. The error on the validation
-rows has the last word. Networks are judged as they ended then: what they had learnt on the way,
-before they fitted noise, was chosen on the same rows and looks better than it is. It is worth going
-back to all the same, once they are chosen.
+There, networks are trained on all training rows: once on the rows alone, and once on what teachers
+say about them (``teachers.py``), which include the networks of the folds. The error on the
+validation rows decides. Networks are judged by their last weights: better earlier ones, from before
+they fitted noise, were picked on the same rows and look better than they are. Once a candidate is
+chosen, it may still go back to them.
 """
 
 from dataclasses import dataclass, replace
@@ -23,18 +23,18 @@ from twinedge.learn.tasks import BATCH, FOLDS, PairTask, PointTask
 from twinedge.learn.teachers import SHARE, Lessons, School, TaughtTask, Word
 from twinedge.learn.training import Checkpoint, Interrupted, NetworkJob, Progress, Trained, train
 
-# One decay that lets a network follow the rows, and one that holds it back from their noise. What
-# teachers say holds it back as well, and better: with them the first alone is tried.
+# One decay that lets a network follow the rows, and one that keeps it from fitting their noise.
+# Teachers do that as well, and better: with them only the first is tried.
 SETTINGS = {
     "relu": (Setting(1e-2, 0.03), Setting(1e-2, 0.3)),
     "silu": (Setting(1e-2, 0.001), Setting(1e-2, 0.1)),
 }
 
-# Thousands of rows are not learnt by heart: they pay for larger batches, and more of them.
+# Thousands of rows cannot be memorised: larger batches, and more of them, pay off.
 _MANY_ROWS, _MANY_BATCH, _MANY_LONGER = 3000, 4 * BATCH, 4 / 3
 _UNSURE = 0.5  # standard errors within which activations are not told apart
-# In a short race relu is ahead even where silu ends far ahead.
-_LONG_ENOUGH = 8_000  # steps to compare activations by
+# After few steps relu is ahead even where silu ends far ahead.
+_LONG_ENOUGH = 8_000  # steps needed to compare activations
 
 
 class Candidate(NamedTuple):
@@ -51,9 +51,9 @@ class Plan:
     Parameters
     ----------
     folds : int
-        Steps of each network by which candidates are compared.
+        Steps of each network that candidates are compared by.
     final : int
-        Steps of the networks that stay.
+        Steps of the final networks.
     teachers : bool
         Whether there is time to ask teachers.
     batch : int
@@ -66,13 +66,13 @@ class Plan:
     batch: int = BATCH
 
     def given(self, rows: int) -> "Plan":
-        """Return the plan for so many training rows."""
+        """Return the plan for this many training rows."""
         if rows < _MANY_ROWS:
             return self
         return replace(self, final=round(self.final * _MANY_LONGER), batch=_MANY_BATCH)
 
     def ending_at(self, steps: int) -> "Plan":
-        """Shrink or stretch the plan so that it ends with just so many steps."""
+        """Scale the plan so that the final training takes this many steps."""
         folds = max(1, round(self.folds * steps / self.final))
         return replace(self, folds=folds, final=steps, teachers=False)
 
@@ -101,8 +101,8 @@ class Choice:
     score : float
         Validation RMSE of the networks together, in units of the target.
     teaching : dict or None
-        Who taught, with what weight, and whether what they said was used: ``share`` is that of the
-        rows' own targets, 1 where they are all that was learnt from. None where nobody was asked.
+        Who taught, with what weight, and whether their predictions were used: ``share`` is the
+        weight of the rows' own targets, 1 if nothing else was learnt from. None without teachers.
     interrupted : bool
         Whether the user stopped the training early.
     """
@@ -136,9 +136,9 @@ def choose(
     school: School | None = None,
     threads: int = 1,
 ) -> Choice:
-    """Compare the candidates and train ``networks`` networks of the best, on so many threads.
+    """Compare the candidates and train ``networks`` networks of the best, on ``threads`` threads.
 
-    Whenever the user stops it, the best networks so far are the outcome, from the first look on.
+    If the user stops it, the best networks so far are the outcome, from the first look on.
     """
     trials: list[dict[str, Any]] = []
     latest: list[Trained] = []
@@ -157,7 +157,7 @@ def choose(
         except Interrupted as stop:
             trials.extend(record(stage, stop.results))
             raise
-        except KeyboardInterrupt:  # while there was nothing new to keep yet
+        except KeyboardInterrupt:  # before there was anything new to keep
             if not latest:
                 raise
             raise Interrupted(latest) from None
@@ -203,7 +203,7 @@ def choose(
         try:
             results = race(what, stage, finals)
         except Interrupted as stop:
-            if stop.results is latest:  # they are those of the round before
+            if stop.results is latest:  # results of the previous round
                 if not found:
                     return stopped(stop)
                 interrupted = True
@@ -216,7 +216,7 @@ def choose(
         if interrupted:
             break
     if lessons is not None and task.train == len(task.y):
-        found = [one for one in found if not one.taught]  # nothing was held out to judge it by
+        found = [one for one in found if not one.taught]  # no rows were held out to judge it
     winner = min(found, key=lambda one: one.score)
     winner = winner._replace(score=_judged(task, winner.networks))
     return _chosen(winner, trials, lessons, interrupted)
@@ -228,7 +228,7 @@ def _heard(
     scouts: list[Trained],
     points: FloatArray,
 ) -> list[Word]:
-    """Ask the networks of each candidate: about rows they did not see, then about all others."""
+    """Predict with the networks of each candidate: rows they did not see, then all other points."""
     elsewhere = np.concatenate([task.x[task.train :], points])
     words = []
     for k, candidate in enumerate(candidates):
@@ -247,9 +247,9 @@ def _heard(
 def _finalists(
     task: PairTask | PointTask, candidates: list[Candidate], words: list[Word], unsure: float
 ) -> list[Candidate]:
-    """Return the best candidate, and that of the other activation if it may be as good.
+    """Return the best candidate, and the best of the other activation if it may be as good.
 
-    It may if it is behind by at most so many standard errors.
+    It may be if it is behind by at most ``unsure`` standard errors.
     """
     off = np.abs(np.stack([word.rows for word in words]) - task.y[: task.train])
     off = np.where(np.isfinite(off), off, np.finfo(np.float32).max).astype(np.float64)
@@ -265,7 +265,7 @@ def _finalists(
 
 
 def _judged(task: PairTask | PointTask, networks: list[Trained], *, last: bool = False) -> float:
-    """Return the validation RMSE of networks together, with their best or their last weights."""
+    """Return the validation RMSE of the mean of networks, with their best or last weights."""
     stack = np.stack([one.last if last else one.weights for one in networks])
     jobs = [one.job for one in networks]
     found = task.judge(task.architecture(jobs[0].activation), stack, jobs)
@@ -289,7 +289,7 @@ def _chosen(
 
 
 def record(stage: str, networks: list[Trained]) -> list[dict[str, Any]]:
-    """Return what a round has to show: each network with its validation RMSE."""
+    """Return the record of a round: each network with its validation RMSE."""
     return [
         {
             "stage": stage,

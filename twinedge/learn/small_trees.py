@@ -1,14 +1,13 @@
-"""Trees that take as few bytes as a pack: the strongest rival of a twin on a small device.
+"""Trees that take no more bytes than a pack: the strongest rival of a twin on a small device.
 
-The bytes are those of emlearn's tables, with which scikit-learn's trees run on a microcontroller:
-8 a decision, 4 a leaf, 4 a tree and a head. Leaves of the same value are stored once. emlearn reads
+The bytes are those of emlearn's tables, which run scikit-learn's trees on a microcontroller: 8 per
+decision, 4 per leaf, 4 per tree and a head. Leaves of the same value are stored once. emlearn reads
 forests; boosted trees fit the same tables, with leaves multiplied by the learning rate. Thresholds
-stay floats here, where emlearn's tables round features to 16 bits, which flatters the trees a
-little.
+stay floats here, while emlearn's tables round features to 16 bits; this favours the trees a little.
 
-How many leaves a tree has, how fast boosting learns and how many of its trees are kept is chosen on
-validation points. This is the one definition that the benchmark of rivals, ``twinedge check`` and
-the verdict of ``twinedge train`` go by.
+The number of leaves, the learning rate of boosting and the number of its trees kept are chosen on
+validation points. The benchmark of rivals, ``twinedge check`` and the verdict of ``twinedge train``
+all use this one definition.
 """
 
 from collections.abc import Callable, Iterable
@@ -28,16 +27,16 @@ from twinedge.learn.network import FloatArray
 
 DECISION_BYTES, LEAF_BYTES, ROOT_BYTES, HEAD_BYTES = 8, 4, 4, 28
 KINDS = ("boosting", "forest")
-ROOM = 20_480  # bytes, where nobody says otherwise: about those of a default pack
-# Training points from which on boosting looks for thresholds in histograms; in a first look sooner,
-# which then goes without a forest of many points, and without more leaves a point than these.
+ROOM = 20_480  # default in bytes: about a default pack
+# Training points above which boosting uses histograms and a first look skips the forest; those
+# above which boosting in a first look uses histograms; and its most leaves per point.
 _MANY, _MANY_AT_FIRST, _ENOUGH = 2_000, 500, 8
 
 Points = tuple[FloatArray, FloatArray]
 
 
 class TreeSetting(NamedTuple):
-    """One way to grow trees that fit.
+    """One way to grow trees.
 
     Parameters
     ----------
@@ -46,11 +45,11 @@ class TreeSetting(NamedTuple):
     leaves : int
         Most leaves of a tree.
     features : float
-        Part of the features that each decision is chosen from.
+        Share of the features that each decision is chosen from.
     rate : float
-        Learning rate; of boosting alone.
+        Learning rate; only for boosting.
     rows : float
-        Part of the points each tree sees; of boosting alone.
+        Share of the points that each tree sees; only for boosting.
     """
 
     family: str
@@ -60,7 +59,7 @@ class TreeSetting(NamedTuple):
     rows: float = 0.5
 
 
-# Trees with many leaves are few in the same bytes, and have to learn faster.
+# Larger trees must learn faster, since fewer of them fit into the same bytes.
 _RATES = {4: (0.05, 0.1, 0.2), 8: (0.05, 0.1, 0.2), 16: (0.1, 0.2), 32: (0.1, 0.2), 64: (0.2,)}
 _SHAPES = {
     "boosting": [
@@ -74,7 +73,7 @@ _SHAPES = {
         *(TreeSetting("random", leaves, 0.6) for leaves in (64, 128, 256)),
     ],
 }
-# For a first look: what wins most often.
+# For a first look: the settings that win most often.
 _FEW = {
     "boosting": [TreeSetting("boosting", 8, 1.0, 0.2), TreeSetting("boosting", 16, 1.0, 0.1)],
     "forest": [TreeSetting("random", 128, 1.0)],
@@ -82,22 +81,22 @@ _FEW = {
 
 
 class SmallTrees(NamedTuple):
-    """Fitted trees that fit.
+    """Fitted trees that take few enough bytes.
 
     Parameters
     ----------
     setting : TreeSetting
         How they were grown.
     trees : int
-        How many.
+        Number of trees.
     bytes : int
-        What they take in emlearn's tables.
+        Their size in emlearn's tables.
     rmse_val : float
         Error on the validation points, in units of the target.
     predict : function
         From points ``(n, features)`` to predictions ``(n,)``.
     model : scikit-learn estimator
-        What was grown; its first trees are those that count.
+        What was grown; only its first ``trees`` trees count.
     """
 
     setting: TreeSetting
@@ -109,14 +108,14 @@ class SmallTrees(NamedTuple):
 
 
 def forest_bytes(trees: int, leaves: int, distinct: int | None = None) -> int:
-    """Bytes of so many binary trees with so many leaves, all trees together.
+    """Bytes of binary trees.
 
     Parameters
     ----------
     trees : int
-        How many.
+        Number of trees.
     leaves : int
-        Their leaves; a tree has one decision less.
+        Leaves of all trees together; a tree has one decision less than leaves.
     distinct : int, optional
         Different values among the leaves; by default all differ.
 
@@ -153,12 +152,12 @@ def fit_small_trees(
         Take a first look: two or three usual settings instead of all, about a second for a
         thousand points.
     seed : int
-        Of the trees.
+        Seed of the trees.
 
     Returns
     -------
     SmallTrees or None
-        None where not one tree fits.
+        None if not even one tree fits.
     """
     best: SmallTrees | None = None
     for kind in kinds:
@@ -169,7 +168,7 @@ def fit_small_trees(
         if kind == "boosting" and not few and any(found):
             first = min((one for one in found if one), key=lambda one: one.rmse_val).setting
             others = [(1.0, 0.5)]
-            if len(train[1]) <= _MANY:  # histograms are of all points anyway
+            if len(train[1]) <= _MANY:  # histograms always use all points
                 others += [(1.0, 1.0), (0.5, 0.5)]
             found += [
                 _grow(first._replace(rows=rows, features=part), train, validation, room, seed, few)
@@ -201,7 +200,7 @@ def _boost(
     model: Any
     common = {"learning_rate": setting.rate, "max_leaf_nodes": leaves}
     if points > (_MANY_AT_FIRST if few else _MANY):
-        # Nearly all trees of so many points have all leaves, and no two leaves are the same.
+        # With this many points, nearly every tree has all its leaves, and no two leaves are equal.
         model = HistGradientBoostingRegressor(
             max_iter=most,
             max_features=setting.features,
@@ -234,7 +233,7 @@ def _boost(
 def _plant(
     setting: TreeSetting, train: Points, validation: Points, room: int, seed: int
 ) -> SmallTrees | None:
-    # As many as fit if all leaves were the same; what does not fit in the end is cut off.
+    # As many as would fit if all leaves were equal; trees that do not fit are then cut off.
     most = (room - HEAD_BYTES) // (ROOT_BYTES + (setting.leaves - 1) * DECISION_BYTES)
     if most < 1:
         return None

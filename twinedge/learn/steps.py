@@ -1,13 +1,13 @@
-"""Training steps: what each sees, and the compiled loop that takes hundreds of them in one call.
-
-Batches are drawn on the fly inside the compiled loop. All networks of a stack share the drawn
-numbers, but each reads them through its own order of the rows, so that two networks see different
-batches and the batches of a network do not depend on who else is in the stack.
+"""Training steps: the batch that each sees, and the compiled loop that runs hundreds per call.
 
 Several networks train side by side as one stack. Each step draws a fresh batch of examples (pairs
-for a twin, points for an ordinary network), so the n^2 pairs never exist in memory. The random
-numbers of a step depend on nothing but the seed and the number of the step: a loop that was
-stopped and resumed ends with the same bits as one that was not.
+for a twin, points for an ordinary network) inside the compiled loop, so the n^2 pairs never exist
+in memory. The random numbers of a step depend only on the seed and the number of the step: a loop
+that was stopped and resumed ends with the same bits as one that was not.
+
+All networks of a stack share the drawn numbers, but each reads them through its own order of the
+rows, so that two networks see different batches, and the batches of a network do not depend on the
+rest of the stack.
 """
 
 from collections.abc import Callable
@@ -74,7 +74,7 @@ class Pairs(PointExamples):
 class ListedPairs(Pairs):
     """Pairs of a row with one of its listed partners, in either order.
 
-    Data: as for ``Points``, then the partners ``(n, m)`` of each row.
+    Data: as for ``PointExamples``, then the partners ``(n, m)`` of each row.
     """
 
     def draw(self, count: Any, batch: int, seed: Any, *data: Any) -> Any:
@@ -101,9 +101,9 @@ class Examples:
     Parameters
     ----------
     kind : PointExamples
-        How a batch is made of rows.
+        How a batch is made from rows.
     tensors : tuple of array
-        Its data, in the order ``kind`` takes it.
+        Its data, in the order that ``kind`` takes it.
     """
 
     kind: PointExamples
@@ -129,14 +129,14 @@ def whole_numbers(shape: Any, seed: Any, limit: Any) -> Any:
     return tf.random.stateless_uniform(shape, seed, 0, limit, tf.int32)
 
 
-CHUNK = 500  # steps in one call: long enough to hide the call, short enough to stop at once
+CHUNK = 500  # steps per call: enough to hide its cost, few enough to stop quickly
 _SELDOM = 10  # steps between two updates of decay and average, which change slowly
 _AVERAGING = 0.999  # decay per step of the average of the weights
 _FIRST, _SECOND, _EPSILON = 0.9, 0.999, 1e-7  # Adam's constants
 
 
 class State(NamedTuple):
-    """Everything a stack of ``c`` networks needs to go on training. Arrays ``(c, size)``."""
+    """Everything a stack of ``c`` networks needs to continue training. Arrays ``(c, size)``."""
 
     weights: FloatArray
     first: FloatArray
@@ -215,7 +215,7 @@ class Stack:
 
     @property
     def state(self) -> State:
-        """A copy of where the training stands; set it to go on from there."""
+        """A copy of the state of the training; set it to continue from there."""
         weights, first, second, average = (variable.numpy() for variable in self._variables)
         return State(weights, first, second, average, self.step)
 
@@ -226,7 +226,7 @@ class Stack:
         self.step = state.step
 
     def average(self) -> FloatArray:
-        """Averaged weights ``(c, size)``: what predicts best."""
+        """Averaged weights ``(c, size)``, which predict best."""
         return np.asarray(self._variables[3].numpy())
 
     def advance(self) -> FloatArray:

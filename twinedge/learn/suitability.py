@@ -1,20 +1,18 @@
-"""Does a twin suit these data? What simpler models make of them, and the paper's check.
+"""Judge whether a twin suits the data: compare it with simpler models, and run the paper's check.
 
 Two models on the same points are compared by the differences of their squared errors, point by
-point: what makes a point hard for both is in neither difference. The *error* of a comparison is
-half of the interval that holds the true difference in nine of ten cases. It is found from the
-scatter of the differences (Student's t). A few points do not show how they scatter; their errors
-are taken for normal, and the test of Pitman and Morgan is used. Both take points for independent.
-What differs by less than its error is called neither better nor worse.
+point, so that points that are hard for both cancel. The *error* of a comparison is half the width
+of the 90 % interval of the true difference. It is found from the scatter of the differences
+(Student's t). If points are too few to show the scatter, their errors are assumed to be normal, and
+the test of Pitman and Morgan is used. Both assume independent points. A model that differs by less
+than this error is called neither better nor worse.
 
-A twin learns from pairs, so its error should fall as each point is paired with more others. Where
-it does not, the paper finds that nearest neighbors and ordinary networks do as well as the twin:
-the target is too noisy, or too coarse, for differences to tell anything. Where a linear model does
-as well, there is little for a twin to learn, and where the mean does, nothing at all. Trees that
-take no more bytes than a twin are what one would put on a small device instead. Everything is
-judged on points held out of the rows given (cross-validation), so these should be those one trains
-on; what differs from the twin by less than the error of the comparison is called neither better nor
-worse.
+A twin learns from pairs, so its error should fall as each point is paired with more others. If it
+does not, the paper finds that nearest neighbors and ordinary networks do as well as the twin: the
+target is too noisy, or too coarse, for differences to be informative. If a linear model does as
+well, there is little for a twin to learn; if the mean does, nothing at all. Trees that take no more
+bytes than a twin are the alternative on a small device. Everything is judged on points held out of
+the given rows (cross-validation), so these should be the rows to train on.
 """
 
 from collections.abc import Callable
@@ -41,11 +39,11 @@ from twinedge.learn.twin import TwinRegressor
 from twinedge.scoring import check_targets, r2
 
 LEVEL = 0.9  # of all intervals here
-# Points are few where the true RMSE may as well be so many times what they give. To choose among
-# models takes fewer of them than to say how good one is.
+# Points are too few if the true RMSE may be this many times the measured one. Choosing among models
+# takes fewer of them than saying how good one is.
 _VAGUE, _VAGUE_CHOICE = 1.5, 2.0
-_ROUNDING = 1e-6  # of an RMSE; a network of floats has no finer differences
-_RIDGES = np.logspace(-6, 4, 11)  # on scaled features: from none to nearly the mean
+_ROUNDING = 1e-6  # of an RMSE; smaller differences are rounding of float32
+_RIDGES = np.logspace(-6, 4, 11)  # for scaled features: from none to nearly the mean
 
 Points = tuple[FloatArray, FloatArray]
 
@@ -58,9 +56,9 @@ class Rival(NamedTuple):
     rmse : float
         Its error.
     behind : float
-        By how much that is larger than the error of the model it is compared with.
+        How much larger that is than the error of the model it is compared with.
     error : float
-        How far chance alone may have moved that difference; infinite for a single point.
+        How far chance alone may move that difference; infinite for a single point.
     """
 
     rmse: float
@@ -90,12 +88,12 @@ def compare(ours: FloatArray, theirs: FloatArray) -> Rival:
         quantile = t.ppf((1 + LEVEL) / 2, n - 1)
         less, more = theirs - ours, theirs + ours  # their product is the difference of squares
         if _is_vague(n):
-            # The two are uncorrelated where both models are as good.
+            # The two are uncorrelated if both models are equally good.
             correlation = quantile / np.sqrt(n - 1 + quantile**2)
             chance = correlation * np.sqrt(np.mean(less**2) * np.mean(more**2))
         else:
             chance = quantile * np.std(less * more, ddof=1) / np.sqrt(n)
-        # From mean squares to their roots, which differ by so many times less.
+        # Convert from a difference of mean squares to one of their roots.
         chance = max(chance / both, _ROUNDING * both)
     return Rival(float(size * rival), float(size * (rival - rmse)), float(size * chance))
 
@@ -103,28 +101,28 @@ def compare(ours: FloatArray, theirs: FloatArray) -> Rival:
 def linear_model() -> Any:
     """Return an unfitted linear model: least squares with a ridge chosen by leave-one-out.
 
-    The ridge lets it have columns that follow from others, and more columns than rows.
+    The ridge allows columns that depend on each other, and more columns than rows.
     """
     return make_pipeline(StandardScaler(), RidgeCV(_RIDGES))
 
 
 class Standing(NamedTuple):
-    """What a twin came to on test points.
+    """How a twin did on test points.
 
     Parameters
     ----------
     rows : int
-        Test points.
+        Number of test points.
     rmse : float
         Error of the twin, in units of the target.
     r2 : float or None
-        Part of the target's variance that it explains; None where the target does not vary.
+        Share of the target's variance that it explains; None if the target does not vary.
     mean, linear : Rival
         The mean of the training targets, and a linear model of the training points.
     trees : Rival or None
-        Trees in the bytes of the pack; None where none fit, or no points could choose them.
+        Trees in the bytes of the pack; None if none fit, or there are no points to choose them on.
     room : int
-        Those bytes.
+        Bytes of the pack.
     """
 
     rows: int
@@ -136,7 +134,7 @@ class Standing(NamedTuple):
     room: int
 
     def scores(self) -> dict[str, Any]:
-        """Return what a run keeps of it, as JSON takes it."""
+        """Return the scores that a run keeps, in JSON types."""
         return {
             "rmse_test": self.rmse,
             "r2_test": self.r2,
@@ -151,19 +149,19 @@ class Standing(NamedTuple):
 
     @property
     def verdict(self) -> str | None:
-        """What a person should know before using the twin, in a sentence; None if it is ahead."""
+        """What the user should know before using the twin, in a sentence; None if it is ahead."""
         if not self.mean.worse:
             against = f"(RMSE {self.rmse:.4g} against {self.mean.rmse:.4g})"
             if self.mean.better:
                 return (
                     f"The twin is worse than predicting the mean of the training rows {against}: "
-                    "what it learnt from them does not hold for other rows."
+                    "what it learnt does not carry over to new rows."
                 )
             if self._few:
                 return f"{self._few} the twin from the mean of the training rows {against}."
             return (
                 f"The twin is no better than predicting the mean of the training rows {against}: "
-                "these columns seem to tell nothing of the target."
+                "these columns seem to say nothing about the target."
             )
         if not self.linear.worse:
             against = f"(RMSE {self.linear.rmse:.4g} against {self.rmse:.4g} of the twin)"
@@ -185,7 +183,7 @@ class Standing(NamedTuple):
 
     @property
     def _few(self) -> str:
-        """The beginning of a sentence where the test points are few, and nothing otherwise."""
+        """The beginning of a sentence if the test points are few, otherwise empty."""
         return f"{plural(self.rows, 'test row')} cannot tell" if _is_vague(self.rows) else ""
 
 
@@ -196,16 +194,17 @@ def standing(
     validation: Points | None = None,
     room: int = ROOM,
 ) -> Standing:
-    """Judge a twin on test points beside the mean, a linear model and trees of its size.
+    """Compare a twin on test points with the mean, a linear model and trees of its size.
 
     Parameters
     ----------
     train, test : (X, y)
         Points it was trained on, and points it never saw: at least one.
     predicted : array of shape (n,)
-        What it predicts for the latter.
+        Its predictions for the latter.
     validation : (X, y), optional
-        Points that its settings were chosen on. They choose the trees, too: without there are none.
+        Points that its settings were chosen on. They choose the trees, too; without them, there are
+        no trees.
     room : int
         Bytes of its pack.
     """
@@ -222,9 +221,9 @@ def standing(
 
 
 def rmse_range(rows: int) -> tuple[float, float]:
-    """Between which multiples of an RMSE over so many points the true one lies.
+    """Range of the true RMSE, in multiples of one measured on ``rows`` points.
 
-    In nine of ten cases, where errors are normal and independent.
+    A 90 % interval, if errors are normal and independent.
 
     Examples
     --------
@@ -242,7 +241,7 @@ def _is_vague(rows: int, factor: float = _VAGUE) -> bool:
 
 
 def few_rows(test: int, validation: int) -> str | None:
-    """Say what so few test and validation rows are worth, or nothing where they are enough."""
+    """Warn if there are few test or validation rows; None if they are enough."""
     said = []
     if _is_vague(test):
         low, high = rmse_range(test)
@@ -260,35 +259,35 @@ FEWEST_ROWS = 30
 FOLDS = 3
 STEPS = {"quick": 2_000, "normal": 8_000, "thorough": 30_000}
 MULTIPLIERS = (1, 4)
-# One setting for all data: between what suits noisy targets and what suits exact ones.
+# One setting for all data, between the best for noisy targets and for exact ones.
 _SETTING = {"learning_rate": 0.01, "weight_decay": 0.1}
 _HIDDEN, _MEMBERS = (128, 128), 2
-_ANCHORS = 256  # as good as all, and sooner
+_ANCHORS = 256  # as good as all, but faster
 _RIVALS = ("networks", "forest", "trees", "nearest", "linear", "mean")
-_HELD = 8  # one point in so many chooses among trees, as many as choose for a twin
-# Signs against a twin beside rivals that are as good: neighbors come this near to its error, all
-# pairs gain no more than this over one partner a point. `twinedge reproduce check` shows where the
-# paper's sets lie.
+_HELD = 8  # one point in this many chooses among trees, the same share as for a twin
+# Further signs against a twin: the error of nearest neighbors is below _NEAR times its own, or all
+# pairs lower the error by less than _RISE against one partner per point. `twinedge reproduce check`
+# shows where the paper's sets are.
 _NEAR = 1.15
 _RISE = 0.07
 
 
 @dataclass(frozen=True)
 class Suitability:
-    """What was found; errors are root mean squares in units of the target, on held-out points.
+    """The findings; errors are root mean squares in units of the target, on held-out points.
 
     Parameters
     ----------
     twin : float
         Error of a twin trained on all pairs.
     multipliers : dict of int to Rival
-        Twins trained on so many partners of each point, compared with that one.
+        Twins trained on this many partners of each point, compared with that one.
     rivals : dict of str to Rival
         An ensemble of ordinary networks ("networks"), a random forest of any size ("forest"),
         boosted trees or a forest in ``ROOM`` bytes ("trees"), k nearest neighbors ("nearest"), a
         linear model ("linear") and the mean of the targets ("mean").
     rows : int
-        Points judged.
+        Number of points judged.
     """
 
     twin: float
@@ -298,7 +297,7 @@ class Suitability:
 
     @property
     def rises_with_pairs(self) -> bool:
-        """Whether a twin of all pairs is clearly better than one of the fewest."""
+        """Whether a twin trained on all pairs is clearly better than one on the fewest."""
         few = self.multipliers[min(self.multipliers)]
         return few.worse and self.twin < (1 - _RISE) * few.rmse
 
@@ -321,22 +320,22 @@ class Suitability:
 
     @property
     def suits(self) -> bool:
-        """Whether at most one thing speaks against a twin: each by itself may be chance.
+        """Whether at most one thing speaks against a twin, since each by itself may be chance.
 
-        To be no better than the mean, or worse than a linear model, is enough.
+        Being no better than the mean, or worse than a linear model, is enough against it.
         """
         ahead = self.rivals["mean"].worse and not self.rivals["linear"].better
         return ahead and len(self.reasons) <= 1
 
     @property
     def better(self) -> list[str]:
-        """Rivals that are better than the twin by more than the error of that, best first."""
+        """Rivals that are better than the twin by more than chance explains, best first."""
         found = [name for name, rival in self.rivals.items() if rival.better]
         return sorted(found, key=lambda name: self.rivals[name].rmse)
 
     @property
     def advice(self) -> str | None:
-        """What to put on a small device instead, in a sentence; None where that is no better."""
+        """What to put on a small device instead, in a sentence; None if that is no better."""
         trees = self.rivals["trees"]
         if not trees.better:
             return None
@@ -356,12 +355,12 @@ def suitability(
     n_jobs: int | None = -1,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Suitability:
-    """Cross-validate a twin, twins of fewer pairs, and what one would use instead.
+    """Cross-validate a twin, twins trained on fewer pairs, and the alternatives.
 
     Parameters
     ----------
     X : array of shape (n, features)
-        Points; not those one wants to test on.
+        Points to train on, without those kept for testing.
     y : array of shape (n,)
         Their targets.
     effort : {"quick", "normal", "thorough"}
@@ -369,16 +368,16 @@ def suitability(
     random_state : int, RandomState or None
         Seed of folds and networks.
     n_jobs : int or None
-        Trainings at a time, as in scikit-learn; by default one on each core.
+        Trainings at a time, as in scikit-learn; by default one per core.
     progress : function
-        Called with how many of how many trainings are done.
+        Called with the number of trainings done, and of all.
     """
     steps = STEPS[one_of("effort", effort, tuple(STEPS))]
     y = check_targets(y, len(X))
     if len(y) < FEWEST_ROWS:
-        raise InputError(f"{len(y)} rows are too few to judge by: {FEWEST_ROWS} at least")
+        raise InputError(f"{len(y)} rows are too few to judge: at least {FEWEST_ROWS} are needed")
     seed = seed_of(random_state)
-    # Folds of one size: the compiled training serves them all.
+    # Folds of equal size, so that the compiled training serves them all.
     size = len(y) // FOLDS
     order = np.random.default_rng(seed).permutation(len(y))[: FOLDS * size]
     folds = order.reshape(FOLDS, size)
@@ -393,7 +392,7 @@ def suitability(
         return {name: predicted - y[held] for name, predicted in found.items()}
 
     errors: dict[str, list[FloatArray]] = {}
-    # The long ones first.
+    # The slow ones first.
     tasks = [(kind, fold) for kind in kinds for fold in range(FOLDS)]
     with ThreadPoolExecutor(jobs_of(n_jobs)) as pool:
         for found in pool.map(judge, tasks):
@@ -415,7 +414,7 @@ def suitability(
 def _predict(
     kind: str, train: tuple[FloatArray, FloatArray], X: FloatArray, steps: int, seed: int
 ) -> dict[str, FloatArray]:
-    """Predictions of one kind of model; for a twin, of those with fewer pairs, too."""
+    """Predictions of one kind of model; for a twin, also with fewer pairs."""
     options: dict[str, Any] = {"steps": steps, "random_state": seed, **_SETTING}
     if kind == "twin":
         model = TwinRegressor(hidden=_HIDDEN, intervals=False, **options).fit(*train)
@@ -436,7 +435,7 @@ def _predict(
         cut = max(1, len(order) // _HELD)
         held, rest = (X_train[:cut], y_train[:cut]), (X_train[cut:], y_train[cut:])
         trees = fit_small_trees(rest, held, few=True, seed=seed)
-        assert trees is not None  # so many bytes hold a tree
+        assert trees is not None  # ROOM is enough for a tree
         return {kind: trees.predict(X)}
     if kind == "nearest":
         rival = make_pipeline(StandardScaler(), KNeighborsRegressor(5, weights="distance"))

@@ -1,4 +1,4 @@
-"""What an estimator asks the trainer to learn: the rows, who sees which, and how it is scored."""
+"""What the trainer is to learn: the rows, which network sees which, and how they are scored."""
 
 from dataclasses import dataclass
 from hashlib import sha256
@@ -14,12 +14,12 @@ from twinedge.learn.training import NetworkJob
 Rows = npt.NDArray[np.intp]
 
 BATCH = 64  # examples per step
-# A smooth activation is chosen for smooth targets, which steady steps bring nearer to the end of
-# their digits; a table of thousands of rows has steps that are steady enough.
+# silu is chosen for smooth targets, which larger batches fit to more digits; the batches of tables
+# with thousands of rows are large enough.
 _STEADY, _STEADY_ENOUGH = 2, 4 * BATCH
-FOLDS = 5  # one fifth of the training rows is held out where candidates are compared
-_LOOK_POINTS, _LOOK_ANCHORS = 512, 64  # as many as tell networks apart; all would take longer
-# than the training between two looks
+FOLDS = 5  # a fifth of the training rows is held out when candidates are compared
+# Enough to tell networks apart; all would take longer than the training between two looks.
+_LOOK_POINTS, _LOOK_ANCHORS = 512, 64
 _JUDGED = 4096  # validation rows that the last choice is made on
 
 
@@ -34,8 +34,8 @@ class Task:
     y : array of shape (n,)
         Scaled target.
     train : int
-        The first ``train`` rows are for training, the rest for validation; where there is no
-        rest, the training rows serve for both.
+        The first ``train`` rows are for training, the rest for validation; if there is no rest, the
+        training rows serve for both.
     scale : float
         Units of the target in one scaled unit.
     hidden : tuple of int
@@ -43,7 +43,7 @@ class Task:
     foldable : bool
         Whether training rows may be held out.
     batch : int
-        Examples per step, at least.
+        Least examples per step.
     groups : array of shape (train,), optional
         Numbers from 0; training rows of one group are held out together.
     """
@@ -58,14 +58,14 @@ class Task:
     groups: Rows | None = None
 
     def batch_of(self, activation: str) -> int:
-        """Examples per step of a network with such an activation."""
+        """Examples per step of a network with this activation."""
         if activation != "silu":
             return self.batch
         return max(self.batch, min(_STEADY * self.batch, _STEADY_ENOUGH))
 
     @property
     def teachable(self) -> bool:
-        """Whether a network may learn from others about points that were made up."""
+        """Whether a network may learn made-up points from teachers."""
         return True
 
     @property
@@ -75,7 +75,7 @@ class Task:
         return self.foldable and self.train >= 2 * FOLDS and count >= FOLDS
 
     def fingerprint(self) -> str:
-        """Tell whether two trainings are of the same data."""
+        """Hash of the data, to tell whether two trainings use the same."""
         rest = f"{self.train} {self.scale!r}".encode()
         together = b"" if self.groups is None else self.groups.tobytes()
         return sha256(self.x.tobytes() + self.y.tobytes() + rest + together).hexdigest()
@@ -94,7 +94,7 @@ class Task:
         return rows[:_LOOK_POINTS]
 
     def widened(self, x: FloatArray, y: FloatArray, rows: npt.NDArray[np.int32]) -> Examples:
-        """Training data of networks that see other rows ``(c, m)`` of another scaled table."""
+        """Training data of networks that see these rows ``(c, m)`` of another scaled table."""
         raise NotImplementedError
 
     def examples(self, jobs: list[NetworkJob]) -> Examples:
@@ -115,7 +115,7 @@ class Task:
         return self._rmse(self.predict(architecture, stack, self.x[rows], jobs), rows)
 
     def judge(self, architecture: Architecture, stack: FloatArray, jobs: list[NetworkJob]) -> float:
-        """RMSE of the mean of networks on validation rows; of training rows where there is none."""
+        """RMSE of the mean of networks on validation rows, or on training rows if none."""
         rows = np.arange(self.train, len(self.y))[:_JUDGED]
         rows = rows if len(rows) else np.arange(self.train)[:_JUDGED]
         points = np.broadcast_to(self.x[rows], (len(jobs), len(rows), self.x.shape[1]))
@@ -146,7 +146,7 @@ class PointTask(Task):
     """An ordinary network: x in, y out."""
 
     def architecture(self, activation: str) -> Architecture:
-        """One point goes in."""
+        """Shape of networks that take one point."""
         return Architecture(self.x.shape[1], self.hidden, activation)
 
     def widened(self, x: FloatArray, y: FloatArray, rows: npt.NDArray[np.int32]) -> Examples:
@@ -176,12 +176,12 @@ class PairTask(Task):
     neighbors: int | None = None
 
     def architecture(self, activation: str) -> Architecture:
-        """Two points go in."""
+        """Shape of networks that take two points."""
         return Architecture(2 * self.x.shape[1], self.hidden, activation)
 
     @property
     def teachable(self) -> bool:
-        """Whether any two rows may form a pair, made-up ones too."""
+        """Whether any two rows may form a pair, including made-up ones."""
         return self.partners is None and self.neighbors is None
 
     def widened(self, x: FloatArray, y: FloatArray, rows: npt.NDArray[np.int32]) -> Examples:
@@ -191,7 +191,7 @@ class PairTask(Task):
     def predict(
         self, architecture: Architecture, stack: FloatArray, x: FloatArray, jobs: list[NetworkJob]
     ) -> FloatArray:
-        """Return the ensemble mean, with anchors among the rows a network was trained on."""
+        """Return the mean of the estimates, with anchors from a network's training rows."""
         anchors = _even([self.rows(job) for job in jobs])
         if self.neighbors is None:
             chosen = None
@@ -211,11 +211,11 @@ class PairTask(Task):
 
 
 def _fold(count: int, number: int) -> Rows:
-    """One of the parts that ``count`` rows, or groups, are cut into at random."""
+    """One of the ``FOLDS`` random parts of ``count`` rows or groups."""
     return np.array_split(np.random.default_rng(0).permutation(count), FOLDS)[number]
 
 
 def _even(lists: list[Rows]) -> Rows:
-    """Make lists of rows one array: the shorter ones begin anew at their end."""
+    """Stack lists of rows into one array; the shorter ones are repeated from their start."""
     longest = max(map(len, lists))
     return np.stack([np.resize(rows, longest) for rows in lists])

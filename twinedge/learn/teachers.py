@@ -1,16 +1,16 @@
-"""Who may teach a twin, what teachers have to say, and a task that learns from it.
+"""Models that may teach a twin, what they predict, and a task that learns from it.
 
-Trees know what networks do not, and the other way round; their weighted mean is better than any of
-them. A device has no room for it, but for a network that has learnt from it.
+Trees know what networks do not, and vice versa; their weighted mean is better than any of them. A
+device has no room for all of them, but it has room for a network that learnt from them.
 
-Every teacher is asked about rows that it was not fitted to, fold by fold, and about points between
-neighboring rows, where the mean over its folds speaks. Weights that are not negative bring their
-mean nearest to the targets of the rows. A network then learns from both: of a row, part of its
-target and part of what the teachers say; of a point between rows, what they say.
+Every teacher predicts rows that it was not fitted to, fold by fold, and points between neighboring
+rows, by the mean over its folds. Non-negative weights bring the mean of all teachers closest to the
+targets of the rows. A network then learns from both: for a row, a mix of its target and the
+teachers' prediction; for a point between rows, their prediction.
 
-That is a gain where the target is noisy, for the teachers' word on a row has none of its noise.
-Where it has none, they are further off than the target itself: so the share of the target is chosen
-on validation rows (``selection.py``), and to do without teachers is one of the choices.
+That helps if the target is noisy, since the teachers' prediction of a row has none of its noise. If
+it is not, they are further off than the target itself: so whether to learn from teachers is chosen
+on validation rows (``selection.py``).
 """
 
 import warnings
@@ -44,23 +44,23 @@ from twinedge.learn.training import NetworkJob
 NETWORKS = "networks"  # the twins themselves, trained on the other folds
 NAMES = (NETWORKS, "trees", "boosting", "gp")
 
-_MANY_ROWS = 3000  # from here on boosting goes by histograms
-_TREE_ROWS = 10_000  # as many as a forest is grown from
-_GP_ROWS, _GP_LENGTH_ROWS = 1500, 300  # a process remembers so many, and finds its lengths on these
+_MANY_ROWS = 3000  # above this, boosting uses histograms
+_TREE_ROWS = 10_000  # most rows that a tree is grown from
+_GP_ROWS, _GP_LENGTH_ROWS = 1500, 300  # a process keeps the first, and fits lengths on the second
 
 
 @dataclass(frozen=True)
 class Teacher:
-    """One who teaches.
+    """One teacher.
 
     Parameters
     ----------
     name : str
-        What a record calls it.
+        Its name in records.
     estimator : regressor
-        Of scikit-learn's manner; it sees features and targets in their own units.
+        Compatible with scikit-learn; it sees features and targets in their own units.
     fitted : bool
-        Whether it is asked as it is, and never fitted.
+        Whether it is used as it is, and never fitted.
     """
 
     name: str
@@ -68,11 +68,11 @@ class Teacher:
     fitted: bool = False
 
     def fit(self, X: FloatArray, y: FloatArray) -> Any:
-        """Return one that knows these points, or that knows what it knew."""
+        """Return a copy fitted to these points, or the estimator itself if it is fitted."""
         return self.estimator if self.fitted else clone(self.estimator).fit(X, y)
 
     def after(self, first: Any) -> "Teacher":
-        """Return who is fitted to the other folds: what took the first long to find stays."""
+        """Return the teacher for the other folds, which reuses settings that the first found."""
         settled = getattr(first, "settled", None)
         return self if settled is None or self.fitted else Teacher(self.name, settled())
 
@@ -83,16 +83,16 @@ def teachers_of(asked: Any, rows: int, seed: int) -> tuple[list[Teacher], bool] 
     Parameters
     ----------
     asked : "auto", None, "none", or a sequence of names and estimators
-        As the estimators take it.
+        As the parameter of ``TwinRegressor``.
     rows : int
-        Training rows.
+        Number of training rows.
     seed : int
-        Of those that are at hand.
+        Seed of the built-in teachers.
 
     Returns
     -------
     (list of Teacher, bool) or None
-        Those asked for and whether the networks teach, too; None if nobody does.
+        Those asked for, and whether the networks teach, too; None without teachers.
     """
     if asked is None or (isinstance(asked, str) and asked == "none"):
         return None
@@ -103,7 +103,7 @@ def teachers_of(asked: Any, rows: int, seed: int) -> tuple[list[Teacher], bool] 
     else:
         raise InputError(f"teachers={asked!r} is not 'auto', None or a list of teachers")
     if not wanted:
-        raise InputError("teachers=[] names nobody; None is for nobody")
+        raise InputError("teachers=[] names no teacher; use None for no teachers")
     found = []
     for one in wanted:
         if isinstance(one, str) and one not in NAMES:
@@ -124,10 +124,10 @@ def teachers_of(asked: Any, rows: int, seed: int) -> tuple[list[Teacher], bool] 
 
 
 def _own(estimator: Any) -> Teacher:
-    """Take somebody's own estimator, fitted or not."""
+    """Make a teacher of a user's own estimator, fitted or not."""
     try:
         suits = is_regressor(estimator) or hasattr(estimator, "predict")
-    except (AttributeError, TypeError):  # no estimator at all
+    except (AttributeError, TypeError):  # not an estimator
         suits = False
     if not suits or isinstance(estimator, type):
         raise InputError(f"teachers: {estimator!r} is not a scikit-learn regressor")
@@ -140,7 +140,7 @@ def _own(estimator: Any) -> Teacher:
 
 
 def _trees(rows: int, seed: int) -> Any:
-    # A forest of more rows than it is grown from would be no better for as much longer.
+    # Growing a forest from more rows would take longer, and not make it better.
     share = None if rows <= _TREE_ROWS else _TREE_ROWS / rows
     return ExtraTreesRegressor(
         200, max_features=0.6, bootstrap=share is not None, max_samples=share, random_state=seed
@@ -156,14 +156,14 @@ def _boosting(rows: int, seed: int) -> Any:
 
 
 class GaussianProcess(RegressorMixin, BaseEstimator):
-    """A Gaussian process with a length for each feature, in seconds however long the table.
+    """A Gaussian process with a length for each feature, fitted in seconds on any table.
 
     Parameters
     ----------
     random_state : int
-        Draws the rows that it remembers.
+        Seed that draws the rows it keeps.
     kernel : kernel, optional
-        With lengths that are known; they are looked for by default.
+        A kernel with known lengths; by default they are fitted.
     """
 
     def __init__(self, random_state: int = 0, kernel: Any = None) -> None:
@@ -171,7 +171,7 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
         self.kernel = kernel
 
     def fit(self, X: FloatArray, y: FloatArray) -> "GaussianProcess":
-        """Find lengths on some rows and remember more of them."""
+        """Fit lengths on some rows, and the process on more of them."""
         rows = np.random.default_rng(self.random_state).permutation(len(y))[:_GP_ROWS]
         self.scaler_ = StandardScaler().fit(X)
         self.mean_, self.scale_ = float(np.mean(y)), float(np.std(y)) or 1.0
@@ -186,7 +186,7 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
         return self
 
     def settled(self) -> "GaussianProcess":
-        """Return an unfitted copy with the lengths that were found."""
+        """Return an unfitted copy with the lengths found."""
         return GaussianProcess(self.random_state, self.process_.kernel_)
 
     def predict(self, X: FloatArray) -> FloatArray:
@@ -202,19 +202,19 @@ def _gp(_: int, seed: int) -> Any:
 _AT_HAND = {"trees": _trees, "boosting": _boosting, "gp": _gp}
 
 LEAST_ROWS = 40
-SHARE = 0.5  # of the target in what a taught network learns of a row
+SHARE = 0.5  # of the target in what a taught network learns for a row
 _POINTS = 4096
-_NEIGHBORS = 20  # a point lies between a row and one of its nearest
-_MEASURED = 0.6  # part of the examples that are training rows
-_TOO_FAR = 2.0  # a teacher that is off by so much more than the best is not asked again
-# How far weights may be from equal ones at no great cost: they are found on a few hundred rows, on
-# which a mean of all is hard to beat where all are about as good.
+_NEIGHBORS = 20  # a point is between a row and one of its nearest
+_MEASURED = 0.6  # share of the examples that are training rows
+_TOO_FAR = 2.0  # a teacher with this many times the best error is dropped
+# How freely weights may differ from equal ones: they are fitted on a few hundred rows, where a
+# plain mean is hard to beat if all teachers are about as good.
 _FREEDOM = 0.1
 
 
 @dataclass(frozen=True)
 class Word:
-    """What one teacher says, in scaled units: of the training rows ``(n,)``, and of points."""
+    """Predictions of one teacher, scaled: for the training rows ``(n,)``, and for other points."""
 
     name: str
     rows: FloatArray
@@ -223,17 +223,17 @@ class Word:
 
 @dataclass(frozen=True)
 class Lessons:
-    """What all teachers say together, in scaled units.
+    """Combined predictions of all teachers, in scaled units.
 
     Parameters
     ----------
     rows : array of shape (n,)
-        Of the training rows, asked of teachers that did not see them.
+        For the training rows, by teachers that did not see them.
     x, y : array of shape (m, f), (m,)
-        Points between rows, and what is said of them.
+        Points between rows, and the predictions for them.
     teachers : list of dict
-        Each with its error on rows that it did not see, in units of the target, and its weight;
-        none for one that was not asked to the end.
+        Each with its error on rows that it did not see, in units of the target, and its weight,
+        which is 0 for one that was dropped.
     """
 
     rows: FloatArray
@@ -249,19 +249,19 @@ class School:
     Parameters
     ----------
     teachers : list of Teacher
-        Those that are no networks of ours.
+        All teachers except our own networks.
     networks : bool
         Whether the networks trained on folds teach as well.
     X, y : array of shape (n, f), (n,)
         Training rows.
     X_val, y_val : array of shape (v, f), (v,)
-        Validation rows: what a fitted teacher is weighed by, who may have seen all others.
+        Validation rows; a fitted teacher is weighed on these, since it may have seen all others.
     scaling : Scaling
-        Of these.
+        Scaling of the table.
     seed : int
-        Of the points between rows.
+        Seed of the points between rows.
     threads : int
-        Folds that are taught at a time.
+        How many folds are fitted at a time.
     """
 
     teachers: list[Teacher]
@@ -295,18 +295,18 @@ class School:
         own: list[Word],
         stage: Callable[[str], None],
     ) -> Lessons:
-        """Ask everybody, and find out how much each is worth.
+        """Collect the predictions of all teachers, and weigh them.
 
         Parameters
         ----------
         task : PairTask or PointTask
-            What is to be learnt.
+            The task to learn.
         points : array of shape (m, f)
-            Of ``points``.
+            As returned by ``points``.
         own : list of Word
-            What networks of the folds say: of the rows, then of the validation rows and points.
+            Predictions of the fold networks: for the rows, then for validation rows and points.
         stage : function
-            Called with the name of the teacher who is asked next.
+            Called with the name of the teacher that is asked next.
         """
         target = task.y[: task.train]
         elsewhere = np.concatenate(
@@ -352,7 +352,7 @@ class School:
     def _ask(
         self, teacher: Teacher, folds: list[Rows], elsewhere: FloatArray, worst: float
     ) -> Word | float:
-        """Ask a teacher; a number is by how much it is off in the first fold, if that is more."""
+        """Ask a teacher; returns only its error in the first fold if that is above ``worst``."""
 
         def fold(k: int, teacher: Teacher) -> tuple[Any, FloatArray, FloatArray]:
             rest = np.setdiff1d(np.arange(len(self.y)), folds[k])
@@ -360,12 +360,12 @@ class School:
             asked = np.concatenate([self.X[folds[k]], elsewhere])
             said = np.asarray(model.predict(asked), np.float64).reshape(len(asked))
             if not np.isfinite(said).all():
-                raise InputError(f"teachers: {teacher.name} predicts what is not a number")
+                raise InputError(f"teachers: {teacher.name} predicts values that are not finite")
             scaled = self.scaling.target(said)
             return model, scaled[: len(folds[k])], scaled[len(folds[k]) :]
 
         with warnings.catch_warnings(), ThreadPoolExecutor(self.threads) as pool:
-            warnings.simplefilter("ignore")  # of lengths at their bounds, and the like
+            warnings.simplefilter("ignore")  # about lengths at their bounds, and the like
             model, *first = fold(0, teacher)
             off = scoring.rmse(first[0], self.scaling.target(self.y[folds[0]]))
             if off > worst and not teacher.fitted:
@@ -380,9 +380,9 @@ class School:
 
 
 def weigh(said: FloatArray, target: FloatArray) -> FloatArray:
-    """Weights ``(k,)``, none negative, that bring what k teachers say ``(n, k)`` to a target.
+    """Non-negative weights ``(k,)`` that bring predictions of k teachers ``(n, k)`` to a target.
 
-    They lean towards equal ones, the more so the fewer rows there are to tell.
+    They are pulled towards equal weights, the more so the fewer rows there are.
     """
     said, target = said.astype(np.float64), target.astype(np.float64)
     count = said.shape[1]
@@ -395,14 +395,14 @@ def weigh(said: FloatArray, target: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class TaughtTask:
-    """What a network has to learn from teachers besides its rows.
+    """A task whose networks learn from teachers as well as from rows.
 
     Parameters
     ----------
     task : PairTask or PointTask
         The task itself.
     lessons : Lessons
-        What teachers say.
+        Predictions of the teachers.
     """
 
     task: PairTask | PointTask
@@ -417,7 +417,7 @@ class TaughtTask:
         return self.task.architecture(activation)
 
     def examples(self, jobs: list[NetworkJob]) -> Examples:
-        """Training rows, repeated where they are few, and the points between them."""
+        """Training rows, repeated if they are few, and the points between them."""
         task, lessons = self.task, self.lessons
         points = len(lessons.y)
         times = max(1, round(points * _MEASURED / (1 - _MEASURED) / task.train))
@@ -434,5 +434,5 @@ class TaughtTask:
     def score(
         self, architecture: Architecture, stack: FloatArray, jobs: list[NetworkJob]
     ) -> FloatArray:
-        """RMSE on the validation rows, as for the rows alone."""
+        """RMSE on the validation rows, as without teachers."""
         return self.task.score(architecture, stack, jobs)

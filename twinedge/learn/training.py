@@ -1,12 +1,12 @@
-"""Training several networks to their end: side by side, watched, saved, and ready to be stopped.
+"""Train several networks side by side, with progress, checkpoints and early stopping by Ctrl-C.
 
 A checkpoint is a folder: one file for each round of training with the state of its networks, and
-one that tells which data and settings it belongs to. Files are written beside and renamed, so that
-a stop at any moment leaves the last whole state.
+one that says which data and settings it belongs to. Files are written to temporary names and
+renamed, so that a stop at any moment leaves the last whole state.
 
-Networks of one activation and length train as one stack, the stacks in threads of their own.
-Every so often each network's averaged weights are scored on validation data and the best are kept,
-so that a training that is stopped, or that overfits late, ends with the best weights it had.
+Networks of the same activation and length train as one stack, each stack in its own thread. Every
+so often each network's averaged weights are scored on validation data and the best are kept, so
+that a training that is stopped, or overfits late, ends with the best weights it had.
 """
 
 import io
@@ -35,14 +35,14 @@ class Progress(Protocol):
     """Receives what a training reports; called from one thread at a time."""
 
     def stage(self, title: str, steps: int | None = None) -> None:
-        """Begin a stage that takes ``steps`` network steps, or nobody knows how long."""
+        """Begin a stage that takes ``steps`` network steps; None if that is unknown."""
 
     def advance(self, steps: int, loss: float, score: float) -> None:
         """Report steps done, the mean loss of the latest and the best validation score so far."""
 
 
 class Silent:
-    """Says nothing."""
+    """Progress that is not shown."""
 
     def stage(self, title: str, steps: int | None = None) -> None:
         """Do nothing."""
@@ -59,7 +59,7 @@ class Bar:
         self._task = bar.add_task("", total=None, state="")
 
     def stage(self, title: str, steps: int | None = None) -> None:
-        """Start the bar again under a new title."""
+        """Restart the bar under a new title."""
         self._bar.reset(self._task, total=steps, description=title, state="")
 
     def advance(self, steps: int, loss: float, score: float) -> None:
@@ -70,7 +70,7 @@ class Bar:
 
 @contextmanager
 def progress_bar(shown: bool) -> Iterator[Progress]:
-    """Give a bar on standard error, or silence."""
+    """Yield a bar on standard error, or a silent one."""
     if not shown:
         yield Silent()
         return
@@ -104,7 +104,7 @@ class Checkpoint:
     owner : dict
         Data and settings of the training, in JSON types; a checkpoint of another owner is refused.
     resume : bool
-        Go on from what the folder holds; otherwise a checkpoint there is thrown away.
+        Continue from what the folder holds; otherwise a checkpoint there is discarded.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class Checkpoint:
         self._folder = None if folder is None else Path(folder)
         if self._folder is None:
             if resume:
-                raise InputError("resume=True needs the checkpoint folder to go on from")
+                raise InputError("resume=True needs the checkpoint folder to continue from")
             return
         label = self._folder / _LABEL
         if resume:
@@ -135,7 +135,7 @@ class Checkpoint:
         place_file(self._folder / f"{stage}.npz", content.getvalue())
 
     def load(self, stage: str, fresh: list[Arrays]) -> list[Arrays]:
-        """Arrays of each stack of a round; the ``fresh`` ones if it was not begun."""
+        """Arrays of each stack of a round; ``fresh`` if the round was not begun."""
         path = None if self._folder is None else self._folder / f"{stage}.npz"
         if path is None or not path.exists():
             return fresh
@@ -145,17 +145,18 @@ class Checkpoint:
                     {key: file[f"{i}/{key}"] for key in stack} for i, stack in enumerate(fresh)
                 ]
             if _shapes(saved) != _shapes(fresh):
-                raise ValueError("the stacks are others")
+                raise ValueError("the stacks differ")
         except Exception as error:  # the readers of zip and npy raise a dozen kinds
             raise ParameterError(
-                f"{path} is damaged or of a training on another number of cores: train without ",
+                f"{path} is damaged or from a training on a different number of cores: train "
+                "without ",
                 _RESUME,
             ) from error
         return saved
 
 
 def discard(folder: Path) -> None:
-    """Remove a checkpoint: its training is finished. Files of others stay, and the folder then."""
+    """Remove a checkpoint whose training is finished, but no other files in its folder."""
     with suppress(OSError):
         _remove(folder)
         folder.rmdir()
@@ -166,7 +167,7 @@ def _shapes(stacks: list[Arrays]) -> list[dict[str, tuple[int, ...]]]:
 
 
 def _clear(folder: Path, label: Path) -> None:
-    """Make the folder, or empty it; what is no checkpoint is left alone."""
+    """Create the folder, or empty it; refuse one that is not a checkpoint."""
     if folder.exists() and any(folder.iterdir()):
         if not label.is_file():
             raise InputError(f"{folder} holds something that is not a checkpoint")
@@ -175,7 +176,7 @@ def _clear(folder: Path, label: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove the files of a checkpoint; the one that marks it as such goes last."""
+    """Remove the files of a checkpoint, last the one that marks it as such."""
     for pattern in ("*.npz", "*.partial", _LABEL):
         for path in folder.glob(pattern):
             path.unlink()
@@ -207,8 +208,8 @@ def _check_owner(label: Path, owner: dict[str, Any]) -> None:
 
 
 _LOOKS = 20  # validations over one training
-# The end of the schedule is where a network is best; on a small validation set an earlier look is
-# often better by luck. Only a clear gain is overfitting worth going back for.
+# A network is best at the end of the schedule; on a small validation set an earlier look is often
+# better by luck. Only a clear gain is a sign of overfitting and worth going back for.
 _WORTH_GOING_BACK = 0.95
 
 
@@ -225,12 +226,12 @@ class NetworkJob:
     steps : int
         Length of the training.
     seed : int
-        Decides the initial weights and the order of the rows.
+        Seed of the initial weights and of the order of the rows.
     fold : int or None
-        Part of the training rows kept for validation; None trains on all of them.
+        Fold of the training rows kept for validation; None trains on all of them.
     goes_back : bool
-        Whether an earlier look counts that was clearly better than the end. It was chosen on the
-        rows that the network is judged by, so that such networks look better than they are.
+        Whether to return to an earlier look that was clearly better than the end. It is chosen on
+        the rows that judge the network, so such networks look better than they are.
     """
 
     activation: str
@@ -242,7 +243,7 @@ class NetworkJob:
 
 
 class Learnable(Protocol):
-    """What is to be learnt, as an estimator sees it."""
+    """A task, as the trainer sees it."""
 
     def batch_of(self, activation: str) -> int:
         """Examples per step."""
@@ -286,7 +287,7 @@ def train(
     checkpoint: Checkpoint,
     threads: int = 1,
 ) -> list[Trained]:
-    """Train all networks, so many stacks at a time; returns them in the order of ``jobs``.
+    """Train all networks, ``threads`` stacks at a time; returns them in the order of ``jobs``.
 
     Raises
     ------
@@ -309,7 +310,7 @@ def train(
                 checkpoint.save(stage, [run.snapshot() for run in runs])
         except KeyboardInterrupt:
             stop.set()
-        except BaseException:  # a full disk, say: the threads would go on for hours
+        except BaseException:  # a full disk, say: the threads would run for hours
             stop.set()
             raise
     try:
@@ -319,7 +320,7 @@ def train(
     except KeyboardInterrupt:
         stop.set()
     if stop.is_set():
-        for run in runs:  # after the save: a training that goes on knows nothing of this look
+        for run in runs:  # after the save: a resumed training must not know about this look
             run.look()
     results: list[Trained] = [None] * len(jobs)  # type: ignore[list-item]
     for group, run in zip(groups, runs, strict=True):
@@ -331,7 +332,7 @@ def train(
 
 
 def _stacks(jobs: list[NetworkJob], threads: int) -> list[list[int]]:
-    """Group alike networks into stacks, few enough of each to keep every thread busy."""
+    """Group similar networks into stacks, small enough to keep every thread busy."""
 
     def alike(i: int) -> tuple[int, str, float, bool]:
         job = jobs[i]
@@ -369,7 +370,7 @@ class _Watch(NamedTuple):
 
 
 class _Run:
-    """One stack on its way, with the best weights of each of its networks."""
+    """One stack in training, with the best weights of each of its networks."""
 
     def __init__(self, task: Learnable, jobs: list[NetworkJob], seed: int, meter: _Meter) -> None:
         self._task, self._jobs, self._meter = task, jobs, meter
@@ -392,7 +393,7 @@ class _Run:
         return (self._stack.steps - self._stack.step) * len(self._jobs)
 
     def to_the_end(self, stop: threading.Event) -> None:
-        """Train until all steps are done or it is to stop; what fails here stops the others."""
+        """Train until all steps are done or ``stop`` is set; a failure stops the other stacks."""
         try:
             self._advance(stop)
         except BaseException:
@@ -409,7 +410,7 @@ class _Run:
             self._meter.report(steps, float(np.mean(loss)), float(np.min(self._watch.best)))
 
     def look(self) -> None:
-        """Score the weights where the training was stopped."""
+        """Score the weights at the point where the training was stopped."""
         if not self._stack.finished:
             self._note(due=True)
 
@@ -419,7 +420,7 @@ class _Run:
             self._watch = self._watch._replace(state=state)
             return
         now = self._task.score(self._architecture, state.average, self._jobs)
-        now = np.where(np.isfinite(now), now, np.inf)  # a network that diverged is the worst
+        now = np.where(np.isfinite(now), now, np.inf)  # a diverged network is the worst
         better = now < self._watch.best
         best = np.where(better, now, self._watch.best)
         weights = np.where(better[:, None], state.average, self._watch.best_weights)

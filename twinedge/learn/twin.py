@@ -1,4 +1,4 @@
-"""Twin neural network regression."""
+"""Twin neural network regression: the main estimator, trained on pairs of points."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -34,45 +34,45 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
     Parameters
     ----------
     twins : "auto" or int, default="auto"
-        Networks trained side by side. With ``anchors="all"`` every twin uses every anchor; a
-        smaller set of anchors is dealt out among them, so that the number of estimates stays.
-        "auto" is four, or one where ``hidden`` is given.
+        Number of networks. With ``anchors="all"`` every twin uses every anchor; a smaller set of
+        anchors is dealt out among them, so that the number of estimates stays the same. "auto" is
+        four, or one if ``hidden`` is given.
     hidden : "auto", int or tuple of int, default="auto"
-        Widths of the hidden layers, or that of the only one. "auto" is (56, 56), and (128, 128)
-        for a single twin: in its bytes four small ones are more accurate, at a fifth of the work.
+        Widths of the hidden layers; an int means one layer. "auto" is (56, 56), or (128, 128) for a
+        single twin: four small twins in the same bytes are more accurate, at a fifth of the work.
     activation : {"auto", "relu", "silu"}, default="auto"
         Activation of the hidden layers; "auto" chooses on validation data.
     pairs : "all", "neighbors" or int, default="all"
-        What to train on: any two points; a point and one of its nearest; or a point and one of so
-        many others that are drawn once (the paper's training-set multiplier).
+        What to train on: any two points; a point and one of its nearest; or a point and one of this
+        many others, drawn once (the paper's training-set multiplier).
     neighbors : int, default=32
-        How many neighbors ``pairs="neighbors"`` takes, in training and prediction.
+        How many neighbors ``pairs="neighbors"`` uses, in training and prediction.
     anchors : "auto", "all", int or array of int, default="auto"
-        Training points that predict: all, and of thousands 256 at random; all in any case; so many
-        at random; or these rows of ``anchor_X_``.
+        Training points that predict: all, but only 256 at random if there are thousands ("auto");
+        always all; this many at random; or these rows of ``anchor_X_``.
     loop_weight : float, default=0.0
-        Weight of loop consistency on the unlabelled points given to ``fit``: besides the error of
-        differences, the mean square of F(a, b) + F(b, c) + F(c, a) is made small, divided by 9.
+        Weight of loop consistency on the unlabelled points given to ``fit``: it times the mean
+        square of F(a, b) + F(b, c) + F(c, a), divided by 9, is added to the loss.
     learning_rate, weight_decay : "auto" or float, default="auto"
-        Setting of AdamW; "auto" chooses on validation data.
+        Settings of AdamW; "auto" chooses on validation data.
     effort : {"quick", "normal", "thorough"}, default="normal"
         How long to search and train.
     steps : "auto" or int, default="auto"
         Steps of the last training; "auto" goes by ``effort``.
     intervals : bool, default=True
-        Learn how large errors are to be expected, and calibrate intervals on the validation data.
+        Learn how large an error to expect, and calibrate intervals on the validation data.
     teachers : "auto", None, or list of str and regressors, default="auto"
-        Who teaches the networks besides the training points: "networks" (those by which settings
-        are chosen), "trees" (extra trees), "boosting", "gp" (a Gaussian process), or any regressor
-        of scikit-learn's manner, in the features' own units. One that is fitted already is asked
-        as it is and weighed on the validation points. "auto" asks the four, unless the effort is
-        "quick" or ``steps`` is a number. What they say is used where that is better on validation
-        points. Neighbors, multipliers and unlabelled points go without teachers.
+        Models that teach the networks in addition to the training points: "networks" (those used to
+        choose settings), "trees" (extra trees), "boosting", "gp" (a Gaussian process), or any
+        scikit-learn regressor, which sees features in their own units. A fitted one is used as it
+        is and weighed on the validation points. "auto" uses all four, unless the effort is "quick"
+        or ``steps`` is a number. Their predictions are used if that is better on validation points.
+        Neighbors, multipliers and unlabelled points exclude teachers.
     validation_fraction : float, default=0.125
-        Part of the data held out for choices where ``fit`` is given no validation data.
+        Share of the data held out for choices if ``fit`` is given no validation data.
     n_jobs : int or None, default=None
-        Networks that train at a time, and folds that teachers are asked about: None is 1 unless a
-        ``joblib.parallel_config`` says otherwise, -1 is one on each core. The model is the same.
+        How many stacks of networks, or folds of teachers, train at a time: None is 1 unless a
+        ``joblib.parallel_config`` says otherwise, -1 is one per core. The model is the same.
     random_state : int, RandomState or None, default=None
         The same number gives the same model on the same machine.
     verbose : bool, default=False
@@ -87,21 +87,21 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
     scaling_ : Scaling
         Shift and scale of features and target.
     validation_ : (X, y)
-        Points the settings were chosen on (the training points where nothing was held out).
+        Points the settings were chosen on (the training points if nothing was held out).
     validation_rmse_ : float
-        Error on them.
+        Error on them, in units of the target.
     difficulty_ : array of shape (twins, width + 1), or None
         The second output of each network: weights of the last hidden layer, and a bias.
     trust_ : float
-        How far points measured on site are believed: learnt from ``groups``, and 0.4 without.
+        How far points measured on site are trusted: learnt from ``groups``, 0.4 without.
     calibration_ : Calibration or None
-        What makes intervals of predictions; None where there were too few validation points.
+        Turns predictions into intervals; None if there were too few validation points.
     trials_ : list of dict
-        Every network that was trained on the way, with its validation error.
+        Every network that was trained, with its validation error.
     teaching_ : dict or None
-        Who taught (``teachers``, each with its error on points that it did not see and its
-        weight), whether what they said was used (``taught``), and the ``share`` of the points' own
-        targets then. None where nobody was asked.
+        Who taught (``teachers``, each with its error on points that it did not see and its weight),
+        whether their predictions were used (``taught``), and the ``share`` of the points' own
+        targets. None without teachers.
 
     Examples
     --------
@@ -176,27 +176,27 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         Parameters
         ----------
         X : array of shape (n, features), or data frame
-            Training points; all of them may become anchors. A data frame may have columns of
-            names, or categorical ones: each level becomes an input.
+            Training points; all of them may become anchors. A data frame may have columns of names
+            or categorical columns: each level becomes an input.
         y : array of shape (n,)
             Their targets.
         validation : (X, y) or (X, y, groups), optional
             Points to choose settings on; by default a part of ``X`` is held out.
         groups : array of shape (n,), optional
-            Which rows belong together: a batch, a machine, a hull. They are held out together
-            wherever rows are, so that what the model is said to be worth, and how far it trusts
-            points measured on site, holds for groups that it never saw.
+            Which rows belong together: a batch, a machine, a hull. They are always held out
+            together, so that the model's scores, and how far it trusts points measured on site,
+            hold for groups that it never saw.
         encoding : Encoding, optional
-            What columns the features were made of, if they are encoded already.
+            Columns that the features were made of, if they are already encoded.
         unlabelled : array of shape (u, features), optional
-            Points without targets: loops go through at least one of them. They have no part in
-            a training with ``loop_weight=0``.
+            Points without targets: loops go through at least one of them. They are ignored with
+            ``loop_weight=0``.
         extra : ExtraPairs, optional
-            Pairs to train on besides, each as likely to be drawn as one of the training points.
+            More pairs to train on, each as likely to be drawn as a pair of training points.
         checkpoint : path, optional
             Folder to keep the state of the training in.
         resume : bool
-            Go on from what that folder holds.
+            Continue from what that folder holds.
         """
         twins, seed = self._shape()[0], seed_of(self.random_state)
         self.encoding_ = None if encoding is None or encoding.is_plain else encoding
@@ -207,7 +207,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         if validation is not None:
             validation = (self._encoded(validation[0]), *validation[1:])
         train, held = self._prepare(X, y, validation, seed, groups)
-        deal(self.anchors, len(train[1]), twins)  # refused now, not after the training
+        deal(self.anchors, len(train[1]), twins)  # fail now, not after the training
         table = self._scale(train, held)
         partners = partners_of(table["x"][: len(train[1])], self.pairs, self.neighbors, seed)
         neighbors = self.neighbors if self.pairs == "neighbors" else None
@@ -226,7 +226,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         try:
             with progress_bar(self.verbose) as progress:
                 self._judge(held, seed, progress)
-        except KeyboardInterrupt:  # the networks are there, whatever is not known of them
+        except KeyboardInterrupt:  # keep the networks, even without scores or intervals
             self.interrupted_ = True
         return self
 
@@ -235,7 +235,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         return shape_of(self.twins, self.hidden)
 
     def _judge(self, held: tuple[FloatArray, FloatArray], seed: int, progress: Progress) -> None:
-        """Find out what the networks are worth, and how large errors are to be expected."""
+        """Score the networks, and learn how large an error to expect."""
         progress.stage("validation error")
         self.validation_rmse_ = self.rmse(*self.validation_)
         if not self.intervals or not np.isfinite(self.weights_).all():
@@ -246,49 +246,49 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         self.difficulty_ = difficulty
         if len(held[1]):
             progress.stage("intervals")
-            with suppress(InputError):  # so few of them, or all alike, make no intervals
+            with suppress(InputError):  # too few points, or all with the same error
                 self.calibrate(*held, chosen=True)
 
     def calibrate(self, X: npt.ArrayLike, y: npt.ArrayLike, *, chosen: bool = False) -> None:
-        """Make intervals anew from points that the networks were not trained on.
+        """Recalibrate intervals on points that the networks were not trained on.
 
         Parameters
         ----------
         X, y : array of shape (n, features), (n,)
             Points and their targets.
         chosen : bool
-            Whether settings of the training were chosen on these points.
+            Whether training settings were chosen on these points.
 
         Raises
         ------
         InputError
-            Where the model was fitted without intervals, or there is nothing to learn from these
-            points; then ``calibration_`` stays as it was.
+            If the model was fitted without intervals, or there is nothing to learn from these
+            points; ``calibration_`` stays as it was.
         """
         x = self._check(X)
         if self.difficulty_ is None:
-            raise InputError("the model was fitted without intervals, and cannot be given any")
+            raise InputError("the model was fitted without intervals and cannot be calibrated")
         mean, signals = self._signals(x, None, None)
         outside = np.asarray(self.outside(x).any(axis=1))
         errors = check_targets(y, len(x)) - mean
         self.calibration_ = calibrate(signals, errors, outside=outside, chosen=chosen)
 
     def adapt(self, X: npt.ArrayLike, y: npt.ArrayLike) -> "TwinRegressor":
-        """Take points measured where the model is used for anchors, without training again.
+        """Learn points measured where the model is used, as anchors, without training again.
 
-        They are blended with the others as on a device: the more so the more there are, and the
-        more points that belong together have in common (``groups`` of ``fit``). They stay until
-        ``forget`` or ``fit``. An export is of the model as it was fitted.
+        Their prediction is blended with that of the model as on a device. It weighs more the more
+        points there are, and the more that points of one group have in common (``groups`` of
+        ``fit``). They stay until ``forget`` or ``fit``, and are not exported.
 
         Parameters
         ----------
         X, y : array of shape (n, features), (n,)
-            Points and their targets as measured.
+            Points and their measured targets.
 
         Raises
         ------
         InputError
-            Where the model has no intervals, which say how far off it is usually.
+            If the model has no intervals, which say how far off it usually is.
 
         Examples
         --------
@@ -304,7 +304,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         x = self._check(X)
         y = np.asarray(check_array(check_targets(y, len(x)), ensure_2d=False, dtype=np.float64))
         if self.calibration_ is None:
-            raise InputError("the model has no intervals, and adapts to nothing without them")
+            raise InputError("the model has no intervals and cannot adapt without them")
         mean, scale = super()._scaled(x, None, None)
         new = x, y, (y - mean) / scale, scale
         self.own_ = (
@@ -319,16 +319,16 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         return self
 
     def outside(self, X: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-        """Which features of points ``(n, features)`` are not in their training range.
+        """Which features of points ``(n, features)`` are outside their training range.
 
-        The inputs of a level that no training row had are among them.
+        Inputs of a level that no training row had are flagged, too.
         """
         x = self._check(X)
         beyond = super().outside(x)
         return beyond if self.encoding_ is None else beyond | self.encoding_.unknown(x)
 
     def _encoded(self, X: Any) -> Any:
-        """Turn columns into inputs, where they are not that already."""
+        """Turn columns into inputs, unless they already are."""
         if self.encoding_ is None or X is None or not self.encoding_.takes(X):
             return X
         return self.encoding_.rows(X)
@@ -408,7 +408,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         self, X: npt.ArrayLike, anchors: Anchors | None, neighbors: int | None
     ) -> tuple[FloatArray, FloatArray]:
         x = self._check(X)
-        assert self.difficulty_ is not None  # what has a calibration has that
+        assert self.difficulty_ is not None  # calibration needs it
         points, targets, chosen = self._asked(x, anchors, neighbors)
         scaled = self.scaling_.features(x)
         blocks = signals(
@@ -438,7 +438,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
     def _beside(
         self, task: PairTask, unlabelled: npt.ArrayLike | None, extra: ExtraPairs | None
     ) -> PairTask:
-        """Add what is to be learnt besides the pairs of the training points."""
+        """Add unlabelled points and extra pairs to the task."""
         weight = nonnegative_number("loop_weight", self.loop_weight)
         points = None
         if unlabelled is not None:
@@ -446,8 +446,8 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
             points = self.scaling_.features(points) if weight else None
         if points is not None and self.pairs == "neighbors":
             raise InputError(
-                "loop_weight: loops join far points, of which a model trained on neighbors knows "
-                "nothing; use pairs='all'"
+                "loop_weight: loops join distant points, which a model trained on neighbors cannot "
+                "compare; use pairs='all'"
             )
         if extra is not None:
             extra = extra.checked(self.n_features_in_).scaled(self.scaling_)

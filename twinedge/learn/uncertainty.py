@@ -1,15 +1,13 @@
-"""How sure a twin is of a prediction, how well that ranks its errors, and weighing anchors by it.
+"""How certain a twin is of a prediction, how well that ranks its errors, and weighting by it.
 
-The *difficulty* of a point is learnt from trees, which need few rows for it: how far they are off
-on rows that they were not fitted to is what other trees then learn to foresee. A device has no room
-for them, but for their answer: it is taught to the twins, at the training points and between them,
-as a linear readout of their last hidden layer. The networks themselves stay as they are, and so do
-their predictions.
+The *difficulty* of a point is learnt from trees, which need few rows for it: other trees learn to
+predict how far they are off on rows that they were not fitted to. A device has no room for trees,
+so their answer is taught to the twins, at the training points and between them, as a linear readout
+of their last hidden layer. The networks and their predictions stay the same.
 
-Three more uncertainties come with a twin at no further training: the *spread* of the anchors'
+A twin has three more measures of uncertainty without further training: the *spread* of the anchors'
 estimates, the *loop violation* F(x, a) + F(a, b) + F(b, x), and the *asymmetry* F(x, a) + F(a, x).
-True differences have none of the last two. All anchors take part here, whatever the model is set
-to.
+For true differences the last two are zero. All anchors are used here, whatever the model's setting.
 """
 
 import warnings
@@ -34,35 +32,35 @@ if TYPE_CHECKING:
     from twinedge.learn.twin import TwinRegressor
 
 _LEAST_ROWS = 20
-_MOST_ROWS = 4000  # what more rows would add is not worth the time
-_ANCHORS = 64  # that stand for all
+_MOST_ROWS = 4000  # more rows are not worth the time
+_ANCHORS = 64  # enough to represent all
 _FOLDS = 10  # of groups
-_LEAST_TRUST = 0.05  # and the least doubt
+_LEAST_TRUST = 0.05  # trust is at least this, and at most 1 minus this
 _MADE_UP = 2048  # points between rows
-_FARTHEST = 0.5  # part of the way from one row to another
+_FARTHEST = 0.5  # most of the way from one row to another
 _RIDGE = 0.01  # of the variance of the hidden layer
-_EACH_SIDE = 0.5  # of the weight of all examples is that of the rows
+_EACH_SIDE = 0.5  # share of the rows in the weight of all examples
 
 
 def learn_difficulty(
     model: "TwinRegressor", seed: int, anchors: Sequence[FloatArray] | None = None
 ) -> FloatArray:
-    """Teach a fitted model's twins how large errors are to be expected.
+    """Teach a fitted model's twins how large an error to expect.
 
     Parameters
     ----------
     model : TwinRegressor
         Fitted.
     seed : int
-        Of the trees, and of the points that are made up.
+        Seed of the trees and of the made-up points.
     anchors : sequence of array of int, optional
-        Rows of ``anchor_X_`` that each twin will predict with; by default some of all.
+        Rows of ``anchor_X_`` that each twin will predict with; by default a sample of all.
 
     Returns
     -------
     array of shape (twins, width + 1), float32
         Weights of the last hidden layer and a bias, for the order (anchor, point) of a pair, in
-        scaled units of the target. All zero where there are too few points to learn from.
+        scaled units of the target. All zero if there are too few points to learn from.
     """
     hidden = model.architecture_.hidden[-1]
     twins = len(model.weights_)
@@ -100,10 +98,10 @@ def learn_difficulty(
 
 
 def trust_between(model: "TwinRegressor", seed: int) -> float:
-    """How far points of a group that was never seen may be believed, from the groups of training.
+    """How far to trust points of an unseen group, learnt from the groups of training.
 
-    It is the part of their errors that rows of one group have in common, where neither was learnt
-    from: asked of trees, for there are too few groups to hold out of a training for this.
+    It is the share of the error that rows of one group have in common if none of them was learnt
+    from. It is measured with trees, since there are too few groups to hold some out of training.
     """
     found = None
     if model.groups_ is not None and len(np.unique(model.groups_)) > 1:
@@ -116,7 +114,7 @@ def trust_between(model: "TwinRegressor", seed: int) -> float:
 def _difficulty(
     x: FloatArray, y: FloatArray, points: FloatArray, seed: int, groups: Groups | None
 ) -> FloatArray:
-    """How far trees are off at points, as other trees foresee it."""
+    """How far trees are off at points, as predicted by other trees."""
     off = np.abs(_left_out(x, y, seed, groups))
     foreseen = ExtraTreesRegressor(
         200, max_features=0.6, min_samples_leaf=min(8, len(y) // 4), random_state=seed
@@ -126,7 +124,7 @@ def _difficulty(
 
 
 def _left_out(x: FloatArray, y: FloatArray, seed: int, groups: Groups | None) -> FloatArray:
-    """By how much trees are off at rows that they were not fitted to, nor to any of the group."""
+    """Errors of trees on rows that they were not fitted to, nor to others of the same group."""
     if groups is not None and (folds := min(_FOLDS, len(np.unique(groups)))) > 1:
         forest = ExtraTreesRegressor(100, max_features=0.6, random_state=seed)
         said: FloatArray = cross_val_predict(forest, x, y, groups=groups, cv=GroupKFold(folds))
@@ -134,7 +132,7 @@ def _left_out(x: FloatArray, y: FloatArray, seed: int, groups: Groups | None) ->
     forest = ExtraTreesRegressor(
         100, max_features=0.6, bootstrap=True, oob_score=True, random_state=seed
     )
-    with warnings.catch_warnings():  # of a row that no tree left out; 100 trees leave out all
+    with warnings.catch_warnings():  # about rows that no tree left out; 100 trees leave out all
         warnings.simplefilter("ignore", UserWarning)
         forest.fit(x, y)
     found: FloatArray = y - forest.oob_prediction_
@@ -144,11 +142,11 @@ def _left_out(x: FloatArray, y: FloatArray, seed: int, groups: Groups | None) ->
 def _ridge(
     features: FloatArray, wanted: FloatArray, importance: FloatArray
 ) -> tuple[FloatArray, float]:
-    """Weights and bias that bring features ``(n, w)`` to what is wanted ``(n,)``."""
+    """Weights and bias that map features ``(n, w)`` to ``wanted`` ``(n,)``."""
     mean, middle = importance @ features, float(importance @ wanted)
     centred = features - mean
     variance = importance @ np.square(centred)
-    # A neuron that hardly ever speaks is not to be given a loud voice.
+    # Keep neurons that are hardly ever active from getting large weights.
     unit = np.sqrt(variance + 0.01 * variance.mean() + 1e-30)
     scaled = centred / unit
     square = (scaled * importance[:, None]).T @ scaled + _RIDGE * np.eye(len(mean))
@@ -158,8 +156,8 @@ def _ridge(
 
 MEASURES = ("spread", "loop_violation", "asymmetry")
 
-_LOOPS = 32  # anchors b that loops x, a, b are closed with
-_LEAST = 0.01  # an anchor's uncertainty counts for at least so much of the mean over the anchors
+_LOOPS = 32  # anchors b that close loops x, a, b
+_LEAST = 0.01  # least uncertainty of an anchor, relative to the mean over the anchors
 
 
 def uncertainty(model: AnchoredRegressor, X: npt.ArrayLike, by: str = "spread") -> FloatArray:
@@ -170,7 +168,7 @@ def uncertainty(model: AnchoredRegressor, X: npt.ArrayLike, by: str = "spread") 
 def anchor_uncertainty(
     model: AnchoredRegressor, X: npt.ArrayLike, by: str = "asymmetry"
 ) -> FloatArray:
-    """How unsure each anchor's estimate of each point is.
+    """How uncertain each anchor's estimate of each point is.
 
     Parameters
     ----------
@@ -179,8 +177,9 @@ def anchor_uncertainty(
     X : array of shape (n, features)
         Points.
     by : {"spread", "loop_violation", "asymmetry"}
-        The absolute asymmetry of the pair; the root mean square violation of loops that begin with
-        it; or, the same for every point, the spread of what the anchors estimate for the anchor.
+        "asymmetry" is that of the pair, absolute; "loop_violation" the root mean square over loops
+        that begin with the pair; "spread" that of the estimates for the anchor itself, the same for
+        every point.
 
     Returns
     -------
@@ -189,7 +188,7 @@ def anchor_uncertainty(
     """
     _of_points(model, by)
     if model.pairs == "neighbors":
-        raise InputError("a model trained on neighbors has other anchors for each point")
+        raise InputError("a model trained on neighbors has different anchors for each point")
     if by == "asymmetry":
         plain = model.estimates(X, anchors="all", symmetric=False)
         sums: FloatArray = 2 * (plain - model.estimates(X, anchors="all"))
@@ -221,10 +220,10 @@ def anchor_uncertainty(
 def weighted_prediction(
     model: AnchoredRegressor, X: npt.ArrayLike, by: str = "asymmetry", *, power: float = 2.0
 ) -> FloatArray:
-    """Mean of the anchors' estimates, those that are surer weighing more.
+    """Mean of the anchors' estimates, with more weight on the more certain ones.
 
-    The paper found no consistent gain in this. A power of 2 weighs by the inverse of the variance,
-    one of 0 gives the plain mean.
+    The paper found no consistent gain in this. A power of 2 weighs by the inverse of the variance;
+    0 is the plain mean.
 
     Parameters
     ----------
@@ -253,27 +252,27 @@ def weighted_prediction(
 
 
 def rank_correlation(uncertainty: FloatArray, error: FloatArray) -> float:
-    """Spearman's correlation of uncertainty and absolute error: 1 ranks them perfectly.
+    """Spearman's correlation of uncertainty and absolute error; 1 is a perfect ranking.
 
-    0 where one of the two never varies.
+    0 if one of the two never varies.
     """
     return scoring.rank_correlation(*_checked(uncertainty, error))
 
 
 def sparsification(uncertainty: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Error of what is left when the most uncertain points are set aside.
+    """Error of the remaining points when the most uncertain ones are set aside.
 
     Parameters
     ----------
     uncertainty, error : array of shape (n,)
-        Of the predictions.
+        Uncertainty and error of each prediction.
 
     Returns
     -------
     removed : array of shape (n,)
-        Part of the points set aside: 0, 1/n, ..., (n - 1)/n.
+        Share of the points set aside: 0, 1/n, ..., (n - 1)/n.
     rmse : array of shape (n,)
-        Root mean square error of the others; points of equal uncertainty go in no order.
+        Root mean square error of the others; points of equal uncertainty share their mean square.
     """
     unsure, wrong = _checked(uncertainty, error)
     _, group, size = np.unique(unsure, return_inverse=True, return_counts=True)
@@ -284,16 +283,16 @@ def sparsification(uncertainty: FloatArray, error: FloatArray) -> tuple[FloatArr
 
 
 def sparsification_area(uncertainty: FloatArray, error: FloatArray) -> float:
-    """Area under the sparsification curve, the error of all points being 1.
+    """Area under the sparsification curve, relative to the error of all points.
 
-    An uncertainty that ranks nothing has 1; the least possible is that of the absolute error.
+    It is 1 for an uncertainty that ranks nothing; the least is that of the absolute error.
     """
     _, rmse = sparsification(uncertainty, error)
     return float(np.mean(rmse / rmse[0])) if rmse[0] > 0 else 1.0
 
 
 def judge(model: AnchoredRegressor, X: npt.ArrayLike, y: FloatArray) -> dict[str, Any]:
-    """Tell what each uncertainty is worth on points with known targets.
+    """Score each measure of uncertainty on points with known targets.
 
     Parameters
     ----------

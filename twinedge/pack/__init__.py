@@ -1,4 +1,4 @@
-"""The .twin file: its layout, reader and writer. ``firmware_ref/FORMAT.md`` is the law."""
+"""The .twin file: its layout, reader and writer. ``firmware_ref/FORMAT.md`` is normative."""
 
 from twinedge.pack.contents import Difficulty, Domain, Intervals, Layer, Pack, Twin
 from twinedge.pack.layout import PackError, Reason

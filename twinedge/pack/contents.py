@@ -18,11 +18,11 @@ class Layer:
     Parameters
     ----------
     kernel : array of shape (outputs, inputs), int8 or int16
-        Weights; in the first layer those of the first point, then those of the second.
+        Weights; in the first layer, those of the first point, then those of the second.
     bias : array of shape (outputs,), int32
         In units of the accumulator.
     multiplier : array of shape (outputs,), int16
-        With ``shift``, brings the accumulator to units of 2^-fraction.
+        With ``shift``, converts the accumulator to units of 2^-fraction.
     shift, fraction : int
         See FORMAT.md, section 8.
     """
@@ -36,7 +36,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Difficulty:
-    """The second output of a network: how large an error is to be expected.
+    """The second output of a network: how large an error to expect.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Difficulty:
     bias : int
         In units of its sums.
     multiplier, shift : int
-        Bring its sums to the units of the targets.
+        Convert its sums to the units of the targets.
     """
 
     output: Array
@@ -65,12 +65,12 @@ class Twin:
     output : array of shape (inputs,), int16
         Weights of the output.
     multiplier, shift : int
-        Bring the output to the units of the targets.
+        Convert the output to the units of the targets.
     bias : int
-        What both orders of a pair have together that the weights do not tell, in units of the
-        output's sums; in packs with intervals.
+        Added to the sum of both orders of a pair, in units of the output's sums; only in packs with
+        intervals.
     difficulty : Difficulty, optional
-        In packs with intervals.
+        Only in packs with intervals.
     """
 
     layers: tuple[Layer, ...]
@@ -91,12 +91,12 @@ class Twin:
         return tuple(layer.fraction for layer in self.layers)
 
 
-USUAL_TRUST = 26214  # 0.4, where nothing is known of groups
+USUAL_TRUST = 26214  # 0.4, if no groups are known
 
 
 @dataclass(frozen=True)
 class Intervals:
-    """How far off predictions are to be expected.
+    """How far off predictions are expected to be.
 
     The square of the scale is ``constant**2 + (by_spread * spread)**2 + (by_asymmetry *
     asymmetry)**2 + (by_difficulty * difficulty)**2``; an interval is the prediction plus and minus
@@ -107,18 +107,18 @@ class Intervals:
     by_spread, by_asymmetry, by_difficulty : int
         Weights of the three signals, in units of 1/65536.
     constant : int
-        In units of 1/4096 of that of the targets.
+        In 1/4096 of the unit of the targets.
     rows : int
-        Rows this was calibrated on; 65535 stands for more, too.
+        Number of calibration rows; 65535 also stands for more.
     typical : int
         Mean scale of these rows, in sixteenths of the unit of the targets.
     outside : int
-        Share of these rows with a feature outside of its range, in units of 1/65536.
+        Share of these rows with a feature outside its range, in units of 1/65536.
     quantiles : dict of int to int
         For each level, in thousandths and ascending, what to multiply the scale by, in units of
         1/65536.
     trust : int
-        How far points measured on site are believed, in units of 1/65536.
+        How far points measured on site are trusted, in units of 1/65536.
     """
 
     by_spread: int
@@ -133,25 +133,25 @@ class Intervals:
 
     @property
     def weights(self) -> tuple[int, int, int]:
-        """Of spread, asymmetry and difficulty."""
+        """Weights of spread, asymmetry and difficulty."""
         return self.by_spread, self.by_asymmetry, self.by_difficulty
 
     @property
     def usual_level(self) -> int:
-        """The level that a runtime takes unasked: 900, or the highest below, or the lowest."""
+        """The default level of a runtime: 900, else the highest below, else the lowest."""
         return max((one for one in self.quantiles if one <= 900), default=min(self.quantiles))
 
 
 @dataclass(frozen=True)
 class Domain:
-    """What queries are like in training, as quantised features.
+    """The features of the training data, quantised.
 
     Parameters
     ----------
     least, most : array of shape (f,), int16
         Range of each feature.
     fill : array of shape (f,), int16
-        What stands for a missing one; -32768 where nothing does.
+        Value of each feature if it is missing; -32768 if there is none.
     """
 
     least: Array
@@ -172,25 +172,25 @@ class Pack:
     y_offset, y_gain : float32
         ``estimate * gain + offset`` is the prediction.
     twins : tuple of Twin
-        Networks of one shape.
+        Networks, all of the same shape.
     anchors : array of shape (k, f), int16
         Quantised features, twin by twin.
     targets : array of shape (k,), int32
         Targets of the anchors.
     counts : array of shape (twins,), uint16
-        How many anchors each twin has.
+        Number of anchors of each twin.
     curve : array of shape (193,), int16, or None
         Table of the silu activation.
     neighbors : int
         How many nearest anchors of each twin predict; 0 for all.
     trained_on_neighbors : bool
-        Whether the twins know near pairs only.
+        Whether the twins were trained only on pairs of near points.
     intervals : Intervals, optional
-        How far off predictions are to be expected; each twin has a difficulty then.
+        How far off predictions are expected to be; each twin then has a difficulty.
     domain : Domain, optional
-        Ranges of the features, and what stands for missing ones.
+        Ranges of the features, and values for missing ones.
     ids : array of shape (k,), uint32, or None
-        Which training row each anchor is.
+        Training row of each anchor.
     metadata : dict
         Names, units, scores.
     """
@@ -224,23 +224,23 @@ class Pack:
 
     @property
     def weight_bits(self) -> int:
-        """8 or 16."""
+        """Bits of a kernel weight, 8 or 16."""
         return int(self.twins[0].layers[0].kernel.dtype.itemsize) * 8
 
     @property
     def members(self) -> int:
-        """Estimates in one prediction."""
+        """Number of estimates in one prediction."""
         if not self.neighbors:
             return len(self.targets)
         return int(np.minimum(self.counts, self.neighbors).sum())
 
 
 LARGEST = 32767  # magnitude of a quantised feature or activation, and of a multiplier
-ACCUMULATOR, OUTPUT, TARGET, CURVE = 2**31, 2**30, 2**30, 2**14  # each the first beyond its range
+ACCUMULATOR, OUTPUT, TARGET, CURVE = 2**31, 2**30, 2**30, 2**14  # the first values out of range
 
 
 def check_contents(pack: Pack) -> None:
-    """Refuse a pack with a number FORMAT.md does not allow, in the order of its section 10."""
+    """Refuse a pack with a number that FORMAT.md does not allow, in the order of its section 10."""
     check_scaling(
         np.append(pack.x_offset, pack.y_offset),
         np.append(pack.x_gain, pack.y_gain),
@@ -288,7 +288,7 @@ def check_weights(twin: Twin, number: int) -> None:
                 f"a sum in layer {depth + 1} of twin {number} could overflow (output {worst} "
                 f"reaches {int(reach[worst])}, the limit is {ACCUMULATOR})",
             )
-    # Both orders of a pair are added up, and a bias to them.
+    # The sums of both orders of a pair, plus a bias.
     output = 2 * int(_magnitudes(twin.output)) * LARGEST + abs(twin.bias)
     if output >= ACCUMULATOR:
         raise PackError(
@@ -307,7 +307,7 @@ def check_weights(twin: Twin, number: int) -> None:
 
 
 def check_curve(curve: Array) -> None:
-    """Refuse entries of the activation's table outside their range."""
+    """Refuse entries of the activation table outside their range."""
     if curve.min() < 0 or curve.max() >= CURVE:
         raise PackError(Reason.VALUE, "the table of the activation has an impossible value")
 
@@ -317,11 +317,11 @@ def check_anchors(counts: Array, anchors: Array, targets: Array) -> None:
     if counts.min() < 1 or counts.sum(dtype=np.int64) != len(targets):
         raise PackError(Reason.VALUE, "the twins' anchors do not add up")
     if _largest(anchors) > LARGEST or _largest(targets) >= TARGET:
-        raise PackError(Reason.VALUE, "an anchor lies outside what can be stored")
+        raise PackError(Reason.VALUE, "an anchor is outside the range that can be stored")
 
 
 def check_intervals(intervals: Intervals) -> None:
-    """Refuse numbers that cannot be stored; any others can be evaluated, and harm nothing."""
+    """Refuse numbers that cannot be stored; any others are safe to evaluate."""
     numbers = (
         *intervals.weights,
         intervals.constant,
@@ -336,7 +336,7 @@ def check_intervals(intervals: Intervals) -> None:
 
 
 def _magnitudes(weights: Array) -> Array:
-    """Sum of magnitudes along the last axis; in 64 bits, as the magnitude of -128 is no int8."""
+    """Sum of magnitudes along the last axis; widened first, as 128 does not fit an int8."""
     total: Array = np.abs(weights, dtype=np.int32).sum(axis=-1, dtype=np.int64)
     return total
 

@@ -1,4 +1,4 @@
-"""What a file that may be a pack says of itself, where every byte goes, and whether it is sound."""
+"""Describe a file that may be a pack: what it states, where each byte goes, if it is sound."""
 
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -38,17 +38,17 @@ class Piece(NamedTuple):
     Attributes
     ----------
     section : str
-        The section it belongs to; "header", "table" or "padding" for what lies outside of them.
+        The section it belongs to; "header", "table" or "padding" outside sections.
     part : str
         Which part of the section.
     offset, size : int
-        Where it lies, in bytes.
+        Where it is, in bytes.
     padding : int
-        How many of its bytes are zeros that only fill up.
+        How many of its bytes are zeros for alignment.
     use : str
         What it is for; the same word for the same part of every twin.
     holds : str
-        Type and numbers in it.
+        Type and shape of its contents.
     """
 
     section: str
@@ -61,7 +61,7 @@ class Piece(NamedTuple):
 
 
 def pieces(header: Header, length: int) -> Iterator[Piece]:
-    """Every byte of a sound file once, from the first to the last."""
+    """Divide a sound file into pieces, in order; every byte is in exactly one."""
     table = ENTRY.size * len(header.sections)
     yield Piece("header", "header", 0, HEADER.size, 0, "header", "shape, length, checksums")
     yield Piece("table", "table", HEADER.size, table, 0, "table", "offset and size of each section")
@@ -76,7 +76,7 @@ def pieces(header: Header, length: int) -> Iterator[Piece]:
 
 
 def uses(parts: Iterable[Piece]) -> dict[str, int]:
-    """Bytes by what they are for, padding last; together they are all bytes."""
+    """Bytes by use, padding last; they add up to the whole file."""
     totals: dict[str, int] = {}
     filling = 0
     for piece in parts:
@@ -109,7 +109,7 @@ _Sized = tuple[str, int, int, str, str]  # part, size, padding, use, holds
 
 
 def _parts(section: Section, header: Header) -> Iterator[_Sized]:
-    """Everything in a section, one behind the other."""
+    """List the parts of a section, in order."""
     kind, length, shape = Kind.of(section.kind), section.length, header.shape
     if kind is Kind.SCALING:
         features = shape.features
@@ -165,7 +165,7 @@ def _array(part: Part, title: str, use: str) -> _Sized:
 
 
 class Checksum(NamedTuple):
-    """A CRC-32 as the file has it, and as its bytes give it (None where they are not there)."""
+    """A CRC-32 as stored in the file, and as computed from its bytes (None if they are missing)."""
 
     stored: int
     computed: int | None
@@ -177,10 +177,10 @@ class Checksum(NamedTuple):
 
 
 class Range(NamedTuple):
-    """How a feature or the target is brought to integers, and how far that reaches.
+    """How a feature or the target is quantised, and the range that covers.
 
-    ``least`` and ``most`` are the ends of what the integers can hold, ``anchors_least`` and
-    ``anchors_most`` of what the anchors do hold, all in the user's units.
+    ``least`` and ``most`` bound what the integers can hold, ``anchors_least`` and ``anchors_most``
+    what the anchors hold, all in the user's units.
     """
 
     name: str
@@ -194,27 +194,27 @@ class Range(NamedTuple):
 
 @dataclass(frozen=True)
 class Description:
-    """What can be said of a file.
+    """What can be said about a file.
 
     Parameters
     ----------
     length : int
-        Bytes there are.
+        Size of the file in bytes.
     fault : PackError or None
         Why a reader refuses it.
     checksums : dict of str to Checksum
-        "header" and "body"; empty where the file is too short, or no pack of this version.
+        "header" and "body"; empty if the file is too short, or not a pack of a known version.
     stated : dict
-        What the header says, as far as its checksum vouches for it: ``version``, ``length``,
-        ``features``, ``hidden``, ``activation``, ``kernel``, ``twins``, ``anchors``, ``neighbors``,
-        ``trained_on_neighbors``, ``intervals``. Of a version that this twinedge does not read the
-        first two, without a warrant.
+        What the header says, if its checksum is right: ``version``, ``length``, ``features``,
+        ``hidden``, ``activation``, ``kernel``, ``twins``, ``anchors``, ``neighbors``,
+        ``trained_on_neighbors``, ``intervals``. For a version that this twinedge cannot read, only
+        the first two, unchecked.
     sections : tuple of Section
-        The section table, as far as its checksum vouches for it.
+        The section table, if its checksum is right.
     pieces : tuple of Piece
-        Every byte of a sound file once, in order.
+        For a sound file, its pieces in order; every byte is in exactly one.
     ranges : tuple of Range
-        Scaling of each feature, then of the target, of a sound file.
+        For a sound file, the scaling of each feature, then of the target.
     pack : Pack or None
         Its contents, if it is sound.
     """
@@ -230,7 +230,7 @@ class Description:
 
 
 def describe(data: bytes) -> Description:
-    """Look through a file that may be a pack.
+    """Examine a file that may be a pack.
 
     Parameters
     ----------
@@ -240,8 +240,8 @@ def describe(data: bytes) -> Description:
     Returns
     -------
     Description
-        Whole where the file is sound. Of one that is not, what the reader refuses it for, and only
-        what a checksum vouches for.
+        Complete if the file is sound. Otherwise, why the reader refuses it, and only what a
+        checksum confirms.
     """
     pack, fault = None, None
     try:
@@ -276,7 +276,7 @@ def describe(data: bytes) -> Description:
 
 
 def _stated(fields: list[Any]) -> dict[str, Any]:
-    """Fields of the header in words; one that has none is shown as the number it is."""
+    """Fields of the header in words; an unknown value is shown as its number."""
     features, layers, activation, *rest = fields
     widths, (kernel, _, twins, anchors, neighbors, flags, _) = rest[:3], rest[3:]
     return {
@@ -299,7 +299,7 @@ def _word(words: Sequence[str], number: int) -> str:
 def _ranges(pack: Pack) -> tuple[Range, ...]:
     *names, target = _names(pack)
     scalings = zip(names, pack.x_offset, pack.x_gain, pack.anchors.T, strict=True)
-    # What one integer step is: the gain brings a feature to integers, but the target from them.
+    # Size of one integer step: the gain converts a feature to integers, but the target from them.
     features = [_range(*one, 1 / float(one[2]), LARGEST) for one in scalings]
     y_gain = float(pack.y_gain)
     return (*features, _range(target, pack.y_offset, y_gain, pack.targets, y_gain, ACCUMULATOR - 1))
@@ -311,7 +311,7 @@ def _range(name: str, offset: Any, gain: Any, held: Array, unit: float, reach: i
 
 
 def _names(pack: Pack) -> list[str]:
-    """Names of the features and of the target, where the metadata is as the exporter writes it."""
+    """Names of the features and the target from the metadata, or defaults if it has none."""
     listed, target = pack.metadata.get("features"), pack.metadata.get("target")
     entries = listed if isinstance(listed, list) and len(listed) == pack.features else []
     names: list[Any] = [entry.get("name") for entry in entries if isinstance(entry, dict)]

@@ -1,4 +1,4 @@
-"""Where every byte of a pack is, and why a file is refused: the tables of FORMAT.md in code."""
+"""The tables of FORMAT.md in code: where every byte of a pack is, and why a file is refused."""
 
 import struct
 from collections.abc import Collection
@@ -82,7 +82,7 @@ class Kind(IntEnum):
 
     @classmethod
     def of(cls, number: int) -> "Kind | None":
-        """Return the kind of this number; None where there is none."""
+        """Return the kind with this number; None if there is none."""
         return cls(number) if number in cls.__members__.values() else None
 
 
@@ -93,8 +93,8 @@ MEANINGS = {
     Kind.ANCHORS: "anchors: how many each twin has, features, targets",
     Kind.IDS: "training row of each anchor",
     Kind.METADATA: "names, units, scores (JSON)",
-    Kind.INTERVALS: "what makes intervals: weights of the signals, quantiles",
-    Kind.DOMAIN: "range of each feature, and what stands for a missing one",
+    Kind.INTERVALS: "calibration of intervals: weights of the signals, quantiles",
+    Kind.DOMAIN: "range of each feature, and its value if missing",
 }
 
 
@@ -120,7 +120,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Shape:
-    """What the header says of the sizes of everything behind it."""
+    """What the header says about the size of everything after it."""
 
     features: int
     hidden: tuple[int, ...]
@@ -130,7 +130,7 @@ class Shape:
     scaled: bool = False  # whether twins have a second output, for intervals
 
     def fault(self) -> str | None:
-        """Say what a pack of this shape has too much or too little of; None where it can be."""
+        """Say what a pack of this shape has too much or too little of; None if it is possible."""
         limits = (
             ("features", self.features, 1, MAX_WIDTH),
             ("hidden layers", len(self.hidden), 1, MAX_LAYERS),
@@ -144,7 +144,7 @@ class Shape:
         return None
 
     def twin_parts(self) -> list[Part]:
-        """Arrays of one twin's record, behind its head."""
+        """Arrays of one twin's record, after its head."""
         parts = []
         inputs = self.features
         for depth, width in enumerate(self.hidden):
@@ -178,7 +178,7 @@ class Shape:
         return align(TWIN_HEAD.size + sum(part.size for part in self.twin_parts()))
 
     def length(self, kind: Kind) -> int | None:
-        """Length of a section, or None where its content decides."""
+        """Length of a section, or None if its content decides."""
         return {
             Kind.SCALING: 8 * self.features + 8,
             Kind.TWINS: self.twins * self.twin_size,
@@ -191,7 +191,7 @@ class Shape:
     def device_sections(self, activation: str, levels: int = 0) -> dict[Kind, int]:
         """Lengths of the sections that a device needs, without ids and metadata, in file order.
 
-        ``levels`` is how many levels a pack with intervals has.
+        ``levels`` is the number of levels in a pack with intervals.
         """
         kinds = [Kind.SCALING, Kind.TWINS, Kind.CURVE, Kind.ANCHORS]
         if activation != "silu":

@@ -1,4 +1,4 @@
-"""Reading a pack: everything FORMAT.md demands is checked before anything is used."""
+"""Read a pack: everything FORMAT.md requires is checked before anything is used."""
 
 import json
 import math
@@ -62,7 +62,7 @@ class Section(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Offset of the first byte behind it."""
+        """Offset of the first byte after it."""
         return self.offset + self.length
 
 
@@ -77,7 +77,7 @@ class Header(NamedTuple):
 
 
 def read_header(data: bytes) -> Header:
-    """Check length, both CRCs, every field and every section; returns what they say.
+    """Check length, both CRCs, every field and every section, and return what they say.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def read_header(data: bytes) -> Header:
         raise PackError(Reason.TRUNCATED, f"{len(data)} bytes are too few for a pack")
     magic, version, count, length, header_crc, body_crc, *fields = HEADER.unpack_from(data)
     if magic != MAGIC:
-        raise PackError(Reason.MAGIC, "not a .twin pack: it does not begin with TWIN")
+        raise PackError(Reason.MAGIC, "not a .twin pack: it does not start with TWIN")
     if not OLDEST <= version <= NEWEST:
         raise PackError(
             Reason.VERSION, f"version {version}; this twinedge reads {OLDEST} to {NEWEST}"
@@ -105,9 +105,9 @@ def read_header(data: bytes) -> Header:
     table = data[HEADER.size : behind]
     zeroed = data[:HEADER_CRC_AT] + bytes(4) + data[HEADER_CRC_AT + 4 : HEADER.size]
     if zlib.crc32(zeroed + table) != header_crc:
-        raise PackError(Reason.HEADER_CRC, "damaged: the checksum of the header does not fit")
+        raise PackError(Reason.HEADER_CRC, "damaged: the checksum of the header does not match")
     if zlib.crc32(memoryview(data)[behind:]) != body_crc:
-        raise PackError(Reason.BODY_CRC, "damaged: the checksum of the content does not fit")
+        raise PackError(Reason.BODY_CRC, "damaged: the checksum of the content does not match")
     header = _header(version, fields, table)
     _check_places(header.sections, behind, length)
     _check_kinds(header, data)
@@ -143,7 +143,7 @@ def _header(version: int, fields: list[Any], table: bytes) -> Header:
 def _check_places(sections: tuple[Section, ...], start: int, length: int) -> None:
     for number, one in enumerate(sections):
         if one.offset % ALIGNMENT or one.offset < start or one.end > length:
-            raise PackError(Reason.SECTION, f"section {number} lies where none can be")
+            raise PackError(Reason.SECTION, f"section {number} is in an impossible place")
         start = one.end
 
 
@@ -159,7 +159,7 @@ def _check_kinds(header: Header, data: bytes) -> None:
     if header.shape.scaled:
         needed.add(Kind.INTERVALS)
     elif Kind.INTERVALS in kinds:
-        raise PackError(Reason.SECTION, "there are intervals that the header does not tell of")
+        raise PackError(Reason.SECTION, "there are intervals that the header does not mention")
     missing = needed.difference(kinds)
     if missing:
         names = ", ".join(kind.name.lower() for kind in sorted(missing))
@@ -175,7 +175,7 @@ def _check_kind(one: Section, header: Header, data: bytes) -> None:
     kind = Kind.of(one.kind)
     if kind is None:
         if required:
-            raise PackError(Reason.SECTION, f"section kind {one.kind} is required and not known")
+            raise PackError(Reason.SECTION, f"section kind {one.kind} is required but not known")
         return
     if required != kind.required:
         raise PackError(Reason.SECTION, f"section kind {one.kind} has the wrong flag")
@@ -195,14 +195,14 @@ def _check_kind(one: Section, header: Header, data: bytes) -> None:
 def _check_gaps(data: bytes, start: int, sections: tuple[Section, ...]) -> None:
     for one in sections:
         if not is_zero(data, start, one.offset):
-            raise PackError(Reason.PADDING, f"bytes in front of section {one.kind} are not zero")
+            raise PackError(Reason.PADDING, f"bytes before section {one.kind} are not zero")
         start = one.end
     if not is_zero(data, start, len(data)):
-        raise PackError(Reason.PADDING, "bytes behind the last section are not zero")
+        raise PackError(Reason.PADDING, "bytes after the last section are not zero")
 
 
 def is_zero(data: bytes, start: int, end: int) -> bool:
-    """Whether all these bytes are zero, at the speed of memory."""
+    """Whether all these bytes are zero, checked at memory speed."""
     return data.count(0, start, end) == end - start
 
 
@@ -217,7 +217,7 @@ def read_pack(data: bytes) -> Pack:
     Raises
     ------
     PackError
-        Where the bytes are not a pack of this version, whole and sound; of several faults it names
+        If the bytes are not a complete, sound pack of a known version. With several faults it names
         the first in the order of FORMAT.md, section 10.
     """
     header = read_header(data)
@@ -227,7 +227,7 @@ def read_pack(data: bytes) -> Pack:
         for one in header.sections
         if (kind := Kind.of(one.kind)) is not None
     }
-    # In the order in which faults count.
+    # In the order in which faults are reported.
     offsets, gains = _scaling(content[Kind.SCALING])
     twins = tuple(_twin(content[Kind.TWINS], number, shape) for number in range(shape.twins))
     curve = _curve(content.get(Kind.CURVE))
@@ -300,7 +300,7 @@ def _twin(data: bytes, number: int, shape: Shape) -> Twin:
 
 
 def _arrays(data: bytes, start: int, parts: list[Part]) -> dict[str, Array]:
-    """Take arrays apart; whatever pads them, and the record, must be zero."""
+    """Take arrays apart; all padding in and after them must be zero."""
     arrays = {}
     for part in parts:
         stored = np.frombuffer(data, part.dtype, math.prod(part.stored), start).reshape(part.stored)
@@ -312,9 +312,9 @@ def _arrays(data: bytes, start: int, parts: list[Part]) -> dict[str, Array]:
             raise PackError(Reason.PADDING, f"padding of {part.name} is not zero")
         arrays[part.name] = used.astype(part.dtype.newbyteorder("="))
         start = end
-    # Records are padded to the alignment, the last thing in a section is not.
+    # Records are padded to the alignment, except for the last one in a section.
     if not is_zero(data, start, min(align(start), len(data))):
-        raise PackError(Reason.PADDING, "padding behind a record is not zero")
+        raise PackError(Reason.PADDING, "padding after a record is not zero")
     return arrays
 
 

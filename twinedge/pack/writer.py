@@ -1,4 +1,4 @@
-"""Writing a pack."""
+"""Write a pack as bytes, refusing any that a reader would refuse."""
 
 import json
 import zlib
@@ -37,7 +37,7 @@ from twinedge.pack.layout import (
 
 
 def write_pack(pack: Pack, *, metadata: bool = True) -> bytes:
-    """Lay a pack out as bytes that every reader accepts.
+    """Write a pack as bytes that every reader accepts.
 
     Parameters
     ----------
@@ -49,9 +49,9 @@ def write_pack(pack: Pack, *, metadata: bool = True) -> bytes:
     Raises
     ------
     PackError
-        Where a reader would refuse it.
+        If a reader would refuse it.
     InputError
-        Where the metadata cannot be stored.
+        If the metadata cannot be stored.
     """
     shape = shape_of(pack)
     sections = {
@@ -77,9 +77,9 @@ def write_pack(pack: Pack, *, metadata: bool = True) -> bytes:
 
 
 def shape_of(pack: Pack) -> Shape:
-    """Shape of a pack, if its header can say it."""
+    """Return the shape of a pack, if a header can describe it."""
     if not pack.twins or not pack.twins[0].layers:
-        raise PackError(Reason.HEADER, "a pack has a twin, and a twin a hidden layer")
+        raise PackError(Reason.HEADER, "a pack needs a twin, and a twin needs a hidden layer")
     kernel = pack.twins[0].layers[0].kernel.dtype.newbyteorder("<")
     scaled = pack.intervals is not None
     shape = Shape(pack.features, pack.hidden, kernel, len(pack.twins), len(pack.targets), scaled)
@@ -91,9 +91,9 @@ def shape_of(pack: Pack) -> Shape:
     if not 0 <= pack.neighbors <= MAX_ANCHORS or (pack.trained_on_neighbors and not pack.neighbors):
         raise PackError(Reason.HEADER, f"{pack.neighbors} neighbors cannot predict")
     if (pack.curve is not None) != (pack.activation == "silu"):
-        raise PackError(Reason.SECTION, "silu needs its table, and nothing else has one")
+        raise PackError(Reason.SECTION, "silu needs its table, and other activations have none")
     if any((twin.difficulty is not None) != scaled for twin in pack.twins):
-        raise PackError(Reason.SECTION, "intervals and difficulties come together")
+        raise PackError(Reason.SECTION, "a pack has both intervals and difficulties, or neither")
     return shape
 
 
@@ -145,15 +145,15 @@ def _scaling(pack: Pack, shape: Shape) -> bytes:
 
 def _twin(twin: Twin, number: int, shape: Shape) -> bytes:
     if len(twin.layers) != len(shape.hidden):
-        raise PackError(Reason.VALUE, "the twins of a pack have one shape")
+        raise PackError(Reason.VALUE, "the twins of a pack must have the same shape")
     check_head(twin, number)
     *shifts, shift = twin.shifts
     second, bias = twin.difficulty, twin.bias
     if second is None and bias:
-        raise PackError(Reason.VALUE, "an output has a bias in packs with intervals alone")
+        raise PackError(Reason.VALUE, "only packs with intervals have a bias of the output")
     for one in (bias, 0 if second is None else second.bias):
         if not -(2**31) <= one < 2**31:
-            raise PackError(Reason.OVERFLOW, f"the bias of an output, {one}, has over 32 bits")
+            raise PackError(Reason.OVERFLOW, f"the bias of an output, {one}, exceeds 32 bits")
     head = TWIN_HEAD.pack(
         *_filled(shifts),
         *_filled(twin.fractions),
@@ -166,7 +166,7 @@ def _twin(twin: Twin, number: int, shape: Shape) -> bytes:
     arrays: dict[str, Array] = {"output": twin.output}
     if second is not None:
         if second.output.shape != twin.output.shape or second.output.dtype != twin.output.dtype:
-            raise PackError(Reason.VALUE, "both outputs of a twin have as many weights")
+            raise PackError(Reason.VALUE, "both outputs of a twin must have the same weights shape")
         arrays["outputs"] = np.stack([twin.output, second.output], axis=1)
         arrays["difficulty_bias"] = np.array([second.bias], np.int32)
     for depth, layer in enumerate(twin.layers):
@@ -202,12 +202,12 @@ def _domain(domain: Domain, shape: Shape) -> bytes:
 
 
 def _filled(numbers: Iterable[int]) -> tuple[int, ...]:
-    """One number for each layer, 0 for those that are not there."""
+    """One number for each possible layer, 0 for missing ones."""
     return (*numbers, 0, 0)[:MAX_LAYERS]
 
 
 def _bytes(part: Part, array: Array) -> bytes:
-    """Store an array, padded as its part says; never round, cut or wrap a number on the way."""
+    """Store an array, padded as its part says; never round, truncate or wrap a number."""
     if array.shape != part.used or array.dtype != part.dtype.newbyteorder("="):
         raise PackError(
             Reason.VALUE,

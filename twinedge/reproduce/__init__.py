@@ -1,6 +1,6 @@
-"""The paper's tables and figures, computed again: ``twinedge reproduce``.
+"""Recompute the paper's tables and figures: ``twinedge reproduce``.
 
-A table is made of *cells*, each one data set, one split and one method. Cells know nothing of each
-other, so that they run on as many cores or machines as there are, and each is kept in a file of
-its own when it is done.
+A table is made of *cells*, each one data set, one split and one method. Cells are independent of
+each other, so that they run on as many cores or machines as there are, and each is kept in its own
+file when it is done.
 """

@@ -1,4 +1,4 @@
-"""From the words of the command to answers: experiments as tables, figures and files."""
+"""Answer the experiments that the command names, as tables, figures and files."""
 
 import json
 import os
@@ -26,14 +26,14 @@ from twinedge.reproduce.tables import (
 
 @dataclass(frozen=True)
 class Answer:
-    """What came out.
+    """The answer to a question.
 
     Parameters
     ----------
     asked : Question
-        What was asked.
+        The question.
     results : Results
-        Cells of it, and maybe others.
+        Results of its cells, and perhaps of others.
     """
 
     asked: Question
@@ -50,7 +50,7 @@ class Answer:
         return findings(self.asked, self.results)
 
     def record(self) -> dict[str, Any]:
-        """Everything as one JSON object, the cells included."""
+        """Everything as one JSON object, including the cells."""
         asked, experiment = self.asked, self.asked.experiment
         return {
             "experiment": experiment.name,
@@ -95,7 +95,7 @@ class Answer:
         }
 
     def markdown(self) -> str:
-        """Tables, remarks and findings as text for a page."""
+        """Tables, remarks and findings in Markdown."""
         parts = [sentence("; ".join(self.asked.experiment.remarks)) + "."]
         parts += [sheet.markdown() for sheet in self.sheets]
         if self.findings:
@@ -133,31 +133,31 @@ def answer_all(
     cluster: str | None = None,
     quiet: bool = True,
 ) -> tuple[dict[str, Answer], list[Path]]:
-    """Answer experiments by computing what is not in a folder yet, and write the answers there.
+    """Answer experiments by computing what a folder lacks, and write the answers there.
 
     Parameters
     ----------
     names : sequence of str
-        Experiments.
+        Names of experiments.
     datasets : list of str
         Keys of data sets.
     splits : int
-        How many of the paper's splits, from the first.
+        How many of the paper's splits, starting with the first.
     setup : Setup
-        How.
+        Settings of the experiments.
     folder : path
-        Where cells are kept, and tables and figures go.
+        Folder for cells, tables and figures.
     jobs : int, optional
-        Cells at a time on this machine; as many as there are cores by default.
+        Cells computed at a time on this machine; by default one per core.
     cluster : str, optional
         Address of a Dask scheduler to compute on instead.
     quiet : bool
-        Say nothing on standard error.
+        Print nothing on standard error.
 
     Returns
     -------
     dict of str to Answer, list of path
-        The answers; and files of cells that were damaged, and so computed again.
+        The answers; and files of damaged cells, which were computed again.
     """
     questions = {name: Question(experiment(name, setup), datasets, splits, setup) for name in names}
     _need_matplotlib()
@@ -176,7 +176,7 @@ def answer_all(
 
 
 def _need_matplotlib() -> None:
-    """Refuse before hours of work what would fail after them."""
+    """Refuse to start if matplotlib is missing, rather than fail after hours of work."""
     try:
         import matplotlib  # noqa: F401
     except ModuleNotFoundError as error:

@@ -1,8 +1,8 @@
-"""Cells: what one unit of work is, what decides its numbers, and where it is kept.
+"""Cells: the units of work, what decides their numbers, and where they are kept.
 
-A file is written beside its place, pushed to the disk and renamed, so that whoever is killed at
-whatever moment leaves whole cells or none. It names what decided its numbers and carries a
-checksum; a file that is not what it should be counts as missing, and its cell is computed again.
+A file is written to a temporary name, flushed to disk and renamed, so that a process killed at any
+moment leaves whole cells or none. It names what decided its numbers and carries a checksum; a file
+that does not match counts as missing, and its cell is computed again.
 """
 
 import json
@@ -25,13 +25,13 @@ _ARM_CORES = {"0xd0c": "Arm Neoverse-N1", "0xd40": "Arm Neoverse-V1"}
 
 @cache
 def machine() -> str:
-    """Processor, system and versions of this machine in a line."""
+    """Processor, system and package versions of this machine, in one line."""
     system = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
     return ", ".join([processor(), system, *filter(None, map(_package, _PACKAGES))])
 
 
 def _package(name: str) -> str:
-    """Name and version; nothing where it is not installed, for some methods do without."""
+    """Name and version; empty if it is not installed, since some methods do not need it."""
     try:
         return f"{name} {version(name)}"
     except PackageNotFoundError:
@@ -39,7 +39,7 @@ def _package(name: str) -> str:
 
 
 def processor() -> str:
-    """Name of the processor, as well as the system knows it."""
+    """Name of the processor, as far as the system knows it."""
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
         lines = [line.partition(":") for line in cpuinfo.read_text().splitlines()]
@@ -51,8 +51,8 @@ def processor() -> str:
     return platform.processor() or platform.machine()
 
 
-# Goes up whenever our own trainer gives other networks: their cells are others then, and those of
-# networks trained as published stay.
+# Increase this whenever our own trainer produces different networks: their cells are recomputed,
+# while those of networks trained as published stay.
 OUR_TRAINER = 1
 
 EFFORTS = ("quick", "normal", "thorough")
@@ -62,16 +62,16 @@ PROTOCOLS = ("published", "text")
 
 @dataclass(frozen=True)
 class Setup:
-    """What a person may choose about an experiment.
+    """What the user may choose about an experiment.
 
     Parameters
     ----------
     members : int
-        Networks in an ensemble; the paper has 32.
+        Number of networks in an ensemble; the paper has 32.
     effort : {"quick", "normal", "thorough"}
         How long our trainer searches and trains; forests search a small grid if "quick".
     trainer : {"twinedge", "published"}
-        Who trains the networks: we, or the recipe of the paper's code.
+        How networks are trained: by twinedge, or by the recipe of the paper's code.
     protocol : {"published", "text"}
         Which to follow where the paper's code and its text differ.
     steps : "auto" or int
@@ -86,10 +86,10 @@ class Setup:
 
 
 class Procedure(NamedTuple):
-    """Where the function of a method is, its version, and which parts of the setup it looks at.
+    """The module of a method's function, its version, and the parts of the setup it depends on.
 
-    The version goes up whenever the same cell would come out with other numbers. A light method
-    does without TensorFlow. One whose seconds count is computed alone.
+    The version increases whenever the same cell would get different numbers. A ``light`` method
+    does not need TensorFlow. A method that is timed runs ``alone``.
     """
 
     home: str
@@ -102,7 +102,7 @@ class Procedure(NamedTuple):
 _NETWORKS = ("effort", "trainer", "protocol", "steps")
 _FORESTS = ("effort", "protocol")
 
-# Names as cells on disk have them, in their keys and results: not to be changed.
+# Cells on disk have these names in their keys and results: do not change them.
 METHODS = {
     "networks": Procedure("networks", 1, ("members", *_NETWORKS)),
     "twins": Procedure("networks", 1, ("members", *_NETWORKS)),
@@ -132,9 +132,9 @@ class Cell:
     split : int
         Number of the split, from 0.
     setup : Setup
-        How.
+        Settings of the experiment.
     number : int, optional
-        Neighbors or multiplier, for a method that has such a number.
+        Number of neighbors or multiplier, for a method that has one.
     """
 
     method: str
@@ -145,7 +145,7 @@ class Cell:
 
     @property
     def key(self) -> dict[str, Any]:
-        """All that decides the numbers of this cell, and nothing else."""
+        """Everything that decides the numbers of this cell, and nothing else."""
         method = METHODS[self.method]
         chosen = asdict(self.setup)
         key = {
@@ -161,7 +161,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """Short and for people, but different for every key: names a file."""
+        """Short and readable, but different for every key; used as a file name."""
         digest = sha256(json.dumps(self.key, sort_keys=True).encode()).hexdigest()[:12]
         number = "" if self.number is None else f"{self.number}-"
         return f"{self.method}-{number}{self.dataset}-{self.split}-{digest}"
@@ -171,26 +171,26 @@ class Cell:
         return f"{self.method}{number} {self.dataset} {self.split}"
 
 
-Results = dict[Cell, dict[str, Any]]  # what each cell came to
+Results = dict[Cell, dict[str, Any]]
 
 
 def compute(cell: Cell) -> dict[str, Any]:
-    """Do the work of a cell, in this process and on one thread."""
+    """Compute a cell, in this process and on one thread."""
     home = import_module(f"twinedge.reproduce.{METHODS[cell.method].home}")
     result: dict[str, Any] = getattr(home, cell.method)(cell)
     return result
 
 
-_LONG_AGO = 60.0  # seconds: nobody is still writing what is older
+_LONG_AGO = 60.0  # seconds: no older file is still being written
 
 
 class CellStore:
-    """The cells of a folder.
+    """The cells in a folder.
 
     Parameters
     ----------
     folder : path
-        Made if it is not there.
+        Created if it does not exist.
 
     Attributes
     ----------
@@ -210,7 +210,7 @@ class CellStore:
             raise InputError(f"cannot keep results in {folder}: {error.strerror}") from error
 
     def load(self, cell: Cell) -> dict[str, Any] | None:
-        """Return what a cell came to, or None if that is not known yet."""
+        """Return the result of a cell, or None if it has not been computed."""
         path = self._path(cell)
         try:
             text = path.read_text(encoding="utf-8")
@@ -230,7 +230,7 @@ class CellStore:
         return None
 
     def save(self, cell: Cell, result: dict[str, Any]) -> dict[str, Any]:
-        """Keep what a cell came to, and return it as ``load`` would."""
+        """Keep the result of a cell, and return it as ``load`` would."""
         result = json.loads(json.dumps(result, sort_keys=True))
         record = {"cell": cell.key, "result": result, "sha256": _digest(cell.key, result)}
         place_file(self._path(cell), json.dumps(record, sort_keys=True) + "\n")

@@ -1,10 +1,10 @@
 """What the paper found, and whether it holds here: decided from cells, never written by hand.
 
-A finding says something of each set, or of so many sets. It *holds* if it does so on all of them,
-or on as large a part of them as in the paper; it holds *partly* if on more than half, and else it
-does not. A set is counted by its mean over the splits, however small the difference; with a set
-that is not as the paper has it stands by how much. Where fewer than half of the sets that it tells
-of are there, a finding is not judged.
+A finding is about each set, or about a number of sets. It *holds* if it shows on all of them, or on
+as large a share of them as in the paper; it holds *partly* if on more than half, and otherwise it
+does not hold. A set counts by its mean over the splits, however small the difference; a set that
+differs from the paper is listed with its number. A finding is not judged if results are missing for
+more than half of the sets it is about.
 """
 
 import math
@@ -17,9 +17,9 @@ from twinedge.reproduce.experiment import Comparison, Measure
 from twinedge.reproduce.tables import ORDER, Row, compare, curve, gain, mean_of, printed
 
 HOLDS, PARTLY, FAILS, UNKNOWN = "holds", "holds partly", "does not hold", "not measured"
-UNSUITED = ("bc", "wn")  # sets that twins do not suit, as the paper has it
+UNSUITED = ("bc", "wn")  # sets that twins do not suit, according to the paper
 _CLOSE = 2.0  # standard errors
-_LEVEL = 0.02  # a gain of less is none to speak of
+_LEVEL = 0.02  # a smaller gain does not count
 
 
 class Ruling(NamedTuple):
@@ -30,7 +30,7 @@ class Ruling(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """Whether a finding shows on a set, and the number that says so."""
+    """Whether a finding shows on a set, and the number behind it."""
 
     shows: bool
     number: str
@@ -47,7 +47,7 @@ class Claim:
     says : str
         The finding, in a sentence.
     judge : function
-        Gives the verdict on an answered experiment.
+        Returns the verdict on an answered experiment.
     """
 
     part: str
@@ -58,7 +58,7 @@ class Claim:
 def everywhere(
     seen: dict[str, Seen], expected: Collection[str] = ORDER, of: Collection[str] = ORDER
 ) -> Ruling:
-    """Judge a finding that is told of certain sets and denied of the rest of those it is about."""
+    """Judge a finding that should show on the ``expected`` sets and on no others of ``of``."""
     seen = {name: one for name, one in seen.items() if name in of}
     wrong = {name: one for name, one in seen.items() if one.shows != (name in expected)}
     right = len(seen) - len(wrong)
@@ -68,7 +68,7 @@ def everywhere(
 
 
 def on_many(seen: dict[str, Seen], theirs: int) -> Ruling:
-    """Judge a finding that is told of so many of the nine sets, whichever they are."""
+    """Judge a finding that shows on ``theirs`` of the nine sets in the paper, any of them."""
     missed = {name: one for name, one in seen.items() if not one.shows}
     count = len(seen) - len(missed)
     enough = count * len(ORDER) >= theirs * len(seen)
@@ -79,15 +79,15 @@ def on_many(seen: dict[str, Seen], theirs: int) -> Ruling:
 
 
 def overall(words: Iterable[str]) -> str:
-    """One word for a table or figure from those of its findings."""
+    """Sum up the verdicts on the findings of a table or figure in one."""
     known = {word for word in words if word != UNKNOWN}
     return known.pop() if len(known) == 1 else PARTLY if known else UNKNOWN
 
 
 def _if_enough(count: int, of: int, verdict: Ruling) -> Ruling:
-    """Keep a verdict for later where most of the sets are missing."""
+    """Withhold a verdict if most of the sets are missing."""
     if not count:
-        return Ruling(UNKNOWN, "no set is there")
+        return Ruling(UNKNOWN, "no set was computed")
     return verdict if 2 * count >= of else Ruling(UNKNOWN, f"so far {verdict.seen}")
 
 
@@ -112,7 +112,7 @@ def _told(row: Row) -> str:
 
 
 def _better(pair: int, more_than: float = 0.0) -> Callable[[Answer], dict[str, Seen]]:
-    """Look where the second of a comparison saves more than a part of the error of the first."""
+    """Find where the second of a comparison saves more than this share of the first's error."""
 
     def look(answer: Answer) -> dict[str, Seen]:
         rows = _rows(answer, pair)
@@ -122,14 +122,14 @@ def _better(pair: int, more_than: float = 0.0) -> Callable[[Answer], dict[str, S
 
 
 def _worse(pair: int) -> Callable[[Answer], dict[str, Seen]]:
-    """Look where the second of a comparison has the larger number."""
+    """Find where the second of a comparison has the larger number."""
     return lambda answer: {
         row.dataset: Seen(row.gain < 0, _told(row)) for row in _rows(answer, pair)
     }
 
 
 def _as_printed(measure: Callable[[Answer], Measure]) -> Callable[[Answer], Ruling]:
-    """Judge whether errors are those of the paper within what chance allows."""
+    """Judge whether errors match the paper's, within two standard errors."""
 
     def judge(answer: Answer) -> Ruling:
         one = measure(answer)
@@ -155,7 +155,7 @@ def _other(pair: int) -> Callable[[Answer], Measure]:
 
 
 def _curves(answer: Answer, dataset: str) -> dict[str, dict[float, float]]:
-    """Means of each curve of the figure by their place; the last place of a level is its own."""
+    """Means of each curve of the figure, by place on the x axis; a level has a single place."""
     (sweep,) = answer.asked.experiment.sweeps
     found = {}
     for label, (places, measures) in sweep.curves.items():
@@ -179,7 +179,7 @@ def _level(curves: dict[str, dict[float, float]], label: str) -> float:
 
 
 def _combined(answer: Answer) -> Ruling:
-    """Compare what anchors and twins together save with what ordinary networks save."""
+    """Compare the gain from anchors and twins together with that from ordinary networks."""
     anchors, twins, _ = answer.asked.experiment.comparisons
     seen, theirs = {}, 0
     for name in ORDER:
@@ -187,7 +187,7 @@ def _combined(answer: Answer) -> Ruling:
         first, last = (printed("tnnr_ensemble", column, name)[0] for column in (0, 2))
         theirs += gain(first, last) > gain(one, many)
     for row in _rows(answer, Comparison(anchors.base, twins.other)):
-        networks = _curves(answer, row.dataset)["so many ANNs"]
+        networks = _curves(answer, row.dataset)["n ANNs"]
         rival = gain(networks[min(networks)], networks[max(networks)])
         told = f"{_percent(row.gain)} against {_percent(rival)}"
         seen[row.dataset] = Seen(row.gain > rival, told)
@@ -195,7 +195,7 @@ def _combined(answer: Answer) -> Ruling:
 
 
 def _retrained(curves: dict[str, dict[float, float]]) -> tuple[bool, str]:
-    one, many = curves["one twin, so many anchors"], curves["so many twins, an anchor each"]
+    one, many = curves["one twin, n anchors"], curves["n twins, one anchor each"]
     saved = {size: gain(one[size], many[size]) for size in many if size > 1 and size in one}
     return all(part > 0 for part in saved.values()), ", ".join(
         f"{_percent(part)} with {size:g}" for size, part in saved.items()
@@ -203,17 +203,17 @@ def _retrained(curves: dict[str, dict[float, float]]) -> tuple[bool, str]:
 
 
 def _all_twins_best(curves: dict[str, dict[float, float]]) -> tuple[bool, str]:
-    size = max(curves["so many ANNs"])
+    size = max(curves["n ANNs"])
     at_size = {
         label: points[size] if len(points) > 1 else _level(curves, label)
         for label, points in curves.items()
     }
     best = min(at_size, key=lambda label: at_size[label])
-    return best == "so many twins, all anchors", f"best: {best}"
+    return best == "n twins, all anchors", f"best: {best}"
 
 
 def _soon_enough(curves: dict[str, dict[float, float]]) -> tuple[bool, str]:
-    ratio = curves["so many"][16] / _level(curves, "all pairs")
+    ratio = curves["n partners"][16] / _level(curves, "all pairs")
     return ratio <= 1.05, _percent(ratio - 1)
 
 
@@ -296,7 +296,7 @@ def _no_gain(answer: Answer) -> dict[str, Seen]:
 def _only(
     look: Callable[[Answer], dict[str, Seen]], sets: Collection[str]
 ) -> Callable[[Answer], Ruling]:
-    """Judge a finding about some sets by these alone."""
+    """Judge a finding about some sets by these sets alone."""
     return lambda answer: everywhere(look(answer), sets, sets)
 
 
@@ -311,7 +311,7 @@ def _many(look: Callable[[Answer], dict[str, Seen]], theirs: int) -> Callable[[A
 
 
 def _not_consistent(answer: Answer) -> Ruling:
-    """Judge whether weighing anchors helps for sure on no more than half of the sets."""
+    """Judge whether weighting anchors clearly helps on no more than half of the sets."""
     told, most, count = [], 0, len(answer.asked.datasets)
     for pair in answer.asked.experiment.comparisons:
         sure = [row.surely or 0.0 for row in _rows(answer, pair)]
@@ -341,7 +341,7 @@ CLAIMS: dict[str, list[Claim]] = {
         Claim("Table 1", "Several ANNs are better than one on all nine sets.", _on(_better(0))),
         Claim(
             "Table 1",
-            "One ANN has the errors that are printed, within two standard errors.",
+            "The errors of one ANN match the printed ones, within two standard errors.",
             _as_printed(_base(0)),
         ),
     ],
@@ -350,48 +350,48 @@ CLAIMS: dict[str, list[Claim]] = {
         Claim("Table 2", "Several twins are better than one on all nine sets.", _on(_better(1))),
         Claim(
             "Table 2",
-            "Anchors and several twins together save a larger part of the error than several "
-            "ANNs do, on eight sets.",
+            "Anchors and several twins together save a larger share of the error than several "
+            "ANNs, on eight sets.",
             _combined,
         ),
         Claim(
             "Table 2",
-            "One twin with all anchors has the errors that are printed, within two standard "
+            "The errors of one twin with all anchors match the printed ones, within two standard "
             "errors.",
             _as_printed(_other(0)),
         ),
         Claim(
             "Figure 2",
-            "One twin is better than one ANN nearly everywhere: on all sets but BC.",
+            "One twin is better than one ANN on all sets except BC.",
             _on(_better(2), _but("bc")),
         ),
         Claim(
             "Figure 2",
-            "Twins with an anchor each are better than one twin with as many anchors.",
+            "Twins with one anchor each are better than one twin with as many anchors.",
             _on(_on_curves(_retrained)),
         ),
         Claim(
             "Figure 2",
-            "Of all ensembles, several twins with all anchors are best on seven sets; BC and WN "
-            "are the ANNs'.",
+            "Of all ensembles, several twins with all anchors are best on seven sets; on BC "
+            "and WN the ANNs are.",
             _on(_on_curves(_all_twins_best), _but(*UNSUITED)),
         ),
         Claim(
             "Figure 2",
-            "More than 32 twins with an anchor each do as well as with all anchors.",
+            "More than 32 twins do as well with one anchor each as with all anchors.",
             lambda answer: Ruling(UNKNOWN, f"ensembles here have {answer.asked.setup.members}"),
         ),
     ],
     "multiplier": [
         Claim(
             "Figure 3",
-            "All pairs are better than a partner for each point, but for BC and WN, where they "
-            "are worse.",
+            "All pairs are better than one partner for each point, except on BC and WN, where "
+            "they are worse.",
             _on(_better(0), _but(*UNSUITED)),
         ),
         Claim(
             "Figure 3",
-            "Where more pairs help, 8 to 16 partners are enough (error at 16 within 5 % of that "
+            "If more pairs help, 8 to 16 partners are enough (error at 16 within 5 % of that "
             "with all pairs).",
             _few_pairs_enough,
         ),
@@ -440,7 +440,7 @@ CLAIMS: dict[str, list[Claim]] = {
     "knn": [
         Claim(
             "Figure 5",
-            "Twins of neighbors are better than k-NN, but for BC and WN, each at its best number "
+            "Twins of neighbors are better than k-NN, except on BC and WN, each at its best number "
             "(picked on test points, as in the figure).",
             _on(_on_curves(_beats_k_nn), _but(*UNSUITED)),
         ),
@@ -465,7 +465,7 @@ CLAIMS: dict[str, list[Claim]] = {
         ),
         Claim(
             "Table 4",
-            "They save little: less than 1 % of the error, but for EE.",
+            "They save little: less than 1 % of the error, except on EE.",
             _many(_small, 8),
         ),
         Claim(
@@ -483,7 +483,7 @@ CLAIMS: dict[str, list[Claim]] = {
         Claim("Figure 8", "An ANN takes less time than a twin.", _on(_worse(0))),
         Claim(
             "Figure 8",
-            "Training on neighbors takes less time than on all pairs on most sets, not by much.",
+            "Training on neighbors takes a little less time than on all pairs, on most sets.",
             _many(_better(1), 5),
         ),
     ],
@@ -505,27 +505,27 @@ CLAIMS: dict[str, list[Claim]] = {
         ),
         Claim(
             "Table 6",
-            "Forests have the errors that are printed, within two standard errors.",
+            "The errors of forests match the printed ones, within two standard errors.",
             _as_printed(_base(0)),
         ),
         Claim(
             "Table 6",
-            "So have twinned forests.",
+            "So do those of twinned forests.",
             _as_printed(_other(0)),
         ),
     ],
     "uncertainty": [
         Claim(
             "Text",
-            "Weighing anchors by how sure they are does not consistently lower the error.",
+            "Weighting anchors by their certainty does not consistently lower the error.",
             _not_consistent,
         ),
     ],
     "check": [
         Claim(
             "Text",
-            "Trying few pairs tells where a twin does not suit: `twinedge check` warns on BC and "
-            "WN alone.",
+            "Trying few pairs shows where a twin does not suit: `twinedge check` warns only on BC "
+            "and WN.",
             _on(_warned, UNSUITED),
         ),
     ],
@@ -533,5 +533,5 @@ CLAIMS: dict[str, list[Claim]] = {
 
 
 def judged(answer: Answer) -> list[tuple[Claim, Ruling]]:
-    """Judge all findings that an answered experiment can tell of."""
+    """Judge all findings that an answered experiment covers."""
     return [(claim, claim.judge(answer)) for claim in CLAIMS[answer.asked.experiment.name]]

@@ -1,4 +1,4 @@
-"""What a table or figure of the paper is made of: measures, compared two by two or swept."""
+"""What a table or figure of the paper is made of: measures, compared in pairs or swept."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -9,8 +9,8 @@ from twinedge.reproduce.cells import Cell, Setup
 NEIGHBORS = (1, 2, 4, 8, 16, 32, 64, 128)
 ANCHORS = (1, 2, 4, 8, 16, 32, 64)
 MULTIPLIERS = (1, 2, 4, 8, 16, 32)
-# The paper's weights of loops. Its code adds loops at a weight of 0, too, as labels that correct
-# nothing; a LoopRegressor does not, so a weight that is as good as none stands for it.
+# The paper's weights of loops. Its code also adds loops at a weight of 0, as labels that correct
+# nothing; a LoopRegressor does not, so a tiny weight takes its place.
 LOOP_WEIGHTS = (1e-12, 0.001, 0.01, 0.1, 1 / 3, 1.0, 10 / 3, 10.0, 100 / 3)
 
 
@@ -35,15 +35,15 @@ class Measure:
     Parameters
     ----------
     title : str
-        What it is of, in a few words.
+        What it measures, in a few words.
     method : str
-        Whose cells it is read from.
+        Method whose cells it is read from.
     read : function
-        Takes the number out of what a cell came to.
+        Takes the number from the result of a cell.
     number : int, optional
-        Neighbors or multiplier of the cell.
+        Number of neighbors or multiplier of the cell.
     paper : (str, int), optional
-        Table and column of the paper that has it, too.
+        Table and column of the paper that also has it.
     """
 
     title: str
@@ -61,7 +61,7 @@ class Comparison:
     other: Measure
 
 
-# For each curve where its points are, and what they are.
+# For each curve, the places of its points on the x axis, and their measures.
 Curves = dict[str, tuple[Sequence[float], list[Measure]]]
 
 
@@ -72,13 +72,13 @@ class Sweep:
     Parameters
     ----------
     title, x_title, y_title : str
-        Of figure and axes.
+        Titles of figure and axes.
     curves : Curves
-        A curve of a single point is drawn as a level.
+        A curve with a single point is drawn as a level.
     logarithmic : bool
-        Scale of the y axis.
+        Whether the y axis is logarithmic.
     ceiling : float, optional
-        Where a panel ends, in levels: what goes far beyond would flatten all else.
+        Top of a panel, in multiples of the highest level: curves far above would flatten the rest.
     """
 
     title: str
@@ -91,7 +91,7 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Counts:
-    """Curves that are counted, not measured: ``rows[label]`` has a number for each of ``x``."""
+    """Curves that are counted, not measured: ``rows[label]`` has a number for each ``x``."""
 
     title: str
     x_title: str
@@ -102,12 +102,12 @@ class Counts:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table, its figure, and which cells they need.
+    """A table, its figure, and the cells they need.
 
     Parameters
     ----------
     name : str
-        As the command calls it.
+        Its name on the command line.
     title : str
         Heading.
     comparisons : list of Comparison
@@ -115,7 +115,7 @@ class Experiment:
     sweeps : list of Sweep
         Parts of the figure.
     columns : list of Measure
-        Of a table of means.
+        Columns of a table of means.
     counts : Counts, optional
         Curves that need no cell.
     remarks : list of str
@@ -131,7 +131,7 @@ class Experiment:
     remarks: list[str] = field(default_factory=list)
 
     def measures(self) -> Iterator[Measure]:
-        """Every measure that appears."""
+        """All measures it contains."""
         for comparison in self.comparisons:
             yield comparison.base
             yield comparison.other
@@ -152,7 +152,7 @@ class Experiment:
 
 
 def item(name: str, position: int | None = None) -> Read:
-    """Read a value, or one position of a list of values, out of what a cell came to."""
+    """Read a value, or one position of a list of values, from the result of a cell."""
 
     def read(result: dict[str, Any]) -> float:
         value = result[name] if position is None else result[name][position]
@@ -162,7 +162,7 @@ def item(name: str, position: int | None = None) -> Read:
 
 
 def at(name: str, positions: str, number: float) -> Read:
-    """Read the value of a list that stands where another list has this number."""
+    """Read the value of a list at the position where another list has this number."""
 
     def read(result: dict[str, Any]) -> float:
         value = result[name][result[positions].index(number)]
@@ -172,7 +172,7 @@ def at(name: str, positions: str, number: float) -> Read:
 
 
 def trainer_remark(setup: Setup) -> str:
-    """Say who trained the networks."""
+    """Say how the networks were trained."""
     if setup.trainer == "published":
         return "trainer: as published (Adadelta)"
     length = "" if setup.steps == "auto" else f", {setup.steps:,} steps"

@@ -25,23 +25,22 @@ from twinedge.reproduce.experiment import (
 
 
 def one_network() -> Measure:
-    """Give the first network of an ensemble."""
+    """Measure the first network of an ensemble."""
     return Measure("one ANN", "networks", item("networks", 0), paper=("ann_ensemble", 0))
 
 
 def many_networks(setup: Setup) -> Measure:
-    """Give all of them."""
+    """Measure the whole ensemble of networks."""
     title = f"{setup.members} ANNs"
     return Measure(title, "networks", item("networks", -1), paper=("ann_ensemble", 1))
 
 
 def networks_of(size: int) -> Measure:
-    """Give so many of them."""
+    """Measure an ensemble of ``size`` networks."""
     return Measure(f"{size} ANNs", "networks", at("networks", "sizes", size))
 
 
 def _ann_ensemble(setup: Setup) -> Experiment:
-    """Put the experiment together."""
     return Experiment(
         "ann_ensemble",
         "Ensembles of ordinary networks",
@@ -51,13 +50,12 @@ def _ann_ensemble(setup: Setup) -> Experiment:
 
 
 def twin(table: str = "tnnr_ensemble") -> Measure:
-    """Give one twin with all anchors, which two tables of the paper have."""
+    """Measure one twin with all anchors, which two tables of the paper have."""
     column = 1 if table == "tnnr_ensemble" else 0
     return Measure("one twin", "twins", item("all_anchors"), paper=(table, column))
 
 
 def _tnnr_ensemble(setup: Setup) -> Experiment:
-    """Put the experiment together."""
     one_anchor = Measure(
         "one anchor", "twins", at("anchors", "sizes", 1), paper=("tnnr_ensemble", 0)
     )
@@ -68,10 +66,10 @@ def _tnnr_ensemble(setup: Setup) -> Experiment:
     members = sizes(setup.members)
     curves: Curves = {
         "one twin, all anchors": ([1], [twin()]),
-        "one twin, so many anchors": (ANCHORS, [_curve("anchors", k) for k in ANCHORS]),
-        "so many ANNs": (members, [networks_of(k) for k in members]),
-        "so many twins, all anchors": (members, [_curve("twins", k) for k in members]),
-        "so many twins, an anchor each": (members, [_curve("single_anchor", k) for k in members]),
+        "one twin, n anchors": (ANCHORS, [_curve("anchors", k) for k in ANCHORS]),
+        "n ANNs": (members, [networks_of(k) for k in members]),
+        "n twins, all anchors": (members, [_curve("twins", k) for k in members]),
+        "n twins, one anchor each": (members, [_curve("single_anchor", k) for k in members]),
     }
     return Experiment(
         "tnnr_ensemble",
@@ -91,7 +89,6 @@ def _curve(name: str, size: int) -> Measure:
 
 
 def _check(setup: Setup) -> Experiment:
-    """Put the experiment together."""
     columns = {
         "warned": "warns",
         "k-NN / twin": "nearest",
@@ -101,17 +98,16 @@ def _check(setup: Setup) -> Experiment:
     }
     return Experiment(
         "check",
-        "Whom twinedge check warns",
+        "Where twinedge check warns",
         columns=[Measure(title, "check", item(name)) for title, name in columns.items()],
         remarks=[
-            f"effort {setup.effort}; warned: part of the splits; ratios of out-of-fold errors on "
+            f"effort {setup.effort}; warned: share of the splits; ratios of out-of-fold errors on "
             "training and validation rows; the paper's sets that twins do not suit are bc and wn"
         ],
     )
 
 
 def _knn(setup: Setup) -> Experiment:
-    """Put the experiment together."""
     k_nn = [Measure(f"{k}", "nearest", at("nearest", "neighbours", k)) for k in NEIGHBORS]
     curves: Curves = {
         "twin, all anchors": ([1.0], [twin("knn_tnnr")]),
@@ -131,7 +127,6 @@ NEAREST = 32
 
 
 def _knn_tnnr(setup: Setup) -> Experiment:
-    """Put the experiment together."""
     inference = Measure(
         "NN inference",
         "twins",
@@ -160,7 +155,7 @@ MEMBERS = [2**k for k in range(11)]
 
 
 def _memory(setup: Setup) -> Experiment:
-    """Put the experiment together; nothing in the setup changes a count."""
+    """Put the experiment together; counts do not depend on the setup."""
     rows = {}
     for features in FEATURES:
         rows[f"ANNs, f = {features}"] = [ann_params(features, HIDDEN, k) for k in MEMBERS]
@@ -175,7 +170,6 @@ def _memory(setup: Setup) -> Experiment:
 
 
 def _multiplier(setup: Setup) -> Experiment:
-    """Put the experiment together."""
     swept = [
         Measure(f"multiplier {m}", "multiplied_twin", lambda found: found["rmse"], m)
         for m in MULTIPLIERS
@@ -183,7 +177,7 @@ def _multiplier(setup: Setup) -> Experiment:
     base = twin()
     curves: Curves = {
         "all pairs": ([MULTIPLIERS[0]], [base]),
-        "so many": (MULTIPLIERS, swept),
+        "n partners": (MULTIPLIERS, swept),
     }
     return Experiment(
         "multiplier",
@@ -192,7 +186,7 @@ def _multiplier(setup: Setup) -> Experiment:
         [Sweep("Error against the training-set multiplier", "multiplier", curves)],
         remarks=[
             trainer_remark(setup),
-            "multiplier 1 has two partners for each point, as the code has it"
+            "multiplier 1 has two partners for each point, as in the code"
             if setup.protocol == "published"
             else "multiplier 1 has one partner for each point",
         ],
@@ -200,12 +194,11 @@ def _multiplier(setup: Setup) -> Experiment:
 
 
 def twins_of_neighbors() -> list[Measure]:
-    """Give twins that are trained and evaluated on so many neighbors."""
+    """Measure twins trained and evaluated on neighbors, for each number of these."""
     return [Measure(f"{k}", "neighbour_twin", item("rmse"), k) for k in NEIGHBORS]
 
 
 def _neighbors(setup: Setup) -> Experiment:
-    """Put the experiment together."""
     curves: Curves = {
         "all anchors": ([1.0], [twin("knn_tnnr")]),
         "NN inference": (
@@ -223,7 +216,7 @@ def _neighbors(setup: Setup) -> Experiment:
 
 
 def grid_remark(setup: Setup) -> str:
-    """Say among how many settings forests were chosen."""
+    """Say how many settings forests were chosen from."""
     if setup.effort == "quick":
         return "grid: small, 4 settings ranked by 10 trees; the forests have 100"
     settings = {"published": "54 settings, as published", "text": "405 settings, as in the text"}
@@ -237,7 +230,6 @@ def rows_remark(setup: Setup) -> str:
 
 
 def _twin_rf(setup: Setup) -> Experiment:
-    """Put the experiment together."""
     plain = Measure("forest", "forest", item("rmse"), paper=("twin_rf", 0))
     twinned = Measure("twinned forest", "twinned_forest", item("rmse"), paper=("twin_rf", 1))
     return Experiment(
@@ -249,7 +241,6 @@ def _twin_rf(setup: Setup) -> Experiment:
 
 
 def _rf_ssl(setup: Setup) -> Experiment:
-    """Put the experiment together."""
     supervised = Measure("supervised", "loop_forest", item("supervised"), paper=("rf_ssl", 0))
     with_loops = Measure(
         "semi-supervised",
@@ -257,7 +248,7 @@ def _rf_ssl(setup: Setup) -> Experiment:
         at("semi_supervised", "loop_weights", 1.0),
         paper=("rf_ssl", 1),
     )
-    # What stands for a weight of 0 is drawn at a tenth of the least.
+    # The tiny weight that replaces 0 is drawn at a tenth of the least.
     places = [max(weight, LOOP_WEIGHTS[1] / 10) for weight in LOOP_WEIGHTS]
     swept = [
         Measure(f"{weight:g}", "loop_forest", at("semi_supervised", "loop_weights", weight))
@@ -282,7 +273,6 @@ TIMED_NEIGHBORS = (4, 32, 128)
 
 
 def _timing(setup: Setup) -> Experiment:
-    """Put the experiment together."""
 
     def seconds(result: dict[str, Any]) -> float:
         return float(result["training"] + result["predicting"])
@@ -302,8 +292,8 @@ def _timing(setup: Setup) -> Experiment:
         [Sweep("Training and inference", "neighbors", curves, "seconds", True)],
         remarks=[
             trainer_remark(setup),
-            "one network on one core, no other cell beside it: training, a search for settings "
-            "where there is one, and the predictions of all test points",
+            "one network on one core, with no other cell running: training, a search for settings "
+            "if there is one, and the predictions of all test points",
         ],
     )
 
@@ -312,7 +302,6 @@ KINDS = {"spread": "spread", "loop_violation": "loops", "asymmetry": "asymmetry"
 
 
 def _uncertainty(setup: Setup) -> Experiment:
-    """Put the experiment together."""
     plain = Measure("plain mean", "unsure_twin", item("rmse"))
     weighted = [
         Measure(f"by {title}", "unsure_twin", _of(kind, "weighted_rmse"))

@@ -1,7 +1,6 @@
 """Cells of random forests, ordinary and twinned, and of ``twinedge check``.
 
-As published, these are the first 200 rows of a set, dealt out at random; by the text they are 200
-random rows.
+As published, they use the first 200 rows of a set, split at random; by the text, 200 random rows.
 """
 
 from typing import Any
@@ -21,7 +20,7 @@ from twinedge.reproduce.parts import paper_order, table_of
 from twinedge.scoring import rmse
 
 ROWS = 200
-# In place of the paper's 54 or 405 settings: those that matter most, ranked by few trees.
+# Instead of the paper's 54 or 405 settings: those that matter most, ranked with few trees.
 SMALL_GRID: dict[str, list[Any]] = {
     "max_depth": [16],
     "max_features": [0.33, 1.0],
@@ -76,7 +75,7 @@ def loop_forest(cell: Cell) -> dict[str, Any]:
 
 
 def _halves(cell: Cell) -> list[FloatArray]:
-    """Features and targets to train and to test on, as ``train_test_split`` orders them."""
+    """Features and targets to train and test on, in the order of ``train_test_split``."""
     table = table_of(cell)
     rows = paper_order(cell)
     if cell.setup.protocol == "text":
@@ -91,9 +90,9 @@ def _halves(cell: Cell) -> list[FloatArray]:
 def _twinned(cell: Cell, X: FloatArray, y: FloatArray) -> tuple[TwinnedRegressor, dict[str, Any]]:
     """Return an unfitted twinned forest with the hyperparameters that cross-validation chose.
 
-    As in the paper's code, a fold is a fifth of the pairs as they lie: a point that it holds out as
-    the first of its pairs is still trained on as the second of others. ``TwinnedRegressor`` holds
-    out points altogether.
+    As in the paper's code, a fold is a fifth of the pairs in order: a point held out as the first
+    of its pairs is still trained on as the second of others. ``TwinnedRegressor`` holds points out
+    entirely.
     """
     grid, trees = _grid(cell)
     base = RandomForestRegressor(trees, random_state=cell.split)
@@ -106,7 +105,7 @@ def _twinned(cell: Cell, X: FloatArray, y: FloatArray) -> tuple[TwinnedRegressor
 
 
 def _grid(cell: Cell) -> tuple[dict[str, list[Any]], int]:
-    """Return settings to search, and trees to search them with."""
+    """Return the settings to search, and the number of trees to search them with."""
     if cell.setup.effort == "quick":
         return SMALL_GRID, SMALL_TREES
     return GRIDS[cell.setup.protocol], TREES

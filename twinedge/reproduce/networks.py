@@ -1,9 +1,9 @@
 """Cells with neural networks: ensembles of them, twins, their neighbors and multipliers.
 
-The curves of the paper's figure of ensembles are four: one twin with several anchors, several
-ordinary networks, several twins with all anchors, and several twins with one anchor each.
+The paper's figure of ensembles has four curves: one twin with several anchors, several ordinary
+networks, several twins with all anchors, and several twins with one anchor each.
 
-The rows are the paper's: 70 % to train, 10 % to choose and to stop, 20 % to test.
+The rows are the paper's: 70 % to train, 10 % to choose settings and stop, 20 % to test.
 """
 
 import time
@@ -25,7 +25,7 @@ from twinedge.reproduce.parts import Points, parts
 from twinedge.reproduce.published import HIDDEN, published_network, published_twin
 from twinedge.scoring import rmse
 
-_BLOCK = 1 << 24  # estimates alive at a time: 128 MB
+_BLOCK = 1 << 24  # estimates held at a time: 128 MB
 
 
 def ensemble_curves(
@@ -37,11 +37,11 @@ def ensemble_curves(
     *,
     random_state: Any = 0,
 ) -> dict[str, FloatArray]:
-    """Error of each kind of ensemble, for several sizes of it.
+    """Error of each kind of ensemble, for several sizes.
 
     Parameters
     ----------
-    twins : TwinRegressor or EnsembleRegressor of such
+    twins : TwinRegressor or EnsembleRegressor of these
         Fitted; ``TwinRegressor(twins=32)``, or an ensemble of 32 members.
     networks : EnsembleRegressor of AnnRegressor or None
         Fitted ordinary networks to compare with.
@@ -52,15 +52,14 @@ def ensemble_curves(
     sizes : sequence of int
         Numbers of members.
     random_state : int, RandomState or None
-        Draws anchors: others for each point, as the paper does it.
+        Seed of the anchors, which differ for each point, as in the paper.
 
     Returns
     -------
     dict of array of shape (len(sizes),)
-        Root mean square errors, NaN where there are not so many members. ``anchors``: the first
-        twin with so many random anchors; ``twins``: so many twins, each with all anchors;
-        ``single_anchor``: so many twins, each with one random anchor; ``networks``: so many
-        ordinary networks.
+        Root mean square errors, NaN if there are fewer members. For each size n, ``anchors``: the
+        first twin with n random anchors; ``twins``: n twins, each with all anchors;
+        ``single_anchor``: n twins, each with one random anchor; ``networks``: n ordinary networks.
     """
     X, y = np.asarray(X, np.float64), np.asarray(y, np.float64)
     sizes = [positive_integer("sizes", size) for size in sizes]
@@ -74,7 +73,7 @@ def ensemble_curves(
         targets = y[start : start + count, None]
         start += count
         order = rng.permuted(np.broadcast_to(np.arange(anchors), (count, anchors)), axis=1)
-        # Every twin with another of the point's anchors, which are in random order.
+        # Each twin gets a different one of the point's anchors, which are in random order.
         each = np.arange(min(members, anchors))
         single = block[np.arange(count)[:, None], each, order[:, : len(each)]]
         for name, members_of in (
@@ -93,7 +92,7 @@ def _estimates(twins: Any, X: FloatArray) -> Iterator[FloatArray]:
     """Blocks ``(rows, twins, anchors)`` of estimates."""
     members = twins.members_ if isinstance(twins, EnsembleRegressor) else [twins]
     if any(one.pairs == "neighbors" for one in members):
-        raise InputError("twins trained on neighbors have other anchors for each point")
+        raise InputError("twins trained on neighbors have different anchors for each point")
     size = sum(one.estimates(X[:1], anchors="all").size for one in members)
     rows = max(1, _BLOCK // size)
     for start in range(0, len(X), rows):
@@ -104,7 +103,7 @@ def _estimates(twins: Any, X: FloatArray) -> Iterator[FloatArray]:
 
 
 def _means(estimates: FloatArray, sizes: list[int]) -> FloatArray:
-    """Mean of the first so many estimates ``(n, members)`` of each point, ``(n, len(sizes))``."""
+    """Means ``(n, len(sizes))`` of the first estimates ``(n, members)`` of each point, by size."""
     means = np.full((len(estimates), len(sizes)), np.nan)
     for i, size in enumerate(sizes):
         if size <= estimates.shape[1]:
@@ -126,7 +125,7 @@ def networks(cell: Cell) -> dict[str, Any]:
 
 
 def twins(cell: Cell) -> dict[str, Any]:
-    """Train an ensemble of twins, and evaluate it in every way that needs no other training."""
+    """Train an ensemble of twins, and evaluate it in every way that needs no more training."""
     train, validation, test = parts(cell)
     model = _trained_twins(cell, train, validation, cell.setup.members)
     first = model.members_[0]
@@ -148,33 +147,33 @@ def twins(cell: Cell) -> dict[str, Any]:
 
 
 def unsure_twin(cell: Cell) -> dict[str, Any]:
-    """Train a twin, and judge what its uncertainties are worth."""
+    """Train a twin, and score its measures of uncertainty."""
     train, validation, test = parts(cell)
     (first,) = _trained_twins(cell, train, validation, 1).members_
     return {**judge(first, *test), **_chosen(first)}
 
 
 def neighbour_twin(cell: Cell) -> dict[str, Any]:
-    """Train and evaluate a twin on pairs of neighbors alone."""
+    """Train and evaluate a twin only on pairs of neighbors."""
     return _one_twin(cell, pairs="neighbors", neighbors=cell.number)
 
 
 def multiplied_twin(cell: Cell) -> dict[str, Any]:
-    """Train a twin on so many partners of each point; all points are anchors as ever.
+    """Train a twin on ``cell.number`` partners of each point; all points are anchors, as usual.
 
-    In the published code a list of partners has two entries at least.
+    In the published code a list of partners has at least two entries.
     """
     assert cell.number is not None
     return _one_twin(cell, pairs=max(2 if cell.setup.protocol == "published" else 1, cell.number))
 
 
 def timed_network(cell: Cell) -> dict[str, Any]:
-    """Train an ordinary network with a look at the clock."""
+    """Time an ordinary network."""
     return _timed(cell, lambda train, held: _trained_networks(cell, train, held, 1)[0])
 
 
 def timed_twin(cell: Cell) -> dict[str, Any]:
-    """Train a twin with a look at the clock; a number of neighbors is all it sees."""
+    """Time a twin; if the cell has a number, one trained on that many neighbors."""
     near: dict[str, Any] = {}
     if cell.number is not None:
         near = {"pairs": "neighbors", "neighbors": cell.number}
@@ -184,7 +183,7 @@ def timed_twin(cell: Cell) -> dict[str, Any]:
 
 
 def _timed(cell: Cell, train_on: Callable[[Points, Points], Any]) -> dict[str, Any]:
-    """Seconds that training takes, and predicting all test points."""
+    """Seconds to train, and to predict all test points."""
     train, validation, test = parts(cell)
     start = time.perf_counter()
     model = train_on(train, validation)
@@ -240,7 +239,7 @@ def _seeds(cell: Cell) -> list[int]:
 
 
 def _chosen(model: Any) -> dict[str, Any]:
-    """Tell what was chosen on validation data; the published recipe has nothing to choose."""
+    """Return the settings chosen on validation data; the published recipe has none."""
     names = ("activation", "learning_rate", "weight_decay", "steps")
     found = {name: getattr(model, f"{name}_", None) for name in names}
     return {"chosen": {name: value for name, value in found.items() if value is not None}}

@@ -1,4 +1,4 @@
-"""Figures as SVG: a panel for each data set, or gains beside those of the paper.
+"""Draw figures as SVG: a panel for each data set, or gains beside those of the paper.
 
 The same numbers give the same bytes on one machine.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Told apart by the colour-blind and in print: each curve has a marker, too.
+# Distinguishable for the colour-blind and in print: each curve has a marker, too.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#666666")
 _MARKERS = "os^DvPX*"
 _STYLE: dict[Any, Any] = {
@@ -38,7 +38,7 @@ def figure(asked: Question, results: Results) -> str | None:
     import matplotlib
     from matplotlib.figure import Figure
 
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it tells about its font cache
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # no notes about its font cache
     experiment = asked.experiment
     with matplotlib.rc_context(_STYLE):
         drawing = Figure(layout="constrained")
@@ -51,7 +51,7 @@ def figure(asked: Question, results: Results) -> str | None:
         else:
             return None
         file = io.StringIO()
-        # Without a date, and without the version of the library.
+        # No date and no version of the library, so that the bytes stay the same.
         about = {"Title": experiment.title, "Date": None, "Creator": None}
         drawing.savefig(file, format="svg", metadata=about)
     return file.getvalue()
@@ -149,7 +149,7 @@ def _draw_gain(axes: "Axes", asked: Question, pair: Comparison, results: Results
 
 
 def _logarithmic(axes: "Axes", places: list[float]) -> None:
-    """Scale the x axis, with a tick where there are points, but not more than fit."""
+    """Scale the x axis, with ticks at the points, but no more than fit."""
     axes.set_xscale("log")
     shown = places[:: math.ceil(len(places) / 6)]
     axes.set_xticks(shown, [f"{x:.2g}" if x < 1 else f"{x:.3g}" for x in shown])

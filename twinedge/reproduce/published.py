@@ -1,11 +1,11 @@
-"""Training as the paper's code does it, beside ours: Adadelta until nothing gets better.
+"""Train as the paper's code does: Adadelta until the loss stops improving.
 
 The code has Keras train step by step. Here an epoch is one call into TensorFlow, which takes a
-fraction of the time and gives the same, but for the random numbers.
+fraction of the time and gives the same results, except for the random numbers.
 
-Against the code, in its favour: unlabelled loops of weight zero, half of what the code computes,
-are left out. Not as in the code, which takes its 24 pairs from eight closed loops: here each pair
-is drawn alone. What comes out are our estimators with these weights inside, so that all are
+Two things differ from the code. Unlabelled loops of weight zero, half of what it computes, are left
+out, which only saves time. Each pair is drawn independently, while the code takes its 24 pairs from
+eight closed loops. The results are our estimators with these weights inside, so that all are
 evaluated alike.
 """
 
@@ -22,23 +22,23 @@ from twinedge.learn.steps import Examples, PointExamples
 
 _DECAY, _EPSILON = 0.95, 1e-7  # Keras' constants of Adadelta
 _SLOWER, _STOP = 32, 64  # epochs without a better loss
-_BETTER = 1e-4  # what Keras takes for a better loss, where it makes training slower
+_BETTER = 1e-4  # least improvement that Keras counts when it lowers the rate
 
 
 @dataclass(frozen=True)
 class Passes(PointExamples):
-    """Points, every row once in an epoch; the last batch has what is left.
+    """Points, every row once per epoch; the last batch has the remainder.
 
     Parameters
     ----------
     size : int
-        Points of a batch.
+        Number of points in a batch.
     """
 
     size: int
 
     def draw(self, count: Any, batch: int, seed: Any, *data: Any) -> Any:
-        """Put the rows in an order."""
+        """Shuffle the rows."""
         return tf.random.experimental.stateless_shuffle(tf.range(tf.shape(data[2])[1]), seed)
 
     def batch(self, k: Any, draws: Any, *data: Any) -> tuple[Any, Any]:
@@ -47,7 +47,7 @@ class Passes(PointExamples):
 
 
 class Plateaus:
-    """When to halve the rate and when to stop, as two of Keras' callbacks decide."""
+    """Decides when to halve the rate and when to stop, like two of Keras' callbacks."""
 
     def __init__(self) -> None:
         self.rate = 1.0
@@ -56,7 +56,7 @@ class Plateaus:
         self._patience = self._hope = 0
 
     def note(self, loss: float, held: float) -> None:
-        """Take note of an epoch: its mean loss, and that on the validation set after it."""
+        """Record an epoch: its mean loss, and the loss on the validation set after it."""
         self._patience = 0 if loss < self._loss - _BETTER else self._patience + 1
         self._loss = loss if self._patience == 0 else self._loss
         if self._patience == _SLOWER:
@@ -81,17 +81,17 @@ def adadelta(
     Parameters
     ----------
     shape : Architecture
-        Of the network.
+        Shape of the network.
     examples : Examples
-        Where batches come from.
+        Source of the batches.
     held : (inputs, targets)
-        Validation set: stops the training.
+        Validation set, which stops the training.
     steps, batch : int
-        Batches of an epoch and examples of a batch.
+        Number of batches in an epoch, and of examples in a batch.
     epochs : int
-        Most of them.
+        Most epochs.
     seed : int
-        Decides everything.
+        Seed of the weights and batches.
     """
     tf.begin_training()
     weights, squares, updates = (
@@ -139,7 +139,7 @@ Rows = tuple[FloatArray, FloatArray]
 HIDDEN = (128, 128)
 PAIRS = 24  # in a batch
 POINTS = 16  # in a batch of an ordinary network
-EPOCHS = {"twin": 10_000, "network": 2_000}  # never reached: training stops before
+EPOCHS = {"twin": 10_000, "network": 2_000}  # never reached: training stops earlier
 
 
 def published_twin(
@@ -194,19 +194,19 @@ def published_network(
 
 
 def epoch_length(rows: int) -> int:
-    """Batches in an epoch of a twin: a fifth of all rows is for testing, and counts in it."""
+    """Batches in an epoch of a twin; as in the code, the test rows are counted in."""
     return math.ceil(5 * (rows + round(rows * 2 / 7)) / 16)
 
 
 def published_scaling(X: FloatArray) -> Scaling:
-    """Features divided by the largest above their mean; the target as it is."""
+    """Scale features by their largest value above the mean; the target is not scaled."""
     mean = X.mean(axis=0)
     largest = (X - mean).max(axis=0)
     return Scaling(mean, np.where(largest > 0, largest, 1.0), 0.0, 1.0)
 
 
 def loop_pairs(x: FloatArray, y: FloatArray, seed: int) -> Rows:
-    """Ordered pairs whose error stops the training: a loop from each point through two others."""
+    """Ordered pairs whose error stops training: the sides of a loop from each point."""
     rng = np.random.default_rng([seed, 1])
     loops = np.stack([[i, *rng.choice(len(y), 2, replace=False)] for i in range(len(y))])
     first, second = loops.ravel(), np.roll(loops, -1, axis=1).ravel()

@@ -1,7 +1,7 @@
-"""Computing cells that are missing, on the cores of this machine or on a cluster.
+"""Compute missing cells, on the cores of this machine or on a cluster.
 
-Whoever computes, this process alone writes: a cell is kept as soon as it comes back. A worker that
-dies takes the cell it was at with it, which is then computed by another.
+Only this process writes, whoever computes: a cell is kept as soon as it comes back. If a worker
+dies, its cell is computed by another.
 """
 
 import os
@@ -19,12 +19,12 @@ from twinedge.reproduce.cells import METHODS, Cell, CellStore, Results, compute,
 
 
 class CellProgress:
-    """Counts cells and estimates the time left; says nothing by itself.
+    """Counts cells and estimates the time left, without showing it.
 
     Parameters
     ----------
     workers : int
-        Cells computed at a time.
+        Number of cells computed at a time.
     """
 
     def __init__(self, workers: int = 1) -> None:
@@ -34,13 +34,13 @@ class CellProgress:
         self.total = self.done = 0
 
     def start(self, cells: list[Cell], kept: int) -> None:
-        """Begin with these to compute, so many being there already."""
+        """Start with these cells to compute, and ``kept`` cells already there."""
         self._waiting = Counter(cell.method for cell in cells)
         self.total, self.done = len(cells), 0
         self.show(f"{len(cells)} cells to compute, {kept} kept from before")
 
     def finished(self, cell: Cell, seconds: float) -> None:
-        """Count one that took so many seconds."""
+        """Count a finished cell."""
         self._waiting[cell.method] -= 1
         self._seconds.setdefault(cell.method, []).append(seconds)
         self.done += 1
@@ -48,21 +48,21 @@ class CellProgress:
         self.show(f"{self.done}/{self.total} {cell}: {seconds:.1f} s{left}")
 
     def left(self) -> float:
-        """Seconds until all are done, if cells of a method take alike."""
+        """Seconds until all are done, if cells of one method take equally long."""
         known = {method: sum(took) / len(took) for method, took in self._seconds.items()}
         usual = sum(known.values()) / len(known) if known else 0.0
         work = sum(count * known.get(method, usual) for method, count in self._waiting.items())
         return work / max(1, min(self._workers, self.total - self.done))
 
     def show(self, line: str) -> None:
-        """Say it."""
+        """Show a line; does nothing here."""
 
 
 class Lines(CellProgress):
     """A line on standard error for each cell."""
 
     def show(self, line: str) -> None:
-        """Print it."""
+        """Print the line."""
         print(line, file=sys.stderr, flush=True)
 
 
@@ -75,13 +75,13 @@ class CellBar(CellProgress):
         self._task = bar.add_task("", total=None)
 
     def show(self, line: str) -> None:
-        """Move the bar."""
+        """Update the bar."""
         self._bar.update(self._task, description=line, completed=self.done, total=self.total)
 
 
 @contextmanager
 def progress_of(workers: int, *, quiet: bool) -> Iterator[CellProgress]:
-    """Give what suits standard error."""
+    """Yield the kind of progress that suits standard error."""
     if quiet:
         yield CellProgress(workers)
     elif not sys.stderr.isatty():
@@ -96,7 +96,7 @@ def progress_of(workers: int, *, quiet: bool) -> Iterator[CellProgress]:
 
 
 def in_words(seconds: float) -> str:
-    """Time as one would say it: 40 s, 12 min, 3.5 h."""
+    """Format a duration: 40 s, 12 min, 3.5 h."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
@@ -107,18 +107,18 @@ Pool = Callable[[list[Cell]], Iterator[Finished]]
 
 
 def run(cells: Iterable[Cell], store: CellStore, pool: Pool, progress: CellProgress) -> Results:
-    """Return what all of these cells come to; only those not in the store are computed.
+    """Return the results of all these cells; only those not in the store are computed.
 
     Parameters
     ----------
     cells : iterable of Cell
-        In the order in which to compute them.
+        In the order to compute them.
     store : CellStore
-        Where finished cells are, and go.
+        Holds finished cells.
     pool : function
         Computes cells in any order: ``local(jobs)`` or ``on_cluster(address)``.
     progress : CellProgress
-        Is told about each.
+        Counts each finished cell.
     """
     results: Results = {}
     missing = []
@@ -136,9 +136,9 @@ def run(cells: Iterable[Cell], store: CellStore, pool: Pool, progress: CellProgr
 
 
 def local(jobs: int) -> Pool:
-    """Compute on so many cores of this machine, each in a process of its own.
+    """Compute on ``jobs`` cores of this machine, each in its own process.
 
-    Cells whose seconds count come last, one at a time.
+    Timed cells come last, one at a time.
     """
 
     def compute_all(cells: list[Cell]) -> Iterator[Finished]:
@@ -153,7 +153,7 @@ def local(jobs: int) -> Pool:
         waiting = dict.fromkeys(cells)
         while waiting:
             before = len(waiting)
-            # One cell at a time: what is handed out together comes back together.
+            # One cell at a time: cells handed out together come back together.
             pool = Parallel(jobs, backend="loky", return_as="generator_unordered", batch_size=1)
             try:
                 for done in pool(delayed(_in_worker)(cell, os.getpid()) for cell in list(waiting)):
@@ -162,7 +162,7 @@ def local(jobs: int) -> Pool:
             except TerminatedWorkerError as error:
                 if len(waiting) == before:
                     raise ParameterError(
-                        "the worker processes die: memory for fewer of them? Try a smaller ",
+                        "the worker processes die, perhaps for lack of memory: try a smaller ",
                         Parameter("jobs"),
                     ) from error
 
@@ -175,7 +175,7 @@ def on_cluster(address: str) -> Pool:
     Parameters
     ----------
     address : str
-        Of its scheduler, as in ``tcp://10.0.0.5:8786``.
+        Address of its scheduler, as in ``tcp://10.0.0.5:8786``.
     """
     try:
         from distributed import Client, as_completed
@@ -191,8 +191,7 @@ def on_cluster(address: str) -> Pool:
     except (OSError, ValueError, TypeError) as error:
         raise ParameterError(
             Parameter("cluster", address),
-            ": no scheduler of a Dask cluster answers there; expected an address like "
-            "tcp://10.0.0.5:8786",
+            ": no Dask scheduler answers there; expected an address like tcp://10.0.0.5:8786",
         ) from error
 
     def compute_all(cells: list[Cell]) -> Iterator[Finished]:
@@ -210,7 +209,7 @@ _LOOK_EVERY = 0.5  # seconds
 
 
 def _in_worker(cell: Cell, owner: int) -> Finished:
-    """Compute a cell for another process, and do not outlive it."""
+    """Compute a cell for another process, without outliving it."""
     if os.getppid() == owner:
         _leave_with(owner)
     return timed(cell)
@@ -218,7 +217,7 @@ def _in_worker(cell: Cell, owner: int) -> Finished:
 
 @cache
 def _leave_with(owner: int) -> None:
-    """End this process soon after its parent: killed, that cannot tell its workers to stop."""
+    """End this process soon after its parent, which cannot stop its workers if it is killed."""
 
     def watch() -> None:
         while os.getppid() == owner:
@@ -229,7 +228,7 @@ def _leave_with(owner: int) -> None:
 
 
 def timed(cell: Cell) -> Finished:
-    """Compute a cell; what comes back says which it is, how many seconds it took, and where."""
+    """Compute a cell; returns the cell, its result with the machine's name, and the seconds."""
     start = time.perf_counter()
     result = {**compute(cell), "machine": machine()}
     return cell, result, time.perf_counter() - start

@@ -1,7 +1,7 @@
-"""From cells to tables: means over the splits, standard errors, and who is better.
+"""From cells to tables: means over the splits, standard errors, and which method is better.
 
-The columns of each table stand in the paper's order. Its text calls the energy data EF in one
-place and EE in all others.
+The columns of each table are in the paper's order. Its text calls the energy data EF in one place
+and EE in all others.
 """
 
 from dataclasses import dataclass, field, replace
@@ -74,7 +74,7 @@ TABLES: dict[str, dict[str, tuple[Printed, ...]]] = {
     },
 }
 
-# Rows and features, as Table 5 of the paper has them.
+# Rows and features, as in Table 5 of the paper.
 DATA_SETS: dict[str, tuple[int, int]] = {
     "bc": (779, 14),
     "bh": (506, 13),
@@ -94,7 +94,7 @@ def printed(table: str, column: int, dataset: str) -> Printed:
 
 
 class Mean(NamedTuple):
-    """Of a measure over the splits; the error of a mean of one is not known."""
+    """Mean of a measure over the splits; its standard error is None for a single split."""
 
     mean: float
     standard_error: float | None
@@ -103,8 +103,9 @@ class Mean(NamedTuple):
 class Row(NamedTuple):
     """A comparison on one data set.
 
-    ``gain`` is the part of the first error that the second saves; ``surely`` the mean difference of
-    the two on the same split, in standard errors of that mean. What the paper has not is None.
+    ``gain`` is the share of the first error that the second saves; ``surely`` the mean difference
+    of the two on the same split, in standard errors of that mean. Numbers that the paper lacks are
+    None.
     """
 
     dataset: str
@@ -120,14 +121,14 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table as it is shown: words in a grid."""
+    """A table to be shown: words in a grid."""
 
     title: str
     header: tuple[str, ...]
     rows: list[list[str]]
 
     def markdown(self) -> str:
-        """Title and table as text for a page, columns of numbers to the right."""
+        """Title and table in Markdown, numbers to the right."""
         columns = zip(self.header, *self.rows, strict=True)
         rule = ["---:" if all(map(_is_number, cells)) else "---" for _, *cells in columns]
         lines = [self.header, rule, *self.rows]
@@ -137,9 +138,9 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Question:
-    """What a table asks: an experiment, on these sets, so many splits, in this setup.
+    """What a table asks: an experiment, on these sets, with this many splits and this setup.
 
-    Splits that cannot be answered, by data set, are left out of the means.
+    Splits in ``unknown``, by data set, are left out of the means.
     """
 
     experiment: Experiment
@@ -149,16 +150,16 @@ class Question:
     unknown: dict[str, set[int]] = field(default_factory=dict)
 
     def cells(self) -> list[Cell]:
-        """List what has to be known to answer it."""
+        """List the cells that are needed to answer it."""
         cells = self.experiment.cells(self.datasets, self.splits, self.setup)
         return [cell for cell in cells if cell.split in self.splits_of(cell.dataset)]
 
     def splits_of(self, dataset: str) -> list[int]:
-        """List the splits of a set that are in its means."""
+        """List the splits of a set that enter its means."""
         return [one for one in range(self.splits) if one not in self.unknown.get(dataset, ())]
 
     def known(self, results: Results) -> "Question":
-        """Ask for no more than these results have: splits for which every cell is there."""
+        """Restrict the question to the splits for which these results have every cell."""
         unknown: dict[str, set[int]] = {}
         for cell in self.cells():
             if cell not in results:
@@ -189,7 +190,7 @@ class Question:
 
 
 def mean_of(values: Any) -> Mean:
-    """Mean and standard error of numbers, one of each split."""
+    """Mean and standard error of numbers, one for each split."""
     error = float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
     return Mean(float(np.mean(values)), error)
 
@@ -222,12 +223,12 @@ def compare(asked: Question, pair: Comparison, results: Results) -> list[Row]:
 
 
 def curve(asked: Question, measures: list[Measure], dataset: str, results: Results) -> list[Mean]:
-    """Points of a curve of a sweep."""
+    """Points of one curve of a sweep."""
     return [mean_of(asked.values(one, dataset, results)) for one in measures]
 
 
 def gain(base: float, other: float) -> float:
-    """Part of the first error that the second saves.
+    """Share of the first error that the second saves.
 
     Examples
     --------
@@ -246,7 +247,7 @@ def finding(pair: Comparison, rows: list[Row]) -> str:
 
 
 def sheets(asked: Question, results: Results) -> list[Sheet]:
-    """Lay out everything an experiment has to say."""
+    """Lay out all tables of an experiment."""
     found = [comparison_sheet(pair, compare(asked, pair, results)) for pair in _pairs(asked)]
     if asked.experiment.columns:
         found.append(_means_sheet(asked, results))
@@ -259,12 +260,12 @@ def sheets(asked: Question, results: Results) -> list[Sheet]:
 
 
 def findings(asked: Question, results: Results) -> list[str]:
-    """All sentences of an experiment."""
+    """State all findings of an experiment in sentences."""
     return [finding(pair, compare(asked, pair, results)) for pair in _pairs(asked)]
 
 
 def comparison_sheet(pair: Comparison, rows: list[Row]) -> Sheet:
-    """Lay a comparison out beside the paper's numbers."""
+    """Lay out a comparison beside the paper's numbers."""
     base, other = pair.base.title, pair.other.title
     header: tuple[str, ...] = (
         "set",
@@ -291,7 +292,7 @@ def comparison_sheet(pair: Comparison, rows: list[Row]) -> Sheet:
 
 
 def sentence(text: str) -> str:
-    """Begin with a capital."""
+    """Capitalise the first letter."""
     return text[:1].upper() + text[1:]
 
 
@@ -312,7 +313,7 @@ def _means_sheet(asked: Question, results: Results) -> Sheet:
 
 
 def _sweep_sheet(asked: Question, sweep: Sweep, results: Results) -> Sheet:
-    """Rows are the curves of each set, columns all numbers that any curve has."""
+    """Lay out a sweep: a row for each curve of each set, a column for each place on the x axis."""
     places = sorted({x for xs, _ in sweep.curves.values() if len(xs) > 1 for x in xs})
     rows = []
     for dataset in asked.datasets:

@@ -1,1 +1,1 @@
-"""Evaluating a pack: the integer arithmetic of FORMAT.md."""
+"""Evaluate exported models: packs in C or numpy, other files by their interpreters."""

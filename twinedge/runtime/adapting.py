@@ -1,8 +1,8 @@
-"""Predictions with a device's own points, and new intervals: section 12 of FORMAT.md in numpy.
+"""Predict with a device's own points, and recalibrate a pack: section 12 of FORMAT.md in numpy.
 
-The errors of points that belong together, of one machine or one batch, are taken for a draw from a
-Student distribution in which each two of them have a part in common, ``trust``. What is known of
-some of them then says how far the others are to be moved, and how sure that is.
+The errors of points that belong together, from one machine or one batch, are modelled as a draw
+from a Student distribution in which any two of them share a part, ``trust``. Knowing some of them
+then says how far to move the others, and how certain that is.
 """
 
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ _MOST = 2**32 - 1
 
 
 def calibration_of(pack: Pack) -> Calibration | None:
-    """Give what a pack makes its intervals with, in units of the target; None without any."""
+    """Return the calibration of a pack, in units of the target; None if it has no intervals."""
     stored, unit = pack.intervals, float(pack.y_gain)
     if stored is None:
         return None
@@ -36,24 +36,24 @@ def calibration_of(pack: Pack) -> Calibration | None:
 
 
 def calibrate_pack(pack: Pack, X: Array, y: Array, *, chosen: bool = False) -> Pack:
-    """Calibrate a pack that has second outputs, on what its own integers say of these rows.
+    """Calibrate a pack that has second outputs, on its own integer predictions for these rows.
 
     Parameters
     ----------
     pack : Pack
-        With intervals, whatever they are; they are made anew.
+        A pack with intervals, which are replaced.
     X, y : array of shape (n, f), (n,)
         Rows that the networks were not trained on.
     chosen : bool
-        Whether settings of the training were chosen on these rows.
+        Whether training settings were chosen on these rows.
 
     Raises
     ------
     InputError
-        Where the pack has no second output, or there is nothing to learn from these rows.
+        If the pack has no second output, or there is nothing to learn from these rows.
     """
     if pack.intervals is None:
-        raise InputError("the pack was exported without intervals, and cannot be given any")
+        raise InputError("the pack was exported without intervals and cannot be calibrated")
     y = check_targets(y, len(X))
     q = reference.quantise(pack, X)
     found = reference.evaluate_raw(pack, q)
@@ -84,30 +84,30 @@ def _integer(number: float) -> int:
 
 
 MOST_POINTS = 1024
-MOST_MEMBERS = 4096  # points of all twins together
+MOST_MEMBERS = 4096  # points, counted once for each twin
 MOST_SCORE = 511  # in sixteenths
 FREEDOM = 4  # degrees of freedom of the Student distribution
 _WORD = 2**32 - 1
-_NEAR = 0.02  # a share of predictions that is as good as another
-_MOST_TIMES = 16  # as many anchors as there are, in a pack that has the points among them
+_NEAR = 0.02  # shares that differ by less are equally good
+_MOST_TIMES = 16  # how much an adapted pack may grow in anchors
 
 
 @dataclass(frozen=True)
 class Points:
-    """Points measured on site, in the order in which they came.
+    """Points measured on site, in the order they arrived.
 
     Parameters
     ----------
     numbers : array of shape (k,), uint32
-        They ascend.
+        Numbers of the points, ascending.
     features : array of shape (k, f), int16
         Quantised.
     targets : array of shape (k,), int32
-        Measured, in units of an estimate.
+        As measured, in units of an estimate.
     scores : array of shape (k,), int16
         How far off the pack was, in sixteenths of its scale.
     scales : array of shape (k,), uint16
-        That scale, where 256 is the mean in calibration.
+        That scale, in units of 1/256 of the mean in calibration.
     """
 
     numbers: Array
@@ -118,7 +118,7 @@ class Points:
 
     @classmethod
     def none(cls, features: int) -> "Points":
-        """No point."""
+        """Return an empty set of points."""
         return cls(
             np.empty(0, np.uint32),
             np.empty((0, features), np.int16),
@@ -134,12 +134,12 @@ class Points:
         return Points(*(column[which] for column in vars(self).values()))
 
     def joined(self, more: "Points") -> "Points":
-        """Put more points behind these."""
+        """Return these points followed by more."""
         pairs = zip(vars(self).values(), vars(more).values(), strict=True)
         return Points(*(np.concatenate(pair) for pair in pairs))
 
     def next_numbers(self, count: int) -> Array:
-        """Numbers of so many points that are to come behind these; they wrap around."""
+        """Numbers for the next ``count`` points; they wrap around."""
         first = int(self.numbers[-1]) + 1 if len(self) else 0
         return (first + np.arange(count)).astype(np.uint32)
 
@@ -150,7 +150,7 @@ def most_points(pack: Pack) -> int:
 
 
 def quantised_targets(pack: Pack, y: Array) -> Array:
-    """Targets ``(n,)`` in units of an estimate, int64; what is none is 2^30 or more."""
+    """Targets ``(n,)`` in units of an estimate, int64; 2^30 for NaN and out of range."""
     with np.errstate(over="ignore", invalid="ignore"):
         t = (np.asarray(y).astype(np.float32) - pack.y_offset) / pack.y_gain
     far = ~(np.abs(t) < TARGET)
@@ -161,7 +161,7 @@ def quantised_targets(pack: Pack, y: Array) -> Array:
 
 
 def judged(intervals: Intervals, mean: Array, scale: Array, targets: Array) -> tuple[Array, Array]:
-    """Scores int16 and scales uint16 ``(k,)`` of points, by what the pack says of them."""
+    """Scores int16 and scales uint16 ``(k,)`` of points, from the pack's predictions for them."""
     off = targets.astype(np.int64) - mean
     score = np.minimum(over(np.abs(off), scale) >> 8, MOST_SCORE)
     signed = np.where(off < 0, -score, score).astype(np.int16)
@@ -169,19 +169,19 @@ def judged(intervals: Intervals, mean: Array, scale: Array, targets: Array) -> t
 
 
 def relative(intervals: Intervals, scale: Array) -> Array:
-    """Scales where 256 is the mean in calibration, int64."""
+    """Scales in units of 1/256 of the mean in calibration, int64."""
     found: Array = np.minimum(over(scale, intervals.typical) >> 8, 65535)
     return found
 
 
 def unlike(pack: Pack, y: Array) -> Array:
-    """Which of targets ``(n,)`` are none: not numbers, or far beyond those of training."""
+    """Which targets ``(n,)`` cannot be used: not numbers, or far beyond those of training."""
     far: Array = quantised_targets(pack, y) >= TARGET
     return far
 
 
 def own_pack(pack: Pack, points: Points) -> Pack:
-    """Give the pack that has the points as anchors of each twin; what it predicts is their word."""
+    """Return the pack with the points as the only anchors of each twin."""
     twins = len(pack.twins)
     return replace(
         pack,
@@ -203,13 +203,13 @@ def blended(
     Parameters
     ----------
     intervals : Intervals
-        Of the pack.
+        Intervals of the pack.
     points : Points
-        One at least.
+        At least one.
     mean, scale : array of shape (n,)
         What the pack predicts, in integers.
     own : array of shape (n,)
-        What it would with the points as anchors.
+        What it predicts with the points as the only anchors.
     """
     k, trust = len(points), intervals.trust
     rest = 65536 - trust
@@ -218,7 +218,7 @@ def blended(
     scales = int(points.scales.sum(dtype=np.int64))
     near = np.where(part < scales, over(part, scales) >> 1, 32768)
     weight = (over(k * trust, among) >> 1) * near >> 15
-    # Wraps around, which no pack and points of ours make it do.
+    # May wrap around, but not with packs and points that twinedge writes.
     off = (own.astype(np.int64) - mean).astype(np.int32).astype(np.int64)
     moved = mean + (off * weight + 16384 >> 15)
 
@@ -235,21 +235,21 @@ def blended(
 
 
 def adapted_pack(pack: Pack, points: Points) -> Pack:
-    """Give a pack that has the points among its anchors, for devices that keep no store.
+    """Return a pack that has the points among its anchors, for devices without a store.
 
-    Anchors occur so often that the points have the share in a prediction that they have by the
-    rule; but that they count less where small errors are to be expected, no pack can say. Widths of
-    intervals follow.
+    Anchors are repeated until the points have the same share in a prediction as by the rule of
+    ``blended``. A pack cannot express that the points count less where small errors are expected.
+    Widths of intervals are adapted.
 
     Raises
     ------
     InputError
-        Where the pack has no intervals, or the nearest anchors predict.
+        If the pack has no intervals, or predicts from the nearest anchors.
     """
     if pack.intervals is None:
-        raise InputError("the pack has no intervals, and learns nothing without them")
+        raise InputError("the pack has no intervals and cannot learn without them")
     if pack.neighbors:
-        raise InputError("the nearest anchors of the pack predict: its points belong in a store")
+        raise InputError("the pack predicts from its nearest anchors: keep its points in a store")
     k, trust, twins = len(points), pack.intervals.trust / 65536, len(pack.twins)
     share = k * trust / (k * trust + 1 - trust)
     theirs, ours = _often(len(pack.targets), twins * k, share)
@@ -282,7 +282,7 @@ def adapted_pack(pack: Pack, points: Points) -> Pack:
 
 
 def _often(shipped: int, own: int, share: float) -> tuple[int, int]:
-    """How often shipped anchors and own ones are to occur: the fewest that come near the share."""
+    """How often to repeat shipped anchors and own points: the fewest close to the share."""
     pairs = [
         (theirs, ours)
         for theirs in range(1, 9)
@@ -299,7 +299,7 @@ def _often(shipped: int, own: int, share: float) -> tuple[int, int]:
 
 
 def over(a: Array | int, b: Array | int) -> Array:
-    """Give a / b in units of 1/65536, as far as 32 bits have room for it, int64."""
+    """Return a / b in units of 1/65536, int64, as precise as 32-bit arithmetic allows."""
     a, b = np.broadcast_arrays(np.asarray(a, np.int64), np.asarray(b, np.int64))
     shift = np.zeros(a.shape, np.int64)
     for bit in (16, 8, 4, 2, 1):  # until a has 16 digits

@@ -1,12 +1,12 @@
-"""What all backends have in common: one object that predicts, and how it treats what it is asked.
+"""What all backends share: the object that predicts, and how it checks queries.
 
-A query is as many numbers as the model has features. Another number of them, and text, are refused;
-infinity is as good as any number beyond the range. NaN is a missing feature: it is filled in where
-the file has a value for it, and refused where it has none. Beyond the training data an answer is
-computed and means little: ``outside`` says where, and ``missing`` what was filled in.
+A query has as many numbers as the model has features. Any other count, and text, are refused;
+infinity is treated like any number beyond the range. NaN is a missing feature: it is filled in if
+the file has a value for it, and refused otherwise. Beyond the training data an answer is computed
+but means little: ``outside`` says where, and ``missing`` says what was filled in.
 
-A file that was calibrated knows how large its errors are: ``predict_interval``. The spread of the
-estimates, which every file has, knows only how far its anchors disagree.
+A calibrated file knows how large its errors are: ``predict_interval``. The spread of the estimates,
+which every file has, only says how far its anchors disagree.
 """
 
 from collections.abc import Sequence
@@ -20,21 +20,21 @@ from twinedge.encoding import Encoding
 from twinedge.errors import InputError
 from twinedge.pack.contents import Array
 
-_USUAL = 900  # thousandths of all true values that an interval covers unless another is asked for
+_USUAL = 900  # default coverage, in thousandths
 _NOISE = 1e-3  # thousandths by which a coverage may be off, as 0.9 is in single precision
 _HIGHEST = 999
 
 
 class MissingPackageError(InputError):
-    """A backend that cannot work here; the message names what to install."""
+    """A backend that is not installed; the message names what to install."""
 
 
 class Prediction(NamedTuple):
-    """All that a device says of ``n`` queries, in the order in which commands print it.
+    """All that a device says about ``n`` queries, in the order that commands print it.
 
-    Numbers are float32 ``(n,)`` in the units of the target, flags bool ``(n, f)``. A file without
-    intervals has no ``scale``, ``low`` and ``high``, and one that takes no missing features has no
-    ``missing``: these are None then.
+    Numbers are float32 ``(n,)`` in the units of the target, flags bool ``(n, f)``. ``scale``,
+    ``low`` and ``high`` are None for a file without intervals, ``missing`` for one that takes no
+    missing features.
     """
 
     mean: Array
@@ -54,13 +54,13 @@ class Device:
     metadata : dict
         What its file says about itself.
     span : array of shape (2, f)
-        Least and largest value of each feature, where the metadata have none.
+        Least and largest value of each feature, if the metadata has none.
     anchors : int
-        Anchors of all twins together.
+        Number of anchors of all twins together.
     info : dict
         For people: file, backend, and the like.
     levels : sequence of int
-        Coverages of its intervals in thousandths; what has any must have ``_bounds``.
+        Coverages of its intervals in thousandths; a device with any must have ``_bounds``.
     fillable : array of shape (f,), bool, optional
         Which features may be missing; by default none.
 
@@ -69,15 +69,15 @@ class Device:
     features, anchors : int
         How many there are.
     feature_names, target_name : tuple of str, str
-        As in the training data; of a category a feature for each level.
+        As in the training data; a category has a feature for each level.
     encoding : Encoding
-        Which columns the features are made of.
+        The columns that the features are made of.
     coverages : tuple of float
-        What ``predict_interval`` can be asked for, ascending; empty without intervals.
+        Coverages that ``predict_interval`` takes, ascending; empty without intervals.
     fillable : array of shape (f,), bool
         Which features may be missing.
     info : dict
-        Metadata of the file, and what was given.
+        Metadata of the file, plus the argument ``info``.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Device:
         self.encoding = Encoding.of(metadata.get("columns"), self.feature_names)
         self.target_name = str(metadata.get("target", "y"))
         self.anchors = anchors
-        # A reader of packs lets any numbers pass here.
+        # The reader of packs does not check these numbers.
         self._levels = tuple(sorted({one for one in levels if 0 < one <= _HIGHEST}))
         self.coverages = tuple(one / 1000 for one in self._levels)
         self.fillable = np.zeros(self.features, bool) if fillable is None else fillable
@@ -103,18 +103,18 @@ class Device:
 
     @property
     def ranges(self) -> Array:
-        """Least and largest value of each feature in training, ``(2, f)``, as the file has them."""
+        """Least and largest value of each feature in training, ``(2, f)``, as the file says."""
         return np.stack([self._low, self._high])
 
     @property
     def usual_coverage(self) -> float | None:
-        """The coverage that is taken unasked: 0.9, or the highest below, or the lowest."""
+        """The default coverage: 0.9, else the highest below, else the lowest."""
         level = self._usual_level
         return None if level is None else level / 1000
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """Names of what ``predict_all`` has to say."""
+        """Names of the fields that ``predict_all`` fills."""
         more = ("scale", "low", "high") if self.coverages else ()
         return ("mean", "spread", "outside", *more, *(("missing",) if self.fillable.any() else ()))
 
@@ -124,13 +124,13 @@ class Device:
         Parameters
         ----------
         x : array of shape (n, f), or data frame
-            In the user's units. Of a model with categories also rows with their names in them.
+            In the user's units. For a model with categories, also rows that contain names.
         return_std : bool
-            Give the size of the error that is to be expected, too: the calibrated scale where the
-            file has intervals, else the spread of the estimates.
+            Also return how large an error to expect: the calibrated scale if the file has
+            intervals, otherwise the spread of the estimates.
         neighbors : int, optional
-            Use only so many anchors of each twin that are nearest to a query; by default as many
-            as the file says, which is also what scale and intervals were calibrated for.
+            Use only this many anchors of each twin, the nearest to a query; by default as many as
+            the file says, which scale and intervals were calibrated for.
 
         Returns
         -------
@@ -142,7 +142,7 @@ class Device:
         Raises
         ------
         InputError
-            Where a query has another number of features or is not a number, or the file cannot
+            If a query has the wrong number of features or is not a number, or the file cannot
             choose anchors.
         """
         x, neighbors = self._check(x), self._check_neighbors(neighbors)
@@ -153,14 +153,14 @@ class Device:
         return (mean, spread) if return_std else mean
 
     def predict_interval(self, x: Any, coverage: Any = 0.9, neighbors: int | None = None) -> Array:
-        """Predict between which two numbers the true values lie.
+        """Predict intervals that contain the true values.
 
         Parameters
         ----------
         x : array of shape (n, f)
             In the user's units.
         coverage : float, or sequence of k floats
-            Share of the true values that lie within, one of ``coverages``.
+            Share of the true values within the interval, one of ``coverages``.
         neighbors : int, optional
             As in ``predict``.
 
@@ -172,7 +172,7 @@ class Device:
         Raises
         ------
         InputError
-            As in ``predict``, and where the file has no such intervals.
+            As in ``predict``, and if the file has no such intervals.
         """
         if isinstance(coverage, np.ndarray):
             coverage = coverage.tolist()
@@ -186,21 +186,21 @@ class Device:
     def predict_all(
         self, x: Any, coverage: float | None = None, neighbors: int | None = None
     ) -> Prediction:
-        """Predict with all that there is to say of a prediction, in one go.
+        """Predict mean, spread, interval and flags at once.
 
         Parameters
         ----------
         x : array of shape (n, f)
             In the user's units.
         coverage : float, optional
-            Of the interval; by default ``usual_coverage``, and none where the file has none.
+            Coverage of the interval; by default ``usual_coverage``, if the file has intervals.
         neighbors : int, optional
             As in ``predict``.
 
         Raises
         ------
         InputError
-            As in ``predict``, and where the file has no such intervals.
+            As in ``predict``, and if the file has no such intervals.
         """
         level = self._usual_level if coverage is None else self._level(coverage)
         x, neighbors = self._check(x), self._check_neighbors(neighbors)
@@ -213,10 +213,10 @@ class Device:
         return said._replace(missing=missing) if self.fillable.any() else said
 
     def spread(self, x: Any, neighbors: int | None = None) -> Array:
-        """Give the standard deviation of the estimates, float32 ``(n,)``, in units of the target.
+        """Return the standard deviation of the estimates, float32 ``(n,)``, in units of the target.
 
-        It tells how far the anchors disagree, calibrated or not; ``predict`` tells how large an
-        error is to be expected.
+        It says how far the anchors disagree, calibrated or not; ``predict`` says how large an error
+        to expect.
         """
         return self._predict(self._check(x), self._check_neighbors(neighbors))[1]
 
@@ -226,46 +226,46 @@ class Device:
         Raises
         ------
         InputError
-            As in ``predict``, and where a file keeps them to itself.
+            As in ``predict``, and if the file has only their mean.
         """
         return self._members(self._check(x), self._check_neighbors(neighbors))
 
     def outside(self, x: Any) -> Array:
-        """Which features of queries ``(n, f)`` are not in their training range: bool ``(n, f)``.
+        """Which features of queries ``(n, f)`` are outside their training range: bool ``(n, f)``.
 
-        One that is missing is not among them; those of a name that training did not know are.
+        A missing feature is not flagged; those of a name unknown in training are.
         """
         return self._flagged(self._check(x))
 
     def missing(self, x: Any) -> Array:
-        """Which features of queries ``(n, f)`` are missing and are filled in: bool ``(n, f)``."""
+        """Which features of queries ``(n, f)`` are missing, to be filled in: bool ``(n, f)``."""
         missing: Array = np.isnan(self._check(x))
         return missing
 
     def check_coverage(self, coverage: Any) -> None:
-        """Refuse a coverage that the file has no intervals of.
+        """Refuse a coverage that the file has no intervals for.
 
         Raises
         ------
         InputError
-            Says which it has.
+            The message lists those it has.
         """
         self._level(coverage)
 
     @property
     def lost(self) -> int:
-        """Entries of a store that cannot be read: damaged, or cut short."""
+        """Number of store entries that cannot be read: damaged, or cut short."""
         return 0
 
     def keep(self, path: str | Path) -> None:
-        """Keep what is learnt in a file, and take what is there already."""
-        self.learn([], [])  # which refuses
+        """Keep what is learnt in a file, and load what is already there."""
+        self.learn([], [])  # raises the error
 
     def learn(self, X: Any, y: Any) -> int:
-        """Take points measured on site for anchors of this device's own.
+        """Learn points measured on site, as anchors of this device.
 
-        Predictions and intervals follow at once: what the network makes of these points is blended
-        with what the file says, the more so the more there are and the more such points have in
+        Predictions and intervals change at once: the prediction from these points is blended with
+        that of the file. It weighs more the more points there are, and the more such points have in
         common (``group`` of ``fit_csv``).
 
         Parameters
@@ -273,7 +273,7 @@ class Device:
         X : array of shape (n, f)
             Points, in the user's units.
         y : array of shape (n,)
-            Their targets as measured.
+            Their measured targets.
 
         Returns
         -------
@@ -283,8 +283,8 @@ class Device:
         Raises
         ------
         InputError
-            Where a point or a target is no number, there are too many of them, or the file cannot
-            learn: only a ``.twin`` with intervals does. Then nothing was learnt.
+            If a point or a target is not a number, there are too many, or the file cannot learn:
+            only a ``.twin`` with intervals can. Nothing is learnt then.
         """
         raise InputError(f"{self.info['file']} cannot learn: only a .twin with intervals does")
 
@@ -296,13 +296,13 @@ class Device:
         Parameters
         ----------
         first, last : int, optional
-            Numbers of the points; without ``last`` the one, without either all.
+            Numbers of the points; without ``last``, only ``first``; without either, all.
         keep : int, optional
-            Forget all but the latest so many instead.
+            Instead, forget all but this many of the latest.
         """
         raise InputError(f"{self.info['file']} cannot learn: only a .twin with intervals does")
 
-    # What a backend has to bring; queries and neighbors were checked.
+    # For backends to implement; queries and neighbors have been checked.
 
     def _predict(self, x: Array, neighbors: int | None) -> tuple[Array, Array]:
         """Mean and spread, float32 ``(n,)`` each."""
@@ -323,7 +323,7 @@ class Device:
         outside = self._outside(x)
         return outside if self.encoding.is_plain else outside | self.encoding.unknown(x)
 
-    # How all of them check what they are asked.
+    # Checks that all backends share.
 
     def _check(self, x: Any) -> Array:
         if self.encoding.takes(x):
@@ -343,14 +343,14 @@ class Device:
         return max(below, default=min(self._levels, default=None))
 
     def _level(self, coverage: Any) -> int:
-        """Thousandths of a coverage that the file has."""
+        """Level in thousandths of a coverage that the file has."""
         counts = isinstance(coverage, Real) and not isinstance(coverage, bool)
         if not counts or not 0 < coverage < 1:
             words = " ".join(repr(coverage).split())
             raise InputError(f"coverage={words} is not a number between 0 and 1")
         file = self.info["file"]
         if not self._levels:
-            raise InputError(f"{file} has no intervals: it is of a model that was not calibrated")
+            raise InputError(f"{file} has no intervals: its model was not calibrated")
         wanted = float(coverage) * 1000
         level = round(wanted)
         if level in self._levels and abs(wanted - level) < _NOISE:
@@ -367,13 +367,13 @@ def check_queries(
 ) -> Array:
     """Check queries ``(n, features)``; returns them as an array of numbers.
 
-    NaN stands for a missing feature where ``fillable`` ``(features,)`` says that it may. Features
-    without ``names`` are called x1, x2, ... in messages.
+    NaN is a missing feature where ``fillable`` ``(features,)`` allows it. Features without
+    ``names`` are called x1, x2, ... in messages.
 
     Raises
     ------
     InputError
-        Where a query has another number of features, or is not a number.
+        If a query has the wrong number of features, or is not a number.
     """
     try:
         x = np.asarray(x)
@@ -395,12 +395,12 @@ def check_queries(
 
 
 def _numbered(count: int) -> tuple[str, ...]:
-    """Names of features that have none."""
+    """Default names of features."""
     return tuple(f"x{number}" for number in range(1, count + 1))
 
 
 def _described(metadata: dict[str, Any], span: Array) -> tuple[tuple[str, ...], Array, Array]:
-    """Names and ranges of the features; metadata may be anything, and are taken if they fit."""
+    """Names and ranges of the features; metadata may be anything, and is used if it fits."""
     low, high = span
     names = _numbered(len(low))
     described = metadata.get("features")

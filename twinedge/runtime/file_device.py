@@ -1,12 +1,12 @@
 """Converted files as devices, whichever interpreter runs them.
 
-Interpreters trust their files: some flipped bits they answer with a crash. So the last eight bytes
-of a file are the CRC-32 of all before, in hexadecimal. They are put where the format has room for
-more: behind a flatbuffer, or in the last field of a protocol buffer.
+Interpreters trust their files: some flipped bits make them crash. So the last eight bytes of a file
+are the CRC-32 of everything before, in hexadecimal. They are put where the format has room for
+more: after a flatbuffer, or in the last field of a protocol buffer.
 
-An ``ensemble`` has its anchors inside. A bare ``twin`` has none: they come from the ``.twin`` that
-lies beside it, ``model.twin`` for ``model_twin.tflite``, ``model_twin.onnx`` or
-``model_float_twin.onnx``. So does what makes a scale and intervals of its second output.
+An ``ensemble`` has its anchors inside. A bare ``twin`` has none: they come from the ``.twin``
+beside it, ``model.twin`` for ``model_twin.tflite``, ``model_twin.onnx`` or
+``model_float_twin.onnx``. So does the calibration that turns its second output into intervals.
 """
 
 import zlib
@@ -37,7 +37,7 @@ def read_sealed(path: Path) -> bytes:
     Raises
     ------
     InputError
-        Where they are not.
+        If they are not.
     """
     data = path.read_bytes()
     if data[-_DIGITS:] != _checksum(data[:-_DIGITS]):
@@ -51,8 +51,8 @@ def _checksum(data: bytes) -> bytes:
 
 _BARE = "_twin"
 _FLOAT = "_float"
-_VALUES = 1 << 21  # alive at a time in a hidden layer: 8 MB
-_WIDTH = 128  # of a hidden layer, or thereabouts
+_VALUES = 1 << 21  # held at a time in a hidden layer: 8 MB
+_WIDTH = 128  # rough width of a hidden layer
 
 
 class Interpreter(Protocol):
@@ -63,11 +63,11 @@ class Interpreter(Protocol):
     outputs: Sequence[str]
 
     def run(self, inputs: dict[str, Array]) -> dict[str, Array]:
-        """Run it on inputs of one batch."""
+        """Run the file on one batch."""
 
 
 def device_of(path: Path, backend: str, interpreter: Interpreter) -> Device:
-    """Make a device of an interpreter that has its file loaded."""
+    """Make a device from an interpreter that has its file loaded."""
     about = interpreter.metadata
     try:
         shape, scaling = about["shape"], about["scaling"]
@@ -78,18 +78,18 @@ def device_of(path: Path, backend: str, interpreter: Interpreter) -> Device:
         if shape == "ensemble":
             return EnsembleFile(interpreter, span, int(sum(about["anchors"])), info)
     except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path} has no metadata of twinedge, or they are damaged") from error
+        raise InputError(f"{path} has no twinedge metadata, or it is damaged") from error
     beside = path.with_name(path.stem.removesuffix(_BARE).removesuffix(_FLOAT) + ".twin")
     if not beside.is_file():
         raise InputError(f"{path} is a bare twin and takes its anchors from {beside}: put it there")
     pack = read_pack_file(beside)
     if (pack.features, len(pack.twins)) != (len(centre), about["twins"]):
-        raise InputError(f"{beside} is of another model than {path}: export both together")
+        raise InputError(f"{beside} belongs to another model than {path}: export both together")
     return TwinFile(interpreter, span, pack, info)
 
 
 class EnsembleFile(Device):
-    """A file with anchors inside; it gives mean and spread, and scale and intervals if it can."""
+    """A file with its anchors inside: mean and spread, and scale and intervals if it has them."""
 
     def __init__(
         self, interpreter: Interpreter, span: Array, anchors: int, info: dict[str, Any]
@@ -100,7 +100,7 @@ class EnsembleFile(Device):
         fill = [np.nan if one is None else float(one) for one in about.get("fill", [])]
         self._fill = np.array(fill) if fill else np.full(span.shape[1], np.nan)
         if len(self._fill) != span.shape[1]:
-            raise ValueError("as many values for missing features as features")
+            raise ValueError("the number of fill values differs from the number of features")
         super().__init__(
             about,
             span,
@@ -119,7 +119,7 @@ class EnsembleFile(Device):
     def _bounds(self, x: Array, neighbors: int | None, levels: tuple[int, ...]) -> Array:
         ends = [(side, self._columns[level]) for level in levels for side in ("low", "high")]
         found = self._run(x, neighbors, ["mean", "spread", "scale", *ends])
-        # An interval is about its prediction, also where 8 bits have moved that.
+        # An interval contains its prediction, even if 8-bit rounding has moved that.
         found[3::2] = np.minimum(found[3::2], found[0])
         found[4::2] = np.maximum(found[4::2], found[0])
         return found
@@ -127,7 +127,7 @@ class EnsembleFile(Device):
     def _run(
         self, x: Array, neighbors: int | None, wanted: Sequence[str | tuple[str, int]]
     ) -> Array:
-        """Run on all queries; returns outputs, or columns of them: float32 ``(wanted, n)``."""
+        """Run on all queries; returns outputs, or columns of outputs: float32 ``(wanted, n)``."""
         if neighbors is not None:
             raise InputError(
                 f"{self.info['file']} has all anchors inside and cannot choose the nearest: use "
@@ -144,19 +144,19 @@ class EnsembleFile(Device):
 
     def _members(self, x: Array, neighbors: int | None) -> Array:
         raise InputError(
-            f"{self.info['file']} gives only mean and spread of its estimates: use the .twin, or "
+            f"{self.info['file']} has only mean and spread of its estimates: use the .twin, or "
             "the bare twin beside it"
         )
 
 
 class TwinFile(Device):
-    """A file with the bare difference of two points, and the anchors of a pack."""
+    """A file that predicts the difference of two points, with the anchors of a pack."""
 
     def __init__(
         self, interpreter: Interpreter, span: Array, pack: Pack, info: dict[str, Any]
     ) -> None:
         info["neighbors"] = pack.neighbors
-        # A file without a second output may lie beside a pack that has intervals, and the reverse.
+        # A file without a second output may be beside a pack with intervals, and vice versa.
         self._second = "difficulty" in interpreter.outputs
         self._calibration = calibration_of(pack) if self._second else None
         self._fill = fill_values(pack)
@@ -172,7 +172,7 @@ class TwinFile(Device):
         points = pack.anchors / pack.x_gain.astype(np.float64) + pack.x_offset
         targets = pack.targets.astype(np.float32) * pack.y_gain + pack.y_offset
         ends = np.cumsum(pack.counts, dtype=np.int64)
-        # Quantised, as they are, in single precision, and their targets: those of each twin.
+        # For each twin: quantised anchors, anchors in single precision, and their targets.
         self._anchors = [
             (pack.anchors[mine], _single(points[mine]), targets[mine])
             for mine in (
@@ -185,7 +185,7 @@ class TwinFile(Device):
         return members.mean(axis=1).astype(np.float32), members.std(axis=1).astype(np.float32)
 
     def _bounds(self, x: Array, neighbors: int | None, levels: tuple[int, ...]) -> Array:
-        assert self._calibration is not None  # what has levels has that
+        assert self._calibration is not None  # there are no levels without it
         members, asymmetries, difficulties = self._pairs(x, neighbors).astype(np.float64)
         mean, spread = members.mean(axis=1), members.std(axis=1)
         asymmetry = np.sqrt(np.square(asymmetries).mean(axis=1))
@@ -200,7 +200,7 @@ class TwinFile(Device):
         return members
 
     def _pairs(self, x: Array, neighbors: int | None) -> Array:
-        """Estimates, asymmetries and, if there are any, difficulties: float32 ``(3, n, m)``."""
+        """Estimates, asymmetries and difficulties (0 if there are none): float32 ``(3, n, m)``."""
         count = self._pack.neighbors if neighbors is None else neighbors
         x = _filled(x, self._fill)
         columns = []
@@ -215,7 +215,7 @@ class TwinFile(Device):
         return np.concatenate(columns, axis=2)
 
     def _differences(self, twin: int, x: Array, points: Array, chosen: Array) -> Array:
-        """Halves of F(x, a) - F(a, x) and of their sum, and difficulties of (a, x).
+        """Half of F(x, a) - F(a, x), half of their sum, and difficulties of (a, x).
 
         For the chosen anchors ``(n, m)`` of each query: ``(3, n, m)``.
         """
@@ -239,7 +239,7 @@ class TwinFile(Device):
 
 
 def fill_values(pack: Pack) -> Array:
-    """Give what stands for missing features, float64 ``(f,)`` in their units; NaN for nothing."""
+    """Return fill values for missing features, float64 ``(f,)`` in their units; NaN for none."""
     if pack.domain is None:
         return np.full(pack.features, np.nan)
     values = pack.domain.fill / pack.x_gain.astype(np.float64) + pack.x_offset

@@ -1,8 +1,8 @@
 """Interpreters of converted files: LiteRT and its kin for ``.tflite``, ONNX Runtime for ``.onnx``.
 
-A flatbuffer is tables of offsets. A table begins with the distance back to its vtable, which lists
-where in the table each field lies, 0 for one that is left out; strings, vectors and other tables
-are given by the distance to them, and begin with their length.
+A flatbuffer consists of tables of offsets. A table begins with the distance back to its vtable,
+which lists the position of each field in the table, 0 for one that is left out. Strings, vectors
+and other tables are given by the distance to them; strings and vectors begin with their length.
 """
 
 import json
@@ -29,15 +29,15 @@ _BUFFER_DATA = 0
 
 
 def metadata_entry(data: bytes, name: bytes) -> bytes:
-    """Return the content of the metadata entry of that name.
+    """Return the content of the metadata entry with that name.
 
     Raises
     ------
     ValueError
-        Where the bytes are not such a file, or have no such entry.
+        If the bytes are not a ``.tflite`` file, or have no such entry.
     """
     if data[4:8] != _IDENTIFIER:
-        raise ValueError("it does not begin like one")
+        raise ValueError("it does not start like one")
     try:
         model = _follow(data, 0)
         buffers = _tables(data, model, _MODEL_BUFFERS)
@@ -60,7 +60,7 @@ def _follow(data: bytes, place: int) -> int:
 
 
 def _field(data: bytes, table: int, number: int) -> int:
-    """Where a field of a table lies; 0 if it is left out."""
+    """Position of a field of a table; 0 if it is left out."""
     vtable = table - int(struct.unpack_from("<i", data, table)[0])
     if vtable < 0:
         raise IndexError(vtable)
@@ -96,7 +96,7 @@ def _tables(data: bytes, table: int, number: int) -> list[int]:
     return [_follow(data, start + 4 + 4 * one) for one in range(count)]
 
 
-# Where an interpreter may come from, the lightest first; named so that nothing here imports them.
+# Packages with an interpreter, the lightest first; by name, so that nothing here imports them.
 PACKAGES = {
     "ai_edge_litert": "ai_edge_litert.interpreter",
     "tflite_runtime": "tflite_runtime.interpreter",
@@ -112,7 +112,7 @@ class TfliteFile:
     path : path
         The file.
     threads : int
-        How many may work on a batch.
+        How many threads may work on a batch.
     """
 
     def __init__(self, path: Path, threads: int = 1) -> None:
@@ -129,7 +129,7 @@ class TfliteFile:
         self._inputs = {one["name"]: one for one in self._interpreter.get_input_details()}
         self._outputs = {one["name"]: one for one in self._interpreter.get_output_details()}
         self.outputs: Sequence[str] = [*self._outputs]
-        # What integers stand for, where there are any: offset + step * integer.
+        # How to convert quantised inputs and outputs: offset + step * integer.
         self._integers = {
             name: (np.array(how["offset"]), np.array(how["step"]))
             for name, how in self.metadata.get("integers", {}).items()
@@ -137,7 +137,7 @@ class TfliteFile:
         self._batch = 1
 
     def run(self, inputs: dict[str, Array]) -> dict[str, Array]:
-        """Run on float32 inputs of one batch; integers at the edges are seen to."""
+        """Run on float32 inputs of one batch; quantised inputs and outputs are converted."""
         interpreter = self._interpreter
         batch = len(next(iter(inputs.values())))
         if batch != self._batch:
@@ -176,7 +176,7 @@ def open_tflite(path: Path, threads: int = 1) -> Device:
 
 
 def _interpreter() -> tuple[Any, str]:
-    """Class of the interpreter, and where it comes from."""
+    """Class of the interpreter, and the package it comes from."""
     for package, module in PACKAGES.items():
         with suppress(ImportError), silence():
             return import_module(module).Interpreter, package
@@ -208,7 +208,7 @@ class OnnxFile:
     path : path
         The file.
     threads : int
-        How many may work on a batch.
+        How many threads may work on a batch.
     """
 
     runtime = "onnxruntime"
@@ -224,7 +224,7 @@ class OnnxFile:
             ) from error
         options = runtime.SessionOptions()
         options.log_severity_level = _ERRORS_ONLY
-        # One query is too small to share; threads that wait for work would cost more than they do.
+        # One query is too small to share; threads waiting for work would cost more than they save.
         options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
         try:
             self._session = runtime.InferenceSession(
@@ -233,7 +233,7 @@ class OnnxFile:
             metadata = json.loads(
                 self._session.get_modelmeta().custom_metadata_map.get("twinedge", "")
             )
-        except Exception as error:  # its exceptions have no base of their own
+        except Exception as error:  # its exceptions have no common base
             reason = " ".join(str(error).split())
             raise InputError(f"{path} is not an ONNX file of twinedge ({reason})") from error
         if not isinstance(metadata, dict):

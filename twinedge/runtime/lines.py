@@ -1,16 +1,16 @@
-"""A device that answers line by line: a sensor on a serial port, a pipe, a log.
+"""Answer queries line by line, from a sensor on a serial port, a pipe or a log.
 
-Each line in is one line out, in the same order, in the form it came in: CSV or a JSON object or
-array. CSV is read by the rules of files: the first line tells what separates the columns, and where
-that is no comma, decimals may have one. A line that cannot be read is answered with an error and
-forgotten; the next one is answered as if nothing had been. Lines that arrive together are evaluated
-together, on all cores where the C runtime does it, but none ever waits for another.
+Each line in is one line out, in the same order and the same form: CSV, or a JSON object or array.
+CSV is read by the rules for files: the first line decides what separates the columns and, unless
+that is a comma, decimal commas are allowed. A line that cannot be read is answered with an error
+and has no other effect. Lines that arrive together are evaluated together, by the C runtime on all
+cores, but no line ever waits for a later one.
 
-A line that ends in ``=VALUE`` has its true value with it. It is answered like any other, and then
+A line that ends in ``=VALUE`` carries its true value. It is answered like any other, and then
 learnt from.
 
-An answer has the fields of ``Device.fields``: what files without intervals say comes first, so that
-who reads it by position finds it where it was.
+An answer has the fields of ``Device.fields``: those that every file has come first, so that their
+positions never change.
 """
 
 import csv
@@ -36,12 +36,12 @@ from twinedge.runtime.native import NativeDevice
 _Value: TypeAlias = float | list[str]  # a number, or names of features
 _Columns: TypeAlias = list[list[float] | list[list[str]]]  # by field, then by line
 
-_DELIMITERS = (",", ";", "\t", "|", None)  # the last: any number of blanks
-_SEPARATOR = "sep="  # how Excel begins a file
+_DELIMITERS = (",", ";", "\t", "|", None)  # None: any number of blanks
+_SEPARATOR = "sep="  # Excel's first line
 _ERRORS = ("error: ", '{"error": ')
 _CHUNK = 1 << 16
 _PART = 32  # queries that are worth a thread
-LONGEST = 1 << 20  # bytes of a line; a longer one is no query but something gone wrong
+LONGEST = 1 << 20  # bytes of a line; a longer one cannot be a query
 
 
 class _FaultError(ValueError):
@@ -54,22 +54,22 @@ class Replies:
     Parameters
     ----------
     device : Device
-        What predicts.
+        The model that predicts.
     neighbors : int, optional
-        How many nearest anchors, if not as many as the file says.
+        How many nearest anchors to use; by default as many as the file says.
     coverage : float, optional
-        Of the intervals, if not ``device.usual_coverage``.
+        Coverage of the intervals; by default ``device.usual_coverage``.
 
     Examples
     --------
-    ``list(Answers(device).to(["1.5,2.5"]))`` is ``["0.25,0.01,"]``: prediction, spread, and the
-    names of features outside the training range, with ``|`` between them. With intervals scale, low
-    and high follow, and where features may be missing the names of those that were.
+    ``list(Replies(device).to(["1.5,2.5"]))`` is ``["0.25,0.01,"]``: prediction, spread, and the
+    names of features outside the training range, separated by ``|``. With intervals, scale, low and
+    high follow; if features may be missing, the names of those that were.
 
     Raises
     ------
     InputError
-        Where the file has no intervals of that coverage.
+        If the file has no intervals of that coverage.
     """
 
     def __init__(
@@ -88,20 +88,20 @@ class Replies:
         others = device.fields[1:]
         self._header = ",".join([_quoted(device.target_name), *others])
         self._keys = ["prediction", *others]
-        self._order: Sequence[int] | None = None  # where a header has each feature
+        self._order: Sequence[int] | None = None  # position of each feature in the header
         self._columns = len(self._names)
         self._first = True
-        self._said = False  # what separates columns was told, as Excel does
+        self._said = False  # whether a first line "sep=" named the delimiter
 
     def to(self, lines: Sequence[str]) -> Iterator[str]:
-        """Answer lines, none of which holds a line break."""
+        """Answer lines, given without line breaks."""
         return self.begin(lines)()
 
     def begin(self, lines: Sequence[str]) -> Callable[[], Iterator[str]]:
-        """Read lines and have them evaluated; what is returned waits for that and answers."""
+        """Start to evaluate lines; the returned function waits for the results and answers."""
         if not any("=" in line for line in lines):
             return self._begin(lines)
-        # What one line teaches counts from the next one on, and not before.
+        # What one line teaches counts from the next line on.
         answers: list[str] = []
         for may_teach, some in groupby(lines, lambda line: "=" in line):
             if may_teach:
@@ -111,7 +111,7 @@ class Replies:
         return lambda: iter(answers)
 
     def _learning(self, line: str) -> list[str]:
-        """Answer a line, and learn from it if it has its true value with it."""
+        """Answer a line, and learn from it if it carries its true value."""
         query, target = self._parted(line)
         answers = list(self._begin([query])())
         if target is None or (answers and answers[-1].startswith(_ERRORS)):
@@ -128,7 +128,7 @@ class Replies:
 
     def _begin(self, lines: Sequence[str]) -> Callable[[], Iterator[str]]:
         before: list[Callable[[], Iterator[str]]] = []
-        # A line that cannot be read, as a port that is opened amid one gives, tells nothing.
+        # An unreadable line, as when a port is opened in the middle of one, decides nothing.
         while self._first and lines:
             line = _clean(lines[0])
             if line.lower().startswith(_SEPARATOR):
@@ -150,7 +150,7 @@ class Replies:
         return lambda: chain.from_iterable(one() for one in before)
 
     def _table(self, lines: Sequence[str]) -> Array | None:
-        """Read lines all at once; None where one of them has to be looked at by itself."""
+        """Read lines all at once; None if one of them needs a closer look."""
         delimiter = self._delimiter
         if delimiter is None or not self._encoding.is_plain or not lines:
             return None
@@ -185,7 +185,7 @@ class Replies:
         return answer
 
     def _results(self, x: Array) -> Callable[[], _Columns]:
-        """Begin to evaluate; later: for each field numbers, or names of features."""
+        """Start to evaluate; the returned function gives numbers or feature names by field."""
         if not len(x):
             return lambda: [[] for _ in self._keys]
         predicted = self._predict(x)
@@ -199,7 +199,7 @@ class Replies:
         return finish
 
     def _named(self, flags: Array) -> list[list[str]]:
-        """Names of the columns that are flagged, for each query."""
+        """Names of the flagged columns, for each query."""
         names: list[list[str]] = [[]] * len(flags)
         if flags.any():
             flags = self._encoding.by_column(flags)
@@ -211,7 +211,7 @@ class Replies:
         return json.dumps(dict(zip(self._keys, map(_short, values), strict=True)))
 
     def _begins(self, line: str) -> bool:
-        """Find out by a first line what separates columns; True where it names them."""
+        """Find out from a first line what separates columns; True if it is a header."""
         if line.lstrip()[:1] in ("{", "["):
             self._first = False
             return False
@@ -223,7 +223,7 @@ class Replies:
                 self._columns = len(cells)
                 self._first = False
                 return True
-        # What is a name in one cut may be half a line in another: one of known names is likelier.
+        # A delimiter may be part of a name: prefer one that leaves only known names.
         fits: dict[bool, str | None] = {}
         for delimiter, cells in cuts.items():
             self._set(delimiter)
@@ -243,7 +243,7 @@ class Replies:
         try:
             return self._inputs(_cut(line, self._delimiter))
         except _FaultError:
-            self._cells.decimal = before  # a line that is wrong decides nothing
+            self._cells.decimal = before  # a faulty line decides nothing
             raise
 
     def _inputs(self, cells: Sequence[str]) -> list[float]:
@@ -303,7 +303,7 @@ class Replies:
             try:
                 values.append(float(one))
             except OverflowError:
-                raise _FaultError(f"{name}: a number beyond all bounds") from None
+                raise _FaultError(f"{name}: the number is too large") from None
             if not isfinite(values[-1]):
                 raise _FaultError(f"{name}: {json.dumps(one)[:40]} is not a finite number")
         return values
@@ -314,7 +314,7 @@ class Replies:
             return _json_parted(line)
         for delimiter in _DELIMITERS if self._first else (self._delimiter,):
             query, between, last = line.rpartition(delimiter or " ")
-            # Behind an open quote it is part of a name.
+            # After an open quote it is part of a name.
             if between and last.lstrip().startswith("=") and query.count('"') % 2 == 0:
                 reader = CellReader(comma_allowed=delimiter != ",")
                 kind, value = reader.read(last.lstrip()[1:])
@@ -329,31 +329,31 @@ def serve(
     neighbors: int | None = None,
     coverage: float | None = None,
 ) -> None:
-    """Answer lines from a file descriptor until it ends, each as soon as it is there.
+    """Answer lines from a file descriptor until it ends, each as soon as it arrives.
 
     Parameters
     ----------
     device : Device
-        What predicts.
+        The model that predicts.
     source : int
         File descriptor to read from.
     write : function
         Takes whole lines and passes them on at once.
     neighbors : int, optional
-        How many nearest anchors, if not as many as the file says.
+        How many nearest anchors to use; by default as many as the file says.
     coverage : float, optional
-        Of the intervals, if not ``device.usual_coverage``.
+        Coverage of the intervals; by default ``device.usual_coverage``.
 
     Raises
     ------
     InputError
-        Where the file has no intervals of that coverage; nothing was read then.
+        If the file has no intervals of that coverage; nothing has been read then.
     """
     answers = Replies(device, neighbors, coverage)
     begun: deque[Callable[[], Iterator[str]]] = deque()
 
     def begin(block: bytes) -> None:
-        # What is no text will not be a number either.
+        # Bytes that are not text are not a number either.
         begun.append(answers.begin(block.decode("utf-8", "replace").split("\n")))
 
     def finish(left: int) -> None:
@@ -364,13 +364,13 @@ def serve(
     too_long = False
     while chunk := os.read(source, _CHUNK):
         block, end, rest = (rest + chunk).rpartition(b"\n")
-        if too_long and end:  # of a line that was given up
+        if too_long and end:  # the end of a line that was given up
             block, too_long = b"\xff" + b"".join(block.partition(b"\n")[1:]), False
         if len(rest) > LONGEST:
             rest, too_long = b"", True
         if end:
             begin(block)
-        # Where more is there already, it is read while these lines are evaluated.
+        # If more has already arrived, it is read while these lines are evaluated.
         finish(1 if end and _is_ready(source) else 0)
     if rest or too_long:
         begin(b"\xff" if too_long else rest)
@@ -378,14 +378,14 @@ def serve(
 
 
 def _is_ready(source: int) -> bool:
-    """Whether there is something to read, or an end, without waiting for it."""
+    """Whether data, or the end of the file, can be read without waiting."""
     return os.name == "posix" and bool(select.select([source], [], [], 0)[0])
 
 
 def _predictor(
     device: Device, neighbors: int | None, coverage: float | None
 ) -> Callable[[Array], Callable[[], list[Array]]]:
-    """Return what begins to evaluate queries, and later gives the fields of the device."""
+    """Return a function that starts to evaluate queries, and returns one that waits for results."""
 
     def predict(x: Array) -> list[Array]:
         return [one for one in device.predict_all(x, coverage, neighbors) if one is not None]
@@ -396,7 +396,7 @@ def _predictor(
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     if not isinstance(device, NativeDevice) or not cores or cores < 2:
-        return at_once  # others take all cores themselves, or must not be asked twice at a time
+        return at_once  # other backends use all cores themselves, or must not run concurrently
     pool = ThreadPoolExecutor(cores)
 
     def in_parts(x: Array) -> Callable[[], list[Array]]:
@@ -431,7 +431,7 @@ def _json_parted(line: str) -> tuple[str, float | None]:
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
-        return line, None  # which is answered with an error
+        return line, None  # it will be answered with an error
     if not isinstance(value, dict) or "=" not in value:
         return line, None
     target = value.pop("=")
@@ -447,16 +447,16 @@ def _json_parted(line: str) -> tuple[str, float | None]:
 
 
 def _cut(line: str, delimiter: str | None) -> list[str]:
-    """Cut a line into cells, of which some may be quoted."""
+    """Cut a line into cells, which may be quoted."""
     if delimiter is not None and '"' in line:
         reader = csv.reader([line], delimiter=delimiter, skipinitialspace=True)
-        with suppress(csv.Error):  # a cell too long to be one
+        with suppress(csv.Error):  # a cell over the size limit
             return [cell.strip() for cell in next(reader, [""])]
     return [cell.strip() for cell in line.split(delimiter)] or [""]
 
 
 def _clean(line: str) -> str:
-    """Take off what an editor or a terminal leaves at either end."""
+    """Strip what an editor or a terminal leaves at either end."""
     return line.removeprefix("\ufeff").rstrip("\r")
 
 
@@ -465,7 +465,7 @@ def _quoted(word: str) -> str:
 
 
 def _short(value: _Value) -> _Value | None:
-    """Round a number to what single precision can say; JSON knows no infinity."""
+    """Round a number to single precision; None for infinity, which JSON lacks."""
     if isinstance(value, list):
         return value
     return float(f"{value:.7g}") if isfinite(value) else None

@@ -1,8 +1,8 @@
-"""From a file to a device: which backend reads it.
+"""Load an exported file as a device, with the backend that can read it.
 
 Files of an export belong together by name. ``model.twin`` is the pack. ``model.tflite``,
 ``model.onnx`` and ``model_float.onnx`` are ensembles with their anchors inside. The same names with
-``_twin`` behind are bare twins, which take their anchors from ``model.twin`` beside them.
+the suffix ``_twin`` are bare twins, which take their anchors from ``model.twin`` beside them.
 """
 
 import os
@@ -16,14 +16,14 @@ from twinedge.runtime.device import Device, MissingPackageError
 
 
 class Backend(NamedTuple):
-    """Reads files with this suffix by a function of this module: path, threads to a device."""
+    """Reads files with ``suffix``: ``opener`` in module ``home`` takes a path and threads."""
 
     suffix: str
     home: str
     opener: str
 
 
-# "auto" takes the first that can read a file here: one that lacks what it is built on raises
+# "auto" uses the first that can read a file: one whose package is not installed raises
 # MissingPackageError.
 BACKENDS = {
     "native": Backend(".twin", "twinedge.runtime.native", "open_native"),
@@ -40,7 +40,7 @@ def load(
     store: str | Path | None = None,
     threads: int | None = 1,
 ) -> Device:
-    """Load a model from a file that was exported.
+    """Load an exported model.
 
     Parameters
     ----------
@@ -49,10 +49,10 @@ def load(
     backend : str
         "auto", or one of ``BACKENDS``.
     store : path, optional
-        A file that keeps what the device learns. Without it that is gone with the device.
+        A file that keeps what the device learns. Without it, that is lost with the device.
     threads : int, optional
-        How many may answer a batch; None for one a core. Predictions are the same. The "numpy"
-        backend has one whatever this says.
+        How many threads may answer a batch; None for one per core. Predictions are the same. The
+        "numpy" backend always uses one.
 
     Returns
     -------
@@ -64,8 +64,7 @@ def load(
     Raises
     ------
     InputError
-        Where the file cannot be used; a ``MissingPackageError`` where something must be
-        installed first.
+        If the file cannot be used; a ``MissingPackageError`` if something must be installed first.
     """
     path = Path(path)
     if backend != "auto" and backend not in BACKENDS:
@@ -77,7 +76,7 @@ def load(
     if backend != "auto":
         if backend not in able:
             suffix = BACKENDS[backend].suffix
-            raise InputError(f"backend={backend!r} reads {suffix} files, and {path} is not one")
+            raise InputError(f"backend={backend!r} reads {suffix} files, but {path} is not one")
         able = [backend]
     if not path.is_file():
         raise InputError(f"{path} is not a file" if path.exists() else f"{path} does not exist")
@@ -91,7 +90,9 @@ def _check_threads(threads: int | None) -> int:
     if threads is None:
         return os.cpu_count() or 1
     if isinstance(threads, bool) or not isinstance(threads, Integral) or threads < 1:
-        raise InputError(f"threads={threads!r} is not a number from 1 on, or None for one a core")
+        raise InputError(
+            f"threads={threads!r} is not a whole number of at least 1, or None for one per core"
+        )
     return int(threads)
 
 

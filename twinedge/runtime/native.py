@@ -1,4 +1,4 @@
-"""A pack evaluated by the C runtime: the bits of the reference, at the speed of the processor."""
+"""Evaluate a pack with the C runtime: the same bits as the reference, only faster."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -22,43 +22,43 @@ if TYPE_CHECKING:
 else:
     try:
         from twinedge.runtime import _native
-    except ImportError:  # installed where there was no C compiler
+    except ImportError:  # installed without a C compiler
         _native = None
 
 _AS_IN_THE_PACK = -1
-_REASONS = tuple(Reason)  # number n stands for the status -1 - n of the C runtime
+_REASONS = tuple(Reason)  # entry n is status -1 - n of the C runtime
 _REFUSED = "a query has a feature that is not a number"
-_BITS = 31  # of its masks that stand for one feature each; the last stands for all others
+_BITS = 31  # bits of its masks with a feature of their own; the last stands for all the rest
 _NO_LEVELS = np.empty(0, np.uint16)
 _WORTH_A_THREAD = 64  # queries
-_FLOAT, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)  # what it takes as it is
+_FLOAT, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)  # taken without conversion
 
 
 class Native:
     """A pack, open in the C runtime.
 
-    Threads may share it: several queries, and one that takes long, are answered with the
-    interpreter unlocked.
+    Threads may share it: batches, and single queries that take long, are answered with the
+    interpreter lock released.
 
     Parameters
     ----------
     data : bytes
-        The whole file; it is used where it lies.
+        The whole file; it is used in place.
     pack : Pack
-        The same, read.
+        The same file, parsed.
     kernel : str, optional
-        Which of ``kernels`` is to evaluate; by default the fastest.
+        Which of ``kernels`` to use; by default the fastest.
     threads : int
-        How many answer several queries.
+        How many threads answer a batch.
 
     Raises
     ------
     MissingPackageError
-        Where there is no C runtime.
+        If there is no C runtime.
     PackError
-        Where it refuses the pack.
+        If it refuses the pack.
     InputError
-        Where it has no such kernel.
+        If it has no such kernel.
     """
 
     def __init__(
@@ -83,12 +83,12 @@ class Native:
 
     @property
     def kernel(self) -> str:
-        """Name of the kernel that evaluates."""
+        """Name of the kernel in use."""
         return self.model.kernel()
 
     @property
     def kernels(self) -> list[str]:
-        """Names of those that this processor has for the pack, the fastest first."""
+        """Names of the kernels that this processor can use for the pack, fastest first."""
         return self.model.kernels()
 
     def predict_with_spread(self, x: Array, neighbors: int = _AS_IN_THE_PACK) -> Array:
@@ -110,14 +110,14 @@ class Native:
         return self._all(self.fitting(x), np.empty(len(x), np.float32), neighbors)
 
     def evaluate(self, x: Array, neighbors: int = _AS_IN_THE_PACK) -> reference.Estimates:
-        """Everything there is to say of queries ``(n, f)``."""
+        """Evaluate queries ``(n, f)``; returns what the reference does, except the signals."""
         out = np.empty((2, len(x)), np.float32)
         self._all(self.fitting(x), out, neighbors)
         raw = self.evaluate_raw(reference.quantise(self._pack, x), neighbors)
         return raw._replace(mean=out[0], spread=out[1])
 
     def evaluate_raw(self, q: Array, neighbors: int = _AS_IN_THE_PACK) -> reference.Estimates:
-        """Evaluate quantised queries, int16 ``(n, f)``; mean and spread are as integers, too."""
+        """Evaluate quantised queries, int16 ``(n, f)``; mean and spread are integers, too."""
         out = np.empty((2, len(q)), np.int32)
         members = self._all(np.require(q, np.int16, ["C", "A"]), out, neighbors)
         mean, root = out
@@ -131,7 +131,7 @@ class Native:
         return np.stack([mean.astype(np.int64), *(one.view(np.uint32) for one in others)])
 
     def fitting(self, x: Array) -> Array:
-        """Bring checked queries to a type that ``answer`` takes, float32 or float64."""
+        """Convert checked queries to an array that ``answer`` takes, float32 or float64."""
         if (x.dtype is _FLOAT or x.dtype is _DOUBLE) and _lies_well(x):
             return x
         with np.errstate(over="ignore"):  # infinity is as good as any number beyond the range
@@ -154,23 +154,23 @@ class Native:
         levels: Array | None = None,
         flags: Array | None = None,
     ) -> None:
-        """Answer queries that lie well: float32 or float64, or int16 for quantised ones.
+        """Answer contiguous, aligned queries: float32 or float64, or int16 for quantised ones.
 
         Parameters
         ----------
         x : array of shape (n, f)
             Queries.
         out : array of shape (n,), (2, n) or (3 + 2 k, n)
-            Takes means; spreads; scales, and low and high at each level. float32, and int32 for
+            Receives means; spreads; scales, and low and high at each level. float32, or int32 for
             quantised queries.
         members : array of shape (n, m), int32, optional
-            Takes estimates.
+            Receives estimates.
         neighbors : int
             How many nearest anchors of each twin predict.
         levels : array of shape (k,), uint16, optional
             In thousandths.
         flags : array of shape (2, n), uint32, optional
-            Takes masks of the features outside, and of those missing.
+            Receives masks of the features outside, and of those missing.
         """
         most = min(neighbors, MAX_ANCHORS)
         parts = min(self.threads, len(x) // _WORTH_A_THREAD)
@@ -192,9 +192,9 @@ class Native:
         levels: Array | None,
         flags: Array | None,
     ) -> int:
-        """Answer a part of the queries in each thread; returns how many were."""
+        """Answer a part of the queries in each thread; returns how many were answered."""
         if self._pool is None:
-            from concurrent.futures import ThreadPoolExecutor  # which few ask for
+            from concurrent.futures import ThreadPoolExecutor  # rarely needed
 
             self._pool = ThreadPoolExecutor(self.threads, "twinedge")
         ends = np.linspace(0, len(x), parts + 1).astype(int)
@@ -216,22 +216,22 @@ class Native:
 
 
 def _lies_well(x: Array) -> bool:
-    """Whether the C runtime can read an array where it lies."""
+    """Whether the C runtime can read an array in place."""
     flags = x.flags
     return flags.c_contiguous and flags.aligned
 
 
 class NativeDevice(PackDevice):
-    """A pack and the C runtime.
+    """A device that evaluates a pack with the C runtime.
 
     Parameters
     ----------
     pack : Pack
-        What the file holds.
+        Contents of the file.
     path : path
         The file, for messages.
     native : Native
-        Open on that pack.
+        That pack, open in the C runtime.
     """
 
     def __init__(self, pack: Pack, path: Path, native: Native) -> None:
@@ -247,7 +247,7 @@ class NativeDevice(PackDevice):
     def predict(self, x: Any, return_std: bool = False, neighbors: int | None = None) -> Any:
         """Predict queries; see ``Device.predict``.
 
-        An array of floats is looked at as little as can be, for one query is soon answered.
+        An array of floats is checked as little as possible, because one query takes so little time.
         """
         if self._own is not None:
             return super().predict(x, return_std, neighbors)
@@ -266,7 +266,7 @@ class NativeDevice(PackDevice):
             return (out[0], out[-1]) if return_std else out
         try:
             answered = self._answer(x, out, None, nearest)
-        except ValueError:  # it does not lie well
+        except ValueError:  # not contiguous or not aligned
             answered = self._answer(self._native.fitting(x), out, None, nearest)
         if answered != count:
             self._check(x)  # names the feature
@@ -276,7 +276,7 @@ class NativeDevice(PackDevice):
     def predict_all(
         self, x: Any, coverage: float | None = None, neighbors: int | None = None
     ) -> Prediction:
-        """Predict with all that there is to say; see ``Device.predict_all``."""
+        """Predict everything at once; see ``Device.predict_all``."""
         if self._own is not None:
             return super().predict_all(x, coverage, neighbors)
         level = self._usual_level if coverage is None else self._level(coverage)

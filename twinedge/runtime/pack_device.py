@@ -29,8 +29,8 @@ from twinedge.scoring import check_targets
 class Evaluator(Protocol):
     """Evaluates one pack.
 
-    ``neighbors`` is how many nearest anchors of each twin predict, 0 for all; negative: as in the
-    pack.
+    ``neighbors`` is how many nearest anchors of each twin predict: 0 for all, negative for as many
+    as the pack says.
     """
 
     def predict_with_spread(self, x: Array, neighbors: int = -1) -> Array:
@@ -39,16 +39,16 @@ class Evaluator(Protocol):
     def predict_with_bounds(self, x: Array, levels: Sequence[int], neighbors: int = -1) -> Array:
         """Predict means, spreads, scales, low and high at each level: float32 ``(3 + 2 k, n)``.
 
-        Levels are in thousandths, and of those that the pack has.
+        Levels are in thousandths, and must be in the pack.
         """
 
     def evaluate(self, x: Array, neighbors: int = -1) -> reference.Estimates:
-        """Everything there is to say of queries ``(n, f)``."""
+        """Evaluate queries ``(n, f)``, with the estimate of each anchor."""
 
     def raw(self, q: Array, neighbors: int = -1) -> Array:
         """Means, spreads times the number of members, and scales of quantised queries.
 
-        Integers ``(3, n)``, of a pack with intervals.
+        Integers ``(3, n)``; only for a pack with intervals.
         """
 
 
@@ -73,7 +73,7 @@ class Reference:
         return np.stack([found.mean, found.spread, usual.scale, *ends])
 
     def evaluate(self, x: Array, neighbors: int = -1) -> reference.Estimates:
-        """Everything there is to say of queries ``(n, f)``."""
+        """Evaluate queries ``(n, f)``, with the estimate of each anchor."""
         return reference.evaluate(self._asked(neighbors), x)
 
     def raw(self, q: Array, neighbors: int = -1) -> Array:
@@ -89,25 +89,25 @@ class Reference:
 
 
 class _Own(NamedTuple):
-    """Points, and what evaluates the pack with them for anchors."""
+    """Points, and an evaluator of the pack that has them as its only anchors."""
 
     points: Points
     said: Evaluator
 
 
 class PackDevice(Device):
-    """A pack and what evaluates it.
+    """A device that evaluates a pack.
 
     Parameters
     ----------
     pack : Pack
-        What the file holds.
+        Contents of the file.
     path : path
         The file, for messages.
     evaluate_with : function
-        Makes an evaluator of a pack.
+        Makes an evaluator from a pack.
     backend : str
-        Name of that kind.
+        Name of the backend.
 
     Attributes
     ----------
@@ -141,27 +141,27 @@ class PackDevice(Device):
         self._evaluator = evaluate_with(pack)
         self.points = Points.none(pack.features)
         self._store: Store | None = None
-        self._own: _Own | None = None  # the points and what they say, if there are any
+        self._own: _Own | None = None  # None without points
 
     @property
     def learnt(self) -> int:
-        """Points that were measured on site."""
+        """Number of points learnt on site."""
         return len(self.points)
 
     def keep(self, path: str | Path) -> None:
-        """Keep what is learnt in a store, and take what is there already.
+        """Keep what is learnt in a store, and load what is already there.
 
-        What was learnt before without a store goes there, too.
+        What was learnt before without a store is added to it.
 
         Parameters
         ----------
         path : path
-            The file; it is made when the first point is learnt.
+            The file; it is created when the first point is learnt.
 
         Raises
         ------
         InputError
-            Where the file is no store, or that of another pack; where the pack has no intervals.
+            If the file is not a store, or belongs to another pack; if the pack has no intervals.
         """
         self._able()
         store = Store(path, self.pack, self._file())
@@ -174,11 +174,11 @@ class PackDevice(Device):
 
     @property
     def lost(self) -> int:
-        """Entries of the store that cannot be read: damaged, or cut short."""
+        """Number of store entries that cannot be read: damaged, or cut short."""
         return 0 if self._store is None else self._store.lost
 
     def learn(self, X: Any, y: Any) -> int:
-        """Take points measured on site for anchors; see ``Device.learn``."""
+        """Learn points measured on site; see ``Device.learn``."""
         intervals = self._able()
         x = self._check(X)
         y = check_targets(y, len(x))
@@ -231,20 +231,18 @@ class PackDevice(Device):
 
     def _able(self) -> Intervals:
         if self.pack.intervals is None:
-            raise InputError(
-                f"{self.info['file']} has no intervals, and learns nothing without them"
-            )
+            raise InputError(f"{self.info['file']} has no intervals and cannot learn without them")
         return self.pack.intervals
 
     def _before(self) -> Points:
-        """Return what is learnt so far, by other programs too; from now on they write nothing."""
+        """Lock the store, if there is one, and return all points learnt so far."""
         if self._store is not None:
             self._store.lock()
             return self._store.points
         return self.points
 
     def _file(self) -> bytes:
-        """Read the file again, of which the store needs the checksum."""
+        """Read the file again, since the store needs its checksum."""
         path = Path(self.info["file"])
         try:
             data = path.read_bytes()
@@ -254,7 +252,7 @@ class PackDevice(Device):
         except PackError:
             same = False
         if not same:
-            raise InputError(f"{path} is another file than the one that was loaded: load it again")
+            raise InputError(f"{path} has changed since it was loaded: load it again")
         return data
 
     def _set(self, points: Points) -> None:
@@ -299,7 +297,7 @@ class PackDevice(Device):
     def _outside(self, x: Array) -> Array:
         if self.pack.domain is None:
             return super()._outside(x)
-        # Of integers, as in C: of two values that make the same, both are outside or none is.
+        # Compare integers, as C does: values that quantise alike are both outside, or neither is.
         outside: Array = reference.outside(self.pack, reference.quantise(self.pack, x))
         return outside & ~np.isnan(x)
 
@@ -310,7 +308,7 @@ class PackDevice(Device):
 
 
 def read_pack_file(path: Path) -> Pack:
-    """Read a pack; one that is refused is named."""
+    """Read a pack; errors name the file."""
     try:
         return read_pack(path.read_bytes())
     except PackError as error:
@@ -320,7 +318,7 @@ def read_pack_file(path: Path) -> Pack:
 
 
 def open_reference(path: Path, threads: int = 1) -> Device:
-    """Open a ``.twin`` file, whatever ``threads`` says for one thread."""
+    """Open a ``.twin`` file; always uses one thread."""
     del threads
     pack = read_pack_file(path)
     return PackDevice(pack, path, Reference, "numpy")
@@ -331,19 +329,19 @@ def _bare(pack: Pack) -> bytes:
 
 
 def _check_range(first: Any, last: Any, keep: Any) -> None:
-    """Refuse what does not say which points are to go."""
+    """Refuse arguments that do not say which points to forget."""
     for name, one in (("first", first), ("last", last), ("keep", keep)):
         whole = isinstance(one, Integral) and not isinstance(one, bool)
         if one is not None and (not whole or one < 0):
             raise InputError(f"{name}={one!r} is not a whole number of at least 0")
     if keep is not None and (first is not None or last is not None):
-        raise InputError("forget takes numbers, or how many to keep, not both")
+        raise InputError("forget takes numbers of points, or how many to keep, not both")
 
 
 def _range(
     first: int | None, last: int | None, keep: int | None, numbers: Array
 ) -> tuple[int, int]:
-    """Return the first and the last number that are to go."""
+    """Return the first and the last number to forget."""
     if keep is not None:
         gone = max(len(numbers) - int(keep), 0)
         return 0, int(numbers[gone - 1]) if gone else -1

@@ -1,6 +1,6 @@
-"""The integer arithmetic of FORMAT.md in numpy: slow, plain, and the judge of all others.
+"""The integer arithmetic of FORMAT.md in numpy: slow, plain, and the reference for all others.
 
-Products of matrices are taken in float64, where numpy is fast: every sum stays far below 2^53
+Matrix products are computed in float64, where numpy is fast: every sum stays far below 2^53
 (FORMAT.md, section 9), so they are exact in any order.
 """
 
@@ -14,15 +14,15 @@ from twinedge.pack.contents import LARGEST, Array, Intervals, Layer, Pack, Twin
 from twinedge.pack.layout import CURVE_FINE, CURVE_LENGTH, NO_FILL
 from twinedge.runtime.device import check_queries
 
-_POINTS = 100_000  # at which the line is fitted
+_POINTS = 100_000  # used to fit the table
 
 
 @lru_cache(maxsize=1)
 def silu_curve() -> Array:
     """Table of a / (1 + exp(a)) in units of 2^-15, int16 ``(193,)``, as FORMAT.md says.
 
-    The entries are the knots of the broken line nearest to the function in the least-squares
-    sense: knots on the function itself would put the line on one side of it.
+    The entries are the knots of the piecewise linear function nearest to it by least squares: knots
+    on the function itself would put the line on one side of it.
     """
     knots = np.concatenate(
         [np.arange(CURVE_FINE) / 32, 4 + np.arange(CURVE_LENGTH - CURVE_FINE) / 8]
@@ -30,7 +30,7 @@ def silu_curve() -> Array:
     a = np.linspace(0, knots[-1], _POINTS)
     right = np.clip(np.searchsorted(knots, a, side="right"), 1, CURVE_LENGTH - 1)
     share = (a - knots[right - 1]) / (knots[right] - knots[right - 1])
-    # Normal equations of a broken line: each point touches its two knots alone.
+    # Normal equations of a piecewise linear function: each point involves only its two knots.
     normal, moment = np.zeros((CURVE_LENGTH, CURVE_LENGTH)), np.zeros(CURVE_LENGTH)
     value = a / (1 + np.exp(a))
     for one, weight in ((right - 1, 1 - share), (right, share)):
@@ -45,17 +45,17 @@ def silu_curve() -> Array:
 
 _SPREAD = 1048575  # estimates further apart than this count as this far
 _WIDEST = 2**31 - 1  # half of an interval
-_BLOCK = 1 << 20  # numbers alive at a time in one array: 8 MB
+_BLOCK = 1 << 20  # numbers held at a time in one array: 8 MB
 
 
 class Estimates(NamedTuple):
-    """What a pack says of ``n`` queries.
+    """What a pack predicts for ``n`` queries.
 
     ``mean`` and ``spread`` are float32 ``(n,)`` in the units of the target; ``raw_mean`` int32 and
     ``raw_spread`` uint32 ``(n,)`` are the integers behind them (the latter times the number of
     members); ``members`` int32 ``(n, m)`` are the estimates themselves. ``signals`` uint32
     ``(3, n)`` are spread, asymmetry and difficulty in units of the targets, each times the number
-    of members; None where the pack has no second output.
+    of members; None if the pack has no second output.
     """
 
     mean: Array
@@ -87,20 +87,20 @@ def evaluate(pack: Pack, x: Any) -> Estimates:
     Raises
     ------
     InputError
-        Where a query has another number of features, or is not a number.
+        If a query has the wrong number of features, or is not a number.
     """
     return evaluate_raw(pack, quantise(pack, x))
 
 
 def quantise(pack: Pack, x: Any) -> Array:
-    """Bring queries ``(n, f)`` to the integers the networks take, int16 ``(n, f)``.
+    """Convert queries ``(n, f)`` to the integers that the networks take, int16 ``(n, f)``.
 
-    What the domain of the pack has for it stands for a missing feature, NaN.
+    A missing feature, NaN, gets the fill value in the domain of the pack.
     """
     x = check_queries(x, pack.features, fillable(pack))
     missing = np.isnan(x)
     if missing.any():
-        assert pack.domain is not None  # what has no domain has no fill value either
+        assert pack.domain is not None  # check_queries refuses NaN without one
         return np.where(missing, pack.domain.fill, quantise(pack, np.where(missing, 0, x)))
     with np.errstate(over="ignore"):  # infinity is as good as any number beyond the range
         t = (x.astype(np.float32) - pack.x_offset) * pack.x_gain
@@ -120,7 +120,7 @@ def fillable(pack: Pack) -> Array:
 
 
 def outside(pack: Pack, q: Array) -> Array:
-    """Which quantised features, int16 ``(n, f)``, are not in their training range: bool."""
+    """Which quantised features, int16 ``(n, f)``, are outside their training range: bool."""
     if pack.domain is None:
         return np.zeros(q.shape, bool)
     beyond: Array = (q < pack.domain.least) | (q > pack.domain.most)
@@ -128,7 +128,7 @@ def outside(pack: Pack, q: Array) -> Array:
 
 
 def mask(flags: Array) -> Array:
-    """Turn flags of features, bool ``(n, f)``, into bits: the last of 32 stands for all others."""
+    """Turn flags of features, bool ``(n, f)``, into bits; the last of 32 is for all the rest."""
     bits = np.uint32(1) << np.minimum(np.arange(flags.shape[1]), 31).astype(np.uint32)
     masks: Array = np.bitwise_or.reduce(np.where(flags, bits, np.uint32(0)), axis=1)
     return masks
@@ -153,7 +153,7 @@ def evaluate_raw(pack: Pack, q: Array) -> Estimates:
 
 
 def bounds(pack: Pack, found: Estimates, level: int) -> Bounds:
-    """Scale and interval of what was evaluated, at a level in thousandths that the pack has."""
+    """Scale and interval of evaluated queries, at a level of the pack, in thousandths."""
     intervals = pack.intervals
     assert intervals is not None
     assert found.signals is not None
@@ -177,12 +177,12 @@ def bounded(pack: Pack, mean: Array, raw: Array, level: int) -> Bounds:
 
 
 def raw_scale(signals: Array, intervals: Intervals, members: int) -> Array:
-    """Scale, uint32 ``(n,)``, of signals ``(3, n)``: in sixteenths of the unit of a target."""
+    """Scale, uint32 ``(n,)``, from signals ``(3, n)``, in sixteenths of the unit of a target."""
     every = np.full((1, signals.shape[1]), 16 * members, np.uint64)
     weights = np.array([*intervals.weights, intervals.constant], np.uint64)
     parts = np.concatenate([signals, every]) * weights[:, None] >> np.uint64(12)
     columns = np.minimum(parts, _WIDEST).T.tolist()
-    # In Python's integers, as 64 bits must be unsigned here.
+    # Python's integers, because 64 bits would have to be unsigned here.
     roots = [isqrt(sum(part**2 for part in column)) // members for column in columns]
     return np.array(roots, np.uint32)
 
@@ -192,7 +192,7 @@ def _signals(found: Estimates, asymmetries: Array, difficulties: Array) -> Array
     u = np.clip(asymmetries, -_SPREAD, _SPREAD).astype(np.int64)
     count = u.shape[1]
     roots = [isqrt(count * squares) for squares in np.square(u).sum(axis=1).tolist()]
-    # In 32 bits that wrap around; what is negative then counts as nothing.
+    # In 32 bits that wrap around; a negative result counts as 0.
     difficulty = difficulties.sum(axis=1, dtype=np.int64).astype(np.int32)
     hard = np.maximum(difficulty, 0).astype(np.uint32)
     return np.stack([found.raw_spread, np.array(roots, np.uint32), hard])
@@ -204,7 +204,7 @@ def nearest(q: Array, anchors: Array, count: int) -> Array:
     found = np.empty((len(q), min(count, len(anchors))), np.intp)
     squares = np.square(points).sum(axis=1)
     for rows in _slices(len(q), len(anchors)):
-        # Less the square of the query, which is the same for all anchors.
+        # Without the square of the query, which is the same for all anchors.
         distance = squares - 2 * (q[rows] @ points.T)
         order = np.argsort(distance, axis=1, kind="stable")
         found[rows] = np.sort(order[:, : found.shape[1]], axis=1)
@@ -218,11 +218,11 @@ def combine(pack: Pack, members: Array) -> Estimates:
     for rows in _slices(len(members), count):
         e = members[rows].astype(np.int64)
         total = e.sum(axis=1)
-        # Half away from zero, in integers: the sign is taken off and put back.
+        # Round half away from zero, in integers: the sign is taken off and put back.
         mean[rows] = np.sign(total) * ((2 * np.abs(total) + count) // (2 * count))
         d = np.clip(e - e[:, :1], -_SPREAD, _SPREAD)
         sums = zip(np.square(d).sum(axis=1).tolist(), d.sum(axis=1).tolist(), strict=True)
-        # In Python's integers, as 64 bits must be unsigned here.
+        # Python's integers, because 64 bits would have to be unsigned here.
         root[rows] = [isqrt(count * squares - single**2) for squares, single in sums]
     with np.errstate(over="ignore"):
         prediction = mean.astype(np.float32) * pack.y_gain + pack.y_offset
@@ -251,7 +251,7 @@ def _fill(
 ) -> None:
     """Put the estimates of one twin's anchors into ``members`` ``(n, m)``.
 
-    Their asymmetries and difficulties go ``beside``, where the twin has a second output.
+    Their asymmetries and difficulties go into ``beside``, if the twin has a second output.
     """
     first = twin.layers[0]
     kernels = np.split(first.kernel.astype(np.float64), [pack.features], axis=1)
@@ -279,7 +279,7 @@ def _fill(
 
 
 def _hidden(pack: Pack, twin: Twin, acc: Array) -> Array:
-    """Everything behind the first layer's sums ``(n, m, h)``: the last hidden layer, float64."""
+    """Compute the last hidden layer, float64, from the first layer's sums ``(n, m, h)``."""
     h = activate(twin.layers[0], acc, pack.curve)
     for layer in twin.layers[1:]:
         h = activate(layer, h.astype(np.float64) @ layer.kernel.T + layer.bias, pack.curve)
@@ -287,7 +287,7 @@ def _hidden(pack: Pack, twin: Twin, acc: Array) -> Array:
 
 
 def _bump(curve: Array, a: Array, fraction: int) -> Array:
-    """By how much silu lies below relu at a distance ``a`` from zero."""
+    """How far silu is below relu at a distance ``a`` from zero."""
     far = a >= 4 << fraction
     width = np.where(far, fraction - 3, fraction - 5)
     r = np.where(far, a - (4 << fraction), a)
@@ -308,6 +308,6 @@ def _rsh(a: Array, n: int) -> Array:
 
 
 def _slices(count: int, size: int) -> list[slice]:
-    """Cut ``count`` things of ``size`` numbers into blocks of bounded memory."""
+    """Cut ``count`` items of ``size`` numbers into blocks of bounded memory."""
     step = max(1, _BLOCK // size)
     return [slice(start, min(start + step, count)) for start in range(0, count, step)]

@@ -1,7 +1,7 @@
 """The store of a device as a file: section 11 of FORMAT.md, the same bytes as in flash.
 
-A file is two blocks one behind the other. Whatever moment a program is ended at, or the power cut,
-the file holds the points of before a change or those of after it.
+A file is two blocks in a row. Whenever a program is killed or the power fails, the file holds the
+points from before a change or those from after it.
 """
 
 import os
@@ -20,23 +20,23 @@ from twinedge.runtime.adapting import Points, check_point, most_points
 
 try:
     import fcntl
-except ImportError:  # not on Windows; there, two programs must not write to one store
+except ImportError:  # Windows: two programs must not write to one store
     fcntl = None  # type: ignore[assignment]
 
 _VERSION = 1
 _HEADS = 2
-_HEAD = struct.Struct("<4I")  # checksum, generation, whose points, slot behind those moved
+_HEAD = struct.Struct("<4I")  # checksum, generation, whose points, slot after those moved
 _ENTRY = struct.Struct("<IIihH")  # checksum, number, target, score, scale; features follow
 _WHOSE_AT = 8
-_UNITS = (1, 2, 4, 8, 16, 32)  # what storages program at once
-_ERASED = b"\xff" * 4  # what a slot begins with that was never written
-_SPARE = 64  # slots of a new file beyond those for as many points as there can be
+_UNITS = (1, 2, 4, 8, 16, 32)  # bytes that a storage programs at once
+_ERASED = b"\xff" * 4  # start of a slot that was never written
+_SPARE = 64  # slots of a new file beyond those for the most points
 _WORD = 0xFFFFFFFF
 _FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
 
 
 class _Head(NamedTuple):
-    """What a block says of itself; ``end`` is 0 unless the entries before it have to be whole."""
+    """Head of a block; ``end`` is 0 unless the entries before it have to be whole."""
 
     generation: int
     whose: int
@@ -46,14 +46,14 @@ class _Head(NamedTuple):
 class Store:
     """Points measured on site, in a file beside the pack.
 
-    Opening it only reads. Before the first change the file is locked, until the store is closed.
+    Opening it only reads. The file is locked from the first change until the store is closed.
 
     Parameters
     ----------
     path : path
-        The file; it is made when the first point is learnt.
+        The file; it is created when the first point is learnt.
     pack : Pack
-        Whose points these are, with intervals.
+        The pack that the points belong to, with intervals.
     data : bytes
         The whole file of that pack.
 
@@ -62,23 +62,23 @@ class Store:
     points : Points
         What it holds.
     lost : int
-        Entries that cannot be read: damaged, or cut short.
+        Number of entries that cannot be read: damaged, or cut short.
 
     Raises
     ------
     InputError
-        Where the file is no store, or that of another pack.
+        If the file is not a store, or belongs to another pack.
     """
 
     def __init__(self, path: str | Path, pack: Pack, data: bytes) -> None:
         if pack.intervals is None:
-            raise InputError("the pack has no intervals, and learns nothing without them")
+            raise InputError("the pack has no intervals and cannot learn without them")
         self.path = Path(path)
         self._features = pack.features
         self._room = most_points(pack)
         self._pack = struct.unpack_from("<I", data, HEADER_CRC_AT)[0]
         self._file: int | None = None
-        self._next: int | None = None  # slot to write; None until points were moved
+        self._next: int | None = None  # slot to write; None until points have been moved
         self.points = Points.none(pack.features)
         self._read()
 
@@ -101,19 +101,18 @@ class Store:
             self.close()
 
     def close(self) -> None:
-        """Let other programs write to the file."""
+        """Close the file, so that other programs can write to it."""
         if self._file is not None:
             os.close(self._file)
         self._file = self._next = None
 
     def add(self, points: Points) -> None:
-        """Add points; they are numbered as they come, whatever numbers they have.
+        """Add points; they are numbered in order, whatever numbers they have.
 
         Raises
         ------
         InputError
-            Where there is no room for them, or the file cannot be written; then it has none of
-            them.
+            If there is no room for them, or the file cannot be written; none of them is kept then.
         """
         if not len(points):
             return
@@ -126,7 +125,7 @@ class Store:
         numbers = self.points.next_numbers(len(points))
         new = Points(numbers, *list(vars(points).values())[1:])
         both = self.points.joined(new)
-        # One entry is there or not; only a move makes all of several be there at once.
+        # Writing one entry is atomic; several at once need a move.
         if len(new) > 1:
             self._move(both)
         else:
@@ -138,7 +137,7 @@ class Store:
         self.points = both
 
     def forget(self, first: int, last: int) -> int:
-        """Forget the points with these numbers, both ends among them; returns how many."""
+        """Forget the points with these numbers, both ends included; returns how many."""
         self.lock()
         keep = (self.points.numbers < first) | (self.points.numbers > last)
         gone = int((~keep).sum())
@@ -149,12 +148,12 @@ class Store:
         return gone
 
     def lock(self) -> None:
-        """Keep other programs from writing, and see what they wrote.
+        """Keep other programs from writing, and read what they wrote.
 
         Raises
         ------
         InputError
-            Where another program does so, or the file cannot be written.
+            If another program holds the lock, or the file cannot be written.
         """
         if self._file is not None:
             return
@@ -166,7 +165,7 @@ class Store:
             raise
 
     def _read(self) -> None:
-        """Find what the file holds; where it is refused, nothing has changed."""
+        """Read what the file holds; if it is refused, nothing changes."""
         data = self._content()
         least = _ENTRY.size + 2 * align(self._features, 4)
         if not data.strip(b"\xff"):
@@ -183,7 +182,7 @@ class Store:
         if head.whose not in sizes:
             raise InputError(f"{self.path} holds points of another pack; name another file")
         if len(data) % 2 or self._misplaced(data, sizes[head.whose]):
-            raise InputError(f"{self.path} is cut short: two blocks of one size make a store")
+            raise InputError(f"{self.path} is cut short: a store is two blocks of the same size")
         self._lay_out(sizes[head.whose], half)
         for number in (later, 1 - later):
             head = heads[number]
@@ -193,7 +192,7 @@ class Store:
         self._generation = 0
 
     def _content(self) -> bytes:
-        """Read the file; what is not there is empty."""
+        """Read the file; empty if it does not exist."""
         try:
             if self.path.exists() and not self.path.is_file():
                 raise InputError(f"{self.path} is not a file")
@@ -204,14 +203,14 @@ class Store:
             raise InputError(f"cannot read {self.path}: {error.strerror}") from error
 
     def _lay_out(self, slot: int, size: int) -> None:
-        """Take blocks to have this size, and so large slots; nothing is known of points."""
+        """Start without points, with slots and blocks of these sizes in bytes."""
         self.lost, self._block, self._generation = 0, 1, 0
         self.points = self.points[:0]
         self._slot, self._size, self._slots = slot, size, size // slot
         self._most = min(self._room, self._slots - _HEADS - 1)
 
     def _misplaced(self, data: bytes, slot: int) -> bool:
-        """Whether there are heads of ours where none can be: then the file was longer."""
+        """Whether our heads are in impossible places, because the file was longer once."""
         whose = struct.pack("<I", self._whose(slot))
         half, at = len(data) // 2, data.find(whose)
         while at >= 0:
@@ -229,7 +228,7 @@ class Store:
         return int(self._pack + 65536 * _VERSION + slot) & _WORD
 
     def _take(self, block: bytes, head: _Head) -> bool:
-        """Find the points in a block; returns whether it counts."""
+        """Load the points of a block; False if the block is incomplete."""
         size = _ENTRY.size + 2 * align(self._features, 4)
         kept, lost = [], 0
         for number in range(_HEADS, self._slots):
@@ -273,7 +272,7 @@ class Store:
         return (struct.pack("<I", zlib.crc32(head)) + head).ljust(self._slot, b"\xff")
 
     def _move(self, points: Points) -> None:
-        """Write points to the other block; the file is as it was until that is done."""
+        """Write points to the other block; the old ones stay valid until that is done."""
         self._next = None
         image = b"\xff" * (_HEADS * self._slot) + self._entries(points)
         image = image.ljust(self._size, b"\xff")
@@ -298,9 +297,10 @@ class Store:
             raise self._unwritten(error) from error
 
     def _create(self, data: bytes) -> None:
-        """Put a whole new file in place of the empty one, and keep it locked all the while.
+        """Replace the empty file by a whole new one, and keep it locked throughout.
 
-        Not by ``twinedge.placing``: the new file is locked before it has its name, and stays open.
+        Not with ``twinedge.placing``: the new file is locked before it gets its name, and stays
+        open.
         """
         beside = self.path.resolve().with_name(f".{self.path.name}.{os.getpid()}.partial")
         try:
@@ -337,7 +337,7 @@ class Store:
                 raise InputError(f"{self.path} is in use by another program") from None
             except FileNotFoundError:
                 pass  # it was replaced or removed in between
-            except OSError as error:  # of a storage that knows no locks, say
+            except OSError as error:  # for example, a file system without locks
                 raise self._unwritten(error) from error
             finally:
                 if self._file is None:
@@ -351,7 +351,7 @@ def _claim(file: int) -> None:
 
 
 def _write(file: int, at: int, data: bytes) -> None:
-    """Write all of it, for good."""
+    """Write all of it, and flush it to disk."""
     os.lseek(file, at, os.SEEK_SET)
     while data:
         data = data[os.write(file, data) :]
@@ -359,7 +359,7 @@ def _write(file: int, at: int, data: bytes) -> None:
 
 
 def _settle(folder: Path) -> None:
-    """See to it that a file keeps its new name, whatever happens."""
+    """Flush a folder to disk, so that a file keeps its new name after a power failure."""
     if os.name == "posix":
         file = os.open(folder, os.O_RDONLY)
         try:
@@ -369,12 +369,12 @@ def _settle(folder: Path) -> None:
 
 
 def _slot_sizes(least: int) -> list[int]:
-    """Sizes that slots may have, by what their storage programs at once."""
+    """Possible sizes of slots, by how much their storage programs at once."""
     return sorted({align(least, unit) for unit in _UNITS})
 
 
 def _head(block: bytes, least: int) -> _Head | None:
-    """Find out what a block says of itself; None where neither head is whole."""
+    """Read the head of a block; None if neither copy is whole."""
     for at in _slot_sizes(least):
         if found := _whole_head(block, at):
             return found._replace(end=0)
@@ -390,7 +390,7 @@ def _whole_head(data: bytes, at: int) -> _Head | None:
 
 
 def _later(one: _Head | None, other: _Head | None) -> int:
-    """Which of two blocks is in use: 1 for the other one."""
+    """Which of two blocks is in use: 0 for ``one``, 1 for ``other``."""
     if one is None or other is None:
         return int(one is None)
     return int(0 < (other.generation - one.generation & _WORD) < 2**31)

@@ -37,7 +37,7 @@ _USES = {
     "anchor targets": "their targets, 32 bits each",
     "anchor counts": "how many anchors each twin has",
     "intervals": "how far off to expect predictions: weights of the signals, quantiles",
-    "domain": "range of each feature, and what stands for a missing one",
+    "domain": "range of each feature, and its value if missing",
     "scaling": "offset and gain of each feature and of the target",
     "header": "shape, length, checksums",
     "table": "where each section begins",

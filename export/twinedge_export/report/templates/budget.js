@@ -245,7 +245,7 @@ const Budget = (facts) => {
         return answer("does not fit", {
           why: `the pack alone takes ${size} of ${flash} bytes of flash`,
         });
-      return answer("not measured", { why: `nobody has run it on ${board.same_as}` });
+      return answer("not measured", { why: `the runtime was not run on ${board.same_as}` });
     }
 
     const flashBytes = (one) => build.flash_bytes + twinBytes(one);
