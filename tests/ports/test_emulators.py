@@ -122,5 +122,5 @@ def test_what_was_said_last_is_no_blank_line(emulated):
 
 @pytest.mark.parametrize("line", ["open 1", "open 1 tea", "open 1 2 3"])
 def test_a_garbled_line_is_shown(emulated, line):
-    with pytest.raises(InputError, match=f"^toy: the harness said what cannot be read: {line}$"):
+    with pytest.raises(InputError, match=f"^toy: cannot read this line of the harness: {line}$"):
         listen(*emulated(f"print('{line}\\ndone')"), WORDS, 20)

@@ -51,7 +51,7 @@ def test_all_is_there_without_script(opened, page_file, text):
     assert "twinedge budget prints the same numbers" in seen
     for name in ("panel", "try-panel"):
         assert page.run(f"document.getElementById('{name}').checkVisibility()") is False
-    assert "With script enabled, sliders stand here" in seen
+    assert "Sliders appear here if scripts are enabled" in seen
 
 
 def test_it_prints_on_white_without_the_calculator(opened, page_file):
