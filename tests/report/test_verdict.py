@@ -79,7 +79,7 @@ def test_reasons_and_facts_have_the_numbers(found):
     for number in (f"{judged.rmse:.4g}", f"{budget['twin_bytes']:,}", f"{budget['ann_bytes']:,}"):
         assert number in words
     for one in found.baselines:
-        assert f"errs by {one.rmse:.4g}" in words
+        assert f"has {one.rmse:.4g}" in words
     values = [fact.value for fact in facts(found)]
     assert f"{budget['twin_bytes']:,} bytes" in values
 
