@@ -1,4 +1,4 @@
-"""``twinedge firmware``: packs on boards, as a person meets them."""
+"""``twinedge firmware``: packs on boards, as users see them."""
 
 import re
 import shutil
@@ -83,7 +83,7 @@ def test_every_board_of_the_budget_is_played_by_one_of_its_core(cli):
         assert target.port.name == port
         assert target.port.core == owned[name].core.same_as
         told = None
-        if port != name and name != "microbit-v1":  # which is what QEMU calls microbit
+        if port != name and name != "microbit-v1":  # which QEMU calls microbit
             told = f"{port} ({target.port.core}), as {name} has no emulator here"
         assert target.emulated == told
     listed = cli("firmware", "boards", "--json").json["boards"]
@@ -114,12 +114,12 @@ def test_an_image_for_another_board_is_told(cli, files):
 
 
 def test_limits_are_those_of_the_board_that_was_asked_for(refused, tmp_path):
-    # An Uno has room for it, and a Leonardo, whose boot loader is larger, has not.
+    # An Uno has room for it; a Leonardo, whose boot loader is larger, does not.
     pack = random_pack(Model.of(8, (128, 128), 32))
     (tmp_path / "model.twin").write_bytes(write_pack(pack))
     says = ("leonardo: the image takes", "of 28672 bytes of flash")
     refused("firmware", "build", "-b", "leonardo", "model.twin", says=says)
-    # A Nano Every might hold this, but not the Uno that plays it.
+    # A Nano Every might hold this, but not the Uno that emulates it.
     pack = random_pack(Model.of(8, (144, 128), 32))
     (tmp_path / "model.twin").write_bytes(write_pack(pack))
     says = ("will not fit", "emulated on uno (avr5), as nano-every has no emulator here")

@@ -1,4 +1,4 @@
-"""Files of C in one: what each keeps to itself stays its own, and what they share comes once."""
+"""C files joined into one: private things stay private, and shared ones appear once."""
 
 import re
 import subprocess
@@ -47,7 +47,7 @@ TWIN_INTERNAL extern const twini_colour twini_of_red;
 TWIN_INTERNAL int twini_mix(int a, int b);
 #endif
 """
-# Both files use this header with other words of their own, so it comes with each.
+# Both files use this header with definitions of their own, so it is repeated in each.
 TEMPLATE_H = """
 #ifndef TWIN_TEMPLATE_H
 #define TWIN_TEMPLATE_H
@@ -131,7 +131,7 @@ def join(tmp_path):
 
 @pytest.fixture
 def build(tmp_path):
-    """Compile what was joined, with a program; returns what that says."""
+    """Compile the joined files with a program; return its output."""
 
     def make(made, *options):
         for name, text in (("twin.h", made.header), ("twin.c", made.source), ("main.c", MAIN_C)):

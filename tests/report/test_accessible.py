@@ -1,4 +1,4 @@
-"""axe-core finds nothing wrong with a page, by day and by night, on a desk and in a hand."""
+"""axe-core finds nothing wrong with a page, light and dark, on desktop and phone."""
 
 import os
 from pathlib import Path
@@ -47,7 +47,7 @@ def judge(page, axe):
 
 
 def test_axe_sees_what_is_wrong(opened, page_file, axe):
-    """So that no violations means something."""
+    """A control: the checker does find violations."""
     page = opened(page_file)
     page.run("document.querySelectorAll('label').forEach((one) => one.remove())")
     page.run(f"(() => {{ {axe} }})()")

@@ -1,4 +1,4 @@
-"""The page: whole by itself, on any screen, by day and night, with and without script or mouse."""
+"""The page: self-contained, on any screen, light and dark, with and without script or mouse."""
 
 import json
 import re
@@ -23,7 +23,7 @@ def test_nothing_is_fetched_nothing_complains_and_nothing_sticks_out(
     assert page.complaints == []
     assert page.run("document.documentElement.scrollWidth") == width
     assert page.run(BEYOND) == []
-    # Words of figures stay words of a size that can be read.
+    # Text in figures stays text, of a legible size.
     small = "Math.min(...[...document.querySelectorAll('figure svg')].map(svg => "
     assert (
         page.run(small + "10 * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width))") > 9
@@ -69,7 +69,7 @@ def test_it_prints_on_white_without_the_calculator(opened, page_file):
     assert page.pdf().startswith(b"%PDF")
 
 
-# Whatever reaches beyond the page, unless it lies in something that scrolls.
+# Whatever overflows the page, unless it is inside something that scrolls.
 BEYOND = """[...document.querySelectorAll('body *')].filter((one) => {
   const box = one.getBoundingClientRect();
   if (!box.width || one.closest('.skip') || one.closest('svg') !== null && one.tagName !== 'svg')
@@ -79,7 +79,7 @@ BEYOND = """[...document.querySelectorAll('body *')].filter((one) => {
     if (['auto', 'scroll'].includes(getComputedStyle(up).overflowX)) return false;
   return true;
 }).map((one) => one.outerHTML.slice(0, 200))"""
-# Names of all that a hand can move.
+# Names of all controls.
 CONTROLS = """[...document.querySelectorAll('input, select, button, a[download]')].filter(
   (one) => one.checkVisibility() && !one.disabled).map((one) => one.id || one.ariaLabel)"""
 NAMELESS = """[...document.querySelectorAll('svg[role=img], input, select, [role=region]')].filter(
@@ -150,7 +150,7 @@ def test_the_policy_lets_no_other_script_run(opened, page_file, tmp_path):
     assert any("Content Security Policy" in line for line in page.complaints)
 
 
-# Text, and marks of figures, against what lies behind them.
+# Contrast of text and figure marks with their background.
 PAIRS = [
     *(("--ink", behind, 7) for behind in ("--paper", "--page")),
     *(("--muted", behind, 4.5) for behind in ("--paper", "--page")),
@@ -211,7 +211,7 @@ def test_boards_are_told_by_words_not_by_colour_alone(opened, page_file, found):
     assert len({json.dumps(mark) for mark in marks}) == len({one["verdict"] for one in boards})
 
 
-# Machado, Oliveira and Fernandes (2009), no cones of one kind: what linear RGB becomes, row by row.
+# Machado, Oliveira and Fernandes (2009), dichromacy: transforms of linear RGB, row by row.
 DICHROMATS = {
     "protan": """
         0.152286 1.052583 -0.204868  0.114503 0.786281 0.099216  -0.003882 -0.048116 1.051998""",
@@ -223,7 +223,7 @@ DICHROMATS = {
 
 
 def lab(colour, seen):
-    """CIE L*a*b* of a colour as somebody sees it."""
+    """CIE L*a*b* of a colour as seen with this vision."""
     parts = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
     linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
     linear = np.clip(np.array(seen.split(), float).reshape(3, 3) @ linear, 0, 1)

@@ -1,4 +1,4 @@
-"""The verdict says what was found, whichever way; baselines and drivers are what they claim."""
+"""The verdict says what was found, either way; baselines and drivers are what they claim."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from twinedge_export.report.verdict import facts, reasons, verdict
 
 
 def standing(found, mean, linear):
-    """The same findings, with baselines that stand so to the twin."""
+    """The same findings, with baselines that compare with the twin as given."""
     rmse = found.judged.rmse
     return replace(
         found,
