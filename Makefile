@@ -1,4 +1,4 @@
-# Every chore, from a bare clone: `make` alone lists them.
+# All chores, from a bare clone: `make` alone lists them.
 
 PYTHON ?= python3
 VENV   := .venv
@@ -8,7 +8,7 @@ PIP    := $(BIN)/pip --quiet --quiet --disable-pip-version-check
 C_FILES := $(shell find $(wildcard twinedge export firmware_ref) \
 	-name build -prune -o -name '*.[ch]' -print)
 
-# What goes in: `demo` is what a user needs, `dev` is that and the tools to test and lint. Compilers
+# What gets installed: `demo` is what a user needs, `dev` adds the tools to test and lint. Compilers
 # for other machines, and emulators, so that firmware runs here as it does there.
 EXTRAS_demo := export,tflite,report
 EXTRAS_dev  := dev
@@ -27,13 +27,13 @@ DEBIAN_aarch64 := gcc-x86-64-linux-gnu libc6-dev-amd64-cross
 DEBIAN_x86_64  := gcc-aarch64-linux-gnu libc6-dev-arm64-cross
 
 # The tests of one file share the models they fit, so a file stays in one process (loadfile).
-# Files start in the order of tests/conftest.py, not by how many tests each has.
-# Each process holds a TensorFlow of about 1 GB: more of them is a choice, not the default.
+# Files start in the order of tests/conftest.py, not by their number of tests.
+# Each process holds a TensorFlow of about 1 GB: more processes are opt-in.
 TEST_JOBS ?= 2
-# With a process on each core, further threads of BLAS would only wait for each other.
+# With a process on each core, more BLAS threads would only wait for each other.
 PYTEST    := OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --numprocesses $(TEST_JOBS) --dist loadfile --no-loadscope-reorder
 
-# What the tests hold the boards to: 8 features, 128-128, int8, 32 anchors.
+# The model that tests measure boards with: 8 features, 128-128, int8, 32 anchors.
 BOARDS    := $(BIN)/twinedge firmware sizes
 
 CPPCHECK  := cppcheck -j 2 --quiet --force --error-exitcode=1 --std=c99 --inline-suppr \
@@ -46,27 +46,27 @@ CPPCHECK  := cppcheck -j 2 --quiet --force --error-exitcode=1 --std=c99 --inline
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/demo.stamp ## Train the built-in test function, export it, run it, and see what it takes
+demo: $(VENV)/demo.stamp ## Train the built-in test function, export it, run it, and see its cost
 	@$(call say,twinedge train --dataset tf --effort quick -o runs/demo)
 	@$(call say,twinedge export runs/demo --anchors 32 -o runs/demo-export)
 	@printf 'x1,x2\n0.5,0.5\n-0.2,0.9\n' > runs/new.csv
 	@$(call say,twinedge predict runs/demo-export/model.twin runs/new.csv)
 	@$(call say,twinedge budget runs/demo-export/model.twin)
 
-# Shows a command as a person would type it, and runs it.
+# Shows a command as a user would type it, and runs it.
 say = echo; echo '$$ $(1)'; $(BIN)/$(1)
 
 amalgamation: OUT = build/amalgamation
 amalgamation: ## The C runtime as one twin.c and one twin.h, in OUT (build/amalgamation)
 	@PYTHONPATH=.:export $(PYTHON) -m twinedge_export.amalgamation $(OUT)
 
-dist: $(VENV)/dev.stamp ## All that a release publishes, of the last commit, in dist/ (WHEELS=folder: with these)
+dist: $(VENV)/dev.stamp ## Everything a release publishes, from the last commit, in dist/ (WHEELS=folder: with these)
 	@$(BIN)/python tools/dist.py $(if $(WHEELS),--wheels $(WHEELS))
 
-version: $(VENV)/dev.stamp ## Write the version of twinedge/version.py into all manifests
+version: $(VENV)/dev.stamp ## Copy the version of twinedge/version.py into all manifests
 	@$(BIN)/python tools/dist.py --stamp
 
-wasm: ## The C runtime for the page of a report, which is in the repository; a test compares
+wasm: ## The C runtime for report pages, kept in the repository; a test compares
 	@tools/need-debian clang lld
 	@$(MAKE) --no-print-directory -C firmware_ref wasm
 	@install -m 644 firmware_ref/build/twin.wasm export/twinedge_export/report/templates/
@@ -77,7 +77,7 @@ report-shots: $(VENV)/dev.stamp ## Pictures of a report at four widths, light an
 	@$(BIN)/twinedge report runs/demo --quick -o build/shots/report.html
 	@$(BIN)/python tools/report-shots build/shots/report.html build/shots
 
-# Judges how accessible pages are; the tests of reports alone need it.
+# Checks accessibility of pages; only the report tests need it.
 AXE := build/axe/node_modules/axe-core/axe.min.js
 $(AXE):
 	@command -v npm >/dev/null || tools/need-debian npm
@@ -87,11 +87,11 @@ test: lint $(AXE) ## Lint, then run the quick tests (ARGS="-k anchors" picks som
 	@$(PYTEST) -m 'not slow' $(ARGS)
 	@$(BOARDS)
 
-test-all: lint $(AXE) ## Lint, then run all tests, also those that train for minutes
+test-all: lint $(AXE) ## Lint, then run all tests, including those that train for minutes
 	@$(PYTEST) $(ARGS)
 	@$(BOARDS)
 
-test-pi: $(VENV)/dev.stamp ## Test the runtime on what Raspberry Pis run, 64 and 32 bits; needs root
+test-pi: $(VENV)/dev.stamp ## Test the runtime on Raspberry Pi userlands, 64 and 32 bits; needs root
 	@$(BIN)/pytest -s tests/pi $(ARGS)
 
 lint: $(VENV)/dev.stamp ## Check style and types; change nothing
@@ -105,7 +105,7 @@ else
 	@$(BIN)/mypy --no-error-summary
 endif
 
-format: $(VENV)/dev.stamp ## Put the code into shape
+format: $(VENV)/dev.stamp ## Format the code
 	@$(BIN)/ruff check --quiet --fix-only
 	@$(BIN)/ruff format --quiet
 ifdef C_FILES
@@ -134,8 +134,8 @@ clean: ## Remove .venv, builds and caches; keep runs/
 NATIVE := $(wildcard setup.py twinedge/runtime/*.c firmware_ref/include/*.h firmware_ref/src/*.[ch] \
 	firmware_ref/src/kernels/*.[ch])
 
-# A stamp says that .venv is whole. It goes before pip starts and comes back when pip is done, so
-# an interrupted install leaves none, and without one .venv is made afresh.
+# A stamp says that .venv is complete. It is removed before pip starts and written when pip is done,
+# so an interrupted install leaves none, and without one .venv is recreated.
 $(VENV)/demo.stamp $(VENV)/dev.stamp: $(VENV)/%.stamp: pyproject.toml constraints.txt $(NATIVE) \
 		| debian-%
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 10) or sys.exit( \
@@ -145,7 +145,7 @@ $(VENV)/demo.stamp $(VENV)/dev.stamp: $(VENV)/%.stamp: pyproject.toml constraint
 	@rm -f $(VENV)/*.stamp
 	@$(PIP) install 'pip>=23'
 	@$(PIP) install --no-compile -c constraints.txt -e '.[$(EXTRAS_$*)]'
-	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true # pip would use one core; some files are for other Pythons
+	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true # pip would use one core; some files are for other versions
 	@touch $(VENV)/demo.stamp $@
 
 debian-demo debian-dev: debian-%:

@@ -1,4 +1,4 @@
-"""What pyproject.toml cannot say: the C extension, and the C sources that travel with a wheel."""
+"""What pyproject.toml cannot say: the C extension, and the C sources in a wheel."""
 
 import shutil
 import sys
@@ -10,7 +10,7 @@ from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 
 FIRMWARE = "firmware_ref"
-# The paper's tables, and what measures the runtime on boards: commands that run from a clone.
+# Commands that run from a clone only: the paper's tables, and measuring boards.
 DEVELOPERS = ("twinedge/reproduce", "twinedge_export/boards/measure.py")
 CORE = ("edge", "nearest", "open", "predict", "prepare", "text", "watch")
 KERNELS = (
@@ -25,14 +25,14 @@ KERNELS = (
     "kernel_amx",
 )
 
-# One extension serves every Python from 3.11 on, where buffers entered the limited API.
+# One extension serves every Python from 3.11 on, which added buffers to the limited API.
 LIMITED = sys.version_info >= (3, 11) and not sysconfig.get_config_var("Py_GIL_DISABLED")
 
 
 class BuildPy(build_py):
-    """Puts the C runtime into the wheel, from where exports take it; a checkout has its own.
+    """Puts the C runtime into the wheel, for exports; a checkout has its own.
 
-    What is for developers stays in the checkout and in the source distribution.
+    Developers' parts stay in the checkout and in the source distribution.
     """
 
     def run(self) -> None:
@@ -49,7 +49,7 @@ class BuildPy(build_py):
 
 
 class BuildExt(build_ext):
-    """Compiles for speed and for the same bits everywhere, and for any processor of its kind."""
+    """Compiles for speed, reproducible bits, and any processor of the architecture."""
 
     def build_extension(self, ext: Extension) -> None:
         """Compile with the options of this compiler."""
@@ -68,7 +68,7 @@ native = Extension(
     include_dirs=[f"{FIRMWARE}/include", f"{FIRMWARE}/src"],
     define_macros=[("TWIN_HOST", "1"), *([("Py_LIMITED_API", "0x030B0000")] if LIMITED else [])],
     py_limited_api=LIMITED,
-    optional=True,  # without a compiler, numpy serves
+    optional=True,  # without a compiler, numpy is used
 )
 
 setup(

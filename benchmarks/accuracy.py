@@ -1,14 +1,14 @@
 """How accurate are the twins on the paper's data sets and splits?
 
 Trains each shape on each split with default settings. A cell has the test RMSE of the float model
-(all anchors, symmetric), which the paper's tables are compared with; and what is left of it as the
-integers of a pack of 32 anchors, with the interval score at 90 % and, beside it, that of intervals
-of one width. Every finished cell is one line in a file of --cells, so the run can be stopped at any
-time and started again, and lines from other machines may lie there, too.
+(all anchors, symmetric), which is compared with the paper's tables; and that of the integers of a
+pack with 32 anchors, with its interval score at 90 % and that of intervals of constant width. Every
+finished cell is one line in a file of --cells, so the run can be stopped and resumed at any time,
+and lines from other machines can be added.
 
     python benchmarks/accuracy.py --jobs 2
     python benchmarks/accuracy.py --splits 5 --datasets cs,yh --shapes 1x128-128
-    python benchmarks/accuracy.py --splits 0                # from the cells there are
+    python benchmarks/accuracy.py --splits 0                # from existing cells
 """
 
 import argparse
@@ -71,12 +71,12 @@ class Job(NamedTuple):
 
     @property
     def key(self) -> str:
-        """All that decides what a cell comes to, the version of the training first."""
+        """Everything that determines a cell, the version of the training first."""
         return f"{TRAINING}/{self.effort}/{self.shape}/{self.name}/{self.split}"
 
 
 def compute(job: Job) -> dict[str, Any]:
-    """Train one cell, or take its run from the folder; returns what it came to."""
+    """Train one cell, or load its run from the folder; return its results."""
     twins, hidden = job.shape.split("x")
     rows = rows_of(job.name, job.split, Path())
     start = time.perf_counter()
@@ -102,7 +102,7 @@ def read_cells(results: Path, folder: Path) -> Cells:
 
 
 def summarise(cells: Cells, effort: str) -> list[dict[str, Any]]:
-    """Mean and standard error over the splits that are there, shape by shape and set by set."""
+    """Mean and standard error over the available splits, shape by shape and set by set."""
     lines = []
     start = f"{TRAINING}/{effort}/"
     shapes = dict.fromkeys(key.removeprefix(start).split("/")[0] for key in cells)
@@ -141,7 +141,7 @@ def standard_error(values: list[float]) -> float:
 
 
 def compare(cells: Cells, effort: str, first: str, second: str) -> list[str]:
-    """How much higher the error of the second shape is, split by split, set by set."""
+    """Compare the error of the second shape with the first, split by split, set by set."""
     lines = []
     for name in data.names():
         start = f"{TRAINING}/{effort}"
@@ -165,7 +165,7 @@ def main() -> None:
     parser.add_argument("--shapes", default=",".join(SHAPES), help="twins x hidden widths")
     parser.add_argument("--effort", default="normal")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
-    parser.add_argument("--runs", type=Path, default=RUNS, help="where trainings are kept")
+    parser.add_argument("--runs", type=Path, default=RUNS, help="where trained runs are kept")
     parser.add_argument("--cells", type=Path, default=Path("runs/accuracy"))
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
@@ -208,7 +208,7 @@ def main() -> None:
 
 
 def keep(path: Path, cells: Cells, summary: list[dict[str, Any]]) -> None:
-    """Write the result file, whole or not at all: a line a cell."""
+    """Write the result file, whole or not at all: one line per cell."""
     head = json.dumps({"machine": describe("tensorflow", "scikit-learn", "numpy")})[1:-1]
     lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(cell)}" for key, cell in cells.items())
     beside = path.with_suffix(".partial")

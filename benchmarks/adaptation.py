@@ -1,9 +1,9 @@
-"""What a few points measured on site are worth: groups that the training never saw.
+"""What are a few points measured on site worth, for groups that the training never saw?
 
 Three tables fall into groups: mixes of concrete (CS), shapes of buildings (EE), hulls of yachts
-(YH). A division puts whole groups aside to test, and others to validate; four 64-64 twins are
-trained on the rest with `--effort quick` and exported with 32 anchors. Of each test group k points
-are then measured, of concrete the youngest, and the error is taken on its other points:
+(YH). A division holds out whole groups to test, and others to validate; four 64-64 twins are
+trained on the rest with `--effort quick` and exported with 32 anchors. Then k points of each test
+group are measured (the youngest, for concrete), and the error is taken on its other points:
 
     shipped     the pack as it was exported
     adapted     the pack and the new points, by the rule of the device
@@ -11,9 +11,9 @@ are then measured, of concrete the youngest, and the error is taken on its other
     networks    four 64-64 ordinary networks, plus the mean residual at the new points
     retrained   the twins trained again with the new points of all test groups: the ceiling
 
-All of ours but `retrained` are from the integers of the pack. A division's error is taken over all
-its test groups, and the mean over divisions is shown. Trainings are kept in a folder, so the run
-can be stopped at any time and started again; those of another machine may lie there, too.
+All of ours except `retrained` use the integers of the pack. A division's error is taken over all
+its test groups; the mean over divisions is shown. Trained runs are kept in a folder, so the run can
+be stopped and resumed at any time; runs from other machines can be added.
 
     python benchmarks/adaptation.py
     python benchmarks/adaptation.py --divisions 2 --datasets yh --retrain 0
@@ -38,7 +38,7 @@ from twinedge_export.quantise import quantise
 
 RESULTS = Path(__file__).parent / "results" / "adaptation.json"
 RUNS = Path("runs/adaptation")
-LEADING = {"cs": 7, "ee": 5, "yh": 5}  # columns at the front that tell groups apart
+LEADING = {"cs": 7, "ee": 5, "yh": 5}  # leading columns that distinguish groups
 KS = (1, 2, 3, 5, 8)
 ANCHORS, COVERAGE = 32, 0.9
 WAYS = ("shipped", "adapted", "replaced", "networks", "retrained")
@@ -82,7 +82,7 @@ def trained(folder, name, division):
 
 
 def networks(folder, name, division):
-    """Ask four ordinary networks about all rows of the table."""
+    """Predict all rows of the table with four ordinary networks."""
     place = folder / "networks" / name / f"{division}.npy"
     if not place.exists():
         table, group = groups_of(name)
@@ -96,7 +96,7 @@ def networks(folder, name, division):
 
 
 def retrained(folder, name, division, k):
-    """Ask twins about all rows that were trained with k points of each test group, too."""
+    """Predict all rows with twins trained with k points of each test group, too."""
     place = folder / "retrained" / name / f"{division}-{k}.npy"
     if not place.exists():
         table, group = groups_of(name)
@@ -125,7 +125,7 @@ def retrained(folder, name, division, k):
 
 
 def device_of(run):
-    """Make the pack of a run, as an export does."""
+    """Make the pack of a run, like an export."""
     model, twins = run.model, len(run.model.weights_)
     options = {"model": model, "validation": run.validation, "twins": twins, "seed": 0}
     rows = choose(model.anchor_X_, model.anchor_y_, ANCHORS, "auto", **options).rows
@@ -171,7 +171,7 @@ def measure(folder, name, division, retrain):
 
 
 def judged(found):
-    """Take errors of each way, and what intervals came to."""
+    """Return errors of each way, and scores of intervals."""
     y = found["y"]
     cell = {way: scoring.rmse(found[way], y) for way in WAYS if way in found}
     for way, ends in (("shipped", "shipped_ends"), ("adapted", "ends")):
@@ -194,7 +194,7 @@ def summarise(cells):
             keys = [key for key in there[0] if key != "points" and key != "retrained"]
             line |= {key: float(np.mean([cell[key] for cell in there])) for key in keys}
             both = [cell for cell in there if "retrained" in cell]
-            if both:  # on fewer divisions, so beside the others on the same ones
+            if both:  # fewer divisions, so next to the others on the same ones
                 line["retrained"] = float(np.mean([cell["retrained"] for cell in both]))
                 line["adapted_there"] = float(np.mean([cell["adapted"] for cell in both]))
                 line["retrained_divisions"] = len(both)
@@ -210,7 +210,7 @@ def main():
     parser.add_argument("--divisions", type=int, default=20, help="seeds 0 to N - 1 (default 20)")
     parser.add_argument("--datasets", default=",".join(LEADING))
     parser.add_argument("--retrain", type=int, default=5, help="divisions to train again in")
-    parser.add_argument("--runs", type=Path, default=RUNS, help="where trainings are kept")
+    parser.add_argument("--runs", type=Path, default=RUNS, help="where trained runs are kept")
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
     cells = {}

@@ -1,12 +1,12 @@
-"""Which way to choose anchors, and when to leave it for another?
+"""Which method should choose anchors, and when should another one take over?
 
 Everything is measured on validation points; test points are not touched. The first split of a set
 is its trained run, the others are networks with the settings of that run, trained briefly.
 
-For each way: the validation error over that of all anchors, mean and worst, and the spread over
-theirs (greedy on points it was not chosen on; random as the mean of eight draws). Then for each
-rule by which validation points may overrule the first choice, the same error: the points are cut
-in halves at random, the rule decides on one half, and the other is scored.
+For each method: the validation error relative to that of all anchors, mean and worst, and the
+relative spread (greedy on points it was not chosen on; random as the mean of eight draws). Then the
+same error for each rule by which validation points may overrule the first choice: the points are
+split in random halves, the rule decides on one half, and the other is scored.
 
     python benchmarks/anchors.py --runs runs/nine --splits 4
 """
@@ -53,7 +53,7 @@ def models(name: str, runs: Path, splits: int) -> Iterator[tuple[TwinRegressor, 
 
 
 def measure(model: TwinRegressor, validation: tuple[Any, Any], k: int) -> dict[str, Any]:
-    """Squared errors ``(v,)`` of all anchors and of each way, and each way's spread over theirs."""
+    """Squared errors ``(v,)`` of all anchors and of each method, and each relative spread."""
     X, y = model.anchor_X_, model.anchor_y_
     estimates = model.estimates(validation[0], anchors=np.arange(len(y)))
 
@@ -80,7 +80,7 @@ def measure(model: TwinRegressor, validation: tuple[Any, Any], k: int) -> dict[s
 
 
 def overruled(found: dict[str, Any], clear: float) -> list[float]:
-    """Error over that of all anchors, where a rule decides on the other half of the points."""
+    """Error relative to all anchors, if a rule decides on the other half of the points."""
     ratios = []
     for seed in range(HALVES):
         order = np.random.default_rng(seed).permutation(len(found["all"][0]))
@@ -91,12 +91,12 @@ def overruled(found: dict[str, Any], clear: float) -> list[float]:
 
 
 def ratio(squares: Any, of_all: Any) -> float:
-    """Error over that of all anchors."""
+    """Error relative to that of all anchors."""
     return float(np.sqrt(squares.mean() / of_all.mean()))
 
 
 def summarise(cells: dict[int, list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Return a line for each way and number of anchors, then for each rule."""
+    """Return a line for each method and number of anchors, then for each rule."""
     lines = []
     for k, cell in cells.items():
         for way in METHODS:

@@ -1,5 +1,5 @@
-/* Evaluates models that emlearn has converted, for emlearn_board.py: models.h brings them, and
- * MODELS says how many. A line for each query: bits of the mean, and counts. */
+/* Evaluates models converted by emlearn, for emlearn_board.py: models.h provides them, and
+ * MODELS is their number. One line per query: bits of the mean, and counts. */
 
 #include "board.h"
 #include "models.h"

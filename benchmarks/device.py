@@ -1,16 +1,16 @@
 """What do 32 predictions of a query cost on a Cortex-M4: as 32 networks of emlearn, and as a twin?
 
-The ordinary way to a network on a microcontroller is scikit-learn's ``MLPRegressor`` through
+The usual way to get a network onto a microcontroller is scikit-learn's ``MLPRegressor`` through
 emlearn: 8 features, 128-128 relu, one output. One such network, an ensemble of 32 of them, and one
-twin of 128-128 with 32 anchors are built for the same board, mps2-an386 as QEMU plays it, and asked
+128-128 twin with 32 anchors are built for the same board, mps2-an386 as emulated by QEMU, and given
 the same queries. Instructions are counted by the emulator. Flash is code, constants and weights;
-RAM is without stack. emlearn's network is compiled with -Os and with -O3, and the faster counts;
-the board and what prints belong to neither. Every answer is compared: emlearn's with scikit-learn's
-within 1e-5, the twin's bit for bit with the reference.
+RAM excludes stack. emlearn's network is compiled with -Os and with -O3, and the faster counts; the
+board and the printing code count for neither. Every answer is compared: emlearn's with
+scikit-learn's within 1e-5, the twin's bit for bit with the reference.
 
     pip install emlearn
     python benchmarks/device.py
-    python benchmarks/device.py --networks 2 --steps 50    # a try-out
+    python benchmarks/device.py --networks 2 --steps 50    # a quick try
 """
 
 import argparse
@@ -41,7 +41,7 @@ def points(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def train_networks(count: int) -> list[Any]:
-    """Train networks for emlearn: few rounds, as what they cost does not depend on the weights."""
+    """Train networks for emlearn: few iterations, as cost does not depend on the weights."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.neural_network import MLPRegressor
 

@@ -1,7 +1,7 @@
 """What models of emlearn cost on a board: their C is compiled, run on the emulator and compared.
 
-Instructions are counted by the emulator. Flash is code, constants and weights; RAM is without
-stack. The board and what prints belong to no model.
+Instructions are counted by the emulator. Flash is code, constants and weights; RAM excludes stack.
+The board and the printing code count for no model.
 """
 
 import subprocess
@@ -26,11 +26,11 @@ class Source(NamedTuple):
 
 
 def network_sources(networks: list[Any]) -> list[Source]:
-    """Let emlearn convert networks of scikit-learn, all of one shape."""
+    """Let emlearn convert scikit-learn networks, all of one shape."""
     import emlearn
 
-    # emlearn compiles what it converts for this machine, in the folder it is called from. Once is
-    # enough: the others differ in their weights alone.
+    # emlearn compiles what it converts for this machine, in the current folder. Once is enough: the
+    # others differ in their weights alone.
     made = emlearn.convert(networks[0], method="loadable", return_type="regressor")
     sources = []
     for number, network in enumerate(networks):
@@ -41,7 +41,7 @@ def network_sources(networks: list[Any]) -> list[Source]:
 
 
 def header(sources: list[Source], x: np.ndarray) -> str:
-    """Return the C of models whose mean is wanted, and the queries."""
+    """Return the C of models to average, and the queries."""
     rows = ",\n".join("{" + ", ".join(f"{value!r}f" for value in row.tolist()) + "}" for row in x)
     parts = [
         f"#define MODELS {len(sources)}",
@@ -83,7 +83,7 @@ def sizes(image: Path) -> np.ndarray:
 
 
 def run(board: Port, image: Path) -> tuple[np.ndarray, float]:
-    """Return the means of an image's queries, and instructions of one."""
+    """Return the means of an image's queries, and the instructions of one query."""
     command = board.command(board.run, image=image)
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=600)
     said = [line.split() for line in (done.stdout + done.stderr).splitlines()]
@@ -114,7 +114,7 @@ def cost(
 def fastest(
     board: Port, sources: list[Source], x: np.ndarray, expected: np.ndarray
 ) -> dict[str, Any]:
-    """Return what models cost at the level of optimisation that suits them best."""
+    """Return what models cost at their best optimisation level."""
     found = (cost(board, sources, x, expected, level) for level in LEVELS)
     return min(found, key=lambda row: row["instructions_per_query"])
 

@@ -8,7 +8,7 @@ EXPORT = Path("out/benchmark")
 
 
 def load_or_export(folder: Path) -> Path:
-    """Return the folder; where there is none, train for a minute and export into it."""
+    """Return the folder; if it does not exist, train for a minute and export into it."""
     if not folder.exists():
         run = Path("runs") / folder.name
         print("training and exporting, minutes ...", file=sys.stderr, flush=True)

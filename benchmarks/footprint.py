@@ -1,11 +1,11 @@
 """What does a prediction cost before it is made: disk, memory, time to start?
 
-A process of its own imports a runtime, loads a model and answers one query: twinedge as its wheel
+A separate process imports a runtime, loads a model and answers one query: twinedge as its wheel
 installs it (the C runtime; with numpy alone; as a command), LiteRT, ONNX Runtime, tflite-runtime,
-TensorFlow through its own TFLite interpreter. Installed bytes are those of a package and all it
-depends on, numpy included, without Python's caches; memory is the peak of the resident set. Medians
-of nine runs, files in memory. Times count from the first import; that of the processor has Python's
-own start, too. Here, and on what Raspberry Pi OS is made of, 64 and 32 bits
+and TensorFlow through its own TFLite interpreter. Installed bytes are those of a package and its
+dependencies, numpy included, without Python's caches; memory is the peak resident set. Medians of
+nine runs, with files cached. Times count from the first import; CPU time includes Python's own
+start. Measured here, and on the userland of Raspberry Pi OS, 64 and 32 bits
 (``tools/pi-userland``), which needs root; an emulated one says little about time.
 
     python benchmarks/footprint.py
@@ -68,7 +68,7 @@ def measure_pi(export: Path, place: Path) -> dict[str, Any]:
 
 
 def table(record: dict[str, Any]) -> list[str]:
-    """Word what was measured as a table in Markdown, as docs/raspberry-pi.md has it."""
+    """Write the results as the Markdown table of docs/raspberry-pi.md."""
     rows = [
         "| system | runtime | installed MB | peak MB | import s | first answer s | CPU s |",
         "|---|---|---|---|---|---|---|",

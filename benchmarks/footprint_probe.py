@@ -1,4 +1,4 @@
-"""Measures in the environment it is run in what single predictions cost; see ``footprint.py``.
+"""Measures what single predictions cost in its own environment; see ``footprint.py``.
 
     python footprint_probe.py EXPORT SUBJECT...
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROUNDS = 9
-SETTLE = 2  # runs before those that count: files are in memory afterwards
+SETTLE = 2  # warm-up runs, so that files are cached
 
 
 class Subject(NamedTuple):
@@ -89,11 +89,11 @@ print(imported - start, done - start, time.process_time(), peak)
 
 
 def measure(subject: Subject, folder: Path, names: list[str]) -> dict[str, object]:
-    """Run it several times, each in a process of its own; medians."""
+    """Run it several times, each in its own process; return medians."""
     script = SCRIPT.format(
         folder=str(folder), names=names, imports=subject.imports, predict=subject.predict
     )
-    with tempfile.TemporaryDirectory() as place:  # where no checkout comes before a wheel
+    with tempfile.TemporaryDirectory() as place:  # where no checkout shadows a wheel
         runs = [run(script, place) for _ in range(SETTLE + ROUNDS)][SETTLE:]
     imported, first, processor, peak = map(statistics.median, zip(*runs, strict=True))
     return {
@@ -106,7 +106,7 @@ def measure(subject: Subject, folder: Path, names: list[str]) -> dict[str, objec
 
 
 def run(script: str, place: str) -> list[float]:
-    """Run a script in a process of its own; the numbers it prints."""
+    """Run a script in its own process; return the numbers it prints."""
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, cwd=place, capture_output=True, text=True)
     if done.returncode:
@@ -115,7 +115,7 @@ def run(script: str, place: str) -> list[float]:
 
 
 def needed(package: str) -> set[str]:
-    """Return the package and all it depends on, without extras, as far as it is installed."""
+    """Return the package and its installed dependencies, without extras."""
     found, waiting = set(), [package]
     while waiting:
         name = re.sub(r"[-_.]+", "-", waiting.pop()).lower()
@@ -131,10 +131,10 @@ def needed(package: str) -> set[str]:
 
 
 def size(package: str) -> int:
-    """Return the bytes of the files of a package, without what Python makes of them."""
+    """Return the bytes of the files of a package, without Python's caches."""
     distribution = metadata.distribution(package)
     files = distribution.files
-    if files is None:  # Debian's keep no list
+    if files is None:  # Debian packages have no list
         folder = Path(str(distribution.locate_file(package)))
         paths = [path for path in folder.rglob("*") if path.is_file()]
     else:

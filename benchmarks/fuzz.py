@@ -1,18 +1,18 @@
 """What does a fuzzer find in the C runtime in ten million executions?
 
-Packs are mutated by a fuzzer that knows their format, so that about half of them are sound
-(firmware_ref/test/fuzz_mutate.h). Each is opened in one go and in steps; what is sound is evaluated
-by every kernel of this processor, and all must give the same bits, within exactly as much memory as
-they ask for (fuzz_open.c). AddressSanitizer and UndefinedBehaviorSanitizer watch. A finding is a
-process that failed; what it had in hand is in firmware_ref/build/fuzz.
+Packs are mutated by a fuzzer that knows their format, so that about half of them are valid
+(firmware_ref/test/fuzz_mutate.h). Each is opened in one go and in steps; valid ones are evaluated
+by every kernel of this processor, and all must compute the same bits, within exactly as much memory
+as they ask for (fuzz_open.c), under AddressSanitizer and UndefinedBehaviorSanitizer. A finding is a
+process that failed; its input is in firmware_ref/build/fuzz.
 
-With libFuzzer, which clang has, or with fuzz_alone.c and gcc. Results of several machines stand
-side by side in one file. Coverage is that of 100,000 executions more, without libFuzzer, from the
-packs that were found: lines and branches of firmware_ref/src that this machine compiles.
+Uses clang's libFuzzer, or fuzz_alone.c and gcc. Results of several machines are kept side by side
+in one file. Coverage is that of another 100,000 executions, without libFuzzer, from the packs that
+were found: lines and branches of firmware_ref/src that this machine compiles.
 
     python benchmarks/fuzz.py --jobs 2
     python benchmarks/fuzz.py --alone --jobs 16
-    python benchmarks/fuzz.py --executions 20000    # a try-out
+    python benchmarks/fuzz.py --executions 20000    # a quick try
 """
 
 import argparse
@@ -38,7 +38,7 @@ COVERED = 100_000  # executions
 
 
 def build(name: str, compiler: str) -> Path:
-    """Build one of the fuzzers as the Makefile has it."""
+    """Build one of the fuzzers by the Makefile."""
     program = FOLDER / name
     variables = (f"BUILD={FOLDER}", f"CC={compiler}")
     subprocess.run(
@@ -48,11 +48,11 @@ def build(name: str, compiler: str) -> Path:
 
 
 def commands(options: argparse.Namespace) -> list[list[Any]]:
-    """Return what each job runs; together they execute as often as asked, or a little more."""
+    """Return the command of each job; together they execute as often as requested, or more."""
     share = -(-options.executions // options.jobs)
     if options.alone:
         program, files = build("fuzz_alone", "gcc"), sorted(CORPUS.iterdir())
-        # Seeds that are near each other share inputs.
+        # Adjacent seeds share inputs.
         return [[program, options.seed + share * job, share, *files] for job in range(options.jobs)]
     limits = (f"-runs={share}", "-max_len=8192", "-timeout=10", "-reload=1")
     return [
@@ -65,9 +65,9 @@ def commands(options: argparse.Namespace) -> list[list[Any]]:
 
 
 def run(jobs: list[list[Any]]) -> tuple[list[int], float]:
-    """Run the jobs side by side; return their exit codes and how many seconds they took.
+    """Run the jobs in parallel; return their exit codes and the seconds they took.
 
-    What each writes goes to a file of its own, ``seen-0`` and ``log-0`` for the first.
+    Each writes to its own files, ``seen-0`` and ``log-0`` for the first.
     """
     start = last = time.monotonic()
     processes = []
@@ -86,14 +86,14 @@ def run(jobs: list[list[Any]]) -> tuple[list[int], float]:
 
 
 def progress() -> str:
-    """How far libFuzzer is, in its own words."""
+    """Progress in libFuzzer's own words."""
     tails = (path.read_text(errors="replace")[-2000:] for path in sorted(FOLDER.glob("log-*")))
     found = (re.findall(r"^#\d+", tail, re.MULTILINE) for tail in tails)
     return " ".join(numbers[-1] for numbers in found if numbers)
 
 
 def add_up(count: int) -> dict[str, Any]:
-    """Return what the jobs saw between them; a job that failed says nothing."""
+    """Return the sum of what the jobs saw; a failed job adds nothing."""
     texts = ((FOLDER / f"seen-{number}").read_text() for number in range(count))
     seen = [json.loads(text) for text in texts if text]
     header = (FIRMWARE / "include" / "twin.h").read_text()
@@ -160,7 +160,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--executions", type=int, default=10_000_000, help="default 10,000,000")
-    parser.add_argument("--jobs", type=int, default=1, help="processes side by side (default 1)")
+    parser.add_argument("--jobs", type=int, default=1, help="processes in parallel (default 1)")
     parser.add_argument("--alone", action="store_true", help="gcc, without libFuzzer")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--results", type=Path, default=RESULTS)

@@ -1,11 +1,11 @@
-/* A program outside the tree, for host_latency.py: it found the runtime with find_package and
- * predicts with it as the documentation shows.
+/* A program outside the tree, for host_latency.py: it finds the runtime by find_package and
+ * predicts with it as documented.
  *
  *     host_latency PACK QUERIES ROUNDS
  *
  * QUERIES are rows of float32. Prints the kernel and the median time of one query in nanoseconds,
- * of ROUNDS times all of them, each timed by itself; then a sum of all predictions, so that none of
- * them can be left out. */
+ * over ROUNDS passes, each query timed separately; then a sum of all predictions, so that none of
+ * them can be optimised away. */
 
 #define _POSIX_C_SOURCE 199309L
 #include <stdio.h>

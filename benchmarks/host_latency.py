@@ -1,25 +1,25 @@
 """How long does a prediction take on this machine: C runtime, LiteRT, ONNX Runtime?
 
-One twin of 128-128 and four of 56-56, with relu and with silu; 8 features, 32 anchors, both orders
+One 128-128 twin and four 56-56 twins, with relu and with silu; 8 features, 32 anchors, both orders
 of each pair, trained on a smooth function with noise; exported as packs and as the ensemble files
 of every level. One query: a row of floats in, a number in the user's units out, through Python, one
 thread. All in one process, ten calls of each in turn; medians. The pack answers through
-``device.predict``. The others are called bare, on a tensor that is ready, which is less than a user
-has to do; ``ratio_bare`` compares them with a bare call of ours. Of these the fastest counts whose
-error on fresh points is at most 2 % above that of the model in floats. A batch is 1,000 queries in
-one call, in time of the processor. What relu makes zero is spared some work in the C runtime, so
-there are 1,000 different queries, drawn as the training points were.
+``device.predict``. The others are called directly, on a ready tensor, which is less than a user has
+to do; ``ratio_bare`` compares them with a direct call of ours. Of these, the fastest counts whose
+error on fresh points is at most 2 % above that of the float model. A batch is 1,000 queries in one
+call, in CPU time. The C runtime saves some work where relu yields zero, so there are 1,000
+different queries, drawn like the training points.
 
-Beside them stands a C program, host_latency.c, built as docs/packaging.md says: the runtime
-installed by CMake with no option, and found from another folder. It is compared with what the
-Python extension takes less its Python part, which is a call with no query.
+They are compared with a C program, host_latency.c, built as docs/packaging.md says: the runtime
+installed by CMake without options, and found from another folder. Its counterpart is the time of
+the Python extension less its Python part, which is a call without queries.
 
 Training needs TensorFlow, measuring does not: files are kept in a folder, which may come from
 another machine.
 
     python benchmarks/host_latency.py
-    python benchmarks/host_latency.py --rounds 50 --steps 300    # a try-out
-    python benchmarks/host_latency.py --make                     # the files, and nothing else
+    python benchmarks/host_latency.py --rounds 50 --steps 300    # a quick try
+    python benchmarks/host_latency.py --make                     # only the files
 """
 
 import argparse
@@ -55,10 +55,10 @@ SHAPES = {"one-128-128": (1, (128, 128)), "four-56-56": (4, (56, 56))}
 ACTIVATIONS = "relu", "silu"
 MODELS = [f"{shape}-{activation}" for shape in SHAPES for activation in ACTIVATIONS]
 BATCH_ROUNDS, IN_TURN = 15, 10
-FAITHFUL = 1.02  # times the error of the floats
+FAITHFUL = 1.02  # times the error of the float model
 
 Key = tuple[str, str]  # model and file
-Ask = Callable[[int], object]  # answers query number n of the batch, or all of it
+Ask = Callable[[int], object]  # answers query n of the batch, or the whole batch
 
 
 def points(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -70,7 +70,7 @@ def points(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def make(folder: Path, name: str, steps: int) -> None:
-    """Train a model and export it; writes down the errors of all files."""
+    """Train a model and export it; record the errors of all files."""
     from twinedge import TwinRegressor
     from twinedge.pack import write_pack
     from twinedge_export import onnx_file, tflite_file
@@ -112,7 +112,7 @@ def make(folder: Path, name: str, steps: int) -> None:
 
 
 def litert(content: bytes, x: np.ndarray, alone: bool) -> Ask:
-    """Ask LiteRT; what its int8 input would be is left out of the time."""
+    """Ask LiteRT; the time excludes conversion to int8 inputs."""
     from ai_edge_litert.interpreter import Interpreter
 
     interpreter = Interpreter(model_content=content, num_threads=1)
@@ -146,7 +146,7 @@ def onnx(content: bytes, x: np.ndarray, alone: bool) -> Ask:
 
 
 def program(folder: Path) -> Path:
-    """Install the runtime, and build a program that finds it, each by CMake with no option."""
+    """Install the runtime, and build a program that finds it, each by CMake without options."""
     place = folder / "place"
     (folder / "CMakeLists.txt").write_text(PROJECT.format(source=HERE / "host_latency.c"))
     for command in (
@@ -161,7 +161,7 @@ def program(folder: Path) -> Path:
 
 
 def ask_program(content: bytes, x: np.ndarray, rounds: int) -> tuple[str, float, float]:
-    """Kernel, microseconds of a query, and the sum of all predictions of a program in C."""
+    """Kernel, microseconds per query, and the sum of all predictions of the C program."""
     with TemporaryDirectory() as name:
         folder = Path(name)
         built = program(folder)
@@ -176,7 +176,7 @@ def ask_program(content: bytes, x: np.ndarray, rounds: int) -> tuple[str, float,
 def medians(
     asks: dict[Key, Ask], rounds: int, in_turn: int, clock: Callable[[], float]
 ) -> dict[Key, float]:
-    """Median time of a call in microseconds; ``in_turn`` calls of each, then those of the next."""
+    """Median time of a call in microseconds; ``in_turn`` calls of each, then the next."""
     times: dict[Key, list[float]] = {name: [] for name in asks}
     for ask in asks.values():
         ask(0)
@@ -269,14 +269,14 @@ def compare(
 
 
 def measure_program(folder: Path, rounds: int, found: dict[str, Any]) -> dict[str, Any]:
-    """Time a program in C on the first model, and compare it with what was found through Python."""
+    """Time a C program on the first model, and compare it with the time through Python."""
     path = folder / f"{MODELS[0]}.twin"
     x, _ = points(BATCH, seed=2)
     times = rounds // 50 + 1
     kernel, taken, total = ask_program(path.read_bytes(), x, times)
     device = load(path, backend="native")
     expected = np.concatenate([device.predict(x), device.spread(x)]).astype(np.float64).sum()
-    assert np.isclose(total, times * expected), "the program predicts otherwise"
+    assert np.isclose(total, times * expected), "the program predicts something else"
     single = found[MODELS[0]]["one_query_us"]
     native = single["native, bare call"] - single["native, no query"]
     print(f"{'C program':46}{taken:10.1f} us, native without Python {native:.1f} us")
@@ -289,14 +289,14 @@ def measure_program(folder: Path, rounds: int, found: dict[str, Any]) -> dict[st
 
 
 def main() -> None:
-    """Train what is not there, measure, and print one line of JSON last."""
+    """Train missing models, measure, and print one line of JSON last."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rounds", type=int, default=500, help="of single queries (default 500)")
     parser.add_argument("--steps", type=int, default=8000, help="of training (default 8000)")
     parser.add_argument("--files", type=Path, default=FILES, help="where models are kept")
-    parser.add_argument("--make", action="store_true", help="train, and do not measure")
+    parser.add_argument("--make", action="store_true", help="train only")
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
 

@@ -1,17 +1,17 @@
 """Do intervals keep their promise, and are they narrow? Nine sets, from the integers of the pack.
 
 Each shape is trained on each split with default settings, exported with 32 anchors and calibrated
-on the validation rows; coverage, width and interval score (width plus 20 times what is missed) at
-90 % are taken on the test rows, and compared with
+on the validation rows; coverage, width and interval score (width plus 20 times the miss) at 90 %
+are measured on the test rows, and compared with
 
-    constant    intervals of one width, of the same predictions
-    spread      intervals by the spread of the estimates alone
-    networks    four ordinary networks in the bytes of one twin of 128-128, by their disagreement,
+    constant    intervals of constant width around the same predictions
+    spread      intervals from the spread of the estimates alone
+    networks    four ordinary networks in the bytes of one 128-128 twin, by their disagreement,
                 calibrated by MAPIE
     boosting    quantile gradient boosting, conformalised by MAPIE
 
-Trainings are kept in a folder of runs and results in a file, so the run can be stopped at any time
-and started again; runs from another machine may lie there, too.
+Trained runs are kept in a folder and results in a file, so the run can be stopped and resumed at
+any time; runs from other machines can be added.
 
     python benchmarks/intervals.py --splits 10
     python benchmarks/intervals.py --splits 2 --datasets cs,yh --shapes 4x64-64
@@ -53,14 +53,14 @@ def part(table, rows):
 
 
 def trained(folder: Path, name: str, split: int, shape: str) -> Run:
-    """Load a run, or train it; other benchmarks may have put it there, too."""
+    """Load a run, or train it; benchmarks share them."""
     twins, hidden = shape.split("x")
     rows = rows_of(name, split, Path())
     return fit_or_load(folder, rows, int(twins), tuple(map(int, hidden.split("-"))))
 
 
 def judge(low: np.ndarray, high: np.ndarray, y: np.ndarray) -> dict[str, float]:
-    """Say what intervals came to."""
+    """Score intervals."""
     return {
         "coverage": float(np.mean((low <= y) & (y <= high))),
         "width": float(np.mean(high - low)),
@@ -74,7 +74,7 @@ def measure(run: Run) -> dict[str, object]:
     options = {"model": model, "validation": run.validation, "twins": twins, "seed": 0}
     rows = choose(model.anchor_X_, model.anchor_y_, ANCHORS, "auto", **options).rows
     lists = [rows[twin::twins] for twin in range(twins)]
-    model.difficulty_ = learn_difficulty(model, 0, lists)  # as an export does
+    model.difficulty_ = learn_difficulty(model, 0, lists)  # like an export
     pack = calibrate_pack(quantise(model, lists, intervals=True), *run.validation, chosen=True)
     plain = reference.evaluate(quantise(model, lists), run.test[0]).mean
     X, y = run.test
@@ -96,7 +96,7 @@ def measure(run: Run) -> dict[str, object]:
 
 
 class Told(RegressorMixin, BaseEstimator):
-    """Answers a row's number with what was predicted for it, as MAPIE asks for."""
+    """Maps row numbers to stored predictions, an estimator for MAPIE."""
 
     def __init__(self, answers: np.ndarray) -> None:
         self.answers = answers
@@ -178,7 +178,7 @@ def boosting(name: str, split: int) -> dict[str, object]:
 
 
 def summarise(cells: dict[str, dict], shape: str) -> dict[str, object]:
-    """Means over the splits that are there, set by set, and the geometric mean over the sets."""
+    """Means over the available splits, set by set, and the geometric mean over the sets."""
     lines = []
     for name in data.names():
         keys = [key for key in cells if key.startswith(f"{shape}/{name}/")]
@@ -234,8 +234,8 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=10, help="how many of the 25 (default 10)")
     parser.add_argument("--datasets", default=",".join(data.names()))
     parser.add_argument("--shapes", default="1x128-128,4x64-64", help="twins x hidden widths")
-    parser.add_argument("--runs", type=Path, default=RUNS, help="where trainings are kept")
-    parser.add_argument("--trained-on", help="a word on the machine, if they are from another")
+    parser.add_argument("--runs", type=Path, default=RUNS, help="where trained runs are kept")
+    parser.add_argument("--trained-on", help="name of the machine, if runs come from another one")
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
 
@@ -257,7 +257,7 @@ def main() -> None:
     summary = keep(options.results, record, options.trained_on)
     head = f"{'set':5}{'splits':>7}{'coverage':>10}{'rank':>7}"
     for shape, found in summary.items():
-        print(f"\n{shape}: interval score at 90 %, as a part of that of rivals")
+        print(f"\n{shape}: interval score at 90 %, relative to rivals")
         print(head + "".join(f"{rival:>10}" for rival in RIVALS))
         for line in found["sets"]:
             parts = "".join(f"{line.get(f'to_{rival}', np.nan):10.3f}" for rival in RIVALS)

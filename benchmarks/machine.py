@@ -1,4 +1,4 @@
-"""What a benchmark ran on: goes into every result, for a number without a machine says little."""
+"""What a benchmark ran on: part of every result, as a number without a machine says little."""
 
 import os
 import platform

@@ -1,8 +1,8 @@
-"""How much must be stored for an ensemble: networks, or one twin and its anchors?
+"""How much does an ensemble store: as networks, or as one twin and its anchors?
 
-Draws the paper's figure of memory requirements: parameters against ensemble size, for points with
-several numbers of features, two hidden layers of 128 as in the paper. The same versions of Python
-and matplotlib draw the same bytes.
+Draws the paper's figure of memory requirements: parameters against ensemble size, for several
+numbers of features, with two hidden layers of 128 as in the paper. The same versions of Python and
+matplotlib draw the same bytes.
 
     python benchmarks/memory_figure.py
     python benchmarks/memory_figure.py --features 2 8 13 -o figure.svg
@@ -32,7 +32,7 @@ STYLE = {
     "axes.spines.top": False,
     "axes.spines.right": False,
 }
-# Told apart in print and by the colour-blind, too: each number of features has a marker.
+# Distinguishable in print and for the colour-blind: each number of features has a marker.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 MARKERS = "os^DvPX"
 
@@ -44,7 +44,7 @@ def curves(features: int) -> tuple[list[int], list[int]]:
 
 
 def draw(path: Path, numbers: list[int]) -> None:
-    """Draw the figure; written beside, then put in place."""
+    """Draw the figure; replace the file atomically."""
     with matplotlib.rc_context(STYLE):
         figure, axes = pyplot.subplots(figsize=(6.4, 4.2), layout="constrained")
         for number, features in enumerate(numbers):

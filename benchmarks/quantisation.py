@@ -1,10 +1,10 @@
 """What does a device lose: to fewer anchors, and to integers?
 
-For each of the paper's sets (first split, default training) the test RMSE over that of the float
-model with all anchors: of the float model with 8 and 32 anchors that "auto" chose and with 32
-random ones (mean of eight draws), and of each file of an export with 32 anchors, loaded back by the
+For each of the paper's sets (first split, default training): the test RMSE, relative to the float
+model with all anchors, of the float model with 8 and 32 anchors chosen by "auto" and with 32 random
+ones (mean of eight draws), and of each file of an export with 32 anchors, loaded back by the
 runtime that will read it. "by itself" is the pack with each weight rounded to its nearest step, to
-show what rounding with errors that cancel gains. Trained runs are kept, and reused:
+show what rounding with cancelling errors gains. Trained runs are kept and reused:
 
     python benchmarks/quantisation.py --runs runs/nine
 """
@@ -65,7 +65,7 @@ def measure(name: str, run: Run) -> dict[str, Any]:
 
 
 def ratios(line: dict[str, Any]) -> dict[str, float]:
-    """Each error over that of the float model with all anchors."""
+    """Each error, relative to the float model with all anchors."""
     return {key: line[key] / line["float_all"] for key in COLUMNS}
 
 

@@ -1,4 +1,4 @@
-"""The record of a benchmark: a file of its own, a line on standard output, and lines of cells."""
+"""The record of a benchmark: a file, a line on standard output, and lines of cells."""
 
 import json
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from machine import describe
 
 
 def publish(path: Path, packages: tuple[str, ...], **content: Any) -> None:
-    """Write what was measured, whole or not at all, with the machine; print the same."""
+    """Write results and machine atomically; print the same."""
     record = {"machine": describe(*packages), **content}
     beside = path.with_suffix(".partial")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -20,9 +20,9 @@ def publish(path: Path, packages: tuple[str, ...], **content: Any) -> None:
 
 
 def lines_of(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Name and content of each cell in the files of lines of a folder."""
+    """Yield name and content of each cell in the files of a folder, one per line."""
     for path in sorted(folder.glob("*.jsonl")):
         for line in path.read_text().splitlines():
-            with suppress(ValueError):  # cut off where a run was stopped
+            with suppress(ValueError):  # truncated when a run was stopped
                 cell = json.loads(line)
                 yield cell.pop("cell"), cell

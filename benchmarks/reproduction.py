@@ -1,10 +1,10 @@
 """Do the paper's findings hold here?
 
 Computes the cells of `twinedge reproduce` on all nine sets, keeps every cell in the result folder,
-and writes docs/reproduction.md from them. Cells that are in --cells or in the result folder are not
-computed again. All of it takes some nine hours of one core; with --no-compute, nothing is computed,
-and the page says what is missing. Cells may be computed on several machines and brought together:
-each says where it comes from. Timing is measured on one machine, with nothing else running there.
+and writes docs/reproduction.md from them. Cells in --cells or in the result folder are not computed
+again. All of it takes some nine hours of one core; with --no-compute, nothing is computed, and the
+page says what is missing. Cells may be computed on several machines and merged: each says where it
+comes from. Timing is measured on one otherwise idle machine.
 
     python benchmarks/reproduction.py --jobs 2
     python benchmarks/reproduction.py --experiments multiplier --datasets rcl --no-page --jobs 16
@@ -63,7 +63,7 @@ def identity(key: dict[str, Any]) -> str:
 
 
 def kept(results: Path) -> Kept:
-    """Cells of the result folder: what each came to, and where, by all that decides it."""
+    """Cells of the result folder: result and machine, by all that determines it."""
     path = results / "cells.json"
     if not path.exists():
         return {}
@@ -87,7 +87,7 @@ def write_kept(results: Path, cells: Kept) -> None:
 
 
 def question(name: str, setup: Setup) -> Question:
-    """Ask an experiment as it is asked for the page."""
+    """Return the question of an experiment, as the page asks it."""
     return Question(experiment(name, setup), data.names(), SPLITS, setup)
 
 
@@ -118,7 +118,7 @@ def asked_cells() -> list[Cell]:
 
 
 def wanted_of(names: Iterable[str], store: CellStore, known: Kept) -> list[Cell]:
-    """Cells of experiments that are nowhere yet: first splits first, in each long tables first."""
+    """Missing cells of experiments: by split, and within each the longest tables first."""
     cells = dict.fromkeys(
         cell for name in names for cell in question(name, EXPERIMENTS[name]).cells()
     )
@@ -129,7 +129,7 @@ def wanted_of(names: Iterable[str], store: CellStore, known: Kept) -> list[Cell]
 
 
 def gathered(store: CellStore, known: Kept) -> Kept:
-    """Return the cells that the page asks for: of the result folder, and else of a store."""
+    """Return the cells that the page asks for: from the result folder, or else from a store."""
     found = {}
     for cell in asked_cells():
         key = identity(cell.key)
@@ -168,10 +168,10 @@ def main() -> None:
     parser.add_argument("--datasets", default=",".join(data.names()))
     parser.add_argument("--splits", type=int, default=SPLITS)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--list", action="store_true", help="name the missing cells, and stop")
-    parser.add_argument("--no-compute", action="store_true", help="take what is there")
+    parser.add_argument("--list", action="store_true", help="list the missing cells, and stop")
+    parser.add_argument("--no-compute", action="store_true", help="use existing cells only")
     parser.add_argument(
-        "--no-page", action="store_true", help="compute, and leave cells in --cells"
+        "--no-page", action="store_true", help="compute only, leaving cells in --cells"
     )
     options = parser.parse_args()
     store, known = CellStore(options.cells), kept(RESULTS)

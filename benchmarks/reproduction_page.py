@@ -1,6 +1,6 @@
-"""The words of docs/reproduction.md that follow from cells; benchmarks/reproduction.py calls it.
+"""The generated parts of docs/reproduction.md; called by benchmarks/reproduction.py.
 
-What a person wrote stays; between marks stands what is generated, and nothing else is.
+Only what is between marks is generated; the rest is written by hand and stays.
 """
 
 import re
@@ -60,7 +60,7 @@ PARTS = (
 
 
 def fill(page: str, name: str, text: str) -> str:
-    """Put a text between the marks of a name, in place of what is there."""
+    """Replace the text between the marks of a name."""
     marks = re.compile(rf"(<!-- {name}: generated -->\n).*?(<!-- end -->)", re.DOTALL)
     if not marks.search(page):
         raise SystemExit(f"the page has no place for {name}")
@@ -158,7 +158,7 @@ def curves_page(answers: dict[str, Answer]) -> str:
 
 
 def found_text(verdicts: Judged) -> str:
-    """Tell of each finding the verdict, what the paper found, and what is seen here."""
+    """List for each finding the verdict, what the paper found, and what is seen here."""
     return "\n".join(
         f"- {claim.part}, **{verdict.word}**: {claim.says} Here: {verdict.seen}."
         for claim, verdict in verdicts
@@ -166,7 +166,7 @@ def found_text(verdicts: Judged) -> str:
 
 
 def own_text(own: Answer, published: Answer) -> str:
-    """Whether twins win whoever trains them, and what our trainer does for either."""
+    """Say whether twins win with either trainer, and what ours gains for each side."""
     network, twin = (_lower(own, published, place) for place in ("base", "other"))
     told = (
         f"Against training as published, errors of one ANN are lower by {network}, those of one "
@@ -179,7 +179,7 @@ def own_text(own: Answer, published: Answer) -> str:
 
 
 def _lower(own: Answer, published: Answer, place: str) -> str:
-    """By what part one side of the comparison of an ANN with a twin has become smaller."""
+    """By what fraction our trainer lowers the errors of one side, ANN or twin."""
     means = []
     for answer in (published, own):
         pair = answer.asked.experiment.comparisons[2]

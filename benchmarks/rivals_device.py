@@ -1,9 +1,9 @@
-"""What a query costs on a Cortex-M4, for benchmarks/rivals.py: trees of emlearn beside our pack.
+"""What a query costs on a Cortex-M4, for benchmarks/rivals.py: emlearn's trees and our pack.
 
-Trees are those that are chosen on the first split of the concrete set (8 features) in the bytes of
-our pack, fitted to features scaled to 16-bit integers. emlearn's C is compiled both ways that it
-offers, tables and nested conditions, each with -Os and -O3; the fewest instructions of each count.
-Features come as floats to all. A network is scikit-learn's, through emlearn, in floats.
+Trees are those chosen on the first split of the concrete set (8 features) in the bytes of our pack,
+fitted to features scaled to 16-bit integers. emlearn's C is compiled in both forms that it offers,
+tables and nested conditions, each with -Os and -O3; the fewest instructions of each count. All take
+features as floats. The network is scikit-learn's, through emlearn, in floats.
 """
 
 import os
@@ -31,7 +31,7 @@ TITLES = {"boosting": "boosted trees", "forest": "forest"}
 
 
 def measure() -> dict[str, Any]:
-    """Measure both sizes; what it was measured on is told, too."""
+    """Measure both sizes; include the machine."""
     board = port_named(BOARD)
     board.check_tools()
     rows = rows_of("cs", 0, Path())
@@ -39,7 +39,7 @@ def measure() -> dict[str, Any]:
     found = {}
     with TemporaryDirectory() as folder:
         before = Path.cwd()
-        os.chdir(folder)  # emlearn leaves files where it is
+        os.chdir(folder)  # emlearn leaves files in the current folder
         try:
             for size in ("20", "8"):
                 budget = room(size, x.shape[1])
@@ -63,7 +63,7 @@ def measure() -> dict[str, Any]:
 
 
 def _twins(board: Port, rows: Any, size: str, twins: int, x: np.ndarray) -> dict[str, Any]:
-    """Our pack with intervals; briefly trained, as its cost does not depend on the weights."""
+    """Our pack with intervals; trained briefly, as cost does not depend on the weights."""
     hidden = hidden_of(size, twins, x.shape[1])
     model = TwinRegressor(
         twins=twins, hidden=hidden, activation="silu", steps=STEPS, random_state=0
@@ -101,17 +101,17 @@ def _trees(
 
 
 def _source(found: SmallTrees, method: str, least: np.ndarray, gain: np.ndarray) -> Source:
-    """Let emlearn convert trees, and scale the features before."""
+    """Let emlearn convert trees, and scale the features first."""
     from emlearn.trees import Wrapper
 
     grown = list(np.ravel(found.model.estimators_)[: found.trees])
     made = Wrapper(_Regressor(estimators_=grown), method, dtype="int16_t")
     nodes, roots, leaves = made.forest_
-    # emlearn asks whether a feature is less than the whole part, scikit-learn whether it is at most
-    # the threshold: for integers that is the same with the next whole number.
+    # emlearn tests whether a feature is less than the integer part, scikit-learn whether it is at
+    # most the threshold: for integers that is the same with the next integer.
     nodes = [[feature, floor(at) + 1, left, right] for feature, at, left, right in nodes]
     if found.setting.family == "boosting":
-        # emlearn takes the mean of trees, boosting a sum on top of the first guess.
+        # emlearn averages trees; boosting adds them to an initial guess.
         first = float(found.model.init_.constant_.item())
         leaves = [first + found.setting.rate * found.trees * value for value in leaves]
     made.forest_ = nodes, roots, leaves

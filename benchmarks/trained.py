@@ -8,9 +8,9 @@ from twinedge import TwinRegressor
 from twinedge.fitting import fit_dataset
 from twinedge.learn.run import Run, load_run
 
-# Raised whenever networks are trained in another way: cells and runs of before are void then.
+# Raised whenever training changes, which makes earlier cells and runs void.
 TRAINING = "4"
-_UNMARKED = "4"  # the version of runs that do not name theirs
+_UNMARKED = "4"  # version of runs that name none
 
 
 def load_or_train(folder: Path, name: str) -> Run:

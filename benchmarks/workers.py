@@ -9,7 +9,7 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def spread(work: Callable[[Any], Any], jobs: list[Any], workers: int) -> Iterator[Any]:
-    """Yield what the work comes to, job by job, in the order in which they are done."""
+    """Yield the results of the jobs as they finish."""
     os.environ.update(dict.fromkeys(_THREADS, "1"))
     context = multiprocessing.get_context("spawn")
     todo, done = context.Queue(), context.Queue()
@@ -38,5 +38,5 @@ def _serve(work: Callable[[Any], Any], todo: Any, done: Any) -> None:
     try:
         while (job := todo.get()) is not None:
             done.put(work(job))
-    except Exception as error:  # it is raised where somebody reads it
+    except Exception as error:  # raised again by the reader
         done.put(error)

@@ -13,12 +13,12 @@ import pytest
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-# A shell lets what it runs in the background ignore Ctrl-C, and the commands under test would
+# A shell makes background jobs ignore Ctrl-C, and the commands under test would
 # inherit that.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Files that take a minute of a core go first: none is left to one process at the end.
+# Files that take a minute go first, so that no process is left with one at the end.
 LONGEST = (
     "test_kernels.py",
     "test_sanitizers.py",
@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def curve():
-    """120 points of a smooth function of three features, the last of which does nothing."""
+    """120 points of a smooth function of three features, the last of which has no effect."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (120, 3)) * [1.0, 10.0, 100.0] + [0.0, 5.0, -20.0]
     return X, 50 + 10 * np.sin(2 * X[:, 0]) + X[:, 1]
@@ -59,7 +59,7 @@ def tiny_twin(curve):
 
 @pytest.fixture(scope="session")
 def four_twins(curve):
-    """Four small networks, trained side by side."""
+    """Four small networks, trained in parallel."""
     from twinedge import TwinRegressor
 
     X, y = curve
@@ -96,9 +96,9 @@ def tiny_run(tiny_twin, curve, tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def stones(tmp_path_factory) -> Path:
-    """A table with names and holes: carat and cut are missing at times, grade is a number of two.
+    """A table with text and missing cells: carat and cut may be missing, grade has two values.
 
-    One cut has a comma, one is not ASCII, two are rare, and Superb is in a test row alone.
+    One cut has a comma, one is not ASCII, two are rare, and Superb is only in a test row.
     """
     from twinedge.data import split_rows
 
@@ -129,7 +129,7 @@ def stones(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def stones_run(stones, tmp_path_factory) -> Path:
-    """What ``twinedge train`` makes of it, with cut and grade for categories."""
+    """Its run by ``twinedge train``, with cut and grade as categories."""
     from twinedge.cli import main
 
     folder = tmp_path_factory.mktemp("runs") / "stones"
@@ -154,7 +154,7 @@ def stones_export(stones_run, tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def complaint() -> Callable[..., str]:
-    """Return a caller that expects an InputError of one line and returns its message."""
+    """Return a function that expects an InputError of one line and returns its message."""
     from twinedge import InputError
 
     def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:

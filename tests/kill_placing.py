@@ -1,8 +1,8 @@
-"""Kills writers of a folder before each thing they do to the disk, and looks at what they leave.
+"""Kills writers of a folder before each disk access, and checks what they leave behind.
 
     kill_placing.py FOLDER exchange|renames first|clean|mixed
 
-Prints one JSON object: how many were killed, and which result was there afterwards how often.
+Prints one JSON object: how many were killed, and how often each result was found afterwards.
 """
 
 import json
@@ -75,7 +75,7 @@ def names(folder):
 
 
 def found(folder, scene):
-    """Tell which result is in a folder; it must be whole, with every file of others."""
+    """Tell which result is in a folder; it must be complete, with all foreign files."""
     if not folder.exists():
         return "nothing"
     there = texts(folder)

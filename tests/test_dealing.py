@@ -1,4 +1,4 @@
-"""Which twin owns which anchors, wherever that is asked."""
+"""Which twin owns which anchors, everywhere in the package."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def test_a_twin_owns_every_so_manieth_row(twins, each, seed):
     for twin, mine in enumerate(dealt):
         np.testing.assert_array_equal(mine, rows[twin::twins])
     np.testing.assert_array_equal(dealing.gather(list(dealt)), rows)
-    # Estimators deal out rows that somebody named in the same way.
+    # Estimators deal out rows named by the user in the same way.
     np.testing.assert_array_equal(deal(rows, 100, twins), dealt)
 
 

@@ -1,4 +1,4 @@
-"""Columns of names as inputs of a network: which levels there are, and what becomes of a cell."""
+"""Text columns as inputs of a network: their levels, and how a cell is encoded."""
 
 import json
 

@@ -85,7 +85,7 @@ def test_reading_a_table_loads_numpy_and_nothing_heavier():
 
 
 def test_a_regressor_brings_what_it_trains_with():
-    # So that the tests above can fail: this is what loading looks like.
+    # A control: this is what loading looks like, so the tests above can fail.
     loaded = loaded_after("from twinedge import TwinRegressor")
     assert loaded & {"tensorflow", "sklearn"} == {"sklearn"}
     loaded = loaded_after("from twinedge.learn.network import tf; tf.nn.relu")

@@ -21,7 +21,7 @@ OPTION = re.compile(r"(?<![\w-])--[a-z]")
 
 
 def raised_texts(path):
-    """Pieces of text in what a file raises, with their lines."""
+    """Pieces of text in exceptions of a file, with their lines."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Raise):
             for one in ast.walk(node):

@@ -45,7 +45,7 @@ def out(tmp_path):
 
 
 def place(out, files, **options):
-    """Place once more; whatever happens, nothing is left beside the folder."""
+    """Place once more; in any case nothing is left next to the folder."""
     try:
         return place_folder(out, EXPORT, writer(files), **options)
     finally:
@@ -217,7 +217,7 @@ def test_a_folder_that_an_earlier_version_left_aside_is_brought_back(out):
 
 
 def test_what_is_nowhere_else_stays_in_a_folder_that_was_left_aside(out):
-    """Somebody made the folder anew before anybody looked for the old one."""
+    """The folder was recreated before anyone looked for the old one."""
     aside = shutil.copytree(out, out.with_name(".out.123.old"))
     (aside / "notes.txt").write_text("mine")
     check_folder(out, EXPORT)

@@ -1,4 +1,4 @@
-"""What compiled libraries write to the terminal is kept from it, and only as long as asked."""
+"""Output of compiled libraries is kept from the terminal, and only while requested."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""A column of targets less a row of predictions is a table of all differences, and no error."""
+"""A column of targets minus a row of predictions would broadcast to a table, not an error."""
 
 import numpy as np
 import pytest

@@ -1,8 +1,8 @@
-"""All that a release publishes, in dist/: `make dist`.
+"""Everything that a release publishes, in dist/: `make dist`.
 
 The files come from the last commit, never from the working tree, so that what is published is what
-was tagged. The same commit gives the same bytes, with the same compiler, setuptools and zlib:
-archives are sorted, and times, owners and modes in them do not depend on the machine.
+was tagged. The same commit yields the same bytes, with the same compiler, setuptools and zlib:
+archives are sorted, and their times, owners and modes do not depend on the machine.
 
 The version is that of twinedge/version.py. Manifests of other package managers must repeat it;
 `make version` writes it there.
@@ -48,7 +48,7 @@ NAME = "twinedge"
 FIRMWARE = "firmware_ref"
 SUMS = "SHA256SUMS"
 
-# Where else the version stands, and what stands there; the first group of a pattern is replaced.
+# Other places of the version, and their patterns; the first group is replaced.
 VERSIONS = {
     "CMakeLists.txt": {r"^project\(twinedge VERSION (\S+) ": "{0}"},
     "idf_component.yml": {r'^version: "(.*)"$': "{0}"},
@@ -62,7 +62,7 @@ VERSIONS = {
     },
 }
 
-# What each package of the C runtime has besides these: files and folders of firmware_ref.
+# What each package of the C runtime adds to these: files and folders of firmware_ref.
 SHARED = ("FORMAT.md", "LICENSE", "README.md", "include", "src")
 C_PACKAGES = {
     "arduino": ("library.properties", "examples/Predict"),
@@ -73,12 +73,12 @@ C_PACKAGES = {
 }
 SINGLE = "amalgamation"
 
-# Of the environment, what would change what the compiler makes.
+# Environment variables that would change the compiler's output.
 FLAGS = ("CFLAGS", "CPPFLAGS", "LDFLAGS", "ARCHFLAGS", "PYTHONPATH")
 
 
 class DistError(Exception):
-    """Something that keeps a release from being made, in one line."""
+    """What prevents a release, in one line."""
 
 
 class Source(NamedTuple):
@@ -95,7 +95,7 @@ class Source(NamedTuple):
 
 
 def version_of(tree: Path) -> str:
-    """Read the version of a tree from the one place where it is written down."""
+    """Read the version of a tree from the one place that defines it."""
     text = (tree / NAME / "version.py").read_text("utf-8")
     found = re.search(r'^__version__ = "(\d+\.\d+\.\d+)"$', text, re.M)
     if not found:
@@ -104,7 +104,7 @@ def version_of(tree: Path) -> str:
 
 
 def stamped(tree: Path) -> dict[Path, str]:
-    """Return the manifests that tell of another version, each with the text it should have."""
+    """Return the manifests with a different version, each with the text it should have."""
     version = version_of(tree)
     wrong = {}
     for name, patterns in VERSIONS.items():
@@ -122,7 +122,7 @@ def stamped(tree: Path) -> dict[Path, str]:
 
 
 def committed(root: Path, folder: Path) -> Source:
-    """Put the files of the last commit into a folder; refuse a tree with changes."""
+    """Put the files of the last commit into a folder; refuse a dirty tree."""
     changed = _git(root, "status", "--porcelain", "--untracked-files").decode().splitlines()
     if changed:
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
@@ -158,19 +158,19 @@ def files_below(root: Path, names: Iterable[str]) -> dict[str, bytes]:
 
 
 def write_zip(path: Path, files: Mapping[str, bytes], epoch: int) -> Path:
-    """Write files in the given order, all of one time and mode."""
-    when = time.gmtime(max(epoch, 315532800))[:6]  # zip knows no time before 1980
+    """Write files in the given order, all with the same time and mode."""
+    when = time.gmtime(max(epoch, 315532800))[:6]  # zip times start in 1980
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in files.items():
             info = zipfile.ZipInfo(name, when)
-            info.create_system = 3  # Unix, whose modes these are
+            info.create_system = 3  # Unix, for the modes
             info.external_attr = 0o100644 << 16
             archive.writestr(info, content, zipfile.ZIP_DEFLATED, 9)
     return path
 
 
 def write_tar(path: Path, files: Mapping[str, bytes], epoch: int) -> Path:
-    """Write files in the given order, all of one time, mode and owner."""
+    """Write files in the given order, all with the same time, mode and owner."""
     with (
         path.open("wb") as raw,
         gzip.GzipFile("", "wb", 9, raw, epoch) as packed,
@@ -186,7 +186,7 @@ def write_tar(path: Path, files: Mapping[str, bytes], epoch: int) -> Path:
 def python_packages(source: Source, folder: Path, wheels: Path | None = None) -> list[Path]:
     """Build the source distribution, and from that the wheel for this machine.
 
-    Instead of that wheel those in a folder are taken, if one is given.
+    If a folder is given, its wheels are used instead.
     """
     taken = _taken(source, wheels, folder) if wheels else []
     with tempfile.TemporaryDirectory() as scratch:
@@ -204,7 +204,7 @@ def python_packages(source: Source, folder: Path, wheels: Path | None = None) ->
         tree = Path(scratch, made.name.removesuffix(".tar.gz"))
         made = Path(_builder(tree, source).build("wheel", scratch))
         with zipfile.ZipFile(made) as archive:
-            # What describes a wheel comes last, its RECORD at the very end.
+            # A wheel's metadata comes last, with RECORD at the very end.
             names = sorted(archive.namelist(), key=lambda name: (".dist-info/" in name, name))
             names.sort(key=lambda name: name.endswith(".dist-info/RECORD"))
             wheel = write_zip(
@@ -214,7 +214,7 @@ def python_packages(source: Source, folder: Path, wheels: Path | None = None) ->
 
 
 def _taken(source: Source, wheels: Path, folder: Path) -> list[Path]:
-    """Copy wheels that were built elsewhere."""
+    """Copy wheels built elsewhere."""
     found = sorted(wheels.glob("*.whl"))
     others = [path.name for path in found if path.name.split("-")[1] != source.version]
     if others or not found:
@@ -276,10 +276,10 @@ def _zipped(kind: str, files: Mapping[str, bytes], source: Source, folder: Path)
 
 
 def bill_of_materials(source: Source, files: Iterable[Path], folder: Path) -> Path:
-    """Write what the files are made of and what they need, as CycloneDX.
+    """Write the bill of materials and the requirements, as CycloneDX.
 
-    The C runtime needs nothing. Of what the Python package needs, the direct requirements are
-    listed, each in the version that the tests run with.
+    The C runtime needs nothing. For the Python package, direct requirements are listed, in the
+    versions that the tests run with.
     """
     project = tomllib.loads((source.tree / "pyproject.toml").read_text("utf-8"))
     about = project["project"]
@@ -321,7 +321,7 @@ def _needed(project: Mapping[str, Any], constraints: str) -> list[Component]:
     ):
         for requirement in map(Requirement, texts):
             wanted.setdefault(canonicalize_name(requirement.name), (scope, requirement))
-    wanted.pop(NAME, None)  # extras that contain others
+    wanted.pop(NAME, None)  # extras that include others
     pins = re.findall(r"^(\S+)==(\S+)", constraints, re.M)
     known = {canonicalize_name(name): version for name, version in pins}
     return [
@@ -344,7 +344,7 @@ def _sha256(path: Path) -> str:
 def make_dist(root: Path, target: Path, wheels: Path | None = None) -> list[Path]:
     """Replace a folder by one with all files of the last commit's release.
 
-    Returns their paths in ``target``. What fails leaves the folder as it was.
+    Returns their paths in ``target``. On failure the folder is left as it was.
     """
     os.umask(0o022)
     with tempfile.TemporaryDirectory() as scratch:
@@ -373,7 +373,7 @@ def main() -> int:
     """Make a release, or write its version into the manifests."""
     parser = argparse.ArgumentParser(description="Make all that a release publishes.")
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "dist", metavar="FOLDER")
-    parser.add_argument("--wheels", type=Path, metavar="FOLDER", help="take these, and build none")
+    parser.add_argument("--wheels", type=Path, metavar="FOLDER", help="use these, and build none")
     parser.add_argument(
         "--stamp", action="store_true", help="write the version into all manifests, and stop"
     )

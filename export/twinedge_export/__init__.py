@@ -1,4 +1,4 @@
-"""Turning a fitted model into files for a device, and these into firmware. For workstations.
+"""Turn a fitted model into files for a device, and those into firmware. Workstation only.
 
 Names are resolved on first use: exporting pulls in TensorFlow, building firmware does not.
 """

@@ -1,12 +1,12 @@
-"""The C runtime as one ``twin.c`` and one ``twin.h``, made of the files of ``firmware_ref``.
+"""The C runtime as one ``twin.c`` and one ``twin.h``, joined from the files of ``firmware_ref``.
 
-A C file may name what it keeps to itself as it likes, for no other file sees it. In one file they
-all would, so each such name gets the file's name in front, and macros end where their file ends.
+A C file may name its private things as it likes, because no other file sees them. In one file all
+names meet, so each private name is prefixed with its file's name, and macros end with their file.
 
-A header that some file includes before it says anything itself needs nothing of that file: it is
-shared, and comes once, in front of all files. Any other may depend on what was said before it, as
-``plain.h`` does on the layout of a block: it belongs to the file that includes it, and comes anew
-with each. What only files of the runtime use becomes static, unless it is written in assembly.
+A header that some file includes before any code of its own needs nothing from that file: it is
+shared, and appears once, ahead of all files. Any other may depend on what comes before it, as
+``plain.h`` does on the layout of a block: it belongs to the file that includes it, and is repeated
+in each. What only the runtime itself uses becomes static, unless it is written in assembly.
 """
 
 import re
@@ -45,29 +45,29 @@ def firmware_folder() -> Path:
 
 
 HEADER, SOURCE = "twin.h", "twin.c"
-_PUBLIC = "twin_"  # how names begin that programs use
-_OURS = ("twin_", "twini_", "TWIN_")  # and those that are the same in all files
-# How the sources mark what only they use, and what that becomes where they are one.
+_PUBLIC = "twin_"  # prefix of the names that programs use
+_OURS = ("twin_", "twini_", "TWIN_")  # prefixes of names shared by all files
+# Marks of names that only the sources use, and what replaces them in the single file.
 _STATIC = {"TWIN_INTERNAL": "static", "TWIN_LENT": "TWIN_SHARED"}
 _AGAIN = ", continued"
 _WIDTH = 100
 
 _OF_HEADER = f"""/* twinedge {__version__}: the C runtime, in {HEADER} and {SOURCE}.
  *
- * Made of several headers, whose names stand above each; change those, not this.
+ * Generated from several headers, each under its name; edit those, not this file.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 """
 _OF_SOURCE = f"""/* twinedge {__version__}: the C runtime, in {HEADER} and {SOURCE}.
  *
- * Made of several files, whose names stand above each; change those, not this. What a file keeps to
- * itself has the file's name in front here.
+ * Generated from several files, each under its name; edit those, not this file. What is private to
+ * a file is prefixed with the file's name here.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 
 #include "{HEADER}"
 
-/* A kernel does not use all of what it shares with others. */
+/* No kernel uses every function that the kernels share. */
 #if defined(__GNUC__)
 #pragma GCC diagnostic ignored "-Wunused-function"
 #endif
@@ -97,26 +97,26 @@ def amalgamate(folder: Path | None = None) -> Amalgamation:
     Parameters
     ----------
     folder : path, optional
-        With ``include/`` and ``src/``; by default those that are installed.
+        Holds ``include/`` and ``src/``; by default the installed sources.
 
     Raises
     ------
     InputError
-        Where the files cannot be joined.
+        If the files cannot be joined.
     """
     root = (folder or firmware_folder()).resolve()
     return Amalgamation(_header(root), _source(root))
 
 
 class Paths(NamedTuple):
-    """Where both files are."""
+    """Paths of both files."""
 
     header: Path
     source: Path
 
 
 def write_amalgamation(to: Path) -> Paths:
-    """Write ``twin.h`` and ``twin.c`` into a folder, which is made where there is none."""
+    """Write ``twin.h`` and ``twin.c`` into a folder, creating it if needed."""
     made = amalgamate()
     to.mkdir(parents=True, exist_ok=True)
     paths = Paths(to / HEADER, to / SOURCE)
@@ -147,7 +147,7 @@ def _header(root: Path) -> str:
 def _source(root: Path) -> str:
     files = _Files(root)
     units = [_Unit.of(path, files) for path in files.sources]
-    # C++ knows no static variable that is declared before it is defined: kernels come first.
+    # C++ cannot declare a static variable ahead of its definition, so kernels come first.
     units.sort(key=lambda unit: not unit.has_variables)
     internal = {name for unit in units for name in unit.internal}
     parts = [_OF_SOURCE, _BEGIN_C]
@@ -163,7 +163,7 @@ def _source(root: Path) -> str:
 
 
 class _Files:
-    """The files of the runtime: their text, and which of the headers they share."""
+    """The files of the runtime: their text, and which headers they share."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -185,16 +185,16 @@ class _Files:
         return self._tokens[path]
 
     def find(self, name: str, beside: Path) -> Path | None:
-        """Find a header that a file includes; None where it is a public one."""
+        """Find a header that a file includes; None if it is public."""
         if Path(name).name in self._public:
             return None
         for folder in (beside.parent, self.root / "src"):
             if (folder / name).is_file():
                 return (folder / name).resolve()
-        raise InputError(f"{beside}: there is no {name} that it includes")
+        raise InputError(f"{beside}: includes {name}, which does not exist")
 
     def _share(self, path: Path | None) -> None:
-        """Add a header, behind those that it includes."""
+        """Add a header, after those that it includes."""
         if path is None or path in self.shared:
             return
         for token in self.tokens(path):
@@ -206,7 +206,7 @@ class _Files:
 
 @dataclass
 class _Unit:
-    """A file with all that is its own: the headers that it does not share are in their places."""
+    """A source file with its private headers expanded in place."""
 
     path: Path
     files: _Files
@@ -224,22 +224,22 @@ class _Unit:
 
     @property
     def name(self) -> str:
-        """What distinguishes it, such as "avx2" or "open"."""
+        """Its short name, such as "avx2" or "open"."""
         return re.sub("^(kernel|twin)_", "", self.path.stem)
 
     @property
     def known_macros(self) -> dict[str, Macro]:
-        """Those that it may use."""
+        """Macros that it may use."""
         return {**self.files.macros, **self.macros}
 
     @cached_property
     def declared(self) -> list[Declaration]:
-        """What it declares, with names of macros as what they stand for."""
+        """What it declares, with macros expanded."""
         return list(_declared(self.tokens, self.known_macros))
 
     @property
     def internal(self) -> set[str]:
-        """Names that it defines for other files, but not for programs."""
+        """Names that it defines for other files of the runtime only."""
         return {
             one.names[-1]
             for one in self.declared
@@ -252,7 +252,7 @@ class _Unit:
 
     @property
     def _here(self) -> tuple[str, ...]:
-        """Conditions that the present place is under, each fit to be joined with others."""
+        """Conditions in force at this point, each ready to be joined by ``&&``."""
         parts: list[str] = []
         for *others, last in self._conditions:
             parts += [f"!({other})" for other in others]
@@ -284,7 +284,7 @@ class _Unit:
             self._conditions.pop()
 
     def _include(self, what: str, beside: Path) -> bool:
-        """Put a header in its place; returns whether it was not there yet."""
+        """Expand a header in place; returns whether that was new."""
         if what in self.macros:
             what = self.macros[what].body
         if what.startswith("<"):
@@ -298,7 +298,7 @@ class _Unit:
             self._add(path)
             return True
         if self._places[path] != self._here[: len(self._places[path])]:
-            raise InputError(f"{beside}: {what} was included before, under another condition")
+            raise InputError(f"{beside}: {what} was included before, under a different condition")
         return False
 
 
@@ -309,7 +309,7 @@ def _declared(tokens: Sequence[Token], macros: Mapping[str, Macro]) -> Iterator[
 
 
 def _new_names(units: Sequence[_Unit]) -> Iterator[dict[str, str]]:
-    """Yield what to call each file's own names."""
+    """Yield the new names of each file's private names."""
     used = {token.text for unit in units for token in unit.tokens if token.kind == "name"}
     for unit in units:
         names = {}
@@ -319,7 +319,7 @@ def _new_names(units: Sequence[_Unit]) -> Iterator[dict[str, str]]:
                 names[old] = prefix + old
         twice = used.intersection(names.values())
         if twice:
-            raise InputError(f"{unit.path}: {twice.pop()} would be the name of two things")
+            raise InputError(f"{unit.path}: {twice.pop()} would name two things")
         used.update(names.values())
         yield names
 
@@ -327,7 +327,7 @@ def _new_names(units: Sequence[_Unit]) -> Iterator[dict[str, str]]:
 def _kept_inside(
     tokens: Sequence[Token], internal: set[str], macros: Mapping[str, Macro]
 ) -> list[Token]:
-    """Make static what programs do not use, and drop what announces it without being it."""
+    """Make internal names static, and drop their ``extern`` declarations."""
     out = list(tokens)
     for one in _declared(tokens, macros):
         if one.is_static or not one.names or one.names[-1] not in internal:
@@ -344,7 +344,7 @@ def _kept_inside(
 
 
 def _system_includes(units: Sequence[_Unit]) -> str:
-    """Headers of the compiler, before any macro of a file could change what they say."""
+    """System headers, ahead of any macro that could change them."""
     wanted: dict[tuple[str, ...], dict[str, None]] = {}
     for unit in units:
         for conditions, name in unit.includes:
@@ -357,13 +357,13 @@ def _system_includes(units: Sequence[_Unit]) -> str:
 
 
 def _quoted(token: Token) -> str:
-    """Name of the header that a directive includes from beside it; else nothing."""
+    """Name of the header in ``#include "..."``; empty for any other token."""
     said = directive_of(token)
     return said.rest.strip('"') if said.word == "include" and said.rest.startswith('"') else ""
 
 
 def _leading_includes(tokens: Sequence[Token]) -> Iterator[str]:
-    """Names of the headers that come before anything else."""
+    """Names of the headers included ahead of any code."""
     for token in tokens:
         if token.kind in ("comment", "space"):
             continue
@@ -374,7 +374,7 @@ def _leading_includes(tokens: Sequence[Token]) -> Iterator[str]:
 
 
 def _without_guard(tokens: list[Token]) -> list[Token]:
-    """Leave out what keeps a header from being included twice."""
+    """Remove the include guard."""
     places = [i for i, token in enumerate(tokens) if token.kind not in ("comment", "space")]
     if len(places) < 3:
         return tokens
@@ -397,7 +397,7 @@ def _text(tokens: Sequence[Token]) -> str:
 
 
 def _tidy(text: str) -> str:
-    """Leave out conditionals and titles with nothing below, and all but one of blank lines."""
+    """Drop empty conditionals and titles, and repeated blank lines."""
     count = 1
     while count:
         text, count = re.subn(r"(?m)^#if[^\n]*(?<!\\)\n\s*#endif[^\n]*\n", "", text)

@@ -1,4 +1,4 @@
-"""The columns of a table in C: enums of levels, a struct of a row, and what encodes it."""
+"""The columns of a table in C: enums of levels, a struct for a row, and its encoder."""
 
 import re
 import unicodedata
@@ -9,7 +9,7 @@ from twinedge.errors import listed
 from twinedge.pack.contents import Array
 
 # fmt: off
-_TAKEN = frozenset({  # by C, by C++, by compilers that define words, and by the header itself
+_TAKEN = frozenset({  # by C, C++, compilers' own macros, and the header itself
     "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else",
     "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register",
     "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef",
@@ -25,14 +25,14 @@ _TAKEN = frozenset({  # by C, by C++, by compilers that define words, and by the
 })
 # fmt: on
 _PROTOTYPE = """
-/* The features of a row, for twin_predict. Returns how many of its categories are of a level that
- * training did not know: a prediction for such a row is of all levels and none. */
+/* Encodes a row as features for twin_predict. Returns how many of its categories have a level that
+ * training did not see: a prediction for such a row belongs to no level in particular. */
 int model_encode(const struct model_row *row, float x[MODEL_FEATURES]);
 """
 _ENCODER = """
 /* clang-format on */
 
-/* One feature for each level; behind the last level come the unknown one and the missing one. */
+/* One feature for each level; after the last level come "unknown" and "missing". */
 static int model_level(float *x, int width, int level) {
     int k;
     for (k = 0; k < width; k++)
@@ -54,7 +54,7 @@ class CColumns:
     Parameters
     ----------
     encoding : Encoding
-        With at least one category.
+        Has at least one category.
     filled : array of shape (f,), bool
         Features that may be missing.
     """
@@ -66,7 +66,7 @@ class CColumns:
             [] if one is None else [*one.labels, "unknown", *["missing"] * bool(filled[part].all())]
             for one, part in zip(encoding.categories, encoding.parts, strict=True)
         ]
-        # All enumerators of a program share one space of names.
+        # All enumerators of a program share one namespace.
         names = iter(
             _different(
                 f"MODEL_{member}_{_word(label)}".upper()
@@ -154,7 +154,7 @@ def _member(name: str) -> str:
 
 
 def _different(names: Iterable[str]) -> list[str]:
-    """Put a number behind names that were there before."""
+    """Append a number to repeated names."""
     found: dict[str, None] = {}
     for name in names:
         different, number = name, 2
@@ -165,13 +165,13 @@ def _different(names: Iterable[str]) -> list[str]:
 
 
 def literal(value: float) -> str:
-    """Write a float32 in C; nine digits bring back every bit."""
+    """Write a float32 in C; nine digits restore every bit."""
     word = f"{value:.9g}"
     return f"{word}f" if "." in word or "e" in word else f"{word}.0f"
 
 
 def plain(name: str) -> str:
-    """Fit a name into one line of a C comment."""
-    # Marks that change the direction of a text would hide code, and compilers say so.
+    """Make a name safe for a one-line C comment."""
+    # Bidirectional marks could hide code, and compilers warn of them.
     name = "".join(one if one.isprintable() else " " for one in name)
     return " ".join(name.split()).replace("*/", "* /").replace("/*", "/ *")

@@ -23,17 +23,17 @@ from twinedge_export.boards.build import left_out
 from twinedge_export.c_columns import CColumns, literal, plain
 from twinedge_export.job import File, Job
 
-# What kernels ask for at most (src/twin_kernel.h), in bytes: any for each anchor of a block,
-# and beyond that those whose blocks are of more than one.
+# The most that any kernel asks for (src/twin_kernel.h), in bytes, per anchor of a block; the
+# second line is what kernels with blocks of several anchors ask for on top.
 _UNIT, _ALIGN, _STORED, _FEATURES = 4, 8, 4, 4
 _MORE_ALIGN, _MORE_STORED = 24, 8
 
 
 def scratch_expression(pack: Pack) -> str:
-    """Return a C expression in macros of ``twin_config.h``: bytes that are enough.
+    """Return sufficient bytes of scratch, as a C expression in macros of ``twin_config.h``.
 
     It follows ``twin_scratch_size``, with the most that any kernel asks for, and is a multiple of
-    4. Without neighbors in the pack it counts on ``TWIN_NEIGHBORS`` being 0.
+    4. For a pack without neighbors it relies on ``TWIN_NEIGHBORS`` being 0.
     """
     features = _up(pack.features)
     stored = sum(_up(width) for width in pack.hidden[:-1])  # the last layer is folded
@@ -55,14 +55,14 @@ def _up(count: int) -> int:
 
 
 FOLDER = "c"
-_SKETCH = "model"  # Arduino wants a folder of the sketch's name, with code in it or below its src/
+_SKETCH = "model"  # Arduino wants the sketch in a folder of its name, and code there or below src/
 _PAGES = ("README.md", "CMakeLists.txt", "platformio.ini", "main.c")
 _SKETCH_PAGES = ("model.ino", "model.h", "model.c")
 _NOT_RUNTIME = ("Makefile", "*.md", ".*", "build", "example", "examples", "ports", "test")
 
 
 class _Form(NamedTuple):
-    """The runtime in a project: where it is in the sketch, and what the pages say of it."""
+    """The form of the runtime in a project: its place in the sketch, and how pages describe it."""
 
     home: str
     header: str
@@ -124,7 +124,7 @@ _MEAN_AND_INTERVAL = {
         Serial.println(out.outside ? " outside" : " inside");""",
 }
 _MISSING = "\nA missing number is `NAN`{}, and is filled in as said above.\n"
-# A knob that is the same everywhere, or one that boards differ in.
+# A setting that is the same everywhere, or one that depends on the board.
 _KNOB = (
     r"(?m)^(#ifndef {0}\n)"
     r"(?:#define {0} 1\n|#if .*\n#define {0} \d\n#else\n#define {0} \d\n#endif\n)"
@@ -137,7 +137,7 @@ class _Page(Template):
 
 
 def c_project(job: Job, pack_file: File, *, single_file: bool = False) -> File:
-    """Write the folder: a CMake project, an Arduino sketch and a PlatformIO project as it is.
+    """Write a folder that serves as CMake project, Arduino sketch and PlatformIO project.
 
     With ``single_file`` the runtime in it is one ``twin.c`` and one ``twin.h``.
     """
@@ -175,7 +175,7 @@ def _page(name: str, words: dict[str, str]) -> str:
 
 
 def _set(header: Path, settings: dict[str, str]) -> None:
-    """Leave out what the pack does not need, and put in what it does, whatever the board."""
+    """Disable what the pack does not need and enable what it does, on every board."""
     text = header.read_text("utf-8")
     for name, value in settings.items():
         knob = _KNOB.format(name)
@@ -186,7 +186,7 @@ def _set(header: Path, settings: dict[str, str]) -> None:
 
 
 def _settings(pack: Pack) -> dict[str, str]:
-    """Return settings of twin_config.h that fit the pack, where the defaults do not everywhere."""
+    """Return settings of twin_config.h for the pack, where some default does not fit."""
     return dict(flag.removeprefix("-D").split("=", 1) for flag in left_out(pack))
 
 
@@ -218,7 +218,7 @@ def _words(job: Job, pack_file: File, pack: Pack) -> dict[str, str]:
 
 
 def _columns(job: Job, pack: Pack, x: Array) -> dict[str, str]:
-    """Write what the files say of the columns of the table, and of the point ``x`` ``(f,)``."""
+    """Write the texts about the columns of the table, and about the point ``x`` ``(f,)``."""
     features = job.metadata["features"]
     encoding = Encoding.of(job.metadata.get("columns"), [one["name"] for one in features])
     names = ", ".join(map(plain, encoding.names))
@@ -287,7 +287,7 @@ def _unquantised(pack: Pack, part: slice) -> Array:
 
 
 def _answer(pack: Pack, x: Array) -> dict[str, str]:
-    """Say what the programs print, and what must come out for ``x`` ``(1, f)``."""
+    """Say what the programs print, and the expected line for ``x`` ``(1, f)``."""
     found = reference.evaluate(pack, x)
     if pack.intervals is None:
         return {**_MEAN_AND_SPREAD, "expected": _numbers(found.mean, found.spread)}

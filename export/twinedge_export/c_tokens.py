@@ -1,7 +1,7 @@
-"""C text as tokens, and what it declares: as much of C as joining files takes.
+"""C text as tokens, and what it declares: as much of C as joining files needs.
 
-Text is not preprocessed: a directive is one token, and both sides of a conditional are read. So
-braces have to be balanced on each side, as they are wherever people read code.
+Text is not preprocessed: a directive is one token, and both branches of a conditional are read, so
+braces have to balance in each branch.
 """
 
 import re
@@ -32,14 +32,14 @@ _AGGREGATES = ("struct", "union", "enum")
 
 
 class Token(NamedTuple):
-    """A piece of text; all pieces together are the text."""
+    """A piece of text; the pieces joined give the text back."""
 
     kind: str
     text: str
 
     @property
     def is_code(self) -> bool:
-        """Whether it is neither comment, directive nor space."""
+        """Whether it is none of comment, directive and space."""
         return self.kind not in _SILENT
 
 
@@ -59,14 +59,14 @@ class Macro(NamedTuple):
 
 
 class Declaration(NamedTuple):
-    """What a file says outside of functions, one statement of it.
+    """One statement outside of functions.
 
     Parameters
     ----------
     start, end : int
-        Its tokens, the last one included.
+        Its tokens, ``end`` included.
     names : tuple of str
-        All that it declares; a function or variable is the last.
+        All names it declares; that of a function or variable comes last.
     kind : str
         "function", "variable" or "type".
     is_static, is_definition : bool
@@ -87,7 +87,7 @@ def tokens_of(text: str) -> list[Token]:
 
 
 def directive_of(token: Token) -> Directive:
-    """Read a directive, without its comments; of any other token both words are empty."""
+    """Read a directive, without its comments; both words are empty for any other token."""
     if token.kind != "directive":
         return Directive("", "")
     bare = re.sub(r"\\\n", " ", token.text)
@@ -103,15 +103,15 @@ def macro_of(directive: Directive) -> Macro:
 
 
 def macros_of(tokens: Sequence[Token]) -> list[Macro]:
-    """All macros that are defined, under whatever condition."""
+    """All macros that are defined, under any condition."""
     said = map(directive_of, tokens)
     return [macro_of(one) for one in said if one.word == "define"]
 
 
 def renamed(tokens: Sequence[Token], names: Mapping[str, str]) -> list[Token]:
-    """Rename everything but fields of structs, which are known by what they are fields of.
+    """Rename everything but struct fields, which have a namespace of their own.
 
-    Comments and strings stay as they are, and of directives all but what macros stand for.
+    Comments and strings stay as they are; in directives only macro bodies change.
     """
     fields = _fields(_words(tokens))
     out = []
@@ -143,7 +143,7 @@ def _words(tokens: Sequence[Token]) -> list[_Word]:
 
 
 def _fields(words: list[_Word]) -> set[int]:
-    """Find tokens that name a field: where a struct declares it, and behind a dot or arrow."""
+    """Find tokens that name a field: where a struct declares it, and after a dot or arrow."""
     found = set()
     is_struct = [False]  # for each brace that is open
     brackets = 0
@@ -168,7 +168,7 @@ def declarations(tokens: Sequence[Token], macros: Mapping[str, Macro]) -> Iterat
     ----------
     tokens : sequence of Token
     macros : mapping from str to Macro
-        Those that the text may use.
+        Macros that the text may use.
     """
     words = _words(tokens)
     statement: list[_Word] = []
@@ -189,7 +189,7 @@ def declarations(tokens: Sequence[Token], macros: Mapping[str, Macro]) -> Iterat
 
 
 def _without_calls(statement: list[_Word], macros: Mapping[str, Macro]) -> list[_Word]:
-    """Leave out attributes, assembly and macros that take arguments, each with its arguments."""
+    """Drop attributes, assembly and function-like macros, each with its arguments."""
     kept: list[_Word] = []
     depth = 0
     skipping = False
@@ -240,7 +240,7 @@ def _outside(words: list[_Word]) -> list[_Word]:
 
 
 def _types(words: list[_Word]) -> tuple[str, ...]:
-    """Names of structs, unions and enums whose content is here, and of what is in an enum."""
+    """Names of structs, unions and enums defined here, and of enumerators."""
     names: list[str] = []
     in_enum = False
     for before, kind, word in zip(words, words[1:], words[2:], strict=False):
@@ -262,7 +262,7 @@ def _typedef(outside: list[_Word]) -> str:
 
 
 def _function(outside: list[_Word]) -> str:
-    """Find the name in front of the first parenthesis, unless a value stands before it."""
+    """Find the name before the first parenthesis, unless an initialiser comes first."""
     for word, behind in pairwise(outside):
         if word.text == "=":
             break
@@ -272,7 +272,7 @@ def _function(outside: list[_Word]) -> str:
 
 
 def _variable(outside: list[_Word]) -> str:
-    """Find the last name in front of an array's length, a value or the end, if it is no type's."""
+    """Find the last name before an array length, initialiser or the end, unless it is a type."""
     name = before = ""
     for word in outside:
         if word.text in ("[", "=", ";"):

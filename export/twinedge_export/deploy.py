@@ -26,11 +26,11 @@ from twinedge_export.job import File, Job, Judge, Level, Predict, mean_and_sprea
 from twinedge_export.quantise import twin_file
 
 FLOAT = "float32"
-_SEED = 0  # of the trees that a network which was fine-tuned for its pack has learnt from
+_SEED = 0  # for the trees that teach a network fine-tuned for its pack
 
 
 def tflite_files(job: Job, *, float_io: bool) -> list[File]:
-    """Write the ensemble and the bare twin; ``float_io`` has them take and give floats."""
+    """Write the ensemble and the bare twin; ``float_io`` makes inputs and outputs floats."""
     levels = tflite_file.FLOAT_IO if float_io else tflite_file.LEVELS
     return [
         _file(job, f"tflite{kind}", f"model{kind}.tflite", tflite_file.tflite_model, shape, levels)
@@ -39,7 +39,7 @@ def tflite_files(job: Job, *, float_io: bool) -> list[File]:
 
 
 def onnx_files(job: Job, original: TwinRegressor) -> list[File]:
-    """Write the ensemble and the bare twin, both rounded and, of the ``original``, as floats."""
+    """Write the ensemble and the bare twin, rounded, and the ``original`` as floats."""
     files, original = [], _with_second_output(job, original)
     for kind, shape in _shapes(job):
         make = onnx_file.onnx_model
@@ -50,7 +50,7 @@ def onnx_files(job: Job, original: TwinRegressor) -> list[File]:
 
 
 def _with_second_output(job: Job, original: TwinRegressor) -> TwinRegressor:
-    """Give a model the second output that its pack has, which is of the anchors that travel."""
+    """Give a model the second output of its pack, fitted for the exported anchors."""
     if job.pack is None or job.pack.intervals is None:
         return original
     if np.array_equal(original.weights_, job.model.weights_):
@@ -61,7 +61,7 @@ def _with_second_output(job: Job, original: TwinRegressor) -> TwinRegressor:
 
 
 def _shapes(job: Job) -> list[tuple[str, str]]:
-    """List ending of the name and shape of each file; no graph can choose neighbors."""
+    """List name suffix and shape of each file; a graph cannot choose neighbors."""
     ensemble = [] if job.neighbors else [("", "ensemble")]
     return [*ensemble, ("_twin", "twin")]
 
@@ -81,7 +81,7 @@ def _file(
     def level(made: str) -> Level:
         return Level(made, lambda: make(rounded, job.rows, level=made, **settings), lambda: rounded)
 
-    # Floats are no rounding: where every integer costs too much, a person should know.
+    # Never fall back to floats silently: if every integer level costs too much, say so.
     coarse = [made for made in names if made != FLOAT]
     return job.climb(kind, name, [level(made) for made in coarse or names], _load)
 
@@ -91,7 +91,7 @@ def _load(path: Path) -> Predict:
 
 
 FORMATS = ("twin", "tflite", "onnx", "c")
-_KEYS = {"validation": "rmse_val", "training": "rmse_train"}  # of errors, by what they are made on
+_KEYS = {"validation": "rmse_val", "training": "rmse_train"}  # by the points judged on
 
 
 @dataclass(frozen=True)
@@ -101,24 +101,24 @@ class Export:
     Parameters
     ----------
     folder : path
-        Where.
+        Where it was written.
     files : tuple of File
         Each with its size and its scores.
     rows : array of shape (k,)
-        Training rows that became anchors; twin ``t`` of ``twins`` owns ``rows[t::twins]``.
+        Training rows that are now anchors; twin ``t`` of ``twins`` owns ``rows[t::twins]``.
     select, method : str
-        How anchors were to be chosen, and which way that came to.
+        How to choose anchors, as requested, and the method used.
     judge : Judge
         Scores of the float model.
     ann_ensemble_bytes : int
         What as many ordinary networks as there are anchors would take, stored like a pack.
     asked : int or str
-        How many anchors were asked for.
+        Number of anchors requested.
     remarks : tuple of str
-        What else to tell: that the model is no better than the mean of its training rows, that more
-        anchors were asked for than there are, or that no number tried is as good as all.
+        What else to tell: that the model is no better than the mean of its training rows, that
+        fewer anchors exist than were requested, or that no number tried is as good as all.
     placed : Placed
-        What became of files of an earlier export that were not simply written anew.
+        What happened to files of an earlier export that were not simply replaced.
     """
 
     folder: Path
@@ -186,57 +186,57 @@ def export(
     seed: int = 0,
     say: Callable[[str], None] = lambda message: None,
 ) -> Export:
-    """Write the files of a model, in place of an export that is there.
+    """Write the files of a model, replacing an earlier export.
 
-    Only files that an export wrote and nobody changed since are replaced. Those that an earlier
-    export wrote and this one does not, in other ``formats``, stay and are named as stale.
+    Only files that an export wrote and nobody has changed since are replaced. Files of an earlier
+    export in ``formats`` that this one does not write stay, and are reported as stale.
 
     Parameters
     ----------
     model : TwinRegressor, Run or path
         A fitted model, a run, or the folder of one.
     folder : path
-        Where to.
+        Output folder.
     anchors : int, "auto", "all" or sequence of int
-        How many training points travel, of all twins together, all where that is more than there
-        are; the fewest within 1 % of all, as ``twinedge.anchors.recommend`` says; or which rows of
+        How many training points travel with all twins together (all, if there are fewer); "auto"
+        for the fewest within 1 % of all, as found by ``twinedge.anchors.recommend``; or rows of
         ``anchor_X_``.
     select : str
         How to choose them: a name in ``twinedge.anchors.METHODS``, "auto", or a file of row
-        numbers, whose anchors are taken whatever ``anchors`` says.
+        numbers, which overrides ``anchors``.
     formats : sequence of {"twin", "tflite", "onnx", "c"}
-        What to write; the ``.twin`` always is, for it holds the anchors of the others.
+        What to write; always includes the ``.twin``, which holds the anchors of the others.
     weights : {"int8", "int16"}
         Kernels of the pack.
     qat : bool, optional
-        Whether to fine-tune the networks to the rounding of their weights. By default where
+        Whether to fine-tune the networks to the rounding of their weights. By default only if
         rounding costs more than the tolerance.
     float_io : bool
-        TFLite files that take and give floats, not integers.
+        Write TFLite files with float inputs and outputs.
     single_file : bool
-        A C project with the runtime as one ``twin.c`` and one ``twin.h``.
+        Write the C runtime as one ``twin.c`` and one ``twin.h``.
     neighbors : int, optional
-        How many nearest anchors of each twin predict, 0 for all; by default as it was trained.
+        How many nearest anchors of each twin predict, 0 for all; by default as in training.
     tolerance : float
-        By which part a file's validation error may exceed that of the float model with the same
-        anchors; where nothing was held out, its training error. Its spread may be off by 2.5 times
-        that part.
+        Fraction by which a file's validation error may exceed that of the float model with the same
+        anchors (training error, if nothing was held out). Its spread may be off by 2.5 times this
+        fraction.
     intervals : bool
-        Files with intervals, ranges of the features and values for missing ones, if the model has
-        them; without, they are a little smaller.
+        Write intervals, feature ranges and fill values, if the model has them; files are a little
+        smaller without.
     overwrite : bool
-        Replace files in the folder that were changed since they were written, or that stand where
-        new ones go. All others stay.
+        Also replace files in the folder that were changed since they were written, or that are in
+        the way of new ones. All others stay.
     seed : int
-        Of the choice of anchors and the fine-tuning.
+        For the choice of anchors and the fine-tuning.
     say : function
         Called with a line on what is being done.
 
     Raises
     ------
     InputError
-        Where a file would cost more than the tolerance, or where the folder holds files that were
-        changed since or are of others; what was there stays as it was.
+        If a file would cost more than the tolerance, or files in the way were changed since or are
+        not of an export; the folder is left as it was.
 
     Examples
     --------
@@ -276,7 +276,7 @@ def export(
             _metadata(run, method),
             say,
             run.fill_values,
-            # What cannot be calibrated on points apart has no intervals to keep.
+            # Intervals need points to calibrate on that the training did not see.
             intervals and twin.calibration_ is not None and judge.name == "validation",
         )
         first, job = twin_file(job, weights=weights, qat=qat, seed=seed)
@@ -334,7 +334,7 @@ def _formats(formats: Sequence[str]) -> tuple[str, ...]:
 def _rows(
     run: Run, anchors: Any, select: str, seed: int, say: Callable[[str], None]
 ) -> tuple[Array, str, tuple[str, ...]]:
-    """Choose the anchors; returns their rows ``(k,)``, how they were chosen, and what to tell."""
+    """Choose the anchors; returns their rows ``(k,)``, the method, and remarks."""
     model = run.model
     X, y, twins = model.anchor_X_, model.anchor_y_, len(model.weights_)
     remarks: tuple[str, ...] = ()
@@ -342,7 +342,7 @@ def _rows(
         return check_rows(rows_from_file(select), len(y), twins), select, ()
     if isinstance(anchors, str):
         if anchors == "all":
-            # A pack deals its anchors out evenly: the last few may be left over.
+            # Twins share the anchors evenly, so a few may be left over.
             return np.arange(len(y) - len(y) % twins), "all", ()
         if anchors != "auto":
             raise InputError(f"anchors={anchors!r} is not a number, 'auto', 'all' or rows")

@@ -1,8 +1,8 @@
 """The most accurate model that fits a board, by validation data.
 
-Networks of several widths are trained briefly, as many twins of each as the board holds, and
-rounded as a pack does. What they are worth with fewer twins, other numbers of anchors and wider
-weights needs no further training: each such model that fits is scored.
+Networks of several widths are trained briefly, with as many twins as the board holds, and rounded
+as in a pack. Fewer twins, other numbers of anchors and wider weights need no further training:
+every such model that fits is scored.
 """
 
 from collections.abc import Callable, Iterable
@@ -30,7 +30,7 @@ from twinedge_export.quantise import WEIGHTS, quantise
 WIDTHS = (128, 96, 64, 48, 32, 24, 16, 8)  # of both hidden layers
 TWINS = (8, 6, 4, 3, 2, 1)
 FEWEST_ANCHORS = 8  # with fewer the spread says little
-SAME = 1.01  # errors that a validation set of usual size does not tell apart
+SAME = 1.01  # ratio of errors that a usual validation set cannot tell apart
 
 Points = tuple[Array, Array]
 
@@ -63,10 +63,10 @@ class Search:
 
     @property
     def best(self) -> Attempt:
-        """The most accurate, but for what may be luck.
+        """The most accurate, discounting luck.
 
-        Of those within 1 % of it, one with the most anchors, which are no worse on average and
-        tell more of the spread; if there is a choice, with 8-bit weights, half the work and bytes.
+        Among those within 1 % of it, one with the most anchors, which are no worse on average and
+        make a better spread; at a tie, one with 8-bit weights: half the work and bytes.
         """
         least = min(one.rmse_val for one in self.trials)
         near = [one for one in self.trials if one.rmse_val <= SAME * least]
@@ -80,7 +80,7 @@ class Search:
         )
 
     def frontier(self) -> list[Attempt]:
-        """Trials that none smaller equals, and the best in its place, from the smallest on."""
+        """Models that no smaller one matches, ending with the best, by size."""
         chosen = self.best
         least, kept = inf, []
         for one in sorted(self.trials, key=lambda one: (one.flash_bytes, one.rmse_val)):
@@ -104,35 +104,35 @@ def search(
     say: Callable[[str], None] = lambda message: None,
     **settings: Any,
 ) -> Search:
-    """Train networks of several widths and score every model of them that fits a board.
+    """Train networks of several widths and score every model that fits a board.
 
     Parameters
     ----------
     train, validation : (X, y)
         Points to train on, and points to choose by.
     board : Board
-        Where the model shall run.
+        The target.
     firmware : dict of str to Runtime
-        Measured cores; the board's must be among them.
+        Measured cores, the board's among them.
     anchors : int
-        Most anchors to try; more of them cost more time than they bring.
+        Most anchors to try; more of them cost time and gain little.
     tries : int
         How many widths to train, from the widest that fits.
     intervals : bool
-        Whether the pack shall have intervals, and must fit with what they take.
+        Whether the pack has intervals, which must fit as well.
     seed : int
-        Of training and anchors.
+        For training and anchors.
     encoding : Encoding, optional
-        What columns the features were made of.
+        Columns that the features come from.
     say : function
         Called with a line on what is being done.
     **settings
-        Of ``TwinRegressor``; by default its quick effort.
+        Parameters of ``TwinRegressor``; by default its quick effort.
 
     Raises
     ------
     InputError
-        Where the runtime has not been measured on the board's core, or nothing fits.
+        If the runtime has not been measured on the board's core, or nothing fits.
     """
     most = min(anchors, len(train[1]))
     shapes = fitting(train[0].shape[1], most, board, firmware, intervals=intervals)
@@ -140,7 +140,7 @@ def search(
     for width in list(shapes)[:tries]:
         twins = max(one.twins for one, _ in shapes[width])
         say(f"Training width {width}, twins {twins}")
-        # Predictions alone are scored, whatever the pack will say beside them.
+        # Only predictions are scored, even if the pack will have intervals.
         given: dict[str, Any] = {
             "effort": "quick",
             "intervals": False,
@@ -171,10 +171,10 @@ def write_winner(
     tolerance: float = 0.02,
     overwrite: bool = False,
 ) -> tuple[Export, float]:
-    """Export a trained run as the pack that the search found; returns the tolerance it took, too.
+    """Export a trained run as the pack that the search found; also return the tolerance it took.
 
-    Rounding may cost more here than in the brief training, but there is no better model to turn to:
-    the tolerance is widened as far as the least cost needs, and the caller is to tell.
+    Rounding may cost more here than after the brief training, but there is no better model to fall
+    back on: the tolerance is widened as far as needed, and the caller should say so.
     """
     settings: dict[str, Any] = {
         "anchors": winner.anchors,
@@ -187,7 +187,7 @@ def write_winner(
     try:
         return export(run, folder, **settings, tolerance=tolerance), tolerance
     except RoundingError as error:
-        # The same way to round costs the same again, but for the last digits.
+        # Rounding again costs the same, up to the last digits.
         wider = 1.001 * error.cost
     return export(run, folder, **settings, tolerance=wider), wider
 
@@ -200,13 +200,13 @@ def fitting(
     *,
     intervals: bool = True,
 ) -> dict[int, list[tuple[Model, Verdict]]]:
-    """List the models with at most so many anchors that fit a board, by width, the widest first.
+    """List the models with at most ``anchors`` anchors that fit a board, widest first.
 
-    The table of silu is counted for all: which activation is better, training will tell. So are all
-    levels of intervals, for those who want ``intervals``.
+    The silu table is always counted: training will tell which activation is better. With
+    ``intervals``, so are all their levels.
     """
     check_measured(board, firmware)
-    # An image to try it out holds a query as well.
+    # The image that tries it out also holds a query.
     board = replace(board, reserved_flash=board.reserved_flash + 4 * (features + 1))
     shapes: dict[int, list[tuple[Model, Verdict]]] = {}
     for width in WIDTHS:
@@ -224,7 +224,7 @@ def fitting(
 
 
 def check_measured(board: Board, firmware: dict[str, Runtime]) -> None:
-    """Refuse a board on whose core nobody has run the runtime: what is left for a pack?"""
+    """Refuse a core without measurements: the room left for a pack is unknown."""
     if board.core.same_as not in firmware:
         raise InputError(
             f"{board.name}: the size of the runtime on {board.core.same_as} has not been measured; "
@@ -252,13 +252,13 @@ def _models(features: int, most: int, width: int, intervals: bool) -> Iterable[M
 def _score(
     model: TwinRegressor, shapes: list[tuple[Model, Verdict]], validation: Points, seed: int
 ) -> list[Attempt]:
-    """Score every shape that is a part of a trained model.
+    """Score every shape that a trained model contains.
 
-    A twin's estimate from an anchor is the same in every pack that holds the two: each is computed
+    A twin's estimate from an anchor is the same in every pack that holds both: each is computed
     once, and a pack predicts the mean of its own.
     """
     X, y = model.anchor_X_, model.anchor_y_
-    # A choice that looks at the validation points would flatter itself here.
+    # Anchors chosen by the validation points would look too good here.
     rows = {
         key: select(X, y, key[1], "xy", twins=key[0], seed=seed)
         for key in dict.fromkeys((shape.twins, shape.anchors) for shape, _ in shapes)

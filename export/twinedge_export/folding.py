@@ -1,7 +1,7 @@
 """A model as the layers of a graph, with its anchors folded into the first.
 
-An anchor is a constant on a device, so what it adds to the first layer's sums is one, too, in both
-orders of the pair. A query then passes through that layer once, whatever the number of anchors.
+An anchor is constant on a device, and so is its contribution to the sums of the first layer, in
+both orders of the pair. A query passes through that layer once for any number of anchors.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ class Dense(NamedTuple):
 
 @dataclass(frozen=True)
 class Inputs:
-    """How a graph takes its queries: ``(x - centre) / unit``, no further out than ``limit``.
+    """How a graph takes its queries: ``(x - centre) / unit``, clipped at ``limit``.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class Inputs:
 
     @classmethod
     def scaled(cls, model: TwinRegressor) -> "Inputs":
-        """As the networks were trained; as far out as a pack goes, where answers mean nothing."""
+        """As in training; clipped where a pack clips, far beyond meaningful answers."""
         scaling = model.scaling_
         farthest = float(np.abs(scaling.features(model.anchor_X_)).max())
         reach = min(max(2.0, 1.25 * farthest), scaling.limit)
@@ -51,7 +51,7 @@ class Inputs:
 
     @classmethod
     def spanned(cls, model: TwinRegressor) -> "Inputs":
-        """From -1 to 1 where each feature lies in the training data: few bits, all of them used."""
+        """From -1 to 1 over the training data, so that few bits are all used."""
         seen = model.scaling_.reached(model.anchor_X_)
         low, high = seen.min(axis=0), seen.max(axis=0)
         return cls((low + high) / 2, np.where(high > low, (high - low) / 2, 1.0), 1.0)
@@ -72,13 +72,13 @@ class Folded:
     first : Dense
         Takes a pair ``(2 f,)``.
     layers : tuple of Dense
-        The others; the last has one output, a scaled difference.
+        The rest; the last has one output, a scaled difference.
     points : array of shape (k, f)
         Anchors, as inputs of the graph.
     targets : array of shape (k,)
         Their targets, scaled.
     difficulty : Dense, optional
-        The second output, read like the last of ``layers`` from the layer before.
+        The second output, which takes the same inputs as the last of ``layers``.
     """
 
     first: Dense
@@ -94,7 +94,7 @@ class Folded:
 
     @property
     def offsets(self) -> Array:
-        """What each anchor adds as the other point, bias included, ``(2, k, h)``."""
+        """Contribution of each anchor as the other point, bias included, ``(2, k, h)``."""
         of_first, of_second = np.split(self.first.kernel, 2)
         return np.stack([self.points @ of_second, self.points @ of_first]) + self.first.bias
 
@@ -106,15 +106,15 @@ class Folding:
     Parameters
     ----------
     inputs : Inputs
-        What the first layers take.
+        Inputs of the first layers.
     twins : tuple of Folded
         Of one shape.
     activation : {"relu", "silu"}
         Of all hidden layers.
     y_mean, y_scale : float
-        Of the target, in its units.
+        Mean and scale of the target, in its units.
     calibration : Calibration, optional
-        What makes a scale and intervals of the outputs; each twin has a difficulty then.
+        Turns the outputs into a scale and intervals; each twin then has a difficulty.
     """
 
     inputs: Inputs
@@ -147,15 +147,15 @@ def fold(
     rows : one array of int for each twin
         Training rows that are its anchors.
     inputs : Inputs
-        How queries come in.
+        How queries are scaled.
     pack : Pack, optional
-        Of the same model; its intervals are taken over.
+        Pack of the same model; its intervals are reused.
 
     Raises
     ------
     InputError
-        Where there is not one list of anchors for each twin, its training diverged, or the pack has
-        intervals and the model nothing to make them of.
+        If there is not one list of anchors for each twin, training diverged, or the pack has
+        intervals but the model lacks what they need.
     """
     if not np.isfinite(model.weights_).all():
         raise InputError("the network has weights that are not finite: its training diverged")
@@ -194,7 +194,7 @@ def _folded(
     scaling = model.scaling_
     *hidden, last = model.architecture_.parts(network.astype(np.float64))
     (kernel, bias), *others = hidden
-    # The networks take (x - mean) / scale: an input of the graph is so many of that.
+    # The networks take (x - mean) / scale; this converts the graph's units to theirs.
     gain = np.tile(inputs.unit / scaling.x_scale, 2)
     shift = np.tile((inputs.centre - scaling.x_mean) / scaling.x_scale, 2)
     return Folded(

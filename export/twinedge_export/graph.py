@@ -1,8 +1,8 @@
 """A folded model as TensorFlow graphs of floats, ready for conversion.
 
-Layers are convolutions of 1 x 1. TensorFlow Lite has kernels for them with one scale per output in
-every version (for fully connected layers 2.14 has none, and computes wrongly without a word), and
-in TensorFlow Lite Micro they reach CMSIS-NN's fast path whatever the batch.
+Layers are 1 x 1 convolutions. Every version of TensorFlow Lite has kernels for them with one scale
+per output (for fully connected layers 2.14 has none, and silently computes wrong results), and in
+TensorFlow Lite Micro they reach CMSIS-NN's fast path at any batch size.
 
 A graph comes in parts, so that a converter can round some and leave the others: ``head`` from
 queries to the first hidden layer, ``core`` with nearly all weights, ``tail`` to the outputs.
@@ -24,8 +24,8 @@ from twinedge_export.folding import Dense, Folding
 
 Tensors = dict[str, Any]
 
-_PAIRS = 16384  # to see what activations are
-_FEWEST = 64  # queries for that, if each meets very many anchors
+_PAIRS = 16384  # to observe the range of activations
+_FEWEST = 64  # queries for that, however many anchors each meets
 
 
 class Stage(NamedTuple):
@@ -36,23 +36,23 @@ class Stage(NamedTuple):
 
 
 class Graph:
-    """What the two shapes of file have in common.
+    """What the two shapes of file share.
 
     Parameters
     ----------
     folding : Folding
         The model.
     integers : bool
-        Whether queries come in as integers: ``folding.inputs``, and all layers are rounded. Else
-        they come in the user's units, and all layers are but the first and the output.
+        Whether queries come in as integers (``folding.inputs``) and all layers are rounded. If not,
+        they come in the user's units, and the first layer and the output stay floats.
     """
 
     queries: tuple[str, ...]
-    # In the order of a file; it has some of them only with a calibration.
+    # In file order; some exist only with a calibration.
     outputs: tuple[str, ...]
-    # Of these, what stays a float where others become integers.
+    # Those that stay floats where others become integers.
     floats: tuple[str, ...] = ()
-    # Whether what follows the layers can be rounded, too: then nothing but a change of shape.
+    # Whether what follows the layers can be rounded, too: if it only reshapes.
     rounded_to_the_end: bool
 
     def __init__(self, folding: Folding, *, integers: bool) -> None:
@@ -66,7 +66,7 @@ class Graph:
 
     @property
     def parts(self) -> list[Stage]:
-        """What is to be converted, in order."""
+        """Parts to convert, in order."""
         if not self.integers:
             return [Stage(self.head, False), Stage(self.core, True), Stage(self.tail, False)]
         if self.rounded_to_the_end:
@@ -89,7 +89,7 @@ class Graph:
         return self._layers(tensors, slice(0, self.core_layers))
 
     def tail(self, tensors: Tensors) -> Tensors:
-        """Whatever is left, to the outputs of the file."""
+        """Compute the rest, to the outputs of the file."""
         done = self._layers(tensors, slice(self.core_layers, None))
         return self.combine(
             [done[name] for name in self.between], [done[name] for name in self.beside]
@@ -110,14 +110,14 @@ class Graph:
         raise NotImplementedError
 
     def calibration(self, model: TwinRegressor) -> Tensors:
-        """Training points to see what activations are, as the graph takes them."""
+        """Training points as inputs of the graph, to observe its activations."""
         picked = self.pick(model)
         if self.integers:
             picked = {name: self.folding.inputs.of(x) for name, x in picked.items()}
         return {name: x.astype(np.float32) for name, x in picked.items()}
 
     def pick(self, model: TwinRegressor) -> Tensors:
-        """Take so many training points that they make a few thousand pairs."""
+        """Pick enough training points for a few thousand pairs."""
         raise NotImplementedError
 
     def _layers(self, tensors: Tensors, part: slice) -> Tensors:
@@ -148,9 +148,9 @@ class Ensemble(Graph):
 
     queries = ("x",)
     outputs = ("mean", "spread", "scale", "low", "high")
-    # 8 bits would have to end somewhere, and an interval that ends there claims too much.
+    # 8 bits saturate, and an interval clipped there would claim too much.
     floats = ("scale", "low", "high")
-    rounded_to_the_end = False  # TensorFlow Lite 2.14 has a square root of floats only
+    rounded_to_the_end = False  # TensorFlow Lite 2.14 has a square root for floats only
 
     def pick(self, model: TwinRegressor) -> Tensors:
         """Take queries."""
@@ -178,16 +178,16 @@ class Ensemble(Graph):
         joined = _joined(estimates)
         mean = tf.reduce_mean(joined, axis=1, keepdims=True)
         square = tf.reduce_mean(tf.math.squared_difference(joined, mean), axis=1)
-        # Last, so that nothing before depends on the units of the target.
+        # Last, so that nothing earlier depends on the units of the target.
         unit = _constant(self.folding.y_scale)
         mean = tf.reshape(mean, (-1,)) * unit
         centre = mean + _constant(self.folding.y_mean)
-        # Of integers, few bits would have to reach from zero to the target.
+        # As integers, the few bits would have to span from zero to the target.
         found = {"mean": mean if self.integers else centre, "spread": tf.sqrt(square) * unit}
         if self.folding.calibration is None:
             return found
         asymmetry = _joined(self._orders(outputs, 1, 1))
-        # Of the two orders, (anchor, query) alone.
+        # Only the order (anchor, query).
         difficulty = tf.reduce_mean(_joined(self._orders(difficulties, 0, 2)), axis=1)
         signals = square, tf.reduce_mean(asymmetry * asymmetry, axis=1), difficulty
         return found | self._bounds(self.folding.calibration, centre, *signals)
@@ -195,9 +195,9 @@ class Ensemble(Graph):
     def _bounds(
         self, calibration: Calibration, centre: Any, spread: Any, asymmetry: Any, difficulty: Any
     ) -> Tensors:
-        """Scale and intervals from the signals ``(n,)``, scaled; those but the last as squares."""
+        """Scale and intervals from the scaled signals ``(n,)``, all but the last as squares."""
         by_spread, by_asymmetry, by_difficulty = calibration.weights
-        # Limited behind a product, which does that in passing.
+        # The clamp fuses into the product before it, at no cost.
         difficulty = tf.nn.relu(difficulty * _constant(by_difficulty))
         total = spread * _constant(by_spread**2) + asymmetry * _constant(by_asymmetry**2)
         total += difficulty * difficulty
@@ -208,7 +208,7 @@ class Ensemble(Graph):
         return {"scale": scale, "low": centre - reach, "high": centre + reach}
 
     def _orders(self, outputs: list[Any], first: float, second: float) -> list[Any]:
-        """Mean ``(n, k)`` of both orders of each pair, each with this weight, twin by twin."""
+        """Mean ``(n, k)`` of both orders of each pair, weighted, twin by twin."""
         weights = _constant(np.array([first, second]).reshape(1, 2, 1))
         return [
             tf.reduce_mean(tf.reshape(one, (-1, 2, len(twin.targets))) * weights, axis=1)
@@ -227,7 +227,7 @@ class BareTwin(Graph):
     rounded_to_the_end = True
 
     def pick(self, model: TwinRegressor) -> Tensors:
-        """Take random pairs such as the model was trained on, in both orders."""
+        """Take random pairs like those of the training, in both orders."""
         points = model.anchor_X_
         one = np.resize(_order(points), _PAIRS // 2)
         other = np.random.default_rng(0).integers(len(points), size=len(one))
@@ -247,7 +247,7 @@ class BareTwin(Graph):
         }
 
     def combine(self, outputs: list[Any], difficulties: list[Any]) -> Tensors:
-        """Differences of all twins side by side, and so their second outputs."""
+        """Differences of all twins side by side, and likewise their second outputs."""
         found = zip(self.outputs, (outputs, difficulties), strict=True)
         return {
             name: tf.reshape(_joined(some, axis=3), (-1, len(some))) for name, some in found if some
@@ -258,7 +258,7 @@ SHAPES: dict[str, type[Graph]] = {"ensemble": Ensemble, "twin": BareTwin}
 
 
 def _order(points: Array) -> Array:
-    """Rows in random order, but those at the edges first: they tell how far a feature goes."""
+    """Rows in random order, extremes first: they show the range of a feature."""
     edges = [points.argmin(axis=0), points.argmax(axis=0)]
     rows = np.concatenate([*edges, np.random.default_rng(0).permutation(len(points))])
     return np.array(list(dict.fromkeys(rows.tolist())))
@@ -278,7 +278,7 @@ def _constant(value: Array | float) -> Any:
 
 
 def check(model: TwinRegressor, shape: str, level: str, levels: Sequence[str]) -> None:
-    """Refuse what a file cannot be made of."""
+    """Refuse arguments that no file can be made from."""
     if shape not in SHAPES:
         raise InputError(f"shape={shape!r} is not one of {', '.join(SHAPES)}")
     if level not in levels:
@@ -299,7 +299,7 @@ def describe(
 ) -> dict[str, Any]:
     """Metadata of a file: what the user gave, and what is needed to use the file.
 
-    A bare twin lies beside its pack, and has from there what an ensemble has inside.
+    A bare twin gets from the pack beside it what an ensemble has inside.
     """
     inputs = folding.inputs
     inside: dict[str, Any] = {"anchors": [len(twin.targets) for twin in folding.twins]}

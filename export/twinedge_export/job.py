@@ -1,4 +1,4 @@
-"""What is to be exported, and how far each file is from the float model it was made of."""
+"""What is to be exported, and how far each file is from its float model."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -19,27 +19,27 @@ from twinedge.scoring import check_targets
 Points = tuple[Array, Array]
 Predict = Callable[[Array], tuple[Any, Any]]  # mean and spread (n,) of points (n, f)
 
-_TINY = 1e-9  # of the target's deviation: a smaller error is none, and no yardstick
-# Multiply-adds that the float model may take with all anchors, some twenty seconds of a core: for
-# 50,000 anchors of a network of 128-128, 145 points. So many points it is given in any case.
+_TINY = 1e-9  # of the target's deviation: a smaller error counts as none, and is no yardstick
+# Multiply-adds that the float model may spend with all anchors, some twenty seconds of a core. For
+# 50,000 anchors of a 128-128 network, that is 145 points; it gets at least that many in any case.
 _MOST_WORK = 1 << 38
 _FEWEST_POINTS = 100
-# By which part rounding may change the spread, in tolerances: 5 % by default. Where the error is
-# well within them, packs are off by up to 1.4 %, ONNX files by 3.2 %, TFLite files with float edges
-# by 4.3 %; with int8 edges it was 12.6 %, and such a spread is not to be trusted.
+# Fraction by which rounding may change the spread, in tolerances: 5 % by default. Where the error
+# is well within tolerance, packs are off by up to 1.4 %, ONNX files by 3.2 %, TFLite files with
+# float edges by 4.3 %; with int8 edges it was 12.6 %, and such a spread is not to be trusted.
 SPREAD_TOLERANCES = 2.5
-_TELLING = 0.1  # of the error: a spread below that says nothing, and is no yardstick
+_TELLING = 0.1  # of the error: a smaller spread says nothing, and is no yardstick
 
 
 class Score(NamedTuple):
     """Errors of a file, in units of the target.
 
-    ``rmse`` is that on the points of the judge: validation points, or training points where nothing
-    was held out. ``cost`` is by which part it exceeds that of the float model with the same
-    anchors, or will where it is not as lucky as here: rounding that moves the predictions without
-    regard to the error adds to it as independent noise does. ``ratio_to_float`` compares with the
-    float model with all anchors. ``spread_cost`` is the root mean square by which the spread is off
-    that of the networks unrounded with the same anchors, as a part of it.
+    ``rmse`` is measured on the judge's points: validation points, or training points if nothing was
+    held out. ``cost`` is the fraction by which it exceeds that of the float model with the same
+    anchors, or would without luck: rounding that moves predictions independently of the error adds
+    to it like independent noise. ``ratio_to_float`` compares with the float model with all anchors.
+    ``spread_cost`` is the root mean square by which the spread differs from that of the unrounded
+    networks with the same anchors, as a fraction of it.
     """
 
     rmse: float
@@ -56,10 +56,10 @@ class Score(NamedTuple):
 
 
 class Everyone(NamedTuple):
-    """Error of the float model with all anchors, whatever it predicts with otherwise.
+    """Error of the float model with all anchors, even if it predicts with neighbors.
 
     Thousands of anchors take too long for thousands of points: then the error is that of the
-    anchors that travel, on all ``points``, times the ratio of the two on ``compared`` of them.
+    exported anchors on all ``points``, times the ratio of the two on ``compared`` of them.
     """
 
     rmse: float
@@ -74,15 +74,15 @@ class Judge:
     Parameters
     ----------
     name : {"validation", "training"}
-        What the points are; the latter where nothing was held out.
+        What the points are; "training" if nothing was held out.
     points, test : (X, y)
-        Points to judge on, and points the model never saw; ``test`` may be empty.
+        Points to judge on, and points that training never saw; ``test`` may be empty.
     anchors : int
-        Training points: all of them.
+        Number of training points.
     everyone, everyone_test : Everyone
-        Errors of the float model with all anchors; the latter None without test points.
+        Errors of the float model with all anchors; None without test points.
     same_rmse : float
-        Its error with the anchors that travel.
+        Its error with the exported anchors.
     same : array of shape (v,)
         Its predictions with them.
     least : float
@@ -141,7 +141,7 @@ class Judge:
 
     @property
     def with_all_anchors(self) -> str:
-        """How the error with all anchors was found, in words that follow it."""
+        """How the error with all anchors was found, as text to follow the number."""
         _, compared, points = self.everyone
         if compared == points:
             return "with all anchors"
@@ -153,14 +153,14 @@ class Judge:
         Parameters
         ----------
         predict : function
-            From points ``(n, f)`` to the mean and the spread ``(n,)`` that the file gives.
+            From points ``(n, f)`` to the mean and the spread ``(n,)`` that the file predicts.
         unrounded : array of shape (v,)
-            Spread of its networks before they were rounded, with the same anchors.
+            Spread of its networks before rounding, with the same anchors.
         """
         predicted, spread = (np.asarray(one, np.float64) for one in predict(self.points[0]))
         for one in (predicted, spread):
             if one.shape != self.same.shape or not np.isfinite(one).all():
-                raise InputError("an exported file predicts what is not a number")
+                raise InputError("an exported file predicts NaN or infinity")
         rmse = scoring.rmse(predicted, self.points[1])
         yardstick = max(self.same_rmse, self.least)
         moved = scoring.rmse(predicted, self.same) / yardstick
@@ -176,7 +176,7 @@ class Judge:
 
 
 def _affordable(model: TwinRegressor, points: int) -> Array | slice:
-    """Choose points, evenly among so many, that all anchors can be asked about in seconds."""
+    """Choose evenly spaced points, few enough to evaluate with all anchors in seconds."""
     each = 2 * len(model.anchor_y_) * model.weights_.size  # both orders of a pair
     most = max(_FEWEST_POINTS, _MOST_WORK // each)
     if points <= most:
@@ -185,7 +185,7 @@ def _affordable(model: TwinRegressor, points: int) -> Array | slice:
 
 
 def mean_and_spread(device: Device) -> Predict:
-    """Return what a judge asks of a loaded file."""
+    """Wrap a loaded file as a judge calls it."""
 
     def predict(x: Array) -> tuple[Any, Any]:
         said = device.predict_all(x)
@@ -210,9 +210,9 @@ PURPOSES = {
 class File(NamedTuple):
     """One file of an export, or the folder of the C project.
 
-    ``kind`` is the key it has in ``--json``, ``made`` how its numbers are stored. ``bytes`` are
-    those on disk; ``flash_bytes``, of the C project, those of its runtime, its pack and the least
-    program around them on a Cortex-M4.
+    ``kind`` is its key in ``--json``, ``made`` how its numbers are stored. ``bytes`` is its size on
+    disk; ``flash_bytes``, for the C project, that of its runtime, its pack and a minimal program
+    around them on a Cortex-M4.
     """
 
     kind: str
@@ -229,7 +229,7 @@ class File(NamedTuple):
 
 
 class RoundingError(ParameterError):
-    """Rounding costs more than the tolerance; ``cost`` is the least part that it adds."""
+    """Rounding costs more than the tolerance; ``cost`` is the least tolerance that would do."""
 
     def __init__(self, *parts: str | Parameter, cost: float) -> None:
         super().__init__(*parts)
@@ -239,8 +239,8 @@ class RoundingError(ParameterError):
 class Level(NamedTuple):
     """One way to make a file; ``made`` says which in a few words.
 
-    ``model`` gives what was rounded, once it is made: a network that was fine-tuned is another one
-    and has a spread of its own.
+    ``model`` returns what was rounded, once it is made: a fine-tuned network is a different one
+    with a spread of its own.
     """
 
     made: str
@@ -250,12 +250,12 @@ class Level(NamedTuple):
 
 @dataclass(frozen=True)
 class Job:
-    """An export on its way.
+    """An export in progress.
 
     Parameters
     ----------
     model : TwinRegressor
-        Fitted; what is rounded.
+        Fitted; the model to round.
     rows : tuple of array
         Training rows that are the anchors of each twin.
     neighbors : int
@@ -263,20 +263,20 @@ class Job:
     judge : Judge
         The float model as a yardstick.
     tolerance : float
-        By which part rounding may raise the error on the points of the judge; the spread may be
-        off by 2.5 times that.
+        Fraction by which rounding may raise the error on the judge's points; the spread may be off
+        by 2.5 times that.
     folder : path
         Where the files go.
     metadata : dict
         Names and scores that travel with the files.
     say : function
-        Tells a person what is being done.
+        Called with a line on what is being done.
     fill_values : array of shape (f,), optional
-        What stands for missing features.
+        Values for missing features.
     intervals : bool
         Whether files are to have intervals.
     pack : Pack, optional
-        What the ``.twin`` file holds, once it is written.
+        Content of the ``.twin`` file, once written.
     """
 
     model: TwinRegressor
@@ -295,7 +295,7 @@ class Job:
     def climb(
         self, kind: str, name: str, levels: Sequence[Level], load: Callable[[Path], Predict]
     ) -> File:
-        """Write the first level that costs no more than the tolerance, judged as it is loaded back.
+        """Write the first level within the tolerance, judged after loading it back.
 
         Parameters
         ----------
@@ -304,13 +304,13 @@ class Job:
         levels : sequence of Level
             From the smallest file to the most exact.
         load : function
-            From a path to a function that gives mean and spread, by the runtime that will read the
-            file.
+            From a path to a function that returns mean and spread, by the runtime that will read
+            the file.
 
         Raises
         ------
         RoundingError
-            Where every level costs more; it names the file and what it cost.
+            If every level costs more; it names the file and the costs.
         """
         path = self.folder / name
         scores = {}
@@ -331,7 +331,7 @@ class Job:
         )
 
     def _spread(self, model: TwinRegressor) -> Array:
-        """Spread of a float model on the judge's points, with the anchors that travel."""
+        """Spread of a float model on the judge's points, with the exported anchors."""
         key = model.weights_.tobytes()
         if key not in self._spreads:
             nearest = self.neighbors or None
@@ -341,7 +341,7 @@ class Job:
 
 
 def _told(made: str, score: Score, tolerance: float) -> str:
-    """Say what a level costs, of the spread only where that is too much."""
+    """Say what a level costs; the spread only if that is too much."""
     said = f"{100 * score.cost:.1f} %"
     if score.spread_cost > SPREAD_TOLERANCES * tolerance:
         said += f" and is {100 * score.spread_cost:.1f} % off in the spread"

@@ -1,9 +1,8 @@
-"""ONNX files. All take and give floats in the user's units; between them, kernels are int8.
+"""ONNX files. Inputs and outputs are floats in the user's units; kernels in between are int8.
 
-``int8`` is made by ``onnxruntime.quantization``: of each layer between the first and the output,
-the input and, with a scale for each output, the kernel are int8, and the sums stay as they are.
-Where the 8 bits of an input are too few, ``int8 weights`` has the same kernels and computes with
-floats.
+``int8`` is made by ``onnxruntime.quantization``: in each layer between the first and the output,
+the input is int8, as is the kernel, with a scale per output; sums are not rounded. Where the 8 bits
+of an input are too few, ``int8 weights`` has the same kernels and computes with floats.
 """
 
 import json
@@ -31,14 +30,14 @@ BATCH = "n"
 
 
 class OnnxGraph:
-    """Nodes and constants of a graph on its way.
+    """Nodes and constants of a graph under construction.
 
     Parameters
     ----------
     folding : Folding
         The model; its inputs are those the networks were trained on.
     core_layers : int
-        How many layers behind the first are to be rounded; ``core`` names their products.
+        How many layers after the first to round; ``core`` names their products.
     """
 
     def __init__(self, folding: Folding, core_layers: int) -> None:
@@ -72,14 +71,14 @@ class OnnxGraph:
             if difficulty is not None:
                 asymmetries.append(self._mean(both, keepdims=0))
                 both = self._shaped(difficulty, (-1, 2, len(twin.targets)))
-                # Of the two orders, (anchor, query) alone.
+                # Only the order (anchor, query).
                 back = self._constant("back", np.array([0.0, 2.0]).reshape(1, 2, 1))
                 difficulties.append(self._mean(self._node("Mul", both, back), keepdims=0))
         joined = self._joined(estimates)
         mean = self._mean(joined, keepdims=1)
         off = self._node("Sub", joined, mean)
         square = self._mean(self._square(off), keepdims=0)
-        # Last, so that nothing before depends on the units of the target.
+        # Last, so that nothing earlier depends on the units of the target.
         unit = self._constant("y_scale", np.array(self.folding.y_scale))
         offset = self._constant("y_mean", np.array(self.folding.y_mean))
         scaled = self._node("Mul", self._shaped(mean, (-1,)), unit)
@@ -97,7 +96,7 @@ class OnnxGraph:
         return self._model(["x"], outputs)
 
     def _bounds(self, calibration: Calibration, squares: dict[str, str]) -> None:
-        """Scale and intervals about the mean, from the squares of the signals ``(n,)``, scaled."""
+        """Scale and intervals about the mean, from the squares of the scaled signals ``(n,)``."""
         constant = (calibration.constant / self.folding.y_scale) ** 2
         total = self._constant("constant_square", np.array(constant))
         for weight, (name, square) in zip(calibration.weights, squares.items(), strict=True):
@@ -142,7 +141,7 @@ class OnnxGraph:
         return self._node("Clip", scaled, *ends)
 
     def _layers(self, h: str, name: str, twin: Folded) -> tuple[str, str | None]:
-        """Both outputs of a twin, the second where it has one."""
+        """Both outputs of a twin; the second may be None."""
         second = None
         for number, layer in enumerate(twin.layers):
             label, rounded = f"{name}_layer{number + 1}", number < self._core_layers
@@ -228,10 +227,10 @@ def onnx_model(
     metadata: dict[str, Any] | None = None,
     pack: Pack | None = None,
 ) -> bytes:
-    """Make an ONNX file; its batch is free.
+    """Make an ONNX file; any batch size fits.
 
-    Parameters, names of inputs and outputs, and errors are those of ``tflite_model``, but all
-    levels take and give floats; ``level`` is one of ``LEVELS`` of this module.
+    Parameters, names of inputs and outputs, and errors are those of ``tflite_model``, except that
+    all levels have float inputs and outputs; ``level`` is one of ``LEVELS`` of this module.
     """
     check(model, shape, level, LEVELS)
     graph = SHAPES[shape](fold(model, rows, Inputs.scaled(model), pack), integers=False)
@@ -252,7 +251,7 @@ def onnx_model(
 
 
 def _seal() -> bytes:
-    """One more entry of the metadata, whose value, the checksum, comes last."""
+    """Return a metadata entry whose value, the checksum, ends the file."""
     digits = "00000000"
     model = onnx.ModelProto()
     entry = model.metadata_props.add()
@@ -296,8 +295,8 @@ def _quantised(model: onnx.ModelProto, core: list[str], queries: Tensors) -> onn
 def _store_as_int8(model: onnx.ModelProto, core: list[str]) -> None:
     """Put int8 kernels in place of float ones that lie on the grid.
 
-    Not by DequantizeLinear: before a product ONNX Runtime takes that as leave to round the other
-    factor, too.
+    Not by DequantizeLinear: ONNX Runtime takes that before a product as permission to round the
+    other factor, too.
     """
     constants = {one.name: one for one in model.graph.initializer}
     before = []

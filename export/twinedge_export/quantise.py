@@ -1,8 +1,8 @@
-"""From a fitted model to the integers of a pack: rounded, and trained on where that costs too much.
+"""From a fitted model to the integers of a pack: rounded, and fine-tuned if that costs too much.
 
 Rounding so that errors cancel is all that large networks need. A small one has fewer weights to
-cancel with; there a few seconds of training with rounded kernels gain more. The gradient passes
-through the rounding as if it were not there, so that the trainer runs as it is.
+cancel with; there, a few seconds of training with rounded kernels gain more. The gradient ignores
+the rounding, so the trainer runs unchanged.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,8 +37,8 @@ WEIGHTS: dict[str, Any] = {"int8": np.int8, "int16": np.int16}
 UNITS = 65536  # units of an estimate in one standard deviation of the target
 _CALIBRATION_PAIRS = 4096
 _UNCALIBRATED = Intervals(0, 0, 0, 1, 1, 0, 0, {500: 1})
-# Features may exceed the training data by a quarter, and reach two standard deviations in any case.
-# More would cost where the target has no noise: what limits a pack there is the unit of a feature.
+# Features may exceed the training data by a quarter, and always reach two standard deviations. More
+# would cost accuracy for targets without noise, where the unit of a feature limits a pack.
 _HEADROOM, _LEAST_REACH = 1.25, 2.0
 
 
@@ -65,21 +65,21 @@ def quantise(
         Type of the kernels of the hidden layers.
     neighbors : int, optional
         How many nearest anchors of each twin predict, 0 for all. By default as many as the model
-        was trained on, if it was trained on neighbors, else all.
+        was trained on, or all if it was not trained on neighbors.
     metadata : dict, optional
         Stored in the pack.
     compensate : bool
-        Round weights so that their errors cancel on training pairs; else each by itself.
+        Round weights so that their errors cancel on training pairs; otherwise each by itself.
     fill_values : array of shape (f,), optional
-        What stands for missing features, in the user's units.
+        Values for missing features, in the user's units.
     intervals : bool
-        With the second outputs of the twins, if the model has them, and ranges of the features.
-        What the intervals are is still to be calibrated.
+        Include the second outputs of the twins, if the model has them, and feature ranges. The
+        intervals themselves are calibrated later.
 
     Raises
     ------
     InputError
-        Where a pack cannot hold the model.
+        If a pack cannot hold the model.
     """
     if weights not in WEIGHTS:
         raise InputError(f"weights={weights!r} is not one of {', '.join(WEIGHTS)}")
@@ -158,7 +158,7 @@ def _neighbors(model: TwinRegressor, neighbors: int | None) -> int:
 
 
 def _calibration_pairs(model: TwinRegressor, scaled: Array) -> Array:
-    """Random pairs ``(n, 2 f)`` of training points, such as the model was trained on."""
+    """Random pairs ``(n, 2 f)`` of training points, like those of the training."""
     rng = np.random.default_rng(0)
     pick = rng.integers(len(scaled), size=(_CALIBRATION_PAIRS, 2))
     if _trained_on_neighbors(model):
@@ -168,7 +168,7 @@ def _calibration_pairs(model: TwinRegressor, scaled: Array) -> Array:
 
 
 def _targets(pack: Pack, y: Array) -> Array:
-    """Targets in units of an estimate, int32, from the offset and gain as the pack rounds them."""
+    """Targets in units of an estimate, int32, by the rounded offset and gain of the pack."""
     units = np.rint((y - float(pack.y_offset)) / float(pack.y_gain))
     if np.abs(units).max() >= TARGET:
         raise InputError(
@@ -179,8 +179,8 @@ def _targets(pack: Pack, y: Array) -> Array:
 
 
 _STEPS, _BATCH = 4_000, 128
-_SLOWER = 0.1  # learning rate, as a part of what the network was trained with
-_ANCHORS, _POINTS = 64, 1_000  # as many as tell models apart; integers in numpy are slow
+_SLOWER = 0.1  # learning rate, as a fraction of that of the training
+_ANCHORS, _POINTS = 64, 1_000  # enough to tell models apart; integer numpy is slow
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ class RoundedArchitecture(Architecture):
         return kernel + tf.stop_gradient(tf.round(kernel / step) * step - kernel)
 
     def rounded(self, stack: Array) -> Array:
-        """Networks ``(c, size)`` with the kernels they were trained with in place of their own."""
+        """Networks ``(c, size)`` with their rounded kernels, as used in training."""
         layers = [part for layer in self.arrays(stack) for part in layer]
         flat: Array = np.concatenate([np.reshape(part, (len(stack), -1)) for part in layers], 1)
         return flat
@@ -237,7 +237,7 @@ def fine_tune(
     Parameters
     ----------
     model : TwinRegressor
-        Fitted; it stays as it is.
+        Fitted; not modified.
     X_val : array of shape (v, f)
         Points it was not trained on.
     y_val : array of shape (v,)
@@ -245,15 +245,15 @@ def fine_tune(
     weights : {"int8", "int16"}
         Type of the kernels.
     seed : int
-        The same seed gives the same model on the same machine.
+        The same seed yields the same model on the same machine.
     progress : Progress, optional
-        Is told how far the training is.
+        Receives the progress of the training.
 
     Returns
     -------
     TwinRegressor
-        Other weights, the rest the same; or ``model`` itself, where its pack predicts the
-        validation points as well.
+        A copy with new weights, or ``model`` itself if its pack predicts the validation points as
+        well.
     """
     if weights not in WEIGHTS:
         raise InputError(f"weights={weights!r} is not one of {', '.join(WEIGHTS)}")
@@ -318,7 +318,7 @@ NAME = "model.twin"
 
 
 def twin_file(job: Job, *, weights: str, qat: bool | None, seed: int) -> tuple[File, Job]:
-    """Write the pack; returns it and the job with the model whose rounding was good enough.
+    """Write the pack; return it, and the job with the model that was accepted.
 
     Parameters
     ----------
@@ -327,14 +327,14 @@ def twin_file(job: Job, *, weights: str, qat: bool | None, seed: int) -> tuple[F
     weights : {"int8", "int16"}
         Type of the kernels.
     qat : bool or None
-        Whether to fine-tune; None where plain rounding costs more than the tolerance.
+        Whether to fine-tune; None: only if plain rounding costs more than the tolerance.
     seed : int
-        Of the fine-tuning.
+        For the fine-tuning.
     """
     models = {}
 
     def pack_of(made: str, model: TwinRegressor) -> bytes:
-        if job.intervals:  # those that travel are not all anchors, and its layers may be others
+        if job.intervals:  # exported anchors are a subset, and layers may have changed
             model = copy(model)
             model.difficulty_ = learn_difficulty(model, seed, job.rows)
         models[made] = model
@@ -374,7 +374,7 @@ def twin_file(job: Job, *, weights: str, qat: bool | None, seed: int) -> tuple[F
 
 
 def _calibrated(pack: Pack, job: Job) -> Pack:
-    """Calibrate on the validation points; a pack that they cannot do that for goes without."""
+    """Calibrate on the validation points; without intervals if they do not suffice."""
     if pack.intervals is None:
         return pack
     try:
@@ -386,5 +386,5 @@ def _calibrated(pack: Pack, job: Job) -> Pack:
 
 
 def load(path: Path) -> Predict:
-    """Predict with a pack, read back from its file: in C, or with numpy, which gives the same."""
+    """Predict with a pack, read back from its file: in C, or with numpy, bit for bit the same."""
     return mean_and_spread(open_file(path))

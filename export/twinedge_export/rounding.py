@@ -1,20 +1,20 @@
 """One float network as integers: rounding whose errors cancel, and float layers on the same grid.
 
-Rounded each by itself, weights err at random, and the errors of a sum add up as chance has it. But
-the inputs of a layer go together, and one can stand in for another. So weights are rounded one
-after the other, and each is first moved by what the errors before it cost: the layer answers the
-inputs it will see as if it had far finer weights. The method is known as Babai's nearest plane, and
-for networks as GPTQ. Before that the weights are fitted anew to the inputs as the layers before
-left them, so that it makes good for the rounding there, too.
+Rounded independently, weights err at random, and so do their sums. But the inputs of a layer are
+correlated, and one can stand in for another. So weights are rounded one by one, and each is first
+moved by what the errors before it cost: for the inputs it will see, the layer then behaves as if
+it had far finer weights. The method is known as Babai's nearest plane, and for networks as GPTQ.
+Before that, the weights are refitted to the inputs as the earlier layers left them, which makes up
+for the rounding there, too.
 
 Kernels are rounded per output, as finely as their type and the accumulator allow; activations get
 the power of two that holds what they reach on training pairs. A multiplier is chosen first and the
-step of its kernel taken from it, so multipliers add no error: with 16-bit activations, what a pack
-loses it loses to the rounding of kernels. That is done so that the errors cancel on the pairs.
+step of its kernel derived from it, so multipliers add no error: with 16-bit activations, all that a
+pack loses is lost to the rounding of kernels, done so that the errors cancel on the pairs.
 
-A converter rounds each weight by itself, to a step that is 1/127 of the largest weight of its
-output. Given weights that lie on such steps, it has nothing to round: so here they are put there,
-in a way that the errors cancel on the data.
+A converter rounds each weight independently, to a step that is 1/127 of the largest weight of its
+output. Weights that already lie on such steps leave it nothing to round, so they are put there
+here, such that the errors cancel on the data.
 """
 
 from collections.abc import Sequence
@@ -32,22 +32,22 @@ from twinedge.runtime.reference import activate, silu_curve
 from twinedge_export.folding import Dense
 from twinedge_export.graph import Graph, Tensors
 
-# How strongly weights are held where the data say nothing, as a part of the inputs' mean square. A
-# tenth of it does as well; ten times as much leaves errors that could have been made good.
+# How strongly weights are held where the data do not determine them, as a fraction of the inputs'
+# mean square. A tenth does as well; ten times as much leaves errors that could have been corrected.
 _HOLD = 1e-3
 
 
 class RoundingData:
-    """Whole numbers that come into a layer, and what it should make of them.
+    """Integer inputs of a layer, and the outputs wanted for them.
 
     Parameters
     ----------
     inputs : array of shape (n, i)
-        As the layer gets them on a device.
+        As on a device.
     wanted : array of shape (n, outputs)
-        What the float network has there, before the activation.
+        Sums of the float network, before the activation.
     bias : bool
-        Whether the layer adds a constant; it then is the last of the weights.
+        Whether the layer has a bias, as the last of the weights.
     """
 
     def __init__(self, inputs: Array, wanted: Array, *, bias: bool) -> None:
@@ -60,16 +60,16 @@ class RoundingData:
         self._gram[weights, weights] += _HOLD * self._gram.diagonal()[weights].mean() + 1
 
     def fitted(self, rows: Array) -> Array:
-        """Move weights ``(outputs, i)``, per unit of their inputs, to where the data want them."""
+        """Refit weights ``(outputs, i)``, per unit of their inputs, to the data."""
         off = self._wanted - self._inputs @ rows.T
         move: Array = np.linalg.solve(self._gram, self._inputs.T @ off / len(off))
         return rows + move.T
 
     def rounded(self, rows: Array, most: int) -> Array:
-        """Round weights ``(outputs, i)`` that are given in steps; none but a bias exceeds ``most``.
+        """Round weights ``(outputs, i)``, given in steps; only a bias may exceed ``most``.
 
         With the Gram matrix written as R R', R upper triangular, the error of a row is the length
-        of R'(row - whole). Its entries are made small one by one: each weight decides one, given
+        of R'(row - whole). Its entries are made small one by one: each weight determines one, given
         those before it.
         """
         strongest_first = np.argsort(-self._gram.diagonal()[: self._count], kind="stable")
@@ -85,9 +85,9 @@ class RoundingData:
         return whole
 
 
-_BOTH = 0.5  # weight of errors in both orders' sum, against those in their difference
+_BOTH = 0.5  # weight of errors in the sum of both orders, relative to their difference
 _TINY = 1e-12  # step of weights that are all zero
-_HEADROOM = 1.1  # what activations may reach beyond the training pairs before they are limited
+_HEADROOM = 1.1  # how far activations may exceed the training pairs before they are clipped
 
 
 def round_network(
@@ -110,27 +110,27 @@ def round_network(
     network : array of shape (size,)
         Its weights.
     pairs : array of shape (n, 2 f)
-        Scaled pairs of points, to see what activations are.
+        Scaled pairs of points, to observe the activations.
     x_unit, y_unit : float
-        Scaled size of the unit of a quantised feature, and of an estimate.
+        What one unit of a quantised feature, and of an estimate, stands for, scaled.
     dtype : {int8, int16}
         Type of the kernels.
     compensate : bool
-        Round weights so that their errors cancel on the pairs; else each by itself.
+        Round weights so that their errors cancel on the pairs; otherwise each by itself.
     readout : array of shape (width + 1,), optional
-        The second output: weights of the last hidden layer, and a bias.
+        The second output: weights for the last hidden layer, and a bias.
 
     Raises
     ------
     InputError
-        Where weights or activations are beyond what a pack can hold.
+        If weights or activations exceed what a pack can hold.
     """
     if not np.isfinite(network).all():
         raise InputError("the network has weights that are not finite: its training diverged")
     *hidden, (last, last_bias) = architecture.parts(network.astype(np.float64))
     curve = silu_curve() if architecture.activation == "silu" else None
     layers = []
-    # Each pair in both orders, as it is evaluated.
+    # Each pair in both orders, as in evaluation.
     h = np.concatenate([pairs, np.roll(pairs, pairs.shape[1] // 2, axis=1)])
     q, unit = np.rint(h / x_unit).clip(-LARGEST, LARGEST), x_unit
     for kernel, bias in hidden:
@@ -145,7 +145,7 @@ def round_network(
     # A difference is taken in both orders and halved, so the output's bias cancels.
     orders = [np.split(both, 2) for both in (h, q)]
     h, q = (np.subtract(*both) for both in orders)
-    if readout is not None:  # then it matters, too, what both orders have together
+    if readout is not None:  # then the sum of both orders matters, too
         more = [_BOTH * np.add(*both) for both in orders]
         h, q = np.concatenate([h, more[0]]), np.concatenate([q, more[1]])
     seen = RoundingData(q, h @ last / unit, bias=False) if compensate else None
@@ -181,11 +181,11 @@ def round_layer(
     unit : float
         What an integer input of 1 stands for.
     reach : float
-        Largest magnitude of what goes into the activation.
+        Largest magnitude before the activation.
     dtype : {int8, int16}
         Type of the kernel.
     seen : RoundingData, optional
-        What the layer gets; without it, each weight is rounded by itself.
+        Inputs of the layer; without them, each weight is rounded by itself.
     """
     rows = np.column_stack([kernel * unit, bias])
     if seen is not None:
@@ -219,7 +219,7 @@ def round_difficulty(readout: Array, unit: float, bias_unit: float) -> Difficult
 
 
 def _bias(units: float, multiplier: int, shift: int, room: int) -> int:
-    """Bias of an output that is to come to so many estimate units."""
+    """Bias that amounts to ``units`` estimate units."""
     whole = round(units * 2.0 ** (16 + shift) / max(multiplier, 1))
     return max(-room, min(whole, room))
 
@@ -229,7 +229,7 @@ def round_output(
 ) -> tuple[Array, int, int]:
     """Round the output's weights ``(inputs,)``; an input of 1 stands for ``unit`` estimate units.
 
-    ``both`` is what is added to both orders of a pair together, in estimate units.
+    ``both`` is the amount added to the sum of both orders of a pair, in estimate units.
 
     Returns the weights, int16 ``(inputs,)``, the multiplier and the shift.
     """
@@ -245,7 +245,7 @@ def round_output(
 
 
 def _whole(rows: Array, seen: RoundingData | None, most: int, costs: Array, limit: int) -> Array:
-    """Round weights ``(outputs, i)`` that are given in steps.
+    """Round weights ``(outputs, i)``, given in steps.
 
     ``costs`` ``(i,)`` is what a step of each adds to the largest sum, which stays below ``limit``.
     """
@@ -258,10 +258,10 @@ def _whole(rows: Array, seen: RoundingData | None, most: int, costs: Array, limi
 
 
 def _finest(kernel: Array, load: Array, limit: int, most: int) -> Array:
-    """Smallest step ``(outputs,)`` that neither the type of a kernel nor its sums forbid.
+    """Smallest step ``(outputs,)`` that the type of a kernel and its sums allow.
 
     ``load`` is the sum of magnitudes ``(outputs,)``. Rounding adds half a step to each at most, and
-    a little more where errors are to cancel.
+    a little more if errors are to cancel.
     """
     room = (limit - 1) / LARGEST - 2 * (kernel.shape[1] + 1)
     finest: Array = np.maximum(np.abs(kernel).max(axis=1) / most, load / room)
@@ -269,7 +269,7 @@ def _finest(kernel: Array, load: Array, limit: int, most: int) -> Array:
 
 
 def _fraction(reach: float, unit: float) -> int:
-    """Fraction bits that hold ``reach``, but need no multiplier beyond a half."""
+    """Most fraction bits that hold ``reach`` with no multiplier above a half."""
     bits = floor(log2(LARGEST / max(reach, 1e-9)))
     if bits < FRACTIONS[0]:
         raise InputError(
@@ -282,7 +282,7 @@ def _fraction(reach: float, unit: float) -> int:
 def _steps(finest: Array, scale: float) -> tuple[Array, Array, int]:
     """Enlarge steps ``(outputs,)`` until their multipliers are whole numbers.
 
-    Returns steps, multipliers, int16, and the shift with which they make ``step * scale``.
+    Returns steps, int16 multipliers, and the shift; together they equal ``step * scale``.
     """
     shift = min(_exponent(float(finest.max()) * scale), MAX_SHIFT)
     if shift < 0:
@@ -293,7 +293,7 @@ def _steps(finest: Array, scale: float) -> tuple[Array, Array, int]:
 
 
 def _exponent(factor: float) -> int:
-    """Largest power of two by which a factor can be raised before its multiplier is too large."""
+    """Largest power of two that a factor can be scaled by before its multiplier is too large."""
     return floor(log2(LARGEST / 65536 / max(factor, 1e-30)))
 
 
@@ -308,13 +308,13 @@ _LARGEST_WEIGHT = 127
 _LARGEST_BIAS = 1 << 30
 _TINIEST = 1e-30  # for outputs that are always zero
 _ATTEMPTS = 6
-# Weights are rounded as if activations had 16 bits. Told of coarser ones they do no better: the
-# errors of those differ from pair to pair, and no weight can make good for them.
+# Weights are rounded as if activations had 16 bits. Knowing of coarser ones would not help: their
+# errors differ from pair to pair, and no weight can correct them.
 _LEVELS = 32767
 
 
 def with_core_on_grid(graph: Graph, queries: Tensors) -> Graph:
-    """Round the layers of a graph's core, as training queries go through it."""
+    """Round the layers of a graph's core, on training queries."""
     hidden = graph.first(queries) if graph.integers else graph.head(queries)
     twins = []
     for name, twin in zip(graph.between, graph.folding.twins, strict=True):
@@ -331,18 +331,18 @@ def with_core_on_grid(graph: Graph, queries: Tensors) -> Graph:
 def on_grid(
     layers: Sequence[Dense], inputs: Array, activation: str, beside: Sequence[Dense] = ()
 ) -> list[Dense]:
-    """Round the kernels of layers, one behind the other.
+    """Round the kernels of consecutive layers.
 
     Parameters
     ----------
     layers : sequence of Dense
         From a float network.
     inputs : array of shape (n, i)
-        What comes into the first of them.
+        Inputs of the first.
     activation : {"relu", "silu"}
         Of the hidden layers.
     beside : sequence of Dense
-        More that take what comes into the last of them; they come last.
+        More layers with the inputs of the last; returned at the end.
     """
     rounded = []
     exact = seen = inputs
@@ -358,10 +358,10 @@ def on_grid(
 
 
 def _on_grid(layer: Dense, unit: float, whole: Array, exact: Array) -> Dense:
-    """Round a layer that is to make of whole inputs what it made of the exact ones."""
+    """Round a layer so that it maps whole inputs to what it made of the exact ones."""
     data = RoundingData(whole, exact @ layer.kernel + layer.bias, bias=True)
     rows = data.fitted(np.column_stack([layer.kernel.T * unit, layer.bias]))
-    # So fine that the largest weight makes 127 steps; but a bias is to be some 32-bit number.
+    # So fine that the largest weight is 127 steps, but a bias has to fit 32 bits.
     finest = np.maximum(np.abs(rows[:, -1]) / _LARGEST_BIAS, _TINIEST)
     steps = np.maximum(np.abs(rows[:, :-1]).max(axis=1) / _LARGEST_WEIGHT, finest)
     for _ in range(_ATTEMPTS):
@@ -370,7 +370,7 @@ def _on_grid(layer: Dense, unit: float, whole: Array, exact: Array) -> Dense:
         short = (largest > 0) & (largest < _LARGEST_WEIGHT) & (steps > finest)
         if not short.any():
             break
-        # Of this row a converter would take the steps for finer than they are.
+        # For such a row a converter would infer finer steps than these.
         steps = np.where(short, np.maximum(steps * (largest - 1) / _LARGEST_WEIGHT, finest), steps)
     weights = whole * steps[:, None]
     return Dense(weights[:, :-1].T / unit, weights[:, -1], layer.activated)

@@ -1,13 +1,13 @@
-"""TensorFlow Lite files, as the TensorFlow converter makes them, and joined end to end.
+"""TensorFlow Lite files, made in parts by the TensorFlow converter, and joined.
 
-The converter rounds all of a graph or nothing, and here only the middle is to be rounded. So each
-part is converted by itself, and their operators are put into one file, which gets names, a
+The converter rounds all of a graph or none of it, and here only the middle is to be rounded. So
+each part is converted separately, and their operators go into one file, which gets names, a
 signature and metadata.
 
-``int8`` is integers from the input on: it takes and gives int8, and computes with int8 to the
-difference of each pair. Anchor targets, mean and spread follow in floats, for a handful of
-numbers, and scale and intervals stay floats. A query of 8 bits is too coarse for a smooth target,
-whatever comes behind: the other levels take and give floats, in the user's units, and round the
+``int8`` uses integers from the input on: inputs and outputs are int8, and so are computations up to
+the difference of each pair. Anchor targets, mean and spread follow in floats, a handful of numbers,
+and scale and intervals stay floats. A query of 8 bits is too coarse for a smooth target, no matter
+what follows: the other levels have float inputs and outputs in the user's units, and round the
 layers between the first and the output, where nearly all multiply-adds are.
 """
 
@@ -33,13 +33,13 @@ METADATA = b"twinedge"
 _SIGNATURE = b"serving_default"
 _ALIGNMENT = 16  # of weights in the file, as the format demands
 _RUNTIME = b"min_runtime_version"
-_SEAL = b"crc-32: "  # behind it a checksum; runtimes do not read on to here
+_SEAL = b"crc-32: "  # followed by a checksum, where no runtime reads
 
 
 class Edge(NamedTuple):
-    """An integer input or output: it stands for ``offset + unit * value``, in the user's units.
+    """An integer input or output: stands for ``offset + unit * value``, in the user's units.
 
-    ``reach`` is the least and largest value of a float output that is to become int8.
+    ``reach`` is the smallest and largest value of a float output to be turned into int8.
     """
 
     offset: Array | float
@@ -59,14 +59,14 @@ def join(
     Parameters
     ----------
     parts : list of bytes
-        Files with one signature each; an output of one is the input of that name of the next.
+        Files with one signature each; outputs feed the inputs of the same name of the next.
     order : sequence of str
-        Outputs of the last, and maybe others that it has not, as they are to follow each other.
+        Order of the outputs; names that the last part lacks are ignored.
     metadata : dict
-        Stored in the file as JSON. For each of ``integers`` it gets what an integer stands for:
+        Stored in the file as JSON, extended for each of ``integers`` by what an integer stands for:
         ``offset + step * integer``.
     integers : dict, optional
-        Inputs and outputs that are int8, or are to become it; the others stay as they are.
+        Inputs and outputs that are int8 or become int8; the rest stay as they are.
     """
     schema, integers = _schema(), integers or {}
     model, *others = [schema.ModelT.InitFromPackedBuf(bytearray(part), 0) for part in parts]
@@ -104,7 +104,7 @@ def _meaning(tensor: Any, edge: Edge) -> dict[str, Any]:
 
 
 class _Builder(flatbuffers.Builder):  # type: ignore[misc]
-    """One that puts weights where every processor can load them."""
+    """A builder that aligns weights for every processor."""
 
     def StartVector(self, elemSize: int, numElems: int, alignment: int) -> Any:  # noqa: N802
         if elemSize == 1 and numElems >= _ALIGNMENT:
@@ -137,7 +137,7 @@ def _append(model: Any, other: Any, outputs: dict[str, int]) -> dict[str, int]:
         if number not in place:
             place[number] = base
             base += 1
-            # Buffer 0 is the empty one of everything that is computed.
+            # Buffer 0 is the empty one, shared by all computed tensors.
             tensor.buffer = tensor.buffer and tensor.buffer + buffers
             graph.tensors.append(tensor)
     for operator in further.operators:
@@ -151,7 +151,7 @@ def _append(model: Any, other: Any, outputs: dict[str, int]) -> dict[str, int]:
 
 
 def _moved(numbers: Array, place: dict[int, int]) -> Array:
-    """Tensor numbers, -1 for one that is left out."""
+    """Tensor numbers after the move; -1, an omitted one, stays."""
     return np.array([place[number] if number >= 0 else number for number in numbers], np.int32)
 
 
@@ -181,7 +181,7 @@ def _quantise(model: Any, number: int, low: float, high: float) -> int:
 
 
 def _name(graph: Any, ends: dict[str, int]) -> None:
-    """Name inputs and outputs, and no two tensors alike: some runtimes tell them by name alone."""
+    """Name inputs and outputs, all uniquely: some runtimes identify tensors by name alone."""
     for name, number in ends.items():
         graph.tensors[number].name = name.encode()
     seen = {name.encode() for name in ends}
@@ -210,7 +210,7 @@ def _sign(model: Any, inputs: dict[str, int], outputs: dict[str, int]) -> None:
 
 
 def _describe(model: Any, metadata: dict[str, Any]) -> None:
-    """Put our metadata in, and keep of the converter's only what a runtime looks at."""
+    """Add our metadata, and keep only those of the converter's that a runtime reads."""
     schema = _schema()
     text = json.dumps(metadata, ensure_ascii=False).encode()
     buffer, entry = schema.BufferT(), schema.MetadataT()
@@ -224,7 +224,7 @@ def _describe(model: Any, metadata: dict[str, Any]) -> None:
 
 # From the smallest and fastest file to the most exact.
 LEVELS = ("int8", "int8, float edges", "int16, float edges", "float32")
-# Those that take and give floats.
+# Those with float inputs and outputs.
 FLOAT_IO = LEVELS[1:]
 
 _HEADROOM = 1.25  # of int16 activations over what they reach on training data
@@ -240,7 +240,7 @@ def tflite_model(
     metadata: dict[str, Any] | None = None,
     pack: Pack | None = None,
 ) -> bytes:
-    """Make a TensorFlow Lite file; its batch is free.
+    """Make a TensorFlow Lite file; any batch size fits.
 
     Parameters
     ----------
@@ -249,28 +249,28 @@ def tflite_model(
     rows : one array of int for each twin
         Training rows that are its anchors.
     shape : {"ensemble", "twin"}
-        ``ensemble`` takes ``x`` (n, f) and gives ``mean`` and ``spread`` (n,) over all anchors of
-        all twins; ``twin`` takes ``first`` and ``second`` (n, f) and gives the ``difference``
-        (n, twins), that of each twin in one order of the pair. In units of the target.
+        ``ensemble`` maps ``x`` (n, f) to ``mean`` and ``spread`` (n,) over all anchors of all
+        twins; ``twin`` maps ``first`` and ``second`` (n, f) to the ``difference`` (n, twins) of
+        each twin, in one order of the pair. In units of the target.
     level : str
-        One of ``LEVELS``. "int8" takes and gives int8, but for the floats of a scale and intervals;
-        what an integer stands for is in the metadata. The others take and give float32 in the
-        user's units. "float32" rounds nothing; the others have int8 weights, with a scale for each
+        One of ``LEVELS``. "int8" has int8 inputs and outputs, except a float scale and intervals;
+        the metadata says what an integer stands for. The others have float32 inputs and outputs in
+        the user's units. "float32" rounds nothing; the others have int8 weights, with a scale per
         output, and activations as the name says.
     metadata : dict, optional
-        Names, units, ranges; stored in the file with what is needed to use it.
+        Names, units, ranges; stored in the file, with all that is needed to use it.
     pack : Pack, optional
-        Of the same model. With its intervals, an ensemble further gives the ``scale`` (n,) of the
-        error that is to be expected, and ``low`` and ``high`` (n, levels), a column for each of the
-        metadata's ``coverages``; a twin gives the ``difficulty`` (n, twins) of the second point.
+        Pack of the same model. With its intervals, an ensemble also returns the ``scale`` (n,) of
+        the expected error, and ``low`` and ``high`` (n, levels), a column for each of the
+        metadata's ``coverages``; a twin also returns the ``difficulty`` (n, twins) of the second
+        point.
         Means, spreads and differences stay as they are.
 
     Raises
     ------
     InputError
-        Where the shape or level is unknown, anchors are not rows of the training points, an
-        ensemble is wanted of a model that was trained on neighbors, or the pack is of another
-        model.
+        If the shape or level is unknown, anchors are not rows of the training points, an ensemble
+        is requested of a model trained on neighbors, or the pack belongs to a different model.
     """
     check(model, shape, level, LEVELS)
     integers = level == "int8"
@@ -296,10 +296,10 @@ def _converted(
     activations: Any = None,
     edges: Any = None,
 ) -> list[bytes]:
-    """Convert parts that follow each other.
+    """Convert consecutive parts.
 
-    ``data`` is what comes into the first, to see the ranges of those that are rounded; such a part
-    gets ``activations``, and ``edges`` where it is the first or the last.
+    ``data`` are inputs of the first part, to observe ranges for those that are rounded; such a part
+    gets ``activations``, and ``edges`` if it is the first or the last.
     """
     files = []
     for number, part in enumerate(parts):
@@ -320,14 +320,14 @@ def _converted(
 
 
 def _widened(seen: Tensors, activations: Any) -> Iterator[Tensors]:
-    """Give representative data, and something beyond them for queries that are."""
+    """Yield representative data, and some beyond them for queries outside."""
     yield seen
     if activations is tf.int16:
         yield {name: _HEADROOM * x for name, x in seen.items()}
 
 
 def _traced(part: Stage, data: Tensors) -> Any:
-    """Make a module of a part whose batch is free; the rest of its shapes is that of ``data``."""
+    """Make a module of a part, for any batch size and otherwise the shapes of ``data``."""
 
     def call(**tensors: Any) -> Tensors:
         return part.call(tensors)
@@ -346,7 +346,7 @@ def _ops(activations: Any) -> Any:
 
 
 def _edges(graph: Graph, queries: Tensors) -> dict[str, Edge]:
-    """Find what int8 inputs stand for, and outputs from what they are for training queries."""
+    """Find what int8 inputs stand for, and outputs, by their range on training queries."""
     inputs = graph.folding.inputs
     edges = {name: Edge(inputs.centre, inputs.unit) for name in graph.queries}
     for name, output in graph.whole(queries).items():

@@ -1,4 +1,4 @@
-# From what Kconfig says to settings of twin_config.h, for ESP-IDF and Zephyr.
+# Translates Kconfig options to settings of twin_config.h, for ESP-IDF and Zephyr.
 
 set(twinedge_settings TWIN_BLOCK=${CONFIG_TWIN_BLOCK})
 foreach(part FLOAT NEIGHBORS INTERVALS STORE SILU INT16 TEXT PARTIAL OPEN_STEPS QUICK_OPEN)

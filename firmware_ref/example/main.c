@@ -24,7 +24,7 @@ int main(int count, char **words) {
     if (status == TWIN_OK)
         status = twin_predict(&model, scratch, sizeof scratch, x, &out, NULL);
     if (status == TWIN_OK)
-#if TWIN_INTERVALS /* nan, where the pack has none */
+#if TWIN_INTERVALS /* NaN if the pack has none */
         printf("%.9g %.9g %.9g %.9g\n", (double)out.mean, (double)out.spread, (double)out.low,
                (double)out.high);
 #else

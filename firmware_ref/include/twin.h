@@ -1,8 +1,9 @@
 /* twinedge: regression with twin networks on small devices.
  *
- * A twin network predicts the difference of two points' targets. One network and K stored points,
- * the anchors, so make K predictions: their mean is the prediction, their spread says how sure it
- * is. A .twin pack holds networks, anchors and scaling; this library evaluates it where it lies.
+ * A twin network predicts the difference between the targets of two points. One network and K
+ * stored points, the anchors, thus make K predictions: their mean is the prediction, their spread
+ * says how sure it is. A .twin pack holds networks, anchors and scaling; this library evaluates it
+ * in place.
  *
  *     static uint32_t scratch[1024];
  *     twin_model model;
@@ -11,14 +12,14 @@
  *         twin_predict(&model, scratch, sizeof scratch, x, &out, NULL) == TWIN_OK)
  *         use(out.mean, out.spread);
  *
- * Whatever is refused stays refused: a model that was not opened does not predict, a run that was
- * not begun does not step, and what is read from it is a status and no number.
+ * Errors stick: a model that was not opened does not predict, a run that was not begun does not
+ * step, and reading it returns a status, never a number.
  *
- * There is no allocation, no global state and no libc but memcpy and memset. All memory is the
- * caller's. A model is only read after it was opened, so threads may share one; each needs a
- * scratch of its own. Between the float numbers at both ends everything is integers, and the result
- * is the same to the last bit on every machine (FORMAT.md). Flags that would change that, such as
- * -ffast-math, are refused when the library is compiled. */
+ * There is no allocation, no global state, and no libc except memcpy and memset. All memory is the
+ * caller's. An open model is only read, so threads may share one; each needs its own scratch. All
+ * computation between the floats at both ends is in integers, and the result is the same to the
+ * last bit on every machine (FORMAT.md). Flags that would change that, such as -ffast-math, are
+ * refused at compile time. */
 
 #ifndef TWIN_H
 #define TWIN_H
@@ -30,7 +31,7 @@
 extern "C" {
 #endif
 
-/* The library, and the versions of packs that it reads (FORMAT.md, section 1). */
+/* Version of the library, and the versions of packs that it reads (FORMAT.md, section 1). */
 #define TWIN_VERSION_MAJOR 0
 #define TWIN_VERSION_MINOR 1
 #define TWIN_VERSION_PATCH 0
@@ -38,7 +39,7 @@ extern "C" {
 #define TWIN_PACK_OLDEST   1
 #define TWIN_PACK_NEWEST   2
 
-/* A name that tells version and settings, so that a program and a library compiled with different
+/* Adds version and settings to a name, so that a program and a library compiled with different
  * ones do not link:
  * twin_open_v0_1_block2_flash0_float1_near1_silu1_wide1_text1_partial1_host0_ends1.
  */
@@ -53,8 +54,8 @@ extern "C" {
     name##_v##v##_##w##_block##b##_flash##m##_float##f##_near##n##_silu##s##_wide##i##_text##t##_partial##p##_host##h##_ends##e
 /* clang-format on */
 
-/* What a function returns: TWIN_OK; something negative where it refuses; or TWIN_MORE, where all is
- * well and not done yet. */
+/* What a function returns: TWIN_OK; a negative number on error; or TWIN_MORE if all is well but
+ * there is more to do. */
 typedef enum twin_status {
     TWIN_OK = 0,
     TWIN_MORE = 1,
@@ -63,33 +64,33 @@ typedef enum twin_status {
     TWIN_ERROR_TRUNCATED = -1,  /* the end is missing */
     TWIN_ERROR_LENGTH = -2,     /* longer than its header says */
     TWIN_ERROR_MAGIC = -3,      /* not a pack */
-    TWIN_ERROR_VERSION = -4,    /* of a version that this library does not read */
+    TWIN_ERROR_VERSION = -4,    /* a version that this library does not read */
     TWIN_ERROR_HEADER_CRC = -5, /* damaged */
     TWIN_ERROR_BODY_CRC = -6,   /* damaged */
-    TWIN_ERROR_HEADER = -7,     /* describes no network that could be */
-    TWIN_ERROR_SECTION = -8,    /* a section is missing, or not as it must be */
+    TWIN_ERROR_HEADER = -7,     /* describes an impossible network */
+    TWIN_ERROR_SECTION = -8,    /* a section is missing or malformed */
     TWIN_ERROR_PADDING = -9,    /* bytes that must be zero are not */
     TWIN_ERROR_VALUE = -10,     /* a number out of its range */
     TWIN_ERROR_OVERFLOW = -11,  /* weights so large that a sum could overflow */
 
-    /* Mistakes of the caller. */
+    /* Errors of the caller. */
     TWIN_ERROR_ALIGNMENT = -12,   /* a pack must start at a multiple of 4 */
-    TWIN_ERROR_UNSUPPORTED = -13, /* the header asks for what twin_config.h left out */
+    TWIN_ERROR_UNSUPPORTED = -13, /* the header asks for what twin_config.h leaves out */
     TWIN_ERROR_SCRATCH = -14,     /* less scratch than twin_scratch_size says */
     TWIN_ERROR_QUERY = -15,       /* a feature is not a number (raw: -32768) */
     TWIN_ERROR_MODEL = -16,       /* the model is not open: twin_open refused, or is not done */
-    TWIN_ERROR_EARLY = -17,       /* nothing was evaluated yet that could be read */
+    TWIN_ERROR_EARLY = -17,       /* nothing was evaluated yet */
     TWIN_ERROR_LEVEL = -18,       /* the pack has no intervals of that coverage */
     TWIN_ERROR_TARGET = -19,      /* a measured value is not a number, or far too large */
 
-    /* Of a store (twin_store.h). */
-    TWIN_ERROR_STORE = -20,  /* no store can be made of this storage and memory */
-    TWIN_ERROR_OTHER = -21,  /* the points in it belong to another pack */
+    /* Errors of a store (twin_store.h). */
+    TWIN_ERROR_STORE = -20,  /* this storage and memory cannot hold a store */
+    TWIN_ERROR_OTHER = -21,  /* the points in it belong to a different pack */
     TWIN_ERROR_FULL = -22,   /* there is no room for another point */
     TWIN_ERROR_STORAGE = -23 /* it could not be read, erased or programmed */
 } twin_status;
 
-/* A place in a pack. Where TWIN_FLASH is 2, twin_open takes a number as the pack's address. */
+/* A place in a pack. If TWIN_FLASH is 2, twin_open takes the pack's address as a number. */
 #if TWIN_FLASH == 2
 typedef uint32_t twin_flash;
 typedef uint32_t twin_pack;
@@ -100,8 +101,8 @@ typedef const void *twin_pack;
 
 struct twin_kernel;
 
-/* An open pack: twin_open fills it, and it points into the pack, which must stay. A copy is as good
- * as the original. The fields may be read. */
+/* An open pack: twin_open fills it, and it points into the pack, which must stay in place. A copy
+ * is as good as the original. The fields may be read. */
 typedef struct twin_model {
     const struct twin_kernel *kernel; /* the code that evaluates layers */
     twin_flash scaling;               /* the sections of the pack */
@@ -123,36 +124,36 @@ typedef struct twin_model {
     uint8_t wide;          /* 1 for 16-bit kernels, 0 for 8-bit ones */
     uint8_t flags;         /* bit 0: the twins were trained on neighbors only; bit 1: intervals */
 #if TWIN_INTERVALS
-    twin_flash intervals; /* sections of the pack; 0 where it has none */
+    twin_flash intervals; /* sections of the pack; 0 if it has none */
     twin_flash domain;
-    uint32_t quantile; /* half of an interval for each unit of the scale, in 1/65536 */
+    uint32_t quantile; /* half an interval per unit of the scale, in 1/65536 */
 #endif
 #if TWIN_HOST
     const struct twini_prepared *prepared; /* the caller's memory, after twin_prepare; or NULL */
 #endif
 } twin_model;
 
-/* A prediction in the units of the target. Where the pack has no intervals, `intervals` is 0, and
+/* A prediction in the units of the target. If the pack has no intervals, `intervals` is 0, and
  * scale, low and high are NaN.
  *
  * `outside` and `missing` have a bit for each feature: bit 0 for the first, and so on; bit 31
- * stands for all from the 32nd on. A feature that is missing was filled in. */
+ * stands for the 32nd and all after it. A missing feature was filled in. */
 typedef struct twin_prediction {
     float mean;
     float spread; /* standard deviation of the members' estimates */
 #if TWIN_INTERVALS
-    float scale;       /* how large an error is to be expected: two of three are smaller */
-    float low;         /* the true value lies between these, */
+    float scale;       /* expected size of the error: two of three are smaller */
+    float low;         /* the true value lies in [low, high], */
     float high;        /* with the coverage of twin_set_coverage */
     uint32_t outside;  /* features beyond their range in training */
     uint32_t missing;  /* features that were NaN */
-    uint8_t intervals; /* 1 where scale, low and high are there */
+    uint8_t intervals; /* 1 if scale, low and high are valid */
 #endif
 } twin_prediction;
 
 /* The same in integers: mean * gain + offset is the prediction, low and high likewise; root * gain
  * / count is the spread and scale * gain / 16 the scale, with the gain and offset of the target
- * that the pack holds. Without intervals scale, low and high are 0. */
+ * from the pack. Without intervals scale, low and high are 0. */
 typedef struct twin_raw {
     int32_t mean;
     uint32_t root;
@@ -167,13 +168,13 @@ typedef struct twin_raw {
     uint16_t count; /* estimates so far */
 } twin_raw;
 
-/* A prediction in progress: twin_begin fills it, twin_step carries it on. It points to model and
- * scratch. What is inside is the library's business. */
+/* A prediction in progress: twin_begin fills it, twin_step advances it. It points to model and
+ * scratch. The fields are private. */
 typedef struct twin_run {
     const twin_model *model;
     int16_t *query; /* the quantised query */
-    void *partial;  /* its share in the first layer */
-    void *block[2]; /* activations of the layers but the last */
+    void *partial;  /* its contribution to the first layer */
+    void *block[2]; /* activations of all layers but the last */
     void *room;     /* what else the kernel needs */
 #if TWIN_HOST
     void *work; /* and what it would otherwise put on the stack */
@@ -183,44 +184,44 @@ typedef struct twin_run {
     int64_t deviations;
     uint64_t squares;
 #if TWIN_INTERVALS
-    uint64_t asymmetries; /* squares of them */
-    uint32_t difficulty;  /* added up, of numbers with signs */
+    uint64_t asymmetries; /* sum of their squares */
+    uint32_t difficulty;  /* sum of signed numbers */
     uint32_t outside;
     uint32_t missing;
 #endif
-    int32_t reference; /* the first estimate, from which deviations count */
+    int32_t reference; /* the first estimate; deviations are relative to it */
     int status;        /* what twin_read says */
-    unsigned total;    /* estimates in the end; 0 where the query was refused */
+    unsigned total;    /* estimates in total; 0 if the query was refused */
     unsigned count;    /* estimates so far */
     unsigned twin;     /* twins begun */
     unsigned before;   /* anchors of the twins before this one */
     unsigned owned;    /* anchors of this twin */
-    unsigned chosen;   /* those of them that predict */
-    unsigned position; /* those of them that did */
+    unsigned chosen;   /* how many of them predict */
+    unsigned position; /* how many of those are done */
 #if TWIN_NEIGHBORS
-    uint64_t *nearest;  /* the anchors that predict, where not all do */
-    unsigned sought;    /* steps of the search for them that were made */
-    unsigned neighbors; /* what the model said when this began */
+    uint64_t *nearest;  /* the anchors that predict, if not all do */
+    unsigned sought;    /* steps of the search for them so far */
+    unsigned neighbors; /* of the model when this began */
 #endif
 } twin_run;
 
-/* Check a pack of `size` bytes and fill `model`. Nothing of the pack is used before all of it was
- * found sound, and time and stack are bounded whatever the bytes are. A model whose pack was
- * refused refuses to predict. The pack must start at a multiple of 4. */
+/* Check a pack of `size` bytes and fill `model`. Nothing in the pack is used before all of it is
+ * found valid, and time and stack are bounded for any input. A model whose pack was refused refuses
+ * to predict. The pack must start at a multiple of 4. */
 #define twin_open TWIN_CONFIGURED(twin_open)
 twin_status twin_open(twin_model *model, twin_pack pack, uint32_t size);
 
 #if TWIN_OPEN_STEPS
-/* A pack that is being checked: twin_open_begin fills it, twin_open_step carries it on. What is
- * inside is the library's business. */
+/* A pack being checked: twin_open_begin fills it, twin_open_step advances it. The fields are
+ * private. */
 typedef struct twin_opening {
     twin_model *model;
     twin_flash pack;
-    twin_flash at;    /* what comes next */
-    twin_flash layer; /* where the layer begins that it is in */
+    twin_flash at;    /* next byte to check */
+    twin_flash layer; /* start of the current layer */
     uint32_t size;
     uint32_t sum;    /* a checksum */
-    uint16_t number; /* of a section, a twin or an anchor */
+    uint16_t number; /* current section, twin or anchor */
     uint16_t output; /* of the layer */
     uint8_t depth;   /* of the layer */
     uint8_t stage;   /* of the check */
@@ -228,7 +229,7 @@ typedef struct twin_opening {
     int8_t status;
 } twin_opening;
 
-/* The same in pieces, for a program that has a watchdog to feed:
+/* The same in steps, for a program that has a watchdog to feed:
  *
  *     twin_status status = twin_open_begin(&opening, &model, pack, sizeof pack);
  *     while (status == TWIN_MORE) {
@@ -238,31 +239,31 @@ typedef struct twin_opening {
  *     if (status != TWIN_OK)
  *         do_without_it();
  *
- * The beginning looks at the header, of 432 bytes at most. A step looks at so many bytes of the
- * rest, or at a little more, as it ends behind a row of weights: at most 8 bytes for each feature,
- * or 4 for each neuron of a layer. Each byte is looked at twice. */
+ * twin_open_begin checks the header, 432 bytes at most. A step checks the given number of bytes, or
+ * a little more, as it ends after a row of weights: at most 8 bytes for each feature, or 4 for each
+ * neuron of a layer. Each byte is read twice. */
 #define twin_open_begin TWIN_CONFIGURED(twin_open_begin)
 twin_status twin_open_begin(twin_opening *opening, twin_model *model, twin_pack pack,
                             uint32_t size);
 twin_status twin_open_step(twin_opening *opening, uint32_t bytes);
 #endif
 
-/* Yours, where TWIN_CRC names it: CRC-32 as in zip of `size` more bytes behind those whose CRC is
- * `crc`, 0 in front of the first. `at` and `size` are multiples of 4. */
+/* Yours, if TWIN_CRC names it: continues the CRC-32 of zip over `size` bytes at `at`. `crc` is that
+ * of the bytes before, 0 at the start. `at` and `size` are multiples of 4. */
 #ifdef TWIN_CRC
 uint32_t TWIN_CRC(uint32_t crc, twin_flash at, uint32_t size);
 #endif
 
-/* Let the `neighbors` nearest anchors of each twin predict instead of as many as the pack says;
- * 0 for all. Changes the scratch that is needed, and `model->members`. A prediction that has begun
- * goes on as it was. */
+/* Let the `neighbors` nearest anchors of each twin predict, instead of as many as the pack says;
+ * 0 for all. Changes the required scratch and `model->members`. A prediction in progress is not
+ * affected. */
 #if TWIN_NEIGHBORS
 void twin_set_neighbors(twin_model *model, uint16_t neighbors);
 #endif
 
-/* Let intervals cover `thousandths` of all true values, 900 for 90 %. What a pack has is listed in
- * it, and twin_open takes 900, or the highest below, or the lowest there is.
- * TWIN_ERROR_LEVEL where the pack has no such intervals, and then nothing changes. */
+/* Let intervals cover `thousandths` of all true values, 900 for 90 %. The pack lists the levels it
+ * has; twin_open selects 900, or else the highest below, or else the lowest. TWIN_ERROR_LEVEL, and
+ * no change, if the pack has no such level. */
 #if TWIN_INTERVALS
 twin_status twin_set_coverage(twin_model *model, uint16_t thousandths);
 #endif
@@ -271,13 +272,13 @@ twin_status twin_set_coverage(twin_model *model, uint16_t thousandths);
 uint32_t twin_scratch_size(const twin_model *model);
 
 /* Predict from `model->features` integers, -32767 .. 32767: (x - offset) * gain of each feature,
- * rounded; -32768 for one that is missing, which is refused where the pack has nothing for it.
- * `members` takes the `model->members` estimates in the order of the anchors, or is NULL. Where the
- * query is refused, all of `out` is zero. */
+ * rounded; -32768 for a missing one, which is refused unless the pack can fill it in. `members`
+ * receives the `model->members` estimates in the order of the anchors, or is NULL. If the query is
+ * refused, all of `out` is zero. */
 twin_status twin_predict_raw(const twin_model *model, void *scratch, uint32_t size,
                              const int16_t *query, twin_raw *out, int32_t *members);
 
-/* The same in pieces, for a control loop that has a deadline:
+/* The same in steps, for a control loop with a deadline:
  *
  *     if (twin_begin_raw(&run, &model, scratch, sizeof scratch, query, NULL) == TWIN_OK)
  *         while (twin_step(&run, 4) > 0)
@@ -285,12 +286,12 @@ twin_status twin_predict_raw(const twin_model *model, void *scratch, uint32_t si
  *     if (twin_read_raw(&run, &out) == TWIN_OK)
  *         use(out.mean, out.root);
  *
- * A step evaluates so many anchors more (best a multiple of the block, TWIN_BLOCK) and returns how
- * many are left; TWIN_ALL goes on to the end. At every moment twin_read gives mean and spread of
- * those that were evaluated: it returns TWIN_MORE until these are all, TWIN_ERROR_EARLY where there
- * are none, and of a run that was refused what twin_begin said. A step that comes to the next twin
- * also pays for the query's share in its first layer. With neighbors, some steps look for them
- * first, for 16 anchors in place of each that they would evaluate. */
+ * A step evaluates the given number of anchors (best a multiple of the block, TWIN_BLOCK) and
+ * returns how many are left; TWIN_ALL finishes the run. At any time twin_read returns mean and
+ * spread of those evaluated so far: its status is TWIN_MORE until all are done, TWIN_ERROR_EARLY if
+ * there are none yet, and for a refused run that of twin_begin. A step that reaches the next twin
+ * also pays for the query's contribution to its first layer. With neighbors, the first steps of a
+ * twin search for them, 16 anchors for each that they would evaluate. */
 #define TWIN_ALL UINT16_MAX
 twin_status twin_begin_raw(twin_run *run, const twin_model *model, void *scratch, uint32_t size,
                            const int16_t *query, int32_t *members);
@@ -298,10 +299,10 @@ uint16_t twin_step(twin_run *run, uint16_t anchors);
 twin_status twin_read_raw(const twin_run *run, twin_raw *out);
 
 #if TWIN_FLOAT
-/* Predict from `model->features` numbers in the user's units. Infinities are as good as any number
- * beyond the range of the training data. NaN stands for a missing feature: what the pack has for it
- * is taken instead, and where that is nothing the query is refused. `members` as above, or NULL.
- * Where the query is refused, all floats are NaN. */
+/* Predict from `model->features` numbers in the user's units. Infinities count as any number beyond
+ * the range of the training data. NaN stands for a missing feature: the pack fills it in, or the
+ * query is refused if it cannot. `members` as above, or NULL. If the query is refused, all floats
+ * are NaN. */
 twin_status twin_predict(const twin_model *model, void *scratch, uint32_t size, const float *x,
                          twin_prediction *out, int32_t *members);
 twin_status twin_begin(twin_run *run, const twin_model *model, void *scratch, uint32_t size,
@@ -312,7 +313,7 @@ twin_status twin_read(const twin_run *run, twin_prediction *out);
 float twin_target(const twin_model *model, int32_t estimate);
 #endif
 
-/* One line of text for a status; "" where TWIN_TEXT is 0. */
+/* One line of text for a status; "" if TWIN_TEXT is 0. */
 #if TWIN_TEXT
 const char *twin_text(twin_status status);
 #else

@@ -1,28 +1,28 @@
-/* What goes into the runtime. Every knob can be set with -D; the values here are the defaults.
+/* Configuration of the runtime. Every setting can be changed with -D; these are the defaults.
  *
  * Program and library must be compiled with the same values: otherwise they do not link, and the
- * linker names two forms of twin_open that tell what differs. */
+ * linker names two forms of twin_open that show the difference. */
 
 #ifndef TWIN_CONFIG_H
 #define TWIN_CONFIG_H
 
 #include <stdint.h>
 
-/* 1: predict from float features, in the user's units (twin_predict and its like).
- * 0: integers only, for devices where float costs more than it brings (twin_predict_raw). */
+/* 1: predict from float features, in the user's units (twin_predict and related functions).
+ * 0: integers only, for devices where floats cost too much (twin_predict_raw). */
 #ifndef TWIN_FLOAT
 #define TWIN_FLOAT 1
 #endif
 
-/* 1: packs in which the nearest anchors predict, and twin_set_neighbors.
+/* 1: packs that predict from nearest anchors, and twin_set_neighbors.
  * 0: such packs are refused as unsupported. */
 #ifndef TWIN_NEIGHBORS
 #define TWIN_NEIGHBORS 1
 #endif
 
-/* 1: packs with intervals; ranges of features, and what stands for missing ones.
- * 0: packs with intervals are refused as unsupported, and of others nothing says what is unusual
- * about a query. */
+/* 1: packs with intervals, feature ranges and fill values for missing features.
+ * 0: packs with intervals are refused as unsupported, and nothing flags unusual queries to other
+ * packs. */
 #ifndef TWIN_INTERVALS
 #if defined(__AVR__)
 #define TWIN_INTERVALS 0
@@ -31,8 +31,8 @@
 #endif
 #endif
 
-/* 1: points measured on site can be learnt (twin_store.h). 0: there is none of it. Only on AVR does
- * it cost a program anything that does not call it. */
+/* 1: points measured on site can be learnt (twin_store.h). 0: no such code. Only on AVR does it
+ * cost programs that do not call it. */
 #ifndef TWIN_STORE
 #if defined(__AVR__)
 #define TWIN_STORE 0
@@ -51,8 +51,8 @@
 #define TWIN_INT16 1
 #endif
 
-/* 1: twin_text gives a line for each status. 0: it gives "", and no text is linked. On AVR it would
- * lie in RAM. */
+/* 1: twin_text returns a line for each status. 0: it returns "", and no text is linked. On AVR the
+ * text would be in RAM. */
 #ifndef TWIN_TEXT
 #if defined(__AVR__)
 #define TWIN_TEXT 0
@@ -61,7 +61,7 @@
 #endif
 #endif
 
-/* 1: kernels for the processors of hosts, and the choice among them when a pack is opened
+/* 1: kernels for host processors, chosen when a pack is opened
  * (twin_host.h). 0: the portable kernel. */
 #ifndef TWIN_HOST
 #if defined(__GNUC__) && (defined(__x86_64__) || defined(__aarch64__)) &&                          \
@@ -74,7 +74,7 @@
 #endif
 #endif
 
-/* 1: opening a pack looks at four bytes at a time, and takes a table of 64 bytes for the checksum.
+/* 1: opening a pack reads four bytes at a time, with a 64-byte table for the checksum.
  * 0: it takes three to four times as long, and some 100 bytes less of flash. */
 #ifndef TWIN_QUICK_OPEN
 #if defined(__AVR__)
@@ -84,8 +84,8 @@
 #endif
 #endif
 
-/* 1: a pack can be opened in steps, too (twin_open_step). 0: it is opened in one go, by some 400
- * bytes less of code. */
+/* 1: a pack can also be opened in steps (twin_open_step). 0: only in one go, which saves some 400
+ * bytes of code. */
 #ifndef TWIN_OPEN_STEPS
 #if defined(__AVR__)
 #define TWIN_OPEN_STEPS 0
@@ -94,12 +94,12 @@
 #endif
 #endif
 
-/* TWIN_CRC: the name of a function of yours that takes the checksum of a pack, for devices that
- * have CRC-32 in hardware; twin.h declares it. There is none unless you define it. */
+/* TWIN_CRC: name of a function of yours that computes the checksum of a pack, for devices with
+ * CRC-32 in hardware; twin.h declares it. Undefined by default. */
 
-/* Anchors evaluated side by side, at most. Each weight is loaded once for all of them; each takes
- * 4 bytes of scratch for every neuron of a layer that is followed by another. A kernel may take
- * fewer. Hosts and 64-bit machines have the registers and the memory for many. */
+/* Most anchors evaluated side by side. Each weight is loaded once for all of them; each takes 4
+ * bytes of scratch for every neuron of all layers but the last. A kernel may use fewer. Hosts and
+ * 64-bit machines have the registers and the memory for many. */
 #ifndef TWIN_BLOCK
 #if TWIN_HOST || UINTPTR_MAX > 0xFFFFFFFFu
 #define TWIN_BLOCK 32
@@ -110,8 +110,8 @@
 #endif
 #endif
 
-/* 1: the query's share in the first layer is computed once and kept, 8 bytes of scratch for each of
- * its neurons. 0: it is computed again for each anchor, which doubles the work of that layer. */
+/* 1: the query's contribution to the first layer is computed once and kept, in 8 bytes of scratch
+ * for each of its neurons. 0: it is recomputed for each anchor, which doubles the work there. */
 #ifndef TWIN_PARTIAL
 #if defined(__AVR__)
 #define TWIN_PARTIAL 0
@@ -130,9 +130,9 @@
 #endif
 #endif
 
-/* Not knobs: 1 where points of a store lie elsewhere than packs; 1 where there is a kernel for a
- * Cortex-M, written for GNU's assembler; bytes of scratch that it takes for silu; and those that
- * kernels of hosts take to work in. */
+/* Not settings: 1 if points of a store are in a different kind of memory than packs; 1 if there
+ * is a kernel for this Cortex-M, written for the GNU assembler; bytes of scratch that it takes for
+ * silu; and bytes of scratch that host kernels work in. */
 #define TWIN_OWN_IN_RAM (TWIN_STORE && TWIN_FLASH)
 #if defined(__GNUC__) && defined(__ARM_ARCH_PROFILE) && !defined(__ARMCC_VERSION) &&               \
     !defined(__ICCARM__) && !defined(__ARM_BIG_ENDIAN)

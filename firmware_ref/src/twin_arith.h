@@ -6,12 +6,12 @@
 #include "twin_kernel.h"
 #include "twin_read.h"
 
-/* All compilers we know shift signed numbers arithmetically; C leaves it to them. */
+/* All known compilers shift signed numbers arithmetically; C leaves it to them. */
 typedef char twini_shifts_are_arithmetic[(-3 >> 1) == -2 ? 1 : -1];
 
 #define TWIN_LARGEST 32767
 
-/* floor(a * m / 65536) for 0 <= m <= 32767. Two products of 32 bits where one of 64 is a call. */
+/* floor(a * m / 65536) for 0 <= m <= 32767. Two 32-bit products where a 64-bit one is a call. */
 static inline int32_t twini_mulw(int32_t a, int32_t m) {
 #if defined(__AVR__) || defined(__ARM_ARCH_6M__) || defined(__ARM_ARCH_8M_BASE__)
     return (a >> 16) * m + (int32_t)((((uint32_t)a & 65535u) * (uint32_t)m) >> 16);

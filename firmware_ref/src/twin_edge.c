@@ -1,8 +1,8 @@
 /* The float edges: a query in, a prediction out.
  *
- * Every operation rounds to float by itself. A compiler may want to fuse a product with a sum, or
- * to keep more digits than a float has: a volatile in between forbids both. What no code can forbid
- * is refused here. */
+ * Every operation rounds to float separately. A compiler may want to fuse a product with a sum, or
+ * to keep more digits than a float has: a volatile in between prevents both. What no code can
+ * prevent is refused here. */
 
 #include "twin_arith.h"
 #include "twin_model.h"
@@ -21,7 +21,7 @@
 #error "-funsafe-math-optimizations and its parts change the bits of predictions"
 #endif
 
-/* Whether the compiler has nothing to keep, and nothing to fuse either. */
+/* Whether the compiler keeps no extra digits, and whether it fuses. */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__FLT_EVAL_METHOD__)
 #define TWIN_ROUNDS (__FLT_EVAL_METHOD__ == 0)
 #else
@@ -40,7 +40,7 @@ static float twini_f32(twin_flash at) {
     return value;
 }
 
-/* A product, which a sum may follow. */
+/* A product that may be followed by a sum. */
 static float twini_rounded(float value) {
 #if TWIN_ROUNDS && !TWIN_FUSES
     return value;
@@ -50,7 +50,7 @@ static float twini_rounded(float value) {
 #endif
 }
 
-/* What nothing follows that it could be fused with. */
+/* A result that is followed by nothing to fuse with. */
 static float twini_alone(float value) {
 #if TWIN_ROUNDS
     return value;
@@ -59,18 +59,18 @@ static float twini_alone(float value) {
 #endif
 }
 
-/* To the nearest integer, halves away from zero, limited to what a feature can be. */
+/* To the nearest integer, halves away from zero, clamped to the range of a feature. */
 static int32_t twini_quantise(float t) {
     int32_t twice;
     if (t >= TWIN_LARGEST)
         return TWIN_LARGEST;
     if (t <= -TWIN_LARGEST)
         return -TWIN_LARGEST;
-    twice = (int32_t)(t + t); /* the sum is exact, and so is what decides: halves are whole now */
+    twice = (int32_t)(t + t); /* exact: halves are now integers */
     return (twice + (twice < 0 ? -1 : 1)) / 2;
 }
 
-/* By the bits, which no compiler takes for granted. */
+/* By the bits, as a compiler may optimise a comparison away. */
 static unsigned twini_is_nan(float value) {
     uint32_t bits;
     TWIN_COPY(&bits, &value, sizeof bits);
@@ -85,7 +85,7 @@ twin_status twin_begin(twin_run *run, const twin_model *model, void *scratch, ui
     for (i = 0; !status && i < model->features; i++) {
         float t = twini_alone(x[i] - twini_f32(scaling));
         t = twini_rounded(t * twini_f32(scaling + 4));
-        /* Not a number only where x is none: the pack's numbers are finite. */
+        /* NaN only if x is NaN: the numbers in the pack are finite. */
 #if TWIN_INTERVALS
         status = twini_ask(run, i, (int16_t)(twini_is_nan(t) ? INT16_MIN : twini_quantise(t)));
 #else
@@ -123,7 +123,7 @@ TWIN_INTERNAL int32_t twini_target_of(const twin_model *model, float value) {
     float t = twini_alone(value - twini_f32(scaling)), rest;
     int32_t whole;
     t = twini_alone(t / twini_f32(scaling + 4));
-    if (!(t < 1073741824.0f && t > -1073741824.0f)) /* likewise where it is not a number */
+    if (!(t < 1073741824.0f && t > -1073741824.0f)) /* also false for NaN */
         return INT32_MIN;
     whole = (int32_t)t;
     rest = twini_alone(t - twini_alone((float)whole)); /* exact */
@@ -134,7 +134,7 @@ TWIN_INTERNAL int32_t twini_target_of(const twin_model *model, float value) {
 twin_status twin_read(const twin_run *run, twin_prediction *out) {
     const twin_model *model = run->model;
     twin_raw raw;
-#if TWIN_INTERVALS && defined(__AVR__) /* likewise */
+#if TWIN_INTERVALS && defined(__AVR__) /* as below */
     __builtin_memset(&raw, 0, sizeof raw);
 #endif
     twini_combine(run, &raw);
@@ -157,7 +157,7 @@ twin_status twin_read(const twin_run *run, twin_prediction *out) {
 twin_status twin_predict(const twin_model *model, void *scratch, uint32_t size, const float *x,
                          twin_prediction *out, int32_t *members) {
     twin_run run;
-#if TWIN_INTERVALS && defined(__AVR__) /* whose compiler takes what is never read for unset */
+#if TWIN_INTERVALS && defined(__AVR__) /* its compiler warns of unset fields */
     __builtin_memset(&run, 0, sizeof run);
 #endif
     if (!twin_begin(&run, model, scratch, size, x, members))

@@ -1,15 +1,15 @@
-/* The interface between the core and the kernels: adding an instruction set is adding a file in
- * kernels/ that defines one twin_kernel.
+/* The interface between the core and the kernels: to add an instruction set, add a file in kernels/
+ * that defines one twin_kernel.
  *
  * The core walks over twins and anchors; a kernel evaluates the layers for a block of pairs. Both
  * orders of each pair, (query, anchor) and (anchor, query), are columns of that block. How the
- * activations of a block are stored, and how many pairs it has, is the kernel's own choice.
+ * activations of a block are stored, and how many pairs it has, is up to the kernel.
  *
  * For each block the core calls first, then further for each other layer. All but the last store
- * activations in `out`; in the last `out` is NULL, and each output o adds to `totals` instead.
- * Where the layer is not scaled, fold[o] * (h(query, anchor)[o] - h(anchor, query)[o]) goes to the
- * pair's entry. Where it is, `fold` are pairs of numbers behind the first four bytes, and totals
- * are three times TWIN_BLOCK numbers:
+ * activations in `out`; in the last `out` is NULL, and each output o adds to `totals` instead. If
+ * the layer is not scaled, fold[o] * (h(query, anchor)[o] - h(anchor, query)[o]) goes to the pair's
+ * entry. If it is, `fold` holds pairs of numbers after the first four bytes, and totals are three
+ * times TWIN_BLOCK numbers:
  *
  *     fold[o][0] * h(query, anchor)[o]
  *     fold[o][0] * h(anchor, query)[o]
@@ -22,7 +22,7 @@
 
 #include "twin.h"
 
-/* What other files of the library use, and nobody else. */
+/* Marks what only files of the library use. */
 #ifndef TWIN_INTERNAL
 #if defined(__GNUC__) && (defined(__ELF__) || defined(__APPLE__))
 #define TWIN_INTERNAL __attribute__((visibility("hidden")))
@@ -38,7 +38,7 @@ typedef struct twini_layer {
     twin_flash bias;       /* i32 of each output */
     twin_flash multiplier; /* i16 of each output */
     twin_flash curve;      /* i16[193], for silu */
-    twin_flash fold;       /* in the last layer i16[outputs]; or an i32 and i16[outputs][2] */
+    twin_flash fold;       /* last layer: i16[outputs]; or an i32 and i16[outputs][2] */
     uint16_t inputs;
     uint16_t outputs;
     uint16_t row;
@@ -47,38 +47,38 @@ typedef struct twini_layer {
     uint8_t wide; /* 1 for i16 weights */
     uint8_t silu; /* 0 for relu */
 #if TWIN_INTERVALS
-    uint8_t scaled; /* 1 where the network has a second output */
+    uint8_t scaled; /* 1 if the network has a second output */
 #endif
 #if TWIN_SILU
     const uint32_t *lines; /* for kernels that ask for them */
 #endif
 #if TWIN_HOST
-    void *work; /* twin_kernel.work_bytes that nobody else uses */
+    void *work; /* twin_kernel.work_bytes for exclusive use */
 #endif
 } twini_layer;
 
-/* The pairs of a block. Of `anchor` all `pairs` entries of the kernel are valid: those beyond
- * `count` repeat the first, so that a kernel may always work on whole blocks. */
+/* The pairs of a block. All `pairs` entries of `anchor` are valid: those beyond `count` repeat the
+ * first, so that a kernel may always work on whole blocks. */
 typedef struct twini_pairs {
     const int16_t *query;          /* features in RAM, zeros up to a multiple of 4 */
     const void *partial;           /* what twin_kernel.query left there */
-    void *room;                    /* for `first`, which may use it as it likes */
+    void *room;                    /* for `first` to use as it likes */
     twin_flash anchor[TWIN_BLOCK]; /* features of each anchor: i16, zeros up to a multiple of 4 */
     uint8_t count;
 #if TWIN_OWN_IN_RAM
-    uint8_t own; /* whether the anchors are the points of a store, which lie in RAM */
+    uint8_t own; /* whether the anchors are points of a store, in RAM */
 #endif
 } twini_pairs;
 
 typedef struct twin_kernel {
     uint8_t pairs;         /* in a block, 1 .. TWIN_BLOCK */
     uint8_t unit;          /* widths of blocks are rounded up to a multiple of this power of two */
-    uint8_t align;         /* of blocks and partial sums: 8; on hosts a power of two from 8 on */
+    uint8_t align;         /* of blocks and partial sums: 8; on hosts a power of two, at least 8 */
     uint8_t partial_bytes; /* for each output of the first layer; may be 0 */
     uint16_t block_bytes;  /* for each activation: all columns of the block */
 
-    /* Once for each query and twin: the query's share in the first layer, for instance A q + bias
-     * and B q + bias. NULL where partial_bytes is 0. */
+    /* Once for each query and twin: the query's contribution to the first layer, for instance
+     * A q + bias and B q + bias. NULL if partial_bytes is 0. */
     void (*query)(const twini_layer *layer, const int16_t *query, void *partial);
 
     /* First layer of a block. */
@@ -87,23 +87,23 @@ typedef struct twin_kernel {
     /* A further layer of a block, from the activations `in`. */
     void (*further)(const twini_layer *layer, const void *in, void *out, int32_t *totals);
 
-    /* Of twini_pairs.room, for each feature up to a multiple of 4; may be 0. What is a multiple of
-     * `align` ends where the query begins. */
+    /* Bytes of twini_pairs.room for each feature, rounded up to a multiple of 4; may be 0. Room
+     * that is a multiple of `align` ends where the query begins. */
     uint8_t room_bytes;
 
     /* 1: for silu, wants twini_layer.lines. */
     uint8_t lines;
 
 #if TWIN_HOST
-    /* Of twini_layer.work: a multiple of `align`, TWIN_WORK_BYTES at most. */
+    /* Bytes of twini_layer.work: a multiple of `align`, TWIN_WORK_BYTES at most. */
     uint32_t work_bytes;
 
-    /* What it does for a model that was prepared (twin_prepared.h), or NULL. */
+    /* What it has for prepared models (twin_prepared.h), or NULL. */
     const struct twini_form *form;
 #endif
 } twin_kernel;
 
-/* One to a file. Those for an instruction set are there where the compiler may use it. */
+/* One per file. Those for an instruction set exist if the compiler may use it. */
 TWIN_INTERNAL extern const twin_kernel twini_kernel_portable;
 
 #if TWIN_CORTEX_M && defined(__ARM_FEATURE_MVE)
@@ -131,16 +131,16 @@ TWIN_INTERNAL extern const twin_kernel twini_kernel_avr;
 #define TWIN_KERNEL_AVR 0
 #endif
 
-/* Straight lines that silu is made of, for an activation z with w = fraction - 5, between
- * -128 << w and 128 << w. Line number z >> w, from -128 on, is a base in the lower half of its word
- * and a slope in the upper one, both signed:
+/* silu as straight lines, for an activation z with w = fraction - 5, between -128 << w and 128
+ * << w. Line number z >> w, starting at -128, is a base in the lower half of its word and a slope
+ * in the upper one, both signed:
  *
  *     h = ((base << w) + slope * z + (fraction < 15 ? 511 : 1023)) >> 10
  *
- * A number on the border of two lines may go with either. With 13 fraction bits, -32768 may stand
- * for -32767. Where the curve of the pack allows no such lines, the first of them is zero.
+ * A number on the border of two lines may use either. With 13 fraction bits, -32768 may stand for
+ * -32767. If the curve of the pack allows no such lines, the first of them is zero.
  *
- * Those for Helium are lines of what silu takes from max(z, 0), with 32 times the slope:
+ * Those for Helium describe max(z, 0) - silu(z), with 32 times the slope:
  *
  *     bump = ((base << w) + slope * z / 32 + (fraction < 15 ? 512 : 0)) >> 10 */
 #define TWIN_LINES      256 /* of 4 bytes */
@@ -149,7 +149,7 @@ TWIN_INTERNAL extern const twin_kernel twini_kernel_avr;
 TWIN_INTERNAL void twini_lines(twin_flash curve, uint32_t *lines);
 #endif
 
-/* Which one `model` takes. On devices no other is linked, unless it lacks something. */
+/* The kernel that `model` uses. On devices no other is linked, unless it lacks something. */
 #if defined(TWIN_KERNEL)
 #elif TWIN_KERNEL_HELIUM
 #define TWIN_KERNEL (TWIN_INT16 && model->wide ? &twini_kernel_portable : &twini_kernel_helium)
@@ -165,8 +165,8 @@ TWIN_INTERNAL void twini_lines(twin_flash curve, uint32_t *lines);
 #define TWIN_KERNEL (&twini_kernel_portable)
 #endif
 
-/* Kernel `number` of those that this processor has for the model, the fastest first, and its name;
- * NULL behind the last. */
+/* Kernel `number` of those that this processor has for the model, fastest first, and its name; NULL
+ * after the last. */
 #if TWIN_HOST
 TWIN_INTERNAL const twin_kernel *twini_host_kernel(const twin_model *model, unsigned number,
                                                    const char **name);

@@ -1,4 +1,4 @@
-/* silu as straight lines, for kernels that like those better than the curve they are made of.
+/* silu as straight lines, for kernels that prefer them to the curve they come from.
  *
  * With d = C[k + 1] - C[k] and b = d k - C[k], FORMAT.md's h in the first 128 steps of the curve,
  * to both sides of zero, is one of
@@ -6,9 +6,9 @@
  *     (b 2^w + (1024 - d) z + 1023 - half) >> 10       where z is positive
  *     (b 2^w + d z + 1023 - half) >> 10                where it is negative
  *
- * where half is what rounds the bump: -floor(x / 1024) is floor((1023 - x) / 1024), and a shift of
- * a shift is one shift. Steps meet at the entries of the curve, where both give the same. The bump
- * itself is (-b 2^w + d |z| + half) >> 10. */
+ * where half is what rounds the bump: -floor(x / 1024) is floor((1023 - x) / 1024), and two shifts
+ * in a row are one shift. Steps meet at the entries of the curve, where both agree. The bump itself
+ * is (-b 2^w + d |z| + half) >> 10. */
 
 #include "twin_arith.h"
 #include "twin_model.h"
@@ -56,8 +56,8 @@ TWIN_INTERNAL void twini_lines(twin_flash curve, uint32_t *lines) {
         lines[TWIN_LINES / 2 - 1 - k] = lower | (uint32_t)step << 16;
         lines[TWIN_LINES / 2 + k] = lower | (uint32_t)(1024 - step) << 16;
     }
-    /* A base has 16 bits. And with 13 fraction bits, -32768 is on the last line, but has to be
-     * taken as -32767. */
+    /* A base has 16 bits. And with 13 fraction bits, -32768 is on the last line, but has to
+     * count as -32767. */
     if (reach >> 16 || twini_line(base, step, -32768) != twini_line(base, step, -32767))
         lines[0] = 0;
 }

@@ -1,4 +1,4 @@
-/* What the files of the core know of each other. */
+/* What the files of the core share. */
 
 #ifndef TWIN_MODEL_H
 #define TWIN_MODEL_H
@@ -6,20 +6,20 @@
 #include "twin_kernel.h"
 #include "twin_read.h"
 
-/* Describe hidden layer `depth` of the twin at `record`; returns what lies behind it: the next
- * layer, or the output's weights. `at` is its place: behind the head, or behind the layer before.
+/* Describe hidden layer `depth` of the twin at `record`; returns the address after it: the next
+ * layer, or the output's weights. `at` is its address: after the head, or after the layer before.
  */
 TWIN_INTERNAL twin_flash twini_layer_at(twini_layer *layer, const twin_model *model,
                                         twin_flash record, twin_flash at, unsigned depth);
 
-/* Bytes in the head of a twin, in front of its first layer, and where things are in it. */
+/* Bytes in the head of a twin, before its first layer, and offsets in it. */
 #define TWIN_HEAD            16
 #define TWIN_HEAD_FRACTION   3
 #define TWIN_HEAD_SHIFT      6
 #define TWIN_HEAD_MULTIPLIER 8
 #define TWIN_HEAD_BIAS       12
 
-/* A function that makes its only caller larger if it becomes part of it. */
+/* A function that is not worth inlining, even into its only caller. */
 #if defined(__GNUC__)
 #define TWIN_NOT_INLINE __attribute__((noinline))
 #else
@@ -27,7 +27,7 @@ TWIN_INTERNAL twin_flash twini_layer_at(twini_layer *layer, const twin_model *mo
 #endif
 #define TWIN_APART TWIN_NOT_INLINE static
 
-/* A function that intervals call again; and one that the store calls, too. */
+/* A function that intervals call as well; and one that the store calls, too. */
 #if TWIN_INTERVALS
 #define TWIN_SHARED TWIN_APART
 #else
@@ -39,8 +39,8 @@ TWIN_INTERNAL twin_flash twini_layer_at(twini_layer *layer, const twin_model *mo
 #define TWIN_LENT TWIN_SHARED
 #endif
 
-/* CRC-32 as in zip, of one word more, bit by bit: small, and needs no table. Without the inversions
- * at the beginning and the end. */
+/* CRC-32 as in zip, of one more word, bit by bit: small, and needs no table. Without the inversions
+ * at start and end. */
 static inline uint32_t twini_crc_bits(uint32_t crc, uint32_t word) {
     uint8_t bits = 32;
     crc ^= word;
@@ -50,10 +50,10 @@ static inline uint32_t twini_crc_bits(uint32_t crc, uint32_t word) {
     return crc;
 }
 
-/* Another flag of a model, where its anchors are the points of a store and lie in RAM. */
+/* One more flag of a model, if its anchors are points of a store, in RAM. */
 #define TWIN_OWN 128
 
-/* What the model may be, as far as this build knows: twin_open refuses the rest. */
+/* Constant where this build has no choice: twin_open refuses the rest. */
 static inline unsigned twini_is_silu(const twin_model *model) {
     return TWIN_SILU ? model->silu : 0;
 }
@@ -70,7 +70,7 @@ static inline unsigned twini_row(const twin_model *model, unsigned n) {
     return ((n + 3) & ~3u) << twini_is_wide(model);
 }
 
-/* Inputs of hidden layer `depth`; of the first, those of each kernel. */
+/* Inputs of hidden layer `depth`; for the first, those of each kernel. */
 static inline unsigned twini_inputs(const twin_model *model, unsigned depth) {
     return depth ? model->hidden[depth - 1] : model->features;
 }
@@ -90,19 +90,19 @@ static inline unsigned twini_choose(unsigned neighbors, unsigned owned) {
     return most < owned ? most : owned;
 }
 
-/* Look for the `run->chosen` anchors of the twin, those from `anchors` on, that are nearest to the
- * query: up to 16 steps of the search. Returns whether it is over; then their numbers are in
+/* Search for the `run->chosen` anchors of the twin, whose anchors start at `anchors`, nearest to
+ * the query: up to 16 steps of the search. Returns whether it is done; then their numbers are in
  * `run->nearest`, in ascending order. */
 #if TWIN_NEIGHBORS
 TWIN_INTERNAL unsigned twini_seek(twin_run *run, twin_flash anchors);
 #endif
 
-/* Lay out the scratch and start in front of the first twin. The query goes to run->query. */
+/* Lay out the scratch and start before the first twin. The query goes to run->query. */
 TWIN_INTERNAL twin_status twini_start(twin_run *run, const twin_model *model, void *scratch,
                                       uint32_t size, int32_t *members);
 
-/* What the estimates of the run come to so far; without what is there already, the masks, and what
- * is not, where there are no intervals. */
+/* Combine the estimates of the run so far; fills in neither the masks, nor, without intervals, what
+ * only those have. */
 TWIN_INTERNAL void twini_combine(const twin_run *run, twin_raw *out);
 
 #if TWIN_INTERVALS
@@ -122,7 +122,7 @@ static inline void twini_bound(const twin_model *model, twin_raw *out) {
 }
 
 #if TWIN_FLOAT
-/* A part of a distance, which has no offset, in the units of the target. */
+/* A distance divided by `parts`, in the units of the target; it has no offset. */
 TWIN_LENT float twini_in_units(const twin_model *model, uint32_t distance, uint16_t parts);
 
 /* Scale and interval, in the units of the target. */
@@ -132,21 +132,19 @@ static inline void twini_tell(const twin_model *model, const twin_raw *raw, twin
     out->high = twin_target(model, raw->high);
 }
 
-/* A measured value in the units of an estimate; INT32_MIN where it is not a number or far too
- * large. */
+/* A measured value in the units of an estimate; INT32_MIN if it is NaN or far too large. */
 TWIN_INTERNAL int32_t twini_target_of(const twin_model *model, float value);
 #endif
 #endif
 
-/* Let the run do nothing, and whoever reads it know why. */
+/* Stop the run, and keep the reason for whoever reads it. */
 static inline twin_status twini_refuse(twin_run *run, twin_status status) {
     run->status = status;
     run->total = 0;
     return status;
 }
 
-/* Take a quantised feature of the query; where it is missing, INT16_MIN, what the pack has for it.
- */
+/* Take a quantised feature of the query; if it is missing, INT16_MIN, the pack fills it in. */
 #if TWIN_INTERVALS
 TWIN_INTERNAL twin_status twini_ask(twin_run *run, unsigned i, int16_t feature);
 #endif

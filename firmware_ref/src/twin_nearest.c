@@ -4,7 +4,7 @@
 
 #if TWIN_NEIGHBORS
 
-/* A key is a distance above the number of an anchor, so of equally near ones the earlier is
+/* A key is a distance above the number of an anchor, so that among equally near ones the earlier is
  * smaller: the distance is below 2^42, the number below 2^12. */
 enum { NUMBER_BITS = 12 };
 
@@ -35,9 +35,9 @@ static void twini_sink(uint64_t *heap, unsigned count, unsigned at) {
     heap[at] = key;
 }
 
-/* A search is a number of steps that take about as long as each other: one for each anchor, to keep
- * the nearest in a heap; then, for each of those, one that takes its distance away and one that
- * takes the last of them out of the heap. */
+/* A search is a number of steps of about equal duration: one for each anchor, to keep the
+ * nearest in a heap; then, for each of those, one that strips its distance and one that pops the
+ * last of them off the heap. */
 static void twini_seek_once(twin_run *run, twin_flash anchors) {
     uint64_t *found = run->nearest;
     unsigned chosen = run->chosen, step = run->sought;
@@ -45,7 +45,7 @@ static void twini_seek_once(twin_run *run, twin_flash anchors) {
         const twin_model *model = run->model;
         twin_flash anchor = anchors + (twini_size)step * model->anchor_size;
         uint64_t key = twini_distance(model, run->query, anchor) << NUMBER_BITS | step;
-        /* The first fill the heap from its end, each above what is there already. */
+        /* The first ones fill the heap from its end, each above those already there. */
         unsigned at = step < chosen ? chosen - 1 - step : 0;
         if (step < chosen || key < found[0]) {
             found[at] = key;

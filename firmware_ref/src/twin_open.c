@@ -14,7 +14,7 @@ enum { MOST_SHIFT = 30, LEAST_FRACTION = 5, MOST_FRACTION = 15, CURVE_LENGTH = 1
 enum { SCALING = 1, TWINS, CURVE, ANCHORS, IDS, METADATA, INTERVALS, RANGES, KINDS };
 enum { INTERVALS_HEAD = 32, LEVEL = 8, MOST_LEVELS = 15 };
 
-/* CRC-32 as in zip, of one word more. The pack's checksums are of whole words. */
+/* CRC-32 as in zip, of one more word. The pack's checksums cover whole words. */
 static uint32_t twini_crc_word(uint32_t crc, uint32_t word) {
 #if TWIN_QUICK_OPEN
     static const uint32_t table[16] = {0x00000000u, 0x1DB71064u, 0x3B6E20C8u, 0x26D930ACu,
@@ -32,7 +32,7 @@ static uint32_t twini_crc_word(uint32_t crc, uint32_t word) {
 #endif
 }
 
-/* That of `size` bytes more behind those whose CRC is `crc`, with a zero for the word at `skip`. */
+/* CRC of `size` more bytes after those with CRC `crc`, taking the word at `skip` as zero. */
 static uint32_t twini_crc(uint32_t crc, twin_flash at, uint32_t size, uint32_t skip) {
     uint32_t i;
     crc = ~crc;
@@ -43,7 +43,7 @@ static uint32_t twini_crc(uint32_t crc, twin_flash at, uint32_t size, uint32_t s
     return ~crc;
 }
 
-/* That of everything behind the table, so far. */
+/* CRC of everything after the table, so far. */
 static uint32_t twini_body_crc(uint32_t crc, twin_flash at, uint32_t size) {
 #ifdef TWIN_CRC
     return TWIN_CRC(crc, at, size);
@@ -52,8 +52,8 @@ static uint32_t twini_body_crc(uint32_t crc, twin_flash at, uint32_t size) {
 #endif
 }
 
-/* Faults of a twin are collected, as its padding counts before its values, and those before what
- * could overflow, wherever they are; and so are those of all anchors. */
+/* Faults of a twin are collected, as padding takes precedence over values, and those over possible
+ * overflows, wherever they are; likewise for all anchors. */
 enum { OVERFLOW = 1, VALUE = 2, PADDING = 4 };
 
 static twin_status twini_verdict(unsigned faults) {
@@ -63,7 +63,7 @@ static twin_status twini_verdict(unsigned faults) {
     return (twin_status)status;
 }
 
-/* PADDING, if a byte from `at` up to `end` is not zero. */
+/* PADDING if a byte from `at` up to `end` is not zero. */
 static unsigned twini_dirt(twin_flash at, twin_flash end) {
     uint8_t all = 0;
     for (; at != end; at++)
@@ -111,9 +111,9 @@ TWIN_APART uint32_t twini_record_size(const twin_model *model) {
     return twini_align(size + last, 16);
 }
 
-/* Fault 9, and what this build has no code for. */
+/* Fault 9, and features that this build lacks. */
 static twin_status twini_read_header(twin_model *model, twin_flash at) {
-    unsigned flags = twini_u16(at + 38), kernel = twini_u16(at + 30); /* and a byte that is zero */
+    unsigned flags = twini_u16(at + 38), kernel = twini_u16(at + 30); /* with a byte that is zero */
     unsigned bad, depth;
     model->features = twini_u16(at + 20);
     model->layers = twini_u8(at + 22);
@@ -141,7 +141,7 @@ static twin_status twini_read_header(twin_model *model, twin_flash at) {
     return TWIN_OK;
 }
 
-/* Length that the section at `at` has by its kind; `length` where it may have any. */
+/* Required length of the section at `at`, by its kind; `length` if any is allowed. */
 static uint32_t twini_length(const twin_model *model, unsigned kind, twin_flash at,
                              uint32_t length) {
     uint32_t anchors = model->anchor_count;
@@ -173,7 +173,7 @@ static uint32_t twini_length(const twin_model *model, unsigned kind, twin_flash 
     }
 }
 
-/* Fault 10; and fault 11, unless it is looked for in steps. */
+/* Fault 10; and fault 11, unless that is checked in steps. */
 static twin_status twini_read_sections(twin_model *model, twin_flash pack, uint32_t size) {
     twin_flash entry, at[KINDS], table = pack + HEADER;
     twin_flash stop = table + ENTRY * (uint32_t)twini_u16(pack + 6);
@@ -218,7 +218,7 @@ static twin_status twini_read_sections(twin_model *model, twin_flash pack, uint3
         return TWIN_ERROR_PADDING;
     model->scaling = at[SCALING];
     model->twins = at[TWINS];
-    model->curve = at[twini_is_silu(model) ? CURVE : TWINS]; /* relu makes no use of it */
+    model->curve = at[twini_is_silu(model) ? CURVE : TWINS]; /* relu does not use it */
     model->counts = at[ANCHORS];
     model->anchors = model->counts + (uint16_t)twini_align(2 * model->twin_count, 4);
     model->targets = model->anchors + (twini_size)model->anchor_count * model->anchor_size;
@@ -239,8 +239,8 @@ static uint32_t twini_magnitude(int32_t a) {
     return a < 0 ? 0 - (uint32_t)a : (uint32_t)a;
 }
 
-/* Sum of the magnitudes of the i8, or where `wide` i16, from `at` up to `end` in steps of so many
- * bytes. Those of i8 are whole words. */
+/* Sum of the magnitudes of the i8, or i16 if `wide`, from `at` up to `end`, `step` bytes apart.
+ * Those of i8 are whole words. */
 static uint32_t twini_sum(twin_flash at, twin_flash end, unsigned wide, unsigned step) {
     uint32_t sum = 0;
 #if TWIN_QUICK_OPEN
@@ -315,7 +315,7 @@ TWIN_SHARED unsigned twini_overflows(uint32_t sum, uint32_t bias) {
     return sum > 65538 || (sum << 15) - sum + bias > 0x7FFFFFFFu;
 }
 
-/* Of one output of a layer with one kernel, or two. */
+/* Faults of one output of a layer with one kernel, or two. */
 static unsigned twini_row_faults(const twini_layer *layer, unsigned o, unsigned kernels) {
     uint32_t bias = twini_magnitude(twini_i32(layer->bias + 4 * o)), sum = 0;
     twini_size used = (twini_size)layer->inputs << layer->wide;
@@ -340,7 +340,7 @@ static unsigned twini_layer_faults(const twini_layer *layer) {
     return twini_dirt(layer->multiplier + 2 * layer->outputs, layer->fold);
 }
 
-/* The weights of the outputs, and what is behind them in the record at `head`. */
+/* The weights of the outputs, and what follows them in the record at `head`. */
 static unsigned twini_output_faults(const twin_model *model, twin_flash head, twin_flash at) {
     unsigned step = 2, faults = 0;
     twin_flash end = at + 2 * model->hidden[model->layers - 1];
@@ -373,7 +373,7 @@ static unsigned twini_curve_faults(const twin_model *model) {
     return 0;
 }
 
-/* How many anchors the twins have. */
+/* Faults in the anchor counts of the twins. */
 static unsigned twini_count_faults(const twin_model *model) {
     twin_flash at = model->counts;
     uint32_t total = 0;
@@ -403,7 +403,7 @@ static unsigned twini_anchor_faults(const twin_model *model, unsigned number) {
 }
 
 #if TWIN_INTERVALS
-/* Take the highest level up to this, or the lowest; returns which it is. 0: there are none. */
+/* Select the highest level up to this, or the lowest; returns it, or 0 if there are none. */
 TWIN_APART uint32_t twini_cover(twin_model *model, uint32_t thousandths) {
     twin_flash at = model->intervals;
     uint32_t left, taken = 0;
@@ -448,7 +448,7 @@ void twin_set_neighbors(twin_model *model, uint16_t neighbors) {
 }
 #endif
 
-/* Nothing of the pack is used before this. */
+/* Makes the model usable; nothing of the pack is used before this. */
 static void twini_release(twin_model *model) {
     twini_count_members(model);
 #if TWIN_INTERVALS
@@ -462,7 +462,7 @@ static void twini_release(twin_model *model) {
 
 #if TWIN_OPEN_STEPS
 
-/* What is looked at, in this order. */
+/* Stages of the check, in this order. */
 enum {
     STAGE_SUM,
     STAGE_GAPS, /* between sections */
@@ -473,8 +473,8 @@ enum {
     STAGE_ANCHORS
 };
 
-/* Up to `most` bytes more, of all for the checksum, or of what lies between sections. Returns how
- * many. */
+/* Check up to `most` more bytes: of everything, for the checksum, or of the gaps between sections.
+ * Returns how many. */
 TWIN_APART uint32_t twini_look_at_bytes(twin_opening *opening, uint32_t most) {
     twin_flash pack = opening->pack, at = opening->at, stop = pack + opening->size;
     twin_flash entry = pack + HEADER + ENTRY * (uint32_t)opening->number;
@@ -509,7 +509,7 @@ TWIN_APART uint32_t twini_look_at_bytes(twin_opening *opening, uint32_t most) {
     return count;
 }
 
-/* One output more, and the end of layer and twin behind the last of them. */
+/* Check one more output, and after the last one the end of layer and twin. */
 static uint32_t twini_look_at_row(twin_opening *opening) {
     const twin_model *model = opening->model;
     unsigned kernels = opening->depth ? 1 : 2;
@@ -537,7 +537,7 @@ static uint32_t twini_look_at_row(twin_opening *opening) {
     return kernels * (uint32_t)layer.row;
 }
 
-/* A few numbers more. Returns how many bytes they take. */
+/* Check a few more numbers. Returns how many bytes they take. */
 static uint32_t twini_look_at_numbers(twin_opening *opening) {
     twin_model *model = opening->model;
     twin_status status = TWIN_OK;
@@ -602,7 +602,7 @@ twin_status twin_open_begin(twin_opening *opening, twin_model *model, twin_pack 
 }
 
 twin_status twin_open_step(twin_opening *opening, uint32_t bytes) {
-    bytes = bytes < 4 ? 4 : bytes & ~(uint32_t)3; /* the checksum is of words */
+    bytes = bytes < 4 ? 4 : bytes & ~(uint32_t)3; /* the checksum covers words */
     while (opening->status == TWIN_MORE) {
         uint32_t done = opening->stage < STAGE_SCALING ? twini_look_at_bytes(opening, bytes)
                                                        : twini_look_at_numbers(opening);

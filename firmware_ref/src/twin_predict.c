@@ -7,7 +7,7 @@
 /* Estimates further apart than this count as this far. */
 #define FAR_APART 1048575u
 
-/* Of the totals of a pair, how many there are. */
+/* Totals per pair. */
 #define TOTALS (TWIN_INTERVALS ? 3 : 1)
 
 #if TWIN_INTERVALS
@@ -39,7 +39,7 @@ TWIN_INTERNAL twin_flash twini_layer_at(twini_layer *layer, const twin_model *mo
     return layer->fold;
 }
 
-/* A device does without looking. */
+/* A constant on devices. */
 static unsigned twini_align_of(const twin_model *model) {
 #if TWIN_HOST
     return model->prepared ? TWIN_ROOMY : model->kernel->align;
@@ -49,7 +49,7 @@ static unsigned twini_align_of(const twin_model *model) {
 #endif
 }
 
-/* Memory, as opposed to the pack, has addresses that integers of this size hold. */
+/* Unlike the pack, memory always has addresses that fit a uintptr_t. */
 static uintptr_t twini_room(uintptr_t size, const twin_model *model) {
     return (size + twini_align_of(model) - 1) & ~(uintptr_t)(twini_align_of(model) - 1);
 }
@@ -59,13 +59,13 @@ static int twini_has_lines(const twin_model *model) {
 }
 
 #if TWIN_WITH_LINES
-/* They lie in front of the partial sums. */
+/* Just before the partial sums. */
 static uint32_t *twini_lines_of(const twin_run *run) {
     return (uint32_t *)run->partial - TWIN_LINES;
 }
 #endif
 
-/* Lay out the scratch from `start` on, an address; returns its size, wherever it starts, and 0 if
+/* Lay out the scratch from address `start` on; returns its size, independent of the start, and 0 if
  * the model is not open. */
 static uint32_t twini_lay_out(twin_run *run, const twin_model *model, uintptr_t start) {
     const twin_kernel *kernel = model->kernel;
@@ -232,7 +232,7 @@ static void twini_next_twin(twin_run *run, twini_layer *layer) {
         model->kernel->query(layer, run->query, run->partial);
 }
 
-/* A distance as far as it counts. */
+/* A distance, clamped. */
 static uint32_t twini_near(uint32_t apart) {
     return apart < FAR_APART ? apart : FAR_APART;
 }
@@ -253,7 +253,7 @@ static void twini_take(twin_run *run, int32_t estimate) {
     run->deviations += estimate < run->reference ? -(int32_t)apart : (int32_t)apart;
 }
 
-/* A total of an output, 0 or 1 for the second, to its units. */
+/* Convert a total of an output, or of the second one, to its units. */
 TWIN_SHARED int32_t twini_units(twin_flash head, unsigned second, int32_t total) {
     int32_t units = twini_mulw(total, twini_i16(head + TWIN_HEAD_MULTIPLIER + 2 * second));
     return twini_rsh(units, twini_u8(head + TWIN_HEAD_SHIFT + second));
@@ -272,7 +272,7 @@ static int32_t twini_target(const twin_model *model, twin_flash at) {
 }
 
 #if TWIN_INTERVALS
-/* What else a pair has to tell: its asymmetry, and its difficulty. */
+/* Add the other signals of a pair: asymmetry and difficulty. */
 static void twini_take_signals(twin_run *run, int32_t asymmetry, int32_t difficulty) {
     uint32_t apart = twini_near((uint32_t)(asymmetry < 0 ? -asymmetry : asymmetry));
     run->asymmetries += (uint64_t)apart * apart;
@@ -280,7 +280,7 @@ static void twini_take_signals(twin_run *run, int32_t asymmetry, int32_t difficu
 }
 #endif
 
-/* The next `count` anchors of this twin, at most a block of them. */
+/* Evaluate the next `count` anchors of this twin, at most a block. */
 static void twini_evaluate(twin_run *run, unsigned count, twini_layer *layer) {
     const twin_model *model = run->model;
     const twin_kernel *kernel = model->kernel;
@@ -376,8 +376,8 @@ uint16_t twin_step(twin_run *run, uint16_t anchors) {
     return (uint16_t)left;
 }
 
-/* a / n rounded down, for a below 2^48 and n below 2^14, in digits of 16 bits: a 64-bit division is
- * a large call on small devices. */
+/* a / n rounded down, for a below 2^48 and n below 2^14, in 16-bit digits: 64-bit division is a
+ * large library function on small devices. */
 static uint32_t twini_divide(uint64_t a, uint32_t n) {
     uint32_t rest = (uint32_t)(a >> 32), high;
     rest = (rest % n) << 16 | ((uint32_t)a >> 16);
@@ -426,7 +426,7 @@ static void twini_doubt(const twin_run *run, twin_raw *out) {
 TWIN_INTERNAL void twini_combine(const twin_run *run, twin_raw *out) {
     uint32_t n = run->count, mean;
     uint64_t sum = (uint64_t)run->sum;
-    /* Below 2^32, so the low half of the magnitude is all of it. */
+    /* Below 2^32, so the low half of the magnitude suffices. */
     uint32_t off = (uint32_t)(run->deviations < 0 ? -run->deviations : run->deviations);
     if (run->sum < 0)
         sum = 0 - sum;

@@ -1,4 +1,4 @@
-/* Making a model ready for a host's processor, and evaluating it then. */
+/* Prepares a model for a host's processor, and evaluates a prepared one. */
 
 #include "twin_prepared.h"
 
@@ -7,8 +7,8 @@
 #include "../include/twin_host.h"
 #include <string.h>
 
-/* Memory is laid out twice by the same walk: first to measure it, from address 0 on and with
- * nothing written, then for good. */
+/* The same walk lays out memory twice: first to measure it, from address 0 and without writing,
+ * then for real. */
 typedef struct twini_walk {
     uintptr_t at;
     int measuring;
@@ -83,7 +83,7 @@ static void twini_fill_first(int16_t *to, const twini_layer *layer) {
             }
 }
 
-/* Features of eight anchors, side by side; those beyond `count` are the last again. */
+/* Features of eight anchors, side by side; those beyond `count` repeat the last. */
 static void twini_turn_eight(int16_t *to, const twin_model *model, const unsigned *numbers) {
     unsigned i, k;
     for (k = 0; k < TWIN_EIGHT; k++) {
@@ -93,7 +93,7 @@ static void twini_turn_eight(int16_t *to, const twin_model *model, const unsigne
     }
 }
 
-/* Numbers of `count` anchors from `first` on, the last of them again up to eight. */
+/* Numbers of `count` anchors from `first` on, repeating the last up to eight. */
 static void twini_number_eight(unsigned *numbers, unsigned first, unsigned count) {
     unsigned k;
     for (k = 0; k < TWIN_EIGHT; k++)
@@ -139,8 +139,8 @@ static float twini_typical(const twin_model *model, const twini_layer *layer, ui
     return sum / 65536 / (float)((uint32_t)1 << layer->shift);
 }
 
-/* Rows of the last of two layers with relu, those first whose output is zero most often, as far as
- * the pairs of some anchors tell: a kernel may be done with several outputs at once then. */
+/* Rows of the last of two layers with relu, sorted by how often their output is zero, most often
+ * first, judging by the pairs of some anchors: a kernel may then skip several outputs at once. */
 static void twini_rank_rows(uint16_t *ranked, const twin_model *model, twin_flash record,
                             unsigned first, unsigned owned) {
     float usual[TWIN_WIDEST], rank[TWIN_WIDEST];
@@ -161,7 +161,7 @@ static void twini_rank_rows(uint16_t *ranked, const twin_model *model, twin_flas
         }
         rank[o] = sum * (sum < 0 ? -sum : sum) / size;
     }
-    for (o = 0; o < last.outputs; o++) { /* sorted by insertion */
+    for (o = 0; o < last.outputs; o++) { /* insertion sort */
         for (i = o; i && rank[ranked[i - 1]] > rank[o]; i--)
             ranked[i] = ranked[i - 1];
         ranked[i] = (uint16_t)o;
@@ -245,7 +245,7 @@ static void twini_walk_model(twini_walk *walk, const twin_model *model, const tw
     }
 }
 
-/* Bytes that it takes; 0 where that is more than three times the pack and 64 KB. */
+/* Bytes that it takes; 0 if that is more than three times the pack plus 64 KB. */
 static uint32_t twini_measure(const twin_model *model, const twini_form *form, int with_shares) {
     uint64_t pack = (uint64_t)model->twin_size * model->twin_count +
                     (uint64_t)model->anchor_count * (model->anchor_size + 4u);
@@ -282,7 +282,7 @@ twin_status twin_prepare(twin_model *model, void *memory, uint32_t size) {
     return TWIN_OK;
 }
 
-/* In this order: the query's share; that of eight anchors; their features; room for the kernel. */
+/* In order: the query's share; that of eight anchors; their features; room for the kernel. */
 TWIN_INTERNAL uintptr_t twini_lay_out_prepared(twin_run *run, const twin_model *model,
                                                uintptr_t at) {
     const twini_form *form = model->prepared->form;

@@ -1,11 +1,11 @@
 /* A model made ready for a host's processor (twin_host.h), as its kernels see it.
  *
- * Anchors are evaluated in eights, each in both orders. What is an array of a layer's outputs goes
- * on to a multiple of eight, and eight more; beyond the last output all of it is zero, so that a
- * kernel may work on whole eights and has an output that adds nothing.
+ * Anchors are evaluated in eights, each in both orders. Arrays over a layer's outputs are padded to
+ * a multiple of eight, plus eight more; beyond the last output all is zero, so that a kernel may
+ * work on whole eights and has an output that adds nothing.
  *
  * The first layer is linear in both points of a pair, so each has its share. That of eight anchors
- * is a twini_share of so many numbers of 32 bits, with n the outputs of that array:
+ * is a twini_share of 32-bit numbers, with n the padded outputs:
  *
  *     [n][2][8]    for each output and anchor: B a, for (query, anchor); then A a, for the other
  *     [2][n]       the largest of the eight
@@ -20,22 +20,22 @@
 #if TWIN_HOST
 
 #define TWIN_EIGHT  8
-#define TWIN_ROOMY  64   /* to what everything is aligned */
+#define TWIN_ROOMY  64   /* alignment of everything */
 #define TWIN_WIDEST 1024 /* features, or neurons of a layer */
 
 #define TWIN_STEPS  192 /* of the curve of silu */
-#define TWIN_COARSE 128 /* the first of those that are four times as wide */
+#define TWIN_COARSE 128 /* the first that is four times as wide */
 
-/* Outputs of an array. */
+/* Outputs of a padded array. */
 static inline uint32_t twini_padded(uint32_t outputs) {
     return twini_align(outputs, TWIN_EIGHT) + TWIN_EIGHT;
 }
 
 typedef struct twini_ready_layer {
-    const uint8_t *weights;    /* as the kernel likes them */
+    const uint8_t *weights;    /* as the kernel wants them */
     const int32_t *bias;       /* of each output */
-    const int32_t *multiplier; /* the same, shifted as the kernel likes it */
-    const int32_t *enough;     /* the same, as the kernel says */
+    const int32_t *multiplier; /* likewise, shifted as the kernel wants it */
+    const int32_t *enough;     /* likewise: twini_form.enough */
     const int16_t *fold;       /* in the last layer: weights of the output, and of the second one */
     const int16_t *hard;
     twin_flash curve;
@@ -49,7 +49,7 @@ typedef struct twini_ready_layer {
 typedef struct twini_ready_twin {
     twini_ready_layer layer[3];
     const int16_t *first;  /* A, then B: [features][n] each */
-    const int32_t *shares; /* of its anchors, eight by eight; NULL where they are computed anew */
+    const int32_t *shares; /* of its anchors, eight by eight; NULL if computed each time */
     twin_flash behind;     /* its layers in the pack */
     uint16_t features;
     uint16_t widest; /* layer, or number of features */
@@ -58,17 +58,17 @@ typedef struct twini_ready_twin {
     uint8_t scaled;
 } twini_ready_twin;
 
-/* What a kernel does for a prepared model. */
+/* What a kernel has for prepared models. */
 typedef struct twini_form {
-    /* Bytes of a further layer's weights; and how they come there, where all is zero. Output o is
-     * that of row ranked[o]. */
+    /* Bytes of a further layer's weights; and a function that puts them into zeroed memory.
+     * Output o is that of row ranked[o]. */
     uint32_t (*weight_bytes)(unsigned inputs, unsigned outputs);
     void (*arrange)(const twini_layer *from, const uint16_t *ranked, uint8_t *weights);
-    /* What it wants to know of an output: twini_ready_layer.enough. May be NULL. */
+    /* A number for each output: twini_ready_layer.enough. May be NULL. */
     int32_t (*enough)(const twini_layer *from, uint32_t o);
-    /* Of a multiplier. */
+    /* Left shift of multipliers. */
     uint8_t multiplier_shift;
-    /* Bytes to work in, for layers and features up to this wide. */
+    /* Bytes of working memory, for layers and features up to this wide. */
     uint32_t (*work_bytes)(unsigned widest);
     /* The query's share. */
     void (*of_query)(const twini_ready_twin *twin, const int16_t *query, int32_t *share);
@@ -78,10 +78,10 @@ typedef struct twini_form {
      * are not touched. */
     void (*eight)(const twini_ready_twin *twin, const int32_t *of_query, const int32_t *of_anchors,
                   void *work, int32_t *totals);
-    /* For silu: numbers that stand for the curve, as the kernel likes them, and how many. */
+    /* For silu: the curve as the kernel wants it, and how many numbers that is. */
     uint32_t line_count;
     void (*fill_lines)(int32_t *lines, twin_flash curve);
-    /* Before some eights, and after them: what a thread has to switch on. Both may be NULL. */
+    /* Called before and after a number of eights, to switch on a unit. Both may be NULL. */
     void (*enter)(void);
     void (*leave)(void);
 } twini_form;

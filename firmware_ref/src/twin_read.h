@@ -1,6 +1,6 @@
-/* Numbers out of a pack: little-endian, wherever the pack lies.
+/* Reads numbers from a pack: little-endian, in any kind of memory.
  *
- * An array in a pack is aligned to its elements, as twin_open demands that of the pack as a whole.
+ * Arrays in a pack are aligned to their elements, as twin_open requires an aligned pack.
  * __builtin_memcpy is a plain load even where -ffreestanding makes memcpy a call. */
 
 #ifndef TWIN_READ_H
@@ -74,8 +74,7 @@ static inline int32_t twini_i32(twin_flash at) {
     return (int32_t)twini_u32(at);
 }
 
-/* A number of bytes in a pack that is sound: in the first 64 KB of flash there are no longer ones.
- */
+/* A number of bytes in a valid pack: in the first 64 KB of flash, 16 bits are enough. */
 #if TWIN_FLASH == 1
 typedef uint16_t twini_size;
 #else

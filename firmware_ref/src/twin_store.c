@@ -6,7 +6,7 @@
 
 #if TWIN_STORE && TWIN_INTERVALS
 
-/* An entry: its checksum, then these. A head, in the first two slots of a block, likewise. */
+/* Offsets in an entry, after its checksum; and in a head, in the first two slots of a block. */
 enum { NUMBER = 4, TARGET = 8, SCORE = 12, SCALE = 14, FEATURES = 16 };
 enum { GENERATION = 4, PACK = 8, END = 12, HEAD = 16 };
 enum { ERASED, TORN, WHOLE };
@@ -18,10 +18,10 @@ enum { HEADS = 2, MOST_POINTS = 1024, MOST_MEMBERS = 4096, VERSION = 1, FREEDOM 
 #define ALIGNED(at, to) (at)
 #endif
 
-#define BEYOND     0x40000000 /* what targets are below */
+#define BEYOND     0x40000000 /* targets are below this */
 #define MOST_SCORE 511
 
-/* Whether numbers lie in memory as they do in the storage. */
+/* Whether numbers in memory are stored as in the storage. */
 #if TWIN_OWN_IN_RAM
 #define LITTLE 1
 #elif defined(__GNUC__)
@@ -30,7 +30,7 @@ enum { HEADS = 2, MOST_POINTS = 1024, MOST_MEMBERS = 4096, VERSION = 1, FREEDOM 
 #define LITTLE 0
 #endif
 
-/* Numbers in memory of the caller, which is aligned to words: little-endian, as in the storage. */
+/* Numbers in the caller's word-aligned memory: little-endian, as in the storage. */
 #if LITTLE
 static uint32_t twini_word(const void *at) {
     uint32_t word;
@@ -66,7 +66,7 @@ static void twini_put(void *at, uint32_t word) {
 }
 #endif
 
-/* As memcpy, which takes 300 bytes of its own where nobody else has it. */
+/* Like memcpy, which would add 300 bytes if nothing else links it. */
 TWIN_APART void twini_copy(void *to, const void *from, unsigned size) {
     const uint8_t *at = (const uint8_t *)from;
     uint8_t *into = (uint8_t *)to;
@@ -85,7 +85,7 @@ static void twini_put_query(uint8_t *at, const int16_t *query, unsigned size) {
 #endif
 }
 
-/* Checksum of what is to be in a slot. */
+/* Checksum of an entry for this slot. */
 TWIN_APART uint32_t twini_checksum(const twin_store *store, uint32_t slot, const uint8_t *entry) {
     const uint8_t *end = entry + FEATURES + (slot < HEADS ? 0 : store->model->anchor_size);
     uint32_t crc = UINT32_MAX;
@@ -94,7 +94,7 @@ TWIN_APART uint32_t twini_checksum(const twin_store *store, uint32_t slot, const
     return ~crc;
 }
 
-/* Read a slot of the block to the room behind the last entry. */
+/* Read a slot of the block into the room after the last entry. */
 TWIN_APART unsigned twini_fetch(twin_store *store, uint32_t slot) {
     const twin_storage *storage = store->storage;
     uint8_t *entry = store->spare;
@@ -111,14 +111,14 @@ TWIN_APART unsigned twini_fetch(twin_store *store, uint32_t slot) {
 TWIN_APART unsigned twini_program(twin_store *store, uint32_t slot, uint8_t *entry) {
     const twin_storage *storage = store->storage;
     twini_put(entry, twini_checksum(store, slot, entry));
-    /* What is not to be programmed twice, and is once more after a cut, is as good as it reads. */
+    /* A slot reprogrammed after a cut may report failure: it is good if it reads back right. */
     return (storage->program(storage->context, store->block + slot * store->slot, entry,
                              store->slot) &&
             store->settled) ||
            twini_fetch(store, slot) != WHOLE;
 }
 
-/* The entry behind the last is another point. */
+/* Accept the entry after the last as another point. */
 TWIN_APART void twini_take_point(twin_store *store) {
     const uint8_t *entry = store->spare;
     store->number = twini_word(entry + NUMBER) + 1;
@@ -130,8 +130,8 @@ TWIN_APART void twini_turn(twin_store *store) {
     store->block = store->storage->block_size - store->block;
 }
 
-/* Turn to the other block, and find the points in its slots up to `slots`. Returns its generation,
- * or 0 if it does not count. */
+/* Switch to the other block, and find the points in its slots up to `slots`. Returns its
+ * generation, or 0 if it is not valid. */
 TWIN_APART uint32_t twini_load(twin_store *store, uint32_t slots) {
     uint32_t slot, end = 0;
     unsigned second;
@@ -169,7 +169,7 @@ TWIN_APART uint32_t twini_load(twin_store *store, uint32_t slots) {
     return store->generation;
 }
 
-/* Write the points, but for those numbered `first` to `last`, then the heads. Returns whether it
+/* Write the points except those numbered `first` to `last`, then the heads. Returns whether it
  * failed. */
 TWIN_APART unsigned twini_fill(twin_store *store, uint32_t first, uint32_t last,
                                uint32_t generation) {
@@ -179,8 +179,8 @@ TWIN_APART unsigned twini_fill(twin_store *store, uint32_t first, uint32_t last,
         if (twini_word(entry + NUMBER) - first > last - first &&
             twini_program(store, next++, entry))
             return 1;
-    store->next = store->slots; /* from now on the block may count, even where this fails */
-    twini_fetch(store, 0);      /* for what is behind the head */
+    store->next = store->slots; /* from now on the block may be valid, even if this fails */
+    twini_fetch(store, 0);      /* for what follows the head */
     twini_put(entry + GENERATION, generation);
     twini_put(entry + PACK, store->pack);
     twini_put(entry + END, next);
@@ -194,10 +194,10 @@ TWIN_APART unsigned twini_fill(twin_store *store, uint32_t first, uint32_t last,
     return 0;
 }
 
-/* Move the points to the other block, but for those numbered `first` to `last`.
+/* Move the points to the other block, except those numbered `first` to `last`.
  *
- * The one they lie in may have been begun, or even been erased again, when the power was cut, and
- * may read another way next time: as long as it has no second head, it is written once more. */
+ * The block they are in may have been started, or even erased again, when the power was cut, and
+ * may read differently next time: as long as it has no second head, it is written once more. */
 TWIN_APART twin_status twini_compact(twin_store *store, uint32_t first, uint32_t last) {
     const twin_storage *storage = store->storage;
     unsigned failed;
@@ -255,8 +255,8 @@ twin_status twin_forget(twin_store *store, uint32_t first, uint32_t last) {
     return twini_compact(store, first, last);
 }
 
-/* a / b in units of 1/65536, as far as 32 bits have room for it: both lose their last digits until
- * a has 16. */
+/* a / b in units of 1/65536, as precisely as 32 bits allow: both lose their last bits until a has
+ * 16. */
 TWIN_APART uint32_t twini_over(uint32_t a, uint32_t b) {
     while (a >> 16) {
         a >>= 1;
@@ -265,13 +265,13 @@ TWIN_APART uint32_t twini_over(uint32_t a, uint32_t b) {
     return b ? (a << 16) / b : UINT32_MAX;
 }
 
-/* Scale of a prediction where 256 is the mean in calibration. */
+/* Scale of a prediction, relative to 256 for the mean in calibration. */
 TWIN_APART uint32_t twini_relative(const twin_model *model, uint32_t scale) {
     scale = twini_over(scale, twini_u32(model->intervals + 20)) >> 8;
     return scale < 65535u ? scale : 65535u;
 }
 
-/* Learn from the run's query, which was begun. */
+/* Learn from the query of a run that was begun. */
 TWIN_APART twin_status twini_learn(twin_store *store, twin_run *run, int32_t target) {
     uint8_t *entry;
     uint32_t off;
@@ -287,7 +287,7 @@ TWIN_APART twin_status twini_learn(twin_store *store, twin_run *run, int32_t tar
         return status;
     twin_step(run, TWIN_ALL);
     twini_combine(run, &said);
-    off = (uint32_t)target - (uint32_t)said.mean; /* which 32 bits hold, but for the sign */
+    off = (uint32_t)target - (uint32_t)said.mean; /* fits 32 bits, except for the sign */
     if (target < said.mean)
         off = 0 - off;
     off = twini_over(off, said.scale) >> 8;
@@ -316,9 +316,9 @@ twin_status twin_learn_raw(twin_store *store, void *scratch, uint32_t size, cons
     return status ? status : twini_learn(store, &run, target);
 }
 
-/* Move the mean by the part `weight`, in 1/32768, of the way to what the pack would predict if the
- * points were the anchors of each twin; with the interval. The run is done, so it has its query and
- * its scratch. */
+/* Move the mean by `weight`, in 1/32768, of the way to what the pack would predict if the points
+ * were the anchors of each twin; and update the interval. The run is done, so its query and scratch
+ * are still there. */
 TWIN_APART void twini_move(const twin_store *store, twin_run *run, twin_raw *out, int32_t weight) {
     twin_model own;
     int32_t off;
@@ -346,7 +346,7 @@ TWIN_APART void twini_move(const twin_store *store, twin_run *run, twin_raw *out
     run->neighbors = 0;
 #endif
     do {
-        run->before = 0u - run->owned; /* each twin has the same anchors, and as many */
+        run->before = 0u - run->owned; /* all twins have the same anchors */
 #if !TWIN_OWN_IN_RAM
         own.counts = (twin_flash)((uintptr_t)count - 2u * run->twin);
 #endif

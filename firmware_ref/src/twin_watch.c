@@ -1,4 +1,4 @@
-/* Coverage that holds while things drift, and flags that say that they do.
+/* Coverage that holds under drift, and flags that report drift.
  *
  * Shares and ratios are in units of 1/1024, so that products and quotients fit into 32 bits. */
 
@@ -19,19 +19,18 @@ enum { OUTSIDE, SCALE, ABOVE, BELOW, WORSE, TESTS }; /* the bits of their flags 
 #define LARGEST_RATIO 65535u
 #define FORGET        65535u
 
-/* Alpha has a unit in which its steps are whole numbers. It leaves 0 .. ALL by one step at most,
- * unless a truth is missed by the widest interval there is, or a prediction is exact. */
+/* The unit of alpha makes its steps whole numbers. It leaves 0 .. ALL by one step at most, unless a
+ * truth is missed by the widest possible interval, or a prediction is exact. */
 #define RATE    40
 #define ALL     (RATE * (int32_t)1000)
 #define A_STEP  1000
 #define IN_DEBT ((int32_t)1 << 20)
 
-/* A sum that comes to this raises its flag. Where scores do not depend on each other, the chance
- * that a query begins such a climb is below exp(-32 x), with E exp(x (score - usual)) = 1. An event
- * with half the share that is usual has an x of 1.25 or more. Scales of any distribution have one
- * of 0.46 or more, as long as their mean is that in calibration: the worst are 0 and MOST_SCALE and
- * nothing in between. Normal errors have 1.7, and the worst of errors without bias, which are all
- * as large as half the interval, 0.5. */
+/* A sum that reaches this raises its flag. If scores are independent, the chance that a query
+ * starts such a climb is below exp(-32 x), with E exp(x (score - usual)) = 1. An event with half
+ * the usual share has an x of 1.25 or more. Scales of any distribution have 0.46 or more, as long
+ * as their mean is that in calibration: the worst case is 0 and MOST_SCALE and nothing in between.
+ * Normal errors have 1.7, and the worst unbiased errors, all as large as half the interval, 0.5. */
 #define ENOUGH      (32 * ONE)
 #define USUAL_BIAS  (ONE / 4)
 #define USUAL_SCALE (ONE + ONE / 2)
@@ -45,7 +44,7 @@ enum { WORDS = TWIN_WATCH_BYTES / 4, FIELDS = WORDS - 2 };
 typedef char twini_watch_is_words[sizeof(twin_watch) == 4 * FIELDS ? 1 : -1];
 typedef char twini_watch_is_small[sizeof(twin_watch) <= 64 ? 1 : -1];
 
-/* Tells packs apart, as hardly any two calibrations give the same numbers. */
+/* Identifies a pack, as hardly any two calibrations yield the same numbers. */
 static uint32_t twini_watch_mark(const twin_model *model) {
     twin_flash at = model->intervals;
     uint32_t crc = UINT32_MAX, left = 8 + 2 * twini_u32(at + 28);
@@ -64,10 +63,10 @@ static int32_t twini_clip(int32_t value, int32_t least, int32_t most) {
     return value < least ? least : value > most ? most : value;
 }
 
-/* The quantile where intervals leave out `alpha`: on straight lines from nothing at level 0 through
- * the levels of the pack. Behind the last of them it grows by a quarter each time that alpha is
- * halved, as in the tails of Student's t with three degrees of freedom. Where nothing is to be left
- * out it is as large as can be. A level that is none, or out of order, is passed over: nobody
+/* The quantile at which intervals leave out `alpha`: on straight lines from nothing at level 0
+ * through the levels of the pack. Beyond the last of them it grows by a quarter each time alpha is
+ * halved, as in the tails of Student's t with three degrees of freedom. If nothing is to be left
+ * out, it is the largest possible. A level that is invalid or out of order is skipped: nobody has
  * checked these numbers. */
 static uint32_t twini_quantile(const twin_model *model, int32_t alpha) {
     twin_flash at = model->intervals + 32;
@@ -102,7 +101,7 @@ static uint32_t twini_quantile(const twin_model *model, int32_t alpha) {
     }
 }
 
-/* Let the next prediction have its interval. */
+/* Set the interval of the next prediction. */
 static void twini_adapt(const twin_watch *watch, twin_model *model) {
     uint64_t quantile = twini_quantile(model, watch->alpha);
     if (watch->stretch > ONE)
@@ -110,7 +109,7 @@ static void twini_adapt(const twin_watch *watch, twin_model *model) {
     model->quantile = quantile >> 32 ? UINT32_MAX : (uint32_t)quantile;
 }
 
-/* a / b, at most LARGEST_RATIO; nothing is 0 times nothing. */
+/* a / b, at most LARGEST_RATIO; 0 / 0 is 0. */
 static uint32_t twini_ratio(uint32_t a, uint32_t b) {
     uint32_t ratio = LARGEST_RATIO;
     if (a >> 6 < b) {
@@ -125,8 +124,7 @@ static uint32_t twini_ratio(uint32_t a, uint32_t b) {
     return ratio < LARGEST_RATIO ? ratio : LARGEST_RATIO;
 }
 
-/* Page's CUSUM: what speaks for the flag, less what is usual, added up from when it began to be
- * more. */
+/* Page's CUSUM: the score for the flag, less the usual score, added up and kept at or above 0. */
 static void twini_test(twin_watch *watch, unsigned number, uint32_t score, uint32_t usual) {
     uint32_t sum = watch->sums[number] + score;
     sum = sum > usual ? sum - usual : 0;
@@ -137,22 +135,21 @@ static void twini_test(twin_watch *watch, unsigned number, uint32_t score, uint3
     watch->sums[number] = sum;
 }
 
-/* So many rows as a share of those of the calibration: what is known from few rows is not known
- * well. */
+/* This many rows as a share of those in the calibration: little is known from few rows. */
 static uint32_t twini_rows(const twin_model *model, uint32_t rows) {
     uint32_t all = twini_u16(model->intervals + 16);
     return rows * ONE / (all ? all : 1) + 1;
 }
 
-/* The share of an event that is usual where it had this one in calibration: twice that, or half way
- * to all of them, and some rows more. */
+/* The share of an event to take as usual if it had this share in calibration: twice that, or
+ * halfway to all of them, plus some rows. */
 TWIN_APART uint32_t twini_usual(const twin_model *model, uint32_t share, uint32_t rows) {
     uint32_t more = (ONE - share) / 2;
     return share + (more < share ? more : share) + twini_rows(model, rows);
 }
 
-/* The level that errors are judged by, whatever coverage was asked for: 90 %, or the highest below,
- * or the lowest. Higher ones are known from fewer errors, and with lower ones errors that are
+/* The level that errors are judged by, at any requested coverage: 90 %, or else the highest below,
+ * or else the lowest. Higher ones are known from fewer errors, and at lower ones errors that are
  * merely skewed would look biased. */
 static twin_flash twini_judge(const twin_model *model) {
     twin_flash at = model->intervals + 32;
@@ -179,28 +176,28 @@ static void twini_saw(twin_watch *watch, const twin_model *model, uint32_t scale
                USUAL_SCALE + twini_rows(model, 8));
 }
 
-/* The intervals that are to come. `missed` is whether the truth was missed by the interval that was
- * given, `now` whether it would be by the one that would be given now.
+/* Adapts future intervals. `missed` is whether the interval given at the time missed the truth,
+ * `now` whether the one that would be given now misses it.
  *
- * Only the latter moves alpha: truths of intervals from before it last moved would make it swing
- * the more the later they are. What the former adds up to in excess is owed, and paid back over
- * some 256 truths by aiming at fewer misses. Where truths are not late the two are the same,
- * nothing is ever owed, and this is adaptive conformal inference as published. Sums are taken
- * modulo 2^32, so that nothing overflows whatever was restored. */
+ * Only the latter moves alpha: truths about intervals from before it last moved would make it swing
+ * more, the later they are. The excess of the former is owed, and paid back over some 256 truths by
+ * aiming at fewer misses. If truths are not late, the two are the same, nothing is ever owed, and
+ * this is adaptive conformal inference as published. Sums are taken modulo 2^32, so that nothing
+ * overflows whatever state was restored. */
 static void twini_steer(twin_watch *watch, uint32_t error, unsigned missed, unsigned now) {
     int32_t aim = 1000 - (int32_t)watch->level, owed = twini_clip(watch->owed / 256, -aim, aim);
     uint32_t step = (uint32_t)(aim - owed) - (now ? A_STEP : 0);
     uint32_t more = (uint32_t)(missed - now) * A_STEP - (uint32_t)owed;
     watch->alpha = twini_clip((int32_t)((uint32_t)watch->alpha + step), -A_STEP, ALL + A_STEP);
     watch->owed = twini_clip((int32_t)((uint32_t)watch->owed + more), -IN_DEBT, IN_DEBT);
-    /* By steps of eight to one, to what one error in nine exceeds. */
+    /* Up by eight steps, down by one, towards what one error in nine exceeds. */
     if (error > watch->stretch)
         watch->stretch += watch->stretch / 16;
     else if (watch->stretch > ONE / 4)
         watch->stretch -= watch->stretch / 128;
 }
 
-/* `error` is how far off the prediction was, over half the interval of the level that judges. */
+/* `error` is how far off the prediction was, relative to half the interval of the judging level. */
 static void twini_told(twin_watch *watch, twin_model *model, uint32_t error, unsigned above,
                        unsigned missed, unsigned now) {
     uint32_t score = error < ONE ? error : ONE;
@@ -237,7 +234,7 @@ void twin_watch_saw_raw(twin_watch *watch, const twin_model *model, const twin_r
         twini_saw(watch, model, given->scale, given->outside != 0);
 }
 
-/* Half of an interval, as in FORMAT.md, section 8. */
+/* Half an interval, as in FORMAT.md, section 8. */
 static uint32_t twini_half(const twin_raw *given, uint32_t quantile) {
     uint64_t half = ((uint64_t)quantile * given->scale) >> 20;
     return half >> 31 ? INT32_MAX : (uint32_t)half;
@@ -258,7 +255,7 @@ void twin_watch_told_raw(twin_watch *watch, twin_model *model, const twin_raw *g
 
 #if TWIN_FLOAT
 
-/* a / b cut to an integer, for a and b that are not negative; what is no number is large. Only a
+/* a / b truncated to an integer, for a and b that are not negative; NaN becomes large. Only a
  * volatile makes every compiler round the quotient. */
 static uint32_t twini_quotient(float a, float b) {
     volatile float quotient = a / b;
@@ -319,7 +316,7 @@ void twin_watch_clear(twin_watch *watch, uint32_t flags) {
             watch->sums[i] = 0;
 }
 
-/* Of words in front of their CRC; 0 with it. */
+/* CRC of words; 0 if they include their CRC. */
 static uint32_t twini_watch_sum(const uint32_t *words, unsigned count) {
     uint32_t crc = UINT32_MAX;
     while (count--)

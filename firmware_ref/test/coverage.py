@@ -1,4 +1,4 @@
-"""Print which share of the runtime's lines and branches its tests reach, and fail below a limit.
+"""Print the share of the runtime's lines and branches that its tests reach; fail below a limit.
 
 Compiles firmware_ref/src with counters, runs the tests of tests/firmware that load the library,
 and asks gcov. `make coverage` runs it.
@@ -55,7 +55,7 @@ def run_tests(folder: Path) -> None:
 
 
 def read_counters(folder: Path) -> dict[str, list[int]]:
-    """Lines reached and there, branches reached and there, of each file below src."""
+    """Return lines reached and in total, and likewise branches, of each file below src."""
     said = subprocess.run(
         ["gcov", "--json-format", "--stdout", "--branch-probabilities", *folder.glob("*.gcda")],
         capture_output=True,
@@ -87,7 +87,7 @@ def read_counters(folder: Path) -> dict[str, list[int]]:
 
 
 def percent(reached: int, there: int) -> float:
-    """Share in per cent; all of nothing is all."""
+    """Share in per cent; 100 of nothing."""
     return 100 * reached / there if there else 100.0
 
 

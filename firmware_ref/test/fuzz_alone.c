@@ -1,10 +1,10 @@
-/* The fuzzer without libFuzzer, for compilers that have none: blind, but with the same mutations.
+/* The fuzzer without libFuzzer, for compilers that lack it: blind, but with the same mutations.
  *
  *     fuzz_alone SEED COUNT FILE...
  *
- * Each of COUNT inputs is one of the files, mutated at random a few times over. Input n of SEED is
- * input 0 of SEED + n, so one that failed is found again at once. With COUNT 0 each file is tried
- * as it is. */
+ * Each of COUNT inputs is one of the files, randomly mutated a few times. Input n of SEED is input
+ * 0 of SEED + n, so that a failure is easily repeated. With COUNT 0 each file is tried unchanged.
+ * */
 
 #include "fuzz_pack.h"
 #include <stdio.h>
@@ -36,7 +36,7 @@ static void tell_where(void) {
     (void)fprintf(stderr, "fuzz_alone: in input %llu\n", number);
 }
 
-/* In place of libFuzzer's: some bytes take other values, go, or come twice. */
+/* Replaces libFuzzer's: some bytes change, vanish or are doubled. */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t most) {
     uint32_t times = 1 + below(&luck, 4);
     for (; times && size; times--) {
@@ -78,7 +78,7 @@ int main(int count, char **arguments) {
     inputs = strtoull(arguments[2], 0, 10);
     files = (unsigned)count - 3;
     for (; number < (inputs ? inputs : files); number++) {
-        luck = (seed + number) * 0xD1342543DE82EF95u; /* far from that of the next */
+        luck = (seed + number) * 0xD1342543DE82EF95u; /* far from that of the next input */
         if (inputs)
             try_file(arguments[3 + below(&luck, (uint32_t)files)], 1 + below(&luck, 8));
         else

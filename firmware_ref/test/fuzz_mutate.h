@@ -1,7 +1,6 @@
-/* How the fuzzer makes one pack out of another, or out of random numbers alone: one field takes
- * another value, sections come, go and move, networks take another shape. Most of what comes out
- * has the right checksums, and about half is sound, so that what lies behind the checks is reached,
- * too. */
+/* How the fuzzer makes one pack from another, or from random numbers alone: one field takes another
+ * value, sections come, go and move, networks change shape. Most results have the right checksums,
+ * and about half are valid, so that the code after the checks is reached, too. */
 
 #ifndef FUZZ_MUTATE_H
 #define FUZZ_MUTATE_H
@@ -11,11 +10,11 @@
 /* libFuzzer's own mutations, which know nothing of packs. */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t most);
 
-/* One more than a table may have. */
+/* Room for one more than a table may have. */
 typedef section sections[MOST_SECTIONS + 1];
 
-/* Content that nobody gave: any bytes; few that are not zero; extremes; or one number again and
- * again, which makes anchors that are equally near. */
+/* Content for new bytes: any; mostly zeros; extremes; or one number repeated, which makes anchors
+ * that are equally near. */
 static void fill(uint8_t *at, uint32_t count, uint64_t *luck) {
     static const uint8_t extremes[] = {0x80, 0x7F, 0xFF, 0x81, 0x00, 0x01};
     uint32_t style = below(luck, 6), word = draw(luck), i;
@@ -32,8 +31,8 @@ static void fill(uint8_t *at, uint32_t count, uint64_t *luck) {
     }
 }
 
-/* Lay sections out behind the header that is in `out`, with their content out of `from`. Returns
- * the size, or 0 where there is not enough room. */
+/* Lay out sections after the header in `out`, with their content taken from `from`. Returns the
+ * size, or 0 if there is not enough room. */
 static uint32_t assemble(uint8_t *out, uint32_t most, const section *all, uint32_t count,
                          const uint8_t *from, uint64_t *luck) {
     uint32_t end = HEADER + ENTRY * count, apart = one_in(luck, 4) ? 3 : 1, i;
@@ -58,7 +57,7 @@ static uint32_t assemble(uint8_t *out, uint32_t most, const section *all, uint32
     return end;
 }
 
-/* The same in place; what does not fit stays as it was. */
+/* The same in place; the pack stays as it was if it does not fit. */
 static uint32_t rebuild(uint8_t *pack, uint32_t size, uint32_t most, const section *all,
                         uint32_t count, uint64_t *luck) {
     uint8_t *old = (uint8_t *)malloc(size);
@@ -80,8 +79,8 @@ static int has(const section *all, uint32_t count, uint32_t kind) {
     return 0;
 }
 
-/* Make the list what it must be for this shape: each section once, with its length and flag, all
- * that it needs, and no curve without need. Returns how many there are. */
+/* Make the list right for this shape: each section once, with its length and flag, all that are
+ * needed, and no needless curve. Returns how many there are. */
 static uint32_t fit(section *all, uint32_t count, const shape *of) {
     uint32_t kept = 0, kind, i;
     for (i = 0; i < count; i++) {
@@ -115,7 +114,7 @@ static void swap(section *all, uint32_t i, uint32_t j) {
     all[j] = one;
 }
 
-/* 1 .. most: near what it was, or any. */
+/* 1 .. most: near the old value, or any. */
 static uint32_t vary(uint32_t was, uint32_t most, uint64_t *luck) {
     uint32_t now = one_in(luck, 2) ? 1 + below(luck, most) : was + below(luck, 5) - 2;
     return now - 1 < most ? now : was;
@@ -158,14 +157,14 @@ static void vary_shape(shape *of, uint64_t *luck) {
         of->anchors = of->twins;
 }
 
-/* Of any size and sign, small ones as often as large ones. */
+/* Any size and sign, small ones as often as large ones. */
 static uint32_t of_any_size(uint64_t *luck) {
     uint32_t number = draw(luck) >> (1 + below(luck, 31));
     return one_in(luck, 2) ? number : 0 - number;
 }
 
-/* Random bytes make networks that are zero or limited nearly everywhere, and targets far beyond
- * what the estimates add: let most numbers be as large as those of trained networks. */
+/* Random bytes make networks that are zero or saturated nearly everywhere, and targets far beyond
+ * what the estimates add: make most numbers as large as those of trained networks. */
 static void temper(uint8_t *pack, uint32_t size, const shape *of, uint64_t *luck) {
     uint8_t *scaling = find(pack, size, of, SCALING), *twin = find(pack, size, of, TWINS);
     uint8_t *targets = find(pack, size, of, ANCHORS);
@@ -185,7 +184,7 @@ static void temper(uint8_t *pack, uint32_t size, const shape *of, uint64_t *luck
         put(targets + 4 * i, of_any_size(luck), 4);
 }
 
-/* A sound pack out of nothing but random numbers. */
+/* A valid pack from random numbers alone. */
 static uint32_t renew(uint8_t *pack, uint32_t most, uint64_t *luck) {
     static const uint32_t others[] = {IDS, 6, 0, 7, 0x7FFF, 0x8000, 0xFFFF};
     shape of = {1, 1, 0, {1, 0, 0}, 0, 1, 1, 0, 0};
@@ -217,7 +216,7 @@ static uint32_t renew(uint8_t *pack, uint32_t most, uint64_t *luck) {
     return size;
 }
 
-/* The pack in another shape, and sound; its numbers stay where they fit. */
+/* The pack in a different shape, and valid; numbers that fit are kept. */
 static uint32_t reshape(uint8_t *pack, uint32_t size, uint32_t most, uint64_t *luck) {
     sections all;
     uint32_t count;
@@ -234,7 +233,7 @@ static uint32_t reshape(uint8_t *pack, uint32_t size, uint32_t most, uint64_t *l
     return size;
 }
 
-/* Other sections than there were. */
+/* Change the sections. */
 static uint32_t restructure(uint8_t *pack, uint32_t size, uint32_t most, uint64_t *luck) {
     static const uint32_t kinds[] = {0, SCALING, CURVE, IDS, 6, 7, 0x7FFF, 0x8000, 0xFFFF};
     sections all;
@@ -250,7 +249,7 @@ static uint32_t restructure(uint8_t *pack, uint32_t size, uint32_t most, uint64_
         all[count++] = all[i];
     } else if (one_in(luck, 4)) { /* not at all */
         all[i] = all[--count];
-    } else if (one_in(luck, 4)) { /* longer or shorter */
+    } else if (one_in(luck, 4)) { /* another length */
         all[i].length += below(luck, 9) - 4;
     } else { /* elsewhere */
         swap(all, i, below(luck, count));
@@ -258,7 +257,7 @@ static uint32_t restructure(uint8_t *pack, uint32_t size, uint32_t most, uint64_
     return rebuild(pack, size, most, all, count, luck);
 }
 
-/* A longer or shorter file, most of the time a whole number of lines of 16 bytes. */
+/* A longer or shorter file, mostly a multiple of 16 bytes. */
 static uint32_t resize(uint8_t *pack, uint32_t size, uint32_t most, uint64_t *luck) {
     uint32_t now = below(luck, 4) ? up(below(luck, size + 32), 16) : below(luck, size + 32);
     if (now > most)
@@ -269,7 +268,7 @@ static uint32_t resize(uint8_t *pack, uint32_t size, uint32_t most, uint64_t *lu
 }
 
 /* Something in a twin: its head, a weight, a bias, a multiplier, a weight of the output, its end.
- * Returns where, and how wide it is. */
+ * Returns its place and width. */
 static uint32_t pick_in_twin(const shape *of, uint32_t *width, uint64_t *luck) {
     layer one = layer_of(of, below(luck, of->layers)), last = layer_of(of, of->layers - 1);
     uint32_t o = below(luck, one.outputs);
@@ -294,7 +293,7 @@ static uint32_t pick_in_twin(const shape *of, uint32_t *width, uint64_t *luck) {
     }
 }
 
-/* A field of the pack: where it is, and how wide. */
+/* A field of the pack: its place and width. */
 static uint32_t pick(const uint8_t *pack, uint32_t size, uint32_t *width, uint64_t *luck) {
     static const uint8_t header[][2] = {
         {0, 4},  {4, 2},  {6, 2},  {8, 4},  {12, 4}, {16, 4}, {20, 2}, {22, 1}, {23, 1}, {24, 2},
@@ -329,7 +328,7 @@ static uint32_t pick(const uint8_t *pack, uint32_t size, uint32_t *width, uint64
     return k;
 }
 
-/* Another value for it: at an edge, near the old one, a bit of it changed, or any. */
+/* Change a field: to an edge, near the old value, by one bit, or to anything. */
 static void change(uint8_t *at, uint32_t width, uint64_t *luck) {
     static const uint32_t edges[] = {
         0,          1,          2,          3,          4,          5,          15,
@@ -362,12 +361,12 @@ static void change(uint8_t *at, uint32_t width, uint64_t *luck) {
     put(at, value, width);
 }
 
-/* The largest feature that has the sign of a weight: a sum of such products is the largest. */
+/* The largest feature with the sign of a weight: such products make the largest sum. */
 static int16_t worst(const uint8_t *weight, uint32_t width) {
     return (int16_t)(get_signed(weight, width) < 0 ? -32767 : 32767);
 }
 
-/* Let an anchor make a sum of the first layer as large as any can. */
+/* Let an anchor make a sum of the first layer as large as possible. */
 static void point(uint8_t *pack, uint32_t size, uint64_t *luck) {
     uint8_t *twin, *anchor;
     layer first;
@@ -384,7 +383,7 @@ static void point(uint8_t *pack, uint32_t size, uint64_t *luck) {
         put(anchor + 2 * i, (uint32_t)worst(twin + i * first.width, first.width), 2);
 }
 
-/* One pack more, in place of another. Returns its size. */
+/* Replace a pack by a mutated one. Returns its size. */
 static uint32_t mutate(uint8_t *pack, uint32_t size, uint32_t most, uint64_t *luck) {
     uint32_t what = size < HEADER ? 0 : below(luck, 20), times = 1 + below(luck, 4);
     if (what == 0 && most >= 1024)

@@ -1,9 +1,9 @@
-/* Whatever the bytes are, opening and predicting stay within their memory, and whatever is sound
- * gives the same bits by every kernel of this processor.
+/* Whatever the bytes, opening and predicting stay within their memory, and every kernel of this
+ * processor computes the same bits for a valid pack.
  *
  * Random bytes do not get past the checksums, so a mutator that knows the format makes the inputs
- * (fuzz_mutate.h), and each is also tried with length and checksums put right, and then with its
- * values put right: what is fuzzed is every check, and all that lies behind them.
+ * (fuzz_mutate.h), and each is tried again with length and checksums fixed, and then with its
+ * values fixed: this fuzzes every check, and everything after them.
  *
  * To be linked with libFuzzer or with fuzz_alone.c. At the end it prints what it saw, as one line
  * of JSON. */
@@ -20,9 +20,9 @@ enum { STATUSES = 18, KERNELS = 6 };
 
 static struct {
     unsigned long long inputs;
-    unsigned long long verdicts[STATUSES]; /* once length and checksums are right, by -status */
-    unsigned long long mended;             /* that are sound once their values are right, too */
-    unsigned long long packs[KERNELS];     /* that each kernel evaluated */
+    unsigned long long verdicts[STATUSES]; /* with length and checksums fixed, by -status */
+    unsigned long long mended;             /* valid once their values are fixed, too */
+    unsigned long long packs[KERNELS];     /* evaluated by each kernel */
     const char *kernels[KERNELS];
 } seen;
 
@@ -39,7 +39,7 @@ static void *room(size_t size) {
     return block;
 }
 
-/* A number from 0 on, small ones as often as large ones. */
+/* A number, small ones as often as large ones. */
 static uint32_t some(uint64_t *luck, uint32_t bits) {
     return below(luck, (uint32_t)1 << below(luck, bits + 1));
 }
@@ -74,7 +74,7 @@ static void check_raw(const twin_raw *raw, const int32_t *estimates, uint32_t co
     MUST(square <= squares && squares - square <= 2 * (uint64_t)raw->root);
 }
 
-/* Estimates of all anchors must lie where the output's weights allow them to: an activation of relu
+/* Estimates of all anchors must be within what the output's weights allow: an activation of relu
  * is 0 .. 32767, one of silu -16383 .. 32767. */
 static void check_range(const twin_model *model, const int32_t *estimates) {
     uint32_t t, i, n = 0, width = model->hidden[model->layers - 1];
@@ -101,8 +101,8 @@ static void check_range(const twin_model *model, const int32_t *estimates) {
     MUST(n == model->anchor_count);
 }
 
-/* Out of the estimates of all anchors, those of the anchors that predict, found the slow way.
- * Returns how many. */
+/* From the estimates of all anchors, those of the anchors that predict, found the slow way. Returns
+ * how many. */
 static uint32_t choose(const twin_model *model, const int16_t *query, uint32_t neighbors,
                        const int32_t *all, int32_t *chosen) {
     uint64_t *distance = (uint64_t *)calloc(model->anchor_count, sizeof(uint64_t));
@@ -129,7 +129,7 @@ static uint32_t choose(const twin_model *model, const int16_t *query, uint32_t n
     return count;
 }
 
-/* Scratch as large as the library says and no larger, at any address, full of anything. */
+/* Scratch exactly as large as the library says, at any address, full of garbage. */
 typedef struct scratch {
     uint8_t *block, *start;
     uint32_t size;
@@ -146,7 +146,7 @@ static scratch get_scratch(const twin_model *model, uint64_t *luck) {
     return mine;
 }
 
-/* In steps, and with neighbors that change when it has begun, which changes nothing. */
+/* In steps, with neighbors that change after it has begun, to no effect. */
 static void step(twin_model *model, const scratch *mine, const int16_t *query, int32_t *members,
                  twin_raw *out, uint64_t *luck) {
     uint16_t neighbors = model->neighbors;
@@ -169,7 +169,7 @@ static void step(twin_model *model, const scratch *mine, const int16_t *query, i
     twin_set_neighbors(model, neighbors);
 }
 
-/* The kernel that is set, with the neighbors that are, must give these estimates. */
+/* The current kernel and neighbors must yield these estimates. */
 static void ask(twin_model *model, const int16_t *query, const int32_t *expected, uint32_t count,
                 uint64_t *luck) {
     int32_t *members = (int32_t *)room(sizeof(int32_t) * count);
@@ -189,8 +189,8 @@ static void ask(twin_model *model, const int16_t *query, const int32_t *expected
     free(members);
 }
 
-/* Prepare the model, in memory as large as the library says and no larger, at any address and full
- * of anything. Returns the block; NULL where there is nothing to prepare. */
+/* Prepare the model, in memory exactly as large as the library says, at any address and full of
+ * garbage. Returns the block; NULL if there is nothing to prepare. */
 static uint8_t *prepare(twin_model *model, uint64_t *luck) {
     uint32_t size = twin_prepared_size(model), lead = below(luck, 16);
     uint8_t *block = (uint8_t *)room(lead + size);
@@ -253,7 +253,7 @@ static void ask_kernels(twin_model *model, const int16_t *query, uint64_t *luck)
     free(all);
 }
 
-/* A query that makes sums as large as they can be; one at the edges; or any. */
+/* A query that makes sums as large as possible; one at the edges; or any. */
 static void draw_query(const twin_model *model, int16_t *query, uint64_t *luck) {
     uint32_t width = 1u + model->wide, row = (model->features + 3u) / 4 * 4 * width, i;
     twin_flash weights = model->twins + below(luck, model->twin_count) * model->twin_size + 16;
@@ -349,7 +349,7 @@ static void ask_floats(twin_model *model, uint64_t *luck) {
     free(x);
 }
 
-/* What was refused stays refused. */
+/* A refused model stays refused. */
 static void check_shut(twin_model *model) {
     int16_t query[1] = {0};
     uint64_t memory[1];
@@ -360,7 +360,7 @@ static void check_shut(twin_model *model) {
     MUST(twin_predict_raw(model, memory, sizeof memory, query, &out, 0) == TWIN_ERROR_MODEL);
 }
 
-/* Open in one go and in steps, with the same verdict; evaluate what is sound. */
+/* Open in one go and in steps, with the same verdict; evaluate valid packs. */
 static twin_status try_pack(const uint8_t *data, uint32_t size, uint64_t *luck) {
     uint32_t lead = 4 * below(luck, 4);
     uint8_t *block = (uint8_t *)room(lead + size), *pack = block + lead;
@@ -407,8 +407,8 @@ static void report(void) {
     (void)printf("}}\n");
 }
 
-/* Put the values right: that changes nothing in a sound pack, and makes any other sound that has
- * nothing wrong but its values. */
+/* Fix the values: that changes nothing in a valid pack, and makes valid any other whose only faults
+ * are values. */
 static void try_mended(uint8_t *pack, uint32_t size, twin_status status, uint64_t *luck) {
     uint8_t *old = (uint8_t *)room(size);
     memcpy(old, pack, size);
@@ -422,7 +422,7 @@ static void try_mended(uint8_t *pack, uint32_t size, twin_status status, uint64_
     }
 }
 
-/* What is drawn depends on the bytes alone, so a finding is found again. */
+/* Random numbers depend on the bytes alone, so findings can be repeated. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     uint32_t bytes = (uint32_t)size;
     uint64_t luck = crc_of(data, bytes);

@@ -1,5 +1,5 @@
-/* Packs as FORMAT.md lays them out, for the fuzzer: where things are, and how to put right whatever
- * a reader would refuse. Nothing here is shared with the runtime, so that a mistake in one does not
+/* Packs as laid out by FORMAT.md, for the fuzzer: where things are, and how to fix whatever a
+ * reader would refuse. Nothing here is shared with the runtime, so that a mistake in one cannot
  * hide in the other. */
 
 #ifndef FUZZ_PACK_H
@@ -59,7 +59,7 @@ typedef struct shape {
     uint32_t features, layers, silu, hidden[3], wide, twins, anchors, neighbors, flags;
 } shape;
 
-/* Returns whether such networks can be. */
+/* Returns whether such networks are possible. */
 static inline int read_shape(shape *of, const uint8_t *pack) {
     uint32_t d;
     of->features = get(pack + 20, 2);
@@ -96,7 +96,7 @@ static inline void write_shape(const shape *of, uint8_t *pack) {
     put(pack + 44, 0, 4);
 }
 
-/* Where the parts of a hidden layer lie, counted from the start of the twin. */
+/* Where the parts of a hidden layer are, from the start of the twin. */
 typedef struct layer {
     uint32_t inputs, outputs, kernels, width, row, weights, bias, multiplier, end;
 } layer;
@@ -123,7 +123,7 @@ static inline uint32_t twin_bytes(const shape *of) {
     return up(last.end + 2 * up(last.outputs, 4), 16);
 }
 
-/* Length of a section of this kind; `other` where it may have any. */
+/* Length of a section of this kind; `other` if it may have any. */
 static inline uint32_t section_bytes(const shape *of, uint32_t kind, uint32_t other) {
     switch (kind) {
     case SCALING:
@@ -141,12 +141,12 @@ static inline uint32_t section_bytes(const shape *of, uint32_t kind, uint32_t ot
     }
 }
 
-/* Its content is what begins at `at`; of that so much is `there`. */
+/* Its content starts at `at`; `there` bytes of it are in the file. */
 typedef struct section {
     uint32_t kind, flags, at, length, there;
 } section;
 
-/* Sections as the table states them, cut off where the file ends; returns how many. */
+/* Sections as the table states them, truncated at the end of the file; returns how many. */
 static inline uint32_t read_table(section *all, const uint8_t *pack, uint32_t size) {
     uint32_t i, count = get(pack + 6, 2);
     for (i = 0; i < count && i < MOST_SECTIONS && HEADER + ENTRY * (i + 1) <= size; i++) {
@@ -185,7 +185,7 @@ static inline uint32_t crc_of(const uint8_t *at, uint32_t size) {
     return ~crc;
 }
 
-/* Put right what stands in front of every other check: magic, version, length and checksums. */
+/* Fix what is checked before all else: magic, version, length and checksums. */
 static inline void mend_file(uint8_t *pack, uint32_t size) {
     uint32_t behind = HEADER + ENTRY * get(pack + 6, 2);
     if (behind > size)
@@ -209,8 +209,8 @@ static inline void mend_scaling(uint8_t *at, uint32_t count) {
     }
 }
 
-/* Take from weights until the sum of their magnitudes is `most`, from each its part or from the
- * last of them all; those of two kernels are `apart` bytes from each other. Returns the sum. */
+/* Reduce weights until the sum of their magnitudes is `most`, each in proportion or only the last
+ * ones; those of two kernels are `apart` bytes from each other. Returns the sum. */
 static inline uint32_t mend_weights(uint8_t *row, uint32_t count, uint32_t width, uint32_t kernels,
                                     uint32_t apart, uint32_t most, uint64_t *luck) {
     int cut = 2; /* not yet decided: most rows are fine as they are */
@@ -300,7 +300,7 @@ static inline void mend_anchors(uint8_t *at, const shape *of) {
 }
 
 /* Put every number in its range and zero where zeros belong, in a pack whose header and table are
- * sound: then all of it is. */
+ * valid: then all of it is. */
 static inline void mend_values(uint8_t *pack, uint32_t size, uint64_t *luck) {
     section all[MOST_SECTIONS];
     uint32_t count = read_table(all, pack, size), end = HEADER + ENTRY * count, i;

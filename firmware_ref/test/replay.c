@@ -1,11 +1,11 @@
 /* Evaluate packs and queries from a file and write the bits of all results to another, for machines
- * that Python cannot load the library on.
+ * on which Python cannot load the library.
  *
  * In, as u32: number of cases; then each case: bytes of the pack, number of queries, the pack, and
  * the queries as f32. Out, as u32: each case's status and, if that is 0, for each query the bits of
- * mean and spread, then raw mean, root and count, then the members. Everything has a block of
- * memory of its own that is just large enough, so that a sanitizer sees each step outside. Where
- * the environment has PREPARED, models are prepared. */
+ * mean and spread, then raw mean, root and count, then the members. Everything has its own block of
+ * memory that is just large enough, so that a sanitizer sees each access outside. If the
+ * environment has PREPARED, models are prepared. */
 
 #include "twin_host.h"
 #include <stdio.h>
@@ -44,7 +44,7 @@ static void answer(FILE *out, const twin_model *model, void *scratch, const floa
     twin_run run;
     if (twin_begin(&run, model, scratch, size, x, members))
         exit(6);
-    while (twin_step(&run, 100)) /* in pieces, if there are many */
+    while (twin_step(&run, 100)) /* in steps, if there are many */
         ;
     if (twin_read(&run, &prediction) || twin_read_raw(&run, &raw))
         exit(7);

@@ -1,6 +1,6 @@
-/* Eight threads share one model, each with a scratch of its own; all predictions are those that one
- * thread makes alone, before the model is prepared. Takes a pack; prints how many predictions were
- * made, and by a model that was prepared or not. */
+/* Eight threads share one model, each with its own scratch; all predictions equal those of a single
+ * thread, made before the model is prepared. Takes a pack; prints how many predictions were made,
+ * and whether the model was prepared. */
 
 #include "twin_host.h"
 #include <pthread.h>

@@ -8,10 +8,10 @@ import pytest
 
 
 class Oracle:
-    """A model whose estimates are written down, ``(v, twins, n)``.
+    """A model with given estimates, ``(v, twins, n)``.
 
-    The only feature of a point to predict is its number, 0 to v - 1; any other stands for one of
-    these.
+    The only feature of a point to predict is its number, 0 to v - 1; any other number stands for
+    one of these.
     """
 
     pairs = "all"
@@ -43,7 +43,7 @@ class Oracle:
 def oracle() -> Callable[..., tuple[Oracle, tuple[np.ndarray, np.ndarray]]]:
     """Return a maker of models and their validation data.
 
-    Anchors differ in a bias of their own (``bias`` deviations), and in noise that is new for each
+    Each anchor has a bias of its own (``bias`` deviations), and noise that is new for each
     estimate, so that only the bias can be learned from validation data.
     """
 

@@ -130,7 +130,7 @@ def test_the_number_of_threads_does_not_matter(oracle):
 
 
 def test_errors_are_scored_on_points_that_had_no_part_in_the_choice(oracle):
-    # Nothing can be learned of pure noise: honest errors of k anchors are those of any k.
+    # Nothing can be learned from pure noise: the honest error of k anchors is that of any k.
     honest, own = [], []
     for seed in range(10):
         model, (_, y) = oracle(v=40, n=200, bias=0, seed=seed)

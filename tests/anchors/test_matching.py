@@ -57,7 +57,7 @@ def test_the_same_seed_gives_the_same_rows_where_points_are_drawn(tiny_twin, mon
     one, same, other = (matched(tiny_twin, 8, seed=seed) for seed in (1, 1, 2))
     np.testing.assert_array_equal(one, same)
     assert set(one.tolist()) != set(other.tolist())
-    assert len(matched(tiny_twin, 40)) == 40  # more than it has candidates otherwise
+    assert len(matched(tiny_twin, 40)) == 40  # more than its usual candidates
 
 
 def test_memory_is_bounded(oracle, monkeypatch):

@@ -107,7 +107,7 @@ def test_the_same_is_recommended_whatever_else_is_measured(four_twins, curve_poi
 
 
 def test_auto_is_judged_on_points_that_had_no_say():
-    # Three methods with a mean square of 1 differ by chance alone, by 0.22 in 40 points: the best
+    # Three methods with a mean square of 1 differ by chance alone, by 0.22 over 40 points: the best
     # of them has 0.81 where it is chosen, and 1 elsewhere. The first is always overruled.
     rng = np.random.default_rng(0)
     own, honest = [], []

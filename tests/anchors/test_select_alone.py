@@ -1,4 +1,4 @@
-"""What holds for every way to choose anchors from the training points alone."""
+"""What holds for every method that chooses anchors from the training points alone."""
 
 import numpy as np
 import pytest
@@ -88,7 +88,7 @@ def test_units_and_order_of_features_do_not_matter(method, data, powers, seed):
     X = np.random.default_rng(seed).normal(size=(40, 3))
     y = X[:, 0] + X[:, 1]
     order = data.draw(st.permutations(range(3)))
-    # Powers of two: other factors round, and which of two equally near points is nearer may turn.
+    # Powers of two: other factors round, and could change which of two near points is nearer.
     other = (X * 2.0 ** np.array(powers) * [1, -1, 1])[:, order]
     rows = select(X, y, 8, method, twins=2, seed=seed)
     np.testing.assert_array_equal(select(other, y * 1024, 8, method, twins=2, seed=seed), rows)
@@ -166,7 +166,7 @@ def test_xy_passes_over_a_point_with_an_odd_target():
     y[2] = 30.0  # the middle of the first cluster of x
     assert 2 in select(x[:, None], y, 3, "medoids")
     rows = select(x[:, None], y, 4, "xy")
-    assert 2 in rows  # a cluster of its own
+    assert 2 in rows  # its own cluster
     assert set(rows) & {0, 1, 3, 4}
 
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-# No real core: round numbers, so that a test can be checked by hand.
+# A made-up core: round numbers, so that a test can be checked by hand.
 REFERENCES = [
     {
         "features": 8,
@@ -35,7 +35,7 @@ CORE = {
             "activation": activation,
             "weights": weights,
             "neighbors": False,
-            **({"intervals": True} if intervals else {}),  # as in files of before there were any
+            **({"intervals": True} if intervals else {}),  # as in files from before there were any
             "text_bytes": 4000
             + 300 * (activation == "silu")
             + 200 * (weights == "int16")
@@ -72,7 +72,7 @@ def core():
 
 @pytest.fixture
 def firmware(core):
-    """Measurements of one core that is none."""
+    """Measurements of one made-up core."""
     from twinedge.budget.boards import runtime_of
 
     return {"avr5": runtime_of(core)}

@@ -1,4 +1,4 @@
-"""The boards, and what is said of them."""
+"""The boards, and what their entries say."""
 
 from twinedge.budget import all_boards, board_named
 

@@ -65,7 +65,7 @@ def test_scratch_by_hand():
     model = Model(5, (6, 9, 30), (10, 2))
     assert scratch.bytes(model) == 48 + 48 + 72 + 16 + 7
     assert scratch.bytes(Model.of(5, (6,), 12)) == 48 + 16 + 7
-    # Neighbors are listed where a twin has more anchors than that.
+    # Neighbors are listed if a twin has more anchors than that.
     assert scratch.bytes(replace(model, neighbors=9)) == scratch.bytes(model) + 72
     assert scratch.bytes(replace(model, neighbors=10)) == scratch.bytes(model)
     # Room for features, four at a time.

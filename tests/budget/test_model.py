@@ -50,7 +50,7 @@ def test_only_neighbors_are_members():
 def test_multiply_adds_by_hand():
     # 2 x (2 x 3 for the query, and for each of 5 anchors 2 x 3 + 3 x 4 + 4).
     assert Model.of(2, (3, 4), 5).multiply_adds == 2 * (6 + 5 * (6 + 12 + 4))
-    # The layer behind the first is what the design counts: 32 x 128 x 128 in both orders.
+    # The layer after the first is what the design counts: 32 x 128 x 128 in both orders.
     assert Model.of(8).multiply_adds - 2 * (33 * 8 * 128 + 32 * 128) == 1_048_576
     # Two twins: the query's half twice. Two neighbors each, and five distances.
     near = Model(2, (3,), (3, 2), neighbors=2)

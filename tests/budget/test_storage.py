@@ -15,7 +15,7 @@ from twinedge.pack import write_pack
 def test_a_pack_is_as_long_as_predicted(packs, tmp_path, what, seed):
     rng = np.random.default_rng(seed)
     pack = packs.random_pack(rng, scaled=what == "intervals")
-    if what == "ranges":  # what an export has that could not be calibrated
+    if what == "ranges":  # an export that could not be calibrated
         domain = packs.with_intervals(rng, pack).domain
         pack = replace(pack, domain=domain)
     path = tmp_path / "model.twin"
@@ -34,7 +34,7 @@ def test_the_sections_of_the_example():
     sections = pack_sections(Model.of(8))
     assert sections == {"header": 96, "scaling": 72, "twins": 20240, "anchors": 644, "padding": 20}
     assert pack_sections(Model.of(8, activation="silu"))["curve"] == 386
-    # 4 bytes for the bias of the second output, 2 for each of its weights; the rest fills up.
+    # 4 bytes for the bias of the second output, 2 for each of its weights; the rest is padding.
     assert pack_sections(Model.of(8, intervals=True)) == {
         "header": 112,
         "scaling": 72,
@@ -55,7 +55,7 @@ def test_an_ordinary_network_by_hand():
     assert ann_bytes(Model.of(8)) == header + scaling + 32 * record
     assert ann_bytes(Model.of(8), 1) == header + scaling + record
     assert ann_bytes(Model.of(8, weights="int16"), 1) == header + scaling + record + 17 * 1024
-    # silu: one entry more in the table fills its padding, and the curve is 386 bytes in 400.
+    # silu: one more table entry fills the padding, and the curve is 386 bytes in 400.
     assert ann_bytes(Model.of(8, activation="silu"), 1) == ann_bytes(Model.of(8), 1) + 16 + 400
 
 

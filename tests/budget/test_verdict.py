@@ -1,4 +1,4 @@
-"""Fits, fits with fewer anchors, does not fit and why, or nobody has measured it."""
+"""Fits, fits with fewer anchors, does not fit and why, or was never measured."""
 
 from dataclasses import replace
 

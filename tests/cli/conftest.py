@@ -1,4 +1,4 @@
-"""The command line as a person meets it: arguments in; exit code, stdout and stderr out."""
+"""The command line as users see it: arguments in; exit code, stdout and stderr out."""
 
 import json
 from contextlib import redirect_stdout
@@ -35,7 +35,7 @@ class Answer(NamedTuple):
 
 @pytest.fixture
 def cli(capsys, tmp_path, monkeypatch):
-    """Run a command in this process, in a folder of its own."""
+    """Run a command in this process, in its own folder."""
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments):
@@ -48,7 +48,7 @@ def cli(capsys, tmp_path, monkeypatch):
 
 @pytest.fixture
 def refused(cli, tmp_path):
-    """Run a command that must fail with one line that says all of these words, and no trace."""
+    """Run a command that must fail with one line that has all of these words, and no traceback."""
 
     def run(*arguments, says):
         before = _contents(tmp_path)

@@ -39,7 +39,7 @@ def write(path, X, y):
 
 @pytest.fixture(scope="module")
 def points(curve):
-    """20 points of a place where everything is higher."""
+    """20 points from a site where everything is higher."""
     return curve[0][100:], curve[1][100:] + 2
 
 
@@ -50,7 +50,7 @@ def site(points, tmp_path):
 
 @pytest.fixture
 def adapted(pack, points):
-    """A device that has learnt the same."""
+    """A device that has learnt the same points."""
     device = load(pack)
     device.learn(*points)
     return device
@@ -206,7 +206,7 @@ def test_entries_that_were_lost_are_told(cli, pack, site, curve_csv, tmp_path):
     assert cli("predict", pack, curve_csv, "--store", store).err == ""  # they were cleared away
 
 
-# What is refused.
+# Refusals.
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""``twinedge anchors``: how many anchors are enough, as a person meets it."""
+"""``twinedge anchors``: how many anchors are enough, as users see it."""
 
 import shutil
 import sys

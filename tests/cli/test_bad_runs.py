@@ -1,4 +1,4 @@
-"""Run folders that are damaged or no run at all."""
+"""Run folders that are damaged, or not runs at all."""
 
 import json
 import shutil
@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture
 def run(tiny_run, tmp_path):
-    """A run of one's own, to damage."""
+    """A private copy of a run, to damage."""
     shutil.copytree(tiny_run, tmp_path / "run")
     return tmp_path / "run"
 

@@ -20,7 +20,7 @@ def words(line):
 
 @pytest.fixture(scope="module")
 def firmware(tmp_path_factory):
-    """A file of measurements of a core that is none."""
+    """A file of measurements of a made-up core."""
     core = runpy.run_path(str(Path(__file__).parents[1] / "budget" / "conftest.py"))["CORE"]
     path = tmp_path_factory.mktemp("firmware") / "firmware.json"
     write_firmware({"avr5": core}, path)
@@ -52,7 +52,7 @@ def test_the_example_of_the_paper(cli):
     found = answer.json
     assert (found["features"], found["hidden"], found["members"]) == (8, [128, 128], 32)
     assert (found["ann_params"], found["twin_params"]) == (569_376, 19_105)
-    # As export writes it; parameters are counted as the paper does.
+    # As export writes it; parameters are counted as in the paper.
     assert found["intervals"] is True
     assert (found["ann_bytes"], found["twin_bytes"]) == (615_072, 21_488)
     assert found["ratio"] == pytest.approx(28.62, abs=0.01)
@@ -235,7 +235,7 @@ def test_the_search_writes_a_pack_that_fits(cli, curve_csv, firmware, monkeypatc
     assert counted["boards"][0]["flash_bytes"] == found["flash_bytes"]
     assert found["run"] == "runs/uno"
     assert cli("evaluate", found["run"], curve_csv).code == 0
-    # Rounding always costs something: where that is more than was allowed, it is said.
+    # Rounding always costs something: if that is more than allowed, the user is told.
     monkeypatch.setattr("twinedge_export.quantise._STEPS", 100)
     loud = [word for word in settings if word != "--quiet"]
     answer = cli("budget", "fit", curve_csv, "--target", "level", *loud, firmware, *plain)

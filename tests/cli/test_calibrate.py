@@ -1,4 +1,4 @@
-"""``twinedge calibrate``: fresh rows make the intervals of a pack anew."""
+"""``twinedge calibrate``: recalibrates the intervals of a pack on fresh rows."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def write(path, X, y, header="angle,offset,idle,level"):
 
 @pytest.fixture
 def fresh(curve, tmp_path):
-    """40 rows, the targets of which are five times as far off as those of the training."""
+    """40 rows whose targets are five times as far off as in training."""
     X, y = curve
     rng = np.random.default_rng(0)
     return write(tmp_path / "fresh.csv", X[80:], y[80:] + 5 * rng.normal(size=40))

@@ -1,4 +1,4 @@
-"""A table with names and holes through all commands."""
+"""A table with text columns and missing cells through all commands."""
 
 import csv
 import io
@@ -188,7 +188,7 @@ def page():
 
 @pytest.fixture
 def whole_stones(stones, tmp_path):
-    """The table as the page has it: without holes."""
+    """The table as on the page: without missing cells."""
     lines = stones.read_text("utf-8").splitlines()
     kept = [line for line in lines if not line.startswith(",") and '"NA"' not in line]
     (tmp_path / "stones.csv").write_text("\n".join(kept), "utf-8")

@@ -11,13 +11,13 @@ from twinedge.learn.suitability import Rival, Suitability
 
 @pytest.fixture
 def short(monkeypatch):
-    """Train for a moment only."""
+    """Keep training very short."""
     monkeypatch.setitem(home.STEPS, "quick", 150)
 
 
 @pytest.fixture
 def found(monkeypatch):
-    """Return a way to say what is found, whatever the data."""
+    """Return a function that fakes the findings."""
 
     def say(few=1.3, error=0.04, **others):
         errors = {"networks": 1.1, "forest": 1.2, "trees": 1.3, "nearest": 1.5}
@@ -107,7 +107,7 @@ def test_to_be_behind_the_simplest_is_a_warning_by_itself(cli, found, sign, says
 
 
 def test_a_difference_below_its_error_is_none(cli, found):
-    """Neither of rivals nor of more pairs."""
+    """Neither rivals nor more pairs."""
     found(few=1.1, networks=0.9, forest=0.95, linear=0.95, nearest=0.99, error=0.12)
     answer = cli(*COMMAND, "--json").json
     assert answer["better"] == []

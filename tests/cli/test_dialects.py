@@ -1,4 +1,4 @@
-"""Files as spreadsheets of all countries write them, from training to prediction."""
+"""Files as spreadsheets of all locales write them, from training to prediction."""
 
 import numpy as np
 import pytest

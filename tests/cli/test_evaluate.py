@@ -80,7 +80,7 @@ def test_a_pack_is_judged_by_what_its_integers_say(cli, tiny_run, curve_csv, cur
     report = cli("evaluate", pack, curve_csv, "--json").json
     assert report["file"] == str(pack)
     assert report["rmse"] == pytest.approx(np.sqrt(np.mean((device.predict(X) - y) ** 2)))
-    assert report["trained_on"] == 8  # its anchors are all it knows of
+    assert report["trained_on"] == 8  # its anchors are all it knows
     assert [one["claimed"] for one in report["intervals"]] == list(device.coverages)
 
 

@@ -1,4 +1,4 @@
-"""``twinedge export`` as a person meets it; the files themselves are tested in tests/export."""
+"""``twinedge export`` as users see it; the files themselves are tested in tests/export."""
 
 import json
 import shutil
@@ -16,7 +16,7 @@ TWIN = ("--formats", "twin", "--select", "xy")
 
 @pytest.fixture
 def folder(tiny_run, tmp_path):
-    """A folder with one run in it, where a person works."""
+    """A working folder with one run in it."""
     shutil.copytree(tiny_run, tmp_path / "runs" / "level")
     return tmp_path
 
@@ -105,7 +105,7 @@ def test_the_c_project_and_what_becomes_of_an_earlier_one(cli, folder):
     assert Path("out/c/model/src/twinedge/src/twin_open.c").is_file()
     assert not Path("out/c/model/twin.c").exists()
 
-    # What it takes is told, not the length of its text.
+    # It reports flash, not the length of the text.
     verdict = judge(from_pack(Path("out/model.twin"))[0], board_named("nrf52840"), read_firmware())
     lines = many.out.splitlines()
     assert lines[2].split()[:2] == ["out/c", str(verdict.flash_bytes)]

@@ -1,4 +1,4 @@
-"""``twinedge firmware``: packs on boards, as a person meets them."""
+"""``twinedge firmware``: packs on boards, as users see them."""
 
 import re
 import shutil
@@ -83,8 +83,8 @@ def test_every_board_of_the_budget_is_played_by_one_of_its_core(cli):
         assert target.port.name == port
         assert target.port.core == owned[name].core.same_as
         told = None
-        if port != name and name != "microbit-v1":  # which is what QEMU calls microbit
-            told = f"{port} ({target.port.core}), for {name} has no emulator here"
+        if port != name and name != "microbit-v1":  # which QEMU calls microbit
+            told = f"{port} ({target.port.core}), as {name} has no emulator here"
         assert target.emulated == told
     listed = cli("firmware", "boards", "--json").json["boards"]
     plays = {name: one["board"] for one in listed for name in one["plays"]}
@@ -100,7 +100,7 @@ def test_a_core_without_an_emulator_is_told_with_the_boards_that_have_one(refuse
 def test_a_board_runs_on_the_emulator_of_its_core_and_says_so(cli, files):
     name, core = "pico", "cortex-m0"
     answer = cli("firmware", "run", "-b", name, "model.twin", "data.csv", "--json")
-    told = f"{STANDS_IN[name]} ({core}), for {name} has no emulator here"
+    told = f"{STANDS_IN[name]} ({core}), as {name} has no emulator here"
     assert (answer.code, answer.err) == (0, f"Emulated on {told}\n")
     found = answer.json
     assert (found["board"], found["port"], found["emulated"]) == (name, STANDS_IN[name], told)
@@ -110,24 +110,24 @@ def test_a_board_runs_on_the_emulator_of_its_core_and_says_so(cli, files):
 def test_an_image_for_another_board_is_told(cli, files):
     answer = cli("firmware", "build", "-b", "pico", "model.twin", "-o", "it.elf", "--json")
     assert (answer.json["board"], answer.json["port"]) == ("pico", "microbit")
-    assert answer.err.startswith("Built for microbit (cortex-m0), for pico has no emulator here;")
+    assert answer.err.startswith("Built for microbit (cortex-m0), as pico has no emulator here;")
 
 
 def test_limits_are_those_of_the_board_that_was_asked_for(refused, tmp_path):
-    # An Uno has room for it, and a Leonardo, whose boot loader is larger, has not.
+    # An Uno has room for it; a Leonardo, whose boot loader is larger, does not.
     pack = random_pack(Model.of(8, (128, 128), 32))
     (tmp_path / "model.twin").write_bytes(write_pack(pack))
     says = ("leonardo: the image takes", "of 28672 bytes of flash")
     refused("firmware", "build", "-b", "leonardo", "model.twin", says=says)
-    # A Nano Every might hold this, but not the Uno that plays it.
+    # A Nano Every might hold this, but not the Uno that emulates it.
     pack = random_pack(Model.of(8, (144, 128), 32))
     (tmp_path / "model.twin").write_bytes(write_pack(pack))
-    says = ("will not fit", "emulated on uno (avr5), for nano-every has no emulator here")
+    says = ("will not fit", "emulated on uno (avr5), as nano-every has no emulator here")
     refused("firmware", "build", "-b", "nano-every", "model.twin", says=says)
 
 
 def test_a_port_is_measured_and_not_what_it_plays(refused):
-    says = ("pico is no port: name microbit",)
+    says = ("pico is not a port: use microbit",)
     refused("firmware", "measure", "-b", "pico", says=says)
 
 

@@ -1,4 +1,4 @@
-"""Help is for reading: examples stand on lines of their own."""
+"""Help is readable: examples are on their own lines."""
 
 import pytest
 

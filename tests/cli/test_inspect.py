@@ -1,4 +1,4 @@
-"""``twinedge inspect``: a pack as a person meets it."""
+"""``twinedge inspect``: a pack as users see it."""
 
 import re
 import runpy
@@ -59,7 +59,7 @@ def test_a_person_sees_where_each_byte_goes(cli, pack_file):
 
 
 def test_the_bytes_of_the_flagship(cli, pack_file):
-    # 8 features, 128-128, int8, 32 anchors, no metadata: what the design promises to fit 21,600.
+    # 8 features, 128-128, int8, 32 anchors, no metadata: the design promises at most 21,600.
     pack_file("flagship")
     report = cli("inspect", "model.twin", "--json").json
     assert report["uses"] == {

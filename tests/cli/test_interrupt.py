@@ -1,4 +1,4 @@
-"""Ctrl-C: the best weights are kept, and --resume ends where an undisturbed training does."""
+"""Ctrl-C: the best weights are kept, and --resume ends where an uninterrupted training does."""
 
 import json
 import signal
@@ -13,7 +13,7 @@ from twinedge import TwinRegressor
 from twinedge.learn import selection, training
 from twinedge.learn.run import load_run
 
-# The command line, leaving a mark once the first steps of the training are done, and waiting then.
+# The command line; it leaves a mark once the first training steps are done, then waits.
 MARKED = """
 import sys
 import time
@@ -36,7 +36,7 @@ main(sys.argv[1:])
 
 
 def _interrupted(arguments, folder):
-    """Start a training, interrupt it on its way; exit code, stdout and stderr."""
+    """Start a training and interrupt it; return exit code, stdout and stderr."""
     process = subprocess.Popen(
         [sys.executable, "-c", MARKED, *map(str, arguments)],
         stdout=subprocess.PIPE,

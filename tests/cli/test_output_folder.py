@@ -1,4 +1,4 @@
-"""Where a run cannot be written: said before the training, not after it."""
+"""Folders that cannot be written: reported before the training, not after it."""
 
 import os
 import shutil
@@ -54,7 +54,7 @@ def test_the_output_may_not_be_written():
         locked.mkdir(mode=0o500)
         Path(name).chmod(0o755)
         user = os.geteuid()
-        if user == 0:  # nothing is forbidden to root
+        if user == 0:  # root may do anything
             os.seteuid(65534)
         try:
             with pytest.raises(InputError, match="locked: Permission denied"):
@@ -69,7 +69,7 @@ def test_what_the_system_forbids(refuse_output):
 
 @pytest.fixture
 def run(trained, tmp_path):
-    """A run to be trained anew, with something of others in it."""
+    """A run to be retrained, with a foreign file in it."""
     folder = shutil.copytree(trained[0], tmp_path / "run")
     (folder / "notes.txt").write_text("mine")
     return folder

@@ -15,7 +15,7 @@ def plain_run(tiny_run, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def calibrated(tiny_run, tmp_path_factory):
-    """A run that says of a spread of 1 that the error is 2, with intervals of 0.5 and 0.8."""
+    """A run that maps a spread of 1 to an error of 2, with intervals of 0.5 and 0.8."""
     calibration = Calibration(
         np.array([2.0, 0, 0]), 0.0, {0.5: 0.25, 0.8: 1.5}, rows=20, typical=1.0, outside=0.0
     )
@@ -23,7 +23,7 @@ def calibrated(tiny_run, tmp_path_factory):
 
 
 def saved(run, factory, calibration):
-    """Return a copy of a run with another calibration."""
+    """Return a copy of a run with a different calibration."""
     trained = load_run(run)
     trained.model.calibration_ = calibration
     trained.save(folder := factory.mktemp("runs") / "run")
@@ -53,7 +53,7 @@ def test_json_has_every_digit(cli, plain_run, curve_csv, curve):
 
 
 def outside(model, X):
-    """Names of the features of each point that the training rows do not reach to."""
+    """Names of the features of each point that are outside the training range."""
     low, high = model.anchor_X_.min(axis=0), model.anchor_X_.max(axis=0)
     names = np.array(["angle", "offset", "idle"])
     return [names[(x < low) | (x > high)].tolist() for x in X]
@@ -103,7 +103,7 @@ def test_a_file_without_header_is_taken_by_position(cli, tiny_run, curve, curve_
 def test_one_row_is_enough(cli, tiny_run, tmp_path):
     (tmp_path / "one.csv").write_text("angle,offset,idle\n0.5,2,-20\n")
     header, numbers = cli("predict", tiny_run, "one.csv").predictions
-    assert numbers.shape == (1, header.count(","))  # all but what is outside
+    assert numbers.shape == (1, header.count(","))  # all but the column of names outside
 
 
 def test_a_target_with_a_comma_in_its_name_is_quoted(cli, tiny, tmp_path, curve):

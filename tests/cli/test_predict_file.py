@@ -32,7 +32,7 @@ def exported(tiny_run, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def pack(exported, tmp_path_factory):
-    """Its pack as version 1 has it: without intervals and domain."""
+    """Its pack in version 1: without intervals and domain."""
     found = read_pack((exported / "model.twin").read_bytes())
     twins = tuple(replace(twin, bias=0, difficulty=None) for twin in found.twins)
     path = tmp_path_factory.mktemp("plain") / "model.twin"
@@ -42,7 +42,7 @@ def pack(exported, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def calibrated(pack, tmp_path_factory):
-    """The same with intervals, and with something for a missing offset or idle."""
+    """The same with intervals, and with fill values for offset and idle."""
     pack = read_pack(pack.read_bytes())
     least, most = quantise(pack, [[-1.0, -5.0, -120.0], [1.0, 15.0, 80.0]])
     drawn = PACKS["with_intervals"](np.random.default_rng(0), pack)
@@ -126,7 +126,7 @@ def test_what_was_outside_or_missing_is_named(cli, calibrated, tmp_path):
         ("", "offset"),
         ("angle", "offset|idle"),
     ]
-    assert cells[0][:2] == cells[2][:2]  # what was filled in is what the first row has
+    assert cells[0][:2] == cells[2][:2]  # the fill value equals the first row's
     assert cells[0][3:6] == cells[2][3:6]
     numbers = np.array([row[:2] + row[3:6] for row in cells], float)
     assert (numbers[:, 3] < numbers[:, 0]).all()

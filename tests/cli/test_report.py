@@ -65,7 +65,7 @@ def test_text_sheet_and_figures(cli, tiny_run, tmp_path):
         rows = list(csv.DictReader(file))
     judged = [row for row in rows if (row["table"], row["row"]) == ("predictions", "test")]
     assert float(next(r["value"] for r in judged if r["quantity"] == "RMSE")) == found["rmse"]
-    # With intervals, unless told otherwise.
+    # With intervals by default.
     levels = [one["claimed"] for one in found["intervals"]]
     assert levels == [0.5, 0.8, 0.9, 0.95]
     assert found["covered_of_90_percent"] == found["intervals"][2]["covered"]
@@ -142,7 +142,7 @@ def measured(tiny_run, tmp_path):
 
 
 def test_a_pack_alone_is_judged_as_evaluate_does(cli, tiny_run, measured, tmp_path):
-    options = ("--anchors", "8", "--select", "xy")  # as --quick chooses them
+    options = ("--anchors", "8", "--select", "xy")  # as chosen by --quick
     assert cli("export", tiny_run, *options, "--formats", "twin").code == 0
     answer = cli("report", "out/model.twin", "--data", "measured.csv", "--json")
     assert (answer.code, answer.err) == (0, "")

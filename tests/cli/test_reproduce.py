@@ -1,4 +1,4 @@
-"""``twinedge reproduce`` as a person meets it."""
+"""``twinedge reproduce`` as users see it."""
 
 import json
 
@@ -31,7 +31,7 @@ def test_memory_is_counted_at_once(cli, tmp_path):
 
 @pytest.fixture
 def kept(tmp_path):
-    """A folder in which all cells of a small table are there already."""
+    """A folder with all cells of a small table."""
     store = CellStore(tmp_path / "kept")
     for split in range(2):
         for method, rmse in (("forest", 0.14), ("twinned_forest", 0.09)):

@@ -1,4 +1,4 @@
-"""What only a process of its own shows: streams, pipes and what is loaded."""
+"""What only a separate process shows: streams, pipes and loaded modules."""
 
 import json
 import os
@@ -15,7 +15,7 @@ FULL = Path("/dev/full")  # a disk with no room left
 
 @pytest.fixture
 def run(tmp_path):
-    """Run in an environment where nothing hushes TensorFlow beforehand."""
+    """Run in an environment where nothing silences TensorFlow beforehand."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("TF_")}
 
     def run(*arguments, python=("-m", "twinedge"), **options):
@@ -34,7 +34,7 @@ def run(tmp_path):
 
 @pytest.fixture
 def closed_pipe():
-    """The end of a pipe that nobody reads."""
+    """The writing end of a pipe that nobody reads."""
     reader, writer = os.pipe()
     os.close(reader)
     yield writer

@@ -171,7 +171,7 @@ def test_repeated_rows_are_remarked_in_one_line(cli, curve_csv, tiny, loud, tmp_
 
 @pytest.fixture(scope="module")
 def noise_run(tiny, tmp_path_factory):
-    """A run that was trained on nothing but noise, and what that said."""
+    """A run trained on pure noise, and its output."""
     folder = tmp_path_factory.mktemp("noise")
     _write(folder / "noise.csv", lambda X, noise: noise)
     arguments = ["train", folder / "noise.csv", "--target", "y", "-o", folder / "run", *tiny]
@@ -258,7 +258,7 @@ def test_few_rows_train_with_a_warning_of_what_they_are_worth(cli, loud, rows, t
 
 
 def test_a_part_that_does_not_vary_is_no_reason_to_fail(cli, tiny, tmp_path):
-    """Neither the targets that are trained on, nor those that are tested on."""
+    """Neither training nor test targets."""
     split = split_rows(15, 0)
     for part in (split.train, split.test):
         y = np.arange(15.0)

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:Depreca
 
 @pytest.fixture(scope="module")
 def batches(curve):
-    """Which batch each of 120 rows is of, and what that adds to the target."""
+    """The batch of each of 120 rows, and what it adds to the target."""
     batch = np.random.default_rng(0).permutation(np.repeat(np.arange(10), 12))
     return batch, np.random.default_rng(1).normal(0, 20, 10)[batch]
 
@@ -39,7 +39,7 @@ def table(curve, batches, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def trained(table, loud, tmp_path_factory):
-    """A run, the JSON that was printed, and what was remarked."""
+    """A run, the JSON that was printed, and the remarks."""
     folder = tmp_path_factory.mktemp("grouped") / "run"
     arguments = ["train", table, "--target", "level", "--group", "batch", "--drop", "number"]
     with (
@@ -53,7 +53,7 @@ def trained(table, loud, tmp_path_factory):
 
 
 def batch_of(points, table, column=0):
-    """Which batches points are of."""
+    """The batches of points."""
     rows = [line.split(",") for line in table.read_text().splitlines()[1:]]
     place = {tuple(map(float, row[1:4])): row[column] for row in rows}
     return [place[tuple(row)] for row in points.tolist()]

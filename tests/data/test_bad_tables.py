@@ -141,7 +141,7 @@ def test_a_path_with_a_line_feed_stays_on_one_line(tmp_path, complaint):
 def test_a_file_that_may_not_be_read_is_refused(write, complaint, monkeypatch):
     path = write("a,y\n1,2\n")
     path.chmod(0)
-    if os.access(path, os.R_OK):  # root reads everything: let the system call say no
+    if os.access(path, os.R_OK):  # root can read everything, so fake the refusal
         monkeypatch.setattr("pathlib.Path.open", _denied)
     assert "cannot be read: Permission denied" in complaint(read_table, path, target=-1)
 

@@ -1,4 +1,4 @@
-"""Tables as other programs leave them: with units, row numbers, names; compressed, or no text."""
+"""Tables as other programs write them: with units, row numbers, names; compressed, or binary."""
 
 import gzip
 import subprocess
@@ -83,7 +83,7 @@ def test_a_compressed_file_that_is_not_whole_is_refused(write, complaint):
     rows = "".join(f"{k},{k * k % 97}\n" for k in range(9999))
     whole = gzip.compress(("a,y\n" + rows).encode())
     damaged = bytearray(whole)
-    damaged[-6] ^= 255  # of the checksum
+    damaged[-6] ^= 255  # in the checksum
     for content in (whole[:-400], whole[:12], bytes(damaged)):
         message = complaint(read_table, write(content, "t.csv.gz"), target="y")
         assert "t.csv.gz: is not a complete gzip file" in message

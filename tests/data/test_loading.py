@@ -20,7 +20,7 @@ def no_network(monkeypatch):
 
 @pytest.fixture
 def served(true_values, monkeypatch):
-    """A network that serves the true values; returns the names asked for."""
+    """Fake a network that serves the true values; return the names requested."""
     asked = []
 
     def serve(entry):

@@ -1,4 +1,4 @@
-"""The one test that goes through scikit-learn's downloader, with a network of our own making."""
+"""The one test that goes through scikit-learn's downloader, with a fake network."""
 
 import gzip
 import hashlib

@@ -6,7 +6,7 @@ from twinedge.data.catalogue import CATALOGUE
 
 
 def recipe(n, i):
-    """The paper's lines, as its code has them."""
+    """The lines of the paper's code."""
     state = np.random.get_state()
     np.random.seed(i)
     p = np.random.permutation(n)

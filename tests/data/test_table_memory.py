@@ -1,4 +1,4 @@
-"""What reading a long table costs, measured from outside, in a process of its own."""
+"""What reading a long table costs, measured from outside, in a separate process."""
 
 import subprocess
 import sys

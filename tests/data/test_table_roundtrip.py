@@ -63,7 +63,7 @@ def test_a_damaged_file_is_read_or_refused_in_one_line(tmp_path, sample, data):
         message = str(error)
     else:
         message = "read"
-        prepared = table.prepare(np.arange(len(table.y)))  # a damaged number is a name
+        prepared = table.prepare(np.arange(len(table.y)))  # a damaged number becomes text
         assert np.isfinite(prepared.X).all()
         assert np.isfinite(table.y).all()
     assert len(message.splitlines()) == 1

@@ -1,4 +1,4 @@
-"""Python that the documentation prints runs as it stands, block by block."""
+"""Python code in the documentation runs as printed, block by block."""
 
 import re
 from pathlib import Path
@@ -22,13 +22,13 @@ STONES = "carat,cut,price\n" + "".join(
 
 
 def here(code):
-    """Return a block with the place and the query that there are."""
+    """Return a block with path and query replaced by existing ones."""
     return code.replace("/opt/twinedge/", "out/").replace("[[0.5, 0.5]]", "x")
 
 
 @pytest.fixture
 def surroundings(tiny_twin, curve, tmp_path, monkeypatch):
-    """Names and files that a reader would have; trainings are brief."""
+    """Names and files that a reader would have; training is brief."""
     brief = selection.Plan(folds=20, final=60, teachers=False)
     for effort in selection.PLANS:
         monkeypatch.setitem(selection.PLANS, effort, brief)
@@ -66,7 +66,7 @@ def test_there_are_pages_with_python():
 )
 def test_the_python_of_a_page_runs(page, surroundings):
     for code in PAGES[page]:
-        names = dict(surroundings)  # what a block calls y is no training target of the next
+        names = dict(surroundings)  # y of one block is not the training target of the next
         exec(compile(here(code), page, "exec"), names)
         for name in ("y", "mean", "scale", "std", "low", "high"):
             assert np.isfinite(names.get(name, 0)).all(), name

@@ -63,7 +63,7 @@ def with_intervals():
         weights, bias = rng.normal(0, 0.3, shape), np.full((shape[0], 1), 0.2)
         model.difficulty_ = np.hstack([weights, bias]).astype(np.float32)
         pack = quantise(model, rows, weights="int16", intervals=True, fill_values=fill)
-        # A twentieth of the target's deviation is there whatever the signals say.
+        # At least a twentieth of the target's deviation, whatever the signals say.
         constant = 4096 * UNITS // 20
         quantiles = {500: 44000, 900: 108000, 990: 170000}
         intervals = Intervals(30000, 80000, 50000, constant, 100, 1, 0, quantiles)

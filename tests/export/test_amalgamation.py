@@ -1,4 +1,4 @@
-"""Files of C in one: what each keeps to itself stays its own, and what they share comes once."""
+"""C files joined into one: private things stay private, and shared ones appear once."""
 
 import re
 import subprocess
@@ -47,7 +47,7 @@ TWIN_INTERNAL extern const twini_colour twini_of_red;
 TWIN_INTERNAL int twini_mix(int a, int b);
 #endif
 """
-# Both files use this header with other words of their own, so it comes with each.
+# Both files use this header with definitions of their own, so it is repeated in each.
 TEMPLATE_H = """
 #ifndef TWIN_TEMPLATE_H
 #define TWIN_TEMPLATE_H
@@ -131,7 +131,7 @@ def join(tmp_path):
 
 @pytest.fixture
 def build(tmp_path):
-    """Compile what was joined, with a program; returns what that says."""
+    """Compile the joined files with a program; return its output."""
 
     def make(made, *options):
         for name, text in (("twin.h", made.header), ("twin.c", made.source), ("main.c", MAIN_C)):
@@ -215,19 +215,19 @@ def test_a_header_may_be_named_by_a_macro(join, build):
 
 
 def test_a_header_that_is_not_there_is_named(join):
-    with pytest.raises(InputError, match=r"kernel_red\.c: there is no template\.hh"):
+    with pytest.raises(InputError, match=r"kernel_red\.c: includes template\.hh, which"):
         join(files={"src/kernels/kernel_red.c": RED_C.replace("template.h", "template.hh")})
 
 
 def test_a_header_under_two_conditions_is_refused(join):
     twice = '#if TWIN_LARGE\n#include "template.h"\n#endif\n#include "template.h"'
-    with pytest.raises(InputError, match="under another condition"):
+    with pytest.raises(InputError, match="under a different condition"):
         join(files={"src/kernels/kernel_red.c": RED_C.replace('#include "template.h"', twice)})
 
 
 def test_a_name_that_would_be_taken_is_refused(join):
     taken = RED_C + "static int unused(int blue_load) { return blue_load; }\n"
-    with pytest.raises(InputError, match="blue_load would be the name of two things"):
+    with pytest.raises(InputError, match="blue_load would name two things"):
         join(files={"src/kernels/kernel_red.c": taken})
 
 

@@ -1,4 +1,4 @@
-"""A table with names and holes in exported files: the same answers in every form, to the bit."""
+"""Text and missing cells in exported files: the same answers in every form, to the bit."""
 
 import json
 from dataclasses import replace
@@ -109,7 +109,7 @@ def test_a_file_is_read_by_name(device, said, tmp_path):
 
 
 def in_words(said, encoding):
-    """Answers as a stream has them in CSV."""
+    """Answers as CSV lines of a stream."""
     numbers = zip(said.mean, said.spread, said.scale, said.low, said.high, strict=True)
     outside, missing = (
         map("|".join, flagged(encoding, one)) for one in (said.outside, said.missing)
@@ -206,7 +206,7 @@ def test_a_line_that_is_wrong_decides_nothing_about_the_next(device, said):
     answers = list(Replies(device).to(lines))
     assert [one.startswith("error: ") for one in answers] == [True, True, False, True, False]
     assert answers[2] == answers[4] == expected
-    # One that is right does: whether 0.5 is five tenths is no longer open.
+    # A valid line settles it: 0.5 now means five tenths.
     lines = ["0,5;Idéal;61;1", "0.5;Idéal;61;1"]
     assert "a different decimal mark" in list(Replies(device).to(lines))[1]
 

@@ -1,4 +1,4 @@
-"""Rounding whose errors cancel on the data: better than each weight by itself, and never beyond."""
+"""Rounding whose errors cancel on the data: better than one by one, and never out of range."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from twinedge_export.rounding import RoundingData, round_layer, round_output
 
 
 def together(n=2000, inputs=24, *, seed=0):
-    """Whole numbers such as activations are: smooth functions of a few things."""
+    """Integers that resemble activations: smooth functions of a few variables."""
     rng = np.random.default_rng(seed)
     hidden = rng.normal(size=(n, 2)) @ rng.normal(size=(2, inputs)) + rng.normal(size=inputs)
     return np.rint(9000 * np.logaddexp(hidden, 0))
@@ -86,7 +86,7 @@ def test_inputs_that_say_nothing_leave_weights_near_where_they_were(inputs):
 @pytest.mark.parametrize("dtype", [np.int8, np.int16])
 @pytest.mark.parametrize("size", [1e-6, 1.0, 10.0])
 def test_sums_overflow_nothing(dtype, size):
-    # Rows whose sum is as large as can be: moving one weight up would be one too many.
+    # Rows with the largest possible sum: one more step up would be too many.
     rng = np.random.default_rng(1)
     q = together(inputs=600)
     kernel = size * np.where(rng.random((16, 600)) < 0.5, -1, 1) * rng.uniform(0.9, 1, (16, 600))

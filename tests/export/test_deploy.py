@@ -117,7 +117,7 @@ def test_a_run_folder_will_do_and_so_will_a_fitted_model(done, tiny_run, tiny_tw
 
 
 def test_a_model_that_held_nothing_out_has_a_training_error(curve, tmp_path):
-    X, y = (part[:14] for part in curve)  # of so few rows none is held out
+    X, y = (part[:14] for part in curve)  # too few rows to hold any out
     tiny = {"activation": "relu", "learning_rate": 0.01, "weight_decay": 0.03, "steps": 100}
     model = TwinRegressor(hidden=8, random_state=0, **tiny).fit(X, y)
     done = export(model, tmp_path / "out", anchors=8, **SMALL)
@@ -126,7 +126,7 @@ def test_a_model_that_held_nothing_out_has_a_training_error(curve, tmp_path):
     record = done.record()
     assert record["float_rmse_train"] == pytest.approx(model.validation_rmse_, rel=1e-5)
     assert "rmse_val" not in json.dumps(record)
-    for select in ("auto", "greedy"):  # which look at the points that there are
+    for select in ("auto", "greedy"):  # which look at the available points
         again = export(model, tmp_path / "out", anchors=4, **{**SMALL, "select": select})
         assert "validation" not in " ".join(again.remarks)
 
@@ -197,7 +197,7 @@ def test_more_anchors_than_points_are_all_of_them(run, four_twins, tmp_path):
     said = "200 anchors were asked for, but there are only 80 training points: all of them are used"
     record = json.loads((tmp_path / "out" / "export.json").read_text())
     assert (record["anchors"], record["anchors_asked"], record["remarks"]) == (80, 200, [said])
-    # Of an odd number four twins take as many each.
+    # Of an odd number, four twins take equal shares.
     odd = copy(four_twins)
     odd.anchor_X_, odd.anchor_y_ = four_twins.anchor_X_[:9], four_twins.anchor_y_[:9]
     done = export(odd, tmp_path / "odd", anchors=32, **{**SMALL, "tolerance": 10.0})
@@ -220,7 +220,7 @@ def test_an_export_beyond_the_tolerance_leaves_the_old_one_in_place(run, tmp_pat
     export(run, folder, anchors=8, **SMALL)
     before = files(folder)
     rows = [3, 1, 4, 15]
-    # Targets that the float model hits exactly: whatever rounding changes is too much.
+    # Targets that the float model hits exactly: any change by rounding is too much.
     X = run.validation[0]
     exact = replace(run, validation=(X, run.model.predict(X, anchors=rows)))
     settings = {**SMALL, "weights": "int8", "qat": False}

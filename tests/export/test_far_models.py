@@ -1,4 +1,4 @@
-"""Converted files of models far from the usual, in units, shape or weights."""
+"""Converted files of unusual models, in units, shape or weights."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ FILES = {
     ]
 )
 def deviation(request, tmp_path):
-    """Measure how far a file is off its model, against what is allowed."""
+    """Measure how far a file is from its model, relative to what is allowed."""
     make, level, allowed = FILES[request.param]
 
     def measure(model, x, rows):
@@ -40,7 +40,7 @@ def deviation(request, tmp_path):
 
 @pytest.fixture(scope="module")
 def wide(untrained):
-    """Make a model of 20 neurons twice with random weights."""
+    """Make a 20-20 model with random weights."""
 
     def make(X, y, hidden=(20, 20), activation="silu"):
         return untrained(X, y, hidden, activation)

@@ -83,7 +83,7 @@ def test_the_pack_of_a_brief_training_gets_better(tiny_twin, curve, briefly, wei
     errors = [pack_error(m, X[80:100], y[80:100], weights=weights) for m in (tuned, tiny_twin)]
     assert errors[0] < 0.99 * errors[1]
     assert tuned.validation_rmse_ == pytest.approx(tuned.rmse(X[80:100], y[80:100]))
-    # Its kernels need no rounding any more, so that each by itself is as good.
+    # Its kernels are already rounded, so rounding each by itself is as good.
     plain = pack_error(tuned, X[80:100], y[80:100], weights=weights, compensate=False)
     assert plain == pytest.approx(errors[0], rel=0.01)
 
@@ -106,7 +106,7 @@ def test_what_does_not_help_is_not_taken(tiny_twin, curve, monkeypatch, change):
 
     monkeypatch.setattr("twinedge_export.quantise.Stack", Spoilt)
     X, _ = curve
-    # A pack that can hardly be better: predictions of the model itself are the targets.
+    # A pack that can hardly be improved: the model's own predictions are the targets.
     target = tiny_twin.predict(X[80:])
     assert fine_tune(tiny_twin, X[80:], target, weights="int16") is tiny_twin
 

@@ -33,13 +33,13 @@ def entering(graph, inputs, x):
 
 
 def mean_of(graph, found):
-    """Integers do not reach from zero to the target."""
+    """Integers do not span from zero to the target."""
     return found["mean"] + graph.integers * graph.folding.y_mean
 
 
 @pytest.fixture(params=["scaled", "spanned"])
 def kind(request):
-    """How queries come in, and whether they do as integers would."""
+    """How queries are scaled, and whether as for integers."""
     return getattr(Inputs, request.param), request.param == "spanned"
 
 
@@ -76,7 +76,7 @@ def test_a_bare_twin_gives_the_difference_of_each_twin_in_one_order(model, curve
 
 @pytest.fixture
 def signals(model):
-    """Make half differences, half sums and second outputs of pairs, those of each twin."""
+    """Make half differences, half sums and second outputs of pairs, twin by twin."""
 
     def of(x):
         scaled = model.scaling_.features(x)[None]
@@ -113,9 +113,9 @@ def test_with_a_calibration_an_ensemble_gives_scale_and_intervals(
     reach = np.sqrt(square)[:, None] * np.array([44000, 108000, 170000]) / 65536
     for name, side in (("low", -1), ("high", 1)):
         assert found[name].shape == (10, 3)
-        # In full, also where the mean lacks that of the target.
+        # In full, even if the mean lacks that of the target.
         np.testing.assert_allclose(found[name], mean[:, None] + side * reach, atol=1e-4 * unit)
-    # A pack agrees, but for the rounding of its numbers.
+    # A pack agrees, up to rounding.
     evaluated = reference.evaluate(pack, x)
     for column, level in enumerate(pack.intervals.quantiles):
         bounds = reference.bounds(pack, evaluated, level)
@@ -226,7 +226,7 @@ def test_very_many_points_and_anchors_make_no_more_pairs(untrained):
     assert len(queries) == 64
     for picked in (queries, *pairs.values()):
         assert len(picked) <= 16384
-        # Not the first ones of a table in some order.
+        # Not simply the first rows of a sorted table.
         np.testing.assert_allclose(np.median(picked, axis=0), 0, atol=0.5)
         np.testing.assert_array_equal(picked.max(axis=0), X.max(axis=0).astype(np.float32))
 

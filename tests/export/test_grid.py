@@ -1,4 +1,4 @@
-"""Weights on the steps a converter would take: it has nothing left to round."""
+"""Weights on the steps of a converter: it has nothing left to round."""
 
 from itertools import pairwise
 
@@ -17,7 +17,7 @@ def plainly(layer):
 
 
 def activations(n=1500, outputs=24, *, seed=0):
-    """Smooth functions of two things, as activations are."""
+    """Smooth functions of two variables, like activations."""
     rng = np.random.default_rng(seed)
     hidden = rng.normal(size=(n, 2)) @ rng.normal(size=(2, outputs)) + rng.normal(size=outputs)
     return np.maximum(hidden, 0)

@@ -26,7 +26,7 @@ def spread(judge, tiny_twin):
 
 
 def both(model, **options):
-    """Mean and spread of a float model, as a file gives them."""
+    """Mean and spread of a float model, as from a file."""
     return lambda x: (model.predict(x, **options), model.spread(x, **options))
 
 
@@ -55,7 +55,7 @@ def test_a_lucky_deviation_costs_what_it_would_on_other_points(judge, tiny_twin,
     y = points[0][1]
 
     def closer(x):
-        """Half way from the prediction to the truth, which no rounding can know."""
+        """Halfway from the prediction to the truth, which no rounding can know."""
         mean, spread = both(tiny_twin, anchors=ROWS)(x)
         return (mean + y) / 2, spread
 
@@ -97,7 +97,7 @@ def level(tiny_twin):
 
 
 def offset_by(tiny_twin):
-    """A runtime for files with what to add to the prediction and what to multiply the spread by."""
+    """A runtime for files that hold an offset of predictions and a factor of spreads."""
 
     def load(path):
         number, *times = map(float, path.read_text().split())
@@ -187,7 +187,7 @@ def test_many_anchors_are_asked_about_some_of_the_points(tiny_twin, points, spre
     assert judge.everyone == (pytest.approx(everyone / beside * judge.same_rmse), 7, 20)
     assert judge.with_all_anchors == "with all 80 anchors, by 7 of 20 points"
     assert judge.score(both(tiny_twin), spread).ratio_to_float == pytest.approx(1, rel=0.1)
-    # Nearest anchors take no longer, however many there are; nor are there fewer points than this.
+    # Nearest anchors take no longer with more anchors; and there is a minimum of points.
     assert Judge.of(tiny_twin, ROWS, 3, *points).everyone.compared == 20
     monkeypatch.setattr("twinedge_export.job._MOST_WORK", 0)
     assert Judge.of(tiny_twin, ROWS, 0, *points).everyone.compared == 5

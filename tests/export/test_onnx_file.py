@@ -1,4 +1,4 @@
-"""ONNX files: what is inside. What they answer is tested with the runtime, in tests/runtime."""
+"""ONNX files: what is inside. Their answers are tested with the runtime, in tests/runtime."""
 
 import json
 from dataclasses import replace
@@ -69,7 +69,7 @@ def files(made, intervals):
 
 
 def kernels(file):
-    """Initialisers that are matrices of a layer behind the first, by type."""
+    """Initialisers that are matrices of layers after the first, by type."""
     found = {}
     for one in file.graph.initializer:
         value = numpy_helper.to_array(one)
@@ -123,7 +123,7 @@ def test_another_reader_says_the_same(model, made, intervals, by_openvino, tmp_p
     found = by_openvino(path, queries)
     for name, values in OnnxFile(path).run(queries).items():
         apart = np.sqrt(np.mean(np.square(found[name] - values))) / np.ptp(values)
-        # A sum in another order, and an integer at a tie becomes its neighbor.
+        # A different summation order can turn an integer at a tie into its neighbor.
         assert apart < (1e-3 if level == "int8" else 2e-6)
 
 

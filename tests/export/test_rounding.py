@@ -1,4 +1,4 @@
-"""How kernels are rounded: as finely as can be, and never so that a sum overflows."""
+"""How kernels are rounded: as finely as possible, without any overflow."""
 
 import zlib
 
@@ -12,7 +12,7 @@ from twinedge_export.rounding import round_layer, round_output
 
 
 def exact(layer, unit):
-    """Return kernel and bias as floats, as the integers of a layer mean them."""
+    """Return kernel and bias as floats, from the integers of a layer."""
     factor = layer.multiplier / 2.0 ** (16 + layer.shift + layer.fraction) / unit
     return layer.kernel * factor[:, None], layer.bias * factor * unit
 
@@ -23,7 +23,7 @@ def exact(layer, unit):
 def test_kernels_use_their_range_and_overflow_nothing(dtype, inputs, size):
     rng = np.random.default_rng(inputs)
     kernel = rng.normal(0, size, (16, inputs))
-    kernel[3] = size  # the sum of this row is the largest there can be
+    kernel[3] = size  # this row has the largest possible sum
     bias = rng.normal(0, 10 * size, 16)
     unit = 4 / 32767
     layer = round_layer(kernel, bias, unit, 3.0, dtype)

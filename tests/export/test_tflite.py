@@ -1,6 +1,6 @@
 """TensorFlow Lite files: what is inside, and that small machines can run it.
 
-What they answer is tested with the runtimes, in tests/runtime.
+Their answers are tested with the runtimes, in tests/runtime.
 """
 
 import json
@@ -20,7 +20,7 @@ from twinedge_export.rounding import with_core_on_grid
 from twinedge_export.tflite_file import FLOAT_IO, LEVELS, tflite_model
 
 ROWS = [np.arange(5), np.array([50, 3])]
-# With the newest version that tflite-runtime 2.14 has; TensorFlow Lite Micro has all of them.
+# With the newest version in tflite-runtime 2.14; TensorFlow Lite Micro has all of them.
 OPS = {
     "ADD": 2,
     "CONCATENATION": 2,
@@ -39,7 +39,7 @@ OPS = {
 }
 NAMES = {number: name for name, number in vars(schema.BuiltinOperator).items() if name.isupper()}
 TYPES = {number: name for name, number in vars(schema.TensorType).items() if name.isupper()}
-# What runtimes differ by (rms, of the range of an answer) as each rounds sums in its own way.
+# How far runtimes differ (rms, of the range of an answer), as each rounds sums its own way.
 APART = {"int8": 6e-3, "int8, float edges": 3e-3, "int16, float edges": 1e-4, "float32": 1e-6}
 IDS = [level.replace(", ", "-").replace(" ", "-") for level in LEVELS]
 
@@ -111,7 +111,7 @@ def test_operators_are_those_that_old_and_small_runtimes_have(files, level, shap
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("level", LEVELS, ids=IDS)
 def test_no_two_tensors_have_the_same_name(files, level, shape):
-    # Readers may know a tensor by its name alone, as OpenVINO does.
+    # Readers may identify a tensor by its name alone, like OpenVINO.
     names = [one.name for one in unpacked(files[level, shape]).subgraphs[0].tensors]
     assert len(set(names)) == len(names)
 
@@ -199,7 +199,7 @@ def test_int8_kernels_are_rounded_here_and_not_by_the_converter(
         for twin in graph.folding.twins:
             core = twin.layers[: graph.core_layers]
             if intervals and len(core) == len(twin.layers):
-                core = (*core[:-1], twin.difficulty, core[-1])  # as the file has them
+                core = (*core[:-1], twin.difficulty, core[-1])  # in file order
             for layer in core:
                 in_units = shape == "twin" and not layer.activated
                 kernel = layer.kernel.T[:, None, None] * (model.scaling_.y_scale**in_units)
@@ -318,7 +318,7 @@ def test_the_same_model_gives_the_same_bytes_and_no_chatter(untrained, curve, ca
     one, other = (tflite_model(model, [[1, 2]]) for _ in range(2))
     assert one == other
     assert capfd.readouterr() == ("", "")
-    # A relu comes with the operator before it.
+    # A relu is fused into the operator before it.
     assert [name for name, _ in operators(one)][:5] == [
         "RESHAPE",
         "CONV_2D",

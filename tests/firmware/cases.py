@@ -6,7 +6,7 @@ from twinedge.pack.layout import NO_FILL
 
 EXTREMES = [0.0, -0.0, np.inf, -np.inf, 3.4e38, -3.4e38, 1e-45, -1e-38, 1e300, 0.5, -1.5]
 
-# Name: what the pack is made of; see random_packs.py.
+# Name: parameters of the pack; see random_packs.py.
 SHAPES = {
     "relu-128-128-of-32": ((8, (128, 128), "relu", np.int8), [32], 0, "normal"),
     "silu-64-64-four-twins-of-8": ((8, (64, 64), "silu", np.int8), [8, 8, 8, 8], 0, "normal"),
@@ -34,7 +34,7 @@ SHAPES = {
 }
 
 
-LARGE = ("relu-128-128-of-32", "silu-64-64-four-twins-of-8")  # those that take their time
+LARGE = ("relu-128-128-of-32", "silu-64-64-four-twins-of-8")  # the slow ones
 
 
 def draw(packs, name, scaled=False):

@@ -33,7 +33,7 @@ def cases():
 
 @pytest.fixture(scope="session")
 def make_replay(cases, packs, native, tmp_path_factory):
-    """Write packs and queries for replay.c, with what it should say: ``make_replay(queries)``."""
+    """Write packs and queries for replay.c, with the expected output: ``make_replay(queries)``."""
     replay = load(HERE / "replay.py").Replay
     return lambda queries: replay(cases, packs, native, tmp_path_factory.mktemp("replay"), queries)
 

@@ -1,9 +1,9 @@
-/* A memory that is erased and programmed like flash, and loses its power at bad moments.
+/* A memory that is erased and programmed like flash, and loses power at bad moments.
  *
- * Erasing sets bytes to 255, programming clears bits. When the power goes, some bytes are done and
- * others are not, and of those bits may be left in between: each time they are read they come out
- * at random, until they are erased or programmed for good. `flash_trial` makes a store go through
- * this again and again, and knows at each moment which points it may have. */
+ * Erasing sets bytes to 255, programming clears bits. When the power is cut, some bytes are done
+ * and others are not, and some bits of the latter are undecided: they read at random, each time,
+ * until they are erased or programmed successfully. `flash_trial` puts a store through this again
+ * and again, and knows at each moment which points it may have. */
 
 #include "twin_store.h"
 #include <stddef.h>
@@ -15,19 +15,19 @@ enum { BLOCK = 16384, NEVER = 0x7FFFFFFF };
 typedef struct flash {
     uint32_t block_size, program_size;
     uint64_t random;
-    int32_t cut;     /* changes until the power goes, or NEVER */
-    int32_t changes; /* erasures and programs so far */
-    int32_t fail;    /* address that is not programmed, which is reported; or -1 */
-    int32_t skip;    /* address that is not programmed, which is not reported; or -1 */
-    int32_t lie;     /* address that is programmed, of which a failure is reported; or -1 */
-    int32_t stuck;   /* address of a block that is not erased, which is reported; or -1 */
-    int32_t unread;  /* address that is not read, which is reported; or -1 */
-    uint32_t once;   /* whether it refuses to program bytes that are programmed */
+    int32_t cut;     /* changes until the power is cut, or NEVER */
+    int32_t changes; /* erase and program operations so far */
+    int32_t fail;    /* address that is not programmed, with an error; or -1 */
+    int32_t skip;    /* address that is not programmed, without an error; or -1 */
+    int32_t lie;     /* address that is programmed, but with an error; or -1 */
+    int32_t stuck;   /* address of a block that is not erased, with an error; or -1 */
+    int32_t unread;  /* address that is not read, with an error; or -1 */
+    uint32_t once;   /* whether it refuses to program bytes twice */
     uint32_t dead;   /* whether the power is off */
-    uint32_t fault;  /* first line here that saw what a flash would not stand */
+    uint32_t fault;  /* first line here that saw a misuse of flash */
     uint32_t hit[2]; /* whether a change of this block failed since it was erased */
-    uint8_t cell[2 * BLOCK], weak[2 * BLOCK];  /* bits, and those of them that are in between */
-    uint8_t done[2 * BLOCK], meant[2 * BLOCK]; /* whether a byte was programmed, and as what */
+    uint8_t cell[2 * BLOCK], weak[2 * BLOCK];  /* bits, and which of them are undecided */
+    uint8_t done[2 * BLOCK], meant[2 * BLOCK]; /* whether a byte was programmed, and to what */
 } flash;
 
 #define FAULT(wrong)                                                                               \
@@ -66,24 +66,24 @@ static int flash_read(void *context, uint32_t address, void *bytes, uint32_t siz
     return 0;
 }
 
-/* What a cut leaves: which bytes are done, and how many bits of the others are in between. */
+/* What a cut leaves: which bytes are done, and how many bits of the others are undecided. */
 typedef struct wreck {
     uint32_t from, to; /* bytes between these are done, */
-    uint32_t done;     /* and of the others so many in 16 */
-    uint32_t weak;     /* bits in 16 of what is left */
-    uint32_t zeroed;   /* bytes in 16 of what is left: some flash clears bits before it sets them */
-    uint32_t few;      /* bits in between, wherever they are */
+    uint32_t done;     /* and this many in 16 of the others */
+    uint32_t weak;     /* undecided bits in 16 of the rest */
+    uint32_t zeroed;   /* bytes in 16 of the rest: some flash clears bits before it sets them */
+    uint32_t few;      /* undecided bits, anywhere */
 } wreck;
 
 static wreck break_down(flash *memory, uint32_t size, int erases) {
     static const uint32_t shares[] = {0, 0, 1, 8, 15};
     wreck how = {0, 0, 0, 0, 0, 0};
     switch (below(memory, 4)) {
-    case 0: /* as good as done */
+    case 0: /* almost done */
         how.to = size;
         how.few = below(memory, 4);
         break;
-    case 1: /* hardly begun */
+    case 1: /* barely started */
         how.few = below(memory, 4);
         break;
     case 2: /* one end of it, or a part in the middle */
@@ -99,7 +99,7 @@ static wreck break_down(flash *memory, uint32_t size, int erases) {
     return how;
 }
 
-/* Program bytes, or erase where there are none. Returns whether the power goes meanwhile. */
+/* Program bytes, or erase if NULL. Returns whether the power is cut meanwhile. */
 static int change(flash *memory, uint32_t address, uint32_t size, const uint8_t *bytes) {
     uint8_t *cell = memory->cell + address, *weak = memory->weak + address;
     int cut = memory->changes++ == memory->cut;
@@ -112,7 +112,7 @@ static int change(flash *memory, uint32_t address, uint32_t size, const uint8_t 
     }
     few = how.few;
     for (i = 0; i < size; i++) {
-        uint8_t moved = (uint8_t)(bytes ? cell[i] & ~bytes[i] : ~cell[i]); /* bits on their way */
+        uint8_t moved = (uint8_t)(bytes ? cell[i] & ~bytes[i] : ~cell[i]); /* bits that change */
         if ((i >= how.from && i < how.to) || below(memory, 16) < how.done) {
             cell[i] = (uint8_t)(bytes ? cell[i] & bytes[i] : 255);
             weak[i] = (uint8_t)(bytes ? weak[i] & bytes[i] : 0);
@@ -150,7 +150,7 @@ static int flash_program(void *context, uint32_t address, const void *bytes, uin
     if (memory->once && memchr(memory->done + address, 1, size))
         return 3;
     for (i = address; i < address + size; i++, from++) {
-        /* Twice is once too often, but for what is there already where the block is unfinished. */
+        /* Twice is an error, unless the block is unfinished and the bytes are the same. */
         if (memory->done[i]) {
             FAULT(!memory->hit[address >= memory->block_size]);
             FAULT(*from != memory->meant[i] && (*from ^ memory->cell[i]) & ~memory->weak[i]);
@@ -185,7 +185,7 @@ void flash_free(flash *memory) {
     free(memory);
 }
 
-/* A new one, and how a store reaches it. */
+/* A new memory, and its storage functions. */
 void flash_reset(flash *memory, twin_storage *storage, uint32_t block_size, uint16_t program_size,
                  uint32_t seed);
 void flash_reset(flash *memory, twin_storage *storage, uint32_t block_size, uint16_t program_size,
@@ -203,7 +203,7 @@ void flash_reset(flash *memory, twin_storage *storage, uint32_t block_size, uint
     storage->context = memory;
 }
 
-/* Copy what is in use, but not what comes next at random. */
+/* Copy the blocks, but not the state of the random numbers. */
 static void flash_copy(flash *to, const flash *from) {
     uint32_t size = 2 * from->block_size;
     uint64_t random = to->random;
@@ -230,8 +230,8 @@ typedef struct content {
     point points[PLACES];
 } content;
 
-/* A store on a flash, and all contents that it may have: what the last change that was confirmed
- * has left, and what became of changes that were cut since. */
+/* A store on a flash, and all contents that it may have: what the last confirmed change has left,
+ * and the possible results of changes that were cut since. */
 typedef struct trial {
     const twin_model *model;
     twin_pack pack;
@@ -240,11 +240,11 @@ typedef struct trial {
     void *scratch;
     uint32_t scratch_size;
     uint16_t most;
-    uint32_t cuts, either[2]; /* how often, and how often the old and the new showed then */
+    uint32_t cuts, either[2]; /* how many, and how often the old and the new content showed */
     uint32_t fault;           /* first line that found something wrong */
     twin_store store;
     uint32_t room[512];
-    unsigned known, now; /* contents, and the one that it shows */
+    unsigned known, now; /* possible contents, and the one it shows */
     content contents[KNOWN];
 } trial;
 
@@ -266,7 +266,7 @@ static int same(const trial *all, const content *a, const content *b) {
     return 1;
 }
 
-/* What the store shows: entries as FORMAT.md has them. */
+/* What the store shows: entries as in FORMAT.md. */
 static void look(trial *all, content *seen) {
     const twin_store *store = &all->store;
     unsigned i;
@@ -299,7 +299,7 @@ static void reopen(trial *all) {
     all->now = i;
 }
 
-/* A change to come, of either kind. */
+/* A change to make, of either kind. */
 typedef struct deed {
     int learns;
     point made;
@@ -321,7 +321,7 @@ static void plan(trial *all, deed *what) {
     case 0: /* all */
         break;
     case 1:
-    case 2: /* the oldest, where there are any */
+    case 2: /* the oldest, if any */
         i = below(memory, all->most + 1u);
         what->last = number > i ? number - i - 1 : 0;
         break;
@@ -354,8 +354,8 @@ static twin_status act(trial *all, const deed *what) {
     return twin_forget(&all->store, what->first, what->last);
 }
 
-/* Do it, with the power going at so many changes of the memory from now. Returns whether it did;
- * otherwise it is certain what the store has. */
+/* Make a change, cutting the power after this many changes of the memory. Returns whether it was
+ * cut; otherwise the content of the store is certain. */
 static int suffer(trial *all, const deed *what, uint32_t cut) {
     content next, seen;
     twin_status status;
@@ -380,7 +380,7 @@ static int suffer(trial *all, const deed *what, uint32_t cut) {
     return 0;
 }
 
-/* A change of the memory to be cut at: often the erasure, or the head, that come with most. */
+/* A change of the memory to cut at: often an erasure or a head. */
 static uint32_t moment(trial *all, const deed *what) {
     content next;
     foresee(all, what, &next);
@@ -400,8 +400,8 @@ static void open_often(trial *all) {
         reopen(all);
 }
 
-/* After a cut: open, and lose the power again in the first change, so many times at most; in the
- * end changes succeed, and stay. */
+/* After a cut: open, and cut the power again in the first change, up to this many times; in the end
+ * changes succeed, and stay. */
 static void recover(trial *all, unsigned times) {
     deed what;
     int lost = 1;
@@ -421,7 +421,7 @@ static void recover(trial *all, unsigned times) {
     }
 }
 
-/* So many changes at random, each cut at every program and erasure that it makes. */
+/* This many random changes, each cut at every program and erase operation it makes. */
 uint32_t flash_trial(flash *memory, const twin_storage *storage, const twin_model *model,
                      twin_pack pack, void *scratch, uint32_t scratch_size, uint16_t most,
                      uint32_t changes, uint32_t nested, uint32_t *counts);

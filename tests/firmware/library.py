@@ -23,7 +23,7 @@ MISTAKES = (
 STATUSES = ("ok", *(reason.value for reason in Reason), *MISTAKES)  # number n stands for status -n
 MORE = 1  # the one that is positive
 
-# For a folder that stands in for the headers of x86-64: functions take the place of instructions.
+# Replacements for the headers of x86-64: functions instead of instructions.
 SIMDE_H = """
 #pragma once
 #include <simde/x86/avx2.h>
@@ -97,16 +97,16 @@ static void move_tile(char *to, size_t ahead, const char *from, size_t behind) {
 #define _tile_dpbssd(c, a, b) multiply_tiles(&tiles[c], &tiles[a], &tiles[b], 0)
 """
 
-# Options for a library that watches its memory or counts its branches: test_sanitizers.py and
-# firmware_ref/test/coverage.py run these tests again with such ones.
+# Options for a library that checks its memory or counts its branches: test_sanitizers.py and
+# firmware_ref/test/coverage.py run these tests again with them.
 EXTRA_OPTIONS = os.environ.get("TWIN_TEST_OPTIONS", "").split()
-CANARY = 0 if EXTRA_OPTIONS else 16  # a sanitizer sees more where memory ends with the scratch
+CANARY = 0 if EXTRA_OPTIONS else 16  # a sanitizer sees more if memory ends with the scratch
 
 
 def run(*command, **options):
-    """Run a tool that must be there and succeed; returns what it wrote."""
+    """Run a tool that must exist and succeed; return its output."""
     assert shutil.which(command[0]), f"{command[0]} is not installed"
-    # A sanitizer that Python had to load would watch compilers, too, which takes minutes.
+    # A sanitizer loaded into Python would also check compilers, which takes minutes.
     env = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     words = [str(part) for part in command]
     done = subprocess.run(
@@ -171,7 +171,7 @@ class Raw(ctypes.Structure):
 
 
 class Run(ctypes.Structure):
-    """``twin_run``, with room to spare; full of what may lie on a stack."""
+    """``twin_run``, with room to spare; filled with garbage, as on a stack."""
 
     _fields_ = (("inside", ctypes.c_uint64 * 40),)
 
@@ -189,7 +189,7 @@ def address(array):
 
 
 def configured(path):
-    """Names of the functions that tell version and settings, by what a program calls them."""
+    """Names of functions with version and settings, by the name a program uses."""
     exported = run("nm", "--dynamic", "--defined-only", "--format=posix", path)
     names = [line.split()[0] for line in exported.splitlines()]
     return {name.partition("_v")[0]: name for name in names if "_v" in name}
@@ -230,9 +230,9 @@ def load(path):
 
 
 class Native:
-    """A pack, opened by the C runtime, in steps of so many bytes if asked.
+    """A pack, opened by the C runtime, in one go or in steps.
 
-    Its memory begins ``start`` bytes behind a multiple of 16 and ends where the pack does.
+    Its memory begins ``start`` bytes after a multiple of 16 and ends where the pack does.
     """
 
     def __init__(self, library, data, start=0, step=None):
@@ -266,7 +266,7 @@ class Native:
         self.fit_scratch()
 
     def prepare(self):
-        """Prepare the model, in memory at an odd address with a canary behind; returns its size."""
+        """Prepare the model, in memory at an odd address, followed by a canary; return its size."""
         size = self.library.twin_prepared_size(self.model)
         if size:
             self.memory = np.full(3 + size + CANARY, 0xA5, np.uint8)
@@ -343,7 +343,7 @@ class Native:
         return self.library.twin_step(ctypes.byref(run), anchors)
 
     def steps(self, function, query, sizes, members=None):
-        """Predict in pieces; yield what is left and the run, before the first and after each."""
+        """Predict in steps; yield what is left and the run, before the first and after each."""
         status, run = self.begin(function, query, members)
         assert status == "ok"
         yield self.model.members, run

@@ -9,7 +9,7 @@ from twinedge.runtime import reference
 
 
 class Replay:
-    """Packs with so many queries each, and a tenth of them for packs that take their time."""
+    """Packs with this many queries each, and a tenth of that for slow packs."""
 
     def __init__(self, cases, packs, native, folder, queries):
         self.native, self.folder = native, folder
@@ -31,7 +31,7 @@ class Replay:
         return self.native.compile_c(program, *options, compiler=compiler, sources=sources)
 
     def mismatches(self, program, *emulator):
-        """Run it; returns how many of the answers are wrong, and how many there are."""
+        """Run it; return how many answers are wrong, and how many there are."""
         found = self.folder / "answers"
         self.native.run(*emulator, program, self.questions, found)
         found, right = (np.frombuffer(data, "<u4") for data in (found.read_bytes(), self.answers))

@@ -1,4 +1,4 @@
-"""What a caller may do: steps, neighbors of his own, members or none; and what he may not."""
+"""What a caller may do: steps, a choice of neighbors, members or none; and may not."""
 
 import ctypes
 import dataclasses
@@ -60,7 +60,7 @@ def test_the_search_for_neighbors_is_in_steps(open_pack, packs, neighbors):
     q = rng.integers(-32767, 32768, 3).astype(np.int16)
     sizes = [1] * (3000 // 16 + 2 + neighbors)
     lefts = [left for left, _ in opened.steps("twin_begin_raw", q, sizes)]
-    # A step of one anchor looks at 16 while it searches, so many steps pass without an estimate.
+    # A step of one anchor checks 16 while it searches, so many steps yield no estimate.
     search = 1000 + 2 * neighbors
     assert lefts.count(neighbors) == 1 + (search - 1) // 16
     assert lefts[-1] == 0
@@ -72,7 +72,7 @@ def test_neighbors_by_the_caller(open_pack, packs, cases, name, count):
     pack = cases.draw(packs, name)
     opened = open_pack(write_pack(pack))
     opened.set_neighbors(count)
-    # Which is what a pack that says so itself would give.
+    # The same as a pack with that setting.
     other = dataclasses.replace(pack, neighbors=min(count, 4096), trained_on_neighbors=False)
     x = cases.queries(pack, 50)
     mean, spread, members = opened.predict(x)
@@ -167,7 +167,7 @@ def test_the_default_block_of_128_neurons_fits_a_small_device(native, packs, cas
     options = ("-O2", "-fPIC", "-shared", "-DTWIN_BLOCK=2", "-DTWIN_HOST=0")
     library = native.load(native.compile_c(tmp_path / "lib.so", *options))
     opened = native.Native(library, write_pack(cases.draw(packs, "relu-128-128-of-32")))
-    # Partial sums 8 bytes a neuron, two pairs of activations 8, the query; and 7 to align them.
+    # Partial sums 8 bytes per neuron, two pairs of activations 8, the query; and 7 to align them.
     assert opened.size == 128 * 8 + 128 * 8 + 16 + 7
 
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-# Core: the kernel file it takes, and what of it is in assembly.
+# Core: its kernel file, and the functions in assembly.
 CORES = {
     "cortex-m0": ("thumb", {"further", "first"}),
     "cortex-m3": ("thumb", {"further", "first"}),
@@ -45,7 +45,7 @@ def test_functions_have_a_size_and_are_hidden(native, kernel):
 
 @pytest.fixture
 def linked(native, kernel, tmp_path):
-    """The same, linked: addresses are no relocations any more."""
+    """The same, linked: addresses are resolved."""
     output, functions = kernel
     path = tmp_path / "kernel.elf"
     native.run(

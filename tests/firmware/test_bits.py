@@ -1,4 +1,4 @@
-"""The C runtime gives the bits of the reference evaluator, on every pack and query."""
+"""The C runtime computes the bits of the reference evaluator, on every pack and query."""
 
 import os
 import runpy

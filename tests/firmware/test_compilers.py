@@ -1,4 +1,4 @@
-"""The bits do not depend on the compiler, on how hard it tries, or on the size of a block."""
+"""The bits do not depend on the compiler, its optimisation, or the size of a block."""
 
 import platform
 
@@ -10,7 +10,7 @@ from twinedge.pack import write_pack
 
 @pytest.fixture(scope="module")
 def emulated_replay(make_replay):
-    """Few queries: the x87 is slow where it is emulated."""
+    """Few queries: an emulated x87 is slow."""
     return make_replay(20)
 
 
@@ -67,7 +67,7 @@ def test_clang_refuses_them_as_far_as_it_tells(short_replay):
 
 
 def test_nan_is_found_where_a_compiler_believes_that_there_is_none(short_replay, native, small):
-    # The check itself, with what would refuse the flag taken away: it looks at bits.
+    # The check itself, without the code that refuses the flag: it looks at bits.
     options = ("-O3", "-fPIC", "-shared", "-DTWIN_HOST=0", "-ffinite-math-only")
     library = native.load(
         native.compile_c(
@@ -93,7 +93,7 @@ def test_more_digits_than_a_float_has_are_not_kept(emulated_replay, standard, le
     assert wrong == 0
 
 
-# What compilers that are not GNU lack: here gcc does without, and a real one is asked.
+# What other compilers than GNU's lack: gcc without extensions, and a real one.
 FOREIGN = ("-U__GNUC__", "-U__clang__", "-D__inline=inline")
 
 
@@ -109,7 +109,7 @@ def test_a_compiler_that_is_not_gnu_takes_the_portable_kernel(native, tmp_path, 
 
 
 def test_armclang_takes_the_portable_kernel(native, tmp_path):
-    # It calls itself GNU's and clang, too.
+    # It also claims to be GNU and clang.
     cortex = ("--target=arm-none-eabi", "-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard")
     options = ("-ffreestanding", "-D__ARMCC_VERSION=6210000", "-O2", "-c")
     for source in native.SOURCES:
@@ -120,7 +120,7 @@ def test_armclang_takes_the_portable_kernel(native, tmp_path):
 
 
 def test_tiny_c_compiles_it_and_gives_the_same_bits(short_replay, native):
-    # A compiler with no builtin, attribute or intrinsic of GNU's.
+    # A compiler without GNU builtins, attributes or intrinsics.
     sources = [*native.SOURCES, native.FIRMWARE / "test" / "replay.c"]
     program = short_replay.folder / "replay-tcc"
     native.run("tcc", *native.INCLUDES, "-Wall", "-Werror", *sources, "-o", program)

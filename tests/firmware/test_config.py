@@ -1,4 +1,4 @@
-"""Every knob of twin_config.h: what is left out is refused, and the rest still predicts."""
+"""Every setting of twin_config.h: what is left out is refused, and the rest still predicts."""
 
 import ctypes
 
@@ -85,7 +85,7 @@ def test_a_checksum_by_the_hardware(native, packs, cases, tmp_path, steps):
     for step, expected in ((None, 1), *([(100, -(-len(data) // 100))] if steps else [])):
         calls.value = 0
         assert native.Native(library, data, step=step).status == "ok"
-        assert expected - 1 <= calls.value <= expected  # the header is summed up by ourselves
+        assert expected - 1 <= calls.value <= expected  # the runtime sums the header itself
     damaged = bytearray(data)
     damaged[-1] ^= 1
     assert native.Native(library, damaged).status == "body_crc"

@@ -1,4 +1,4 @@
-"""The bits do not depend on the machine: programs for others, run by qemu-user."""
+"""The bits do not depend on the machine: programs for other machines, run by qemu-user."""
 
 import platform
 

@@ -1,4 +1,4 @@
-"""The fuzzer starts from sound packs, gets past the checks, and finds planted faults only."""
+"""The fuzzer starts from valid packs, gets past the checks, and finds planted faults only."""
 
 import json
 import re
@@ -9,7 +9,7 @@ import pytest
 
 from twinedge.pack import write_pack
 
-# The kept corpus: a few kilobytes of packs that have one of everything between them.
+# The kept corpus: a few kilobytes of packs that together cover everything.
 CORPUS = {
     "some-of-everything": "small.twin",
     "one-anchor-one-feature": "least.twin",
@@ -28,7 +28,7 @@ WATCH = (
     "-fno-sanitize-coverage=trace-cmp",
 )
 
-# Faults of the runtime: where, what it says there, what it would say, and what to compile again.
+# Planted faults: file, original text, faulty text, and what to recompile.
 FAULTS = {
     "steps-of-a-checksum-that-are-no-words": (
         "twin_open.c",
@@ -126,7 +126,7 @@ def test_the_corpus_is_what_these_packs_are(kept, packs, cases):
 
 
 def fuzz(fuzzer, kept, folder, *limits):
-    """Fuzz from a copy of the corpus; returns how much code was seen at first and in the end."""
+    """Fuzz from a copy of the corpus; return how much code was reached at first and in the end."""
     shutil.copytree(kept, folder / "corpus")
     done = subprocess.run(
         [fuzzer, "-seed=1", "-max_len=8192", "-timeout=10", *limits, folder / "corpus"],
@@ -144,7 +144,7 @@ def fuzz(fuzzer, kept, folder, *limits):
 @pytest.mark.slow  # as are all that compile it; `make fuzz` is the quick check
 def test_some_fuzzing_finds_nothing(fuzzer, kept, tmp_path):
     start, end = fuzz(fuzzer, kept, tmp_path, "-runs=5000")
-    # Sound packs are evaluated from the start; damaged ones lead to checks that were not seen yet.
+    # Valid packs are evaluated from the start; damaged ones reach new checks.
     assert end > start > 200
 
 
@@ -155,12 +155,12 @@ def test_the_fuzzer_gets_past_the_checks(native, objects, kept, tmp_path):
     seen = json.loads(done.stdout)
     verdicts = {native.name_of(-n): count for n, count in enumerate(seen["verdicts"]) if count}
     assert seen["inputs"] == sum(verdicts.values()) == 5000
-    # Much of what comes out of the mutator is sound, and there is some of every other kind.
+    # Many mutated packs are valid, and there are some of every other kind.
     assert verdicts["ok"] > 1500
     behind_checksums = {"truncated", "length", "header", "section", "padding", "value", "overflow"}
     assert set(verdicts) == {"ok"} | behind_checksums
     assert seen["mended"] == sum(verdicts[name] for name in ("padding", "value", "overflow"))
-    # Whatever is sound was evaluated by all kernels that this processor has for it.
+    # Valid packs were evaluated by all kernels that this processor has for them.
     evaluated = verdicts["ok"] + seen["mended"]
     assert seen["kernels"]["portable"] == evaluated
     assert all(evaluated / 4 < packs <= evaluated for packs in seen["kernels"].values())

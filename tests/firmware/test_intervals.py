@@ -17,7 +17,7 @@ put = runpy.run_path(str(Path(__file__).parents[1] / "pack" / "test_reasons.py")
 
 @pytest.fixture(scope="module")
 def pack(packs):
-    """Two twins with intervals at three levels, and a value for the second feature alone."""
+    """Two twins with intervals at three levels, and a fill value for the second feature only."""
     pack = packs.random_pack(
         np.random.default_rng(4),
         features=2,
@@ -58,7 +58,7 @@ def same(open_pack):
 
 
 def place(data, kind):
-    """Where the entry of a section is, and the section."""
+    """Offsets of a section's entry, and of the section."""
     sections = read_header(data).sections
     number = [one.kind for one in sections].index(kind)
     return 48 + 12 * number, sections[number].offset
@@ -79,7 +79,7 @@ def test_the_caller_chooses_the_level(open_pack, pack, data, cases, level):
 def test_a_level_that_is_not_there_is_refused_and_changes_nothing(open_pack, packs, data):
     opened = open_pack(data)
     before = opened.model.quantile
-    assert before == 100_000  # that of 900
+    assert before == 100_000  # the one for 900
     for level in (0, 499, 950, 1000, 65535):
         assert opened.set_coverage(level) == "level"
         assert opened.model.quantile == before

@@ -1,4 +1,4 @@
-"""The kernels of hosts give the bits of the reference, each of them, wherever it can run."""
+"""Every host kernel computes the bits of the reference, wherever it can run."""
 
 import platform
 from functools import cache
@@ -19,7 +19,7 @@ def has(feature):
 def kernels_here():
     """Names of those that this processor should have, the fastest first."""
     if platform.machine() == "aarch64":
-        return ("neon_dot", "neon")  # and for silu "neon_i8mm", if it is there; see PROCESSORS
+        return ("neon_dot", "neon")  # and for silu "neon_i8mm", if available; see PROCESSORS
     if platform.machine() != "x86_64":
         return ()
     needs = {"amx": "amx_int8", "vnni": "avx512_vnni", "avx_vnni": "avx_vnni", "avx2": "avx2"}
@@ -28,11 +28,11 @@ def kernels_here():
 
 HERE = kernels_here()
 
-# Emulators have AVX2, but nothing beyond, so on every machine the very sources of these kernels
-# run with functions in plain C for each instruction: those of SIMDe, and ours in library.py. That
-# proves the kernels' arithmetic, their layout of blocks and every place they read or write. What it
-# cannot prove, that compilers turn the sources into the right instructions, is seen where the
-# processor has them: there HERE has their names, too.
+# Emulators have AVX2, but nothing beyond, so on every machine the sources of these kernels also run
+# with a plain C function for each instruction: those of SIMDe, and ours in library.py. That proves
+# the kernels' arithmetic, their layout of blocks and every read and write. What it cannot prove,
+# that compilers turn the sources into the right instructions, is tested if the processor has them:
+# then HERE lists their names, too.
 EMULATED = ("amx", "vnni", "avx_vnni")
 KERNELS = (
     *HERE,
@@ -52,9 +52,9 @@ void emulate(int number) {
 }
 """
 
-# Machine, and processor to run as, with the kernels that it must offer for 8-bit weights, the
-# fastest first; `neon_i8mm` where they have silu, too. Of these the emulators have all; see
-# test_foreign.py for the compilers.
+# Machine, and processor to emulate, with the kernels that it must offer for 8-bit weights, fastest
+# first; `neon_i8mm` for silu. The emulators have all of these; see test_foreign.py for the
+# compilers.
 PROCESSORS = {
     "cortex-a53": ("aarch64", ("neon", "portable")),  # Raspberry Pi 3
     "cortex-a72": ("aarch64", ("neon", "portable")),  # 4
@@ -65,7 +65,7 @@ PROCESSORS = {
     "qemu64": ("x86_64", ("portable",)),
     "max": ("x86_64", ("avx2", "portable")),  # all but AVX-512
 }
-MUCH_ALIKE = ("cortex-a72", "cortex-a76", "cortex-a7", "qemu64")  # kernels that others run, too
+MUCH_ALIKE = ("cortex-a72", "cortex-a76", "cortex-a7", "qemu64")  # kernels that others cover
 SILU_ONLY = ("neon_i8mm",)
 BYTES_ONLY = ("neon_i8mm", "neon_dot")
 TRIPLETS = {
@@ -73,11 +73,11 @@ TRIPLETS = {
     "x86_64": "x86_64-linux-gnu",
     "arm": "arm-linux-gnueabihf",
 }
-# As 32-bit Raspberry Pi OS compiles: for ARMv6, which has no NEON.
+# As 32-bit Raspberry Pi OS is compiled: for ARMv6, without NEON.
 BASELINES = {"arm": ("-march=armv6", "-mfpu=vfp", "-mfloat-abi=hard", "-marm")}
-WITH_NEON = {"arm": ("-march=armv7-a", "-mfpu=neon")}  # what clang has to be told
+WITH_NEON = {"arm": ("-march=armv7-a", "-mfpu=neon")}  # flags that clang needs
 
-# For programs whose models take the kernel that the environment names, or else the first.
+# For programs whose models use the kernel named by the environment, or the first.
 PICK_H = """
 #include "twin_kernel.h"
 const twin_kernel *pick(const twin_model *model);
@@ -155,7 +155,7 @@ def kernels(native, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def build(native, picking, kernels):
-    """Compile a program for kernels of choice, once: ``build(source, options, compiler)``."""
+    """Compile a program with a choice of kernels, once: ``build(source, options, compiler)``."""
 
     @cache
     def build(source, options, compiler):
@@ -169,7 +169,7 @@ def build(native, picking, kernels):
 
 
 def cross(machine):
-    """Compiler and emulator for a machine: of its own where this is another."""
+    """Compiler and emulator for a machine; native tools on that machine."""
     triplet = TRIPLETS[machine]
     if machine == platform.machine():
         return "gcc", (f"qemu-{machine}", "-L", "/")
@@ -229,7 +229,7 @@ def open_with(native, request):
 
 
 def assert_same_bits(opened, pack, x):
-    """From the pack where it lies, then prepared."""
+    """From the pack in place, then prepared."""
     expected = reference.evaluate(pack, x)
     for prepared in (False, True):
         assert not prepared or opened.prepare()
@@ -255,7 +255,7 @@ def test_models_are_offered_what_can_evaluate_them(native, library, packs, dtype
     if "neon_dot" in able and pack.activation == "silu" and has("i8mm"):
         able.insert(0, "neon_i8mm")
     assert opened.kernels() == [*able, "portable"]
-    fastest = opened.model.kernel  # which twin_open took
+    fastest = opened.model.kernel  # chosen by twin_open
     for number in range(len(able) + 1):
         assert library.twin_set_kernel(opened.model, number) == 0
         assert (opened.model.kernel == fastest) == (number == 0)
@@ -272,7 +272,7 @@ def test_a_model_that_is_not_open_has_no_kernels(native, library):
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_a_prepared_model_takes_little_memory(open_with, packs, kernel):
-    """Also where shares of all anchors would take too much, and are computed when asked for."""
+    """Also if shares of all anchors would need too much memory, and are computed on demand."""
     rng = np.random.default_rng(39)
     shares = {}
     for count in (32, 1000):
@@ -406,7 +406,7 @@ def test_the_most_that_may_be(open_with, packs, cases, kernel, weights, activati
                 counts=[9],
                 neighbors=0,
             )
-            # Every sum at its largest: all features far out, in the directions of the weights too.
+            # Every sum at its largest: all features far out, also in the directions of the weights.
             pack.anchors[::2] = np.where(np.arange(features) % 2, 32767, -32767)
             pack.anchors[1::2] = np.sign(pack.anchors[1::2]) * 32767
             assert_same_bits(open_with(pack, kernel), pack, cases.queries(pack, 40))

@@ -1,4 +1,4 @@
-"""Programs that docs/learning.md prints: the one that learns does, and goes on where it was."""
+"""Programs printed in docs/learning.md: the one that learns does, and resumes."""
 
 import re
 from dataclasses import replace
@@ -48,7 +48,7 @@ def test_the_printed_program_learns_as_a_device_in_python_does(native, program, 
         device.learn(query[None], [target])
     rows = np.column_stack([x, y]).tolist()
     said = native.run(program, file, points, input=lines(rows[:25]))
-    said += native.run(program, file, points, input=lines(rows[25:]))  # goes on where it was
+    said += native.run(program, file, points, input=lines(rows[25:]))  # resumes
     found = [float(line.split()[0]) for line in said.splitlines()]
     assert found == pytest.approx(expected, rel=1e-5)
     assert load(file, store=points).learnt == device.learnt

@@ -5,7 +5,7 @@ import pytest
 
 @pytest.fixture(scope="module")
 def programs(native):
-    """All C files that are no part of a board."""
+    """All C files that are not part of a board."""
     more = [native.FIRMWARE / "example" / "main.c", *(native.FIRMWARE / "test").glob("*.c")]
     return [*native.SOURCES, *sorted(more)]
 

@@ -1,6 +1,6 @@
 """What a caller may forget, or do at the wrong time, is refused and does no harm.
 
-test_sanitizers.py runs these tests once more, with a library that watches its memory.
+test_sanitizers.py runs these tests once more, with a library that checks its memory.
 """
 
 import ctypes
@@ -21,7 +21,7 @@ QUIET_NAN = 0x7FC00000
 
 
 def assert_nothing_is_read(opened, run, status):
-    """A run that was refused does not step, and says why: its numbers are not those of before."""
+    """A refused run does not step, and says why; it keeps no old numbers."""
     assert opened.step(run, 1) == 0
     assert opened.step(run, 65535) == 0
     said, mean, spread = opened.read(run)
@@ -158,7 +158,7 @@ def test_steps_of_opening_are_bounded(library, native, packs, cases):
         status = library.twin_open_step(ctypes.byref(opening), 256)
         steps += 1
     assert status == 0
-    # Each byte is looked at twice, and a step goes beyond its bytes by a row at most.
+    # Each byte is read twice, and a step exceeds its bytes by a row at most.
     assert 2 * len(data) / (256 + 2 * 128) <= steps <= 2 * len(data) / 256 + 1
     assert library.twin_open_step(ctypes.byref(opening), 256) == 0  # and stays so
 

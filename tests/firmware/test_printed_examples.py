@@ -1,4 +1,4 @@
-"""Examples that the documentation prints compile as they stand, and check what they call."""
+"""Examples in the documentation compile as printed, and check their calls."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-# What a reader would have around them.
+# Context that a reader would supply.
 AROUND = """
 #include "twin_host.h"
 #include <stddef.h>

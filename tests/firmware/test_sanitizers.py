@@ -1,4 +1,4 @@
-"""The other tests once more, with a library that watches its memory and its arithmetic."""
+"""The other tests once more, with a library that checks its memory and arithmetic."""
 
 import os
 import subprocess

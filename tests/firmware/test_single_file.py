@@ -1,4 +1,4 @@
-"""The runtime as one file compiles wherever the separate files do, and gives the same bits."""
+"""The runtime as one file compiles wherever the separate files do, and computes the same bits."""
 
 import platform
 import re
@@ -18,7 +18,7 @@ KERNELS = {"aarch64": ("neon_dot", "neon", "portable"), "x86_64": X86_KERNELS}.g
     HERE, ("portable",)
 )
 
-# How a device is asked for, and what it has for a kernel in assembly.
+# Flags of a device, and its kernel in assembly.
 DEVICES = {
     "cortex-m0": ("arm-none-eabi-gcc", ("-mcpu=cortex-m0", "-mthumb"), "thumb"),
     "cortex-m3": ("arm-none-eabi-gcc", ("-mcpu=cortex-m3", "-mthumb"), "thumb"),
@@ -65,13 +65,13 @@ def single(native, tmp_path_factory):
     write_amalgamation(folder)
     replay = native.FIRMWARE / "test" / "replay.c"
     (folder / "picking.c").write_text(PICKING_C.replace("REPLAY", str(replay)))
-    (folder / "twin_host.h").write_text('#include "twin.h"\n')  # which replay.c asks for
+    (folder / "twin_host.h").write_text('#include "twin.h"\n')  # included by replay.c
     return folder
 
 
 @pytest.fixture(scope="module")
 def compiled(native, single):
-    """Compile twin.c, once for the same options; there is no other header to be found."""
+    """Compile twin.c, once for the same options; no other header can be found."""
 
     @cache
     def make(options, compiler, standard):
@@ -80,7 +80,7 @@ def compiled(native, single):
         native.run(compiler, *words, cwd=single)
         return output
 
-    # A default that is given is the same as one that is not.
+    # An explicit default equals an implicit one.
     return lambda *options, compiler="gcc", standard="c99": make(options, compiler, standard)
 
 
@@ -145,7 +145,7 @@ def test_no_warning_with_other_settings(compiled, settings):
 
 
 def public(native, path, *options, tool="nm"):
-    """Names that a file shows, without their settings, and those that it needs."""
+    """Names that a file exports, without their settings, and those that it needs."""
     lines = native.run(tool, "--format=posix", *options, path).splitlines()
     symbols = [line.split()[:2] for line in lines]
     shown = {name for name, kind in symbols if kind.isupper() and kind != "U"}
@@ -209,7 +209,7 @@ def test_kernels_are_offered_as_by_the_separate_files(native, library, separate,
 
 
 def assert_same_bits(native, library, packs, cases, seed, count):
-    """Whether all kernels that a library offers give the bits of the reference; returns them."""
+    """Check that all kernels of a library compute the bits of the reference; return them."""
     rng = np.random.default_rng([51, seed])
     seen = set()
     for number in range(count):
@@ -240,7 +240,7 @@ def test_every_kernel_of_this_machine_gives_the_bits_of_the_reference(
 def test_kernels_of_x86_64_by_functions_for_their_instructions(
     native, single, packs, cases, tmp_path
 ):
-    # See test_kernels.py for what that proves. All of them are said to be here.
+    # See test_kernels.py for what that proves. All of them are reported as available.
     (tmp_path / "immintrin.h").write_text(native.SIMDE_H)
     simde = ("-DSIMDE_ENABLE_NATIVE_ALIASES", "-DSIMDE_NO_NATIVE", "-DTWIN_HOST_EMULATED")
     words = (*simde, "-D__builtin_cpu_supports(name)=1", "-w", f"-isystem{tmp_path}")
@@ -262,7 +262,7 @@ def test_replay(small_replay, program, monkeypatch, compiler, kernel):
 @pytest.mark.parametrize("kernel", ["avx2", "portable"])
 @pytest.mark.slow
 def test_replay_on_x86_64(small_replay, program, monkeypatch, kernel):
-    # No emulator has AVX-512; what vnni computes is seen above where the processor has it.
+    # No emulator has AVX-512; vnni is tested above if the processor has it.
     triplet = TRIPLETS["x86_64"]
     here = HERE == "x86_64"
     emulator = ("qemu-x86_64", "-cpu", "max", "-L", "/" if here else f"/usr/{triplet}")
@@ -274,7 +274,7 @@ def test_replay_on_x86_64(small_replay, program, monkeypatch, kernel):
 
 
 def test_tiny_c_compiles_it_and_gives_the_same_bits(small_replay, native, single):
-    # A compiler with no builtin, attribute or intrinsic of GNU's.
+    # A compiler without GNU builtins, attributes or intrinsics.
     replay = native.FIRMWARE / "test" / "replay.c"
     words = (f"-I{single}", "-Wall", "-Werror", single / "twin.c", replay)
     native.run("tcc", *words, "-o", single / "replay-tcc")

@@ -20,8 +20,8 @@ HERE = Path(__file__).parent
 ALL = (0, 2**32 - 1)  # numbers of points
 NEVER = 2**31 - 1
 NOWHERE = -1
-BLOCK = 16384  # bytes that flash.c has for one
-SIZES = (1, 2, 4, 8, 16, 32)  # of what can be programmed at once
+BLOCK = 16384  # size of a block in flash.c
+SIZES = (1, 2, 4, 8, 16, 32)  # program sizes
 
 
 class Flash(ctypes.Structure):
@@ -85,7 +85,7 @@ def load(native, folder, *options, sources, compiler="gcc"):
 
 
 class Device:
-    """An open pack, a flash, and a store on it once it is opened."""
+    """An open pack, a flash, and a store on it once opened."""
 
     def __init__(self, native, library, data, *, most=5, program_size=8, slots=None):
         self.native, self.library, self.data = native, library, bytes(data)
@@ -100,7 +100,7 @@ class Device:
         )
 
     def open(self, most=None):
-        """Open the store anew, as after a reset."""
+        """Reopen the store, as after a reset."""
         self.most = self.most if most is None else most
         size = self.library.twin_store_size(
             ctypes.byref(self.opened.model), ctypes.byref(self.storage), self.most
@@ -158,7 +158,7 @@ class Device:
         return bytes(self.flash.cell)[: 2 * self.storage.block_size]
 
     def address(self, slot, other=False):
-        """Of a slot, in the block in use or in the other one."""
+        """Bytes of a slot, in the block in use or in the other one."""
         block = self.store.block
         return (self.storage.block_size - block if other else block) + slot * self.slot
 
@@ -223,7 +223,7 @@ class Journal:
         block[0] = block[1] = _summed(struct.pack("<3I", self.generation, self.whose, self.next))
 
     def check(self):
-        """Whether the flash has these bytes; those behind an entry mean nothing."""
+        """Whether the flash has these bytes; those after an entry mean nothing."""
         size, slot = self.device.storage.block_size, self.device.slot
         found = self.device.bytes()
         assert not any(self.device.flash.weak)
@@ -319,21 +319,21 @@ def store_library(native, objects, tmp_path_factory):
 
 @pytest.fixture
 def bare(native):
-    """Skip where the library is instrumented, by what a test would see of it."""
+    """Skip if the library is instrumented and the test would notice."""
     if native.EXTRA_OPTIONS:
         pytest.skip("instrumented")
 
 
 @pytest.fixture(scope="module")
 def tiny(packs, cases):
-    """A pack of two features and two twins whose points are believed."""
+    """A pack of two features and two twins that trusts its points."""
     pack = cases.draw(packs, "some-of-everything", scaled=True)
     return replace(pack, intervals=replace(pack.intervals, trust=40000))
 
 
 @pytest.fixture
 def device(native, store_library, tiny):
-    """A device with that pack, as ``Device`` takes what it is given: ``device(most=3)``."""
+    """Make a device with that pack and arguments of ``Device``: ``device(most=3)``."""
     data = write_pack(tiny)
     return lambda **given: Device(native, store_library, given.pop("data", data), **given)
 
@@ -348,7 +348,7 @@ def some_points(pack, count, seed=0):
 
 
 def fill(device, pack, count, seed=0):
-    """Open the store and learn so many points; returns them."""
+    """Open the store and learn this many points; return them."""
     assert device.open() == "ok"
     q, targets = some_points(pack, count, seed)
     for query, target in zip(q, targets, strict=True):
@@ -368,7 +368,7 @@ def rows(points):
 
 
 def level_of(device, pack):
-    """Let intervals have the least coverage that the pack has; returns it."""
+    """Set the smallest coverage of the pack; return it."""
     level = next(iter(pack.intervals.quantiles))
     assert device.opened.set_coverage(level) == "ok"
     return level
@@ -385,7 +385,7 @@ def assert_predicts(device, pack, points, seed=1, count=3):
 
 
 def assert_predicts_alone(device):
-    """Whether predictions are those of the pack, as there is no store."""
+    """Whether predictions are those of the pack, as without a store."""
     x = np.linspace(-1, 1, device.opened.model.features, dtype=np.float32)
     said, found = device.predict(x)
     assert said == "ok"
@@ -443,7 +443,7 @@ def test_journal_and_predictions_have_the_bits_of_the_reference(
 
 
 def portable(native):
-    """Files of the runtime but for kernels of other machines."""
+    """Files of the runtime without kernels of other machines."""
     return [
         path
         for path in native.SOURCES
@@ -452,13 +452,13 @@ def portable(native):
 
 
 def judge_again(device, pack):
-    """Points of a device by what it has of them."""
+    """Points of a device as it stores them."""
     found = np.array(device.points(), np.int64)
     return judge(pack, found[:, 4:].astype(np.int16), found[:, 1])
 
 
 def assert_bits(device, pack, cases, rng, count):
-    """Whether a device has the bits of the reference; returns how many predictions moved."""
+    """Check that a device has the bits of the reference; return how many predictions moved."""
     level = int(rng.choice(list(pack.intervals.quantiles)))
     assert device.opened.set_coverage(level) == "ok"
     journal = Journal(device)
@@ -491,7 +491,7 @@ def assert_bits(device, pack, cases, rng, count):
     points = judge(pack, q[[row for row, _ in learnt]], [target for _, target in learnt])
     assert device.points() == rows(points) == journal.points
     assert device.store.lost == 0
-    for _ in range(2):  # again when it was opened anew
+    for _ in range(2):  # again after reopening
         asked = slice(count, count + 6)
         raw, told = expect(pack, level, points, q[asked], missing[asked])
         plain, _ = expect(pack, level, points[:0], q[asked], missing[asked])
@@ -527,7 +527,7 @@ def test_scores_end_at_511_and_are_whole_below(device, tiny):
 
 
 def draw_targets(pack, q, rng):
-    """Targets as far off as the pack expects, some far beyond, and some as far as there are."""
+    """Targets as far off as the pack expects, some far beyond, and some at the limits."""
     found = reference.evaluate_raw(pack, q)
     scale = reference.raw_scale(found.signals, pack.intervals, found.members.shape[1])
     off = rng.normal(size=len(q)) * scale / 16 * rng.choice([1, 1, 1, 30], len(q))
@@ -540,7 +540,7 @@ def draw_targets(pack, q, rng):
 
 
 def trial(device, changes, nested, seed):
-    """Cut the power at all changes of the memory; returns the line of a fault, and counts."""
+    """Cut the power at every change of the memory; return the line of a fault, and counts."""
     counts = (ctypes.c_uint32 * 3)()
     flash, storage = device.flash, device.storage
     device.library.flash_reset(
@@ -565,7 +565,7 @@ def trial(device, changes, nested, seed):
     return fault, *counts
 
 
-# Points, and slots beyond those that they need: some blocks are full at once, others seldom.
+# Points, and slots beyond those that they need: some blocks are full soon, others seldom.
 SHAPES = list(itertools.product((2, 5, 9), (3, 4, 8)))
 
 
@@ -584,7 +584,7 @@ def test_a_power_cut_leaves_the_points_of_before_or_of_after(device, native, pro
     assert new > cuts / 100
 
 
-# What makes the journal safe; without it, the trial finds out. Some takes two cuts in a row.
+# What makes the journal safe; without it, the trial fails. Some faults take two cuts in a row.
 BROKEN = {
     "a block counts though it lacks points": ("if (slot < end)", "if (end > slots)"),
     "what a cut left is not written again": ("if (!store->settled &&", "if (0 &&"),
@@ -646,7 +646,7 @@ def test_an_interrupted_takeover_leaves_the_other_store_or_an_empty_one(device, 
     assert (0, "ok") not in seen
 
 
-# ---- bits that flip
+# ---- flipped bits
 
 
 @pytest.mark.parametrize("program_size", [1, 32])
@@ -683,7 +683,7 @@ def test_a_bit_that_flips_costs_one_point_at_most(device, tiny, program_size):
         said, found = made.predict_raw(query[0])
         assert said == "ok"
         assert_same(found, raw[point], 0)
-        if bit % 97 == 0:  # and on it goes
+        if bit % 97 == 0:  # and it goes on
             held = bytes(made.flash)
             assert made.learn_raw(query[0], 77) == "ok"
             assert made.open() == "ok"
@@ -748,7 +748,7 @@ def test_a_worn_slot_is_passed_over(device, tiny, way):
     else:
         setattr(made.flash, way, at)
     q, targets = some_points(tiny, 1, seed=3)
-    refused = 2**20 * 13 + 5  # has that bit
+    refused = 2**20 * 13 + 5  # has that bit set
     assert made.learn_raw(q[0], refused | 1 << 12) == "storage"
     assert made.points() == rows(points)
     assert_predicts(made, tiny, points)
@@ -791,14 +791,14 @@ def test_a_worn_block_costs_nothing_that_was_confirmed(device, tiny, slot, way):
     before = made.points()
     q, targets = some_points(tiny, 1, seed=3)
     said = made.learn_raw(q[0], targets[0])
-    # As long as it has no head, the other block does not count, and this one can be used.
+    # As long as it has no head, the other block is not valid, and this one is used.
     assert said == ("storage" if slot in (0, 1) else "ok")
     confirmed = made.points()
     assert confirmed[:3] == before
     assert len(confirmed) == 3 + (said == "ok")
     assert made.open() == "ok"
     assert made.points() == confirmed
-    # Where it has a head, the block with the worn slot is the one that points are moved from now.
+    # If it has a head, points are now moved from the block with the worn slot.
     has_head = slot == 1 or (slot == 0 and way == "lie")
     assert made.forget(2, 2) == ("ok" if has_head else "storage")
     left = [row for row in confirmed if row[0] != 2]
@@ -838,7 +838,7 @@ def test_what_cannot_be_read_is_no_store_until_it_can(device, tiny):
     for at in [*heads, *(made.address(slot) for slot in range(2, 7))]:
         made.flash.unread = at
         said = made.open()
-        # The first head is read only where the second one is not whole.
+        # The first head is read only if the second one is not intact.
         assert said == "storage" or at in heads[:2]
         if said == "storage":
             failed += 1
@@ -858,7 +858,7 @@ def test_what_cannot_be_read_back_was_not_learnt_for_sure(device, tiny):
     made.flash.unread = made.address(made.store.next)
     assert made.learn_raw([5, 6], 7) == "storage"
     made.flash.unread = NOWHERE
-    assert made.learn_raw([5, 6], 7) == "storage"  # until it is opened anew
+    assert made.learn_raw([5, 6], 7) == "storage"  # until it is reopened
     assert made.forget(*ALL) == "storage"
     assert_predicts_alone(made)
     assert made.open() == "ok"
@@ -1043,7 +1043,7 @@ def test_whatever_bytes_there_are_a_store_begins_there(device, tiny, filling):
         if filling == "zeros":
             garbage[:] = 0
         kept = bytes(made.flash.cell)
-        if filling == "heads and garbage":  # whole entries without a head are none either
+        if filling == "heads and garbage":  # intact entries without a head do not count
             fill(made, tiny, 4)
             kept = bytes(made.flash.cell)
             garbage = np.frombuffer(kept, np.uint8)[:used].copy()

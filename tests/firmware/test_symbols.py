@@ -1,4 +1,4 @@
-"""What the object files need and show: no allocation, no libc but two functions, no state."""
+"""What the object files need and export: no allocation, two functions of libc, no state."""
 
 import re
 
@@ -8,7 +8,7 @@ ALLOWED = {"memcpy", "memset", "_GLOBAL_OFFSET_TABLE_"}
 BUILDS = {
     "device, -O0": (("-O0", "-DTWIN_HOST=0"), set()),
     "device, -O2": (("-O2", "-DTWIN_HOST=0"), set()),
-    # On 64-bit Arm it is asked whether the processor has dot products, on x86-64 libgcc knows.
+    # On 64-bit Arm the system reports dot products; on x86-64 libgcc detects features.
     "host": (("-O2",), {"getauxval", "__cpu_model", "__cpu_features2"}),
 }
 
@@ -81,7 +81,7 @@ def test_headers_define_nothing_without_a_prefix(native, tmp_path):
     ]
     names = {line.split()[1].partition("(")[0] for line in macros[1] - macros[0]}
     assert {name for name in names if not name.startswith(("TWIN_", "twin_"))} == set()
-    # The only ones in small letters are functions whose names tell the settings.
+    # The only lower-case ones are functions whose names include the settings.
     assert {name for name in names if name.islower()} == {"twin_open", "twin_open_begin"}
 
 

@@ -11,6 +11,6 @@ def test_eight_threads_share_a_model_without_a_race(native, small, tmp_path):
         *("-Og", "-g", "-pthread", "-fsanitize=thread"),
         sources=sources,
     )
-    # The sanitizer wants its memory where address space randomisation may have put something else.
+    # The sanitizer needs addresses that address space randomisation may have taken.
     said = native.run("setarch", "--addr-no-randomize", program, tmp_path / "small.twin")
     assert said == "20000 predictions, 0 wrong, prepared\n"

@@ -1,4 +1,4 @@
-"""Trained twins, quantised: the C runtime gives the reference's bits on them too."""
+"""Trained twins, quantised: the C runtime computes the reference's bits on them, too."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The watch: coverage that holds under drift, flags that are raised in time and not in vain."""
+"""The watch: coverage that holds under drift, flags that are raised in time, for a reason."""
 
 import ctypes
 import itertools
@@ -82,7 +82,7 @@ class Watch(ctypes.Structure):
 
 
 def load(native, objects, folder, *options, compiler="gcc"):
-    """Load the runtime with the driver; where there are options, compile the watch with them."""
+    """Load the runtime with the driver; with options, compile the watch with them."""
     (folder / "drive.c").write_text(DRIVER)
     sources = [folder / "drive.c", *objects]
     if options:
@@ -178,7 +178,7 @@ def watched_library(native, objects, tmp_path_factory):
 
 @pytest.fixture
 def bare(native):
-    """Skip where the library is instrumented, by what a test would see of it."""
+    """Skip if the library is instrumented and the test would notice."""
     if native.EXTRA_OPTIONS:
         pytest.skip("instrumented")
 
@@ -221,7 +221,7 @@ ERRORS = {
 
 
 def skewed(t):
-    """Make what is above twice as far off, then take mean and deviation out."""
+    """Double the positive errors, then standardise."""
     half = np.sqrt(3) / np.pi  # mean of what is above, of Student's t with 3 degrees of freedom
     return (np.where(t > 0, 2 * t, t) - half) / np.sqrt(7.5 - half**2)
 
@@ -232,7 +232,7 @@ def scales(rng, count):
 
 
 def conformal(errors):
-    """Quantiles of split conformal prediction, as far as there are rows for them."""
+    """Quantiles of split conformal prediction, as far as the rows support them."""
     rows = np.sort(np.abs(errors))
     ranks = {level: -(-(len(rows) + 1) * level // 1000) for level in LEVELS}
     return {level: rows[rank - 1] for level, rank in ranks.items() if rank <= len(rows)}
@@ -240,7 +240,7 @@ def conformal(errors):
 
 @pytest.fixture(scope="module")
 def calibrate(open_watch):
-    """Watch a model that was calibrated on rows drawn at random."""
+    """Watch a model calibrated on random rows."""
 
     def make(rng, kind, rows, outside=0.03, level=900):
         return open_watch(
@@ -269,7 +269,7 @@ def live(watched, rng, kind, count, *, offset=0, grown=1, larger=1, outside=0.03
 
 
 def windows(missed, length=1000):
-    """Least and largest share covered in any window."""
+    """Smallest and largest share covered in any window."""
     total = np.concatenate([[0], np.cumsum(missed, dtype=int)])
     covered = 1 - (total[length:] - total[:-length]) / length
     return covered.min(), covered.max()
@@ -284,7 +284,7 @@ def raw(native, mean=0, scale=TYPICAL, half=1000, outside=0, intervals=1):
 
 
 def expected_quantile(quantiles, alpha):
-    """Of a level, by the rules of twin_watch.c, in whole numbers of any size."""
+    """Quantile of a level, by the rules of twin_watch.c, in unbounded integers."""
     wanted = ALL - alpha
     if alpha <= 0:
         return WIDEST
@@ -333,7 +333,7 @@ def test_alpha_moves_by_a_fortieth_of_what_it_should_be_less_what_it_was(native,
         assert watched.watch.alpha == alpha
         half = min((watched.model.quantile * TYPICAL) >> 20, LIMIT)
         if watched.model.quantile == WIDEST:
-            missed = False  # as nothing lies outside of it
+            missed = False  # as nothing is outside it
         truth = int(rng.choice([-1, 1])) * (half + 1 if missed else half)
         watched.with_model("told_raw", ctypes.byref(raw(native, half=half)), truth)
         alpha += 1000 - level - (1000 if missed else 0)
@@ -403,7 +403,7 @@ def test_the_next_prediction_has_the_adapted_interval(native, watched_library, n
 
 
 def drifts(rng, count):
-    """Ways in which an offset walks, in standard deviations of the error."""
+    """Paths of an offset, in standard deviations of the error."""
     time = np.arange(count)
     steps = rng.integers(1500, 3000, count // 1500 + 1).cumsum()
     return {
@@ -434,7 +434,7 @@ def test_any_thousand_truths_are_covered_while_an_offset_walks(calibrate, kind, 
             missed, _, quantile = live(watched, rng, kind, 20000, offset=offset)
             least, most = windows(missed)
             assert 0.858 <= least <= most <= 0.942, name
-            # And not by intervals that say nothing.
+            # And not with meaningless intervals.
             assert (quantile == WIDEST).mean() < 0.02, name
 
 
@@ -477,7 +477,7 @@ def test_whoever_chooses_the_truths_cannot_break_the_bound(native, open_watch, w
             "either": rng.random() < 0.5,
             "bursts": number // 700 % 2 == 0,
         }[wants]
-        # Just outside; as near as can be, but never exact.
+        # Just outside; as near as possible, but never exact.
         truth = min(half + 1, 10**7) if wanted else 1
         watched.with_model("told_raw", ctypes.byref(given_), truth)
         missed.append(truth > half)
@@ -500,7 +500,7 @@ def test_intervals_narrow_again(calibrate):
 
 
 def first(flags, wanted):
-    """How many queries it took, and which flags there were then."""
+    """How many queries it took, and the flags raised then."""
     at = np.flatnonzero(flags & wanted)
     return (at[0] + 1, int(flags[at[0]])) if len(at) else (np.inf, 0)
 
@@ -533,7 +533,7 @@ def test_a_step_is_flagged_whatever_coverage_was_asked_for(calibrate):
 @pytest.mark.parametrize("rows", [60, 500])
 def test_no_false_alarm_in_hundreds_of_thousands_of_queries(calibrate, kind, rows):
     alarms = 0
-    for seed in range(40):  # each with a calibration of its own
+    for seed in range(40):  # each with its own calibration
         rng = np.random.default_rng([rows, seed])
         share = float(rng.choice([0, 0.03, 0.2]))
         watched = calibrate(rng, kind, rows, outside=share)
@@ -620,7 +620,7 @@ def test_counts_are_halved_before_they_could_wrap(calibrate):
 
 
 def test_at_the_limit_of_its_counts_it_goes_on(open_watch, native):
-    # As it is after 2^32 queries, all of them outside, far too large and covered.
+    # The state after 2^32 queries, all of them outside, far too large and covered.
     watched = open_watch(NORMAL)
     watched.watch.seen = watched.watch.outside = watched.watch.told = watched.watch.covered = 65535
     watched.watch.scales = 65535 * 65535
@@ -730,7 +730,7 @@ def replace_intervals(pack):
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.integers(0, 2**32 - 1), min_size=15, max_size=15), st.integers(0, 2**32 - 1))
 def test_no_number_in_a_saved_watch_does_harm(open_watch, words, seed):
-    # Whoever can mend a checksum can make a watch tell nonsense, and no more than that.
+    # Forged bytes with a valid checksum make a watch report nonsense, and nothing worse.
     watched = open_watch(NORMAL)
     forged = b"TWW\x01" + struct.pack("<16I", watched.watch.pack, *words)
     forged += struct.pack("<I", zlib.crc32(forged) ^ 0xFFFFFFFF)
@@ -747,7 +747,7 @@ def test_no_number_in_a_saved_watch_does_harm(open_watch, words, seed):
 @given(st.lists(st.integers(0, 2**32 - 1) | st.integers(0, 1200), min_size=12, max_size=12))
 @example([0, 0, 2**32 - 1, *(900, 7) * 4, 0])
 def test_any_numbers_in_the_intervals_do_no_harm(native, watched_library, packs, plain, numbers):
-    # The reader looks at the length of the section alone.
+    # The reader checks only the length of the section.
     intervals = replace(plain.intervals, quantiles={500: 1, 600: 2, 700: 3, 900: 4})
     data = bytearray(write_pack(replace(plain, intervals=intervals)))
     entry = next(at for at in range(48, 48 + 12 * data[6], 12) if data[at] == 7)
@@ -756,7 +756,7 @@ def test_any_numbers_in_the_intervals_do_no_harm(native, watched_library, packs,
     data[at + 32 : at + 64] = struct.pack("<8I", *numbers[3:11])
     watched = Watched(native, watched_library, packs.repair(data))
     if watched.opened.status != "ok":
-        return  # it may look again one day
+        return  # it may check more one day
     level = next((one for one in numbers[3:11:2] if one < 65536), 900)
     watched.begin(level)
     live(watched, np.random.default_rng(numbers[11]), "heavy-tailed", 200, offset=1)
@@ -933,7 +933,7 @@ def test_the_printed_program_watches(native, program, cases, packs, tmp_path):
     far = f"{mean + 0.5 * (high - mean):.9g}"
     said = native.run(*command, input=f"{query} {far}\n" * 50)
     assert "predictions" not in said
-    said = native.run(*command, input=f"{query} {far}\n" * 300)  # goes on where it was
+    said = native.run(*command, input=f"{query} {far}\n" * 300)  # resumes
     assert said.count("predictions are off to one side") == 2
     state = (tmp_path / "watch.state").read_bytes()
     assert len(state) == BYTES

@@ -1,8 +1,8 @@
-"""Fix the golden vectors; run by hand, once for each change of the format.
+"""Generate the golden vectors; run by hand, once per change of the format.
 
-The bits are those on which the reference evaluator and the plain one of ``tests/runtime`` agree:
-where they do not, nothing is written. ``--force`` overwrites vectors that exist, and with them the
-promise that later versions keep their bits.
+The bits are those on which the reference evaluator and the plain one of ``tests/runtime`` agree: if
+they do not, nothing is written. ``--force`` overwrites existing vectors, and breaks the promise
+that later versions keep their bits.
 """
 
 import argparse

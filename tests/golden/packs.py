@@ -1,8 +1,8 @@
 """Packs from nothing but integers: the same bytes on every machine, for the golden vectors.
 
 Written from FORMAT.md alone, without numpy and without the package's writer, so that large packs
-need not be kept: their recipe and digest are enough. A pack that was given away is never changed;
-another recipe gets another name.
+need not be kept: their recipe and digest are enough. A published pack is never changed; a new
+recipe gets a new name.
 """
 
 import json
@@ -14,18 +14,18 @@ from math import isqrt
 from typing import NamedTuple
 
 INPUT = 32767
-LAYER_ROOM, OUTPUT_ROOM = 2**31 - 1, 2**30 - 1  # what 32767 times all magnitudes may reach
+LAYER_ROOM, OUTPUT_ROOM = 2**31 - 1, 2**30 - 1  # limit of 32767 times the sum of magnitudes
 TYPICAL = 8192  # magnitude of an input or activation that the scales are laid out for
 
 
 class Recipe(NamedTuple):
-    """What a pack is made from, beside the numbers that its name draws.
+    """Parameters of a pack; its numbers are seeded by its name.
 
     ``weights`` is "usual", or "extreme" for weights and sums as large as FORMAT.md allows;
-    ``targets`` the largest magnitude of a target; ``grid`` the distance of neighboring features
-    of anchors (a coarse one makes equal distances); ``y_exponent`` that of the target's gain;
-    ``extras`` adds ids, metadata and a section that no reader knows. What is ``stored`` lies beside
-    this file as well.
+    ``targets`` the largest magnitude of a target; ``grid`` the distance between neighboring
+    features of anchors (a coarse one makes equal distances); ``y_exponent`` that of the target's
+    gain; ``extras`` adds ids, metadata and a section that no reader knows. ``stored`` packs are
+    kept next to this file as well.
     """
 
     name: str
@@ -69,7 +69,7 @@ RECIPES = (
 
 
 class Draw:
-    """Random integers: SplitMix64, started from a name."""
+    """Random integers: SplitMix64, seeded by a name."""
 
     def __init__(self, name):
         self.state = int.from_bytes(sha256(name.encode()).digest()[:8], "little")
@@ -110,7 +110,7 @@ def build(recipe):
 def silu_table():
     """Entries of the curve, ``a / (1 + exp(a))`` in units of 2^-15, in decimal arithmetic.
 
-    That is correctly rounded everywhere, which the exponential of a C library is not.
+    Correctly rounded everywhere, unlike the exponential of a C library.
     """
     with localcontext() as context:
         context.prec = 40
@@ -168,8 +168,8 @@ def _row(recipe, draw, inputs, most, room):
         free = room - INPUT * sum(map(abs, row))
         return row, max(-free, min(free, bias))
     row, places = [0] * inputs, list(range(inputs))
-    while places and left:  # where the room ends before the row does, other weights stay zero
-        sign = draw.below(2)  # 1 for a negative weight: those reach one further
+    while places and left:  # if the room ends first, other weights stay zero
+        sign = draw.below(2)  # 1 for a negative weight, which reaches one further
         weight = min(left, most + sign)
         left -= weight
         row[places.pop(draw.below(len(places)))] = -weight if sign else weight
@@ -227,7 +227,7 @@ def _file(recipe, sections):
 
 
 def _padded(code, row):
-    """Store a row of a matrix: numbers with zeros behind, four at a time."""
+    """Store a row of a matrix: numbers padded with zeros to a multiple of four."""
     return struct.pack(f"<{len(row)}{code}", *row) + bytes(-len(row) % 4 * struct.calcsize(code))
 
 

@@ -1,4 +1,4 @@
-"""The bits of the evaluators are fixed: by two of them, on packs of every kind."""
+"""The bits of the evaluators are fixed, by two of them, on packs of every kind."""
 
 import json
 import runpy
@@ -18,7 +18,7 @@ every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 
 
 def agrees(case):
-    """Whether the reference evaluator still gives the bits of a case."""
+    """Whether the reference evaluator still computes the bits of a case."""
     found = reference.evaluate(read_pack(case.pack), case.queries)
     return (
         np.array_equal(found.mean.view(np.uint32), case.mean)
@@ -35,7 +35,7 @@ def test_the_reference_evaluator_gives_the_golden_bits(case):
 
 
 def plain_answers(plain, case, rows):
-    """What the plain evaluator says of some queries: means, spreads, M, s, members."""
+    """Answers of the plain evaluator to some queries: means, spreads, M, s, members."""
     judge = plain(case.pack)
     answers = [judge.evaluate(case.queries[row].astype(np.float64).tolist()) for row in rows]
     mean, spread, raw_mean, raw_spread, members = zip(*answers, strict=True)
@@ -45,7 +45,7 @@ def plain_answers(plain, case, rows):
 
 @every_case
 def test_the_plain_evaluator_gives_the_golden_bits(plain, case):
-    # It takes a microsecond for ten products: of a large pack, some of the queries.
+    # It takes a microsecond for ten products: for a large pack, only some queries.
     products = read_pack(case.pack).members * len(case.pack)
     rows = range(0, len(case.queries), 1 + products // 100_000)
     *numbers, _ = plain_answers(plain, case, rows)

@@ -1,4 +1,4 @@
-"""The golden vectors: packs, queries, and the bits that every evaluator must give.
+"""The golden vectors: packs, queries, and the bits that every evaluator must compute.
 
 Other tests get them with ``runpy.run_path(".../tests/golden/vectors.py")["load"]()``.
 """
@@ -17,7 +17,7 @@ FILE = HERE / "vectors.json"
 
 
 class Golden(NamedTuple):
-    """A pack and what it must say of ``n`` queries.
+    """A pack and its expected answers to ``n`` queries.
 
     ``queries`` is float32 ``(n, f)``; ``mean`` and ``spread`` are the bits of float32, uint32
     ``(n,)``; ``raw_mean`` int32 and ``raw_spread`` uint32 ``(n,)`` are the integers behind them
@@ -48,7 +48,7 @@ def digest(members):
 
 
 def stored(recipe):
-    """Return where a pack is kept whole."""
+    """Return the path of a stored pack."""
     return HERE / f"{recipe.name}.twin"
 
 

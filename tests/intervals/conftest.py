@@ -1,4 +1,4 @@
-"""Fixtures for the tests of intervals: packs at random, and one of a model that was trained."""
+"""Fixtures for the tests of intervals: random packs, and one of a trained model."""
 
 import runpy
 from pathlib import Path

@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as hnp
 from twinedge.calibration import adapted
 
 FREEDOM = 4
-KNOWN = 0.75  # part of what the points tell that is believed
+KNOWN = 0.75  # fraction of what the points explain that is believed
 
 trusts = st.floats(0.02, 0.98)
 scores = hnp.arrays(np.float64, st.integers(1, 12), elements=st.floats(-8, 8))
@@ -17,7 +17,7 @@ scores = hnp.arrays(np.float64, st.integers(1, 12), elements=st.floats(-8, 8))
 
 @given(trusts, scores, st.floats(0.01, 100), st.floats(-50, 50))
 def test_it_is_what_a_student_distribution_says_of_one_more_error(trust, scores, unit, mean):
-    """The errors are taken for one draw; of the next, mean and scale follow from the others."""
+    """The errors are one joint draw: mean and scale of the next follow from the others."""
     count = len(scores)
     together = np.full((count, count), trust) + (1 - trust) * np.eye(count)
     beside = np.full(count, trust)
@@ -25,7 +25,7 @@ def test_it_is_what_a_student_distribution_says_of_one_more_error(trust, scores,
     middle = beside @ solved[:, 1]
     wider = (FREEDOM + scores @ solved[:, 1]) / (FREEDOM + count)
     variance = (1 - KNOWN * beside @ solved[:, 0]) * wider
-    # Each point says: the pack was off here by so much, so it will be there.
+    # Each point says: the pack was off by this much here, so it will be there.
     own = mean + unit * scores.mean()
     found = adapted(
         trust, scores, np.full(count, unit), np.array([mean]), np.array([unit]), np.array([own])
@@ -52,7 +52,7 @@ def test_a_prediction_lies_between_the_two_and_a_scale_is_above_zero(
 
 
 def moved(trust, count, scale=1.0):
-    """How far of the way to their word so many points move a prediction of this scale."""
+    """Fraction of the way that this many points move a prediction of this scale."""
     where = np.zeros(1), np.array([scale]), np.ones(1)
     return adapted(trust, np.ones(count), np.ones(count), *where)[0][0]
 
@@ -73,7 +73,7 @@ def test_where_small_errors_are_expected_they_move_less(trust, count, scale):
 
 @given(trusts, st.integers(1, 50), st.floats(0.01, 1))
 def test_where_they_move_less_they_tell_less(trust, count, scale):
-    """Variance of an error less a part of the mean of the others, each of variance 1."""
+    """Variance of an error minus a fraction of the mean of the others, each of variance 1."""
     part = moved(trust, count, scale)
     left = 1 - 2 * part * trust + part**2 * (trust + (1 - trust) / count)
     wider = FREEDOM / (FREEDOM + count)

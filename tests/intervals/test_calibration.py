@@ -20,7 +20,7 @@ from twinedge.runtime.adapting import calibrate_pack
 
 
 def drawn(seed, rows):
-    """Signals of which the second is right but for a factor, and errors of that size."""
+    """Signals of which the second is right up to a factor, and errors of that size."""
     rng = np.random.default_rng(seed)
     size = rng.uniform(0.5, 5, rows)
     signals = np.stack([rng.uniform(0, 1, rows), size / 4, rng.uniform(0, 1, rows)])

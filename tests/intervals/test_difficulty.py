@@ -23,7 +23,7 @@ SETTING = {
 
 @pytest.fixture(scope="module")
 def noisy():
-    """600 points, the noise of which grows with the first feature."""
+    """600 points whose noise grows with the first feature."""
     rng = np.random.default_rng(0)
     X = rng.uniform(0, 1, (600, 2))
     return X, np.sin(3 * X[:, 1]) + (0.02 + 0.5 * X[:, 0]) * rng.normal(size=600)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-# A busy machine is not a failure; nor is a fixture that a property damages a copy of.
+# A busy machine is not a failure; nor is a fixture of which a property damages a copy.
 settings.register_profile(
     "learn",
     deadline=None,
@@ -19,7 +19,7 @@ settings.load_profile("learn")
 
 @pytest.fixture
 def tiny() -> dict[str, Any]:
-    """Parameters of a network that trains in a blink, with nothing left to choose."""
+    """Parameters of a network that trains instantly, with nothing left to choose."""
     return {
         "hidden": (8,),
         "activation": "silu",

@@ -1,4 +1,4 @@
-"""Cells of the accuracy benchmark: made anew whenever what decides them is another."""
+"""Cells of the accuracy benchmark: recomputed whenever what determines them changes."""
 
 import importlib
 import json
@@ -16,7 +16,7 @@ CELL = {"rmse_test": 1.0}
 
 @pytest.fixture(scope="module")
 def accuracy():
-    """The benchmark, with its neighbors."""
+    """The benchmark and the modules next to it."""
     sys.path.insert(0, str(BENCHMARKS))
     try:
         yield importlib.import_module("accuracy")
@@ -52,7 +52,7 @@ def test_cells_of_another_training_are_dropped(accuracy, job, monkeypatch, tmp_p
 
 
 def test_the_published_cells_are_of_the_training_of_today(accuracy, tmp_path):
-    """Whoever raises the version has to compute them again."""
+    """Raising the version means computing them again."""
     stored = json.loads(accuracy.RESULTS.read_text())["cells"]
     assert stored
     assert accuracy.read_cells(accuracy.RESULTS, tmp_path).keys() == stored.keys()

@@ -21,13 +21,13 @@ from twinedge_export.quantise import quantise
 
 @pytest.fixture
 def model(tiny_twin):
-    """The tiny twin; what it adapts to is its own."""
+    """A private copy of the tiny twin, to adapt."""
     return copy(tiny_twin)
 
 
 @pytest.fixture(scope="module")
 def pack(tiny_twin, curve):
-    """The same for a device, with all its anchors and intervals from the same points."""
+    """The same as a device, with all its anchors and intervals from the same points."""
     X, y = curve
     bare = quantise(tiny_twin, [np.arange(80)], intervals=True)
     return calibrate_pack(bare, X[80:100], y[80:100], chosen=True)
@@ -35,7 +35,7 @@ def pack(tiny_twin, curve):
 
 @pytest.fixture(scope="module")
 def site(curve):
-    """20 points of a place where everything is a little higher."""
+    """20 points from a site where everything is a little higher."""
     X, y = curve
     return X[100:], y[100:] + 2 + 0.3 * np.random.default_rng(0).normal(size=20)
 
@@ -58,7 +58,7 @@ def test_it_says_what_a_device_says(model, pack, curve, site, tmp_path, count, t
     np.testing.assert_allclose(their_scale, scale, rtol=0.06)
     ends = model.predict_interval(curve[0], 0.9)
     np.testing.assert_allclose(device.predict_interval(curve[0], 0.9), ends, atol=0.02 * unit)
-    # The points have something to say, so this is no comparison of the model with itself.
+    # The points matter, so this does not compare the model with itself.
     assert np.abs(mean - before).mean() > (0.01 if trust < 0.1 else 0.05) * unit
 
 

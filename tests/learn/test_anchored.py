@@ -1,4 +1,4 @@
-"""What a twin says of pairs, and by how much it contradicts itself."""
+"""What a twin predicts for pairs, and how far it contradicts itself."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What a twin is worth beside the mean and a linear model, and how sure one can be of that."""
+"""What a twin is worth compared with the mean and a linear model, and how surely."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ def test_a_model_that_is_far_better_is_called_so(rng, rows):
 
 
 def test_what_both_find_hard_is_no_part_of_the_error(rng):
-    """A difference far below the scatter of the errors themselves is seen."""
+    """A difference far below the scatter of the errors is detected."""
     ours = 10 * rng.normal(size=200)
     assert compare(ours, ours + 0.5 * np.sign(ours)).worse
 
@@ -76,7 +76,7 @@ def test_a_linear_model_takes_any_columns(rng):
 
 @pytest.fixture
 def judged(rng):
-    """Return a way to judge predictions ``p(X)`` of 100 test rows for a target ``t(X, noise)``."""
+    """Return a function that judges predictions ``p(X)`` of 100 test rows of ``t(X, noise)``."""
 
     def judge(target, predict, rows=100):
         X = rng.normal(size=(200 + rows, 2))

@@ -8,7 +8,7 @@ ROWS = 12
 
 @pytest.fixture
 def table():
-    """Rows whose single feature is their number, with targets of no pattern."""
+    """Rows whose single feature is their number, with patternless targets."""
     x = np.arange(ROWS, dtype=np.float32)[:, None]
     return x, np.random.default_rng(0).normal(size=ROWS).astype(np.float32)
 

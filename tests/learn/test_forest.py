@@ -185,9 +185,9 @@ def test_the_random_state_reaches_the_base_wherever_it_takes_one(table, X):
 
 
 class Ledger(RegressorMixin, BaseEstimator):
-    """Finds the target of every point that it is trained on, and knows nothing of others.
+    """Finds the target of every training point, and knows nothing about others.
 
-    Pairs tell differences, so it solves for the targets; a point that it has not seen counts 0.
+    Pairs are differences, so it solves for the targets; an unseen point counts 0.
     """
 
     def __init__(self, depth=1):
@@ -223,18 +223,18 @@ KINDS = ["all", "neighbors", 3]
 @pytest.mark.parametrize("besides", [False, True], ids=["alone", "with extra pairs"])
 def test_a_search_holds_points_out_in_either_role(pairs, signs, besides):
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(40, 2)), rng.normal(size=40)  # no target follows from its features
+    X, y = rng.normal(size=(40, 2)), rng.normal(size=40)  # targets do not depend on features
     X[:, 1] = 0.0
     if signs:  # the same points again, with the same targets
         X, y = np.concatenate([X, X * [1.0, -1.0]]), np.concatenate([y, y])
     extra = None
-    if besides:  # pairs that would tell every target
+    if besides:  # pairs that would reveal every target
         rows = np.array([(k, (k + 1) % 40) for k in range(40)])
         extra = ExtraPairs(X, rows, y[rows[:, 0]] - y[rows[:, 1]])
     ledger = Ledger()
     model = TwinnedRegressor(ledger, search={"depth": [1]}, pairs=pairs, random_state=0)
     model.fit(X, y, extra=extra)
-    # Held out by pairs each point is known from others; held out as points, half of a pair is not.
+    # Held-out pairs share their points with others; held-out points do not.
     settled = model.settled().set_params(base=Recorder())
     features, differences = settled.fit(X, y, extra=extra).estimator_.seen_
     shuffled = KFold(5, shuffle=True, random_state=0)

@@ -1,4 +1,4 @@
-"""Rows that belong together are held out together, and tell how far new points are trusted."""
+"""Rows that belong together are held out together, and determine how far new points are trusted."""
 
 from copy import copy
 from types import SimpleNamespace
@@ -26,7 +26,7 @@ LEAST, MOST = 0.05, 0.95  # of trust
 
 @pytest.fixture(scope="module")
 def machines():
-    """12 machines with 15 rows each, which differ in what they add to the target."""
+    """12 machines with 15 rows each, and different offsets of the target."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (180, 2))
     machine = np.repeat(np.arange(12), 15)
@@ -36,7 +36,7 @@ def machines():
 
 @pytest.fixture(autouse=True)
 def few_trees(monkeypatch):
-    """A quarter of the trees know enough for these tests."""
+    """A quarter of the trees are enough for these tests."""
     every = uncertainty.ExtraTreesRegressor
     monkeypatch.setattr(uncertainty, "ExtraTreesRegressor", lambda _, **more: every(25, **more))
 
@@ -46,7 +46,7 @@ def prepared(model, X, y, validation=None, groups=None, seed=0):
 
 
 def rows_of(part, X):
-    """Which rows of X a part has, all of which differ."""
+    """Which rows of X a part has; all rows differ."""
     place = {tuple(row): number for number, row in enumerate(X.tolist())}
     return [place[tuple(row)] for row in part[0].tolist()]
 
@@ -309,13 +309,13 @@ def test_the_share_is_at_most_one_and_at_least_minus_one(errors, count):
 def test_where_no_group_has_two_rows_nothing_is_known():
     assert in_common(np.arange(5.0), np.arange(5)) is None
     assert in_common(np.zeros(6), np.arange(6) % 2) is None
-    # A row that is alone in its group has no say.
+    # A row that is alone in its group does not count.
     both = in_common(np.array([1.0, 1.0, 50.0]), np.array([0, 0, 1]))
     assert both == pytest.approx(1)
 
 
 def fitted(X, y, groups):
-    """As much of a model as the trust is learnt from."""
+    """The part of a model that the trust is learnt from."""
     return SimpleNamespace(anchor_X_=X, anchor_y_=y, groups_=groups, scaling_=Scaling.of(X, y))
 
 
@@ -345,7 +345,7 @@ def test_trust_is_the_usual_one_where_groups_tell_nothing(machines, groups):
 
 def test_trees_are_asked_about_groups_that_they_never_saw(machines):
     _, _, machine, _ = machines
-    # The feature is the machine: who knows one row of it knows all.
+    # The feature is the machine: one row of it tells all.
     x, y = machine[:, None].astype(float), np.random.default_rng(0).normal(size=12)[machine]
     known = uncertainty._left_out(x, y, 0, None)
     never = uncertainty._left_out(x, y, 0, machine)
@@ -370,7 +370,7 @@ def test_difficulty_is_learnt_with_each_row_in_its_group(tiny_twin, monkeypatch)
     np.testing.assert_array_equal(groups, (back[:, 0] > 0).astype(int) + 2 * (back[:, 1] > 5))
 
 
-# Whole trainings, as short as can be.
+# Whole trainings, as short as possible.
 
 
 @pytest.fixture(scope="module")
@@ -387,7 +387,7 @@ def brief():
 
 @pytest.fixture
 def grouped(machines, brief):
-    """A model that knows of machines that differ."""
+    """A model that knows that machines differ."""
     X, y, machine, shift = machines
     return TwinRegressor(**brief).fit(X, y + shift, groups=machine)
 

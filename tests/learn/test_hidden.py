@@ -1,4 +1,4 @@
-"""``hidden=8`` is one layer of 8, wherever it is said."""
+"""``hidden=8`` is one layer of 8, everywhere."""
 
 import json
 import shutil
@@ -20,7 +20,7 @@ TINY = {"activation": "silu", "learning_rate": 0.01, "weight_decay": 0.003, "ste
 
 @pytest.fixture(scope="module")
 def fitted(curve, tmp_path_factory):
-    """A twin that was told ``hidden=8``, and its checkpoint."""
+    """A twin with ``hidden=8``, and its checkpoint."""
     folder = tmp_path_factory.mktemp("number") / "c"
     X, y = curve
     model = TwinRegressor(hidden=8, random_state=0, **TINY)

@@ -11,7 +11,7 @@ from twinedge import AnnRegressor, TwinRegressor
 from twinedge.errors import InputError
 from twinedge.learn.parameters import jobs_of
 
-# scikit-learn sets variables of its own, TensorFlow others: they are told apart from ours.
+# scikit-learn and TensorFlow set variables of their own, which do not count as ours.
 START = """
 import json, os, sys
 import sklearn

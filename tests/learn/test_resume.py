@@ -1,4 +1,4 @@
-"""A training stopped by a real signal, from a process of its own."""
+"""A training in a separate process, stopped by a real signal."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ SETTINGS = {
     "random_state": 3,
 }
 
-# Saves all the time, and waits in the middle of the training until the signal was sent.
+# Saves all the time, and waits halfway until the signal was sent.
 CHILD = """
 import sys, time
 from pathlib import Path
@@ -132,7 +132,7 @@ def test_resuming_with_other_settings_is_refused_by_name(
         lambda X, y: (X + np.eye(120, 3), y),
         lambda X, y: (X[:-1], y[:-1]),
         lambda X, y: (X, y**2),
-        lambda X, y: (X, 2 * y),  # the same network, but errors in other units
+        lambda X, y: (X, 2 * y),  # the same network, but errors in different units
     ],
 )
 def test_resuming_with_other_data_is_refused(complaint, curve, tiny, finished, change):

@@ -16,7 +16,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 @pytest.fixture(scope="module")
 def rivals():
-    """The benchmark, with its neighbors."""
+    """The benchmark and the modules next to it."""
     sys.path.insert(0, str(BENCHMARKS))
     try:
         spec = importlib.util.spec_from_file_location("rivals", BENCHMARKS / "rivals.py")

@@ -37,7 +37,7 @@ def edit(run):
 
 
 def without_weights(run):
-    """As runs were before they had their networks as an array."""
+    """A run from before networks were stored as an array."""
     with np.load(run / "points.npz") as file:
         points = {name: file[name] for name in file.files if name != "weights"}
     np.savez(run / "points.npz", **points)
@@ -141,7 +141,7 @@ def test_a_record_without_one_of_the_checksums_is_refused(complaint, edit, run, 
 def test_a_file_that_never_was_one_of_ours_is_refused_whatever_its_checksum(
     complaint, run, edit, name, content
 ):
-    without_weights(run)  # or nobody looks at the Keras file
+    without_weights(run)  # otherwise the Keras file is not read
     (run / name).write_bytes(content)
     assert "is not a run of twinedge" in complaint(load_run, edit())
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:Depreca
 
 @pytest.fixture
 def old(tiny_run, tmp_path):
-    """A run in a folder of its own."""
+    """A run in its own folder."""
     return shutil.copytree(tiny_run, tmp_path / "runs" / "latest")
 
 

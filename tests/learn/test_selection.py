@@ -29,7 +29,7 @@ class Race(NamedTuple):
 
 @dataclass(frozen=True)
 class Told(PointTask):
-    """A task whose networks err as a test says: on held-out rows, and on validation rows."""
+    """A task whose networks have given errors, on held-out rows and on validation rows."""
 
     off: dict = field(default_factory=dict)
     scores: dict = field(default_factory=dict)
@@ -55,7 +55,7 @@ def told(off=None, scores=None, held=True, **more):
 
 @pytest.fixture
 def races(monkeypatch):
-    """Replace the training, and note every race; weights tell seed, stage and if they ended."""
+    """Replace the training, and record every race; weights encode seed, stage and completion."""
 
     class Races(list):
         stop_in = None
@@ -85,7 +85,7 @@ def races(monkeypatch):
 
 
 class School:
-    """Teachers who have something to say of every row."""
+    """Teachers with a prediction for every row."""
 
     asked = 0
 
@@ -219,7 +219,7 @@ def test_teachers_are_followed_where_validation_rows_say_so(races, better):
 
 
 def test_beside_teachers_networks_are_judged_as_they_ended_and_kept_at_their_best(races):
-    # The best of many looks on the validation rows is low on these rows, whatever it is worth.
+    # The best of many looks at the validation rows is low there, whatever it is worth.
     scores = {("relu", False, False): 0.3, ("relu", False, True): 0.9, ("relu", True): 0.6}
     taught = chosen(told(scores=scores), school=School(), candidates=CANDIDATES[:1])
     assert (taught.teaching["taught"], taught.score) == (True, 0.6)
@@ -263,7 +263,7 @@ def test_a_stopped_training_gives_the_best_it_had(races, stage, before):
     assert choice.interrupted
     assert races[-1].stage == stage
     assert choice.candidate == Candidate("silu", Setting(0.01, 0.1))
-    # What was stopped on its way counts, what was not begun does not.
+    # A stopped candidate counts, one that never started does not.
     assert bool(choice.weights[0, 1]) == (stage == "lessons" and not before)
 
 

@@ -35,7 +35,7 @@ def with_extra(task, count=16):
 
 
 def drawn(examples, count=40, seed=(5, 0)):
-    """Inputs ``(count, c, n, 2)`` and targets ``(count, c, batch)`` of so many batches."""
+    """Inputs ``(count, c, n, 2)`` and targets ``(count, c, batch)`` of ``count`` batches."""
     draws = examples.kind.draw(count, BATCH, list(seed), *examples.tensors)
     batches = [examples.kind.batch(k, draws, *examples.tensors) for k in range(count)]
     return tuple(np.stack([np.asarray(one) for one in part]) for part in zip(*batches, strict=True))

@@ -39,8 +39,8 @@ def test_what_holds_no_tree_has_none(points):
 
 
 def test_the_bytes_are_those_of_the_tables_that_emlearn_writes(points):
-    """Counted from the C that it generates: 8 bytes a decision, 4 a root, 1 a byte of leaves."""
-    with np.errstate():  # importing emlearn makes numpy raise where it used to go on
+    """Counted from the C that it generates: 8 bytes per decision, 4 per root, and the leaves."""
+    with np.errstate():  # importing emlearn changes numpy's error handling
         from emlearn import trees
 
     (X, y), _ = points

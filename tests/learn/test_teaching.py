@@ -36,7 +36,7 @@ FAR = 100.0  # where the validation rows are
 
 
 class Noted(RegressorMixin, BaseEstimator):
-    """Remembers which rows it was fitted to, and what it is asked about."""
+    """Remembers which rows it was fitted to, and which it predicts."""
 
     log: ClassVar[list] = []
 
@@ -248,7 +248,7 @@ def test_those_at_hand_suit_any_number_of_rows(rows):
 
 @pytest.fixture
 def brief(monkeypatch):
-    """A normal effort of a moment."""
+    """A normal effort that takes a moment."""
     monkeypatch.setitem(selection.PLANS, "normal", Plan(folds=60, final=120))
 
 

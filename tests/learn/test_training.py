@@ -69,7 +69,7 @@ def run(mine, jobs, progress=None, checkpoint=None, threads=2):
 
 @pytest.fixture
 def interrupt(monkeypatch):
-    """Make Ctrl-C arrive in the main thread while a chunk is on its way, after so many chunks."""
+    """Make Ctrl-C arrive in the main thread during a chunk, after this many chunks."""
     advance, wait = steps.Stack.advance, training.wait
 
     def arrange(chunks):
@@ -134,7 +134,7 @@ def test_every_job_is_in_one_stack_of_networks_alike_and_none_is_longer_than_a_t
         alike = {(jobs[i].steps, jobs[i].activation, jobs[i].setting.learning_rate) for i in stack}
         assert len(alike) == 1
     lengths = [jobs[stack[0]].steps for stack in stacks]
-    assert lengths == sorted(lengths, reverse=True)  # the longest begin first
+    assert lengths == sorted(lengths, reverse=True)  # longest first
 
 
 def test_the_end_of_the_schedule_is_kept_where_an_earlier_look_was_hardly_better():
@@ -210,7 +210,7 @@ def test_a_training_resumed_ends_with_the_bits_of_one_never_stopped(interrupt, t
 
 
 def test_the_look_taken_at_ctrl_c_is_unknown_to_the_training_that_goes_on(interrupt, tmp_path):
-    # Stopped at step 350, between two looks, and by luck far better there than ever after.
+    # Stopped at step 350, between two validations, and by luck far better than ever after.
     lucky = task(Scripted, script=[1.0] * 3 + [0.1])
     interrupt(7)
     with pytest.raises(Interrupted) as caught:

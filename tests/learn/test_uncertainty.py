@@ -145,7 +145,7 @@ def test_rank_correlation_knows_order_alone_and_no_sign(errors):
 
 
 def test_points_that_are_hard_to_predict_are_told_apart(curve):
-    # Half of the points lie where there are no anchors.
+    # Half of the points are far from any anchor.
     X, y = curve
     inside = np.abs(X[:, 0]) < 0.5
     model = TwinnedRegressor(RandomForestRegressor(20), random_state=0)

@@ -10,7 +10,7 @@ from twinedge.pack import Difficulty, Domain, Intervals, Layer, Pack, Twin
 from twinedge.pack.layout import NO_FILL
 
 INPUT = 32767
-ROOM = {"layer": 2**31 - 1, "output": 2**30 - 1}  # what 32767 times all magnitudes may reach
+ROOM = {"layer": 2**31 - 1, "output": 2**30 - 1}  # limit of 32767 times the sum of magnitudes
 
 
 def random_pack(rng, **given):
@@ -77,7 +77,7 @@ def with_intervals(rng, pack, weights="normal"):
 
 
 def random_shape(rng):
-    """Draw what a pack looks like: small ones often, large ones too."""
+    """Draw the shape of a pack: often small, sometimes large."""
     size = lambda most: round(2 ** rng.uniform(0, np.log2(most)))  # noqa: E731
     twins = int(rng.integers(1, 5))
     return {
@@ -148,7 +148,7 @@ def silu_like():
 
 
 def repair(data):
-    """Put both checksums right; returns the bytes."""
+    """Fix both checksums; return the bytes."""
     data = bytearray(data)
     behind = min(48 + 12 * int.from_bytes(data[6:8], "little"), len(data))
     data[16:20] = struct.pack("<I", zlib.crc32(data[behind:]))

@@ -1,4 +1,4 @@
-"""No damage goes unnoticed, and nothing that a file may hold upsets reader or evaluator."""
+"""No damage goes unnoticed, and no content of a file upsets reader or evaluator."""
 
 import struct
 import time
@@ -65,7 +65,7 @@ def mutate(rng, data):
     return data
 
 
-# Ends of ranges, infinity, numbers that are none; steps of offsets, lengths and flags.
+# Ends of ranges, infinity, NaN; steps of offsets, lengths and flags.
 WORDS = [
     0,
     1,
@@ -131,7 +131,7 @@ def test_random_bytes_behind_a_good_header_are_refused(packs):
 
 
 def test_a_long_hostile_file_costs_little_time_and_memory(packs, small):
-    # Eight megabytes between the sections, and as much metadata as brackets can nest.
+    # Eight megabytes between sections, and metadata of deeply nested brackets.
     data = write_pack(small)
     gap = packs.repair(with_length(data + bytes(1 << 23)))
     start = time.process_time()

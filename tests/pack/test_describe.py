@@ -1,4 +1,4 @@
-"""Every byte of a pack is accounted for once, and of a damaged one nothing untrue is said."""
+"""Every byte of a pack is accounted for once, and nothing false is said about a damaged one."""
 
 import re
 import struct
@@ -51,7 +51,7 @@ def test_each_array_lies_where_the_map_says(packs):
 
 
 def stored(data, piece):
-    """Take the numbers of a piece from the file, by what it says of itself."""
+    """Read the numbers of a piece from the file, by its own description."""
     kind, sizes = re.match(r"(\w+?)((?:\[\d+\])+)", piece.holds).groups()
     *rows, last = (int(size) for size in re.findall(r"\d+", sizes))
     raw = data[piece.offset : piece.offset + piece.size]
@@ -61,7 +61,7 @@ def stored(data, piece):
 
 
 def contents(pack):
-    """Every array of a pack by the name of its part; features of anchors hide those of scaling."""
+    """Every array of a pack by the name of its part; anchor features hide those of scaling."""
     arrays = {
         "features": pack.anchors,
         "target": [pack.y_offset, pack.y_gain],
@@ -193,7 +193,7 @@ def test_of_a_flipped_bit_nothing_untrue_is_said(data):
         assert_nothing_untrue(found, whole, len(data))
         vouched += bool(found.sections)
         damaged[bit // 8] ^= 1 << bit % 8
-    assert vouched == 8 * (len(data) - 48 - 12 * 6)  # the header speaks for itself alone
+    assert vouched == 8 * (len(data) - 48 - 12 * 6)  # the header vouches only for itself
 
 
 def test_of_a_truncated_file_nothing_untrue_is_said(data):

@@ -1,4 +1,4 @@
-"""Packs written by the first version keep loading and keep their bits, for ever.
+"""Packs written by the first version keep loading and keep their bits, forever.
 
 If this fails, the reader or the evaluator is wrong: ``frozen_version_1.json`` is never edited.
 """

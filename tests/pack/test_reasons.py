@@ -1,4 +1,4 @@
-"""Each rule of FORMAT.md has a file that breaks it alone, and is refused for that very reason."""
+"""Each rule of FORMAT.md has a file that breaks it alone, and is refused for that reason."""
 
 import struct
 
@@ -136,7 +136,7 @@ def test_a_section_may_be_empty(packs, data):
 
 
 def at(kind, more):
-    """Return a place so many bytes into a section."""
+    """Return the place this many bytes into a section."""
     return lambda data: offset_of(data, kind) + more
 
 

@@ -53,7 +53,7 @@ def unpacked(zipped, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def run():
-    """Run a tool that must be there and succeed; returns all it wrote."""
+    """Run a tool that must exist and succeed; return its output."""
 
     def call(*command, **options):
         words = [str(word) for word in command]
@@ -102,7 +102,7 @@ def uno(run, tmp_path_factory):
             ),
             *("-tools", home / "tools", "-build-path", folder, "-build-cache", home / "cache"),
             *("-prefs", "runtime.tools.avr-gcc.path=/usr"),
-            # The core counts on a later compiler than Debian's.
+            # The core expects a newer compiler than Debian's.
             *("-prefs", "compiler.cpp.extra_flags=-DDECIMAL_DIG=__DECIMAL_DIG__"),
             *(word for library in libraries for word in ("-libraries", library)),
             sketch,

@@ -44,7 +44,7 @@ def test_the_example_finds_the_library_and_predicts_on_an_uno(library, uno, firs
 
 
 def test_the_example_is_what_an_export_writes(library):
-    # But for the header, which an export has at hand and the example finds in the library.
+    # Except for the header, which is in an export, while the example finds it in the library.
     from twinedge_export.c_project import scratch_expression
 
     folder = library / "examples" / "Predict"

@@ -1,4 +1,4 @@
-"""Tables with names and holes in C: an enum for each category, and what encodes a row."""
+"""Tables with text and missing cells in C: an enum for each category, and an encoder."""
 
 import re
 import shutil
@@ -44,7 +44,7 @@ def promised(project):
 
 @pytest.fixture(scope="module")
 def expected(stones_export):
-    """What levels.c must print, by Python: bits of features, predictions and flags."""
+    """Expected output of levels.c, by Python: bits of features, predictions and flags."""
     device = load(stones_export / "model.twin", "native")
     encoding = device.encoding
     cut, grade = (one for one in encoding.categories if one is not None)
@@ -69,14 +69,14 @@ def expected(stones_export):
 
 @pytest.fixture(scope="module")
 def built(project, firmware, run, tmp_path_factory):
-    """The project as CMake builds it, with levels.c beside the example."""
+    """The project built by CMake, with levels.c next to the example."""
     folder = tmp_path_factory.mktemp("project") / "c"
     shutil.copytree(project, folder)
     shutil.copy(HERE / "levels.c", folder)
     (folder / "host.c").write_text(HOST)
     with (folder / "CMakeLists.txt").open("a") as file:
         file.write(MORE.format(firmware / "ports" / "harness"))
-    options = (f"-DCMAKE_C_FLAGS={WARNINGS}", "-DCMAKE_BUILD_TYPE=Debug")  # which is soon built
+    options = (f"-DCMAKE_C_FLAGS={WARNINGS}", "-DCMAKE_BUILD_TYPE=Debug")  # which builds quickly
     run("cmake", "-B", "build", *options, cwd=folder)
     run("cmake", "--build", "build", "--parallel", "2", cwd=folder)
     return folder / "build"

@@ -27,7 +27,7 @@ WARNINGS = "-Wall -Wextra -Werror -pedantic"
     ],
 )
 def project(request, tiny_twin, four_twins, curve, tmp_path_factory):
-    """The folder of a C project, with intervals but for one of them."""
+    """The folder of a C project, all but one with intervals."""
     X, y = curve
     model = four_twins if request.param == "four twins" else tiny_twin
     neighbors = 3 if request.param in ("neighbors", "one file") else 0
@@ -52,7 +52,7 @@ def project(request, tiny_twin, four_twins, curve, tmp_path_factory):
 
 
 def expected(project):
-    """What the README promises: the first indented line behind the word "prints"."""
+    """What the README promises: the first indented line after the word "prints"."""
     promise = (project / "README.md").read_text().partition("It prints")[2]
     return next(line.strip() for line in promise.splitlines() if line.startswith("    "))
 
@@ -63,7 +63,7 @@ def test_cmake_builds_it_as_it_is_and_the_example_prints_what_the_readme_says(
     shutil.copytree(project, tmp_path / "c")
     options = [f"-DCMAKE_C_FLAGS={WARNINGS}"]
     if not (project / "model" / "twin.c").exists():
-        # One file has the code of all, and is compiled as CMake does by itself.
+        # One file has all the code, and is compiled with CMake's defaults.
         options.append("-DCMAKE_C_FLAGS_RELEASE=-O0")
     run("cmake", "-B", "build", *options, cwd=tmp_path / "c")
     run("cmake", "--build", "build", cwd=tmp_path / "c")
@@ -78,7 +78,7 @@ def test_a_compiler_alone_builds_it_without_any_option(project, run, tmp_path):
 
 def test_the_sketch_runs_on_an_uno_as_it_is(project, uno, first_line):
     sent = first_line(uno(project / "model" / "model.ino")).split()
-    # Arduino makes six decimals by float arithmetic, which costs the last of seven digits.
+    # Arduino prints six decimals by float arithmetic, which costs the last of seven digits.
     promised = expected(project).split()
     numbers = 3 if "side" in promised[-1] else 2
     for words in (sent, promised):
@@ -187,7 +187,7 @@ def test_the_programs_are_short_enough_to_read_at_a_glance(project, name):
 @pytest.mark.slow
 def test_platformio_finds_nothing_wrong_with_its_project(project, tools, run):
     said = run(tools / "pio", "project", "config", "--lint", "--json-output", cwd=project)
-    verdict = said.splitlines()[-1]  # behind a banner, the first time
+    verdict = said.splitlines()[-1]  # after a banner, the first time
     assert ast.literal_eval(verdict) == {"errors": [], "warnings": []}
 
 

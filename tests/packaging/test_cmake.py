@@ -17,7 +17,7 @@ file(GENERATE OUTPUT settings.txt
      CONTENT "$<TARGET_PROPERTY:twinedge::twinedge,INTERFACE_COMPILE_DEFINITIONS>")
 """
 
-# What the frameworks would do with a component or module, as far as it is asked of them.
+# What the frameworks do with a component or module, as far as needed here.
 ESP_IDF = """
 cmake_minimum_required(VERSION 3.16)
 project(esp C)
@@ -50,7 +50,7 @@ function(zephyr_library_sources)
   target_sources(component PRIVATE ${ARGV})
 endfunction()
 """
-QUICKLY = "-DCMAKE_C_FLAGS_RELEASE=-O0"  # nobody waits for what is built here, but for compilers
+QUICKLY = "-DCMAKE_C_FLAGS_RELEASE=-O0"  # compile time matters here, speed does not
 PACK = "test/corpus/small.twin"  # with neighbors, and two features
 NO_ENDS = " nan nan"  # where an example would print an interval, as the pack has none
 FRAMEWORKS = {"esp-idf": (ESP_IDF, "."), "zephyr": (ZEPHYR, "zephyr")}  # packages of these names
@@ -80,7 +80,7 @@ def build(run, firmware, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def expected(firmware):
-    """What the example should print."""
+    """Expected output of the example."""
     pack = read_pack((firmware / PACK).read_bytes())
     answer = evaluate(pack, np.array([[0.5, 0.25]], np.float32))
     return f"{answer.mean[0]:.9g} {answer.spread[0]:.9g}"
@@ -165,7 +165,7 @@ def test_hosts_have_their_kernels_by_default_and_can_do_without(
 
 
 def kconfig(**settings):
-    """Return options as a framework makes them of Kconfig's answers; all is on by default."""
+    """Return options as a framework derives them from Kconfig; all is on by default."""
     parts = ("FLOAT", "NEIGHBORS", "INTERVALS", "STORE", "SILU", "INT16", "TEXT", "PARTIAL")
     parts += ("OPEN_STEPS", "QUICK_OPEN")
     answers = {**dict.fromkeys(parts, "y"), "BLOCK": "2", **settings}

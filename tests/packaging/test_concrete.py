@@ -1,4 +1,4 @@
-"""The example ``concrete``: compiles, runs on a Cortex-M4, and prints what Python says."""
+"""The example ``concrete``: compiles, runs on a Cortex-M4, and matches Python."""
 
 import re
 import runpy
@@ -29,14 +29,14 @@ def script(folder):
 @pytest.fixture(scope="module")
 def device(four_twins, tmp_path_factory):
     place = tmp_path_factory.mktemp("concrete") / "export"
-    # What it is worth does not matter here.
+    # Its accuracy does not matter here.
     twinedge.export(four_twins, place, anchors=12, formats=("twin",), tolerance=10)
     return twinedge.load(place / "model.twin")
 
 
 @pytest.fixture(scope="module")
 def mixes(script, device, curve):
-    """Mixes whose samples are all off to one side, of which one goes below zero."""
+    """Mixes whose samples are all off to one side, one of them below zero."""
     made = []
     for number, days in enumerate(DAYS):
         mix = script.Mix(curve[0][100 + number, :2], np.array(days), np.zeros(len(days)))

@@ -1,8 +1,7 @@
-"""A release: the same bytes from the same commit, nothing missing, and each file of use.
+"""A release: the same bytes from the same commit, nothing missing, and every file works.
 
 Packages for Arduino, CMake, ESP-IDF and Zephyr are compiled, and those for registries packed, in
-files of tests of their own; here is what all have in common, and what Python and plain C make of
-theirs.
+test files of their own; here is what all share, and how Python and plain C use theirs.
 """
 
 import hashlib
@@ -39,7 +38,7 @@ GIT = {
         f"GIT_{who}_{what}": "test" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
     },
 }
-# Nobody waits for what is compiled here but for compilers.
+# Compile time matters here, speed does not.
 QUICKLY = '#!/bin/sh\nexec cc "$@" -O0\n'
 
 
@@ -61,7 +60,7 @@ def release(tree, *words, umask=0o022, **environment):
 
 @pytest.fixture(scope="module")
 def commit(tmp_path_factory):
-    """A repository with this checkout as its one commit, also with what is not committed here."""
+    """A repository with this checkout as its only commit, including uncommitted changes."""
     tree = tmp_path_factory.mktemp("first") / "tree"
     words = ["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others"]
     listed = subprocess.run(
@@ -119,7 +118,7 @@ def expected():
 
 
 def predicts(python, folder):
-    """Predict in an empty folder with what a Python has installed; returns where that is."""
+    """Predict in an empty folder with the installed package; return its location."""
     folder.mkdir()
     code = (
         "import sys, twinedge, numpy as np; print(twinedge.__file__)\n"
@@ -266,7 +265,7 @@ def test_the_amalgamation_compiles_and_predicts(made, run, tmp_path):
 
 @pytest.fixture(scope="module")
 def final(commit, tmp_path_factory):
-    """The release as `make dist` has it, compiled in full, in a folder of its own."""
+    """The release as made by `make dist`, compiled in full, in its own folder."""
     folder = tmp_path_factory.mktemp("final") / "dist"
     done = release(commit, "-o", folder)
     assert done.returncode == 0, done.stderr

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow  # installs those tools
 
 WORKFLOWS = Path(__file__).parents[2] / ".github" / "workflows"
 
-# `pio pkg pack` fetches the list of licences from the net; this gives it the one that counts.
+# `pio pkg pack` downloads the list of licences; this provides the one needed.
 PIO = """
 import sys
 from platformio.package.manifest.schema import ManifestSchema
@@ -24,7 +24,7 @@ from platformio.__main__ import main
 sys.exit(main(["pio", *sys.argv[1:]]))
 """
 
-# What Zephyr documents of zephyr/module.yml, as far as a library has use for it.
+# What Zephyr documents about zephyr/module.yml, as far as a library needs it.
 MODULE = """
 type: map
 mapping:
@@ -62,7 +62,7 @@ def test_platformio_packs_the_library(tools, run, unpacked, tmp_path):
     wanted = {"library.json", "include/twin.h", "src/twin_open.c", "examples/Predict/Predict.ino"}
     assert wanted <= set(found)
     assert found["LICENSE"].isfile()
-    # The other examples are no sketches, and need the ports.
+    # The other examples are not sketches, and need the ports.
     examples = {name for name, member in found.items() if member.isfile() and "examples" in name}
     assert {name.split("/")[1] for name in examples} == {"Predict"}
     assert not [name for name in found if name.split("/")[0] in ("ports", "test", "build")]

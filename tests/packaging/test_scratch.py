@@ -1,4 +1,4 @@
-"""The scratch that an export sets aside is enough for every kernel on every machine."""
+"""The scratch reserved by an export is enough for every kernel on every machine."""
 
 import ctypes
 import platform
@@ -16,7 +16,7 @@ from twinedge_export.c_project import scratch_expression
 
 HERE = Path(__file__).parent
 ARM = "arm-none-eabi-gcc"
-# Hosts by their cross-compilers, but for this one.
+# Hosts by their cross-compilers, except this one.
 X86_64, AARCH64 = (
     "gcc" if platform.machine() == machine else f"{machine}-linux-gnu-gcc"
     for machine in ("x86_64", "aarch64")
@@ -94,7 +94,7 @@ def kernels_of(run, firmware, tmp_path_factory):
 
 
 def fields(content):
-    """Return the fields of a ``twin_kernel``; three pointers lie in front of the rest."""
+    """Return the fields of a ``twin_kernel``; three pointers come first."""
     pointer = {14: 2, 24: 4, 32: 4, 40: 8, 48: 8}[len(content)]  # a host has one pointer more
     kernel = Kernel(*content[:4], int.from_bytes(content[4:6], "little"))
     behind = -(-6 // pointer) * pointer + 3 * pointer

@@ -1,4 +1,4 @@
-"""All manifests tell of one version, of one licence, and of files that are there."""
+"""All manifests have one version, one licence, and files that exist."""
 
 import json
 import re

@@ -28,7 +28,7 @@ MOST_BYTES = 1_000_000
 DEVELOPERS = ("twinedge/reproduce/", "twinedge_export/boards/measure.py")
 BUILD = "import sys; from setuptools import build_meta as b; print(b.build_{}(sys.argv[1]))"
 
-# In a tour that is to be brief, what a command gets besides; None leaves out what takes long.
+# Extra options that keep the tour brief; None skips a slow command.
 BRIEFLY = {
     "twinedge train measurements.csv": None,
     "twinedge train": "--hidden 8 --steps 300 --activation relu --learning-rate 0.01"
@@ -41,7 +41,7 @@ BRIEFLY = {
     "twinedge export runs/demo --anchors 4": None,
     "python": None,
 }
-# What the work of an installed package needs besides, and the README has elsewhere.
+# What else an installed package needs, mentioned elsewhere in the README.
 FURTHER = (
     "twinedge firmware build --board mps2-an386 out/model.twin",
     "twinedge export runs/demo --anchors 4 --formats c --single-file -o one",
@@ -52,7 +52,7 @@ WHERE = "python -c 'import twinedge, twinedge_export as e; print(twinedge.__file
 
 
 def build(what, tree, folder, **environment):
-    """Build from a folder of sources, as pip does but without a network; returns the file."""
+    """Build from a folder of sources, like pip but without a network; return the file."""
     done = subprocess.run(
         [sys.executable, "-c", BUILD.format(what), folder],
         cwd=tree,
@@ -89,7 +89,7 @@ def contents(wheel):
 
 
 def link(dist, extras, site, done):
-    """Give an environment what a distribution needs, and no more, from the one of the tests."""
+    """Give an environment just what a distribution needs, from the test environment."""
     for requirement in map(Requirement, dist.requires or []):
         name, marker = requirement.name, requirement.marker
         if marker and not any(marker.evaluate({"extra": extra}) for extra in (*extras, "")):
@@ -106,7 +106,7 @@ def link(dist, extras, site, done):
 
 @pytest.fixture(scope="module")
 def environment(built, tmp_path_factory):
-    """A fresh environment with the wheel, and with what the README has installed beside it."""
+    """A fresh environment with the wheel, and what the README installs with it."""
     home = tmp_path_factory.mktemp("fresh") / "env"
     venv.create(home, symlinks=True)
     python = home / "bin" / "python"
@@ -124,7 +124,7 @@ def environment(built, tmp_path_factory):
 
 
 def steps():
-    """What the README has one type, in order: pairs of a command and what it is to print."""
+    """Commands of the README, in order: pairs of a command and its expected output."""
     text = README.partition("\n## A tour\n")[2].partition("\n## ")[0]
     found = []
     pattern = r"^```(\w*)\n(.*?)^```$|^\| `(twinedge [^`]*)` \|"
@@ -139,7 +139,7 @@ def steps():
 
 
 def changed(command, options):
-    """Give each line its further options, if it stays at all."""
+    """Give each line its extra options, if it stays at all."""
     if command.startswith("python"):
         return "" if options.get("python", "") is None else command
     return "\n".join(filter(None, (_changed(line, options) for line in command.splitlines())))
@@ -154,7 +154,7 @@ def _changed(line, options):
 
 
 def tables(folder):
-    """Write the files that a reader is to have."""
+    """Write the files that a reader should have."""
     table = data.load("tf")
     sizes = {"data": 60, "measured": 30, "fresh": 40, "site": 6}
     ends = np.cumsum([*sizes.values()])
@@ -172,7 +172,7 @@ def write(path, rows, names):
 
 
 def walk(environment, folder, options):
-    """Take the tour in an empty folder, in one shell; returns commands, promises and outputs."""
+    """Take the tour in an empty folder, in one shell; return commands, promises and outputs."""
     folder.mkdir()
     tables(folder)
     _, *others = steps()  # the first installs
@@ -196,7 +196,7 @@ def walk(environment, folder, options):
 
 
 def check(walked, environment, folder):
-    """Look at what a tour has printed and written."""
+    """Check what a tour has printed and written."""
     home = Path(environment["VIRTUAL_ENV"])
     assert all(Path(file).is_relative_to(home) for file in walked[0][2].split())
     promised = {command: (promise, output) for command, promise, output in walked if promise}
@@ -209,7 +209,7 @@ def check(walked, environment, folder):
     (said,) = (both for command, both in promised.items() if "twinedge predict" in command)
     promise, output = ([line.split(",") for line in text.splitlines()] for text in said)
     assert output[0] == promise[0]
-    # One row more than is shown: the line of a sensor is answered, too.
+    # One more row than is shown: the line of a sensor is answered, too.
     assert [len(row) for row in output[1:]] == [len(promise[0])] * len(promise)
     assert "</html>" in (folder / "report.html").read_text()
     assert (folder / "image.elf").read_bytes().startswith(b"\x7fELF")

@@ -1,4 +1,4 @@
-"""What a Pi is given: models that were trained and exported here, and what they must say."""
+"""What a Pi receives: models trained and exported here, and their expected answers."""
 
 import runpy
 from pathlib import Path

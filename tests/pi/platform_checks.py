@@ -1,4 +1,4 @@
-"""What holds on a Raspberry Pi beside the tests of the runtime; ``test_userland.py`` runs it there.
+"""Checks on a Raspberry Pi besides the runtime's tests; ``test_userland.py`` runs them there.
 
 TWINEDGE_EXPORTED names the models, TWINEDGE_ENVIRONMENT what is installed.
 """

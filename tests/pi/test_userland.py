@@ -17,7 +17,7 @@ from twinedge.runtime.loading import load
 TESTS = Path(__file__).parents[1]
 ROOT = TESTS.parent
 
-# What needs no training: of the runtime's tests, those that a Pi can run.
+# The runtime's tests that a Pi can run, as they need no training.
 FILES = [
     "tests/golden/test_vectors.py",
     *(
@@ -43,7 +43,7 @@ LEFT_OUT = {"litert": "", "tflite-runtime": "not (onnx and not platform_checks)"
 
 @pytest.fixture(scope="module")
 def job(exported, tmp_path_factory):
-    """A folder with tests, models, and the bits that models give here."""
+    """A folder with tests, models, and the bits that models compute here."""
     folder = tmp_path_factory.mktemp("pi")
     shutil.copy(ROOT / "pyproject.toml", folder)
     shutil.copytree(ROOT / "docs" / "examples", folder / "docs" / "examples")

@@ -1,4 +1,4 @@
-"""Fixtures for the tests of ports: packs, and boards that are compiled for once."""
+"""Fixtures for the tests of ports: packs, and boards that are compiled for only once."""
 
 import runpy
 from pathlib import Path
@@ -47,8 +47,8 @@ def workshop(tmp_path_factory):
 def untrained():
     """A pack of 8 features, 60 points: ``untrained(hidden, activation, counts)``.
 
-    Weights are twice as large as training begins with, so that sums of layers spread as those of
-    trained networks do.
+    Weights are twice as large as initial ones, so that sums of layers spread like those of trained
+    networks.
     """
     from twinedge import TwinRegressor
     from twinedge.learn.network import Architecture, Scaling

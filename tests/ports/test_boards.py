@@ -17,8 +17,8 @@ MODELS = {
     "smaller": ((112, 112), "relu", [32]),
 }
 
-# Most instructions of a query for each of those multiply-adds, everything from float features to
-# the spread included, with relu.
+# Most instructions of a query per multiply-add, including everything from float features to the
+# spread, with relu.
 MOST = {
     "mps2-an386": 0.9715,
     "mps2-an500": 0.9715,
@@ -27,10 +27,10 @@ MOST = {
     "microbit": 3.95,
     "mps3-an547": 0.3785,
 }
-OPENING = {"mps2-an386": 22, "microbit": 45}  # and of opening a pack, for each of its bytes
-SILU = 1.08  # times what relu takes itself, with silu
-# What intervals may add on a Cortex-M4: part of the instructions, bytes of RAM, and of text to what
-# the runtime had before it had them.
+OPENING = {"mps2-an386": 22, "microbit": 45}  # and of opening a pack, per byte
+SILU = 1.08  # silu relative to relu
+# What intervals may add on a Cortex-M4: fraction of the instructions, bytes of RAM, and of text
+# relative to the runtime before it had them.
 INTERVALS, INTERVALS_RAM, TEXT_BEFORE, INTERVALS_TEXT = 1.03, 64, 4484, 900
 FOUR = 0.30  # of that in four small twins
 
@@ -117,11 +117,11 @@ def test_intervals_cost_a_cortex_m4_little(trial):
 @pytest.mark.parametrize("board", MOST)
 def test_intervals_are_the_same_bits_on_every_core(trial, board):
     for model in ("relu with intervals", "silu with intervals", "four with intervals"):
-        trial(model, board)  # which asserts it
+        trial(model, board)  # asserts it
 
 
 def static_bytes(image):
-    """Flash, and RAM that is not stack, of all that the linker puts into an image."""
+    """Flash, and RAM without stack, of everything in an image."""
     said = subprocess.run(["avr-size", image.path], capture_output=True, text=True, check=True)
     text, data, bss = map(int, said.stdout.splitlines()[1].split()[:3])
     return text + data, data + bss
@@ -132,7 +132,7 @@ def test_an_arduino_evaluates_32_anchors(trial, board, most):
     found = trial("relu", board)
     assert found.macs_per_query == MACS
     flash, ram = static_bytes(found.image)
-    assert flash <= most  # of an Uno its bootloader leaves so much
+    assert flash <= most  # as much as an Uno's bootloader leaves
     memory = 4 * 8 + 4 * 32 + found.answers.scratch  # query, estimates, scratch
     assert ram + memory + found.stack_bytes <= 1600
 

@@ -1,4 +1,4 @@
-"""Emulators that end badly: each gives one line that says so, and none keeps a run waiting."""
+"""Emulators that fail: each is reported in one line, and none hangs a run."""
 
 import sys
 import threading
@@ -18,7 +18,7 @@ LINK_MAP = """Linker script and memory map
  .text.twin_predict
                 0x0000000000001000       0x40 twin_predict.o
 """
-# As an emulator logs a piece of two instructions that it executes once for each query.
+# An emulator's log of a block of two instructions, executed once per query.
 LOG = """IN: twin_predict
 0x00001000:  e0800001  add r0, r0, r1
 0x00001004:  e12fff1e  bx lr
@@ -46,7 +46,7 @@ def emulated(tmp_path):
 
 
 class Shop:
-    """A workshop with an image that is made already."""
+    """A workshop with a ready image."""
 
     def __init__(self, board, image):
         self.board, self.folder, self._image = board, image.path.parent, image
@@ -57,7 +57,7 @@ class Shop:
 
 
 def counted(board, image, seconds=20):
-    """Return what counting gives, or raise what it raises; fails where it does not come back."""
+    """Return or raise the result of counting; fail if it hangs."""
     came = []
 
     def count():
@@ -122,5 +122,5 @@ def test_what_was_said_last_is_no_blank_line(emulated):
 
 @pytest.mark.parametrize("line", ["open 1", "open 1 tea", "open 1 2 3"])
 def test_a_garbled_line_is_shown(emulated, line):
-    with pytest.raises(InputError, match=f"^toy: the harness said what cannot be read: {line}$"):
+    with pytest.raises(InputError, match=f"^toy: cannot read this line of the harness: {line}$"):
         listen(*emulated(f"print('{line}\\ndone')"), WORDS, 20)

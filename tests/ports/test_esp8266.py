@@ -1,4 +1,4 @@
-"""What the ESP8266 has in ROM, and its port in a file, computes as any other machine does."""
+"""The arithmetic that the ESP8266 has in ROM, and its port in a file, is correct."""
 
 import ctypes
 import subprocess
@@ -11,8 +11,8 @@ from twinedge_export.boards import port_named
 
 FLOAT, WORD, LONG = ctypes.c_float, ctypes.c_uint32, ctypes.c_uint64
 
-# Zero, the least and the largest without a leading 1, the least with one, 1, 1.5, neighbors of a
-# tie, the largest, infinity, NaN; and bits all over.
+# Zero, the smallest and the largest subnormal, the smallest normal, 1, 1.5, neighbors of a tie, the
+# largest, infinity, NaN; and random bits.
 SPECIAL = [
     *(0, 1, 2, 0x400000, 0x7FFFFF, 0x800000, 0x800001, 0xFFFFFF),
     *(0x33800000, 0x33800001, 0x34000000, 0x3F7FFFFF, 0x3F800000, 0x3F800001, 0x3FC00000),

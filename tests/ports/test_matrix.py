@@ -1,4 +1,4 @@
-"""Every board gives the bits of the reference, whatever the pack."""
+"""Every board computes the bits of the reference, for every pack."""
 
 import platform
 import subprocess

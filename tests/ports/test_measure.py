@@ -1,4 +1,4 @@
-"""What ships about the boards is what linker and emulator say today, of any pack."""
+"""The shipped numbers about boards are those of linker and emulator today, for any pack."""
 
 import runpy
 from dataclasses import replace
@@ -65,7 +65,7 @@ def test_what_ships_is_what_a_fresh_build_gives(board, kinds):
     )
 
 
-# None of them among the references: other widths, depths, twins, anchors and extras.
+# None of them is a reference: different widths, depths, twins, anchors and extras.
 RECIPES = {
     "flagship-of-24": (8, (128, 128), (24,)),
     "uneven": (5, (48, 40), (7, 3, 9)),
@@ -79,7 +79,7 @@ RECIPES = {
 FEW = {("mps2-an386", "uneven", True), ("mps2-an386", "near-silu-i16", True)}
 FEW |= {("uno", "silu", True), ("uno", "flagship-of-24", False), ("uno", "one-anchor", False)}
 FEW |= {("riscv32-virt", "three-layers-i16", True)}
-# Larger than the board that shall hold it.
+# Larger than the board that should hold it.
 TOO_LARGE = {("uno", "flagship-of-24", True)}
 
 
@@ -121,7 +121,7 @@ def test_flash_and_ram_are_predicted(golden, packs, workshop, tmp_path, board, n
 
 
 def flash_of(shop, trial):
-    """Flash of the whole image but for the query in it; on Linux of runtime and pack alone."""
+    """Flash of the whole image except its query; on Linux of runtime and pack alone."""
     if shop.board.hosted:
         return trial.image.sizes.flash + trial.image.pack_bytes
     return shop.flash_bytes(trial.image) - 4 - 4 * trial.features
@@ -141,7 +141,7 @@ def test_references_are_sound_packs_with_activations_in_range(kind):
         assert (pack.intervals is not None) == kind[3]
         if pack.intervals is not None:
             assert len(pack.intervals.quantiles) == model.levels
-            # All signals have something to say, and intervals are not wider than targets are apart.
+            # All signals matter, and intervals are not wider than the range of targets.
             assert (found.signals > 0).all()
             found = bounds(pack, found, 900)
             assert (found.low < found.high).all()

@@ -1,4 +1,4 @@
-"""Tables of queries: what cannot be used is named, and no option that 'firmware run' lacks."""
+"""Tables of queries: unusable ones are reported, not naming options that 'firmware run' lacks."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from twinedge_export.boards.trial import read_queries
 
 @pytest.fixture
 def nameless(packs):
-    """A pack of two features that names neither."""
+    """A pack of two unnamed features."""
     pack = packs.random_pack(np.random.default_rng(0), features=2, hidden=(3,))
     assert "features" not in pack.metadata
     return pack

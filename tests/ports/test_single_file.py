@@ -1,4 +1,4 @@
-"""Boards take the runtime as one file as they do the separate ones: same bits, no more code."""
+"""Boards work with the runtime as one file as with separate ones: same bits, no more code."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ BOARDS = [
     name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in all_ports()
 ]
 MORE = 1.01  # times the code of the separate files, at most
-MORE_INSTRUCTIONS = 1.1  # where kernels share a function, a compiler puts it into fewer places
+MORE_INSTRUCTIONS = 1.1  # compilers inline a function shared by kernels less often
 
 # Features, hidden layers, activation, type of weights; anchors of twins, neighbors.
 PACKS = {

@@ -1,4 +1,4 @@
-"""Boards learn points and predict with them: the bits of the reference, and what it costs."""
+"""Boards learn points and predict with them: the bits of the reference, and the cost."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ PACKS = {
     ),
 }
 FLAGSHIP = Model.of(8, (128, 128), 32)
-TRUST = 20_000  # that errors on one device have in common, of 65536: enough to see
+TRUST = 20_000  # shared fraction of errors on one device, of 65536: enough to see
 COUNTS, QUERIES = (1, 5, 64), 8
 # An Uno has room for fewer, as its 2 KB of RAM hold both blocks, too: 76 bytes for a point.
 ON_UNO = {"relu": (1, 5, 12), "silu": (1, 5, 12), "neighbors-silu-int16": (1, 5, 11)}
@@ -32,18 +32,18 @@ QUICK = ("mps2-an386", "uno")
 
 # What the store adds to the code on a Cortex-M4, with calls in floats and in integers.
 STORE_TEXT = 2068
-# And what a prediction takes there with so many points: times what it takes without them.
+# And the cost of a prediction there with this many points, relative to none.
 MOST = (1.08, 1.21, 3.05)
 
 
 def draw(model, **more):
-    """Draw a pack with intervals, for devices whose errors have that in common."""
+    """Draw a pack with intervals, for devices that share that fraction of errors."""
     pack = random_pack(replace(model, intervals=True, **more))
     return replace(pack, intervals=replace(pack.intervals, trust=TRUST))
 
 
 def measured(pack, points, queries):
-    """Points at which the pack is off by half a unit, and queries, as extreme as there are."""
+    """Points at which the pack is off by half a unit, and queries, also extreme ones."""
     rng = np.random.default_rng(8)
     x = rng.normal(size=(points + queries, pack.features)).astype(np.float32)
     x[2, 1] = x[-1, 0] = np.nan
@@ -75,7 +75,7 @@ def check(found, counts):
     assert found.answers.shape == (3, len(counts), QUERIES, 4)
     assert found.kept.tolist() == list(counts)
     assert not found.lost.any()
-    # The points have something to say, and more of them say something else.
+    # The points matter, and more of them change the answers again.
     alone, adapted, _ = found.answers[..., 0]
     assert (alone == alone[0]).all()
     for row, other in zip(adapted, (alone[0], *adapted), strict=False):

@@ -1,4 +1,4 @@
-"""A report on a tiny run, with boards measured on cores that are none, and a browser to read it."""
+"""A report on a tiny run, with made-up measurements of boards, and a browser to read it."""
 
 import runpy
 from pathlib import Path
@@ -12,7 +12,7 @@ HERE = Path(__file__).parent
 def firmware_file(tmp_path_factory):
     """Measurements of made-up cores: Uno and ESP8266 are among them, the Pico 2 is not.
 
-    Some have all builds, some those without neighbors, and one int8 with intervals only.
+    Some have all builds, some only those without neighbors, and one only int8 with intervals.
     """
     from twinedge.budget import write_firmware
 

@@ -1,4 +1,4 @@
-"""axe-core finds nothing wrong with a page, by day and by night, on a desk and in a hand."""
+"""axe-core finds nothing wrong with a page, light and dark, on desktop and phone."""
 
 import os
 from pathlib import Path
@@ -47,7 +47,7 @@ def violations(page, axe, **options):
 
 
 def test_axe_sees_what_is_wrong(opened, page_file, axe):
-    """So that no violations means something."""
+    """A control: the checker does find violations."""
     page = opened(page_file)
     page.locator("label").evaluate_all("(all) => all.forEach((one) => one.remove())")
     assert [one[0] for one in violations(page, axe, runOnly=["label"])] == ["label"]

@@ -13,7 +13,7 @@ from twinedge_export.report.document import LIGHTS
 
 TOLD = ("verdict", "why", "anchors", "milliseconds_estimated")
 SETTINGS = 50
-# Puts a setting into the fields as a hand would: by slider or number, each with its event.
+# Enters a setting like a user: by slider or number, each with its event.
 MOVE = """
 ([setting, sliders]) => {
   const put = (field, value) => {
@@ -47,7 +47,7 @@ MOVE = """
 
 
 def settings(count, seed):
-    """Random settings, small and large, among them such that no pack can hold."""
+    """Random settings, small and large, including some that no pack can hold."""
     rng = np.random.default_rng(seed)
 
     def below(most):
@@ -117,7 +117,7 @@ def test_fifty_settings_count_as_python_does(move, boards, firmware, found):
         assert [word.replace(",", "") for word in shown["verdicts"]] == [
             told(*(one[key] for key in TOLD)).replace(",", "") for one in counted["boards"]
         ]
-    # So that the comparison was of something.
+    # The comparison was not empty.
     assert verdicts == set(LIGHTS)
 
 

@@ -50,10 +50,11 @@ def test_what_is_worse_by_more_than_chance_is_called_so(models):
 def test_what_may_be_chance_is_not(models):
     close = replace(models[0], place="runs/same")
     text = comparison([models[0], close], "x")
-    assert text.verdict.words == "eight errs least, though same may be as good, and is no smaller."
+    words = "eight has the least error, though same may be as good, and is no smaller."
+    assert text.verdict.words == words
     smaller = replace(close, budget={**close.budget, "twin_bytes": 1})
     text = comparison([models[0], smaller], "x")
-    assert text.verdict.words.endswith("of these same is the smallest.")
+    assert text.verdict.words.endswith("; same is the smallest of these.")
 
 
 def test_other_rows_are_no_comparison(models):
@@ -63,8 +64,8 @@ def test_other_rows_are_no_comparison(models):
     other = replace(models[0], judged=replace(judged, **half, ends=ends), place="runs/half")
     text = comparison([models[0], other], "x")
     assert text.verdict.state == "limit"
-    assert "judged on different rows" in text.verdict.words
-    assert "make the report on a table of rows for all" in text.lead[1]
+    assert "the rows judged on differ" in text.verdict.words
+    assert "make the report on one table for all" in text.lead[1]
 
 
 def test_models_of_other_targets_are_refused(models, look, run):

@@ -1,4 +1,4 @@
-"""What a report tells is what was measured."""
+"""A report says what was measured."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +29,7 @@ def four(four_twins, curve):
 
 @pytest.fixture
 def unrivalled(look, monkeypatch):
-    """Measure a run with other numbers of anchors, and without networks and trees."""
+    """Measure a run with several numbers of anchors, and without networks and trees."""
     monkeypatch.setattr("twinedge_export.report.of_run.rivals", lambda *args, **options: [])
     monkeypatch.setattr("twinedge_export.report.of_run.trees", lambda *args: None)
     return lambda run, **options: look(run, quick=False, **options)
@@ -98,7 +98,7 @@ def test_anchors_are_dealt_out_as_export_does(four, look, tmp_path):
 def test_ordinary_ensembles_take_the_same_bytes(found):
     budget = twin_bytes(found.model)
     assert [one.members for one in found.rivals] == [1, 2, 4, 8]
-    assert widest(found.model, 16, budget) is None  # of one neuron are too many
+    assert widest(found.model, 16, budget) is None  # even of one neuron are too large
     for one in found.rivals:
         assert one.bytes <= budget
         shape = replace(found.model, hidden=one.hidden)
@@ -175,7 +175,7 @@ def test_a_pack_that_export_would_refuse_is_reported_all_the_same(look, run, mon
 
 
 def refusing(*args, **options):
-    """Export as if rounding cost too much, until that is allowed."""
+    """Export as if rounding cost too much for the default tolerance."""
     if "tolerance" not in options:
         raise RoundingError("model.twin: rounding raises the validation error", cost=0.5)
     return export(*args, **options)

@@ -123,7 +123,7 @@ def test_the_sheet_has_every_number_unrounded(text, found):
     header, *rows = csv.reader(io.StringIO(sheet(text)))
     assert tuple(header) == HEADER
     values = {tuple(row[1:4]): row[4] for row in rows}
-    assert len(values) == len(rows)  # no two lines are about the same
+    assert len(values) == len(rows)  # no two lines have the same subject
     for one in found.memory:
         key = ("memory", str(one.members), "twin, bytes")
         assert values[key] == str(one.twin_bytes)

@@ -1,4 +1,4 @@
-"""The page: whole by itself, on any screen, by day and night, with and without script or mouse."""
+"""The page: self-contained, on any screen, light and dark, with and without script or mouse."""
 
 import json
 import re
@@ -21,7 +21,7 @@ def test_nothing_is_fetched_nothing_complains_and_nothing_sticks_out(
     assert complaints == []
     assert page.evaluate("document.documentElement.scrollWidth") == width
     assert page.locator("body *").evaluate_all(BEYOND) == []
-    # Words of figures stay words of a size that can be read.
+    # Text in figures stays text, of a legible size.
     assert min(page.locator("figure svg").evaluate_all(WORDS)) > 9
     paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (sum(map(int, re.findall(r"\d+", paper))) < 300) == dark
@@ -43,7 +43,7 @@ def test_all_is_there_without_script(opened, page_file, text):
     assert page.locator("main figure svg path").count() > 100
     assert "twinedge budget prints the same numbers" in seen
     assert hidden(page, "#panel", "#try-panel")
-    assert "With script enabled, sliders stand here" in seen
+    assert "Sliders appear here if scripts are enabled" in seen
 
 
 def test_it_prints_on_white_without_the_calculator(opened, page_file):
@@ -60,12 +60,12 @@ def test_it_prints_on_white_without_the_calculator(opened, page_file):
 
 
 def hidden(page, *selectors):
-    """Whether all of these are there, and none is seen."""
+    """Whether all of these exist and none is visible."""
     found = [page.locator(selector) for selector in selectors]
     return all(one.count() == 1 and one.is_hidden() for one in found)
 
 
-# Whatever reaches beyond the page, unless it lies in something that scrolls.
+# Whatever overflows the page, unless it is inside something that scrolls.
 BEYOND = """(all) => all.filter((one) => {
   const box = one.getBoundingClientRect();
   if (!box.width || one.closest('.skip') || one.closest('svg') !== null && one.tagName !== 'svg')
@@ -78,10 +78,10 @@ BEYOND = """(all) => all.filter((one) => {
 # How high ten units of each figure are on the screen.
 WORDS = """(all) => all.map(
   (svg) => 10 * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width)"""
-# Names of all that a hand can move.
+# Names of all controls.
 CONTROLS = """(all) => all.filter((one) => one.checkVisibility() && !one.disabled).map(
   (one) => one.id || one.ariaLabel)"""
-# What the keyboard is at: its name, whether one sees that, whether it is anything.
+# What has the focus: its name, whether that shows, whether it is anything.
 FOCUS = """() => {
   const one = document.activeElement;
   return [one.id || one.ariaLabel, one.matches(':focus-visible, body'), one !== document.body];
@@ -156,7 +156,7 @@ def test_the_policy_lets_no_other_script_run(opened, complaints, page_file, tmp_
     complaints.clear()
 
 
-# Text, and marks of figures, against what lies behind them.
+# Contrast of text and figure marks with their background.
 PAIRS = [
     *(("--ink", behind, 7) for behind in ("--paper", "--page")),
     *(("--muted", behind, 4.5) for behind in ("--paper", "--page")),
@@ -215,7 +215,7 @@ def test_boards_are_told_by_words_not_by_colour_alone(opened, page_file, found):
     assert len({json.dumps(mark) for mark in marks}) == len({one["verdict"] for one in boards})
 
 
-# Machado, Oliveira and Fernandes (2009), no cones of one kind: what linear RGB becomes, row by row.
+# Machado, Oliveira and Fernandes (2009), dichromacy: transforms of linear RGB, row by row.
 DICHROMATS = {
     "protan": """
         0.152286 1.052583 -0.204868  0.114503 0.786281 0.099216  -0.003882 -0.048116 1.051998""",
@@ -227,7 +227,7 @@ DICHROMATS = {
 
 
 def lab(colour, seen):
-    """CIE L*a*b* of a colour as somebody sees it."""
+    """CIE L*a*b* of a colour as seen with this vision."""
     parts = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
     linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
     linear = np.clip(np.array(seen.split(), float).reshape(3, 3) @ linear, 0, 1)

@@ -1,4 +1,4 @@
-"""Coverage of intervals: what a perfect spread covers, and what a factor makes of another."""
+"""Coverage of intervals: what a perfect spread covers, and how a factor corrects another."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ def judged(error, spread):
 
 
 def noise(count, by=1.0, seed=0):
-    """Errors drawn with the spread that is told, or ``by`` times it."""
+    """Errors drawn with the stated spread, or ``by`` times it."""
     rng = np.random.default_rng(seed)
     spread = rng.uniform(0.5, 2, count)
     return judged(by * spread * rng.normal(size=count), spread)

@@ -14,7 +14,7 @@ from twinedge.cli import main
 from twinedge.pack import read_pack, write_pack
 
 QUERIES = 200
-# Puts texts into the controls as a hand would, and returns what the page says of each row.
+# Enters texts into the controls like a user, and returns the answers of the page.
 ASK = """
 (rows) => rows.map((cells) => {
   const facts = JSON.parse(document.getElementById("trial").textContent);
@@ -33,7 +33,7 @@ ASK = """
 
 @pytest.fixture(scope="module")
 def stones_pack(stones_run, tmp_path_factory):
-    """A pack with names and holes."""
+    """A pack with text columns and missing cells."""
     import twinedge
 
     folder = tmp_path_factory.mktemp("exports") / "stones"
@@ -43,7 +43,7 @@ def stones_pack(stones_run, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def stones_page(stones_pack, stones, tmp_path_factory):
-    """Its page, made of the file alone."""
+    """Its page, made from the file alone."""
     from twinedge_export.report.making import report
 
     path = tmp_path_factory.mktemp("pages") / "stones.html"
@@ -72,7 +72,7 @@ def predicted(capsys, pack, columns, rows, *options):
 
 
 def random_rows(facts, count, seed):
-    """Rows of texts: usual values, far ones, missing ones, levels that nobody has seen."""
+    """Rows of texts: usual values, far ones, missing ones, unseen levels."""
     rng = np.random.default_rng(seed)
 
     def cell(column):
@@ -112,7 +112,7 @@ def test_two_hundred_queries_with_names_and_holes_to_the_last_bit(
     printed = predicted(capsys, stones_pack, columns, rows)
     compare(said, printed)
     assert len(said) == QUERIES
-    # So that the comparison was of something.
+    # The comparison was not empty.
     assert any(printed["missing"])
     assert {name for names in printed["outside"] for name in names} == set(columns)
     assert sum(not names for names in printed["outside"]) > 20
@@ -137,7 +137,7 @@ def test_flags_of_other_packs(opened, look, run, write, tmp_path, capsys, monkey
     monkeypatch.chdir(tmp_path)
     found = look(run, intervals=kind != "no domain")
     text = write(found)
-    if kind == "many features":  # told by integers, which a run of 33 columns would need
+    if kind == "many features":  # flagged by integers, as with 33 columns
         domain = found.device.pack.domain
         integers = {"offset": found.device.pack.x_offset, "gain": found.device.pack.x_gain}
         integers |= {"least": domain.least, "most": domain.most}

@@ -1,4 +1,4 @@
-"""The verdict says what was found, whichever way; baselines and drivers are what they claim."""
+"""The verdict says what was found, either way; baselines and drivers are what they claim."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from twinedge_export.report.verdict import facts, reasons, verdict
 
 
 def standing(found, mean, linear):
-    """The same findings, with baselines that stand so to the twin."""
+    """The same findings, with baselines that compare with the twin as given."""
     rmse = found.judged.rmse
     return replace(
         found,
@@ -79,7 +79,7 @@ def test_reasons_and_facts_have_the_numbers(found):
     for number in (f"{judged.rmse:.4g}", f"{budget['twin_bytes']:,}", f"{budget['ann_bytes']:,}"):
         assert number in words
     for one in found.baselines:
-        assert f"errs by {one.rmse:.4g}" in words
+        assert f"has {one.rmse:.4g}" in words
     values = [fact.value for fact in facts(found)]
     assert f"{budget['twin_bytes']:,} bytes" in values
 

@@ -1,4 +1,4 @@
-"""The WebAssembly in the repository is what its sources make."""
+"""The WebAssembly in the repository is what its sources compile to."""
 
 import os
 import re
@@ -14,13 +14,13 @@ MOST_BYTES = 16_000
 
 
 def compiler(said):
-    """The version of clang in what was said, by a compiler or in a file that it made."""
+    """The version of clang in a compiler's output, or in a file that it made."""
     return re.search(rb"clang\D+(\d+\.\d+\.\d+)", said)[1]
 
 
 @pytest.fixture(scope="module")
 def built_here(tmp_path_factory):
-    """The file as the compiler that is here makes it, in another place."""
+    """The file built by the local compiler, in a different folder."""
     if not (shutil.which("clang") and shutil.which("wasm-ld")):
         if os.environ.get("CI") != "true":
             pytest.skip("clang and lld are not installed: apt-get install clang lld")
@@ -46,7 +46,7 @@ def sections_of(data):
 
 
 def number_at(data, at):
-    """A number of 7 bits to a byte, and where it ends."""
+    """A LEB128 number, and where it ends."""
     value = shift = 0
     while True:
         byte = data[at]
@@ -58,7 +58,7 @@ def number_at(data, at):
 
 
 def exports_of(data):
-    """Names and kinds of what a module lends."""
+    """Names and kinds of a module's exports."""
     content = sections_of(data)[7]
     count, at = number_at(content, 0)
     found = set()
@@ -86,5 +86,5 @@ def test_sources_and_shipped_file_lend_the_same(built_here):
 def test_it_is_small_and_asks_for_nothing():
     data = BUILT.read_bytes()
     assert len(data) < MOST_BYTES
-    assert 2 not in sections_of(data)  # imports: the page has nothing to lend it
+    assert 2 not in sections_of(data)  # imports: it needs nothing from the page
     assert str(ROOT).encode() not in data

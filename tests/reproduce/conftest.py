@@ -1,4 +1,4 @@
-"""Cells whose results are made up, and the tiny table that the tests kill."""
+"""Cells with made-up results, and the tiny table that the tests kill."""
 
 import os
 import sys
@@ -23,13 +23,13 @@ def cell():
 
 @pytest.fixture(scope="session")
 def tiny_command():
-    """Command line of the tiny table, but for its folder and where to compute."""
+    """Command line of the tiny table, without its folder and where to compute."""
     return [sys.executable, str(TINY)]
 
 
 @pytest.fixture(scope="session")
 def undisturbed(tmp_path_factory, tiny_command):
-    """Folder of the tiny table as it comes out when nobody interferes."""
+    """Folder of the tiny table from an undisturbed run."""
     import subprocess
 
     folder = tmp_path_factory.mktemp("undisturbed")

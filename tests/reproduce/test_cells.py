@@ -1,4 +1,4 @@
-"""A key holds what decides the numbers of a cell, and nothing that does not."""
+"""A key holds what determines the numbers of a cell, and nothing else."""
 
 import platform
 

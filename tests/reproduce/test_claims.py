@@ -73,7 +73,7 @@ def test_every_experiment_has_findings():
 
 
 def ensembles(cell, *, anchors=0.5, twins=0.5, networks=0.9):
-    """Twins of error 1 with one anchor; with all anchors, and several of them, parts of that."""
+    """Twins with error 1 for one anchor, and fractions of that for all or several."""
     if cell.method == "networks":
         return {"sizes": [1, 2, 4], "networks": [1, networks, networks]}
     levels = [1.0] + [anchors] * (len(ANCHORS) - 1)

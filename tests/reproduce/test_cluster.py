@@ -23,7 +23,7 @@ def process(*command, **options):
 
 @contextmanager
 def scheduler():
-    """Run a scheduler on a port of its own choice; gives its address."""
+    """Run a scheduler on a port of its choice; yield its address."""
     command = ("distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0")
     with process(*command, "--no-dashboard", stderr=subprocess.PIPE, text=True) as started:
         for line in started.stderr:

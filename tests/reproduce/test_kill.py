@@ -25,7 +25,7 @@ def test_kills_at_random_moments_change_nothing(tmp_path, tiny_command, same_ans
             stderr=subprocess.DEVNULL,
         )
         # From its first moments to well into the cells: some kills hit while it is loading, and
-        # the later ones whenever the next few cells are there.
+        # the later ones whenever a few more cells are done.
         goal = cells_in(tmp_path) + rng.randrange(0, 7)
         deadline = time.monotonic() + (rng.uniform(0, 1.5) if kills % 3 == 0 else 60)
         while time.monotonic() < deadline and run.poll() is None and cells_in(tmp_path) < goal + 1:

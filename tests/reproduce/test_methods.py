@@ -16,7 +16,7 @@ POINTS = ("train", "val", "test")
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
-    """Train for a moment, search among two settings."""
+    """Train briefly, search among two settings."""
     plan = selection.Plan(folds=20, final=60, teachers=False)
     monkeypatch.setitem(selection.PLANS, "quick", plan)
     monkeypatch.setattr(forests, "SMALL_GRID", {"max_depth": [3], "max_features": [0.5, 1.0]})

@@ -25,7 +25,7 @@ def script():
 
 @pytest.fixture(scope="module")
 def writer(script):
-    """What the benchmark writes the page with."""
+    """The module that writes the page."""
     return importlib.import_module("reproduction_page")
 
 

@@ -1,4 +1,4 @@
-"""Finished cells come back as they were, and whatever is not one counts as missing."""
+"""Finished cells come back as they were, and anything else counts as missing."""
 
 import json
 import os

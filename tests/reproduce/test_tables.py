@@ -20,7 +20,7 @@ def asked(name="twin_rf", datasets=("bc", "tf"), splits=4):
 
 @pytest.fixture
 def forests():
-    """Forests at 2 and 4 by turns; twinned ones half of that on tf, a little more on bc."""
+    """Forests at 2 and 4 in turn; twinned ones half of that on tf, a little more on bc."""
     question = asked()
     results = {}
     for cell in question.cells():
@@ -38,7 +38,7 @@ def test_means_errors_gains_and_winners(forests):
     assert (bc.gain, bc.better) == (-0.01, "forest")
     # Deviations of 1 four times: s = sqrt(4/3), and half of it for four splits.
     assert tf.base.standard_error == pytest.approx(math.sqrt(4 / 3) / 2)
-    # Differences are 1 and 2 by turns: their mean is 1.5, with half the error of the above.
+    # Differences are 1 and 2 in turn: their mean is 1.5, with half the error of the above.
     assert tf.surely == pytest.approx(1.5 / (math.sqrt(1 / 3) / 2))
     assert tf.paper_base == (0.1402, 0.0044)
     assert tf.paper_gain == pytest.approx(0.3766, abs=5e-4)

@@ -1,6 +1,6 @@
 """A table of k-NN cells, which take milliseconds: `python tiny.py FOLDER JOBS|ADDRESS`.
 
-What the tests kill. Real cells in the real engine; only the question is their own.
+The tests kill it. Real cells in the real engine; only the question is made up.
 """
 
 import sys
@@ -11,7 +11,7 @@ from twinedge.reproduce.cells import Setup
 from twinedge.reproduce.experiment import Comparison, Experiment, Measure, Sweep, at
 from twinedge.reproduce.experiments import EXPERIMENTS
 
-DATASETS, SPLITS = ["tf", "rcl", "wsb"], 20  # sets that are made, not read
+DATASETS, SPLITS = ["tf", "rcl", "wsb"], 20  # synthetic sets, not read from files
 
 
 def build(setup):

@@ -47,7 +47,7 @@ def device_checks():
 def exported(tmp_path_factory, request):
     """Models in every format and shape: one at all levels, without intervals and with them.
 
-    The other, with intervals, at the lowest level. ``device_checks.py`` says what lies there.
+    The other, with intervals, at the lowest level. ``device_checks.py`` lists the files.
     TWINEDGE_EXPORTED names a folder with all of them, for machines that cannot train.
     """
     kinds = {

@@ -1,8 +1,8 @@
-"""What holds for every device, whatever file and backend are behind it.
+"""What holds for every device, with any file and backend.
 
 The tests run these checks in their own process. As a script, ``device_checks.py FOLDER`` runs them
 for the .tflite files of a folder with numpy, twinedge.runtime and an interpreter alone, so that
-another environment can be put to the same test.
+other environments can run the same checks.
 """
 
 import json
@@ -16,7 +16,7 @@ from twinedge.runtime.loading import load
 
 
 class Given:
-    """A folder of files, the queries they were made for, and what the float model says of them."""
+    """A folder of files, the queries they were made for, and the float model's answers."""
 
     def __init__(self, folder, backend="auto"):
         self.folder, self.backend = Path(folder), backend
@@ -60,7 +60,7 @@ def the_batch_changes_nothing(given, name):
     device = given.device(name)
     whole = device.predict(given.x)
     alone = np.concatenate([device.predict(given.x[row : row + 1]) for row in range(5)])
-    # A file of int8 may round a value to either side of a half.
+    # An int8 file may round a half to either side.
     tolerance = max(1e-5, given.allowed[name]) * given.unit
     np.testing.assert_allclose(alone, whole[:5], atol=tolerance)
     np.testing.assert_allclose(device.predict(given.x[:7]), whole[:7], atol=tolerance)
@@ -160,7 +160,7 @@ def what_is_missing_is_answered_as_what_stands_for_it(given, name):
     if given.fill is not None:
         missing, filled = given.x.copy(), given.x.copy()
         missing[3:, 1], filled[3:, 1] = np.nan, given.fill
-        # As a pack has it, in 16 bits.
+        # As in a pack, in 16 bits.
         tolerance = max(1e-4, given.allowed[name]) * given.unit
         for ask in (device.predict, device.spread, device.predict_interval):
             np.testing.assert_allclose(ask(missing), ask(filled), atol=tolerance)
@@ -228,12 +228,12 @@ CHECKS = (
 
 
 def asking(device):
-    """What answers queries, whatever the file."""
+    """The backend that answers queries, for any file."""
     return device.predict, device.outside, device.members, device.spread, device.predict_all
 
 
 def complaint(function, *args, **kwargs):
-    """Return the one line with which a call is refused."""
+    """Return the one-line message of a refused call."""
     words = None
     try:
         function(*args, **kwargs)

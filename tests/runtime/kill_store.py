@@ -1,11 +1,11 @@
-"""Kill programs that learn and forget, again and again, and look at what their store holds.
+"""Repeatedly kill programs that learn and forget, and check what their store holds.
 
     python kill_store.py FOLDER PACK KILLS SEED
 
-Children are forked, so that each begins at once. A child tells of each call that has returned, and
-what the next one does follows from its seed: so it is known what the store has to hold. It is
-killed at a random moment of the call behind that. What the kernel was given stays when a program
-is killed, so nothing has to reach the disk, which saves time.
+Children are forked, so that each starts at once. A child reports each call that has returned, and
+its seed determines what the next one does: so it is known what the store has to hold. It is killed
+at a random moment of the next call. Data given to the kernel survives the kill of a program, so
+nothing has to reach the disk, which saves time.
 """
 
 import os
@@ -26,7 +26,7 @@ os.fsync = lambda file: None
 
 
 def calls(seed):
-    """What a child does, without an end: learn so many points, or forget some numbers."""
+    """Endless calls of a child: learn some points, or forget some numbers."""
     rng = random.Random(str(seed))
     while True:
         if rng.random() < 0.8:
@@ -36,7 +36,7 @@ def calls(seed):
 
 
 def after(held, call):
-    """What a list of (number, target) is after a call."""
+    """A list of (number, target) after a call."""
     name, numbers = call
     if name == "forget":
         return [one for one in held if not numbers[0] <= one[0] <= numbers[1]]

@@ -1,7 +1,7 @@
 """A second evaluator, written from FORMAT.md alone: Python's integers and struct, no numpy.
 
-It shares no code with the package, and asserts of every intermediate value that it fits the width
-FORMAT.md gives it. It trusts the file: refusing is the reader's business.
+It shares no code with the package, and asserts that every intermediate value fits the width stated
+in FORMAT.md. It trusts the file: refusing is the reader's business.
 """
 
 import math
@@ -35,7 +35,7 @@ def u64(a):
 
 
 def f32(a):
-    """Round to binary32. Exact arithmetic in binary64 rounded once more is what f32 would give."""
+    """Round to binary32. Exact binary64 arithmetic rounded once equals f32 arithmetic."""
     try:
         return struct.unpack("<f", struct.pack("<f", a))[0]
     except OverflowError:
@@ -63,14 +63,14 @@ def pad4(n):
 
 
 def dot(weights, inputs, start=0):
-    """Sum of products; asserts that it fits in any order of adding."""
+    """Sum of products; assert that it fits in any order of summation."""
     products = list(map(mul, weights, inputs))
     i32(sum(map(abs, products)) + abs(start))
     return i32(sum(products) + start)
 
 
 class Taker:
-    """Takes arrays from bytes one behind the other."""
+    """Takes consecutive arrays from bytes."""
 
     def __init__(self, data, start):
         self.data, self.at = data, start
@@ -88,7 +88,7 @@ class Taker:
 
 
 class Plain:
-    """A pack, read and evaluated by the page."""
+    """A pack, read and evaluated as FORMAT.md says."""
 
     def __init__(self, data):
         assert data[:4] == b"TWIN"
@@ -257,7 +257,7 @@ class Plain:
         e, u, g = zip(*(self.estimate(q, anchor) for anchor in self.who(q)), strict=True)
         n, (*_, mean, s, _) = len(e), self.combine(list(e))
         u = [max(-1048575, min(1048575, one)) for one in u]
-        hard = (sum(g) + 2**31) % 2**32 - 2**31  # 32 bits with a sign, which wrap around
+        hard = (sum(g) + 2**31) % 2**32 - 2**31  # signed 32 bits, which wrap around
         asymmetry = u32(math.isqrt(u64(n * u64(sum(one * one for one in u)))))
         signals = [s, asymmetry, max(i32(hard), 0), 16 * n]
         parts = [

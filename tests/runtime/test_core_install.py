@@ -1,4 +1,4 @@
-"""The wheel with what it depends on, and nothing else, is enough to predict."""
+"""The wheel and its dependencies, and nothing else, are enough to predict."""
 
 import json
 import os
@@ -66,7 +66,7 @@ def run(core, *arguments):
     """Lines that a command prints, and the packages that it loads."""
     done = subprocess.run(
         [core / "bin" / "python", "-c", COMMAND, *arguments],
-        cwd=core,  # not the checkout, which would come before the wheel
+        cwd=core,  # not the checkout, which would shadow the wheel
         capture_output=True,
         text=True,
     )

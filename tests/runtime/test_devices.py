@@ -1,4 +1,4 @@
-"""Whatever the file and its backend: the same questions, the same answers, the same errors."""
+"""For every file and backend: the same questions, the same answers, the same errors."""
 
 import runpy
 from pathlib import Path
@@ -13,7 +13,7 @@ LEVELS = {
 
 
 def files(levels):
-    """Names of the converted files of a model at so many levels."""
+    """Names of the converted files of a model at these levels."""
     return [
         f"{kind}-{level}/{name}.{kind}"
         for kind, all_levels in LEVELS.items()

@@ -1,4 +1,4 @@
-"""The same 500 queries through the files of one export: all backends hold what it printed."""
+"""The same 500 queries through the files of one export: all backends keep what it printed."""
 
 from copy import copy
 from dataclasses import replace
@@ -9,7 +9,7 @@ import pytest
 from twinedge.runtime.adapting import calibration_of
 from twinedge.runtime.loading import load
 
-TOLERANCE = 0.02  # what an export allows, unless it is told otherwise
+TOLERANCE = 0.02  # the default of an export
 BACKENDS = {
     "twin": ("native", "numpy"),
     **dict.fromkeys(("tflite", "tflite_twin"), ("tflite",)),
@@ -39,7 +39,7 @@ def queries(tiny_twin):
 
 @pytest.fixture(scope="module")
 def scale(tiny_twin, queries):
-    """Give scales of the float model with the anchors and coefficients of an export."""
+    """Return scales of the float model with the anchors and coefficients of an export."""
     from twinedge.learn.uncertainty import learn_difficulty
 
     def of(done):
@@ -70,9 +70,9 @@ def test_a_backend_holds_what_the_export_printed(done, queries, tiny_twin, scale
     allowed = np.sqrt((1 + TOLERANCE) ** 2 - 1) * record["float_rmse_val_same_anchors"]
     assert printed["cost"] <= TOLERANCE
     assert moved <= allowed
-    # And so it does for either end of an interval, with the coefficients of the pack.
+    # Likewise for either end of an interval, with the coefficients of the pack.
     calibration = calibration_of(load(done.folder / "model.twin").pack)
-    # Floats are off by what float32 leaves out, and a bare twin's anchors by their 16 bits.
+    # Floats are off by the rounding of float32, and a bare twin's anchors by their 16 bits.
     within = 1e-4 * tiny_twin.anchor_y_.std() if kind.startswith("onnx_float") else allowed
     for coverage, quantile in calibration.quantiles.items():
         ends = device.predict_interval(queries, coverage)

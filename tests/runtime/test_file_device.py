@@ -1,4 +1,4 @@
-"""What a device makes of a converted file: of what it says, and of what it leaves to a pack."""
+"""How a device uses a converted file: what it contains, and what it leaves to a pack."""
 
 import shutil
 from pathlib import Path
@@ -13,7 +13,7 @@ X = np.array([[0.0, 5.0, 1.0], [0.5, 1.0, -30.0]])
 
 
 class Told:
-    """An interpreter that says of all queries what it was told to."""
+    """An interpreter with a fixed answer to all queries."""
 
     runtime = "none"
 
@@ -86,7 +86,7 @@ def test_a_bare_twin_has_intervals_where_both_it_and_the_pack_can(
     shutil.copy(exported[pack] / "model.twin", tmp_path)
     device = load(tmp_path / f"model_twin.{kind}")
     assert device.coverages == ()
-    # What stands for a missing feature is the pack's to say.
+    # Fill values come from the pack.
     assert device.fillable.any() == (pack == "calibrated")
     mean, std = device.predict(X, return_std=True)
     np.testing.assert_array_equal(std, device.spread(X))

@@ -1,4 +1,4 @@
-"""Our metadata in a TensorFlow Lite file: found where they are, and damage is told."""
+"""Our metadata in a TensorFlow Lite file: found, and damage is reported."""
 
 import json
 

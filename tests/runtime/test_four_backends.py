@@ -1,4 +1,4 @@
-"""The same 500 queries through every backend: the same bits of a pack, nearly so of the others."""
+"""The same 500 queries through every backend: equal bits from a pack, nearly equal from others."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from twinedge.runtime.loading import load
 
 @pytest.fixture(scope="module")
 def queries():
-    """Of three features, some of them outside the training range."""
+    """Queries with three features, some outside the training range."""
     rng = np.random.default_rng(7)
     return rng.uniform(-1.1, 1.1, (500, 3)) * [1.0, 10.0, 100.0] + [0.0, 5.0, -20.0]
 

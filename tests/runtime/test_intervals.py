@@ -1,4 +1,4 @@
-"""What a device says of a calibrated pack: scale, intervals, and which features are unusual."""
+"""What a device reports for a calibrated pack: scale, intervals, and unusual features."""
 
 import runpy
 import threading
@@ -72,7 +72,7 @@ def same_bits(found, expected):
 
 
 def check_against_reference(device, pack, x):
-    """All that a device says of queries, in one call and in several, against the reference."""
+    """All answers of a device, in one call and in several, against the reference."""
     found = reference.evaluate(pack, x)
     levels = list(pack.intervals.quantiles)
     bounds = [reference.bounds(pack, found, level) for level in levels]
@@ -377,7 +377,7 @@ def test_levels_that_no_writer_writes_are_passed_over():
 
 
 class Converted(Device):
-    """As a file with scale among its outputs would be."""
+    """Like a file with scale among its outputs."""
 
     def __init__(self):
         super().__init__(

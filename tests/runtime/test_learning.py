@@ -32,7 +32,7 @@ WORD = 2**32
 LEVELS = {500: 44000, 800: 84000, 900: 108000, 990: 170000}
 
 
-# The rule of FORMAT.md, section 12, in whole numbers that have no bounds but those it names.
+# The rule of FORMAT.md, section 12, in integers without bounds other than those it names.
 
 
 def slow_over(a, b):
@@ -46,7 +46,7 @@ def slow_rel(scale, typical):
 
 
 def slow_blend(trust, typical, entries, mean, scale, own):
-    """Mean and scale with points, of which entries have the scores and scales."""
+    """Mean and scale with points, given scores and scales of their entries."""
     k = len(entries)
     part, scales = k * slow_rel(scale, typical), sum(one for _, one in entries)
     among = k * trust + 65536 - trust
@@ -64,7 +64,7 @@ def slow_blend(trust, typical, entries, mean, scale, own):
 
 
 def slow_target(pack, y):
-    """A target in units of an estimate; None where it is none."""
+    """A target in units of an estimate; None if it is invalid."""
     with np.errstate(all="ignore"):
         t = (np.float32(y) - np.float32(pack.y_offset)) / np.float32(pack.y_gain)
     if not abs(t) < 2**30:
@@ -104,7 +104,7 @@ def intervals_with(trust, typical):
 
 
 def drawn_points(seed, k, score, scale):
-    """So many points, with scores and scales up to these."""
+    """This many points, with scores and scales up to these."""
     rng = np.random.default_rng(seed)
     return Points(
         np.arange(k, dtype=np.uint32),
@@ -234,7 +234,7 @@ def device(trained_path, request):
 
 
 def answers(device, x):
-    """All that a device says of queries, as bytes."""
+    """All answers of a device to queries, as bytes."""
     said = device.predict_all(x)
     parts = [
         device.predict(x),
@@ -252,7 +252,7 @@ def answers(device, x):
 
 
 def drawn_site(rng, pack, count):
-    """Points for a pack, with anything for features, and targets from everywhere."""
+    """Points for a pack, with arbitrary features and targets."""
     q = rng.integers(-33000, 33001, (count, pack.features))
     x = (q / pack.x_gain.astype(np.float64) + pack.x_offset).astype(np.float32)
     x[rng.random(x.shape) < 0.03] = np.inf
@@ -337,7 +337,7 @@ def test_one_query_is_answered_as_among_many(device, site, curve):
 
 @pytest.fixture(scope="module")
 def site(curve):
-    """20 points of a place where everything is a little higher."""
+    """20 points from a site where everything is a little higher."""
     X, y = curve
     return X[100:], y[100:] + 2 + 0.3 * np.random.default_rng(0).normal(size=20)
 
@@ -507,7 +507,7 @@ def test_what_does_not_say_which_points_is_refused(device, site, complaint, how)
     assert device.learnt == 20
 
 
-# What cannot be learnt.
+# Points that cannot be learnt.
 
 
 GOOD = [[0.0, 5.0, -20.0]]
@@ -666,7 +666,7 @@ def test_threads_may_predict_while_nothing_is_learnt(device, site, curve):
 def test_a_pack_with_the_points_inside_predicts_as_the_device_does(
     trained, opened, site, curve, tmp_path, count, trust
 ):
-    # Where all errors are to be expected alike, a pack can say what a store can.
+    # If all expected errors are equal, a pack can do what a store does.
     intervals = replace(
         trained.intervals,
         trust=round(65536 * trust),
@@ -685,7 +685,7 @@ def test_a_pack_with_the_points_inside_predicts_as_the_device_does(
     before = np.abs(opened(pack)[0].predict(curve[0]) - device.predict(curve[0]))
     assert before.mean() > 0.005 * curve[1].std()
     apart = other.predict(curve[0]) - device.predict(curve[0])
-    # Its points have their share but for 0.02.
+    # Its points have their share, within 0.02.
     off = np.abs(site[1][:count] - load(tmp_path / "model.twin").predict(site[0][:count])).max()
     assert np.abs(apart).max() < 0.03 * off + 0.005 * curve[1].std()
     width, right = (np.diff(one.predict_interval(curve[0])) for one in (other, device))
@@ -779,7 +779,7 @@ def test_what_was_learnt_before_goes_into_the_store(trained_path, site, curve, t
     right = load(trained_path)
     right.learn(X[:5], y[:5])
     assert answers(device, curve[0]) == answers(right, curve[0])
-    # Another store is another place: what is in this one stays here.
+    # Another store is another site: points of this one stay here.
     device.keep(tmp_path / "b")
     assert device.learnt == 0
     assert load(trained_path, store=tmp_path / "a").learnt == 5

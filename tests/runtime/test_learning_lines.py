@@ -1,4 +1,4 @@
-"""Lines that have their true value with them: answered like any other, then learnt from."""
+"""Lines with their true value: answered like any other, then learnt from."""
 
 import json
 import os
@@ -19,7 +19,7 @@ QUERY = [0.5, 6.0, -20.0]
 
 @pytest.fixture(scope="module")
 def path(random_pack, tmp_path_factory):
-    """A pack with intervals, and something for a missing offset."""
+    """A pack with intervals, and a fill value for the offset."""
     pack = random_pack(
         np.random.default_rng(1),
         features=3,
@@ -209,7 +209,7 @@ def test_a_full_device_says_so_and_goes_on_predicting(device, monkeypatch):
 
 
 def served(device, *chunks):
-    """What comes out when these bytes come in, a write at a time."""
+    """The output for these bytes of input, one write at a time."""
     read, write = os.pipe()
     out = []
 

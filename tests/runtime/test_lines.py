@@ -17,7 +17,7 @@ FEATURES = {"angle": (-1, 1), "offset": (-5, 15), "idle, mostly": (-120, 80)}
 
 @pytest.fixture(scope="module")
 def device(random_pack, tmp_path_factory):
-    """One that knows names with commas in them; what it predicts does not matter here."""
+    """A device with commas in its names; its predictions do not matter here."""
     features = [{"name": name, "min": a, "max": b} for name, (a, b) in FEATURES.items()]
     pack = replace(
         random_pack(np.random.default_rng(0), features=3, neighbors=0, scaled=False),
@@ -30,7 +30,7 @@ def device(random_pack, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def calibrated(random_pack, tmp_path_factory):
-    """One that has intervals, and something for a missing offset or idle."""
+    """A device with intervals, and fill values for offset and idle."""
     pack = random_pack(
         np.random.default_rng(1), features=3, neighbors=0, weights="normal", scaled=True
     )
@@ -174,7 +174,7 @@ def test_lines_that_arrive_together_are_shared_among_cores(device, monkeypatch, 
 
 
 def in_words(device, x, coverage=None):
-    """What lines are answered with, from one call of the device."""
+    """Answers to lines, from one call of the device."""
     said = device.predict_all(x, coverage)
     low, high = device.predict_interval(x, coverage or 0.9).T
     columns = (said.mean, said.spread, said.outside, said.scale, low, high, said.missing)
@@ -289,7 +289,7 @@ def test_a_coverage_that_is_not_there_is_refused_before_anything_is_read(
 
 
 def served(device, *chunks, **settings):
-    """What comes out when these bytes come in, a write at a time."""
+    """The output for these bytes of input, one write at a time."""
     read, write = os.pipe()
     out = []
 

@@ -1,4 +1,4 @@
-"""Which backend reads a file, and what is said where none can."""
+"""Which backend reads a file, and the message if none can."""
 
 import json
 import shutil
@@ -15,7 +15,7 @@ from twinedge.runtime.loading import BACKENDS, Backend, load
 
 @pytest.fixture
 def files(exported, tmp_path):
-    """A folder with one file of each kind, as an export has them."""
+    """A folder with one file of each kind, as in an export."""
     for kind in ("tflite", "onnx"):
         for name in ("model", "model_twin"):
             shutil.copy(exported["tiny"] / f"{kind}-int8" / f"{name}.{kind}", tmp_path)
@@ -122,7 +122,7 @@ def test_interpreters_are_tried_from_the_lightest_on(files, without):
 
 
 def test_a_missing_package_is_named_with_what_to_install(files, without, complaint, monkeypatch):
-    # TensorFlow is left as it is: no test could do without it afterwards.
+    # TensorFlow is left alone: later tests need it.
     packages = {name: module for name, module in interpreters.PACKAGES.items() if name < "tensor"}
     monkeypatch.setattr(interpreters, "PACKAGES", packages)
     without("ai_edge_litert", "tflite_runtime", "onnxruntime")

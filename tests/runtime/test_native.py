@@ -1,4 +1,4 @@
-"""The C runtime in Python: the bits of the reference, whatever goes in, and no harm from misuse."""
+"""The C runtime in Python: the bits of the reference, for any input, and no harm from misuse."""
 
 import gc
 import runpy
@@ -49,7 +49,7 @@ def small(random_pack):
 
 @pytest.fixture
 def calibrated(packs, small):
-    """The same with intervals and a domain that has something for each missing feature."""
+    """The same with intervals and a fill value for every feature."""
     pack = packs["with_intervals"](np.random.default_rng(41), small[0])
     fill = np.array([0, -5, 30000], np.int16)
     pack = replace(pack, domain=replace(pack.domain, fill=fill))
@@ -69,7 +69,7 @@ def queries(pack, count, seed=0):
 
 
 def assert_same(found, expected):
-    expected = expected._replace(signals=None)  # which the C runtime keeps to itself
+    expected = expected._replace(signals=None)  # which the C runtime does not return
     for name, one, other in zip(expected._fields, found, expected, strict=True):
         if other is None:
             assert one is None, name
@@ -79,7 +79,7 @@ def assert_same(found, expected):
 
 
 def test_the_c_runtime_was_compiled():
-    # Here there is a compiler; everything below is about what it made.
+    # There is a compiler here; everything below tests what it built.
     assert native._native is not None, "pip install -e . did not compile twinedge.runtime._native"
 
 
@@ -212,7 +212,7 @@ def test_numbers_of_any_kind_are_taken(small, device):
 
 
 def test_a_double_is_rounded_once(small, device):
-    # Integers of 64 bits that a detour over double would round twice.
+    # 64-bit integers that a conversion through double would round twice.
     pack, _ = small
     whole = np.array([[2**24 + 1, 2**54 + 2**30 + 1, -(2**60) - 2**36 - 1]])
     np.testing.assert_array_equal(device.predict(whole), reference.evaluate(pack, whole).mean)
@@ -235,7 +235,7 @@ def test_the_pack_stays_as_long_as_the_model(small):
     pack, data = small
     data = bytearray(data)
     opened = Native(data, pack)
-    with pytest.raises(BufferError):  # it is used where it lies
+    with pytest.raises(BufferError):  # it is used in place
         data.append(0)
     before = opened.evaluate(queries(pack, 20))
     del opened
@@ -395,7 +395,7 @@ def test_items_of_no_bytes_are_refused(small):
 
 
 def unaligned(array):
-    """Return a copy that begins at an odd address."""
+    """Return a copy at an odd address."""
     memory = np.zeros(array.nbytes + 1, np.uint8)
     copy = memory[1:].view(array.dtype).reshape(array.shape)
     copy[:] = array
@@ -452,7 +452,7 @@ def test_threads_share_a_model(small, device):
 
 @pytest.fixture(scope="module")
 def slow(packs):
-    """A model that takes its time, and queries for a second at least."""
+    """A slow model, and queries for at least a second."""
     pack = packs["random_pack"](
         np.random.default_rng(42), features=2, hidden=(256, 256), counts=[256], neighbors=0
     )
@@ -501,7 +501,7 @@ def test_it_can_be_interrupted(request, what):
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, old)
-    assert time.perf_counter() - start < whole  # and not only when all is done
+    assert time.perf_counter() - start < whole  # before all is done
 
 
 def test_threads_share_a_model_whose_queries_take_long(long):

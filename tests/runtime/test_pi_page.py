@@ -1,4 +1,4 @@
-"""What the page about Raspberry Pis says of time and memory was measured."""
+"""Times and memory on the page about Raspberry Pis were measured."""
 
 import json
 import runpy

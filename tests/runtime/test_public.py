@@ -1,4 +1,4 @@
-"""The four lines a person types on a Pi, and what they bring into memory."""
+"""The four lines a user types on a Pi, and what they load."""
 
 import json
 import subprocess

@@ -200,7 +200,7 @@ def test_blocks_bound_the_memory_and_change_no_bit(random_pack, monkeypatch, nei
     tracemalloc.stop()
     for one, other in zip(whole, blocked, strict=True):
         np.testing.assert_array_equal(one, other)
-    # 10 queries by 2500 anchors by 64 neurons would be 13 MB an array.
+    # 10 queries by 2500 anchors by 64 neurons would be 13 MB per array.
     assert peak < 5e6
 
 

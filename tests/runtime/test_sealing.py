@@ -1,4 +1,4 @@
-"""Damage to a converted file is told before an interpreter sees it."""
+"""Damage to a converted file is reported before an interpreter sees it."""
 
 import numpy as np
 import pytest

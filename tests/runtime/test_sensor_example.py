@@ -1,4 +1,4 @@
-"""The example for a Pi logs what a sensor reads and what a device says of it."""
+"""The example for a Pi logs readings of a sensor and answers of a device."""
 
 import configparser
 import csv

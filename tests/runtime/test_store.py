@@ -1,4 +1,4 @@
-"""The store of a device as a file: its bytes, and that nothing that happens to it does harm."""
+"""The store of a device as a file: its bytes, and no harm whatever happens to it."""
 
 import errno
 import os
@@ -31,7 +31,7 @@ FEATURES = 3
 
 
 def with_sum(content, slot, behind=b"\xff"):
-    """A slot with the checksum of its content in front, and something behind."""
+    """A slot: checksum, content, and arbitrary padding."""
     return (struct.pack("<I", zlib.crc32(content)) + content).ljust(slot, behind)
 
 
@@ -152,7 +152,7 @@ def test_a_new_store_has_the_bytes_of_the_format(path, pack, data):
         right = block(data, slot, size, 1, points, end=5)
         assert path.read_bytes() == right + b"\xff" * size
     with Store(path, pack, data) as store:
-        # The first time after opening, all points are moved before.
+        # The first time after opening, all points are moved first.
         store.add(some(1, first=5))
         more = joined(points, some(1, first=5))
         assert path.read_bytes() == right + block(data, slot, size, 2, more, end=7)
@@ -210,7 +210,7 @@ def test_a_store_from_flash_is_read_and_goes_on(random_pack, path, unit, size, f
     pack = random_pack(np.random.default_rng(2), features=features, hidden=(1,), scaled=True)
     data, slot = write_pack(pack), slot_of(features, unit)
     points = some(5, features=features, first=3)
-    # What is behind an entry means nothing: here it is what was in memory there.
+    # What follows an entry means nothing: here it is leftover memory.
     old = block(data, slot, size, WORD - 1, points[:2], behind=b"\x5a")
     path.write_bytes(block(data, slot, size, 0, points, end=4, behind=b"\xa5") + old)
     assert held(path, pack, data) == in_words(points)
@@ -255,7 +255,7 @@ def test_heads_are_written_last_and_the_first_one_first(path, pack, data, monkey
     ]
 
 
-# Which block counts.
+# Which block is valid.
 
 
 generations = st.integers(0, WORD - 1) | st.sampled_from([0, 1, 2**31, WORD - 1, WORD - 2])
@@ -304,7 +304,7 @@ def test_a_block_without_a_second_head_counts_only_if_what_was_moved_is_whole(
                 left = [one for k, one in enumerate(in_words(points)) if k + 2 != broken]
                 assert in_words(store.points) == left
                 assert store.lost == (damage[0] == 0)
-            # With a second head each entry is by itself.
+            # With a second head each entry stands alone.
             new[24:48] = head(data, 24, 6, 5)
             blocks[which] = bytes(new)
             path.write_bytes(b"".join(blocks))
@@ -333,7 +333,7 @@ def test_a_second_head_that_is_missing_is_not_missed(path, pack, data):
     assert path.read_bytes() == bytes(new) + block(data, 24, 480, 7, left)
 
 
-# A list that is written down.
+# A point list in a file.
 
 
 steps = st.lists(
@@ -484,7 +484,7 @@ def test_what_took_the_place_of_a_store_is_never_overwritten(path, pack, data, c
     for _ in range(3):
         assert "not a store" in complaint(calls[change])
         assert path.read_bytes() == table
-    # It is not kept locked either, and once it is gone all goes on.
+    # It is not kept locked either, and once it is gone, work continues.
     path.unlink()
     store.add(some(1))
     assert held(path, pack, data) == in_words(some(1))
@@ -551,14 +551,14 @@ def test_a_link_stays_a_link(path, pack, data):
 
 @pytest.fixture(scope="module")
 def two_blocks(data):
-    """A store with points in both blocks, the second of which counts, and what it holds."""
+    """A store with points in both blocks, the second of which is in use, and what it holds."""
     points = some(6, seed=2, first=4)
     content = block(data, 24, 300, 7, some(5)) + block(data, 24, 300, 8, points, end=6)
     return content, points
 
 
 def flips(count):
-    """All bits of the block that counts, and some of the other."""
+    """All bits of the block in use, and some of the other."""
     return [*range(8 * 300, 8 * 600), *random.Random(0).sample(range(8 * 300), count)]
 
 
@@ -577,7 +577,7 @@ def test_a_bit_that_flips_costs_one_point_at_most(path, pack, data, two_blocks):
             assert store.lost == 1
         else:
             assert in_words(store.points) == whole
-            # What was written to an erased slot cannot be told from what was there.
+            # A write to an erased slot cannot be told from existing content.
             assert store.lost == (bit >= 8 * 300 and 8 <= place < 12 and byte < 4)
 
 
@@ -626,7 +626,7 @@ def test_cut_at_any_byte_it_is_refused_or_has_points_that_were_there(path, pack,
         else:
             found = in_words(store.points)
             assert any(found == one[: len(found)] for one in were)
-            # As long as there is a head of the later block, nobody is told older points.
+            # As long as the later block has a head, older points are never returned.
             assert length < 300 + 24 + 16
         assert path.read_bytes() == content[:length]
     assert refused > 400
@@ -652,7 +652,7 @@ def test_whatever_is_written_over_it_there_is_one_line_or_whole_points(
     assert {one[1:] for one in in_words(store.points)} <= were
 
 
-# Programs that are cut short.
+# Interrupted programs.
 
 
 def test_a_power_cut_leaves_the_points_of_before_or_those_of_after(
@@ -700,7 +700,7 @@ def test_a_power_cut_leaves_the_points_of_before_or_those_of_after(
             found = held(beside, pack, data)
             assert found in (before, after)
         if states:
-            # Whatever it is, the next change finds its way.
+            # Whatever it is, the next change succeeds.
             beside.write_bytes(rng.choice(states))
             with Store(beside, pack, data) as other:
                 there = in_words(other.points)
@@ -764,9 +764,9 @@ def test_a_full_disk_changes_nothing(path, pack, data, complaint, monkeypatch, c
                 patch.setattr(os, name, instead)
                 assert "No space left" in complaint(change)
             assert in_words(store.points) == before
-            if call != "fsync":  # what is written is there, whatever is said of it
+            if call != "fsync":  # what was written is there despite the error
                 assert held(path, pack, data) == before
-            # All goes on when there is room again.
+            # Work continues when there is room again.
             store.add(some(1, seed=5))
             before.append((before[-1][0] + 1, *in_words(some(1, seed=5))[0][1:]))
             assert held(path, pack, data) == before
@@ -866,7 +866,7 @@ def test_a_second_program_is_refused_until_the_first_has_closed(path, pack, data
 
         assert ask("forget") == 2
         before = path.read_bytes()
-        mine = Store(path, pack, data)  # who only reads needs no lock
+        mine = Store(path, pack, data)  # reading alone needs no lock
         assert len(mine) == 2
         for change in (lambda: mine.add(some(1)), lambda: mine.forget(*EVERY)):
             assert complaint(change) == f"{path} is in use by another program"

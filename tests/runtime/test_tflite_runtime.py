@@ -1,7 +1,7 @@
 """tflite-runtime 2.14, the interpreter of 32-bit Raspberry Pis, passes the checks of LiteRT.
 
-It needs a numpy of its own, so the checks run in an environment that ``tools/tflite-runtime-env``
-makes; TWINEDGE_TFLITE_RUNTIME names a folder to keep it in.
+It needs a numpy of its own, so the checks run in an environment made by
+``tools/tflite-runtime-env``; TWINEDGE_TFLITE_RUNTIME names a folder to keep it in.
 """
 
 import json

@@ -94,7 +94,7 @@ MEANINGS = {
     Kind.IDS: "training row of each anchor",
     Kind.METADATA: "names, units, scores (JSON)",
     Kind.INTERVALS: "calibration of intervals: weights of the signals, quantiles",
-    Kind.DOMAIN: "range of each feature, and its value if missing",
+    Kind.DOMAIN: "range of each feature, and its value when missing",
 }
 
 

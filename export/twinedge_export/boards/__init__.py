@@ -1,4 +1,4 @@
-"""Building a pack into an image for a board, running it on an emulator, and judging the answers."""
+"""Build a pack into an image for a board, run it on an emulator, and check the answers."""
 
 from twinedge_export.boards.board import Port, Target, all_ports, port_named, target_named
 from twinedge_export.boards.build import Image, Workshop

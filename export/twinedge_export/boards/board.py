@@ -21,34 +21,34 @@ else:
 
 @dataclass(frozen=True)
 class Port:
-    """A board that an emulator plays; ``docs/ports.md`` explains ``board.toml``.
+    """A board with an emulator; ``docs/ports.md`` explains ``board.toml``.
 
     Parameters
     ----------
     name : str
-        The folder's.
+        Name of its folder.
     folder : Path
         Where its files are; paths below are relative to it.
     title, core : str
-        For people, and for ``twinedge.budget``.
+        For users, and for ``twinedge.budget``.
     compiler : str
-        A gcc; it also links.
+        A gcc; also used as the linker.
     flags : tuple of str
-        For the compiler, always.
+        Compiler flags for every file.
     sources : tuple of str
-        What the board adds to runtime and harness.
+        Sources beyond runtime and harness.
     link : tuple of str
-        For the compiler as it links.
+        Flags for linking.
     run : tuple of str
         Command that runs ``{image}``.
     runner : tuple of str
-        Command that compiles ``{runner}``, a program for this machine; none by default.
+        Command that compiles ``{runner}``, a program for the host; empty by default.
     counts_per_instruction : float
-        What the harness' counter does; 0 for a board that has none.
+        Counts of the harness' counter for one instruction; 0 without a counter.
     needs : dict
-        By Debian package: what it has to bring, a program, ``<header.h>`` or ``/path``.
+        Maps Debian packages to what they provide: a program, ``<header.h>`` or ``/path``.
     hosted : bool
-        Whether an operating system lends the libraries: they do not count then.
+        Whether an operating system provides the libraries, which then do not count.
     """
 
     name: str
@@ -66,22 +66,22 @@ class Port:
     hosted: bool = False
 
     def command(self, words: tuple[str, ...], **places: Path) -> list[str]:
-        """Put paths into a list of words: ``{board}``, ``{ports}`` and those given."""
+        """Fill paths into a command: ``{board}``, ``{ports}`` and those given."""
         known = {"board": self.folder, "ports": self.folder.parent, **places}
         return [word.format(**known) for word in words]
 
     @property
     def missing(self) -> list[str]:
-        """Debian packages that it needs and that are not here."""
+        """Debian packages that it needs and that are not installed."""
         return [package for package, what in self.needs.items() if not self._has(what)]
 
     def check_tools(self) -> None:
-        """Refuse to go on where a tool is missing.
+        """Check that every tool is installed.
 
         Raises
         ------
         InputError
-            With the names of the Debian packages to install.
+            If one is missing; it names the Debian packages to install.
         """
         if self.missing:
             raise InputError(
@@ -117,19 +117,19 @@ def all_ports() -> dict[str, Port]:
 
 
 def port_named(name: str) -> Port:
-    """Look a board up.
+    """Look up a board.
 
     Raises
     ------
     InputError
-        Where there is none of that name.
+        If there is none of that name.
     """
     boards = all_ports()
     if name not in boards:
         known = owned_boards().get(name)
         port = known and port_of(known)
         if port is not None:
-            raise InputError(f"{name} is no port: name {port.name}, which has its instructions")
+            raise InputError(f"{name} is not a port: use {port.name}, with the same instructions")
         raise InputError(
             f"no board is called {name!r}{closest(name, boards)}: it is one of {', '.join(boards)}"
         )
@@ -137,7 +137,7 @@ def port_named(name: str) -> Port:
 
 
 def port_of(board: OwnedBoard) -> Port | None:
-    """Find the port that runs the code of a board that ``twinedge budget`` knows."""
+    """Find the port that runs code built for a board known to ``twinedge budget``."""
     ports = all_ports()
     if board.name in ports:
         return ports[board.name]
@@ -146,23 +146,23 @@ def port_of(board: OwnedBoard) -> Port | None:
 
 
 def plays(port: Port) -> list[str]:
-    """Names of the other boards that ``twinedge budget`` knows and a port runs the code of."""
+    """Names of the other boards known to ``twinedge budget`` whose code a port runs."""
     boards = owned_boards().values()
     return [one.name for one in boards if one.name != port.name and port_of(one) == port]
 
 
 @dataclass(frozen=True)
 class Target:
-    """A board that a person named, and the port that plays it.
+    """A board that the user named, and the port that stands in for it.
 
     Parameters
     ----------
     name : str
-        As it was asked for.
+        As the user gave it.
     port : Port
-        What is built for and emulated: the board itself, or one whose core has its instructions.
+        The board to build for and emulate: itself, or one with the same instruction set.
     owned : OwnedBoard, optional
-        What ``twinedge budget`` knows of it, where another board plays it.
+        Its entry in ``twinedge budget``, if another board stands in for it.
     """
 
     name: str
@@ -171,24 +171,24 @@ class Target:
 
     @property
     def emulated(self) -> str | None:
-        """Say which board plays it; None where it plays itself."""
+        """Name the board that stands in for it; None if it has a port."""
         if self.owned is None or self.owned.title == self.port.title:
             return None
-        return f"{self.port.name} ({self.port.core}), for {self.name} has no emulator here"
+        return f"{self.port.name} ({self.port.core}), as {self.name} has no emulator here"
 
     def too_large(self, error: InputError) -> InputError:
-        """Say of what did not fit the port whose memory is meant."""
+        """Add to an error about size which port's memory it means."""
         if self.emulated is None:
             return error
         return InputError(f"{error}; emulated on {self.emulated}")
 
     def check(self, *, flash: int = 0, ram: int = 0) -> None:
-        """Refuse an image that the port holds and the board itself would not; in bytes.
+        """Check that an image that fits the port also fits the board itself; in bytes.
 
         Raises
         ------
         InputError
-            With what it takes, and what there is.
+            If it does not; it says what the image takes and what there is.
         """
         assert self.owned is not None, "a port holds what its linker lets through"
         limits = {"flash": (flash, self.owned.free_flash), "RAM": (ram, self.owned.free_ram)}
@@ -198,12 +198,12 @@ class Target:
 
 
 def target_named(name: str) -> Target:
-    """Find what plays a board: a port, or any board that ``twinedge budget`` knows.
+    """Find what emulates a board: a port, or any board known to ``twinedge budget``.
 
     Raises
     ------
     InputError
-        Where there is no such board, or no emulator of its core.
+        If there is no such board, or no emulator for its core.
     """
     ports, owned = all_ports(), owned_boards()
     if name in ports:
@@ -214,7 +214,7 @@ def target_named(name: str) -> Target:
             return Target(name, port, owned[name])
         able = [one for one in owned if port_of(owned[one]) is not None]
         raise InputError(
-            f"{name}: there is no emulator of its core here, {owned[name].core.name}; boards that "
+            f"{name}: there is no emulator here for its core, {owned[name].core.name}; boards that "
             f"can be run: {', '.join(dict.fromkeys([*able, *ports]))}"
         )
     every = list(dict.fromkeys([*ports, *owned]))

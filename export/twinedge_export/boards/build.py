@@ -1,8 +1,8 @@
-"""From a pack to an image: compile and link it for a board, and read what the linker says of it.
+"""From a pack to an image: compile and link it for a board, and read the linker map.
 
-Where the emulator cannot count instructions, it logs the ones it executes: the instructions of each
-straight piece of code once, and its start on every execution. Two images that differ by one query
-then give the cost of a query.
+Where the emulator cannot count instructions, it logs them: the instructions of each basic block
+once, and its address on every execution. The logs of two images that differ by one query then give
+the cost of a query.
 """
 
 import os
@@ -32,15 +32,15 @@ _KINDS = {
     ".sbss": "bss",
     "COMMON": "bss",
 }
-# A section of the image, at the start of a line, and one of a file that went into it; the linker
-# breaks the line behind a long name.
+# A section of the image, at the start of a line, and one of an input file; the linker breaks the
+# line after a long name.
 _SECTION = re.compile(
     r"^(?P<into>\.\w+)\b|"
     r"^ (?P<name>[.\w][\w.$-]*)\s+0x(?P<at>[0-9a-f]+)\s+0x(?P<size>[0-9a-f]+) (?P<file>\S.*)$",
     re.MULTILINE,
 )
-_RUNTIME = ("twin.", "twin_", "kernel_", "choose_host")  # how names of its files begin
-_CHECKS = ("twin_open",)  # those that only opening a pack takes
+_RUNTIME = ("twin.", "twin_", "kernel_", "choose_host")  # prefixes of its files
+_CHECKS = ("twin_open",)  # files that only opening a pack needs
 
 
 class Sizes(NamedTuple):
@@ -73,7 +73,7 @@ class _Section(NamedTuple):
 
 
 def sizes_of(link_map: str, *, libraries: bool) -> Sizes:
-    """Add up the sections of the runtime, and where asked of what came out of archives."""
+    """Add up the sections of the runtime, and on request those from archives."""
     total = dict.fromkeys(Sizes._fields, 0)
     for one in _sections(link_map):
         if one.of_runtime or (libraries and one.of_library):
@@ -107,7 +107,7 @@ def _sections(link_map: str) -> Iterator[_Section]:
 
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wundef", "-Werror")
 RUNNER = "runner"
-EVERYTHING = ("-DTWIN_INTERVALS=1",)  # flags for any pack, where a board has less by default
+EVERYTHING = ("-DTWIN_INTERVALS=1",)  # for any pack; some boards have less by default
 _TOO_LARGE = re.compile(r"overflowed by \d+ bytes|will not fit")
 _TROUBLE = re.compile(r"error:.*|undefined reference.*")
 
@@ -125,10 +125,10 @@ class Image:
     path : Path
         ELF file.
     sizes : Sizes
-        Of the runtime in it.
+        Of its runtime.
     pack_bytes : int
     flags : tuple of str
-        What it was compiled with.
+        Flags it was compiled with.
     """
 
     path: Path
@@ -140,7 +140,7 @@ class Image:
 def left_out(pack: Pack) -> tuple[str, ...]:
     """Return flags that leave out of the runtime what this pack does not need.
 
-    Whether it needs intervals is told either way: boards differ in what they have by default.
+    The flag for intervals is always present: their default differs from board to board.
     """
     needless = {
         "SILU": pack.activation != "silu",
@@ -154,19 +154,19 @@ def left_out(pack: Pack) -> tuple[str, ...]:
 
 @dataclass
 class Workshop:
-    """Builds images for one board in a folder; what was compiled is used again.
+    """Builds images for one board in a folder, and reuses object files.
 
     Parameters
     ----------
     board : Port
     folder : Path
-        May be empty, or one that a workshop with the same board and flags has left.
+        Empty, or left by a workshop with the same board and flags.
     flags : tuple of str
-        Further flags, as from ``left_out``.
+        More flags, as from ``left_out``.
     single_file : bool
         Whether to compile the runtime as one file.
     program : str
-        Which one of the harness: a file in ``ports/harness``, without its ending.
+        Program of the harness: a file in ``ports/harness``, without its suffix.
     """
 
     board: Port
@@ -182,16 +182,16 @@ class Workshop:
         Parameters
         ----------
         content : bytes
-            A sound pack.
+            A valid pack.
         queries : array of shape (n, f), float32
-            What the harness is to evaluate; another program may take other rows.
+            Queries for the harness; other programs may take rows of their own.
 
         Raises
         ------
         TooLargeError
-            Where the image does not fit the board.
+            If the image does not fit the board.
         InputError
-            Where a tool is missing.
+            If a tool is missing.
         """
         if not self._objects:
             self._compile()
@@ -211,7 +211,7 @@ class Workshop:
         return Image(image, sizes, len(content), (*self.board.flags, *self.flags))
 
     def flash_bytes(self, image: Image) -> int:
-        """Bytes that all of an image takes in flash, queries included, as ``size`` counts them."""
+        """Bytes of flash of a whole image, queries included, as ``size`` counts them."""
         said = self._run(re.sub("gcc$", "size", self.board.compiler), str(image.path))
         text, data = said.splitlines()[1].split()[:2]
         return int(text) + int(data)
@@ -229,7 +229,7 @@ class Workshop:
         self.board.check_tools()
         self.folder.mkdir(parents=True, exist_ok=True)
         runtime = self._runtime()
-        # The harness must not be turned into calls of the library: they would count.
+        # Keep loops of the harness from becoming library calls, which would count.
         plain = "-fno-tree-loop-distribute-patterns"
         self._gcc("-c", *WARNINGS, *map(str, runtime))
         self._gcc("-c", *WARNINGS, plain, *map(str, self._harness()))
@@ -267,7 +267,7 @@ def count_query(workshop: Workshop, content: bytes, query: Array, seconds: float
     Raises
     ------
     InputError
-        Where the emulator does not come to an end in so many seconds, or to a good one.
+        If the emulator fails, or does not end within ``seconds``.
     """
     once, twice = (
         _executed(workshop, content, query.repeat(times, axis=0), seconds) for times in (1, 2)
@@ -286,8 +286,8 @@ def _executed(workshop: Workshop, content: bytes, queries: Array, seconds: float
         *emulator[1:],
     ]
     os.mkfifo(pipe)
-    # Opened at both ends here: neither this end nor the emulator waits for the other to open its
-    # own, and the log is at its end when the emulator is and the writing end is closed.
+    # Both ends are opened here, so that neither side waits for the other to open the pipe; the log
+    # ends once the emulator has exited and the writing end is closed.
     log = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     os.set_blocking(log, True)
     writing = os.open(pipe, os.O_WRONLY)
@@ -307,7 +307,7 @@ def _executed(workshop: Workshop, content: bytes, queries: Array, seconds: float
 
 
 def emulated(board: Port, command: list[str], seconds: float) -> subprocess.CompletedProcess[bytes]:
-    """Run an emulator to its end, whatever that is; its errors are part of its output."""
+    """Run an emulator to its end, good or bad, with stderr in its output."""
     try:
         return subprocess.run(
             command,
@@ -321,24 +321,24 @@ def emulated(board: Port, command: list[str], seconds: float) -> subprocess.Comp
 
 
 def said_lines(output: bytes) -> list[str]:
-    """Return what a program said, without blank lines."""
+    """Return the lines that a program printed, without blank ones."""
     lines = output.decode("utf-8", "replace").splitlines()
     return [line for line in lines if line.strip()]
 
 
 def too_slow(board: Port, seconds: float) -> InputError:
-    """Say that an emulator was stopped after so long."""
+    """Report an emulator that was stopped after ``seconds``."""
     return InputError(f"{board.name}: the emulation did not end in {seconds:.0f} s")
 
 
 def bad_end(board: Port, emulator: str, status: int, lines: list[str]) -> InputError:
-    """Say how an emulator ended, and what it said last."""
+    """Report how an emulator ended, and its last words."""
     last = lines[-1] if lines else "silence"
     return InputError(f"{board.name}: {emulator} ended with {status} after: {last}")
 
 
 def _count(log: int) -> int:
-    """Add up the lengths of the pieces executed, as an open file tells them."""
+    """Add up the lengths of the executed blocks in a log."""
     lengths: Counter[bytes] = Counter()
     executed: Counter[bytes] = Counter()
     start = b""

@@ -1,4 +1,4 @@
-"""Points that a board learns itself: what it predicts with them, against the reference."""
+"""Points that a board learns itself: its predictions with them, against the reference."""
 
 from itertools import pairwise
 from typing import NamedTuple
@@ -13,9 +13,9 @@ from twinedge_export.boards.build import EVERYTHING, Image, Workshop
 from twinedge_export.boards.trial import Said, listen, multiply_adds, patience
 
 PROGRAM = "store"
-WITH_STORE = (*EVERYTHING, "-DTWIN_STORE=1")  # flags, where a board has less by default
+WITH_STORE = (*EVERYTHING, "-DTWIN_STORE=1")  # some boards have less by default
 
-# The words of store.c, and how many numbers follow them.
+# The keywords that store.c prints, and how many numbers follow each.
 _WORDS = {
     "store": 2,
     "empty": 1,
@@ -27,19 +27,19 @@ _WORDS = {
     "stack": 1,
     "done": 0,
 }
-_CALLS = ("alone", "adapted", "raw")  # by twin_predict, and its two likes with a store
+_CALLS = ("alone", "adapted", "raw")  # by twin_predict, and its two counterparts with a store
 
 
 class Lesson(NamedTuple):
-    """What came of learning points on a board, and of predicting with some of them, then more.
+    """Results of learning points on a board, and of predicting with more of them each round.
 
-    ``context``, ``memory`` and ``stack`` are bytes of a ``twin_store``, of what it is given, and
-    the high-water mark. ``kept`` and ``lost`` ``(r,)`` are the points that were found, or not, when
-    the store was opened in each round. ``answers`` uint32 ``(3, r, n, 4)`` are bits of mean, scale,
-    low and high: of the pack alone, with the points, and that in integers. Instructions are
-    float64, NaN where they were not counted: ``learning`` ``(k,)`` of each point, ``opening``
-    ``(r,)`` of finding them, ``predicting`` ``(3, r, n)`` of each answer. ``mismatches`` ``(m, 2)``
-    are round and query where other bits came out than from the reference.
+    ``context``, ``memory`` and ``stack`` are bytes: of a ``twin_store``, of the memory given to it,
+    and the high-water mark. ``kept`` and ``lost`` ``(r,)`` count the points found, or not, when the
+    store was opened in each round. ``answers`` uint32 ``(3, r, n, 4)`` are bits of mean, scale, low
+    and high: from the pack alone, with the points, and the latter in integers. Instructions are
+    float64, NaN where they were not counted: ``learning`` ``(k,)`` for each point, ``opening``
+    ``(r,)`` for finding them, ``predicting`` ``(3, r, n)`` for each answer. ``mismatches`` ``(m,
+    2)`` are round and query where the bits differ from the reference.
     """
 
     image: Image
@@ -63,20 +63,20 @@ def try_points(
     Parameters
     ----------
     workshop : Workshop
-        Of the program ``PROGRAM``, with ``WITH_STORE`` among its flags.
+        For the program ``PROGRAM``, with ``WITH_STORE`` among its flags.
     content : bytes
         A pack with intervals.
     x, y : arrays of shape (k, f) and (k,), float32
-        The points, in the user's units; NaN where the pack has a value for a feature.
+        The points, in the user's units; NaN for a missing feature that the pack can fill in.
     queries : array of shape (n, f), float32
         Likewise.
     counts : tuple of int
-        How many points have been learnt when the queries come, in each round; they ascend to k.
+        Points learnt before the queries of each round; ascending, up to k.
 
     Raises
     ------
     InputError
-        Where the pack is not sound, all that does not fit, or a tool is missing.
+        If the pack is invalid, the image does not fit, or a tool is missing.
     """
     board, pack = workshop.board, read_pack(content)
     image = workshop.image(content, _rows(pack, x, y, queries, counts))
@@ -102,7 +102,7 @@ def _lesson(image: Image, said: Said, right: Array, counts_per_instruction: floa
 
 
 def _macs(pack: Pack, queries: int, counts: tuple[int, ...]) -> float:
-    """Multiply-adds, about, of predicting in each round and of learning."""
+    """Approximate multiply-adds of predicting in each round and of learning."""
     points = len(pack.twins) * np.array(counts)
     pairs = queries * (len(_CALLS) * pack.members + 2 * points).sum() + counts[-1] * pack.members
     return float(pairs * multiply_adds(pack) / pack.members)
@@ -114,7 +114,7 @@ def _rows(pack: Pack, x: Array, y: Array, queries: Array, counts: tuple[int, ...
     none = np.full(len(queries), np.nan, np.float32)
     asked = _words(pack, queries, none, np.zeros(len(queries)))
     rounds = [np.vstack([points[k:more], asked]) for k, more in pairwise((0, *counts))]
-    # Integers go into the image as floats of the same bits.
+    # Integers go into the image as floats with the same bits.
     return np.vstack(rounds).view(np.float32)
 
 
@@ -126,7 +126,7 @@ def _words(pack: Pack, x: Array, y: Array, targets: Array) -> Array:
 
 
 def _right(pack: Pack, x: Array, y: Array, queries: Array) -> Array:
-    """Give bits ``(3, n, 4)`` of mean, scale and interval: without the points, with them, raw."""
+    """Return bits ``(3, n, 4)`` of mean, scale and interval: without the points, with them, raw."""
     assert pack.intervals is not None
     k, level = len(x), pack.intervals.usual_level
     found = reference.evaluate(pack, np.concatenate([x, queries]))
@@ -146,7 +146,7 @@ def _right(pack: Pack, x: Array, y: Array, queries: Array) -> Array:
 
 
 def _points(pack: Pack, x: Array, y: Array, mean: Array, scale: Array) -> adapting.Points:
-    """Points as a store keeps them, of which the pack says ``mean`` and ``scale``."""
+    """Points as a store keeps them; ``mean`` and ``scale`` are the pack's predictions."""
     assert pack.intervals is not None
     targets = adapting.quantised_targets(pack, y).astype(np.int32)
     judged = adapting.judged(pack.intervals, mean, scale, targets)

@@ -1,4 +1,4 @@
-"""What the runtime takes on a board, by linker and emulator: an entry of ``firmware.json``.
+"""What the runtime costs on a board, by linker and emulator: an entry of ``firmware.json``.
 
 For developers: it runs from a clone of the repository, and is not in the wheel.
 """
@@ -27,7 +27,7 @@ from twinedge_export.boards.build import TooLargeError, Workshop, left_out
 from twinedge_export.boards.sizes import HEADER, as_words
 from twinedge_export.boards.trial import Trial, own_points, try_pack
 
-# From the model of the paper to one so small that the work around its layers shows.
+# From the paper's model to one so small that the work around its layers shows.
 SHAPES = (
     Model.of(8, (128, 128), 32),
     Model.of(8, (64, 64), 32, twins=4),
@@ -35,22 +35,22 @@ SHAPES = (
     Model.of(13, (33, 17), 10),
     Model.of(3, (16,), 8),
 )
-# What exports have by default comes with everything there is, without intervals the usual ones.
+# The default of exports in every combination; without intervals, only the usual ones.
 KINDS: tuple[Kind, ...] = (
     *product(ACTIVATIONS, ("int8", "int16"), (False, True), (True,)),
     *product(ACTIVATIONS, ("int8",), (False,), (False,)),
 )
 _NEIGHBORS = 4
 _LARGEST = 32767  # magnitude of an input
-_TYPICAL = 8192  # and what most do not exceed
-_ROOM, _OUTPUT_ROOM = 65535, 32767  # magnitudes of all weights of an output that cannot overflow
+_TYPICAL = 8192  # and of most inputs
+_ROOM, _OUTPUT_ROOM = 65535, 32767  # sum of weight magnitudes per output that cannot overflow
 _HARD = 3  # bits by which errors are smaller than targets
 # Levels in thousandths, and the quantiles of a normal distribution in units of 1/65536.
 _QUANTILES = {500: 44203, 800: 83988, 900: 107796, 950: 128448, 990: 168810}
 
 
 def references(kind: Kind) -> list[Model]:
-    """List the models for a build: activation, weights, with neighbors and intervals or not."""
+    """List the models for a build: activation, weights, with or without neighbors and intervals."""
     activation, weights, near, intervals = kind
     return [
         replace(
@@ -67,7 +67,7 @@ def references(kind: Kind) -> list[Model]:
 def random_pack(model: Model) -> Pack:
     """Draw a pack whose activations stay in range, as those of a trained network do.
 
-    With intervals it is the same pack, and says of its predictions how far they may be off.
+    With intervals it is the same pack, extended by what intervals need.
     """
     rng = np.random.default_rng(0)
     features = model.features
@@ -101,7 +101,7 @@ def _with_intervals(rng: np.random.Generator, pack: Pack) -> Pack:
 
 
 def _with_difficulty(rng: np.random.Generator, twin: Twin) -> Twin:
-    """Give a network a second output that is seldom below zero: no error is."""
+    """Add a second output that is seldom negative, as it estimates an error."""
     inputs = len(twin.output)
     output = _within(rng, (1, inputs), _OUTPUT_ROOM // inputs)
     multiplier, shift = _scale(output)
@@ -138,26 +138,26 @@ def _scale(kernel: Array) -> tuple[Array, int]:
     return multiplier.astype(np.int16), shift
 
 
-# Machine: its compiler, as Debian calls it there and elsewhere, and its kernels.
+# Machine: its compiler, by Debian's name there and as a cross compiler, and its kernels.
 HOSTS = {
     "x86-64": ("x86_64-linux-gnu-gcc", ("amx", "vnni", "avx_vnni", "avx2", "portable")),
     "aarch64": ("aarch64-linux-gnu-gcc", ("neon_i8mm", "neon_dot", "neon", "portable")),
     "armhf": ("arm-linux-gnueabihf-gcc", ("neon", "portable")),
 }
-_ALSO = {"neon_i8mm": ("neon_dot",)}  # kernels whose functions it calls
+_ALSO = {"neon_i8mm": ("neon_dot",)}  # other kernels whose functions it calls
 _FLAGS = ("-std=c99", "-O3", "-fstack-usage", "-c")
 _CORE = ("twin_edge", "twin_predict")
 _CALLERS = ("twin_predict", "twin_step")  # each calls the next
-_BETWEEN = ("twini_evaluate", "twini_next_twin")  # or one of them, if it is not part of that
+_BETWEEN = ("twini_evaluate", "twini_next_twin")  # or one of these, if not inlined
 
 
 def host_stacks() -> list[dict[str, Any]]:
-    """List for each kernel of hosts how many bytes of stack a prediction takes at most.
+    """List the most bytes of stack that a prediction takes, for each host kernel.
 
     Raises
     ------
     InputError
-        Where a compiler is missing.
+        If a compiler is missing.
     """
     rows = []
     for machine, (compiler, kernels) in HOSTS.items():
@@ -190,7 +190,7 @@ def _frames(compiler: str, names: tuple[str, ...], folder: Path) -> dict[str, in
         lines = (folder / f"{Path(name).name}.su").read_text("utf-8").splitlines()
         for place, size, kind in (line.split("\t") for line in lines):
             if kind != "static":
-                raise InputError(f"{place}: the compiler does not know how much stack that takes")
+                raise InputError(f"{place}: the compiler cannot bound the stack of this function")
             found[place.rpartition(":")[2]] = int(size)
     return found
 
@@ -202,18 +202,18 @@ _MARKS = "".join(f"<!-- {name} -->\n<!-- /{name} -->\n" for name in ("boards", "
 
 
 def checkout() -> Path | None:
-    """Folder of the repository that this runs from, if it does."""
+    """Root of the repository, if this runs from a clone."""
     root = firmware_folder().parent
     return root if (root / "pyproject.toml").is_file() else None
 
 
 def write_sheet(rows: list[dict[str, Any]], kernels: list[dict[str, Any]]) -> Path | None:
-    """Put both tables between their marks in ``docs/ports.md``; None where this is no checkout.
+    """Put both tables between their marks in ``docs/ports.md``; None outside a checkout.
 
     Raises
     ------
     InputError
-        Where the page has no marks.
+        If the page has no marks.
     """
     root = checkout()
     if root is None:
@@ -235,7 +235,7 @@ def _with_table(text: str, name: str, header: tuple[str, ...], rows: list[dict[s
     before, start, rest = text.partition(mark)
     _, end, after = rest.partition(end_mark)
     if not start or not end:
-        raise InputError(f"the page of the boards has no place between {mark} and {end_mark}")
+        raise InputError(f"docs/ports.md lacks the marks {mark} and {end_mark}")
     sides = ["---" if one in _WORDS else "--:" for one in header]
     lines = [header, sides, *map(as_words, rows)]
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -243,7 +243,7 @@ def _with_table(text: str, name: str, header: tuple[str, ...], rows: list[dict[s
 
 
 _QUERIES = 2
-_QUERY_HEAD = 4  # bytes in front of the queries in an image
+_QUERY_HEAD = 4  # bytes before the queries in an image
 
 
 def measure_board(
@@ -268,7 +268,7 @@ def measure_board(
     Raises
     ------
     InputError
-        Where a tool is missing, or a board gives other bits than the reference.
+        If a tool is missing, or a board's bits differ from the reference.
     """
     board.check_tools()
     builds = []
@@ -294,7 +294,7 @@ def _build(board: Port, kind: Kind, folder: Path) -> dict[str, Any]:
         try:
             tried[model] = _try(workshop, model)
         except TooLargeError:
-            continue  # what a board cannot hold need not be known
+            continue  # no need to know what a board cannot hold
         programs.append(_program(workshop, tried[model]))
     if not tried:
         raise InputError(f"{board.name}: no reference fits")
@@ -303,7 +303,7 @@ def _build(board: Port, kind: Kind, folder: Path) -> dict[str, Any]:
     return {
         **dict(zip(("activation", "weights", "neighbors", "intervals"), kind, strict=True)),
         **sizes,
-        # Padding depends on the pack: the most that was seen.
+        # Padding depends on the pack; take the most seen.
         "program_bytes": max(programs),
         "context_bytes": first.answers.context,
         "stack_bytes": max(one.stack_bytes for one in tried.values()),
@@ -316,12 +316,12 @@ def _try(workshop: Workshop, model: Model) -> Trial:
     pack = random_pack(model)
     trial = try_pack(workshop, write_pack(pack, metadata=False), own_points(pack, _QUERIES))
     if len(trial.mismatches):
-        raise InputError(f"{workshop.board.name}: other bits than the reference for {model}")
+        raise InputError(f"{workshop.board.name}: bits differ from the reference for {model}")
     return trial
 
 
 def _program(workshop: Workshop, trial: Trial) -> int:
-    """Flash of an image beside runtime, pack and queries; on Linux that is the system's."""
+    """Flash of an image besides runtime, pack and queries; none on Linux."""
     if workshop.board.hosted:
         return 0
     image, queries = trial.image, _QUERY_HEAD + 4 * trial.features * _QUERIES
@@ -329,9 +329,9 @@ def _program(workshop: Workshop, trial: Trial) -> int:
 
 
 def _scratch(board: Port, tried: dict[Model, Trial]) -> Scratch:
-    """Take what the kernel says; the rest of the rule is what was measured beyond it.
+    """Take the numbers that the kernel states, and the measured remainder as the rest.
 
-    That is room for features, lines, and on hosts some memory to work in.
+    The remainder is room for features, lines, and on hosts some working memory.
     """
     (kernel,) = {one.answers.kernel for one in tried.values()}
     said = (kernel.align, kernel.unit, kernel.partial_bytes, kernel.block_bytes)

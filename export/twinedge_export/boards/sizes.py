@@ -17,9 +17,9 @@ _LAYER_2 = 2 * 32 * 128 * 128  # multiply-adds, both orders of each pair
 def sizes(firmware: dict[str, Runtime]) -> list[dict[str, Any]]:
     """List for each measured port what the paper's model takes, None where it does not fit.
 
-    With intervals, then without, as far as both were measured. Bytes, and instructions of one
-    query; ``per_multiply_add`` divides all of them by the multiply-adds of the second layer alone,
-    by which kernels of others are judged.
+    With intervals, then without, if both were measured. Bytes, and instructions of one query;
+    ``per_multiply_add`` divides all of them by the multiply-adds of the second layer alone, the
+    usual yardstick for kernels.
     """
     rows = []
     for core, runtime in sorted(firmware.items(), key=lambda one: one[1].port):

@@ -35,7 +35,7 @@ def read_queries(path: Path, pack: Pack, most: int | None = None) -> Array:
     Raises
     ------
     InputError
-        Where the file does not have the columns.
+        If the file lacks the columns.
     """
     names = _names(pack)
     if names:
@@ -67,9 +67,9 @@ def _names(pack: Pack) -> list[str]:
     return [name for name in names if isinstance(name, str)] if all(names) else []
 
 
-Said = dict[str, list[list[int]]]  # numbers of each line, by the word in front of them
+Said = dict[str, list[list[int]]]  # numbers of each line, by its keyword
 
-# The words of main.c, and how many numbers follow them.
+# The keywords that main.c prints, and how many numbers follow each.
 _WORDS = {
     "open": 3,
     "kernel": 2,
@@ -93,11 +93,11 @@ class Kernel(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """What a harness said: sizes and marks in bytes, then one entry to a query.
+    """What a harness printed: sizes and high-water marks in bytes, then one entry per query.
 
     ``mean`` and ``spread`` are bits of float32, ``members`` hashes of the estimates (0 where they
     were not kept), all uint32 ``(n,)``; ``instructions`` are float64 ``(n,)``, and so is
-    ``opening``, those of opening the pack. ``bounds`` uint32 ``(5, n)`` are bits of scale, low and
+    ``opening``, for opening the pack. ``bounds`` uint32 ``(5, n)`` are bits of scale, low and
     high and the masks of features outside and missing, where the runtime has intervals.
     """
 
@@ -120,27 +120,27 @@ def run_image(board: Port, image: Image, seconds: float) -> Answers:
     Raises
     ------
     InputError
-        Where it does not come to an end in so many seconds, or to a good one.
+        If it fails, or does not end within ``seconds``.
     """
     return _read(listen(board, image, _WORDS, seconds), board.counts_per_instruction)
 
 
 def listen(board: Port, image: Image, words: dict[str, int], seconds: float) -> Said:
-    """Run an image of any program, and gather what it says.
+    """Run an image of any program, and collect what it prints.
 
     Parameters
     ----------
     board : Port
     image : Image
     words : dict
-        How many numbers follow each word; lines that begin otherwise are passed over.
+        How many numbers follow each keyword; lines without a keyword are skipped.
     seconds : float
-        That it may take.
+        Time limit.
 
     Raises
     ------
     InputError
-        Where it does not come to an end in that time, or to a good one.
+        If it fails, or does not end in time.
     """
     runner = image.path.with_name(RUNNER)
     command = board.command(board.run, image=image.path, runner=runner)
@@ -157,7 +157,7 @@ def listen(board: Port, image: Image, words: dict[str, int], seconds: float) -> 
             numbers = []
         if len(numbers) != len(digits) or len(numbers) != words[word]:
             line = " ".join([word, *digits])
-            raise InputError(f"{board.name}: the harness said what cannot be read: {line}")
+            raise InputError(f"{board.name}: cannot read this line of the harness: {line}")
         of[word].append(numbers)
     return of
 
@@ -178,19 +178,19 @@ def _read(of: Said, counts_per_instruction: float) -> Answers:
 
 
 _NAN = 0x7FC00000  # bits
-_SECONDS = 60  # that an emulator may take at least
-_MACS_PER_SECOND = 1e5  # that a slow one does on a busy machine
+_SECONDS = 60  # time limit of an emulator, at least
+_MACS_PER_SECOND = 1e5  # of a slow emulator on a busy machine
 
 
 class Trial(NamedTuple):
-    """What came of running queries on a board."""
+    """Results of running queries on a board."""
 
     board: Port
     image: Image
     answers: Answers
     macs_per_query: int
     features: int
-    mismatches: Array  # numbers of the queries that got other bits than from the reference
+    mismatches: Array  # indices of queries whose bits differ from the reference
 
     @property
     def instructions_per_query(self) -> int | None:
@@ -200,7 +200,7 @@ class Trial(NamedTuple):
 
     @property
     def opening_instructions(self) -> int | None:
-        """Of opening the pack; None where they were not counted."""
+        """Instructions to open the pack; None where they were not counted."""
         return None if np.isnan(self.answers.opening) else round(self.answers.opening)
 
     @property
@@ -210,7 +210,7 @@ class Trial(NamedTuple):
 
     @property
     def ram_bytes(self) -> int:
-        """All RAM that predicting takes: static, context, scratch, the query, stack."""
+        """All RAM of a prediction: static, context, scratch, the query, stack."""
         sizes, answers = self.image.sizes, self.answers
         owned = answers.context + answers.scratch + 4 * self.features
         return sizes.data + sizes.bss + owned + self.stack_bytes
@@ -247,14 +247,14 @@ def try_pack(workshop: Workshop, content: bytes, queries: Array, *, count: bool 
     content : bytes
         The pack.
     queries : array of shape (n, f), float32
-        In the user's units; NaN where the pack has a value for it.
+        In the user's units; NaN for a missing feature that the pack can fill in.
     count : bool
-        Whether to count instructions even where that takes long: for Linux.
+        Whether to count instructions even where that is slow, as on Linux.
 
     Raises
     ------
     InputError
-        Where the pack is not sound, does not fit, or a tool is missing.
+        If the pack is invalid or does not fit, or a tool is missing.
     """
     pack = read_pack(content)
     image = workshop.image(content, queries)
@@ -270,14 +270,14 @@ def try_pack(workshop: Workshop, content: bytes, queries: Array, *, count: bool 
 def multiply_adds(pack: Pack) -> int:
     """Multiply-adds of a query between hidden layers, both orders of each pair.
 
-    With one hidden layer those of that layer, as there are none between layers.
+    With a single hidden layer, those of that layer.
     """
     widths = pack.hidden if len(pack.hidden) > 1 else (pack.features, *pack.hidden)
     return 2 * pack.members * sum(inputs * outputs for inputs, outputs in pairwise(widths))
 
 
 def patience(macs: float) -> float:
-    """Seconds that an emulator may take for so many multiply-adds."""
+    """Seconds that an emulator may take for this many multiply-adds."""
     return _SECONDS + macs / _MACS_PER_SECOND
 
 

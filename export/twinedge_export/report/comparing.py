@@ -51,7 +51,7 @@ def comparison(every: Sequence[Findings], command: str) -> Document:
     Raises
     ------
     InputError
-        Where they predict different things.
+        If they predict different things.
     """
     targets = list(dict.fromkeys(one.target for one in every))
     if len(targets) > 1:
@@ -78,7 +78,7 @@ def comparison(every: Sequence[Findings], command: str) -> Document:
 
 
 def labels(places: Sequence[str]) -> list[str]:
-    """Call each by as much of its path as tells it from the others."""
+    """Shorten each path to the part that distinguishes it."""
     paths = [Path(one).resolve() for one in places]
     paths = [one.parent if one.name == "model.twin" else one for one in paths]
     for depth in range(1, max(len(one.parts) for one in paths) + 1):
@@ -97,21 +97,21 @@ def _same_rows(models: Sequence[Named]) -> bool:
 
 
 def _than(best: Findings, other: Findings) -> str:
-    """Whether another is worse than the best by more than chance, on the same rows."""
+    """Compare another model with the best on the same rows: "worse", if by more than chance."""
     return stands(best.judged.error, other.judged.error)[1]
 
 
 def _verdict(models: Sequence[Named]) -> Light:
     (name, best), *others = models
     if not _same_rows(models):
-        return Light("limit", f"{name} errs least, but they were judged on different rows.")
+        return Light("limit", f"{name} has the least error, but the rows judged on differ.")
     close = [other for other, one in others if _than(best, one) != "worse"]
     if not close:
         return Light("go", f"{name} is the most accurate, by more than chance.")
     smallest = min([models[0], *((n, o) for n, o in others if n in close)], key=_bytes_of)[0]
-    beside = f"{name} errs least, though {listed(close)} may be as good"
+    beside = f"{name} has the least error, though {listed(close)} may be as good"
     if smallest != name:
-        return Light("go", f"{beside}: of these {smallest} is the smallest.")
+        return Light("go", f"{beside}; {smallest} is the smallest of these.")
     return Light("go", f"{beside}, and {'is' if len(close) == 1 else 'are'} no smaller.")
 
 
@@ -124,7 +124,7 @@ def _lead(models: Sequence[Named]) -> list[str]:
         f"All were judged on the same {rows[0]}."
         if same
         else f"They were judged on different rows ({listed(rows)}), so compare with care, or "
-        "make the report on a table of rows for all."
+        "make the report on one table for all."
     )
     return lead
 
@@ -137,7 +137,7 @@ def _facts(models: Sequence[Named]) -> list[Fact]:
     scored = [(usual.interval_score, name) for name, usual in _usual(models)]
     if scored:
         score, sharp = min(scored)
-        facts.append(Fact("Best intervals", sharp, f"interval score {score:.4g}, less is better"))
+        facts.append(Fact("Best intervals", sharp, f"interval score {score:.4g}, lower is better"))
     size = smallest[1].budget["twin_bytes"]
     held = f"{_held(widest[1])} of {len(widest[1].budget['boards'])} boards"
     return [
@@ -170,7 +170,7 @@ def _accuracy(models: Sequence[Named]) -> Chapter:
     return Chapter(
         "accuracy",
         "How accurate they are",
-        (f"From the least error of {best.target} on.",),
+        (f"Sorted by error of {best.target}, smallest first.",),
         (_errors_drawn(models), _bytes_drawn(models)),
         (
             Grid(
@@ -181,8 +181,8 @@ def _accuracy(models: Sequence[Named]) -> Chapter:
             ),
         ),
         (
-            "Packs as exported, in the integers of the device. One is called worse than the best "
-            "where the squared errors, row by row, differ by more than chance (nine of ten).",
+            "Packs as exported, in the integers of the device. A model is worse than the best "
+            "if the squared errors, row by row, differ by more than chance (90 % confidence).",
         ),
         tuple(
             Check(f"twinedge evaluate {one.file} {one.table}", f"errors of {name}")
@@ -198,7 +198,7 @@ def _intervals(models: Sequence[Named]) -> Chapter:
         for name, one in _usual(models)
     )
     without = [name for name, one in models if one.usual is None]
-    lead = ["Narrow intervals that still hold what they claim are the best: the score says both."]
+    lead = ["The best intervals are narrow and still hold what they claim: the score covers both."]
     if without:
         lead.append(f"{listed(without)} {'has' if len(without) == 1 else 'have'} none.")
     columns = ("model", "claimed", "covered", "mean width", "interval score")
@@ -208,7 +208,7 @@ def _intervals(models: Sequence[Named]) -> Chapter:
         tuple(lead),
         (_coverage_drawn(models),) if rows else (),
         (Grid("intervals", "Intervals", columns, rows),) if rows else (),
-        ("The score is the mean width plus 2 / (1 - claimed) times what is missed.",),
+        ("The score is the mean width plus 2 / (1 - claimed) times the mean miss.",),
     )
 
 
@@ -291,7 +291,7 @@ def _errors_drawn(models: Sequence[Named]) -> Drawing:
 
     told = ", ".join(f"{name} {value:.4g}" for name, value in bars)
     height = max(2.0, 0.8 + 0.4 * len(bars))
-    return Drawing("errors", "Errors", f"From the least error: {told}.", draw, height=height)
+    return Drawing("errors", "Errors", f"Smallest error first: {told}.", draw, height=height)
 
 
 def _bytes_drawn(models: Sequence[Named]) -> Drawing:
@@ -328,14 +328,14 @@ def _coverage_drawn(models: Sequence[Named]) -> Drawing:
             beside_point(axes, plain(name), at, (8, 4))
         axes.margins(0.25, 0.3)
         axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
-        axes.set_xlabel("mean width: less is better")
+        axes.set_xlabel("mean width: lower is better")
         axes.set_ylabel("true values inside")
 
     told = "; ".join(
         f"{name}: {percent(one.covered)} inside, {one.mean_width:.4g} wide" for name, one in usual
     )
     title = f"Intervals of {percent(usual[0][1].claimed)}: held against width"
-    return Drawing("coverage", title, f"{told}. The band is what chance leaves.", draw)
+    return Drawing("coverage", title, f"{told}. The band is the range of chance.", draw)
 
 
 def _marks(count: int) -> list[tuple[str, str]]:

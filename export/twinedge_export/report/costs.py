@@ -23,7 +23,7 @@ from twinedge_export.report.document import (
 )
 from twinedge_export.report.findings import Findings
 
-# What the bytes of a pack are for, in the order a reader asks.
+# What the bytes of a pack are for, the most interesting first.
 _USES = {
     "kernels": "weights of the hidden layers, padded to whole words",
     "biases": "one for each neuron, 32 bits",
@@ -33,11 +33,11 @@ _USES = {
     "bias of the difficulty": "of the second output of each twin, 32 bits",
     "twin heads": "shifts and fraction bits of each twin",
     "curve": "table of the silu activation",
-    "anchor features": "features of the training points that travel, 16 bits each",
+    "anchor features": "features of the stored training points, 16 bits each",
     "anchor targets": "their targets, 32 bits each",
     "anchor counts": "how many anchors each twin has",
     "intervals": "how far off to expect predictions: weights of the signals, quantiles",
-    "domain": "range of each feature, and its value if missing",
+    "domain": "range of each feature, and its value when missing",
     "scaling": "offset and gain of each feature and of the target",
     "header": "shape, length, checksums",
     "table": "where each section begins",
@@ -68,7 +68,7 @@ _BOARDS = (
 
 
 def memory(found: Findings) -> Chapter:
-    """Memory against ensemble size, and the calculator for another model."""
+    """Memory against ensemble size, and the calculator for other models."""
     start = found.budget["smaller_from"]
     fewer = f"Twins have fewer parameters from {number(start['params'], 'member')} on"
     fewer += f", and take fewer bytes from {start['bytes']} on." if start["bytes"] else "."
@@ -90,8 +90,8 @@ def memory(found: Findings) -> Chapter:
         ),
         (
             "Parameters are counted as in the paper's section on miniaturizing accurate networks. "
-            f"Bytes with {found.model.weights} weights come from the code that lays a pack out, "
-            "without row numbers and names, which a device can do without; those of ordinary "
+            f"Bytes with {found.model.weights} weights come from the code that lays out packs, "
+            "without row numbers and names, which a device does not need; those of ordinary "
             "networks are the same records without the second point, anchors and intervals.",
         ),
         (Check(f"twinedge budget {found.file}", "the same numbers"),),
@@ -109,7 +109,7 @@ def boards(found: Findings) -> Chapter:
     if not measured:
         lead.append(
             "The runtime has not been measured on any core, so no board can be said to hold it: "
-            "twinedge firmware measure does that. Only a pack too large for a flash is told."
+            "run twinedge firmware measure. Only packs too large for the flash are reported."
         )
     return Chapter(
         "boards",
@@ -138,7 +138,7 @@ def boards(found: Findings) -> Chapter:
             ),
             Grid(
                 "sources",
-                "Where the figures of the boards come from",
+                "Sources of the board figures",
                 ("board", "source", "kept for others"),
                 tuple(
                     (one.title, one.source, one.note)
@@ -148,11 +148,11 @@ def boards(found: Findings) -> Chapter:
             ),
         ),
         (
-            "Flash is runtime, pack and the least program around them, RAM is static memory, "
+            "Flash is runtime, pack and a minimal program around them, RAM is static memory, "
             "scratch, one query and stack, both from measured images"
             + (f" ({', '.join(measured)})" if measured else "")
-            + "; a core that has the instructions of another is judged as that one. A board has "
-            "what its data sheet says less what a boot loader keeps. Times are "
+            + "; a core with the instruction set of another is judged as that one. The memory of a "
+            "board is that of its data sheet, less what a boot loader keeps. Times are "
             "estimates: measured instructions times a range of cycles per instruction; a board "
             "whose query may take more than a second fits slowly. Ordinary "
             "networks are how many of the same shape the flash would hold.",
@@ -192,7 +192,7 @@ def pack(found: Findings) -> Chapter:
         (
             Grid(
                 "uses",
-                "Every use in words",
+                "What each part is for",
                 ("use", "bytes", "part", "what for"),
                 (*rows, ("all", length, Share(1), "")),
                 folded=True,
@@ -208,7 +208,7 @@ def pack(found: Findings) -> Chapter:
                 folded=True,
             ),
         ),
-        ("Read off the file itself.",),
+        ("Read from the file itself.",),
         (Check(f"twinedge inspect {found.file}", "every array with its offset"),),
     )
 
@@ -222,13 +222,13 @@ _TRAINING = ("tensorflow", "scikit-learn")
 
 
 def origin(found: Findings, command: str) -> Chapter:
-    """Say how the same report is made again."""
+    """Say how to make the same report again."""
     told = _trained(found) if found.run is not None else _given(found)
     return Chapter(
         "origin",
         "How it was made",
         (
-            "Nothing here is typed in by hand. The same command on the same machine gives the same "
+            "Nothing here is typed by hand. The same command on the same machine writes the same "
             "file, byte for byte.",
         ),
         (),
@@ -241,7 +241,7 @@ def origin(found: Findings, command: str) -> Chapter:
 
 
 def made(found: Findings, command: str) -> list[tuple[Cell, ...]]:
-    """Tell command and versions, and what the export of a run would say."""
+    """List command and versions, and what the export of a run would report."""
     packages = (*_PACKAGES, *(_TRAINING if found.run is not None else ()))
     rows: list[tuple[Cell, ...]] = [
         ("command", command),
@@ -254,7 +254,7 @@ def made(found: Findings, command: str) -> list[tuple[Cell, ...]]:
     if done is not None:
         score = done.files[0].score
         rows += [
-            ("anchors", f"{len(done.rows)}, chosen by {done.method} (asked for: {done.select})"),
+            ("anchors", f"{len(done.rows)}, chosen by {done.method} (requested: {done.select})"),
             ("weights", done.files[0].made),
             (f"rounding changes the {done.judge.name} error by", f"{100 * score.cost:+.2f} %"),
             ("largest deviation of the pack from the float model", score.largest_deviation),
@@ -265,7 +265,7 @@ def made(found: Findings, command: str) -> list[tuple[Cell, ...]]:
 
 
 def _given(found: Findings) -> list[tuple[Cell, ...]]:
-    """Tell what a pack says of itself."""
+    """List what a pack says about itself."""
     pack, known = found.device.pack, found.pack.pack
     metadata = {} if known is None else known.metadata
     plain = (str, int, float)

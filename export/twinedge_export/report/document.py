@@ -1,7 +1,7 @@
-"""A report as sections of words, figures and tables, before it is a page, a text or a sheet.
+"""A report as sections of words, figures and tables, before it becomes a page, text or sheet.
 
-Colours are those of the light page. In the page each becomes a variable of the style sheet, which
-has another value in the dark. The same numbers give the same bytes on one machine.
+Colours are those of the light page. In the page each becomes a variable of the style sheet, with a
+different value in dark mode. On one machine, the same numbers yield the same bytes.
 """
 
 import io
@@ -32,7 +32,7 @@ def number(count: int, noun: str) -> str:
 
 
 def percent(part: float) -> str:
-    """Write a part as percent; a little is not nothing."""
+    """Write a fraction as percent; a small one is not shown as zero."""
     if 0 < part < 0.0005:
         return "< 0.1 %"
     return f"{100 * part:.1f}".removesuffix(".0") + " %"
@@ -68,7 +68,7 @@ def milliseconds(ends: Sequence[float]) -> str:
 
 INK, MUTED, GRID, PAPER = "#1f2328", "#59636e", "#d1d9e0", "#ffffff"
 TWIN, ANN, OTHER = "#0b5cad", "#b3470f", "#7d3659"
-# Variables of the style sheet; a test holds the two together.
+# Variables of the style sheet; a test keeps the two in step.
 VARIABLES = {
     INK: "--ink",
     MUTED: "--muted",
@@ -104,7 +104,7 @@ _STYLE: dict[Any, Any] = {
     "legend.fontsize": 9,
 }
 _NUMBER = re.compile(r"-?\d+\.\d+")
-_WIDTH = 4.8  # inches: small, so that words stay legible on a telephone
+_WIDTH = 4.8  # inches: small, so that text stays legible on a phone
 
 
 @dataclass(frozen=True)
@@ -114,11 +114,11 @@ class Drawing:
     Parameters
     ----------
     name : str
-        Of its file, without an ending.
+        Name of its file, without suffix.
     title : str
         In a few words.
     alt : str
-        What one sees, for those who do not.
+        What the figure shows, for those who cannot see it.
     draw : function
         Draws it into axes: one, or as many as there are panels.
     panels : (int, int)
@@ -136,7 +136,7 @@ class Drawing:
 
     def render(self, ending: str) -> bytes:
         """Draw it as a file: "svg" or "png"."""
-        logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it tells about its font cache
+        logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it logs its font cache
         import matplotlib
         from matplotlib.figure import Figure
 
@@ -153,17 +153,17 @@ class Drawing:
         return file.getvalue()
 
     def inline(self) -> str:
-        """Draw it as a part of a page, with its words, in the colours of the page."""
+        """Draw it as part of a page, in the fonts and colours of the page."""
         svg = self.render("svg").decode()
         svg = svg[svg.index("<svg") :]
-        for part in ("metadata", "style"):  # the latter would hold for the whole page
+        for part in ("metadata", "style"):  # a style would apply to the whole page
             svg = re.sub(rf"<{part}.*?</{part}>\s*", "", svg, flags=re.DOTALL)
-        # Ids are told apart from those of other figures.
+        # Ids are prefixed to differ from those of other figures.
         svg = re.sub(r'\b(id=")([^"]+")', rf"\1{self.name}-\2", svg)
         svg = re.sub(r'(url\(#|href="#)', rf"\1{self.name}-", svg)
         for colour, variable in VARIABLES.items():
             svg = svg.replace(colour, f"var({variable})")
-        svg = re.sub(r"font-family: [^;\"]*(; )?", "", svg)  # words in the letters of the page
+        svg = re.sub(r"font-family: [^;\"]*(; )?", "", svg)  # text in the font of the page
         svg = _shortened(svg)
         head, rest = svg.split(">", 1)
         view = re.search(r'viewBox="[^"]+"', head)
@@ -174,9 +174,9 @@ class Drawing:
 
 
 def _shortened(svg: str) -> str:
-    """Take out what nobody sees: a thousandth of a point, line breaks, names of groups.
+    """Remove what nobody sees: thousandths of a point, line breaks, names of groups.
 
-    Words between the tags stay as they are.
+    Text between the tags stays as it is.
     """
     svg = re.sub(r"<[^>]+>", lambda tag: _NUMBER.sub(_rounded, " ".join(tag[0].split())), svg)
     svg = re.sub(r' transform="rotate\(-?0 [^)]*\)"', "", svg)
@@ -194,18 +194,18 @@ def _rounded(number: re.Match[str]) -> str:
 def beside_point(
     axes: "Axes", words: str, at: tuple[float, float], by: tuple[float, float], **options: Any
 ) -> None:
-    """Write words beside a point, so many points of the printer away."""
+    """Write text beside a point, offset by ``by`` in typographic points."""
     axes.annotate(words, at, by, textcoords="offset points", fontsize=9, **options)
 
 
 def plain(text: str) -> str:
-    """Make a name from a table one that can be drawn: formulas, control signs and all."""
+    """Make a name from a table safe to draw: no formulas, no control characters."""
     shown = "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text)
     shown = shown if len(shown) <= 40 else f"{shown[:39]}…"
     return shown.replace("$", r"\$")
 
 
-# Traffic lights, by what ``twinedge budget`` calls a board.
+# Traffic lights, by the verdict of ``twinedge budget`` on a board.
 LIGHTS = {
     "fits": "go",
     "fits, slowly": "limit",
@@ -223,7 +223,7 @@ class Light(NamedTuple):
 
 
 class Share(float):
-    """A part of a whole, told as percent."""
+    """A fraction, shown as percent."""
 
 
 Cell = str | int | float | Light | None
@@ -237,17 +237,17 @@ class Grid:
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
-    folded: bool = False  # whether a page shows it when asked only: a figure tells the same
+    folded: bool = False  # whether a page shows it on demand only, as a figure shows the same
 
     @property
     def quantities(self) -> tuple[bool, ...]:
-        """Which columns hold numbers, or nothing, and no words."""
+        """Which columns hold only numbers or empty cells."""
         columns = zip(*self.rows, strict=True)
         return tuple(all(_is_quantity(cell) for cell in column) for column in columns)
 
 
 class Check(NamedTuple):
-    """A command, and what of the section it prints."""
+    """A command, and which part of the section it prints."""
 
     command: str
     prints: str
@@ -262,9 +262,9 @@ class Chapter:
     name, title : str
         For links, and for people.
     lead : tuple of str
-        Paragraphs: what is to be learnt here.
+        Paragraphs: what to learn here.
     figures : tuple of Drawing
-        Beside each other.
+        Side by side.
     tables : tuple of Grid
         Below them.
     how : tuple of str
@@ -272,7 +272,7 @@ class Chapter:
     checks : tuple of Check
         Commands that print them.
     panel : str
-        What moves in a page: "try", "calculator", or nothing.
+        Interactive part of a page: "try", "calculator", or nothing.
     """
 
     name: str
@@ -306,12 +306,12 @@ class Document:
     lead : tuple of str
         Why, in a few more.
     facts : tuple of Fact
-        The same as numbers.
+        The same in numbers.
     sections : tuple of Chapter
         The evidence.
     calculator, trial : dict
         What the calculator starts from and computes with, and what a page needs to predict; empty
-        where there is none.
+        if there is none.
     """
 
     title: str

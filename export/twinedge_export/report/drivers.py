@@ -15,7 +15,7 @@ _POINTS = 33
 
 
 class CurvePoint(NamedTuple):
-    """A prediction where a column has this value: a number, or a level; NaN without intervals."""
+    """A prediction at one value of a column, a number or level; low and high may be NaN."""
 
     value: float | str
     mean: float
@@ -26,9 +26,9 @@ class CurvePoint(NamedTuple):
 class Driver(NamedTuple):
     """A column.
 
-    ``worth`` is by how much the error grows where its values are dealt out among the rows at
-    random, ``error`` the standard deviation of that over several deals, both in units of the
-    target. ``curve`` has predictions from a usual row as the column goes through its range.
+    ``worth`` is how much the error grows when its values are shuffled among the rows, ``error`` the
+    standard deviation of that over several shuffles, both in units of the target. ``curve`` has
+    predictions from a typical row as the column runs through its range.
     """
 
     column: str
@@ -38,7 +38,7 @@ class Driver(NamedTuple):
 
 
 def drivers(device: PackDevice, points: tuple[Array, Array], seed: int) -> tuple[Driver, ...]:
-    """Find what each column is worth on these points, the most first."""
+    """Find what each column is worth on these points, the largest first."""
     X, y = points
     encoding = device.encoding
     every = max(1, -(-len(y) * len(encoding.names) * SHUFFLES // _MOST_WORK))

@@ -29,7 +29,7 @@ from twinedge_export.report.reliability import SizeBand
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MOST_DOTS = 300  # of predictions: more would hide each other and fill the page
+_MOST_DOTS = 300  # predictions drawn: more would overlap and bloat the page
 _MOST_CURVES = 6
 _MOST_BARS = 12
 _MARKERS = "sD^v"
@@ -53,7 +53,7 @@ def predictions(found: Findings) -> Drawing:
         axes.plot(ends, ends, color=MUTED, linewidth=1)
         for part, colour, mark, label in (
             (~missed, TWIN, "o", f"prediction {beside}"),
-            (missed, ANN, "D", "true value beyond it"),
+            (missed, ANN, "D", "true value outside"),
         ):
             if part.any():
                 axes.plot(
@@ -80,7 +80,7 @@ def predictions(found: Findings) -> Drawing:
 
 
 def beside(found: Findings) -> Drawing:
-    """Draw the errors of simpler and of ordinary models as bars, the twin among them."""
+    """Draw the errors of the twin, simpler models and ordinary networks as bars."""
     bars = [(one.name, one.rmse, MUTED) for one in found.baselines]
     if found.rivals:
         best = min(found.rivals, key=lambda one: one.rmse)
@@ -102,12 +102,12 @@ def beside(found: Findings) -> Drawing:
 
     listed = ", ".join(f"{name} {value:.4g}" for name, value, _ in bars)
     return Drawing(
-        "beside", "Error beside other models", f"From the least error: {listed}.", draw, height=2.6
+        "beside", "Error beside other models", f"Smallest error first: {listed}.", draw, height=2.6
     )
 
 
 def coverage(found: Findings) -> Drawing | None:
-    """Draw what intervals cover against what they claim: those of the pack, or of its spread."""
+    """Draw covered against claimed rates of the pack's intervals, or of its spread."""
     lines: dict[str, list[tuple[float, float]]] = {}
     scores, usual, worth = found.intervals, found.usual, found.reliability
     if scores is not None and usual is not None:
@@ -152,7 +152,7 @@ def coverage(found: Findings) -> Drawing | None:
 
 
 def sizes(found: Findings, parts: tuple[SizeBand, ...]) -> Drawing:
-    """Draw how many true values intervals hold, by the size of these."""
+    """Draw how many true values the intervals hold, by size of the value."""
     usual = found.usual
     assert usual is not None
     claimed = usual.claimed
@@ -194,7 +194,7 @@ def sizes(found: Findings, parts: tuple[SizeBand, ...]) -> Drawing:
 
 
 def importance(found: Findings) -> Drawing:
-    """Draw by how much the error grows without each column."""
+    """Draw how much the error grows without each column."""
     shown = found.drivers[:_MOST_BARS]
 
     def draw(axes: "Axes") -> None:
@@ -213,7 +213,7 @@ def importance(found: Findings) -> Drawing:
         longest = max(one.error + value for one, value in zip(shown, values, strict=True))
         axes.set_xlim(0, 1.18 * longest or 1)
         _bare(axes, "y")
-        axes.set_xlabel("error grows by, if it is shuffled")
+        axes.set_xlabel("error grows by, when shuffled")
 
     told = ", ".join(f"{one.column} {one.worth:.3g}" for one in shown)
     more = len(found.drivers) - len(shown)
@@ -221,7 +221,7 @@ def importance(found: Findings) -> Drawing:
     return Drawing(
         "importance",
         "What each column is worth",
-        f"By how much the error grows where a column is shuffled: {told}.{rest}",
+        f"How much the error grows when a column is shuffled: {told}.{rest}",
         draw,
         height=max(2.2, 0.7 + 0.3 * len(shown)),
     )
@@ -232,7 +232,7 @@ def curves(found: Findings) -> Drawing:
     shown = found.drivers[:_MOST_CURVES]
     across = min(2, len(shown))
     down = -(-len(shown) // across)
-    # Of the targets there are, and all predictions; an interval may go beyond, and is cut there.
+    # Spans all targets and predictions; intervals that reach further are clipped.
     values = [point.mean for one in shown for point in one.curve]
     reach = min(*values, float(found.judged.y.min())), max(*values, float(found.judged.y.max()))
 
@@ -266,7 +266,7 @@ def curves(found: Findings) -> Drawing:
     return Drawing(
         "curves",
         f"{found.target} as one column changes".replace("\n", " "),
-        f"Predictions from a usual row, from the least value of a column to its most. {told}.",
+        f"Predictions from a typical row, from the least to the largest value of a column. {told}.",
         draw,
         (down, across),
         0.5 + 1.55 * down,
@@ -361,7 +361,7 @@ def accuracy(found: Findings) -> Drawing:
 
 
 def ticks(axes: "Axes", numbers: list[int] | tuple[int, ...]) -> None:
-    """Name powers of two only, and of many every second."""
+    """Label powers of two only; if there are many, every second one."""
     powers = [one for one in numbers if not one & (one - 1)] or list(numbers)
     shown = powers[::2] if len(powers) > 8 else powers
     axes.set_xticks(shown, [str(one) for one in shown])
@@ -369,13 +369,13 @@ def ticks(axes: "Axes", numbers: list[int] | tuple[int, ...]) -> None:
 
 
 def _upright(at: Array, low: Array, high: Array) -> tuple[Array, Array]:
-    """Lines from low to high as one broken line, which takes a tenth of the room of many."""
+    """Lines from low to high as one broken line, in a tenth of the bytes of many."""
     gap = np.full(len(at), np.nan)
     return np.column_stack([at, at, gap]).ravel(), np.column_stack([low, high, gap]).ravel()
 
 
 def _bare(axes: "Axes", axis: str) -> None:
-    """Leave out what bars do without."""
+    """Remove grid and ticks that bars do not need."""
     axes.grid(False, axis=axis)  # type: ignore[arg-type]
     axes.tick_params(axis=axis, length=0)  # type: ignore[arg-type]
     axes.locator_params(axis="x", nbins=5)

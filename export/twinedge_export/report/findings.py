@@ -1,4 +1,4 @@
-"""Everything a report tells of one model, and what is measured alike of runs and of packs."""
+"""Everything a report says about one model, and what is measured for runs and packs alike."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from twinedge_export.report.of_run import NetworkRival, Size, Trees
 
 ENSEMBLES = tuple(2**power for power in range(11))
-MOST_POINTS = 2000  # judged, evenly spaced among the rows
+MOST_POINTS = 2000  # to judge on, evenly spaced among the rows
 
 
 class Memory(NamedTuple):
-    """An ensemble of so many ordinary networks, and a twin with so many anchors."""
+    """An ensemble of ordinary networks, and a twin with as many anchors."""
 
     members: int
     ann_params: int
@@ -48,26 +48,26 @@ class Memory(NamedTuple):
 
 @dataclass(frozen=True)
 class Findings:
-    """What was found out about a model.
+    """What was measured about a model.
 
     Parameters
     ----------
     name : str
         What to call it.
     place : str
-        The run or the pack, as a person types it.
+        The run or the pack, as the user types it.
     file : str
-        Its pack in commands that a person types to check numbers.
+        Its pack in commands that check the numbers.
     made_by : str
-        The command that writes that pack; "" where it was given.
+        The command that writes that pack; "" for a pack that was given.
     table : str
-        Measured rows in such commands, as a person types them.
+        Measured rows in such commands, as the user types them.
     data : bytes
         The pack as a file.
     pack : Description
-        The same, byte by byte.
+        The same, described byte by byte.
     device : PackDevice
-        The same, ready to predict.
+        The same, loaded.
     model : Model
         Its shape.
     memory : tuple of Memory
@@ -79,33 +79,33 @@ class Findings:
     judged : Judged
         Predictions of the pack on them.
     rows : int
-        Of how many these points are.
+        Number of rows that the points were drawn from.
     intervals : Scores or None
-        What the intervals of the pack are worth on the judged points; None where it has none.
+        Scores of the pack's intervals on the judged points; None without intervals.
     reliability : Reliability or None
-        What the spread is worth where there are no intervals; None where there is no spread.
+        What the spread is worth, if there are no intervals; None without a spread.
     baselines : tuple of Baseline
         The mean, and a linear model, on the same points.
     drivers : tuple of Driver
-        Columns, what matters most first.
+        Columns, the most important first.
     seed : int
-        Of everything drawn at random.
+        For everything random.
     quick : bool
-        Whether what takes long was left out.
+        Whether slow parts were left out.
     run, export, refused
-        Where the pack comes from, what ``twinedge export`` would say of it, and why it would write
-        nothing, where rounding costs too much; None and "" of a pack that was given.
+        Origin of the pack, what ``twinedge export`` would report on it, and why it would refuse, if
+        rounding costs too much; None and "" for a pack that was given.
     validation : Judged or None
         Predictions on the validation rows of the run.
     anchors, recommended
         Validation error of the float model by number of anchors, and how many ``twinedge anchors``
-        recommends; None of a pack that was given, and with ``quick``.
+        recommends; None for a pack that was given, and with ``quick``.
     sizes : tuple of Size
-        Error of packs by number of anchors, on the judged points; likewise.
+        Error of packs by number of anchors, on the judged points; empty in the same cases.
     rivals, trees
         Ordinary ensembles and trees of the same bytes, on the judged points; likewise.
     ann_steps : int
-        How long ordinary networks were trained.
+        Training steps of ordinary networks.
     """
 
     name: str
@@ -146,7 +146,7 @@ class Findings:
 
     @property
     def usual(self) -> Coverage | None:
-        """The intervals that a device gives unasked; None where the pack has none."""
+        """Intervals that a device returns by default; None if the pack has none."""
         if self.intervals is None:
             return None
         level = self.device.usual_coverage
@@ -163,7 +163,7 @@ def find_alike(
     *,
     seed: int,
 ) -> dict[str, Any]:
-    """Measure what is measured of any pack: fields of ``Findings``.
+    """Measure what applies to any pack: fields of ``Findings``.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def find_alike(
     judged_on : str
         What the points are: "test", "validation", or the name of a table.
     points : (X, y)
-        Points with known targets; of very many an even part is taken.
+        Points with known targets; very many are thinned evenly.
     boards : list of Board
         Boards to judge.
     firmware : dict of str to Runtime
@@ -225,7 +225,7 @@ def judge(name: str, device: PackDevice, points: tuple[Array, Array]) -> Judged:
 
 
 def spread_worth(found: dict[str, Any], validation: Judged | None) -> Reliability | None:
-    """Say what the spread is worth where there are no intervals."""
+    """Score the spread, if there are no intervals."""
     if found["intervals"] is not None:
         return None
     return reliability(found["judged"], validation)
@@ -258,15 +258,15 @@ def find_pack(
     judged_on : str
         What the rows are: "test", or the name of a table.
     points : (X, y)
-        The rows, such as the model never saw.
+        The rows, which the model should never have seen.
     boards : list of Board
         Boards to judge.
     firmware : dict of str to Runtime
         Measured cores.
     table : str
-        The rows, as a person types them.
+        The rows, as the user types them.
     seed : int
-        Of what is shuffled.
+        For shuffling.
     """
     file = pack_file(path)
     name = path.resolve().name if path.is_dir() else _named(path)
@@ -289,7 +289,7 @@ def pack_file(path: Path) -> Path:
 
 
 def read_rows(file: Path, table: Path) -> tuple[Array, Array]:
-    """Read features and targets of a table as a pack takes them; NaN where it may be missing."""
+    """Read features and targets of a table for a pack; NaN for what may be missing."""
     device = load(file)
     X, y = read_features(
         table, device.encoding, target=device.target_name, fillable=device.fillable
@@ -301,6 +301,6 @@ def read_rows(file: Path, table: Path) -> tuple[Array, Array]:
 
 
 def _named(path: Path) -> str:
-    """Call a pack by its folder where its own name says nothing."""
+    """Name a pack by its folder if its own name says nothing."""
     parent = path.resolve().parent.name
     return parent if path.name == "model.twin" and parent else path.stem

@@ -1,4 +1,4 @@
-"""What the page computes itself: predictions by the runtime, and the memory of other models."""
+"""What the page itself computes: predictions by the runtime, and the memory of other models."""
 
 import base64
 from importlib.resources import files
@@ -16,13 +16,13 @@ from twinedge.pack import layout
 from twinedge.pack.contents import Array, Pack
 from twinedge.runtime.pack_device import PackDevice, Reference
 
-_BITS = 32  # features that the runtime flags one by one
+_BITS = 32  # features that the runtime flags individually
 _STEPS = 200  # of a slider, about
 _EXAMPLES = 6
 
 
 class Span(NamedTuple):
-    """A column of numbers: its range in training, a usual value, and steps of a slider."""
+    """A column of numbers: its range in training, a typical value, and the step of a slider."""
 
     least: float
     most: float
@@ -31,12 +31,12 @@ class Span(NamedTuple):
 
 
 def opened(pack: Pack) -> PackDevice:
-    """Open a pack in numpy, for what it says of its columns."""
+    """Open a pack in numpy, to read its columns."""
     return PackDevice(pack, Path("model.twin"), Reference, "numpy")
 
 
 def usual_query(pack: Pack) -> Array:
-    """Return a query ``(f,)`` in the middle of the anchors; a category has its most frequent level.
+    """Return a query ``(f,)`` amid the anchors; categories have their most frequent level.
 
     Numbers are rounded to the steps of their sliders.
     """
@@ -52,7 +52,7 @@ def usual_query(pack: Pack) -> Array:
 
 
 def span_of(pack: Pack, feature: int) -> Span:
-    """Return range and usual value of a feature that is a number."""
+    """Return range and typical value of a numeric feature."""
     offset, gain = float(pack.x_offset[feature]), float(pack.x_gain[feature])
     if isinstance(pack.metadata.get("features"), list):
         least, most = (float(end) for end in opened(pack).ranges[:, feature])
@@ -71,18 +71,18 @@ def span_of(pack: Pack, feature: int) -> Span:
 def trial_facts(
     pack: Pack, data: bytes, examples: tuple[Array, Array], order: list[str]
 ) -> dict[str, Any]:
-    """Collect as JSON takes it what ``runtime.js`` and ``try.js`` need.
+    """Collect what ``runtime.js`` and ``try.js`` need, ready for JSON.
 
     Parameters
     ----------
     pack : Pack
-        What is tried.
+        Pack to try.
     data : bytes
         The same as a file.
     examples : (X, y)
         Points with known targets to start from.
     order : list of str
-        Columns, those that matter most first.
+        Columns, the most important first.
     """
     device, start = opened(pack), usual_query(pack)
     encoding = device.encoding
@@ -123,7 +123,7 @@ def wasm() -> bytes:
 
 
 def _levels(category: Category, start: int) -> dict[str, Any]:
-    """Labels of a category, and what stands for each in a table."""
+    """Labels of a category, and their text in a table."""
     return {
         "labels": list(category.labels),
         "cells": [*category.levels, *category.others[:1]],
@@ -132,7 +132,7 @@ def _levels(category: Category, start: int) -> dict[str, Any]:
 
 
 def _examples(X: Array, y: Array) -> list[dict[str, Any]]:
-    """Points from the least target to the largest."""
+    """Points from the smallest target to the largest."""
     order = np.argsort(y, kind="stable")
     picks = np.unique(np.linspace(0, len(y) - 1, min(_EXAMPLES, len(y))).round().astype(int))
     return [
@@ -145,7 +145,7 @@ def _examples(X: Array, y: Array) -> list[dict[str, Any]]:
 
 
 def _domain(pack: Pack) -> str | dict[str, list[float]] | None:
-    """Say how to tell what is outside: by the bits of the runtime, its integers, or by ranges."""
+    """Say how to detect values outside: by the bits of the runtime, its integers, or ranges."""
     if pack.domain is None:
         return None
     if pack.features <= _BITS:
@@ -179,12 +179,12 @@ def _nice(step: float) -> float:
 def calculator_facts(
     model: Model, boards: list[Board], firmware: dict[str, Runtime]
 ) -> dict[str, Any]:
-    """Collect as JSON takes it what ``budget.js`` needs.
+    """Collect what ``budget.js`` needs, ready for JSON.
 
     Parameters
     ----------
     model : Model
-        What the sliders show at first.
+        Initial state of the sliders.
     boards : list of Board
         Boards to judge.
     firmware : dict of str to Runtime
@@ -219,7 +219,7 @@ def calculator_facts(
 
 
 def setting_of(model: Model) -> dict[str, Any]:
-    """Say what the sliders of the calculator say."""
+    """Return the settings of the calculator for a model."""
     return {
         "features": model.features,
         "hidden": list(model.hidden),
@@ -269,7 +269,7 @@ def _build(kind: Kind, build: Build) -> dict[str, Any]:
             "lines": scratch.lines,
             "work_bytes": scratch.work_bytes,
         },
-        # By the hundred, so without names: REFERENCE in budget.js has them.
+        # There are hundreds, so no keys here: REFERENCE in budget.js has them.
         "references": [
             [
                 one.model.features,

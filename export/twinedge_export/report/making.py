@@ -1,4 +1,4 @@
-"""From run folders or packs to a report on disk: as a page, as Markdown, as a sheet."""
+"""From run folders or packs to a report on disk: as a page, Markdown or a sheet."""
 
 import base64
 import csv
@@ -37,11 +37,11 @@ def document(
     found : Findings
         What was measured.
     command : str
-        What a person types to get the same.
+        Command line that makes the same report.
     calculator : dict
         For the calculator of the page.
     tried : bool
-        Whether a page is to predict.
+        Whether a page lets the reader predict.
     """
     columns = number(len(found.device.encoding.names), "column")
     return Document(
@@ -73,7 +73,7 @@ def _trial(found: Findings) -> dict[str, Any]:
 _ALWAYS = ("page.js",)
 _CALCULATOR = ("budget.js", "chart.js", "calculator.js")
 _TRIAL = ("runtime.js", "curves.js", "try.js")
-# What sections are called where there is little room.
+# Short titles of sections.
 _LABELS = {
     "accuracy": "Accuracy",
     "intervals": "Intervals",
@@ -91,8 +91,8 @@ _LABELS = {
 def page(document: Document) -> str:
     """Write the page.
 
-    Its policy allows the one script that is inside, WebAssembly where there is something to try,
-    and no connection to anywhere.
+    Its policy allows the one script inside, WebAssembly if there is something to try, and no
+    connections.
     """
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
@@ -128,7 +128,7 @@ def _template(name: str) -> str:
 
 
 def _embedded(facts: dict[str, Any]) -> str:
-    """JSON that ends no script element and starts no comment, whatever it says."""
+    """JSON escaped so that it cannot end the script element or start a comment."""
     text = json.dumps(facts, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c")
 
@@ -142,14 +142,14 @@ _LIGHTS = {
 
 
 def markdown(document: Document, figures: Path | None = None) -> str:
-    """Write it.
+    """Write the report as Markdown.
 
     Parameters
     ----------
     document : Document
         The report.
     figures : path, optional
-        Folder with an SVG of each figure, as seen from the file; without one there are none.
+        Folder with an SVG of each figure, relative to the file; no figures without it.
     """
     facts = Grid("", "", ("", "", ""), tuple(map(tuple, document.facts)))
     verdict = f"{_LIGHTS[document.verdict.state]} **{_safe(document.verdict.words)}**"
@@ -180,7 +180,7 @@ def _section(section: Chapter, figures: Path | None) -> list[str]:
 
 
 def _code(command: str) -> str:
-    """Quote a command, whatever is in it."""
+    """Quote any command."""
     fence = "`" * (1 + max((len(run) for run in re.findall("`+", command)), default=0))
     return f"{fence} {command} {fence}" if "`" in command else f"`{command}`"
 
@@ -200,7 +200,7 @@ def _cell(cell: Cell) -> str:
 
 
 def _safe(text: str) -> str:
-    """Keep names from a table from meaning anything in Markdown or HTML, and on one line."""
+    """Escape names from a table for Markdown and HTML, on one line."""
     text = " ".join(text.split())
     return re.sub(r"([\\`*_{}\[\]<>|#~$])", r"\\\1", text)
 
@@ -209,7 +209,7 @@ HEADER = ("section", "table", "row", "quantity", "value")
 
 
 def sheet(document: Document) -> str:
-    """Write it; numbers are not rounded."""
+    """Write the report as CSV; numbers are not rounded."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(HEADER)
@@ -229,7 +229,7 @@ def _value(cell: Cell) -> str:
 
 
 def _harmless(text: str) -> str:
-    """Keep a spreadsheet from taking a name for a formula; a negative number is none."""
+    """Keep a spreadsheet from taking a name for a formula; negative numbers are safe."""
     if not text.startswith(("=", "+", "-", "@", "\t", "\r")):
         return text
     try:
@@ -251,11 +251,11 @@ class Report:
     Parameters
     ----------
     findings : tuple of Findings
-        What it tells, of each model.
+        What was measured, for each model.
     path : path
         The file.
     figures : tuple of path
-        Files of its figures, if they were asked for.
+        Files of its figures, if requested.
     """
 
     findings: tuple[Findings, ...]
@@ -275,7 +275,7 @@ def report(
     command: str,
     **options: Any,
 ) -> Report:
-    """Write a report on a model, or on several side by side, in place of one that is there.
+    """Write a report on a model, or on several side by side, replacing an earlier one.
 
     Parameters
     ----------
@@ -288,20 +288,20 @@ def report(
     data : path, optional
         Measured rows to judge on; packs need them, runs have test rows.
     figures : path, optional
-        Folder for an SVG and a PNG of each figure; other files in it stay.
+        Folder for an SVG and a PNG of each figure; other files in it are kept.
     firmware : path, optional
-        Measured sizes of the runtime, if not those shipped.
+        Measured sizes of the runtime, to use instead of those shipped.
     tried : bool
-        Whether a page on one model is to predict.
+        Whether a page on one model lets the reader predict.
     command : str
-        What a person typed, for the report to tell.
+        Command line to print in the report.
     options
         As in ``of_run.find``.
 
     Raises
     ------
     InputError
-        Where a report cannot be made or not be written; nothing is written then.
+        If a report cannot be made or written; then nothing is written.
     """
     check_needs()
     check_output(output, figures)
@@ -332,12 +332,12 @@ def report(
 
 
 def is_pack(path: Path) -> bool:
-    """Whether a path is a pack, or an export with one, and no run."""
+    """Whether a path is a pack, or an export with one, rather than a run."""
     return path.suffix == ".twin" or (path / "model.twin").is_file()
 
 
 def check_needs() -> None:
-    """Refuse where a library is missing that pages and figures are made with."""
+    """Check that the libraries for pages and figures are installed."""
     for name in _NEEDS:
         if find_spec(name) is None:
             raise InputError(
@@ -346,7 +346,7 @@ def check_needs() -> None:
 
 
 def check_output(output: Path, figures: Path | None) -> None:
-    """Refuse places that cannot be written, before the work is done."""
+    """Refuse paths that cannot be written, before doing the work."""
     check_file(output)
     if figures is not None and (
         (figures.exists() and not figures.is_dir()) or not figures.parent.is_dir()
@@ -361,7 +361,7 @@ def _found(
     measured: dict[str, Runtime],
     options: dict[str, Any],
 ) -> list[Findings]:
-    """Measure each model; of several nothing that is about one alone."""
+    """Measure each model; for several, skip what a comparison does not show."""
     from twinedge_export.report.findings import find_pack
 
     packs = [path for path in models if is_pack(path)]
@@ -385,7 +385,7 @@ def _found(
 
 
 def _rows(path: Path, data: Path | None, runs: list[Findings]) -> tuple[str, tuple[Array, Array]]:
-    """Rows for a pack: those of a table, or of a run beside it that has the same columns."""
+    """Rows for a pack: those of a table, or of a run in this report with the same columns."""
     from twinedge.runtime.loading import load
     from twinedge_export.report.findings import pack_file, read_rows
 
@@ -397,7 +397,7 @@ def _rows(path: Path, data: Path | None, runs: list[Findings]) -> tuple[str, tup
         if one.device.encoding.inputs == device.encoding.inputs:
             return one.judged.name, one.points
     raise ParameterError(
-        f"{path} has other columns than {runs[0].place}: name rows for both with ",
+        f"{path} and {runs[0].place} have different columns: name rows for both with ",
         Parameter("data"),
     )
 

@@ -1,6 +1,6 @@
-"""What there is to tell of a run: of the pack that an export would write, and of its rivals.
+"""Findings about a run: about the pack that an export would write, and about its rivals.
 
-Networks are trained as ``AnnRegressor`` is, the members of an ensemble side by side. Their weights
+Networks are trained like ``AnnRegressor``, the members of an ensemble in parallel. Their weights
 stay floats, which flatters them; their bytes are counted as if rounded.
 """
 
@@ -39,7 +39,7 @@ from twinedge_export.report.reliability import beside_run
 
 
 class Size(NamedTuple):
-    """A pack with so many anchors: bytes on a device, and error in units of the target."""
+    """A pack by number of anchors: bytes on a device, and error in units of the target."""
 
     anchors: int
     bytes: int
@@ -47,7 +47,7 @@ class Size(NamedTuple):
 
 
 def growing(twins: int, exported: int, most: int, by: int) -> list[int]:
-    """Numbers of anchors to look at: 1, ``by``, ``by``^2, ... for each twin, and the exported."""
+    """Numbers of anchors to try: 1, ``by``, ``by``^2, ... for each twin, and the exported."""
     counts = {exported}
     k = twins
     while k <= most:
@@ -69,27 +69,27 @@ def sizes(
     seed: int,
     say: Callable[[str], None],
 ) -> list[Size]:
-    """Swap the anchors of a pack for others, and score each pack as a device would compute it.
+    """Swap the anchors of a pack, and score each pack as a device would compute it.
 
     Parameters
     ----------
     run : Run
-        Where the pack comes from.
+        Origin of the pack.
     pack : Pack
         As exported.
     shape : Model
-        The same as the calculator counts it.
+        Its shape, as the calculator counts it.
     exported : array of shape (k,)
         Its training rows; twin ``t`` owns every ``twins``-th from ``t`` on.
     counts : sequence of int
-        Numbers of anchors; those with which a model of neighbors would predict from far ones are
-        left out.
+        Numbers of anchors; left out are those with which a model of neighbors would have to predict
+        from distant ones.
     method : str
         How anchors are chosen.
     points : (X, y)
         Points to score on.
     unseen : bool
-        Whether these took no part in the choice of anchors. Where they are the validation rows, a
+        Whether these took no part in the choice of anchors. If they are the validation rows, a
         method that looks at those chooses on some of them and is scored on the rest, in turn.
     """
     model, twins = run.model, shape.twins
@@ -121,7 +121,7 @@ def sizes(
 
 
 def with_anchors(run: Run, pack: Pack, rows: Array) -> Pack:
-    """Give a pack other anchors; twin ``t`` owns ``rows[t::twins]``."""
+    """Replace the anchors of a pack; twin ``t`` owns ``rows[t::twins]``."""
     twins = len(pack.twins)
     shares = list(deal_out(rows, twins))
     order = np.concatenate(shares)
@@ -137,11 +137,11 @@ def with_anchors(run: Run, pack: Pack, rows: Array) -> Pack:
 
 MEMBERS = (1, 2, 4, 8)
 STEPS = 4000
-_RACE = 0.2  # settings are compared by networks of this part of the steps
+_RACE = 0.2  # settings are compared after this fraction of the steps
 
 
 class NetworkRival(NamedTuple):
-    """An ensemble of ordinary networks: bytes as ``ann_bytes`` counts, error as the twin's."""
+    """An ensemble of ordinary networks: bytes as ``ann_bytes`` counts, error like the twin's."""
 
     members: int
     hidden: tuple[int, ...]
@@ -152,7 +152,7 @@ class NetworkRival(NamedTuple):
 class Trees(NamedTuple):
     """Trees as emlearn stores them, and whether they are "better", "worse" or "as good".
 
-    ``family`` is that of ``twinedge.learn.small_trees``; a tree has at most so many ``leaves``.
+    ``family`` is one of ``twinedge.learn.small_trees``; ``leaves`` is the most in a tree.
     """
 
     family: str
@@ -166,18 +166,18 @@ class Trees(NamedTuple):
 def trees(
     run: Run, budget: int, points: tuple[Array, Array], error: Array, seed: int
 ) -> Trees | None:
-    """Grow trees that fit, chosen on the validation rows; None where there are no such rows.
+    """Grow trees that fit, chosen on the validation rows; None without such rows.
 
     Parameters
     ----------
     run : Run
-        What they learn from.
+        Source of training rows.
     budget : int
         Most bytes.
     points : (X, y)
-        Points to score on: not the validation rows.
+        Points to score on, other than the validation rows.
     error : array of shape (n,)
-        Of the pack on them.
+        Errors of the pack on them.
     """
     if not len(run.validation[1]):
         return None
@@ -205,9 +205,9 @@ def rivals(
     Parameters
     ----------
     run : Run
-        Its training points train, its validation points choose learning rate and weight decay.
+        Training points, and validation points to choose learning rate and weight decay.
     model : Model
-        The twin: activation, number of layers and proportions of their widths are its own.
+        The twin, whose activation, number of layers and proportions are reused.
     budget : int
         Bytes that an ensemble may take.
     points : (X, y)
@@ -228,7 +228,7 @@ def rivals(
 
 
 def widest(model: Model, members: int, budget: int) -> Model | None:
-    """Stretch or shrink the layers until so many ordinary networks just fit; None if none do."""
+    """Stretch or shrink the layers until ``members`` networks just fit; None if none do."""
 
     def stretched(width: int) -> Model:
         first = model.hidden[0]
@@ -275,10 +275,8 @@ def _training(run: Run) -> tuple[Array, Array]:
     return run.model.anchor_X_, run.model.anchor_y_
 
 
-_MOST_ANCHORS = 256  # more is no saving, and choosing them takes longer than all the rest
-_SIMPLE = (
-    "xy"  # how anchors are chosen in a hurry, and fewer where a person named the exported ones
-)
+_MOST_ANCHORS = 256  # more saves nothing, and choosing them would take longest
+_SIMPLE = "xy"  # if quick, and for other counts where the user named the anchors
 
 
 def find(
@@ -298,14 +296,14 @@ def find(
     data: tuple[str, tuple[Array, Array]] | None = None,
     say: Callable[[str], None] = lambda message: None,
 ) -> Findings:
-    """Export a run to a place that is thrown away, and measure what a report tells.
+    """Export a run to a temporary folder, and measure what a report needs.
 
     Parameters
     ----------
     run : Run
-        What to report on.
+        Run to report on.
     place : str
-        Its folder, as a person types it.
+        Its folder, as the user types it.
     boards : list of Board
         Boards to judge.
     firmware : dict of str to Runtime
@@ -313,15 +311,15 @@ def find(
     anchors, select, weights, intervals, seed
         As in ``twinedge_export.export``.
     quick : bool
-        Leave out what takes long: ordinary networks, trees, other numbers of anchors, fine-tuning,
+        Leave out what is slow: ordinary networks, trees, other numbers of anchors, fine-tuning,
         and the search for a way to choose anchors, unless ``select`` names one.
     alone : bool
-        Whether it is told by itself; beside others there is no room for networks and trees.
+        Whether it is the only model; a comparison has no room for networks and trees.
     ann_steps : int
-        How long ordinary networks are trained.
+        Training steps of ordinary networks.
     data : (str, (X, y)), optional
-        Points to judge on, and what they are called; by default the test rows of the run, or the
-        validation rows where there are none.
+        Points to judge on, and their name; by default the test rows of the run, or the validation
+        rows if there are none.
     say : function
         Called with a line on what is being done.
     """
@@ -360,7 +358,7 @@ def find(
 
 
 def read_rows(run: Run, table: Path) -> tuple[Array, Array]:
-    """Read features and targets of a table as a run takes them, filled in where it has values."""
+    """Read features and targets of a table for a run, with missing values filled in."""
     values = run.fill_values
     values = np.full(len(run.encoding.inputs), np.nan) if values is None else values
     fillable = np.isfinite(values)
@@ -409,7 +407,7 @@ def _slowly(
 
 
 def _export(run: Run, *, quick: bool, **options: Any) -> tuple[Export, bytes, str]:
-    """Return the export, its pack, and why a real one would be refused."""
+    """Return the export, its pack, and why a real one would be refused, if so."""
     with TemporaryDirectory() as room:
         folder, refused = Path(room) / "out", ""
         options |= {"formats": ("twin",)}
@@ -424,12 +422,12 @@ def _export(run: Run, *, quick: bool, **options: Any) -> tuple[Export, bytes, st
 
 
 def _points(run: Run) -> tuple[str, tuple[Array, Array]]:
-    """Points to judge on: test rows, or validation rows where there are none."""
+    """Points to judge on: test rows, or validation rows if there are none."""
     return ("test", run.test) if len(run.test[1]) else ("validation", run.validation)
 
 
 def _command(place: str, *, intervals: bool, quick: bool, **chosen: Any) -> str:
-    """Write the export that gives this pack."""
+    """Return the export command that writes this pack."""
     usual = {"select": "auto", "weights": "int8", "seed": 0}
     words = ["twinedge", "export", place]
     for name, value in chosen.items():

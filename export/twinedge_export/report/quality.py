@@ -23,17 +23,17 @@ from twinedge_export.report.reliability import SizeBand as Sized
 from twinedge_export.report.reliability import by_size
 from twinedge_export.report.verdict import rows_in_words, trust
 
-_LEVELS = (0.5, 0.7, 0.8, 0.9, 0.95)  # of a spread, told in the table
+_LEVELS = (0.5, 0.7, 0.8, 0.9, 0.95)  # coverages of a spread, shown in the table
 _THAN = {
     "better": "better than the twin by more than chance, so consider emlearn, which runs such "
     "trees on a microcontroller, if you need neither intervals nor learning on the device",
-    "as good": "the difference to the twin may be chance",
+    "as good": "the difference from the twin may be chance",
     "worse": "worse than the twin by more than chance",
 }
 
 
 def accuracy(found: Findings) -> Chapter:
-    """Predictions beside the truth, and beside those of others."""
+    """Compare predictions with the truth, and with other models."""
     judged, rivals, trees = found.judged, found.rivals, found.trees
     largest = float(abs(judged.error).max())
     lead = [
@@ -43,7 +43,7 @@ def accuracy(found: Findings) -> Chapter:
     if rivals:
         best = min(rivals, key=lambda one: one.rmse)
         lead.append(
-            "Of ordinary ensembles that take the same bytes the best is "
+            "The best ordinary ensemble of the same bytes is "
             f"{ensemble(best.members, best.hidden)}, with an error of {best.rmse:.4g}."
         )
     if trees:
@@ -76,7 +76,7 @@ def accuracy(found: Findings) -> Chapter:
             ),
             Grid(
                 "rivals",
-                "Errors of others on the same rows",
+                "Errors of other models on the same rows",
                 ("model", "bytes on the device", "RMSE"),
                 tuple((one.name, None, one.rmse) for one in found.baselines)
                 + tuple((ensemble(one.members, one.hidden), one.bytes, one.rmse) for one in rivals)
@@ -93,7 +93,7 @@ def accuracy(found: Findings) -> Chapter:
 
 
 def intervals(found: Findings) -> Chapter:
-    """Whether intervals cover what they claim; of a pack that has none, whether the spread does."""
+    """Compare claimed and actual coverage of intervals, or of the spread without them."""
     scores, usual, drawing = found.intervals, found.usual, figures.coverage(found)
     if scores is None or usual is None or drawing is None:
         return _spread(found)
@@ -101,11 +101,11 @@ def intervals(found: Findings) -> Chapter:
     assert pack.intervals is not None
     parts = by_size(found.judged, usual.claimed)
     how = [
-        "Intervals as the pack gives them, in the integers of the device. They were calibrated on "
-        f"{number(pack.intervals.rows, 'row')} that the training did not see: how far off these "
-        "are, in units of the scale, is how far an interval reaches. The grey band is where 95 of "
+        "Intervals as computed by the pack, in the integers of the device. They were calibrated on "
+        f"{number(pack.intervals.rows, 'row')} that the training did not see: the errors there, "
+        "in units of the scale, set the width of an interval. The grey band is where 95 of "
         f"100 counts over {scores.rows} rows would fall if intervals covered what they claim. The "
-        "interval score is the mean width plus 2 / (1 - claimed) times what is missed: less is "
+        "interval score is the mean width plus 2 / (1 - claimed) times the mean miss: lower is "
         f"better. Widths, scores and errors are in units of {found.target}."
     ]
     if found.judged.name == "validation":
@@ -148,14 +148,14 @@ def _spread(found: Findings) -> Chapter:
             ("One estimate has no spread: export at least two anchors to have one.",),
         )
     lead = [
-        f"Intervals made of the spread that claim 90 % cover {percent(worth.at(0.9).covered)} of "
+        f"Intervals of the spread that claim 90 % cover {percent(worth.at(0.9).covered)} of "
         f"{rows_in_words(found)}. The rank correlation of spread and error is "
-        f"{worth.correlation:.2f}; 1 would rank all errors."
+        f"{worth.correlation:.2f}; 1 would rank all errors correctly."
     ]
     if worth.factor is not None:
         lead.append(
             f"Multiplied by {worth.factor:.3g}, a factor found on the validation rows, the spread "
-            f"covers {percent(worth.at(0.9).scaled or 0)}. The pack gives the spread as it is."
+            f"covers {percent(worth.at(0.9).scaled or 0)}. The pack returns the spread without it."
         )
     parts = by_size(found.judged, None)
     return Chapter(
@@ -179,8 +179,8 @@ def _spread(found: Findings) -> Chapter:
             "An interval is the prediction plus and minus z spreads, z as for a normal "
             f"distribution. The grey band is where 95 of 100 counts over {worth.points} rows would "
             "fall if the spread covered what it claims. All estimates share one network, so their "
-            "spread does not see the error they have in common. The factor makes the validation "
-            "rows within one spread as many as claimed.",
+            "spread misses the error they have in common. The factor is chosen so that as many "
+            "validation rows lie within one spread as claimed.",
         ),
         _checks(found, "errors and spread"),
     )
@@ -203,12 +203,12 @@ def _sized(found: Findings, parts: tuple[Sized, ...]) -> Grid:
 
 
 def _failing(parts: tuple[Sized, ...], found: Findings) -> tuple[str, ...]:
-    """Say for which targets intervals hold the least."""
+    """Say for which targets the fewest intervals hold."""
     if len(parts) < 2:
         return ()
     worst = min(parts, key=lambda one: one.covered or 0)
     return (
-        f"They hold least where {found.target} lies between {worst.least:.4g} and "
+        f"They hold least often where {found.target} lies between {worst.least:.4g} and "
         f"{worst.most:.4g}: {percent(worst.covered or 0)} of {worst.rows} rows.",
     )
 
@@ -235,8 +235,8 @@ def _how_accurate(found: Findings) -> list[str]:
     ]
     if run is None:
         how.append(
-            "The mean and the linear model were fitted to these very rows, each row judged by what "
-            "all others taught: rows that the twin learnt from would flatter it."
+            "The mean and the linear model were fitted to these rows, each row judged by a fit to "
+            "all others; rows that the twin learnt from would flatter it."
         )
         return how
     how.append("The mean and the linear model (ridge) were fitted to the training rows.")
@@ -252,14 +252,14 @@ def _how_accurate(found: Findings) -> list[str]:
         how.append("Ordinary networks were not trained: a quick report leaves them out.")
     if trees:
         how.append(
-            "Trees are chosen among a few usual settings on the validation rows. Their bytes are "
-            "those of emlearn's tables: 8 a decision, 4 a leaf."
+            "Trees are chosen from a few usual settings on the validation rows. Their bytes are "
+            "those of emlearn's tables: 8 per decision, 4 per leaf."
         )
     return how
 
 
 def _checks(found: Findings, what: str) -> tuple[Check, ...]:
-    mine = "on the same rows" if not found.made_by else "on rows of yours"
+    mine = "on the same rows" if not found.made_by else "on your own rows"
     again = Check(shlex.join(["twinedge", "evaluate", found.file, found.table]), f"{what} {mine}")
     if not found.made_by:
         return (again,)
@@ -270,15 +270,15 @@ def _part(part: float | None) -> Share | None:
     return None if part is None else Share(part)
 
 
-_TOLD = 9  # points of a curve in the table
-_LITTLE = 0.02  # of the error: a column that is worth less is worth nothing
+_TOLD = 9  # points of a curve shown in the table
+_LITTLE = 0.02  # of the error: a column worth less counts as worth nothing
 
 
 def drivers(found: Findings) -> Chapter:
-    """Say what each column is worth, and how the prediction follows it."""
+    """Say what each column is worth, and how the prediction depends on it."""
     first, *rest = found.drivers
     error = found.judged.rmse
-    lead = f"{first.column} matters most: with its values shuffled the error grows by "
+    lead = f"{first.column} matters most: with its values shuffled, the error grows by "
     lead += f"{first.worth:.3g}, to {error + first.worth:.3g}."
     if first.worth <= 0:
         lead = "No column matters by itself on these rows."
@@ -302,16 +302,16 @@ def drivers(found: Findings) -> Chapter:
             ),
             Grid(
                 "curves",
-                "Predictions from a usual row, one column at a time",
+                "Predictions from a typical row, one column at a time",
                 ("column and value", "prediction", "low", "high"),
                 tuple(_curve_rows(found)),
                 folded=True,
             ),
         ),
         (
-            "Computed with the pack. What a column is worth: its values are dealt out among the "
-            f"{found.judged.where} at random, {SHUFFLES} times, and the error grows by so much; "
-            "columns that tell the same share what they are worth. Curves start from a usual row, "
+            "Computed with the pack. The worth of a column is how much the error grows when its "
+            f"values are shuffled among the {found.judged.where}, {SHUFFLES} times; columns with "
+            "the same information share their worth. Curves start from a typical row, "
             "the middle of the anchors, and change one column; the band is the interval of the "
             "pack.",
         ),
@@ -326,7 +326,7 @@ def trial(found: Findings) -> Chapter:
         "Try it",
         (
             "Set the values, and see what a device would answer: the page holds the pack, and the "
-            "C runtime that runs on boards, compiled for browsers. It gives the same bits.",
+            "C runtime that runs on boards, compiled for browsers. The bits are the same.",
         ),
         checks=(
             Check(
@@ -339,7 +339,7 @@ def trial(found: Findings) -> Chapter:
 
 
 def anchors(found: Findings) -> Chapter:
-    """How the error falls with the number of anchors."""
+    """Show how the error falls with the number of anchors."""
     curve, best = found.anchors, found.recommended
     if curve is None or best is None:
         return _anchors_alone(found)
@@ -348,7 +348,7 @@ def anchors(found: Findings) -> Chapter:
     lead = [
         f"Recommended: {chosen}, the fewest {within}."
         if best.within
-        else f"No number of anchors that was tried is {within}; the most: {chosen}.",
+        else f"No number of anchors tried is {within}; the most was {chosen}.",
         _size_line(found),
     ]
     errors = {(one.method, one.k): one.rmse_val for one in curve.points}
@@ -380,11 +380,11 @@ def anchors(found: Findings) -> Chapter:
             ),
         ),
         (
-            "Anchors are the training points that travel: each gives one estimate. On the left, "
+            "Anchors are the training points in the pack: each makes one estimate. On the left, "
             f"the float model on {number(curve.validation_points, 'validation row')}, in units of "
-            f"{found.target}; the band is 1 % wide. The settings of the training were chosen on "
-            "these rows, too, so compare the points with each other, not with another model. "
-            "Choices that look at the rows are judged on rows they were not made on. On the right, "
+            f"{found.target}; the band is 1 % wide. The training settings were chosen on "
+            "these rows, too, so compare the points with each other, not with other models. "
+            "Methods that look at the rows are judged on rows they did not see. On the right, "
             f"packs in the integers of the device on {found.judged.where}.",
         ),
         (Check(_anchors_command(found), "every way to choose, and the same recommendation"),),
@@ -397,7 +397,7 @@ def _anchors_alone(found: Findings) -> Chapter:
     dealt = "" if len(pack.twins) == 1 else f" ({' or '.join(map(str, each))} for each twin)"
     near = "" if not pack.neighbors else f", of which the {pack.neighbors} nearest predict"
     targets = pack.targets * float(pack.y_gain) + float(pack.y_offset)
-    missing = "Whether more or fewer would do takes the training rows, which a pack does not hold."
+    missing = "Finding the best number takes the training rows, which a pack does not hold."
     if found.export is not None:
         missing = f"They were chosen by {found.export.method}. Other numbers of anchors were not "
         missing += "measured: a quick report leaves them out."

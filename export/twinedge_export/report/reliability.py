@@ -1,12 +1,11 @@
 """What predictions are worth: against simple models, by coverage and by column.
 
 A spread s claims that mean -+ z s covers the target with the probability of a normal distribution.
-The estimates of a twin share one network, so their spread knows nothing of the error they have in
-common; one factor, found on validation points, makes up for that. It is used for packs that have no
-intervals.
+The estimates of a twin share one network, so their spread misses the error they have in common; one
+factor, found on validation points, makes up for that. It is used for packs that have no intervals.
 
-The mean and the linear model that a run is compared with learn from its training rows. A pack has
-no such rows: there both learn from the rows that the pack is judged on, by cross-validation.
+For a run, the mean and the linear model are fitted to its training rows. A pack has no such rows:
+there both are fitted to the rows that the pack is judged on, by cross-validation.
 """
 
 from dataclasses import dataclass, field
@@ -24,16 +23,16 @@ if TYPE_CHECKING:
 
 LEVELS = tuple(round(0.05 * step, 2) for step in range(1, 20))
 _ONE_SIGMA = 2 * NormalDist().cdf(1) - 1
-_PARTS, _FEWEST = 5, 10  # by size of the target, and points in one
+_PARTS, _FEWEST = 5, 10  # parts by size of the target, and points in each
 
 
 @dataclass(frozen=True)
 class Judged:
     """Predictions of points with known targets, all ``(n,)`` in units of the target.
 
-    ``name`` says which points they are: "test", "validation", or the name of a table. Where the
-    pack has intervals, ``scale`` is how large errors were expected to be, and ``ends`` ``(n, 2)``
-    the intervals of each coverage.
+    ``name`` says which points they are: "test", "validation", or the name of a table. If the pack
+    has intervals, ``scale`` is the expected size of errors, and ``ends`` ``(n, 2)`` the intervals
+    of each coverage.
     """
 
     name: str
@@ -61,13 +60,13 @@ class Judged:
 
     @property
     def r2(self) -> float | None:
-        """Part of the target's variance explained; None where it does not vary."""
+        """Fraction of the target's variance explained; None if it does not vary."""
         variance = float(self.y.var())
         return 1 - self.rmse**2 / variance if variance > 0 else None
 
 
 class SpreadCoverage(NamedTuple):
-    """Parts of the points that an interval covers: claimed, as it is, and with the factor."""
+    """Fractions of points that an interval covers: claimed, actual, and with the factor."""
 
     claimed: float
     covered: float
@@ -85,8 +84,8 @@ class Reliability:
     points : int
         How many points were counted.
     factor : float or None
-        By which the spread must be multiplied so that the validation points within one spread of
-        the prediction are as many as it claims; None where there is no spread.
+        Factor for the spread with which as many validation points lie within one spread of the
+        prediction as it claims; None without a spread.
     correlation : float
         Spearman's rank correlation of spread and absolute error: 1 ranks them perfectly.
     """
@@ -102,7 +101,7 @@ class Reliability:
 
 
 def reliability(judged: Judged, validation: Judged | None) -> Reliability | None:
-    """Count what the spread covers; None where no prediction has a spread.
+    """Count what the spread covers; None if no prediction has a spread.
 
     Without validation points there is no factor.
     """
@@ -129,7 +128,7 @@ def reliability(judged: Judged, validation: Judged | None) -> Reliability | None
 
 
 def factor_of(validation: Judged) -> float | None:
-    """Find the factor on these points; None where most of them have no spread."""
+    """Find the factor on these points; None if most of them have no spread."""
     ratio = np.full(len(validation.y), np.inf)
     np.divide(np.abs(validation.error), validation.spread, out=ratio, where=validation.spread > 0)
     factor = float(np.quantile(ratio, _ONE_SIGMA, method="higher"))
@@ -137,9 +136,9 @@ def factor_of(validation: Judged) -> float | None:
 
 
 class SizeBand(NamedTuple):
-    """Points whose targets lie between ``least`` and ``most``: how far off, and how many covered.
+    """Points whose targets lie between ``least`` and ``most``: errors and coverage.
 
-    ``covered`` and ``mean_width`` are None where there are no intervals.
+    ``covered`` and ``mean_width`` are None without intervals.
     """
 
     least: float
@@ -152,9 +151,9 @@ class SizeBand(NamedTuple):
 
 
 def by_size(judged: Judged, level: float | None) -> tuple[SizeBand, ...]:
-    """Cut the points by the size of their targets into parts of as many points each.
+    """Split the points by the size of their targets into parts of equal counts.
 
-    There are at most five, of ten points or more; a single one where there are fewer than twenty.
+    At most five, of at least ten points; a single one for fewer than twenty points.
     """
     order = np.argsort(judged.y, kind="stable")
     parts = np.array_split(order, max(1, min(_PARTS, len(order) // _FEWEST)))
@@ -172,14 +171,14 @@ def by_size(judged: Judged, level: float | None) -> tuple[SizeBand, ...]:
     return tuple(found)
 
 
-_Z = 1.645  # nine of ten
-_RIDGE = 1e-6  # of the variance of a column: lets columns follow from others
+_Z = 1.645  # 90 % confidence
+_RIDGE = 1e-6  # of the variance of a column: allows linearly dependent columns
 
 
 class Baseline(NamedTuple):
-    """A simple model on the judged points: its error, and how it stands to the twin.
+    """A simple model on the judged points: its error, and how it compares with the twin.
 
-    ``than_the_twin`` is "better" or "worse" where that is more than chance, else "as good".
+    ``than_the_twin`` is "better" or "worse" if that is more than chance, otherwise "as good".
     """
 
     name: str
@@ -205,7 +204,7 @@ def beside_run(run: "Run", points: tuple[Array, Array], error: Array) -> tuple[B
 
 
 def beside_rows(points: tuple[Array, Array], error: Array) -> tuple[Baseline, ...]:
-    """Fit both to the judged rows, each of them judged by all others; none of very few rows."""
+    """Fit both to the judged rows by cross-validation; empty for very few rows."""
     X, y = points
     n = len(y)
     if n < 3:
@@ -223,7 +222,7 @@ def beside_rows(points: tuple[Array, Array], error: Array) -> tuple[Baseline, ..
 
 
 def stands(ours: Array, theirs: Array) -> tuple[float, str]:
-    """Root mean square of their errors ``(n,)``, and what the squares say point by point."""
+    """Return the RMS of their errors ``(n,)``, and a paired comparison of the squares."""
     behind = np.square(theirs) - np.square(ours)
     chance = _Z * float(behind.std(ddof=1)) / np.sqrt(len(behind))
     mean = float(behind.mean())

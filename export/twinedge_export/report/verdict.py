@@ -1,4 +1,4 @@
-"""The verdict in plain sentences, for those who decide: first what to do, then why."""
+"""The verdict in plain sentences, for decision makers: first what to do, then why."""
 
 from math import sqrt
 from typing import Any
@@ -50,12 +50,12 @@ def verdict(found: Findings) -> Light:
 
 
 def reasons(found: Findings) -> tuple[str, ...]:
-    """Say why: accuracy, intervals, memory, boards; a paragraph each."""
+    """Say why: accuracy, intervals, memory, boards; one paragraph each."""
     return (_accuracy(found), _intervals(found), _memory(found), _where(found))
 
 
 def facts(found: Findings) -> tuple[Fact, ...]:
-    """Give the four numbers of the verdict."""
+    """Return the four numbers of the verdict."""
     judged, budget, usual = found.judged, found.budget, found.usual
     first = Fact("Typical error", f"{judged.rmse:.3g}", f"of {found.target}, on {judged.where}")
     if judged.r2 is not None:
@@ -83,12 +83,12 @@ def trust(usual: Coverage, found: Findings) -> str:
     return {
         "as": "as claimed",
         "fewer": "fewer than claimed: do not rely on them",
-        "more": "more than claimed: they are wider than they need be",
+        "more": "more than claimed: they are wider than necessary",
     }[_held(usual, found)]
 
 
 def rows_in_words(found: Findings) -> str:
-    """Say on how many rows of what it was judged."""
+    """Say which rows it was judged on, and how many."""
     judged, count = found.judged, len(found.judged.y)
     if count < found.rows:
         return f"{count:,} of {found.rows:,} {judged.where}"
@@ -109,22 +109,22 @@ def _accuracy(found: Findings) -> str:
     explains = "" if judged.r2 is None else f" and explains {percent(judged.r2)} of its variance"
     words = f"It predicts {found.target} with an error of {judged.rmse:.4g} (root mean square over "
     words += f"{rows_in_words(found)}){explains}."
-    simple = [f"{one.name} errs by {one.rmse:.4g}{_stands(one)}" for one in found.baselines]
+    simple = [f"{one.name} has {one.rmse:.4g}{_stands(one)}" for one in found.baselines]
     if simple:
         said = listed(simple)
         words += f" {said[0].upper()}{said[1:]}."
     same = []
     if found.rivals:
         best = min(found.rivals, key=lambda one: one.rmse)
-        same.append(f"{ensemble(best.members, best.hidden)} err by {best.rmse:.4g}")
+        same.append(f"{ensemble(best.members, best.hidden)} have {best.rmse:.4g}")
     if found.trees:
         trees = found.trees
-        same.append(f"{forest(trees.family, trees.trees, trees.leaves)} by {trees.rmse:.4g}")
+        same.append(f"{forest(trees.family, trees.trees, trees.leaves)} have {trees.rmse:.4g}")
     return words + (f" In the same bytes, {listed(same)}." if same else "")
 
 
 def _stands(one: Baseline) -> str:
-    return {"as good": ", which may be chance", "better": ", which is better", "worse": ""}[
+    return {"as good": ", perhaps by chance", "better": ", which is better", "worse": ""}[
         one.than_the_twin
     ]
 
@@ -140,10 +140,10 @@ def _intervals(found: Findings) -> str:
         )
     if worth is not None:
         return (
-            "It has no intervals. Its spread taken for one that claims 90 % holds the true value "
+            "It has no intervals. Its spread, taken as an interval of 90 %, holds the true value "
             f"of {percent(worth.at(0.9).covered)} of the rows."
         )
-    return "It has no intervals, and one anchor has no spread: nothing says how sure it is."
+    return "It has no intervals, and one anchor has no spread: nothing tells how sure it is."
 
 
 def _memory(found: Findings) -> str:
@@ -191,7 +191,7 @@ def _pace(found: Findings) -> str:
 
 
 def _brief(found: Findings) -> str:
-    """Say the same in fewer words."""
+    """Say the same, shorter."""
     held = [
         one["milliseconds_estimated"]
         for one in _boards(found.budget)

@@ -9,8 +9,8 @@
 #define MODEL_MEMBERS  8
 #define MODEL_SIZE     1104u
 
-/* Bytes of scratch that are enough for a prediction, whatever the device; twin_scratch_size tells
- * what it takes to the byte, and a prediction with less is refused. */
+/* Bytes of scratch that suffice for a prediction on any device; twin_scratch_size returns the exact
+ * number, and a prediction with less is refused. */
 #define MODEL_SCRATCH                                                                              \
     (48u + 64u * TWIN_BLOCK + 96u * TWIN_PARTIAL + 216u * (TWIN_BLOCK > 1) + TWIN_WORK_BYTES)
 

@@ -1,9 +1,9 @@
 """A maturity meter for concrete: trained here, run on an emulated Cortex-M4, compared with Python.
 
-The network is trained on mixes of concrete, but for a fifth of them. Of each of those the meter in
-main.c is told the strength of the youngest samples, and predicts the later ones before and after.
-This script trains, exports, builds main.c for the board and runs it, compares every line that it
-prints with what Python says, and draws a figure.
+The network is trained on four fifths of the mixes. For each of the others, the meter in main.c is
+told the strength of the youngest samples, and predicts the later ones before and after. This script
+trains, exports, builds main.c for the board and runs it, compares every line that it prints with
+Python, and draws a figure.
 
     python firmware_ref/examples/concrete/concrete.py
     python firmware_ref/examples/concrete/concrete.py -o folder --plot concrete.svg
@@ -31,11 +31,11 @@ from twinedge_export.boards.build import left_out
 from twinedge_export.c_project import scratch_expression
 
 HERE = Path(__file__).parent
-BOARD = "mps2-an386"  # a Cortex-M4, played by QEMU
+BOARD = "mps2-an386"  # a Cortex-M4, emulated by QEMU
 ANCHORS = 32
 MOST_TOLD = 3  # as in main.c
 FEWEST_LATER = 3  # samples of a mix that is drawn
-SECONDS = 600  # that the emulator may take
+SECONDS = 600  # time limit of the emulator
 ANSWER = re.compile(r"    (\d+) days (\S+) \((\S+) to (\S+)\), measured (\S+)")
 
 STYLE = {
@@ -79,8 +79,8 @@ static const mix mixes[] = {{
 class Mix(NamedTuple):
     """A mix of concrete and its samples, the youngest first.
 
-    ``amounts`` ``(f - 1,)`` are all features but the age; ``days`` and ``strengths`` ``(n,)`` are
-    of the samples.
+    ``amounts`` ``(f - 1,)`` are all features but the age; ``days`` and ``strengths`` ``(n,)``
+    belong to the samples.
     """
 
     amounts: np.ndarray
@@ -94,7 +94,7 @@ class Mix(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What the meter said of a sample after it was told so many, and what was measured."""
+    """A prediction of the meter after some samples, and what was measured."""
 
     mix: int
     told: int
@@ -106,12 +106,12 @@ class Answer(NamedTuple):
 
 
 def groups_of(table: data.Dataset) -> np.ndarray:
-    """Give each row the number of its mix: all columns but the age are the same."""
+    """Find the mix of each row, as a number: all columns but the age are the same."""
     return np.unique(table.X[:, :-1], axis=0, return_inverse=True)[1].ravel()
 
 
 def mixes_of(table: data.Dataset, rows: np.ndarray) -> list[Mix]:
-    """Gather mixes among these rows that were sampled at two ages at least."""
+    """Collect mixes among these rows that were sampled at two ages or more."""
     group = groups_of(table)[rows]
     mixes = []
     for number in np.unique(group):
@@ -124,15 +124,15 @@ def mixes_of(table: data.Dataset, rows: np.ndarray) -> list[Mix]:
 
 
 def load_trained(folder: Path, table: data.Dataset, rows: np.ndarray) -> Run:
-    """Load a run, if these rows are the ones that it was trained without."""
+    """Load a run, if these are the rows that it was trained without."""
     run = load_run(folder)
     if not np.array_equal(run.test[0], table.X[rows]):
-        raise SystemExit(f"{folder} was not trained by this script: it has other rows to test")
+        raise SystemExit(f"{folder} was not trained by this script: its test rows differ")
     return run
 
 
 def train(table: data.Dataset) -> Run:
-    """Train on the mixes that are not to be tested."""
+    """Train on the mixes that are not held out."""
     group = groups_of(table)
     rows = data.split_groups(group, 0)
     model = TwinRegressor(twins=4, hidden=(64, 64), effort="quick", random_state=0)
@@ -145,7 +145,7 @@ def train(table: data.Dataset) -> Run:
 
 
 def write_headers(folder: Path, pack: Pack, mixes: list[Mix]) -> None:
-    """Write what main.c includes: the pack, and the mixes."""
+    """Write the headers of main.c: the pack, and the mixes."""
     content = write_pack(pack, metadata=False)
     rows = (content[start : start + 16] for start in range(0, len(content), 16))
     model = MODEL_H.format(
@@ -168,22 +168,22 @@ def write_headers(folder: Path, pack: Pack, mixes: list[Mix]) -> None:
 
 
 def literal(value: float) -> str:
-    """Write a float32 in C, with the fewest digits that bring it back."""
+    """Write a float32 in C, with the fewest digits that restore it."""
     return f"{np.float32(value)!s}f"
 
 
 def build(folder: Path, pack: Pack, mixes: list[Mix]) -> tuple[Image, int]:
-    """Compile main.c with the runtime for the board; the image, and what it takes in flash."""
+    """Compile main.c with the runtime for the board; return the image and its flash bytes."""
     write_headers(folder, pack, mixes)
     flags = (*left_out(pack), "-I.")
     workshop = Workshop(port_named(BOARD), folder, flags, program=str(HERE.resolve() / "main"))
-    # The program has its pack from the header; what else is linked, the linker drops.
+    # The program gets its pack from the header; the linker drops the empty one.
     image = workshop.image(b"", np.empty((0, pack.features)))
     return image, workshop.flash_bytes(image)
 
 
 def listen(image: Image) -> list[str]:
-    """Run an image on the emulated board; the lines that it prints."""
+    """Run an image on the emulated board; return the lines that it prints."""
     board = port_named(BOARD)
     done = subprocess.run(
         board.command(board.run, image=image.path),
@@ -200,7 +200,7 @@ def listen(image: Image) -> list[str]:
 
 
 def expected(device: PackDevice, mixes: list[Mix]) -> Iterator[str]:
-    """Lines that main.c is to print, by Python."""
+    """Compute the lines that main.c should print."""
     for number, mix in enumerate(mixes, start=1):
         yield f"mix {number}"
         device.forget()
@@ -223,13 +223,13 @@ def expected(device: PackDevice, mixes: list[Mix]) -> Iterator[str]:
 
 
 def fixed(value: float) -> str:
-    """Write a number with two decimals, by the arithmetic of main.c."""
+    """Write a number with two decimals, in the arithmetic of main.c."""
     hundredths = int(np.abs(np.float32(value)) * np.float32(100) + np.float32(0.5))
     return f"{'-' * bool(value < 0)}{hundredths // 100}.{hundredths % 100:02}"
 
 
 def compare(lines: list[str], right: list[str]) -> int:
-    """Refuse lines that are not the right ones; how many numbers were predicted."""
+    """Refuse lines that differ; return how many numbers were predicted."""
     for number, (line, wanted) in enumerate(zip(lines, right, strict=False), start=1):
         if line != wanted:
             raise SystemExit(f"line {number} of the board is {line!r}, of Python {wanted!r}")
@@ -251,7 +251,7 @@ def answers(lines: list[str]) -> Iterator[Answer]:
 
 
 def scores(found: list[Answer], told: int) -> dict[str, Any]:
-    """Errors and intervals after so many samples, and of the same later samples before."""
+    """Score errors and intervals after ``told`` samples, and before, on the same later ones."""
     after = [one for one in found if one.told == told]
     which = {(one.mix, one.days) for one in after}
     before = [one for one in found if one.told == 0 and (one.mix, one.days) in which]
@@ -288,9 +288,9 @@ def show(table: list[dict[str, Any]]) -> None:
 
 
 def to_draw(found: list[Answer]) -> dict[str, int]:
-    """Choose three mixes by what one sample does to their error: the best, the middle, the worst.
+    """Choose three mixes by what one sample does to their error: best, median and worst.
 
-    Of those with several later ages; numbers count from 1.
+    Only mixes with several later ages; numbers count from 1.
     """
     gain = {}
     for mix in sorted({one.mix for one in found}):
@@ -304,7 +304,7 @@ def to_draw(found: list[Answer]) -> dict[str, int]:
 
 
 def draw(path: Path, device: PackDevice, mixes: list[Mix], found: list[Answer]) -> None:
-    """Draw strength against age before and after one sample; written beside, then put in place."""
+    """Draw strength against age before and after one sample; replace the file atomically."""
     import matplotlib
 
     matplotlib.use("svg")

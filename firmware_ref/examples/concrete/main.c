@@ -1,11 +1,11 @@
 /* A maturity meter for concrete: how strong will this mix become?
  *
- * The pack knows other mixes. Of the one at hand the meter is told how strong the youngest samples
- * are, one after the other, and predicts the later ones before and after. It belongs to one mix at
- * a time: between mixes it forgets.
+ * The pack knows other mixes. For the one at hand the meter is told how strong the youngest samples
+ * are, one by one, and predicts the later ones before and after. It belongs to one mix at a time:
+ * between mixes it forgets.
  *
  * concrete.py writes model.h and mixes.h, builds this for a Cortex-M4 and compares what it prints
- * with what Python says. */
+ * with Python. */
 
 #include "twin_store.h"
 #include "board.h" /* board_write and board_exit; yours may be a UART */
@@ -27,20 +27,20 @@ typedef struct mix {
 
 enum {
     MOST_TOLD = 3, /* samples of a mix */
-    POINTS = 8,    /* that there is room for */
-    BLOCK = 1024   /* bytes that are erased at once */
+    POINTS = 8,    /* most points */
+    BLOCK = 1024   /* bytes erased at once */
 };
 
 static uint8_t flash[2 * BLOCK];
 
-/* The storage: two blocks that can be erased. Only these three functions know that they lie in RAM.
- * A meter that is to keep its points without power has those of its part instead:
+/* The storage: two erasable blocks. Only these three functions know that they are in RAM. A meter
+ * that keeps its points without power has its own versions instead:
  *
- *     fetch     copies from there; memcpy will do where flash is mapped into memory
- *     program   writes what is erased: a multiple of program_size, at a multiple of it
+ *     fetch     copies from there; memcpy will do if flash is mapped into memory
+ *     program   writes erased bytes: a multiple of program_size, at a multiple of it
  *     erase     makes one of the blocks read 255
  *
- * The sizes are in `storage`. Where something fails they return anything but 0. */
+ * The sizes are in `storage`. On failure they return anything but 0. */
 static int fetch(void *context, uint32_t address, void *bytes, uint32_t size) {
     memcpy(bytes, (const uint8_t *)context + address, size);
     return 0;
@@ -68,7 +68,7 @@ static const twin_storage storage = {
 static twin_model model;
 static twin_store store;
 static uint32_t scratch[MODEL_SCRATCH / 4];
-static uint32_t points[128]; /* twin_store_size says how many bytes they take */
+static uint32_t points[128]; /* twin_store_size returns the bytes needed */
 
 static void check(twin_status status) {
     if (status == TWIN_OK)
@@ -78,7 +78,7 @@ static void check(twin_status status) {
     board_exit(1);
 }
 
-/* A number, the last digits of which are decimals. */
+/* A number whose last digits are decimals. */
 static void write_digits(uint32_t value, unsigned decimals) {
     char text[16], *at = text + sizeof text - 1;
     unsigned written = 0;
@@ -101,7 +101,7 @@ static void write_number(float value) {
     write_digits((uint32_t)(value * 100.0f + 0.5f), 2);
 }
 
-/* What the network is asked: a mix at an age. */
+/* The features of a mix at an age. */
 static const float *features(const mix *of, const sample *at) {
     static float x[MODEL_FEATURES];
     memcpy(x, of->amounts, sizeof of->amounts);
@@ -134,7 +134,7 @@ static void predict(const mix *of, const sample *at) {
     board_write("\n");
 }
 
-/* Predict later samples when nothing is known of the mix, and again after each that it is told. */
+/* Predict later samples without any knowledge of the mix, and again after each sample told. */
 static void follow(const mix *one) {
     const sample *last = one->samples + one->count - 1, *known = one->samples, *later;
     unsigned told;
@@ -158,7 +158,7 @@ int main(void) {
     if (twin_store_size(&model, &storage, POINTS) > sizeof points)
         check(TWIN_ERROR_STORE);
     status = twin_store_open(&store, &model, model_twin.bytes, &storage, points, POINTS);
-    if (status != TWIN_ERROR_OTHER) /* points of another pack: they are forgotten below */
+    if (status != TWIN_ERROR_OTHER) /* points of a different pack are forgotten below */
         check(status);
     for (i = 0; i < sizeof mixes / sizeof *mixes; i++) {
         board_write("mix ");

@@ -1,4 +1,4 @@
-/* ATmega in simavr: runner.c listens to registers that have no other use. */
+/* ATmega in simavr: runner.c listens to registers without other use. */
 
 #include "board.h"
 #include <avr/io.h>

@@ -1,7 +1,7 @@
-/* Runs an image in simavr: runner MCU IMAGE. For the host.
+/* Runs an image in simavr, on the host: runner MCU IMAGE.
  *
- * GPIOR0 takes text. What is written to GPIOR2 ends the run with that code. A write to GPIOR1
- * takes hold of the count of instructions; four reads fetch it. */
+ * GPIOR0 takes text. A write to GPIOR2 ends the run with that code. A write to GPIOR1 latches the
+ * instruction count; four reads fetch it. */
 
 #include <simavr/sim_avr.h>
 #include <simavr/sim_elf.h>

@@ -56,7 +56,7 @@ static void on_tick(void) {
 void board_start_counter(void) {
     SYSTICK[1] = 0xFFFFFFu;
     SYSTICK[2] = 0;
-    SYSTICK[0] = 7; /* on, with interrupt, by the clock of the core */
+    SYSTICK[0] = 7; /* on, with interrupt, on the core clock */
 }
 
 uint32_t board_counter(void) {
@@ -76,7 +76,7 @@ static void on_fault(void) {
 void board_reset(void) {
     uint32_t *from = board_data_from, *to;
 #ifdef __ARM_FP
-    CPACR |= 0xFu << 20; /* before anything else: compilers use these registers for copies */
+    CPACR |= 0xFu << 20; /* first of all: compilers use these registers for copies */
     FPCCR = 0;           /* interrupts need not save them */
     __asm volatile("dsb\n isb");
 #endif

@@ -1,8 +1,8 @@
-/* Arithmetic that is in the chip's ROM, and for that reason not in the libgcc of its compiler. QEMU
- * has no such ROM.
+/* Arithmetic that is in the chip's ROM, and therefore not in its compiler's libgcc. QEMU has no
+ * such ROM.
  *
- * Floats are rounded as IEEE 754 has it: to the nearest, and of two to the even one. The ROM may
- * take more or fewer instructions. */
+ * Floats are rounded as in IEEE 754: to nearest, ties to even. The ROM may take more or fewer
+ * instructions. */
 
 #include <stdint.h>
 
@@ -17,7 +17,7 @@ typedef union {
     uint32_t bits;
 } number;
 
-/* libgcc's names, which no header declares. */
+/* Names of libgcc, which no header declares. */
 float __addsf3(float a, float b);
 float __subsf3(float a, float b);
 float __mulsf3(float a, float b);
@@ -39,7 +39,7 @@ static uint32_t to_bits(float value) {
     return all.bits;
 }
 
-/* m shifted right; what falls off leaves a 1 in the last place, so that it still breaks a tie. */
+/* m shifted right; lost bits leave a 1 in the last place, so that they still break a tie. */
 static uint32_t shifted(uint32_t m, uint32_t places) {
     if (places > 31)
         return m != 0;
@@ -101,11 +101,11 @@ float __subsf3(float a, float b) {
     return __addsf3(a, from_bits(to_bits(b) ^ SIGN));
 }
 
-/* The product of two words, from halves: the core's multiplier gives 32 bits. */
+/* The product of two words, from halves: the core multiplies to 32 bits. */
 static uint64_t product(uint32_t a, uint32_t b) {
     uint32_t a0 = a & 65535u, a1 = a >> 16, b0 = b & 65535u, b1 = b >> 16;
     uint32_t low = a0 * b0, one = a1 * b0, other = a0 * b1;
-    uint32_t middle = (low >> 16) + (one & 65535u) + other; /* may wrap, if at all, once */
+    uint32_t middle = (low >> 16) + (one & 65535u) + other; /* may wrap at most once */
     uint32_t high = a1 * b1 + (one >> 16) + (middle >> 16);
     if (middle < other)
         high += 65536u;
@@ -152,7 +152,7 @@ float __floatsisf(int32_t a) {
     return a < 0 ? from_bits(to_bits(size) | SIGN) : size;
 }
 
-/* a / b, a digit at a time; what is left goes to *rest. */
+/* a / b, one bit at a time; the remainder goes to *rest. */
 static inline uint32_t divided(uint32_t a, uint32_t b, uint32_t *rest) {
     uint32_t quotient = 0;
     if (a >= b) {

@@ -1,4 +1,4 @@
-/* The LX106 in QEMU: start-up, output by SIMCALL, and the counter of cycles. */
+/* The LX106 in QEMU: start-up, output by SIMCALL, and the cycle counter. */
 
 #include "board.h"
 
@@ -50,8 +50,8 @@ uint8_t *board_stack_end(void) {
 void board_start_counter(void) {
 }
 
-/* QEMU runs this core at 40 MHz, and an instruction takes 64 ns: a loop of 4,000,005 of them takes
- * 10,240,013 counts. */
+/* QEMU runs this core at 40 MHz, and an instruction takes 64 ns: a loop of 4,000,005 instructions
+ * takes 10,240,013 counts. */
 uint32_t board_counter(void) {
     uint32_t value;
     __asm volatile("rsr %0, ccount" : "=r"(value));
@@ -70,10 +70,10 @@ void board_start(void) {
     board_exit(main());
 }
 
-/* QEMU begins at the first of these, whatever entry an image names. Exceptions go to the others, 16
- * bytes apart; all of them are faults, as a reset leaves interrupts off. A fault may be one of the
- * stack, so it gets a new one. Words are loaded from places before the instruction, and the rest of
- * the program is too far away for anything but jx. */
+/* QEMU starts at the first of these, whatever entry an image names. Exceptions go to the others,
+ * 16 bytes apart; all of them are faults, as a reset leaves interrupts off. The fault may be a
+ * stack overflow, so it gets a new stack. Words are loaded from before the instruction, and the
+ * rest of the program is too far away for anything but jx. */
 __asm(".pushsection .start, \"ax\"\n"
       ".global board_reset\n"
       "board_reset: j reset\n"

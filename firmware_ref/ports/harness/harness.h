@@ -1,8 +1,8 @@
-/* What the programs of the harness share: lines for the host, and marks of the stack. A program has
- * its variables first, among them
+/* What the programs of the harness share: lines for the host, and stack high-water marks. A program
+ * declares its variables first, among them
  *
  *     number    what goes into a line
- *     top       the stack pointer of what is painted */
+ *     top       the stack pointer where painting starts */
 
 #ifndef HARNESS_H
 #define HARNESS_H
@@ -25,7 +25,7 @@ static char digit(unsigned value) {
     return (char)(value < 10 ? '0' + value : 'a' - 10 + value);
 }
 
-/* A line: a word, and so many numbers of eight hexadecimal digits. */
+/* A line: a word, and `count` numbers of eight hexadecimal digits. */
 static void say(const char *word, unsigned count) {
     const uint8_t *byte = (const uint8_t *)number;
     unsigned i;
@@ -74,7 +74,7 @@ static void paint(void) {
         *at = PAINT;
 }
 
-/* Bytes below `top` that were used since. */
+/* Bytes below `top` used since painting. */
 static uintptr_t used(void) {
     volatile uint8_t *low = canvas(), *at = low;
     while ((uintptr_t)at < top && *at == PAINT)

@@ -1,17 +1,17 @@
-/* Evaluates the queries of the image with its pack, and tells the host what came of it.
+/* Evaluates the queries of the image with its pack, and reports the results to the host.
  *
  * Each line is a word and numbers of eight hexadecimal digits:
  *
  *     open ANYTHING CONTEXT STACK        bytes of twin_model, high-water mark of twin_open
  *     kernel BYTES BYTES                 the first eight of twin_kernel, of which six are numbers
- *     scratch BYTES STACK                what twin_scratch_size says, mark of the first prediction
+ *     scratch BYTES STACK                twin_scratch_size, mark of the first prediction
  *     empty COUNTS                       of measuring nothing
  *     opening COUNTS                     of twin_open
  *     query MEAN SPREAD MEMBERS COUNTS   for each: bits of the floats, a hash of the estimates
- *     bound SCALE LOW HIGH OUTSIDE MISSING   and behind it, where the runtime has intervals
+ *     bound SCALE LOW HIGH OUTSIDE MISSING   after each, if the runtime has intervals
  *     done
  *
- * A hash of 0 says that the estimates were not kept, for want of memory. */
+ * A hash of 0 means that the estimates were not kept, for lack of memory. */
 
 #include "board.h"
 #include "../../include/twin_host.h"
@@ -22,7 +22,7 @@ static twin_prediction out;
 static uint32_t number[4 + TWIN_INTERVALS];
 static size_t scratch_size;
 static uint8_t *scratch;
-static uintptr_t top; /* the stack pointer of what is painted */
+static uintptr_t top; /* the stack pointer where painting starts */
 static unsigned char counting;
 static int32_t *members;
 static float *x;
@@ -56,7 +56,7 @@ static void find_room(void) {
 }
 
 #if TWIN_HOST
-/* A host prepares its model: half of this is for that, the rest for what it works in. */
+/* A host prepares its model: half of this is for that, the rest for its scratch. */
 #define ROOMY ((size_t)1 << 24)
 
 static void prepare(void) {

@@ -1,18 +1,18 @@
-/* Learns the points of the image with its pack, predicts with them, and tells the host what came of
- * it. In place of queries the image has rows of words: features and target in the user's units,
- * then both in integers. A row without a target, NaN, is a query; the others are points, learnt
- * from floats and from integers by turns. The store lies in RAM.
+/* Learns the points of the image with its pack, predicts with them, and reports the results to
+ * the host. Instead of queries the image has rows of words: features and target in the user's
+ * units, then both in integers. A row without a target, NaN, is a query; the others are points,
+ * learnt from floats and from integers in turn. The store is in RAM.
  *
- * Lines are those of main.c, but for
+ * Lines are those of main.c, except
  *
  *     store CONTEXT MEMORY                bytes of twin_store, and of its memory
  *     empty COUNTS                        of measuring nothing
- *     opened COUNTS POINTS LOST           of opening the store, in front of the queries
+ *     opened COUNTS POINTS LOST           of opening the store, before the queries
  *     learnt COUNTS                       for each point
  *     alone MEAN SCALE LOW HIGH COUNTS    for each query: twin_predict, bits of floats
  *     adapted MEAN SCALE LOW HIGH COUNTS  twin_predict_adapted
  *     raw MEAN SCALE LOW HIGH COUNTS      twin_predict_adapted_raw, integers
- *     stack BYTES                         high-water mark of it all
+ *     stack BYTES                         high-water mark of everything
  *     done */
 
 #include "../../src/twin_store.h"
@@ -35,7 +35,7 @@ static int16_t *q;
 
 #include "harness.h"
 
-/* Blocks as flash has them: programming clears bits, and erasing sets them. */
+/* Blocks that behave like flash: programming clears bits, and erasing sets them. */
 static int fetch(void *blocks, uint32_t address, void *bytes, uint32_t size) {
     const uint8_t *from = (const uint8_t *)blocks + (size_t)address;
     uint8_t *to = (uint8_t *)bytes;
@@ -78,7 +78,7 @@ static void find_room(void) {
     storage.program = program;
     storage.erase = erase;
     storage.program_size = 4;
-    /* As few slots as will do: two heads, the points, and one more. */
+    /* The fewest slots: two heads, the points, and one more. */
     block = (points + 3) * (16 + (size_t)model.anchor_size);
     storage.block_size = (uint32_t)block;
     kept = (size_t)twin_store_size(&model, &storage, (uint16_t)points);
@@ -179,7 +179,7 @@ int main(void) {
     number[0] = number[4];
     say("empty", 1);
 
-    /* What lies in RAM is no store; a point makes it one. */
+    /* What is in RAM is not a store yet; a point makes it one. */
     open_store();
     take(first, target);
     learn(target);
@@ -192,7 +192,7 @@ int main(void) {
             learn(target);
             say("learnt", 1);
         } else {
-            /* As after a reset: the next point moves all that are there. */
+            /* As after a reset: the next point moves all existing ones. */
             if (before) {
                 open_store();
                 say("opened", 3);

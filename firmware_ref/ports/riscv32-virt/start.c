@@ -1,4 +1,4 @@
-/* RISC-V under QEMU: start-up, output by semihosting, and the counter of instructions. */
+/* RISC-V under QEMU: start-up, output by semihosting, and the instruction counter. */
 
 #include "board.h"
 
@@ -13,7 +13,7 @@ enum { WRITE0 = 0x04, EXIT_EXTENDED = 0x20, APPLICATION_EXIT = 0x20026 };
 static void ask_host(uint32_t what, const void *argument) {
     register uint32_t a0 __asm("a0") = what;
     register const void *a1 __asm("a1") = argument;
-    /* These three, uncompressed and in one page, are the call. */
+    /* These three instructions, uncompressed and in one page, are the call. */
     __asm volatile(".balign 16\n"
                    ".option push\n"
                    ".option norvc\n"

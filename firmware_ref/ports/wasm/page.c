@@ -1,7 +1,8 @@
 /* The runtime for a web page: WebAssembly with one model, without libc.
  *
- * Memory begins with what the program needs. From twin_page_place on it is the page's: a pack goes
- * there, and behind it queries, predictions and scratch. The page grows the memory as it needs. */
+ * Memory starts with what the program needs. From twin_page_place on it belongs to the page: the
+ * pack goes there, followed by queries, predictions and scratch. The page grows the memory as
+ * needed. */
 
 #include "twin.h"
 
@@ -31,7 +32,7 @@ EXPORTED uint32_t twin_page_scratch(void) {
     return twin_scratch_size(&model);
 }
 
-/* Let intervals cover so many thousandths: a status. */
+/* Let intervals cover this many thousandths: a status. */
 EXPORTED int twin_page_coverage(uint32_t thousandths) {
     return twin_set_coverage(&model, (uint16_t)thousandths);
 }

@@ -1,6 +1,6 @@
 /* Layers of a prepared model by AMX (x86_ready.h): TDPBUSD and TDPBSSD multiply a tile of 16
- * outputs and 64 weights of a byte with a tile of 64 bytes of each of 16 columns. An activation has
- * 16 bits, so there are two tiles of them, with the lower bytes and with the upper ones:
+ * outputs by 64 one-byte weights with a tile of 64 bytes of each of 16 columns. An activation has
+ * 16 bits, so there are two tiles of them, one with the lower bytes and one with the upper ones:
  *
  *     activations    [4 neurons at a time][lower, upper][16 columns][4]
  *     weights        [16 outputs at a time][64 inputs at a time][16 outputs][64]
@@ -12,7 +12,7 @@
 #include "x86_ready.h"
 
 #define TILE      1024 /* bytes */
-#define TILE_ROW  64   /* the same */
+#define TILE_ROW  64   /* bytes */
 #define TILE_ROWS 16
 
 /* All eight tiles are whole. */
@@ -48,10 +48,10 @@ static void ready_arrange(const twini_layer *from, const uint16_t *ranked, uint8
         }
 }
 
-/* Rows of two tiles that alternate, in bytes. */
+/* Bytes of the rows of two interleaved tiles. */
 #define BOTH (2 * TILE_ROW)
 
-/* What a layer works in: activations of the one before, and its own sums. */
+/* Working memory of a layer: activations of the one before, and its own sums. */
 static uint32_t ready_block_bytes(unsigned widest) {
     return BOTH / 4 * twini_align(widest, TILE_ROW);
 }
@@ -60,7 +60,7 @@ static uint32_t ready_work_bytes(unsigned widest) {
     return ready_block_bytes(widest) + BOTH * twini_align(widest, 2 * TILE_ROWS);
 }
 
-/* Sums of a further layer, two tiles of outputs at a time; the second may be nobody's. */
+/* Sums of a further layer, two tiles of outputs at a time; the second may be unused. */
 static void sum_products(const twini_ready_layer *layer, const uint8_t *in, int32_t *to) {
     uint32_t across = twini_align(layer->inputs, TILE_ROW) / TILE_ROW, o, i;
     const uint8_t *weights = layer->weights;
@@ -92,14 +92,14 @@ static void sum_products(const twini_ready_layer *layer, const uint8_t *in, int3
     }
 }
 
-/* Four bytes of each column, and four more. */
+/* Four lower bytes of each column, then four upper ones. */
 INLINE void put_four(uint8_t *in, uint32_t o, unsigned v, four h) {
     int32_t *to = (int32_t *)(void *)(in + BOTH / 4 * (size_t)o);
     words lower = V(set1_epi16)(255), *two = h.two;
     words order = everywhere(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
     words low = V(packus_epi16)(W(and)(two[0], lower), W(and)(two[1], lower));
     words high = V(packs_epi16)(V(srai_epi16)(two[0], 8), V(srai_epi16)(two[1], 8));
-    (void)v; /* there is one */
+    (void)v; /* there is only one */
     keep(to, V(shuffle_epi8)(low, order));
     keep(to + LANES, V(shuffle_epi8)(high, order));
 }
@@ -109,7 +109,7 @@ INLINE four four_of_sums(const twini_ready_layer *layer, const ready_way *how, c
                          uint32_t o, unsigned v, int silu) {
     sums all[4];
     unsigned i;
-    (void)v; /* there is one */
+    (void)v; /* there is only one */
     UNROLLED for (i = 0; i < 4; i++) {
         const int32_t *at = sum + 2 * COLUMNS_READY * (size_t)(o + i);
         sums upper = V(slli_epi32)(load(at + COLUMNS_READY), 8);
@@ -118,7 +118,7 @@ INLINE four four_of_sums(const twini_ready_layer *layer, const ready_way *how, c
     return activate_four(how, all, layer->multiplier + o, silu);
 }
 
-/* Byte by byte: the first bytes of all lines, then the second ones, and so on. */
+/* By bytes: the first byte of all lines, then the second, and so on. */
 static void fill_lines(int32_t *lines, twin_flash curve) {
     uint8_t *bytes = (uint8_t *)lines;
     unsigned i, k;
@@ -138,7 +138,7 @@ INLINE words byte_of_lines(const ready_way *how, unsigned byte, words number,
 
 INLINE four subtract_bumps(const ready_way *how, four h, const four *z) {
     words r[2], k[2], line[4], number, weight = merge(how->entry, V(slli_epi32)(how->entry, 16));
-    uint64_t from[3]; /* a multiple of 64 on, but not beyond */
+    uint64_t from[3]; /* from a multiple of 64 on */
     unsigned i;
     UNROLLED for (i = 0; i < 2; i++) k[i] = step_of(how, z->two[i], &r[i]);
     number = _mm512_packus_epi16(k[0], k[1]);

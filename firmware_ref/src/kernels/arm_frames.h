@@ -1,9 +1,9 @@
-/* What an assembler is told of functions for Cortex-M, beside their instructions: where they begin
- * and end, and how to find the caller of one from any place in it. The latter goes to .debug_frame,
- * which debuggers read and no device holds.
+/* Assembler directives for Cortex-M functions, besides their instructions: where they begin and
+ * end, and how to unwind the stack from any point. The latter goes to .debug_frame, which debuggers
+ * read and no device holds.
  *
- * A function that keeps registers says so behind its push. FRAME(n) says that n bytes of the stack
- * are its own from here on, those of the registers included. */
+ * A function that saves registers says so after its push. FRAME(n) says that it now uses n bytes of
+ * stack, including the registers. */
 
 #ifndef TWIN_KERNELS_ARM_FRAMES_H
 #define TWIN_KERNELS_ARM_FRAMES_H

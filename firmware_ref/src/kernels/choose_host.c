@@ -1,4 +1,4 @@
-/* Which kernel a model takes where the processor is known at run time only. */
+/* Chooses the kernel for a model if the processor is known at run time only. */
 
 #include "../../include/twin_host.h"
 #include "host.h"
@@ -9,7 +9,7 @@
 #include <sys/auxv.h>
 #endif
 
-/* What the compiler may use anyway. */
+/* What the compiler may use in any case. */
 #if defined(__ARM_NEON)
 #define SURE_NEON 1
 #else
@@ -33,7 +33,7 @@
 #define SAID(which) 0ul
 #endif
 
-/* Whether that is sure, or a bit of what the system says. */
+/* Whether a feature is certain, or the system reports its bit. */
 static int twini_has(int sure, unsigned long said, unsigned bit) {
     return sure || (said >> bit & 1);
 }
@@ -44,7 +44,7 @@ static int twini_has(int sure, unsigned long said, unsigned bit) {
 #include <cpuid.h>
 #endif
 
-/* What __builtin_cpu_supports does not know everywhere: bit `bit` of EAX or EDX, of leaf 7. */
+/* For what not every __builtin_cpu_supports knows: bit `bit` of EAX or EDX of leaf 7. */
 static int twini_has(unsigned subleaf, int in_edx, unsigned bit) {
     unsigned a = ~0u, d = ~0u;
 #if !TWIN_HOST_EMULATED
@@ -69,14 +69,14 @@ static int twini_has_avx_vnni(void) {
     return twini_has_avx2() && twini_has(1, 0, 4);
 }
 
-/* AMX-TILE and AMX-INT8, and what else that kernel uses. */
+/* AMX-TILE and AMX-INT8, and what else the kernel uses. */
 static int twini_has_amx(void) {
     return twini_has_vnni() && __builtin_cpu_supports("avx512vbmi") && twini_has(0, 1, 24) &&
            twini_has(0, 1, 25);
 }
 
-/* Linux wants to be told before a process uses tiles, as it then has to make room for them wherever
- * it saves the state of a thread: arch_prctl(ARCH_REQ_XCOMP_PERM, XTILEDATA). */
+/* Linux requires a request before a process uses tiles, as it then has to make room for them in the
+ * saved state of threads: arch_prctl(ARCH_REQ_XCOMP_PERM, XTILEDATA). */
 static int twini_may_use_tiles(void) {
     long answer = -1;
 #if TWIN_HOST_EMULATED

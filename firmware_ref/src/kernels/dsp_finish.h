@@ -7,7 +7,7 @@
 #define TWIN_STRING(number)  TWIN_STRING_(number)
 #define TWIN_STRING_(number) #number
 
-/* Sums to z: products of 64 bits, rounded to their upper half, are what FORMAT.md says. */
+/* Sums to z: the upper half of 64-bit products, rounded, is what FORMAT.md defines. */
 #define REQUANTISE(by)                                                                             \
     "ldrsh " by ", [r5], #2\n"                                                                     \
     "lsl " by ", " by ", r4\n"                                                                     \
@@ -16,7 +16,7 @@
     "smmulr r2, r2, " by "\n"                                                                      \
     "smmulr r3, r3, " by "\n"
 
-/* The same by any shift. */
+/* The same for any shift. */
 #define ANY(z)                                                                                     \
     "smlawb " z ", " z ", r10, r11\n"                                                              \
     "asrs " z ", r4\n"
@@ -34,8 +34,8 @@
     "ldrsh r1, [r6], #2\n"                                                                         \
     "mla r7, r0, r1, r7\n"                                                                         \
     "mla r8, r2, r1, r8\n"
-/* The same in both orders, and with the weights of the second output in one. The totals of the
- * other order, and those of the second output, wait where the caller has them. */
+/* The same in both orders, and in one of them with the weights of the second output. The totals of
+ * the other order, and those of the second output, are kept where the caller has them. */
 #define BACK "#4 * " TWIN_STRING(TWIN_BLOCK)
 #define HARD "#8 * " TWIN_STRING(TWIN_BLOCK)
 #define FOLD_BOTH                                                                                  \
@@ -60,7 +60,7 @@
     "sxtab r6, r6, r7\n"                                                                           \
     "ror r7, r7, #8\n"
 
-/* On to the next output, whose seed is fetched; or to the end. */
+/* Go on to the next output, whose seed is fetched; or to the end. */
 #define NEXT(end)                                                                                  \
     "subs r4, r4, #256\n"                                                                          \
     "stmia sp, {r4-r9}\n"                                                                          \

@@ -1,4 +1,4 @@
-/* Loops over inputs, for kernel_dsp.c: they sum up the columns of an output in r0 .. r3. */
+/* Loops over inputs, for kernel_dsp.c: they add up the columns of an output in r0 .. r3. */
 
 #ifndef TWIN_KERNELS_DSP_LOOPS_H
 #define TWIN_KERNELS_DSP_LOOPS_H
@@ -13,7 +13,7 @@
     "smlad r1, " to ", r5, " first "\n"                                                            \
     "smlad r0, " to ", r4, r0\n"
 
-/* A turn is eight inputs. It may be entered in the middle, for the last four. */
+/* A turn is eight inputs. It may be entered in the middle, for a remainder of four. */
 #define LOAD_EIGHT "ldrd r8, r9, [r12], #8\n"
 #define TURN(n)                                                                                    \
     ".Ldsp_turn" n ":\n" LOAD_EIGHT HALF("lr", "r8") ".Ldsp_rest" n ":\n" HALF(                    \
@@ -49,10 +49,10 @@
     "smlad r2, r8, r7, r2\n"                                                                       \
     "smlad r0, r8, r5, r0\n"
 
-/* Small where size counts, but not for silu, which is large anyway. */
+/* Small when optimising for size, but not with silu, which is large anyway. */
 #if defined(__OPTIMIZE_SIZE__) && !TWIN_SILU
 #define TURNS           "2"
-#define TURN_BITS       "2" /* fours of inputs in all turns are two to this power */
+#define TURN_BITS       "2" /* two to this power is the fours of inputs in all turns */
 #define EACH_TURN(what) what("0") what("1")
 #else
 #define TURNS     "8"

@@ -3,8 +3,8 @@
 #ifndef TWIN_KERNELS_DSP_QUERY_H
 #define TWIN_KERNELS_DSP_QUERY_H
 
-/* Put the features at r8 and r9 in the order of weights, two words of one and two of the other, in
- * turn. They go to r11, and r10 is their number. */
+/* Put the features at r8 and r9 in the order of weights, two words of the one and two of the other,
+ * alternating. They go to r11, and r10 is their number. */
 #define ARRANGE                                                                                    \
     ".Ldsp_arrange:\n"                                                                             \
     ".cfi_sections .debug_frame\n"                                                                 \
@@ -34,7 +34,7 @@
     "sxtb16 lr, r12, ror #8\n"                                                                     \
     "smlad " sum ", lr, r11, " sum "\n"
 
-/* The query is arranged in front of where it is, twice. Eight features stay in registers. */
+/* The rearranged query goes just before the query, twice. Eight features stay in registers. */
 /* clang-format off */
 #define QUERY                                                                                      \
     FUNCTION("twini_dsp_query")                                                                    \

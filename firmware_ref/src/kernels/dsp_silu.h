@@ -1,6 +1,6 @@
 /* silu in kernel_dsp.c: four sums to four activations, by the lines of twin_lines.c.
  *
- * What a layer needs of them lies on the stack behind its other state:
+ * What a layer needs of them is on the stack, after its other state:
  *
  *     width     steps of the curve are 2^width
  *     lines
@@ -8,7 +8,7 @@
  *     half      what rounds 1024 h
  *     offset    of z, so that it is not negative where a line is; 0 where there are no lines
  *     curve     of the pack
- *     check     where to go on once sums are requantised in another way */
+ *     check     where to continue once sums are requantised in a different way */
 
 #ifndef TWIN_KERNELS_DSP_SILU_H
 #define TWIN_KERNELS_DSP_SILU_H
@@ -27,14 +27,14 @@
     "smmlar r2, r2, r9, r8\n"                                                                      \
     "smmlar r3, r3, r9, r8\n"
 
-/* z + offset to 1024 h, where it is on a line: one SMLAD of (base, slope) and (2^width, z). */
+/* z + offset to 1024 h, if it is on a line: one SMLAD of (base, slope) and (2^width, z). */
 #define LINE(z) "lsr r9, " z ", r4\n" LINE_OF(z)
 #define LINE_OF(z)                                                                                 \
     "add " z ", r6, " z ", lsl #16\n"                                                              \
     "ldr r9, [r5, r9, lsl #2]\n"                                                                   \
     "smlad " z ", r9, " z ", r7\n"
 
-/* All four, or one by one if one of them is not on a line. */
+/* All four at once, or one by one if one of them is not on a line. */
 /* clang-format off */
 #define SILU(n)                                                                                    \
     SILU_REQUANTISE                                                                                \
@@ -75,7 +75,7 @@
     "mov " z ", r9\n"                                                                              \
     "b .Ldsp_near" n "\n"
 
-/* z limited, where sums are requantised by any shift. */
+/* Clamp z, if sums are requantised by any shift. */
 #define LIMIT(z)                                                                                   \
     "ssat " z ", #16, " z "\n"                                                                     \
     "cmn " z ", #32768\n"                                                                          \
@@ -84,7 +84,7 @@
     "add " z ", " z ", r8\n"
 
 /* .Ldsp_far: z + offset in r9 to 1024 h, by the curve itself: where it has its wider steps, where z
- * is to be limited, and everywhere if it has no lines. The interpolation is one SMUAD: of two
+ * has to be clamped, and everywhere if it has no lines. The interpolation is one SMUAD: of two
  * entries with (2^width - r, r). */
 /* clang-format off */
 #define SILU_ELSEWHERE                                                                             \
@@ -142,7 +142,7 @@
     "bx lr\n"
 /* clang-format on */
 
-/* Where the sums of a scaled layer are looked at, and finished; r12 is how relu would do that. */
+/* Where sums of a scaled layer are checked and finished; r12 is how relu would finish. */
 #if TWIN_INTERVALS
 #define SILU_CHECK_BOTH                                                                            \
     "ldrb r4, [r0, " IS_SCALED "]\n"                                                               \
@@ -159,8 +159,8 @@
 #define SILU_FINISH_BOTH
 #endif
 
-/* Settled once for a layer, as kernel_dsp.c does for relu. In .Ldsp_layer_of_silu r4 and r6 .. r8
- * are free; in .Ldsp_finish_of_silu r2 is, r1 is `up`, and r12 how relu would finish. */
+/* Decided once per layer, as kernel_dsp.c does for relu. In .Ldsp_layer_of_silu r4 and r6 .. r8 are
+ * free; in .Ldsp_finish_of_silu r2 is, r1 is `up`, and r12 how relu would finish. */
 /* clang-format off */
 #define SILU_SETTLE                                                                                \
     ".Ldsp_layer_of_silu:\n"                                                                       \

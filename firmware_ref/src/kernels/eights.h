@@ -1,16 +1,15 @@
-/* Layers of a block in eights: for eight outputs at a time, with vectors that lie across eight
- * columns.
+/* Layers of a block in eights: eight outputs at a time, with vectors across eight columns.
  *
  * First come the eights of (query, anchor), then those of (anchor, query). With relu many neurons
- * are zero in all columns of an order: a kernel may leave them out, and spare the next layer. So a
- * block is, with n the layer's outputs rounded up to a multiple of 4,
+ * are zero in all columns of an order: a kernel may drop them and spare the next layer. So, with n
+ * the layer's outputs rounded up to a multiple of 4, a block is
  *
- *     4 n bytes     struct header; then for each order and output a byte: whether it is there
- *     16 n bytes    for each eight: the activations that are there, zeros up to a multiple of 4
+ *     4 n bytes     struct header; then for each order and output a byte: whether it is present
+ *     16 n bytes    for each eight: the activations present, zeros up to a multiple of 4
  *
- * With AVX-512 there are sixteen columns in each: LANES says so, and an eight has twice the bytes.
+ * With AVX-512 an eight has sixteen columns, given by LANES, and twice the bytes.
  *
- * A kernel file defines, before it includes layers.h, how the activations of an eight lie:
+ * Before it includes layers.h, a kernel file defines the layout of an eight:
  *
  *     sums          32 bits for each column; set, load, keep, add, subtract
  *     activations   of one output for each column
@@ -23,7 +22,7 @@
  *     sum_inputs    sums of eight outputs over an eight: (sums, start, rows, n, eight, size)
  *     store         activations of four outputs into an eight: (eight, size, first, activations)
  *     turn          features of eight anchors into an eight: (eight, inputs, anchors)
- *     outlet        one order of a block that is written: begin_order, put, end_octet, end_order */
+ *     outlet        writer for one order of a block: begin_order, put, end_octet, end_order */
 
 #ifndef TWIN_KERNELS_EIGHTS_H
 #define TWIN_KERNELS_EIGHTS_H
@@ -37,9 +36,9 @@
 #endif
 
 #define MOST_INPUTS 1024
-#define NO_INPUT    255 /* instead of a place: a shuffle makes it zero */
+#define NO_INPUT    255 /* instead of an index: a shuffle makes it zero */
 
-/* For loops over eight outputs whose sums are to stay in registers. */
+/* For loops over eight outputs whose sums should stay in registers. */
 #define EIGHT_TIMES UNROLLED for (r = 0; r < 8; r++)
 
 typedef struct header {
@@ -64,21 +63,21 @@ static inline uint8_t *flags_at(const void *block, unsigned order, unsigned widt
 
 /* Eight outputs of a layer. */
 typedef struct octet {
-    uint32_t numbers[8]; /* the last again in place of those beyond it */
+    uint32_t numbers[8]; /* those beyond the last repeat it */
     int32_t multiplier[8];
     int16_t fold[8]; /* zero beyond the last */
-    int16_t hard[8]; /* the same of the second output */
+    int16_t hard[8]; /* the same for the second output */
 } octet;
 
-/* How to leave out the weights of inputs that are not there: of each sixteen, which stay, from the
- * front, and where they go. */
+/* How to leave out the weights of inputs that are not present: which of each sixteen stay, and
+ * where they go. */
 typedef struct squeeze {
     uint32_t sixteens, count;
     uint16_t to[MOST_INPUTS / 16];
     uint8_t from[MOST_INPUTS / 16][16];
 } squeeze;
 
-/* For the `n` inputs that are there in an order; NULL if all are. */
+/* For the `n` inputs present in an order; NULL if all are. */
 static inline const squeeze *plan_squeeze(squeeze *plan, const void *block, unsigned order,
                                           uint32_t n, uint32_t inputs) {
     const uint8_t *there = flags_at(block, order, inputs);
@@ -90,7 +89,7 @@ static inline const squeeze *plan_squeeze(squeeze *plan, const void *block, unsi
         plan->to[i / 16] = (uint16_t)count;
         memset(plan->from[i / 16], NO_INPUT, 16);
         for (j = i; j < i + 16 && j < inputs; j++) {
-            plan->from[i / 16][k] = (uint8_t)(j - i); /* if it does not stay, the next goes there */
+            plan->from[i / 16][k] = (uint8_t)(j - i); /* the next replaces it if it does not stay */
             k += there[j];
         }
         if (k < 16)

@@ -1,22 +1,22 @@
-/* silu in kernel_helium.c: by the lines of twin_lines.c where all activations of eight outputs are
- * on them, or by the curve itself. */
+/* silu in kernel_helium.c: by the lines of twin_lines.c if all activations of eight outputs are on
+ * them, otherwise by the curve itself. */
 
 #ifndef TWIN_KERNELS_HELIUM_SILU_H
 #define TWIN_KERNELS_HELIUM_SILU_H
 
 /* What a layer needs of its lines. */
 typedef struct helium_lines {
-    const uint32_t *zero; /* the line where z is not negative any more */
-    int32_t scale;   /* twice that over 2^32 takes z in an upper half to the number of its line */
-    uint32_t limit;  /* of |z|; 0 where there are no lines */
-    int32_t *folded; /* columns, or NULL to store */
-    uint32_t unit;   /* what bases are multiplied by */
+    const uint32_t *zero; /* the line where z stops being negative */
+    int32_t scale;        /* times 2 / 2^32 maps z in an upper half to its line number */
+    uint32_t limit;       /* of |z|; 0 without lines */
+    int32_t *folded;      /* columns, or NULL to store */
+    uint32_t unit;        /* what bases are multiplied by */
     int32_t down;
     int32_t *sum[4]; /* of every other output, column 0 */
 } helium_lines;
 
-/* Sums of eight outputs to activations: stored at `place`, or folded with the weights there. False,
- * and nothing is folded, if one of them is not on a line. */
+/* Sums of eight outputs to activations: stored at `place`, or folded with the weights there.
+ * Returns false, with nothing folded, if one of them is not on a line. */
 TWIN_INTERNAL int twini_helium_lines(const helium_lines *lines, twin_flash multiplier,
                                      const void *place);
 
@@ -34,7 +34,7 @@ TWIN_INTERNAL int twini_helium_lines(const helium_lines *lines, twin_flash multi
 
 /* z to h. A line is a word of (base, slope), and one VQRDMLADH takes four of them and four words of
  * (unit, z) to bumps, rounded, in lower halves; or crosswise, of (z, unit), in upper halves. The
- * units stay in q0 and q1, which only z is inserted into. `line` may be q1, the last time. */
+ * units stay in q0 and q1; only z is inserted there. `line` may be q1 the last time. */
 #define LINES(z, line)                                                                             \
     "vsri.32 q1, " z ", #16\n"                                                                     \
     "vsli.32 q0, " z ", #16\n"                                                                     \
@@ -117,7 +117,7 @@ __asm(".pushsection .text.twini_helium_lines, \"ax\", %progbits\n"
 #undef SUMS
 #undef LINES
 
-/* Settle what a layer needs, whose sums will be in `sum`. */
+/* Set up what a layer with sums in `sum` needs. */
 static void helium_settle(helium_lines *lines, const twini_layer *layer, int32_t *sum,
                           int32_t *folded) {
     unsigned fraction = layer->fraction, i;
@@ -126,7 +126,7 @@ static void helium_settle(helium_lines *lines, const twini_layer *layer, int32_t
         return;
     lines->zero = layer->lines + TWIN_LINES / 2;
     lines->scale = 1 << (20 - fraction);
-    lines->limit = fraction < 13 ? 4u << fraction : 32768u; /* which -32768 is not below */
+    lines->limit = fraction < 13 ? 4u << fraction : 32768u; /* not above |-32768| */
     lines->folded = folded;
     lines->unit = 1u << fraction;
     lines->down = -(int32_t)layer->shift;
@@ -134,7 +134,7 @@ static void helium_settle(helium_lines *lines, const twini_layer *layer, int32_t
         lines->sum[i] = sum + 8 * i;
 }
 
-/* Finish eight outputs from o on, if they can be by lines. */
+/* Finish eight outputs from o on by lines, if possible. */
 static int helium_on_lines(const helium_lines *lines, const twini_layer *layer, uint32_t o,
                            const int16_t *out) {
     int16x8_t fold[2];
@@ -151,8 +151,8 @@ static int helium_on_lines(const helium_lines *lines, const twini_layer *layer, 
     return twini_helium_lines(lines, layer->multiplier + 2 * o, place);
 }
 
-/* twini_bump of eight numbers that are not negative. `width` is that of the curve's steps, less 15,
- * and `narrow` the largest number that has narrow ones. */
+/* twini_bump of eight non-negative numbers. `width` is that of the curve's steps, less 15, and
+ * `narrow` the largest number on narrow ones. */
 static inline int16x8_t helium_bump(const int16_t *curve, int16x8_t a, int16_t width,
                                     uint16_t narrow) {
     int16x8_t up = vdupq_n_s16((int16_t)-width), low, high;
@@ -162,7 +162,7 @@ static inline int16x8_t helium_bump(const int16_t *curve, int16x8_t a, int16_t w
         a = vsubq_m_n_s16(a, a, (int16_t)(narrow + 1), wide);
         up = vsubq_m_n_s16(up, up, 2, wide);
     }
-    /* The step of the curve is above the upmost bit, what remains of `a` below it. */
+    /* The step of the curve is above the top bit, the remainder of `a` below it. */
     k = vreinterpretq_u16_s16(vshlq_s16(a, vsubq_n_s16(up, 15)));
     a = vbicq_n_s16(vshlq_s16(a, up), 0x8000);
     if (wide) {

@@ -1,12 +1,12 @@
-/* Where the kernels of hosts are compiled, and what they are written in: they take pairs in eights,
- * and each function in a kernel file may use the instructions that TARGET names. */
+/* Where host kernels are compiled, and what they are written in: they process pairs in eights, and
+ * each function in a kernel file may use the instructions that TARGET names. */
 
 #ifndef TWIN_KERNELS_HOST_H
 #define TWIN_KERNELS_HOST_H
 
 #include "../twin_kernel.h"
 
-#ifndef TWIN_HOST_EMULATED /* by a test: functions stand for the instructions of x86-64 */
+#ifndef TWIN_HOST_EMULATED /* set by a test that replaces x86-64 instructions by functions */
 #define TWIN_HOST_EMULATED 0
 #endif
 
@@ -17,7 +17,7 @@
 #elif defined(__aarch64__)
 #define TWIN_HOST_ARM 64
 #elif defined(__arm__) && (defined(__ARM_NEON) || (defined(__ARM_PCS_VFP) && !defined(__clang__)))
-#define TWIN_HOST_ARM 32 /* clang wants to be told of NEON, gcc can be asked for it */
+#define TWIN_HOST_ARM 32 /* clang needs a flag for NEON, gcc accepts an attribute */
 #endif
 #endif
 #endif
@@ -68,7 +68,7 @@ TWIN_INTERNAL extern const twin_kernel twini_kernel_amx;
 
 #define TWIN_PRAGMA(words) _Pragma(#words)
 
-/* In front of loops whose numbers are to stay in registers. */
+/* Goes before loops whose numbers should stay in registers. */
 #if defined(__clang__)
 #define UNROLLED TWIN_PRAGMA(unroll)
 #else

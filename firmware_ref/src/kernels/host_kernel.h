@@ -1,10 +1,10 @@
-/* A kernel of the layers in layers.h; its file defines before
+/* A kernel of the layers in layers.h; its file defines first
  *
  *     KERNEL, ALIGN    its name, and what its blocks are aligned to
  *     QUERY            its function for the query's share in the first layer
  *     WORK             bytes that its layers work in
  *     FORM             what it has for prepared models, or 0
- *     HAS_LAST         if it has another last_layer for relu */
+ *     HAS_LAST         if it has its own last_layer for relu */
 
 #ifndef TWIN_KERNELS_HOST_KERNEL_H
 #define TWIN_KERNELS_HOST_KERNEL_H
@@ -13,8 +13,8 @@
 
 typedef char work_fits[WORK <= TWIN_WORK_BYTES ? 1 : -1];
 
-/* In each of these `silu` is known at compile time, and the layer is a copy, as a compiler may
- * think of any other that what is written to the scratch changes it. */
+/* In each of these `silu` is known at compile time. The layer is a copy, as a compiler may assume
+ * that writing to the scratch changes any other. */
 static void kernel_first(const twini_layer *given, const twini_pairs *pairs, void *out,
                          int32_t *totals) {
     const twini_layer layer = *given;

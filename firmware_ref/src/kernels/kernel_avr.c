@@ -1,15 +1,15 @@
-/* For AVR: weights come out of the flash one by one, and a product of 8 and 16 bits is two.
+/* For AVR: weights are read from flash one by one, and an 8 x 16-bit product is two.
  *
- * A block is one pair, two columns, and has both activations of an input side by side. The first
- * layer is evaluated like any other, once with A and once with B: query and anchor are its columns,
- * which change places in between. Weights are 8-bit ones. */
+ * A block is one pair, two columns, with both activations of an input side by side. The first layer
+ * is evaluated like any other, once with A and once with B: query and anchor are its columns, which
+ * swap places in between. Weights have 8 bits. */
 
 #include "../twin_kernel.h"
 
 #if TWIN_KERNEL_AVR
 
 #define PAIRS       1
-#define PLACE(i, c) 0 /* nothing is stored in the plain way */
+#define PLACE(i, c) 0 /* unused: nothing is stored the plain way */
 
 #include "plain.h"
 #include <avr/io.h>
@@ -67,7 +67,7 @@ static void avr_swap(int32_t *sum) {
     sum[1] = first;
 }
 
-/* All outputs of a layer; with B, if there is one. */
+/* All outputs of a layer; with B, if it has one. */
 static void avr_layer(const twini_layer *layer, const int16_t *in, unsigned both, int16_t *out,
                       int32_t *totals) {
     twin_flash weights = layer->weights, mirror = layer->mirror, bias = layer->bias;

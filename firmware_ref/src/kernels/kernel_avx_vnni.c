@@ -1,5 +1,5 @@
-/* x86-64 with AVX-VNNI, which processors without AVX-512 have, too: VPDPWSSD is VPMADDWD and the
- * sum in one. */
+/* x86-64 with AVX-VNNI, which exists without AVX-512, too: VPDPWSSD is VPMADDWD and the sum in one.
+ */
 
 #include "host.h"
 

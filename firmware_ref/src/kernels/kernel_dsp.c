@@ -1,12 +1,12 @@
-/* For Cortex-M with the DSP extension (M4, M7, M33): two multiply-adds of 16 bits an instruction.
+/* For Cortex-M with the DSP extension (M4, M7, M33): two 16-bit multiply-adds per instruction.
  *
  * A block is two pairs, four columns. Four activations of a column are two words, (0, 2) and
  * (1, 3), as SXTB16 unpacks four weights:
  *
  *     0 and 2 of columns 0 .. 3, 1 and 3 of columns 0 .. 3, 4 and 6 of columns 0 .. 3, ...
  *
- * so that one load of four words feeds four SMLAD. All is one piece of assembly, as compilers run
- * out of registers here. Weights are 8-bit ones. */
+ * so that one load of four words feeds four SMLAD. It is all assembly, as compilers run out of
+ * registers here. Weights have 8 bits. */
 
 #include "../twin_kernel.h"
 
@@ -27,9 +27,9 @@ TWIN_INTERNAL void twini_dsp_first(const twini_layer *layer, const twini_pairs *
 TWIN_INTERNAL void twini_dsp_further(const twini_layer *layer, const void *in, void *out,
                                      int32_t *totals);
 
-/* There are loops that sum up the columns of an output in r0 .. r3, and ways to finish an output.
- * Which ones is settled once for a layer; a loop ends by loading what lies on the stack, from the
- * lowest address on:
+/* There are loops that add up the columns of an output in r0 .. r3, and ways to finish an output.
+ * The choice is made once per layer; a loop ends by loading what is on the stack, from the lowest
+ * address on:
  *
  *     r4        256 times the outputs left to do, and `up`: multipliers shifted left by this are
  *               fractions of 2^32
@@ -40,8 +40,8 @@ TWIN_INTERNAL void twini_dsp_further(const twini_layer *layer, const void *in, v
  *     finish    how outputs are finished
  *     loop      where an output begins
  *     detour    where to enter the loop over inputs, if not at its start
- *     behind    where to go on once sums are requantised in another way
- *     seed      sums may start from what lies there, once multiplier * 2 or * 4 is added
+ *     behind    where to continue once sums are requantised in a different way
+ *     seed      sums may start from what is there, after adding multiplier * 2 or * 4
  *     mirror    where it has to be kept
  *     (silu)    what dsp_silu.h says */
 #define FINISH "ldmia sp, {r4-r11, pc}\n"
@@ -204,7 +204,7 @@ __asm(".pushsection .text.twini_dsp, \"ax\", %progbits\n"
       "str lr, [sp, " MIRROR "]\n"
       "bx r2\n"
 
-      /* Zeros up to a multiple of four, by which the steps are where they began. */
+      /* Zeros up to a multiple of four, after which the steps are back where they began. */
       "1:\n"
       "movs r0, #0\n"
       "movs r1, #0\n"
@@ -286,8 +286,8 @@ __asm(".pushsection .text.twini_dsp, \"ax\", %progbits\n"
       RELU STORE
       NEXT_STORED
 
-      /* Shifts for which a multiplier is no fraction of 2^32, or does not round. And silu whose z
-       * would have to be limited even where its curve has narrow steps. */
+      /* Shifts for which a multiplier is not a fraction of 2^32, or does not round. And silu
+       * whose z would have to be clamped even where its curve has narrow steps. */
       ".Ldsp_any:\n"
       "str lr, [sp, " MIRROR "]\n"
       "ldrsh r10, [r5], #2\n"

@@ -1,12 +1,12 @@
-/* For Cortex-M with Helium, the vector extension (M55, M85): eight multiply-adds of 16 bits an
+/* For Cortex-M with Helium, the vector extension (M55, M85): eight 16-bit multiply-adds per
  * instruction.
  *
  * A block is two pairs, four columns:
  *
  *     activations 0 .. 7 of columns 0 .. 3, activations 8 .. 15 of columns 0 .. 3, ...
  *
- * Two outputs are summed up side by side, so that eight sums fill the registers that VMLADAVA can
- * add to. Eight outputs are finished at once, column by column. Weights are 8-bit ones. */
+ * Two outputs are summed side by side, so that eight sums fill the registers that VMLADAVA can add
+ * to. Eight outputs are finished at once, column by column. Weights have 8 bits. */
 
 #include "../twin_kernel.h"
 
@@ -20,14 +20,14 @@
 #define PAIRS   2
 #define COLUMNS (2 * PAIRS)
 
-/* Outputs to sum up, one after the other. */
+/* Outputs to sum up, in order. */
 typedef struct helium_rows {
     twin_flash weights;
-    uint32_t row;      /* bytes from one to the next; its weights may be read in multiples of 8 */
+    uint32_t row;      /* bytes between rows; weights may be read in multiples of 8 */
     const void *seeds; /* bias; or partial sums, where the sums start from */
     uint32_t rounds;   /* of 16 inputs, or 8 features */
     const void *in;    /* activations; or features of two anchors, eight by eight in turn */
-    int32_t *end;      /* of what is written */
+    int32_t *end;      /* end of the output */
     twin_flash mirror;
 } helium_rows;
 
@@ -117,7 +117,7 @@ __asm(".pushsection .text.twini_helium_further, \"ax\", %progbits\n"
 typedef int32_t helium_sums[8][COLUMNS];
 
 /* Columns that were folded, with the weights of the output and then of the second one, whose
- * columns (query, anchor) nobody wants. */
+ * columns (query, anchor) are unused. */
 #if TWIN_INTERVALS
 #define FOLDED (2 * COLUMNS)
 #else
@@ -153,7 +153,7 @@ static inline __attribute__((always_inline)) void helium_columns(const twini_lay
     const uint32x4_t rows = vidupq_n_u32(0, 8);
     mve_pred16_t there = vctp16q(layer->outputs - o);
     int16x8_t factor = vldrhq_z_s16((const int16_t *)(const void *)layer->multiplier + o, there);
-    int16x8_t fold = factor, hard = factor; /* or anything */
+    int16x8_t fold = factor, hard = factor; /* any value */
     int32x4_t even = vshllbq_n_s16(factor, 16), odd = vshlltq_n_s16(factor, 16);
     int32_t down = -(int32_t)layer->shift;
     unsigned c;
@@ -204,7 +204,7 @@ static void helium_silu(const twini_layer *layer, uint32_t o, helium_sums sum, i
 }
 #endif
 
-/* Folded columns to differences; or zeros behind what was stored. */
+/* Folded columns to differences; or zeros after what was stored. */
 static void helium_end(const twini_layer *layer, int16_t *out, const int32_t *folded,
                        int32_t *totals) {
     if (out) {
@@ -285,7 +285,7 @@ static void helium_further(const twini_layer *layer, const void *in, void *out, 
         rows.end = sums[0] + COLUMNS * (left < 8 ? left & ~1u : 8);
         if (left > 1)
             twini_helium_further(&rows, sums[0]);
-        if (left < 8 && left % 2) { /* the last one twice, as nothing may lie behind it */
+        if (left < 8 && left % 2) { /* the last one twice, as there may be nothing after it */
             int32_t *last = rows.end;
             rows.row = 0;
             rows.end += 2 * COLUMNS;

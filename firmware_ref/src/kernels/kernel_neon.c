@@ -1,6 +1,5 @@
-/* Arm with NEON, as all Raspberry Pis from the 2 on have it, with 64 bits or 32: SMLAL multiplies
- * four activations with one weight. In an eight, the activations of each output lie side by side.
- */
+/* Arm with NEON, as in all Raspberry Pis since the 2, with 64 bits or 32: SMLAL multiplies four
+ * activations by one weight. In an eight, the activations of each output are side by side. */
 
 #include "host.h"
 
@@ -9,7 +8,7 @@
 #include "../twin_prepared.h"
 #include <string.h>
 
-/* Raspberry Pi OS with 32 bits is compiled for ARMv6, which has none of it. */
+/* 32-bit Raspberry Pi OS is compiled for ARMv6, which lacks NEON. */
 #if TWIN_HOST_ARM == 32 && !defined(__ARM_NEON)
 TARGET("arch=armv7-a,fpu=neon")
 #define TARGETED 1
@@ -43,7 +42,7 @@ INLINE void take_start(int32_t *start, const twini_layer *layer, rows *eight,
     EIGHT_TIMES start[r] = twini_i32(layer->bias + 4 * numbers[r]);
 }
 
-/* Eight weights of a row; behind the last row there is more to read than that. */
+/* Eight weights of a row; reading past the last row is safe, as more data follows. */
 INLINE int16x8_t weights_at(twin_flash row, uint32_t i, unsigned wide) {
     if (wide)
         return vld1q_s16((const int16_t *)(const void *)(row + 2 * i));

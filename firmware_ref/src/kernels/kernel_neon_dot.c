@@ -1,6 +1,5 @@
-/* 64-bit Arm with dot products, as the Raspberry Pi 5 has; packs with 8-bit weights. How bytes take
- * the place of 16-bit numbers is in neon_dot.h, how the last layer spares work in neon_dot_last.h.
- */
+/* 64-bit Arm with dot products, as the Raspberry Pi 5 has; packs with 8-bit weights. neon_dot.h
+ * says how bytes replace 16-bit numbers, neon_dot_last.h how the last layer saves work. */
 
 #include "host.h"
 
@@ -63,7 +62,7 @@ INLINE void sum_inputs(sums *sum, const int32_t *start, const rows *eight, uint3
         sum_halves(sum, start, eight->row, fours_of(n), high, low);
 }
 
-/* A q + bias and B q + bias of each output, and 128 times all its weights: the anchors' share of
+/* A q + bias and B q + bias of each output, and 128 times all its weights: the anchors' part of
  * that is added here, too. */
 static void dot_query(const twini_layer *given, const int16_t *query, void *partial) {
     const twini_layer mine = *given, *layer = &mine;

@@ -1,11 +1,11 @@
-/* 64-bit Arm that multiplies matrices of bytes (I8MM), as Neoverse V1 and its like do; prepared
- * models with silu and 8-bit weights. SMMLA multiplies two outputs by two anchors by eight inputs,
- * twice as many products as SDOT. All else is as in kernel_neon_dot.c, also models that are not
+/* 64-bit Arm that multiplies matrices of bytes (I8MM), such as Neoverse V1; prepared models with
+ * silu and 8-bit weights. SMMLA multiplies two outputs by two anchors by eight inputs, twice as
+ * many products as SDOT. All else is as in kernel_neon_dot.c, including models that are not
  * prepared.
  *
- * With relu neon_dot leaves out inputs that are zero, and the low bytes of most outputs, with
- * weights that it turns by fours as it goes; here they would have to be turned by eights. Those
- * models stay there. */
+ * With relu, neon_dot leaves out inputs that are zero, and the low bytes of most outputs, and
+ * transposes weights by fours as it goes; here it would have to be by eights. Those models use
+ * neon_dot. */
 
 #include "host.h"
 
@@ -52,8 +52,7 @@ INLINE four_bytes by_anchor(uint16x8_t ab, uint16x8_t cd) {
     return all;
 }
 
-/* The first four of eight wait where they are; with the others they come to lie as
- * [8 anchors][8]. */
+/* The first four of eight wait in place; with the others they end up as [8 anchors][8]. */
 INLINE void put_bytes(uint8_t *to, four_bytes all, uint32_t second) {
     uint32_t *words = (uint32_t *)(void *)to;
     if (second) {
@@ -81,7 +80,7 @@ INLINE void put_four(uint8_t *in, uint32_t first, const activations *h) {
               first & 4);
 }
 
-/* No four wait for others. */
+/* Flush fours that still wait for others. */
 INLINE void end_inputs(uint8_t *in, uint32_t count) {
     activations h[4];
     uint32_t r;

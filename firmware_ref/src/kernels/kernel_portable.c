@@ -1,4 +1,4 @@
-/* The kernel for every machine with a C compiler, and the judge of all others. */
+/* The kernel for any machine with a C compiler, and the reference for all others. */
 
 #include "../twin_kernel.h"
 

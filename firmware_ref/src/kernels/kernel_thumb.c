@@ -1,7 +1,7 @@
-/* For Cortex-M without the DSP extension (M0, M0+, M3): one multiply-add of 32 bits at a time.
+/* For Cortex-M without the DSP extension (M0, M0+, M3): one 32-bit multiply-add at a time.
  *
- * A block is two pairs, four columns, and its activations are 32 bits wide: so one load brings the
- * four of an input, ready to be multiplied. Weights are 8-bit ones. */
+ * A block is two pairs, four columns, and its activations are 32 bits wide: one load brings the
+ * four of an input, ready to be multiplied. Weights have 8 bits. */
 
 #include "../twin_kernel.h"
 
@@ -19,8 +19,8 @@
 TWIN_INTERNAL void twini_thumb_further(twin_flash weights, const void *in, uint32_t count,
                                        int32_t *sum);
 
-/* The same for the first layer. `in` are features of two anchors in turn; sum[2] and sum[3] start
- * from sum[0] and sum[1]. */
+/* The same for the first layer. `in` are features of two anchors, alternating; sum[2] and sum[3]
+ * start from sum[0] and sum[1]. */
 TWIN_INTERNAL void twini_thumb_first(twin_flash a, twin_flash b, const void *in, uint32_t count,
                                      int32_t *sum);
 
@@ -63,8 +63,7 @@ TWIN_INTERNAL void twini_thumb_first(twin_flash a, twin_flash b, const void *in,
     "bne 1b\n"                                                                                     \
     "stmia r12, {r4-r7}\n"
 #else
-/* Sums are in r8 .. r11, and their place in r12. Rows are read from their ends, where an index
- * becomes zero. */
+/* Sums are in r8 .. r11, and their address in r12. Rows are indexed from their ends, up to zero. */
 #define INPUT                                                                                      \
     "ldrsb r7, [r0, r2]\n"                                                                         \
     "ldmia r1!, {r3-r6}\n"                                                                         \
@@ -159,8 +158,8 @@ __asm(".pushsection .text.twini_thumb_further, \"ax\", %progbits\n"
 /* clang-format on */
 
 #if TWIN_SILU
-/* Sums of output o to activations, by lines where z is on one. Not part of its caller, as there
- * would not be enough registers then. */
+/* Sums of output o to activations, by lines if z is on one. Not inlined, as registers would run
+ * out. */
 __attribute__((noinline)) static void thumb_silu(const twini_layer *layer, uint32_t o,
                                                  int32_t *sum) {
     const uint32_t *lines = layer->lines;
@@ -168,7 +167,7 @@ __attribute__((noinline)) static void thumb_silu(const twini_layer *layer, uint3
     unsigned width = layer->fraction - 5u, shift = layer->shift;
     uint32_t offset = 128u << width;
     int32_t *end = sum + COLUMNS; /* cppcheck-suppress ctuPointerArith ; one beyond the last */
-    if (layer->fraction > 13 || !*lines) /* z would have to be limited first; there are none */
+    if (layer->fraction > 13 || !*lines) /* z would need clamping; no lines */
         offset = (uint32_t)1 << 31;
     do {
         int32_t z = (twini_mulw(*sum, multiplier) + half) >> shift;

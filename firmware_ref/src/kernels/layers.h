@@ -1,8 +1,8 @@
-/* The layers of a block in eights, of what a kernel file defines (eights.h), and the kernel itself:
+/* The layers of a block in eights, from what a kernel file defines (eights.h), and the kernel:
  *
  *     KERNEL, ALIGN    its name, and what its blocks are aligned to
  *     QUERY            its function for the query's share in the first layer
- *     HAS_LAST         a header, where it has another last_layer with relu, and what that works in
+ *     HAS_LAST         a header, if it has its own last_layer with relu, and working memory for it
  */
 
 #ifndef TWIN_KERNELS_LAYERS_H
@@ -10,7 +10,7 @@
 
 #include "eights.h"
 
-/* What a layer works in. */
+/* Working memory of a layer. */
 typedef struct work {
     slot waiting[SLOTS + 1];
     rows_room room;
@@ -36,7 +36,7 @@ INLINE void number_from(octet *of, const twini_layer *layer, uint32_t o) {
     EIGHT_TIMES of->numbers[r] = o + r < last ? o + r : last;
 }
 
-/* Fill in the rest, for the first `count` numbers; `last` for the last layer. */
+/* Fill in the rest of an octet for its first `count` numbers; `last` in the last layer. */
 INLINE void describe(octet *of, const twini_layer *layer, uint32_t count, int last) {
     uint32_t r;
     EIGHT_TIMES {
@@ -51,7 +51,7 @@ INLINE void describe(octet *of, const twini_layer *layer, uint32_t count, int la
     }
 }
 
-/* Add what one order of an eight comes to: `first` by the output, `second` by the second one. */
+/* Add the totals of one order of an eight: `first` of the output, `second` of the second. */
 INLINE void add_totals(const twini_layer *layer, int32_t *totals, unsigned order, sums first,
                        sums second) {
     if (!is_scaled(layer) && order) {
@@ -72,13 +72,13 @@ INLINE void fold_octet(const twini_layer *layer, const octet *of, const way *how
     EIGHT_TIMES {
         activations h = activate(how, sum[r], of->multiplier[r], silu);
         first = fold(first, h, of->fold[r]);
-        second = fold(second, h, of->hard[r]); /* of nothing, where there is no second output */
+        second = fold(second, h, of->hard[r]); /* of zeros without a second output */
     }
     add_totals(layer, totals, order, first, second);
 }
 
-/* One order of a layer. `in` is the first eight of its inputs; of these `n` are there, and
- * `without` says how to leave out the weights of the others. Returns how many outputs are there. */
+/* One order of a layer. `in` is the first eight of its inputs, of which `n` are present; `without`
+ * says how to leave out the weights of the others. Returns how many outputs are present. */
 INLINE uint16_t one_order(const twini_layer *layer, twin_flash weights, const squeeze *without,
                           const int32_t *partial, const uint8_t *in, uint32_t n, unsigned all,
                           unsigned order, void *out, int32_t *totals, int silu) {

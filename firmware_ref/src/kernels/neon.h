@@ -1,11 +1,10 @@
-/* What the kernels for NEON have in common: sums of eight columns, and the way from there to
- * activations. */
+/* What the NEON kernels share: sums of eight columns, and the way from there to activations. */
 
 #ifndef TWIN_KERNELS_NEON_H
 #define TWIN_KERNELS_NEON_H
 
 #define PAIRS       TWIN_BLOCK
-#define PLACE(i, c) 0 /* nothing is stored in the plain way */
+#define PLACE(i, c) 0 /* unused: nothing is stored the plain way */
 
 #define MULTIPLIER_SHIFT 15 /* see activate */
 
@@ -61,8 +60,8 @@ INLINE sums fold(sums a, activations h, int16_t weight) {
     return all;
 }
 
-/* What the outputs of a layer share on their way from sums to activations. Shifts to the left by
- * what is negative go to the right. */
+/* What the outputs of a layer share on the way from sums to activations. Negative left shifts go to
+ * the right. */
 typedef struct way {
     twin_flash curve;
     int32x4_t left;
@@ -106,8 +105,8 @@ INLINE int16x8x2_t look_up(twin_flash curve, uint16x8_t k) {
     return vuzpq_s16(vreinterpretq_s16_u32(low), vreinterpretq_s16_u32(high));
 }
 
-/* Where eight numbers are on the curve: at entry k, which may be beyond the last, and `rest` of the
- * way to the next, by shifts to the `left`. */
+/* Where eight numbers are on the curve: at entry k, possibly beyond the last, and `rest` of the way
+ * to the next, by shifts to the `left`. */
 typedef struct places {
     uint16x8_t k;
     int16x8_t rest, left;
@@ -130,7 +129,7 @@ INLINE uint16x8_t entry_of(places at) {
     return vminq_u16(at.k, vdupq_n_u16(LAST_ENTRY));
 }
 
-/* silu, with the entries of the curve there: max(z, 0) less twini_bump. */
+/* silu, from the entries of the curve: max(z, 0) - twini_bump. */
 INLINE activations bend_curve(const way *how, int16x8_t z, places at, int16x8x2_t ends) {
     int16x8_t step = vsubq_s16(ends.val[1], ends.val[0]), g;
     int32x4_t low = vmull_s16(vget_low_s16(step), vget_low_s16(at.rest));
@@ -144,7 +143,7 @@ INLINE activations bend_curve(const way *how, int16x8_t z, places at, int16x8x2_
 }
 
 /* SQDMULH doubles a product and keeps its upper half, which is mulw with a multiplier shifted by
- * 15; SRSHL rounds as rsh does; SQXTN saturates, to -32768 what SQABS then makes 32767. */
+ * 15; SRSHL rounds like rsh; SQXTN saturates, to -32768 what SQABS then makes 32767. */
 INLINE int16x8_t squash(const way *how, sums sum, int32_t multiplier) {
     int32x4_t m = vdupq_n_s32(multiplier);
     int32x4_t low = vrshlq_s32(vqdmulhq_s32(sum.low, m), how->left);
@@ -161,7 +160,7 @@ INLINE activations activate(const way *how, sums sum, int32_t multiplier, int si
     return vmaxq_s16(z, none());
 }
 
-/* Which of eight outputs are more than zero somewhere. */
+/* Which of eight outputs are positive in any column. */
 INLINE unsigned which(activations (*h)[TWIN_BLOCK / 8], unsigned all) {
     static const uint16_t bit[8] = {1, 2, 4, 8, 16, 32, 64, 128};
     int16x8_t most[8];
@@ -178,7 +177,7 @@ INLINE unsigned which(activations (*h)[TWIN_BLOCK / 8], unsigned all) {
     return vaddvq_u16(vandq_u16(vcgtq_s16(most[0], none()), vld1q_u16(bit)));
 }
 
-/* Eight rows of weights, squeezed, each with 16 zeros behind it; `stride` apart. */
+/* Eight rows of weights, squeezed, each followed by 16 zeros; `stride` apart. */
 INLINE void squeeze_rows(const squeeze *plan, const twin_flash *row, uint8_t *to, size_t stride) {
     uint32_t i, r;
     for (i = 0; i < plan->sixteens; i++) {

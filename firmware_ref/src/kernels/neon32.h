@@ -1,5 +1,5 @@
-/* What kernels for NEON are written in and 32-bit Arm lacks: most of it works on the upper halves
- * of vectors, or takes a lane of a whole one. */
+/* NEON intrinsics that the kernels use and 32-bit Arm lacks: most work on the upper halves of
+ * vectors, or take a lane of a whole one. */
 
 #ifndef TWIN_KERNELS_NEON32_H
 #define TWIN_KERNELS_NEON32_H
@@ -68,7 +68,7 @@ INLINE uint8x16_t own_vqtbl1q_u8(uint8x16_t table, uint8x16_t from) {
     return vcombine_u8(vtbl2_u8(both, vget_low_u8(from)), vtbl2_u8(both, vget_high_u8(from)));
 }
 
-/* By the names that 64-bit Arm has for them. */
+/* Under the names of 64-bit Arm. */
 #define vmlal_high_s16   own_vmlal_high_s16
 #define vmlal_high_n_s16 own_vmlal_high_n_s16
 #define vmull_high_s16   own_vmull_high_s16

@@ -1,20 +1,20 @@
 /* Bytes instead of 16-bit numbers, for SDOT.
  *
- * SDOT multiplies bytes and adds four products to a sum, so a 16-bit number is taken as two:
- * 256 high + low + 128, both signed. The 128 comes back as 128 times the sum of the weights. In an
- * eight lie the high bytes, [4 activations at a time][8 columns][4], then the low bytes likewise.
- */
+ * SDOT multiplies bytes and adds four products to a sum, so a 16-bit number is split into two
+ * bytes: 256 high + low + 128, both signed. The 128 is made up for by 128 times the sum of the
+ * weights. An eight holds the high bytes, [4 activations at a time][8 columns][4], then the low
+ * bytes likewise. */
 
 #ifndef TWIN_KERNELS_NEON_DOT_H
 #define TWIN_KERNELS_NEON_DOT_H
 
 #include "neon.h"
 
-/* In assembler, as arm_neon.h has no function for it if the file is compiled for any processor. */
+/* In assembly, as arm_neon.h lacks the intrinsic if the file is compiled for any processor. */
 #define SDOT(sum, a, b) __asm__("sdot %0.4s, %1.16b, %2.16b" : "+w"(sum) : "w"(a), "w"(b))
 
-/* Four outputs by eight columns by four inputs. In one piece: eight sums in turn hide the time that
- * each takes, and compilers would put those of one sum next to each other. */
+/* Four outputs by eight columns by four inputs. In one piece: eight interleaved sums hide the
+ * latency of each, and compilers would put those of one sum next to each other. */
 #define FOUR_ROWS(p, q, s, t, lane)                                                                \
     __asm__("sdot %0.4s, %8.16b, %10.4b[" #lane "]\n\t"                                            \
             "sdot %1.4s, %9.16b, %10.4b[" #lane "]\n\t"                                            \
@@ -36,9 +36,9 @@
         FOUR_ROWS(4, 5, 6, 7, lane);                                                               \
     }
 
-/* Eight outputs by eight columns: `fours` times four inputs, of high or of low bytes. A load may go
- * up to 12 bytes beyond a row: behind the last lie bias, multiplier and weights of the output, 16
- * bytes at least. */
+/* Eight outputs by eight columns: `fours` times four inputs, of high or of low bytes. A load may
+ * read up to 12 bytes past a row: after the last come bias, multiplier and weights of the output,
+ * at least 16 bytes. */
 INLINE void add_bytes(sums *sum, const int8_t *const *row, unsigned fours, const int8_t *h) {
     unsigned i, r;
     for (i = 0; i < fours; i += 4) {
@@ -74,22 +74,21 @@ INLINE sums over_each(const int32x4_t *v) {
     return all;
 }
 
-/* Rows of weights of eight outputs; and what their sums over a layer start with: bias, and 128
- * times all weights. And how large a sum of high bytes may be if the output is not to be more than
- * zero: low bytes add up to 255 times the positive weights. */
+/* Rows of weights of eight outputs; what their sums over a layer start with: bias, and 128 times
+ * all weights; and how large a sum of high bytes may be for the output to be zero: low bytes add at
+ * most 255 times the positive weights. */
 typedef struct weighed {
     const int8_t *row[8];
     int32_t start[8], floor[8];
 } weighed;
 
-/* From row to row of squeezed weights: 16 zeros behind each, and a multiple of 16. */
+/* Bytes between rows of squeezed weights: 16 zeros after each, and a multiple of 16. */
 INLINE size_t stride_of(uint32_t n) {
     return twini_align(n + 16, 16);
 }
 
-/* Take rows of weights, of `n` inputs. Where some are left out, the others go to `room`, each row
- * with 16 zeros behind it; they are summed up on their way, as reading them back at once is slow.
- */
+/* Take rows of weights, of `n` inputs. If some are left out, the others go to `room`, each row
+ * followed by 16 zeros; they are summed on the way, as reading them back at once is slow. */
 INLINE void weigh(weighed *eight, const twini_layer *layer, const uint32_t *numbers, uint32_t n,
                   const squeeze *without, uint8_t *room) {
     static const int8_t there[32] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};

@@ -1,6 +1,6 @@
 /* The last layer with relu, by dot products of bytes (neon_dot.h).
  *
- * The high bytes alone tell of most outputs that they are zero in all columns of an eight, as what
+ * The high bytes alone show for most outputs that they are zero in all columns of an eight, as what
  * the low ones can add is bounded. Only the others have their sums completed. */
 
 #ifndef TWIN_KERNELS_NEON_DOT_LAST_H
@@ -10,22 +10,22 @@
 
 #define ROWS   128                 /* outputs at a time, at most */
 #define SPACE  (ROWS * (128 + 16)) /* bytes for their weights, if inputs are left out */
-#define NOBODY ROWS                /* stands where there is no output, and adds nothing */
+#define NOBODY ROWS                /* stands for no output, and adds nothing */
 
 /* Some outputs of the layer, for one order. */
 typedef struct some {
     const int8_t *row[ROWS + 1];
     int32_t multiplier[ROWS + 1];
     int32_t start[ROWS + 1]; /* bias, and 128 times all weights */
-    int32_t floor[ROWS];     /* a sum of high bytes up to this makes zero of an output */
+    int32_t floor[ROWS];     /* the output is zero up to this sum of high bytes */
     int16_t fold[ROWS + 1];
     int16_t hard[ROWS + 1];    /* weights of the second output */
-    uint8_t alive[ROWS + 8];   /* outputs that may be more than zero in an eight */
+    uint8_t alive[ROWS + 8];   /* outputs that may be positive in an eight */
     int32_t high[ROWS + 1][8]; /* sums of high bytes over an eight */
     uint8_t squeezed[SPACE] __attribute__((aligned(16)));
 } some;
 
-/* How many of `left` outputs, with `n` inputs. */
+/* How many of `left` outputs to take, with `n` inputs. */
 INLINE uint32_t how_many(uint32_t left, uint32_t n, const squeeze *without) {
     uint32_t most = ROWS, fit = (uint32_t)(SPACE / stride_of(n)) & ~7u;
     if (without && fit < most)
@@ -33,7 +33,7 @@ INLINE uint32_t how_many(uint32_t left, uint32_t n, const squeeze *without) {
     return left < most ? left : most;
 }
 
-/* Whatever is about weights alone. */
+/* All that depends on weights alone. */
 INLINE void take_some(some *of, const twini_layer *layer, uint32_t first, uint32_t count,
                       uint32_t n, const squeeze *without) {
     uint32_t k, r;
@@ -57,7 +57,7 @@ INLINE void take_some(some *of, const twini_layer *layer, uint32_t first, uint32
     keep(of->high[NOBODY], set(0));
 }
 
-/* Sums of high bytes over an eight; returns how many outputs may be more than zero. */
+/* Sums of high bytes over an eight; returns how many outputs may be positive. */
 INLINE uint32_t first_half(some *of, uint32_t count, uint32_t n, const int8_t *high) {
     uint32_t k, r, alive = 0;
     for (k = 0; k < count; k += 8) {
@@ -87,8 +87,8 @@ INLINE uint32_t first_half(some *of, uint32_t count, uint32_t n, const int8_t *h
     return alive;
 }
 
-/* Low bytes of the outputs that are alive: what they add to the pairs of an eight. Where `hard` is
- * not NULL, it takes what they add to the second output. */
+/* Low bytes of the outputs that are alive: what they add to the pairs of an eight. `hard`, unless
+ * NULL, receives what they add to the second output. */
 INLINE sums second_half(const some *of, uint32_t alive, uint32_t n, const int8_t *low,
                         const way *how, sums *hard) {
     sums total = set(0);

@@ -1,11 +1,11 @@
 /* A prepared model, by dot products of bytes.
  *
- * An activation h is taken as lo - 256 hi, with lo its lower byte as a signed number; so hi, which
- * is the negative of h / 256 rounded, is between -128 and 64. Zero is zero in both bytes.
+ * An activation h is split into lo - 256 hi, with lo its lower byte as a signed number; so hi, the
+ * negative of h / 256 rounded, is between -128 and 64. Zero is zero in both bytes.
  *
- * In the last layer with relu the products with hi alone tell of most outputs that they are zero,
- * as what those with lo can add is bounded. Where eight that lie side by side are, they are done
- * with. */
+ * In the last layer with relu, the products with hi alone show for most outputs that they are zero,
+ * as what those with lo can add is bounded. Eight adjacent outputs that are all zero are done then.
+ */
 
 #ifndef TWIN_KERNELS_NEON_DOT_READY_H
 #define TWIN_KERNELS_NEON_DOT_READY_H
@@ -13,7 +13,7 @@
 #include "neon_dot.h"
 #include "neon_ready.h"
 
-/* Weights are left out of layers that have at most so many. */
+/* Weights are left out only in layers that have at most this many. */
 #define MOST_SQUEEZED 65536
 
 static uint32_t most_left(unsigned widest) {
@@ -29,7 +29,7 @@ static uint32_t ready_weight_bytes(unsigned inputs, unsigned outputs) {
     return twini_padded(inputs) * twini_align(outputs, 16);
 }
 
-/* Where weights may be left out, those of each input lie side by side. */
+/* If weights may be left out, those of each input are side by side. */
 static void ready_arrange(const twini_layer *from, const uint16_t *ranked, uint8_t *weights) {
     uint32_t width = twini_align(from->outputs, 16), fours = twini_align(from->inputs, 4), o, i;
     int squeezed = !from->silu && leaves_out(from->inputs, from->outputs);
@@ -43,8 +43,8 @@ static void ready_arrange(const twini_layer *from, const uint16_t *ranked, uint8
     }
 }
 
-/* An output may be more than zero only where its sum of products with hi is below this: products
- * with lo add 127 times a weight at most, or -128 times. */
+/* An output may be positive only if its sum of products with hi is below this: products with lo add
+ * at most 127 times a weight, or -128 times. */
 static int32_t ready_enough(const twini_layer *from, uint32_t o) {
     twin_flash row = from->weights + (size_t)o * from->row;
     int64_t most = twini_i32(from->bias + 4 * o);
@@ -56,8 +56,8 @@ static int32_t ready_enough(const twini_layer *from, uint32_t o) {
     return (int32_t) - (-most >> 8); /* rounded up */
 }
 
-/* Zeros to add products to. In assembler, as a compiler would make many from one, and copies take
- * time where new ones do not. */
+/* Zeros to add products to. In assembly, as a compiler would copy one, and copies take time that
+ * new zeros do not. */
 INLINE int32x4_t new_sum(void) {
     int32x4_t sum;
     __asm__ volatile("movi %0.4s, #0" : "=w"(sum));
@@ -110,8 +110,8 @@ INLINE const int8_t *take_weights(const ready_work *mine, const twini_ready_laye
     return (const int8_t *)mine->squeezed;
 }
 
-/* Four inputs of eight anchors, for four outputs. In one piece: eight sums in turn hide the time
- * that each takes. */
+/* Four inputs of eight anchors, for four outputs. In one piece: eight interleaved sums hide the
+ * latency of each. */
 #define FOUR_BY_EIGHT(sum, low, high, w)                                                           \
     __asm__("sdot %0.4s, %8.16b, %10.4b[0]\n\t"                                                    \
             "sdot %1.4s, %9.16b, %10.4b[0]\n\t"                                                    \
@@ -125,7 +125,7 @@ INLINE const int8_t *take_weights(const ready_work *mine, const twini_ready_laye
               "+w"((sum)[5]), "+w"((sum)[6]), "+w"((sum)[7])                                       \
             : "w"(low), "w"(high), "w"(w))
 
-/* Sums of four outputs, whose weights these are. */
+/* Sums of four outputs with the weights `w`. */
 INLINE void sum_four(sums *sum, const ready_work *mine, const twini_ready_layer *layer, uint32_t o,
                      const int8_t *w, uint32_t fours) {
     const int8_t *h = (const int8_t *)mine->in, *end = w + 16 * (size_t)fours;
@@ -147,7 +147,7 @@ INLINE void sum_four(sums *sum, const ready_work *mine, const twini_ready_layer 
     }
 }
 
-/* This and the next ones by themselves, so that all of it stays in registers. */
+/* Not inlined, like the next ones, so that all of it stays in registers. */
 TWIN_NOT_INLINE static void sum_products(const ready_work *mine, const twini_ready_layer *layer,
                                          const int8_t *weights) {
     uint32_t fours = fours_of(mine->count), o, r;
@@ -165,8 +165,8 @@ INLINE void step_sums(sums *sum, const ready_work *mine, const twini_ready_layer
     sum_four(sum, mine, layer, o, (const int8_t *)layer->weights + 4 * (size_t)o * fours, fours);
 }
 
-/* Products of eight outputs, whose weights lie `apart` in fours, with hi; or with lo, where `h` is
- * 32 bytes further on. */
+/* Products of eight outputs, whose weights are `apart` in fours, with hi; or with lo, if `h` is 32
+ * bytes further on. */
 INLINE void add_products(int32x4_t *sum, const int8_t *weights, size_t apart, const int8_t *h) {
     const int8_t *end = weights + apart;
     for (; weights != end; weights += 16, h += 64) {
@@ -177,7 +177,7 @@ INLINE void add_products(int32x4_t *sum, const int8_t *weights, size_t apart, co
     }
 }
 
-/* Whether any of eight outputs may be more than zero, by its sums of products with hi. */
+/* Whether any of eight outputs may be positive, by its sums of products with hi. */
 INLINE int is_any_alive(const int32x4_t *sum, const int32_t *enough) {
     int32x4_t least[8];
     uint32x4_t alive;

@@ -1,5 +1,5 @@
-/* A prepared model, by SMLAL: four activations times one weight, of 16 bits both. Weights lie as
- * [8 outputs at a time][inputs][8]; a product takes those of the neurons in the list. */
+/* A prepared model, by SMLAL: four activations times one weight, both of 16 bits. The layout of
+ * weights is [8 outputs at a time][inputs][8]; a product uses those of the listed neurons. */
 
 #ifndef TWIN_KERNELS_NEON_PLAIN_READY_H
 #define TWIN_KERNELS_NEON_PLAIN_READY_H
@@ -65,7 +65,7 @@ INLINE void add_products(sums *sum, const ready_work *mine, const int16_t *weigh
     }
 }
 
-/* Sums of eight outputs from `o` on. With 32 bits there are registers for four. */
+/* Sums of eight outputs from `o` on. 32-bit Arm has registers for four. */
 INLINE void sum_eight(sums *sum, const ready_work *mine, const twini_ready_layer *layer, uint32_t o,
                       int listed) {
     const int16_t *weights = (const int16_t *)(const void *)layer->weights;
@@ -80,7 +80,7 @@ INLINE void sum_eight(sums *sum, const ready_work *mine, const twini_ready_layer
     }
 }
 
-/* By itself, so that all of it stays in registers. */
+/* Not inlined, so that all of it stays in registers. */
 TWIN_NOT_INLINE static void sum_products(const ready_work *mine, const twini_ready_layer *layer,
                                          const int16_t *weights) {
     uint32_t o, r;

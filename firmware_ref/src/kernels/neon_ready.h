@@ -1,8 +1,8 @@
-/* What the kernels for NEON have in common for prepared models. Each order of eight anchors
- * is evaluated by itself.
+/* What the NEON kernels share for prepared models. Each order of eight anchors is evaluated by
+ * itself.
  *
  * With relu many neurons are zero for all eight anchors: in the first layer the largest of their
- * shares tells so. They are not computed, and the weights that they meet are left out. */
+ * shares shows it. They are not computed, and their weights are left out. */
 
 #ifndef TWIN_KERNELS_NEON_READY_H
 #define TWIN_KERNELS_NEON_READY_H
@@ -40,8 +40,8 @@ INLINE int32_t largest(eight_sums a) {
 #define FOUR_TIMES _Pragma("GCC unroll 4") for (r = 0; r < 4; r++)
 #endif
 
-/* The way from sums to z is shorter where SQRDMULH shifts and rounds, too. It always rounds, which
- * rsh does where there is something to shift. */
+/* The way from sums to z is shorter where SQRDMULH shifts and rounds, too. It always rounds, as rsh
+ * does if there is something to shift. */
 INLINE int squashes(const twini_ready_layer *layer) {
     return layer->shift >= 1 && layer->shift <= 15;
 }
@@ -60,16 +60,16 @@ INLINE int32x4_t squashing(const twini_ready_layer *layer, int32x4_t multipliers
     (total).high = ADD_HIGH_TIMES_LANE((total).high, h, weights, r)
 
 typedef struct ready_work {
-    uint16_t *number;  /* of neurons of a layer, in order; then four that stand for nobody */
-    uint32_t count;    /* of those in front */
+    uint16_t *number;  /* neurons of a layer, in order; then four that stand for none */
+    uint32_t count;    /* how many neurons */
     int32_t *sum;      /* of a layer: [outputs][8] */
     uint8_t *next;     /* for silu: room for those of the next layer */
-    uint8_t *in;       /* activations of the neurons: 16 bytes for each, four by four */
-    uint8_t *squeezed; /* weights of a layer that are left */
+    uint8_t *in;       /* activations of the neurons: 16 bytes each, in fours */
+    uint8_t *squeezed; /* remaining weights of a layer */
 } ready_work;
 
-/* Lay out what a model with layers up to this wide works in, with so many weights that are left at
- * most, which there are none of for silu; returns its size. */
+/* Lay out the working memory of a model with layers up to `widest` wide, and at most `left`
+ * bytes of remaining weights, 0 with silu; returns its size. */
 static uint32_t ready_lay_out(ready_work *mine, unsigned widest, uint32_t left, uintptr_t at) {
     uintptr_t start = at, width = twini_padded(widest);
     mine->in = (uint8_t *)at;
@@ -82,7 +82,7 @@ static uint32_t ready_lay_out(ready_work *mine, unsigned widest, uint32_t left, 
     return (uint32_t)(at - start) + left;
 }
 
-/* What was written is read by the next layer. */
+/* The next layer reads what was written. */
 INLINE void swap_rooms(ready_work *mine) {
     uint8_t *in = mine->in;
     mine->in = mine->next;
@@ -93,7 +93,7 @@ INLINE way ready_way(const twini_ready_layer *layer) {
     return way_for(layer->curve, layer->shift, layer->fraction);
 }
 
-/* List those of the eight outputs from `first` on whose 32 bits are set. */
+/* List those of the eight outputs from `first` on whose mask is set. */
 INLINE void list_some(ready_work *mine, uint32_t first, uint32x4_t low, uint32x4_t high) {
     uint8x8_t is = vmovn_u16(vcombine_u16(vmovn_u32(low), vmovn_u32(high)));
     uint64_t bytes = vget_lane_u64(vreinterpret_u64_u8(is), 0);
@@ -105,7 +105,7 @@ INLINE void list_some(ready_work *mine, uint32_t first, uint32x4_t low, uint32x4
     mine->count = count;
 }
 
-/* Outputs of the first layer that are more than zero for any anchor. */
+/* Outputs of the first layer that are positive for any anchor. */
 INLINE void list_first(ready_work *mine, const int32_t *of_query, const int32_t *most,
                        uint32_t outputs) {
     int32x4_t zero = vdupq_n_s32(0);
@@ -117,7 +117,7 @@ INLINE void list_first(ready_work *mine, const int32_t *of_query, const int32_t 
     }
 }
 
-/* The same of a further layer, by its sums. */
+/* The same for a further layer, by its sums. */
 INLINE void list_further(ready_work *mine, uint32_t outputs) {
     int32x4_t zero = vdupq_n_s32(0);
     uint32_t o, r;
@@ -131,8 +131,8 @@ INLINE void list_further(ready_work *mine, uint32_t outputs) {
     }
 }
 
-/* List the neurons of a layer that the next one is to know of: `all`, or those that are not zero.
- * In the first layer the shares are given. */
+/* List the neurons of a layer that the next one needs: `all`, or those that are not zero. In the
+ * first layer the shares are given. */
 INLINE void list_neurons(ready_work *mine, uint32_t outputs, const int32_t *of_query,
                          const int32_t *most, int all) {
     uint32_t r;
@@ -149,7 +149,7 @@ INLINE void list_neurons(ready_work *mine, uint32_t outputs, const int32_t *of_q
     FOUR_TIMES mine->number[mine->count + r] = (uint16_t)twini_align(outputs, 8);
 }
 
-/* The sums of an output: its share of anchors and query, in the first layer; or as they are. */
+/* The sums of an output: its shares of anchors and query in the first layer; or as they are. */
 INLINE sums sum_at(const int32_t *sum, const int32_t *of_query, uint32_t o, int first) {
     if (first)
         return add(load(sum + 2 * TWIN_EIGHT * (size_t)o), set(of_query[o]));

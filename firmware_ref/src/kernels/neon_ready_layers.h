@@ -1,7 +1,7 @@
-/* The layers of a prepared model, of what a kernel file defines behind neon_ready.h:
+/* The layers of a prepared model, from what a kernel file defines after neon_ready.h:
  *
- *     leaves_out      whether a layer of so many inputs and outputs, with relu, leaves out weights
- *     most_left       bytes of the weights that are left, at most, of layers up to this wide
+ *     leaves_out      whether a layer of this size, with relu, leaves out weights
+ *     most_left       most bytes of remaining weights, for layers up to this wide
  *     put_four        activations of neurons k to k + 3 of the list: (in, k, activations)
  *     take_weights    those that meet the listed neurons
  *     sum_products    sums of all outputs into mine->sum
@@ -13,7 +13,7 @@
 
 #include "neon_ready_silu.h"
 
-/* Activations of the neurons in the list, to be the inputs of another layer. */
+/* Activations of the neurons in the list, as inputs of the next layer. */
 INLINE void go_on(const ready_work *mine, const twini_ready_layer *layer, const int32_t *sum,
                   const int32_t *of_query, int first, int squashing_too) {
     const int32_t *multiplier = layer->multiplier;

@@ -1,7 +1,7 @@
-/* The layers of a prepared model with silu, of what a kernel file defines behind neon_ready.h:
+/* The layers of a prepared model with silu, from what a kernel file defines after neon_ready.h:
  *
- *     put_four      activations of four neurons, to be inputs: (in, first, activations)
- *     END_INPUTS    when all of them are: (in, count)
+ *     put_four      activations of four neurons, as inputs: (in, first, activations)
+ *     END_INPUTS    after all of them: (in, count)
  *     STEP          outputs whose sums it makes at once: four, or eight
  *     step_sums     these, of all inputs: (sums, mine, layer, first output) */
 
@@ -10,8 +10,8 @@
 
 #include "neon_silu.h"
 
-/* Where activations go: to the next layer, or into totals, of one output or of both, where the
- * second may not be wanted. */
+/* Where activations go: to the next layer, or into the totals of one output or of both, as the
+ * second may not be needed. */
 typedef enum course { ONWARD, TO_ONE, TO_BOTH } course;
 
 INLINE void fold_four(sums *total, const int16_t *weights, const activations *h) {
@@ -52,7 +52,7 @@ INLINE void squash_four(int16x8_t *z, uint16_t (*number)[8], const lines *all, i
     FOUR_TIMES number_lines(number[r], all, z[r]);
 }
 
-/* A layer with lines; the first, where there are shares. */
+/* A layer with lines; the first, if there are shares. */
 INLINE void layer_by_lines(const ready_work *mine, const twini_ready_layer *layer,
                            const int32_t *share, const int32_t *of_query, int first, course where,
                            int32_t *totals, int32_t *hard) {

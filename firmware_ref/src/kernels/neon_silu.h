@@ -1,7 +1,7 @@
 /* silu of a prepared model, by straight lines, four outputs at a time, in two steps. The first
  * finds the line of each activation and leaves its number in memory; the second takes the lines,
- * once the first is through with the next four. So numbers need not cross from vectors to addresses
- * one by one, which takes longer than all else, and nobody waits for them. */
+ * once the first has done the next four. So numbers need not move from vectors to addresses one by
+ * one, which takes longer than all else, and nothing waits for them. */
 
 #ifndef TWIN_KERNELS_NEON_SILU_H
 #define TWIN_KERNELS_NEON_SILU_H
@@ -9,13 +9,13 @@
 #include "neon_ready.h"
 
 /* A line is a slope in the lower half of a number, and a base in the upper one, both signed. With
- * a = |z|, what silu takes from max(z, 0) is
+ * a = |z|, max(z, 0) - silu(z) is
  *
  *     (slope * a - (base << (fraction + 1)) + (fraction < 15 ? 32768 : 0)) >> 16
  *
- * on line min(a >> (fraction - 5), (a >> (fraction - 3)) + 96), as shifts of a shift are one shift.
- * So these are all lines from 9 fraction bits on; those behind the steps of the curve are zero.
- * Where the curve of the pack allows no such lines, all of them are. */
+ * on line min(a >> (fraction - 5), (a >> (fraction - 3)) + 96), as two shifts in a row are one. So
+ * these are all lines for 9 fraction bits and more; those after the steps of the curve are zero. If
+ * the curve of the pack allows no such lines, all of them are. */
 #define LINES (TWIN_COARSE * 3 / 4 + (32768 >> 6))
 
 static void fill_lines(int32_t *lines, twin_flash curve) {
@@ -38,7 +38,7 @@ typedef struct lines {
     int16x8_t fine, coarse, scale;
 } lines;
 
-/* Whether that will do for a layer: RADDHN rounds, too. */
+/* Whether lines suffice for a layer: RADDHN rounds, too. */
 INLINE int has_lines(const twini_ready_layer *layer) {
     return squashes(layer) && layer->fraction >= 9 && layer->fraction < 15 && layer->lines[0];
 }
@@ -58,8 +58,7 @@ INLINE void number_lines(uint16_t *to, const lines *all, int16x8_t z) {
 }
 
 #if TWIN_HOST_ARM == 64
-/* A line, and zeros. In assembler for gcc, which would insert what it loads into a copy of zeros.
- */
+/* A line, and zeros. In assembly for gcc, which would insert what it loads into a copy of zeros. */
 INLINE int16x8_t line_at(const uint32_t *line, uint64_t k) {
 #if defined(__clang__)
     return vreinterpretq_s16_u32(vsetq_lane_u32(line[k], vdupq_n_u32(0), 0));

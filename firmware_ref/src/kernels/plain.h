@@ -1,8 +1,8 @@
-/* Layers of a block in plain C. A kernel file says how it stores a block, includes this, and has a
- * function for everything it does not do in a better way itself:
+/* Layers of a block in plain C. A kernel file says how it stores a block, includes this, and gets a
+ * function for everything it does not do better itself:
  *
  *     PAIRS          pairs in a block
- *     ELEMENT        type of an activation, int16_t unless it says otherwise
+ *     ELEMENT        type of an activation, int16_t by default
  *     PLACE(i, c)    where activation i of column c is, in elements from the start of the block
  *
  * Column 2 j is (query, anchor j), column 2 j + 1 (anchor j, query). A block has a multiple of four
@@ -20,8 +20,8 @@
 #define ELEMENT int16_t
 #endif
 
-/* A loop over columns. With few columns their sums are to stay in registers; with more, compilers
- * make vectors of them, which they do not once the loop is unrolled. */
+/* A loop over columns. With few columns, their sums should stay in registers; with more, compilers
+ * vectorise it, which they do not once the loop is unrolled. */
 #if TWIN_BLOCK > 2 || (!defined(__clang__) && __GNUC__ + 0 < 8)
 #define EACH_COLUMN for (c = 0; c < COLUMNS; c++)
 #elif defined(__clang__)
@@ -30,8 +30,8 @@
 #define EACH_COLUMN _Pragma("GCC unroll 4") for (c = 0; c < COLUMNS; c++)
 #endif
 
-/* A function that is to be compiled for each width of weights by itself; but only once where
- * branches are counted (test/coverage.py), as each copy takes but some of them. */
+/* A function to be compiled separately for each width of weights; but only once where branches are
+ * counted (test/coverage.py), as each copy takes only some of them. */
 #if defined(__GNUC__) && !defined(TWIN_COUNTED)
 #define INLINE static inline __attribute__((always_inline))
 #else
@@ -88,7 +88,7 @@ static inline void plain_finish(const twini_layer *layer, uint32_t o, const int3
     plain_put(layer, o, h, out, totals);
 }
 
-/* Zeros up to a multiple of four, where there is a layer to read them. */
+/* Zeros up to a multiple of four, if there is a layer to read them. */
 static inline void plain_pad(const twini_layer *layer, ELEMENT *out) {
     uint32_t o;
     unsigned c;

@@ -1,10 +1,10 @@
-/* What kernels do alike for a prepared model (twin_prepared.h): the shares of the query and of
- * eight anchors in the first layer. A kernel file defines before:
+/* What kernels share for a prepared model (twin_prepared.h): the shares of the query and of eight
+ * anchors in the first layer. A kernel file defines first:
  *
  *     eight_sums    of 32 bits; no_eight, load_eight, keep_eight
- *     add_times     eight 16-bit numbers times another one, added to sums
+ *     add_times     eight 16-bit numbers times one, added to sums
  *     largest       of eight sums
- *     HAS_QUERY     if it has another ready_query; it needs no load_eight then */
+ *     HAS_QUERY     if it has its own ready_query; then it needs no load_eight */
 
 #ifndef TWIN_KERNELS_READY_H
 #define TWIN_KERNELS_READY_H

@@ -1,5 +1,5 @@
-/* An outlet (eights.h) that leaves out neurons that are zero in all columns of an order. Besides
- * `activations` and `store` it wants of a kernel file
+/* An outlet (eights.h) that drops neurons that are zero in all columns of an order. Besides
+ * `activations` and `store` it needs from a kernel file
  *
  *     none     zeros
  *     which    of eight outputs are not zero in all eights of an order, as bits
@@ -11,12 +11,12 @@
 
 #include "eights.h"
 
-#define SLOTS 35 /* three that were left over, and four octets */
+#define SLOTS 35 /* three left over, and four octets */
 
 typedef activations slot[TWIN_BLOCK / LANES];
 
 typedef struct outlet {
-    slot *waiting; /* SLOTS and one more, of zeros, to fill up with */
+    slot *waiting; /* SLOTS, and one of zeros for padding */
     uint8_t list[SLOTS + 3];
     uint8_t *flags, *eights;
     size_t size;
@@ -42,7 +42,7 @@ INLINE void put(outlet *to, unsigned c, const activations *h) {
     EIGHT_TIMES to->waiting[to->next + r][c] = h[r];
 }
 
-/* Store what is listed, from the front, four at a time; returns how many. */
+/* Store listed activations, first to last, four at a time; returns how many. */
 INLINE unsigned store_listed(outlet *to) {
     unsigned from, c, r;
     for (from = 0; from + 4 <= to->listed; from += 4) {
@@ -57,7 +57,7 @@ INLINE unsigned store_listed(outlet *to) {
     return from;
 }
 
-/* The octet from o on is complete; `stay` says that also zeros are to stay. */
+/* The octet from o on is complete; with `stay`, zeros stay, too. */
 INLINE void end_octet(outlet *to, uint32_t o, int stay) {
     unsigned bits = stay ? 255 : which(to->waiting + to->next, to->all), r;
     for (r = 0; r < 8 && o + r < to->width; r++) {
@@ -77,7 +77,7 @@ INLINE void end_octet(outlet *to, uint32_t o, int stay) {
     }
 }
 
-/* Returns how many activations are there. */
+/* Returns how many activations are present. */
 INLINE uint16_t end_order(outlet *to) {
     uint32_t there = to->done + to->listed;
     unsigned c;

@@ -1,5 +1,5 @@
-/* What the kernels for x86-64 have in common: rows of 16-bit weights, and the way from eight sums
- * to activations. To be included where functions may use AVX2. */
+/* What the x86-64 kernels share: rows of 16-bit weights, and the way from eight sums to
+ * activations. To be included where functions may use AVX2. */
 
 #ifndef TWIN_KERNELS_X86_H
 #define TWIN_KERNELS_X86_H
@@ -36,7 +36,7 @@ INLINE way way_of(const twini_layer *layer) {
     return how;
 }
 
-/* floor(sum * multiplier / 65536): lower halves apart from upper ones. */
+/* floor(sum * multiplier / 65536): lower and upper halves separately. */
 INLINE __m256i mulw_eight(__m256i sum, int32_t multiplier) {
     __m256i upper = _mm256_madd_epi16(sum, all_eight(multiplier * 65536));
     return _mm256_add_epi32(upper, _mm256_mulhi_epu16(sum, all_eight(multiplier)));
@@ -74,7 +74,7 @@ INLINE __m256i activate_eight(const way *how, __m256i sum, int32_t multiplier, i
     return h;
 }
 
-/* Rows as 16-bit weights: where the pack has them, or widened. */
+/* Rows of 16-bit weights: in the pack, or widened. */
 typedef struct rows {
     const int16_t *row[8];
 } rows;
@@ -84,7 +84,7 @@ typedef struct rows_room {
     uint8_t squeezed[MOST_INPUTS + 32];
 } rows_room;
 
-/* A row of weights, squeezed, and 16 zeros behind it. */
+/* A row of weights, squeezed and followed by 16 zeros. */
 INLINE void squeeze_row(const squeeze *plan, const uint8_t *row, uint8_t *to) {
     uint32_t i;
     for (i = 0; i < plan->sixteens; i++)
@@ -107,7 +107,7 @@ INLINE void take_rows(rows *eight, rows_room *room, const twini_layer *layer, tw
             row = room->squeezed;
         }
         eight->row[r] = room->widened[r];
-        for (i = 0; i < count; i += 16) /* behind the last row there is more to read than that */
+        for (i = 0; i < count; i += 16) /* safe: more data follows the last row */
             _mm256_storeu_si256((__m256i *)(void *)(room->widened[r] + i),
                                 _mm256_cvtepi8_epi16(load_bytes(row + i)));
     }

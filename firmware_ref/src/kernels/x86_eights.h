@@ -1,4 +1,4 @@
-/* What the kernels for x86-64 do with an eight, of what a kernel file defines: pairs of outputs lie
+/* What the x86-64 kernels do with an eight, from what a kernel file defines: pairs of outputs are
  * side by side, [2 activations at a time][LANES columns][2].
  *
  *     add_products    of two activations with two weights, to sums
@@ -11,7 +11,7 @@
 
 #include "eights.h"
 
-/* Which of eight outputs are more than zero somewhere. */
+/* Which of eight outputs are positive in any column. */
 INLINE unsigned which(activations (*h)[TWIN_BLOCK / LANES], unsigned all) {
     unsigned r, c, bits = 0;
     EIGHT_TIMES {

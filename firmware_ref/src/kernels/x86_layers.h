@@ -1,7 +1,7 @@
-/* The layers of a prepared model (x86_ready.h), of what a header defines before:
+/* The layers of a prepared model (x86_ready.h), from what a header defines first:
  *
  *     ready_weight_bytes, ready_arrange, ready_work_bytes    as in twini_form
- *     ready_block_bytes    of activations, in front of the sums
+ *     ready_block_bytes    of activations, before the sums
  *     put_four             activations of four outputs, in vector v
  *     sum_products         sums of a further layer, from these
  *     four_of_sums         activations of four outputs, in vector v, from these
@@ -14,7 +14,7 @@
 
 #include "x86_ready.h"
 
-/* A layer is a copy here, as a compiler may think of any other that what is written changes it. */
+/* Layers are copies here, as a compiler may assume that writes change any other. */
 INLINE void ready_layers(const twini_ready_twin *twin, const int32_t *of_query,
                          const int32_t *of_anchors, uint8_t *in, int32_t *totals, int silu,
                          int scaled) {

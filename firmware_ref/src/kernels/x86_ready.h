@@ -1,6 +1,6 @@
-/* A prepared model on x86-64, of what a kernel file defines (layers.h, x86_eights.h). Eight anchors
- * in both orders are sixteen columns, ACROSS vectors of LANES. Four outputs are made at a time, as
- * words of 16 bits. How these get from one layer to the next is another matter (x86_layers.h). */
+/* A prepared model on x86-64, from what a kernel file defines (layers.h, x86_eights.h). Eight
+ * anchors in both orders are sixteen columns, ACROSS vectors of LANES. Four outputs are made at a
+ * time, as 16-bit words. x86_layers.h moves them from one layer to the next. */
 
 #ifndef TWIN_KERNELS_X86_READY_H
 #define TWIN_KERNELS_X86_READY_H
@@ -11,7 +11,7 @@
 #define COLUMNS_READY (2 * TWIN_EIGHT)
 #define ACROSS        (COLUMNS_READY / LANES)
 
-/* Intrinsics by their names, for vectors of LANES. */
+/* Intrinsics for vectors of LANES. */
 #if LANES == 16
 #define V(name) _mm512_##name
 #define W(name) _mm512_##name##_si512
@@ -23,7 +23,7 @@
 /* For loops over the vectors of a row. */
 #define EACH_VECTOR UNROLLED for (v = 0; v < ACROSS; v++)
 
-typedef sums words; /* twice as many of 16 bits */
+typedef sums words; /* twice as many, of 16 bits */
 
 /* The same 16 bytes in each part of a vector. */
 INLINE words everywhere(__m128i a) {
@@ -43,7 +43,7 @@ INLINE words merge(words lower, words upper) {
 #endif
 }
 
-/* Four times what is at most a limit, and the rest as it is. */
+/* Four times what is at most `limit`, the rest unchanged. */
 INLINE words quadruple(words a, words limit) {
 #if LANES == 16
     return _mm512_mask_slli_epi16(a, _mm512_cmple_epi16_mask(a, limit), a, 2);
@@ -59,7 +59,7 @@ typedef struct ready_way {
     words fine, coarse, last_fine, rest;
 } ready_way;
 
-/* With relu the lines are nobody's. */
+/* With relu the lines are unused. */
 INLINE ready_way ready_way_of(const twini_ready_layer *layer, int silu) {
     int b = silu ? layer->fraction : 5, c = b - 3;
     ready_way how;
@@ -75,10 +75,10 @@ INLINE ready_way ready_way_of(const twini_ready_layer *layer, int silu) {
     return how;
 }
 
-/* The curve of silu as lines: for each step of the curve a number, with the entry where the step
- * begins in the lower half, and in the upper one what leads to the next entry. Let b be the
- * fraction bits of a layer, and r how far a lies behind the beginning of its step; four times that
- * in the first steps, which are a quarter as wide as the others. Then
+/* The curve of silu as lines: one number for each step of the curve, with the entry where the step
+ * begins in the lower half, and the difference to the next entry in the upper one. Let b be the
+ * fraction bits of a layer, and r how far a is past the start of its step; four times that in the
+ * first steps, which are a quarter as wide as the others. Then
  *
  *     bump(a) = ((entry << (b - 3)) + step * r + half) >> 12       half: 2048; 0 for b = 15
  *
@@ -88,7 +88,7 @@ INLINE int32_t line_at(twin_flash curve, unsigned k) {
     return entry + (twini_i16(curve + 2 * k + 2) - entry) * 65536;
 }
 
-/* The step where z lies, and r in it. A product takes less than a shift. */
+/* The step that z is in, and r in it. A product is faster than a shift. */
 INLINE words step_of(const ready_way *how, words z, words *r) {
     words a = V(abs_epi16)(z), doubled = V(add_epi16)(a, a);
     words fine = V(mulhi_epu16)(doubled, how->fine), coarse = V(mulhi_epu16)(doubled, how->coarse);
@@ -96,14 +96,14 @@ INLINE words step_of(const ready_way *how, words z, words *r) {
     return V(min_epu16)(fine, V(add_epi16)(coarse, V(set1_epi16)(TWIN_COARSE * 3 / 4)));
 }
 
-/* A number that the one before it, of 32 bits as well, precedes with zeros: times 65536. */
+/* A number times 65536, loaded with the zeros of the 32-bit number before it. */
 INLINE sums set_upper(const int32_t *number) {
     int32_t upper;
     memcpy(&upper, (const uint8_t *)number - 2, sizeof upper);
     return set(upper);
 }
 
-/* rsh(mulw(sum, multiplier), shift): lower halves are multiplied apart from upper ones. */
+/* rsh(mulw(sum, multiplier), shift): lower and upper halves are multiplied separately. */
 INLINE sums scale(const ready_way *how, sums sum, const int32_t *multiplier) {
     sums lower = add(V(mulhi_epu16)(sum, set(*multiplier)), how->half);
     return V(srav_epi32)(add_products(lower, sum, set_upper(multiplier)), how->shift);
@@ -115,7 +115,7 @@ typedef struct four {
     words two[2];
 } four;
 
-/* Take from h what silu has less than max(z, 0). */
+/* Subtract max(z, 0) - silu(z) from h. */
 INLINE four subtract_bumps(const ready_way *how, four h, const four *z);
 
 /* Activations from the sums of four outputs. */

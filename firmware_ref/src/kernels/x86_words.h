@@ -1,6 +1,6 @@
-/* Layers of a prepared model by products of 16-bit words (x86_ready.h). Activations lie as
- * [2 neurons at a time][16 columns][2], weights as [OUTPUTS at a time][2 inputs at a time]
- * [OUTPUTS][2], and sums as [outputs][16 columns]. */
+/* Layers of a prepared model by products of 16-bit words (x86_ready.h). Layouts: activations
+ * [2 neurons at a time][16 columns][2], weights [OUTPUTS at a time][2 inputs at a time]
+ * [OUTPUTS][2], sums [outputs][16 columns]. */
 
 #ifndef TWIN_KERNELS_X86_WORDS_H
 #define TWIN_KERNELS_X86_WORDS_H
@@ -26,7 +26,7 @@ static void ready_arrange(const twini_layer *from, const uint16_t *ranked, uint8
         }
 }
 
-/* What a layer works in: activations of the one before, and its own sums. */
+/* Working memory of a layer: activations of the one before, and its own sums. */
 static uint32_t ready_block_bytes(unsigned widest) {
     return (uint32_t)sizeof(int16_t) * COLUMNS_READY * twini_align(widest, 16);
 }
@@ -35,7 +35,7 @@ static uint32_t ready_work_bytes(unsigned widest) {
     return 3 * ready_block_bytes(widest);
 }
 
-/* Sums of a further layer. By itself, so that all of it stays in registers. */
+/* Sums of a further layer. Not inlined, so that all of it stays in registers. */
 TWIN_NOT_INLINE static void sum_products(const twini_ready_layer *layer, const uint8_t *in,
                                          int32_t *to) {
     const int32_t *weights = (const int32_t *)(const void *)layer->weights;
@@ -78,7 +78,7 @@ static void fill_lines(int32_t *lines, twin_flash curve) {
         lines[k] = line_at(curve, k);
 }
 
-/* Where gcc does not optimise, its macro for the first of these takes the mask as signed. */
+/* Without optimisation, gcc's macro for the first of these takes the mask as signed. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 

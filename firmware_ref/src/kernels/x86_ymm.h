@@ -1,12 +1,12 @@
-/* Kernels with vectors of 256 bits, of ADD_PRODUCTS(sums, x, y): two products of 16 bits are added
- * to each sum. In an eight, pairs of outputs lie side by side: [2 activations at a time][8
- * columns][2]. To be included where functions may use the instructions. */
+/* Kernels with 256-bit vectors, from ADD_PRODUCTS(sums, x, y): adds two 16-bit products to each
+ * sum. In an eight, pairs of outputs are side by side: [2 activations at a time][8 columns][2]. To
+ * be included where functions may use the instructions. */
 
 #ifndef TWIN_KERNELS_X86_YMM_H
 #define TWIN_KERNELS_X86_YMM_H
 
 #define PAIRS       TWIN_BLOCK
-#define PLACE(i, c) 0 /* nothing is stored in the plain way */
+#define PLACE(i, c) 0 /* unused: nothing is stored the plain way */
 
 #define MULTIPLIER_SHIFT 0
 

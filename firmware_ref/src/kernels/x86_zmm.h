@@ -1,12 +1,12 @@
-/* Kernels with vectors of 512 bits: VPDPWSSD multiplies two activations of each of sixteen columns
- * with two weights, and adds both. In an eight, pairs of outputs lie side by side:
+/* Kernels with 512-bit vectors: VPDPWSSD multiplies two activations of each of sixteen columns by
+ * two weights, and adds both. In an eight, pairs of outputs are side by side:
  * [2 activations at a time][16 columns][2]. To be included where functions may use AVX-512-VNNI. */
 
 #ifndef TWIN_KERNELS_X86_ZMM_H
 #define TWIN_KERNELS_X86_ZMM_H
 
 #define PAIRS       TWIN_BLOCK
-#define PLACE(i, c) 0 /* nothing is stored in the plain way */
+#define PLACE(i, c) 0 /* unused: nothing is stored the plain way */
 
 #define MULTIPLIER_SHIFT 0
 #define LANES            16
@@ -53,7 +53,7 @@ INLINE sums mulw(sums sum, __m512i multiplier) {
     return _mm512_mask_blend_epi32(0xAAAA, _mm512_srli_epi64(even, 16), _mm512_slli_epi64(odd, 16));
 }
 
-/* With relu what is negative is zero in the end, so it can be so before the shift. */
+/* With relu negative sums end up zero, so they may be zero before the shift. */
 INLINE activations activate(const way *how, sums sum, int32_t multiplier, int silu) {
     __m512i h;
     if (silu) {

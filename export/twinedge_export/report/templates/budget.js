@@ -82,7 +82,7 @@ const Budget = (facts) => {
     return shapeFault(model, model.counts.length, anchorsOf(model));
   }
 
-  // Bytes of the record of one network whose first layer has so many kernels.
+  // Bytes of the record of one network with this many kernels in its first layer.
   function recordBytes(model, firstKernels) {
     const item = layout.kernels[model.weights];
     let size = layout.twin_head;
@@ -115,7 +115,7 @@ const Budget = (facts) => {
     return table + sum(sizes.map((length) => align(length)));
   }
 
-  // Sizes are null where no pack can hold the model.
+  // Sizes are null if no pack can hold the model.
   function twinBytes(model) {
     if (!isPacked(model)) return layout.floats[model.weights] * twinParams(model);
     return packFault(model) ? null : fileSize(sectionsOf(model));
@@ -291,7 +291,7 @@ const Budget = (facts) => {
 
   // -- summary ----------------------------------------------------------------------------------
 
-  // What `twinedge budget --json` prints; throws where it would refuse.
+  // What `twinedge budget --json` prints; throws where that would refuse.
   function summarise(setting) {
     const model = modelOf(setting);
     const [twin, ann] = [twinBytes(model), annBytes(model)];
@@ -328,7 +328,7 @@ const Budget = (facts) => {
     };
   }
 
-  // Parameters and bytes of both sides for ensembles of these sizes; null where there is no model.
+  // Parameters and bytes of both sides by ensemble size; null where no such model exists.
   function curves(setting, sizes) {
     return sizes.map((members) => {
       if (members < setting.twins) return { members, ann: [null, null], twin: [null, null] };

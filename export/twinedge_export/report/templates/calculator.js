@@ -42,7 +42,7 @@
     at("with-intervals").value = setting.intervals ? "with" : "without";
   }
 
-  // What is typed, or null where a field is empty or no whole number in its range.
+  // The settings, or null if a field is not a whole number in its range.
   function read() {
     const numbers = NUMBERS.map((name) => at(name));
     if (!numbers.every((field) => field.checkValidity())) return null;

@@ -52,7 +52,7 @@ const Chart = (() => {
       const d = points.map(([x, y], i) => `${i ? "L" : "M"}${px(x)} ${py(y)}`).join("");
       put(svg, "path", { class: `line ${name}`, d });
     }
-    // Half-way between the lines at x, or above both where there is no room.
+    // Halfway between the lines at x, or above both if there is no room.
     function between(x) {
       const distance = (point) => Math.abs(Math.log(point[0] / x));
       const near = lines.map(({ points }) =>

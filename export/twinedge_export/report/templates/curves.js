@@ -1,4 +1,4 @@
-// One-feature curves: the prediction and its interval as one column goes through its range.
+// One-feature curves: the prediction and its interval as one column runs through its range.
 
 const Curves = (() => {
   const SPACE = "http://www.w3.org/2000/svg";
@@ -12,7 +12,7 @@ const Curves = (() => {
     return one;
   }
 
-  // A short decimal for a person: four digits, and no noise behind them.
+  // A short decimal: four digits, without trailing noise.
   function short(value) {
     if (!Number.isFinite(value)) return `${value}`;
     const size = Math.abs(value);
@@ -81,7 +81,7 @@ const Curves = (() => {
     });
   }
 
-  // The prediction among all targets of training: a band, and a mark.
+  // The prediction among the training targets: a band and a mark.
   function scale(svg, { low, high, mean, range, words }) {
     svg.replaceChildren();
     svg.setAttribute("aria-label", words);

@@ -1,4 +1,4 @@
-// Tells where a table is wider than its place, which a phone does not show.
+// Marks tables wider than their place, as phones show no scroll bar.
 
 (() => {
   const places = document.querySelectorAll(".scroll");

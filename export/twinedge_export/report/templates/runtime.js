@@ -36,7 +36,7 @@ const Twin = (() => {
     const numbers = new Float32Array(memory.buffer, query, features);
     const view = new DataView(memory.buffer, answer, SIZE);
 
-    // Numbers in the user's units, NaN for what is missing; null where the runtime refuses them.
+    // Numbers in the user's units, NaN for missing ones; null if the runtime refuses them.
     function predict(values) {
       numbers.set(values);
       if (twin_page_predict(query, answer, scratch, size)) return null;
@@ -48,7 +48,7 @@ const Twin = (() => {
       return { ...found, bits, missing: view.getUint32(MISSING, true), calibrated };
     }
 
-    // Which values are not in their training range, as `twinedge predict` tells.
+    // Which values are outside their training range, as in `twinedge predict`.
     function outside(values, bits) {
       const { domain, ranges } = facts;
       if (domain === "bits") return values.map((_, k) => ((bits >>> k) & 1) === 1);

@@ -44,7 +44,7 @@
       if (text !== "") slider.value = text;
     };
     slider.addEventListener("input", () => {
-      // Whole steps, but the ends as they are.
+      // Whole steps, except at the ends.
       const value = Number(slider.value);
       const whole = Number((Math.round(value / step) * step).toPrecision(12));
       const end = value <= least ? least : most;
@@ -78,7 +78,7 @@
     if (column.fillable) field.append(new Option("missing", MISSING));
     const values = () =>
       labels.map((_, k) => (field.value === MISSING ? NaN : Number(field.value === `${k}`)));
-    // A text that is no level, whatever the levels are.
+    // A text that is not among the levels.
     const stranger = () => {
       let text = UNKNOWN;
       while (labels.includes(text) || cells.includes(text)) text += "?";
@@ -119,7 +119,7 @@
 
   // -- predictions ------------------------------------------------------------------------------
 
-  // All inputs of the networks, or null where a field holds no number.
+  // All inputs of the networks, or null if a field holds no number.
   function read() {
     const parts = controls.map((one) => one.values());
     return parts.includes(null) ? null : parts.flat();
@@ -153,7 +153,7 @@
     };
   }
 
-  // Of the targets of training, and all predictions; an interval that goes beyond is cut.
+  // Spans training targets and predictions; intervals that reach further are clipped.
   function rangeOf() {
     const means = curves.flatMap((one) => (one.points || []).map(({ mean }) => mean));
     const all = [...facts.targets, ...means].filter(Number.isFinite);
@@ -177,7 +177,7 @@
       const held = calibrated ? `, ${inside} the interval` : "";
       said.push(`Measured: ${short(truth)}; off by ${error}${held}.`);
     }
-    at("try-flags").textContent = said.join(" ") || "All values are within what was trained on.";
+    at("try-flags").textContent = said.join(" ") || "All values are within the training range.";
     at("try-flags").classList.toggle("warned", found.outside.length > 0);
     const [low, high] = calibrated ? [found.low, found.high] : [NaN, NaN];
     const words = `${facts.target}: ${at("try-value").textContent}, ${at("try-between").textContent}`;
@@ -241,7 +241,7 @@
 
   let [query, drawing, truth] = [null, 0, null];
 
-  // Curves whose other columns changed are computed again, a few milliseconds at a time.
+  // Recomputes curves whose other columns changed, a few milliseconds at a time.
   function redraw(found, stale) {
     const turn = ++drawing;
     const waiting = [...stale];
@@ -269,7 +269,7 @@
     if (!found) {
       delete place.dataset.answer;
       at("try-flags").textContent =
-        "Every field takes a number; this model has nothing for one that is missing.";
+        "Every field takes a number; this model cannot fill in missing values.";
       at("try-flags").classList.add("warned");
       place.dataset.drawn = `${++drawing}`;
       return;
