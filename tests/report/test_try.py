@@ -199,7 +199,7 @@ def test_what_is_far_and_what_is_missing_is_told(opened, stones_page):
     _, (said,) = ask(page, [["99", "no such level", "", "2"]])
     assert (said["outside"], said["missing"]) == (["carat", "cut"], ["depth"])
     flags = page.locator("#try-flags")
-    assert "Outside what was trained on: carat and cut." in flags.text_content()
+    assert "Outside the training range: carat and cut." in flags.text_content()
     assert "Filled in: depth." in flags.text_content()
     assert flags.get_attribute("class") == "warned"
 

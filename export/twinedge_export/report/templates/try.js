@@ -169,7 +169,7 @@
     at("try-between").textContent = calibrated ? between : `spread of the estimates: ${short(found.spread)}`;
     const said = [];
     if (found.outside.length)
-      said.push(`Outside what was trained on: ${list(found.outside)}. The prediction means little there.`);
+      said.push(`Outside the training range: ${list(found.outside)}. The prediction means little there.`);
     if (found.missing.length) said.push(`Filled in: ${list(found.missing)}.`);
     if (truth !== null) {
       const error = short(Math.abs(found.prediction - truth));
