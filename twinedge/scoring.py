@@ -98,7 +98,9 @@ def check_targets(y: Any, count: int) -> Array:
     except ValueError as error:
         raise InputError("targets must be one number for each point") from error
     if y.shape != (count,):
-        raise InputError(f"targets must have shape ({count},), one for each point, not {y.shape}")
+        raise InputError(
+            f"targets must have shape ({count},), one for each point, not shape {y.shape}"
+        )
     if y.dtype.kind not in "biuf":
         raise InputError(f"targets must be numbers, not {y.dtype}")
     checked: Array = y

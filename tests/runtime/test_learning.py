@@ -521,8 +521,16 @@ BAD = {
     "text": (GOOD, ["high"], "targets must be numbers"),
     "nothing": (GOOD, [None], "targets must be numbers"),
     "no real number": (GOOD, [1j], "targets must be numbers"),
-    "too few": (GOOD * 2, [50.0], "targets must have shape (2,), one for each point, not (1,)"),
-    "too many": (GOOD, [50.0, 51.0], "targets must have shape (1,), one for each point, not (2,)"),
+    "too few": (
+        GOOD * 2,
+        [50.0],
+        "targets must have shape (2,), one for each point, not shape (1,)",
+    ),
+    "too many": (
+        GOOD,
+        [50.0, 51.0],
+        "targets must have shape (1,), one for each point, not shape (2,)",
+    ),
     "a column": (GOOD, [[50.0]], "not shape (1, 1)"),
     "a number": (GOOD, 50.0, "not shape ()"),
     "ragged": (GOOD * 2, [[1.0], [2.0, 3.0]], "one number for each point"),
@@ -818,7 +826,7 @@ def test_a_pack_that_was_replaced_is_not_taken_for_the_one_loaded(
     other = random_pack(np.random.default_rng(0), features=3, scaled=True)
     for content in (write_pack(other), b"rubbish", b""):
         path.write_bytes(content)
-        assert "another file" in complaint(device.keep, tmp_path / "s")
+        assert "has changed since it was loaded" in complaint(device.keep, tmp_path / "s")
     path.unlink()
     assert "cannot read" in complaint(device.keep, tmp_path / "s")
     path.write_bytes(write_pack(trained))
