@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from twinedge_export.fit_board import Attempt, Search
 
 _TOLD = ("verdict", "why", "anchors", "milliseconds_estimated")
-_WEIGHTS = {"8": "int8", "16": "int16", "float16": "float16", "32": "float32"}
+_BITS = {"8": "int8", "16": "int16", "float16": "float16", "32": "float32"}
 
 
 class _ShowFirst(options.Group):
@@ -35,7 +35,7 @@ def budget() -> None:
 
 @options.command(
     "show",
-    "budget --features 8 --hidden 128,128 --members 32 --bits 8",
+    "budget --features 8 --hidden 128,128 --members 32 --weights int8",
     "budget out/model.twin --board uno --board pico",
     "budget runs/latest --members 16 --flash 32256",
     "budget boards",
@@ -48,7 +48,8 @@ def budget() -> None:
     "--members", "N", whole(1), text="Members of the ensemble: networks, or anchors (32)."
 )
 @options.value("--twins", "N", whole(1), text="Twins that share the anchors (1).")
-@options.choice("--bits", *_WEIGHTS, text="Weights: int8, int16 or float32 by number (8).")
+@options.choice("--weights", *_BITS.values(), text="Weights (int8).")
+@options.choice("--bits", *_BITS, hidden=True, text="Weights by their bits, as --weights.")
 @options.choice("--activation", "relu", "silu", text="Activation of the hidden layers (relu).")
 @click.option(
     "--intervals/--no-intervals",
@@ -93,7 +94,9 @@ def _model(path: Path | None, numbers: dict[str, Any]) -> "tuple[Model, int | No
     from twinedge.budget import Model
     from twinedge.budget.model import from_pack, from_run
 
-    anchors, weights = numbers["members"] or 32, _WEIGHTS[numbers["bits"] or "8"]
+    if bits := numbers.pop("bits"):
+        numbers["weights"] = numbers["weights"] or _BITS[bits]
+    anchors, weights = numbers["members"] or 32, numbers["weights"] or "int8"
     intervals = numbers["intervals"] is not False
     if path is None:
         if numbers["features"] is None:
@@ -107,7 +110,7 @@ def _model(path: Path | None, numbers: dict[str, Any]) -> "tuple[Model, int | No
             weights=weights,
             intervals=intervals,
         ), None
-    free = ("members", "bits", "intervals") if path.is_dir() else ()
+    free = ("members", "weights", "intervals") if path.is_dir() else ()
     fixed = [name for name, one in numbers.items() if one is not None and name not in free]
     if fixed:
         raise InputError(f"{path} says what --{fixed[0]} is: leave the option out")

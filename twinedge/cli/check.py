@@ -77,7 +77,7 @@ def check(
             end = "\n" if done == total else ""
             print(f"\r{done} of {total} models judged", end=end, file=sys.stderr, flush=True)
 
-    found = suitability(*source.part(rows), effort=effort, random_state=seed, progress=progress)
+    found = suitability(*source.part(rows), effort=effort, seed=seed, progress=progress)
     if as_json:
         print_json({"dataset": source.name, "split": split, **_result(found)})
         return

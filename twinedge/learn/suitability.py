@@ -352,7 +352,7 @@ def suitability(
     y: FloatArray,
     *,
     effort: str = "quick",
-    random_state: Any = 0,
+    seed: int = 0,
     n_jobs: int | None = -1,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Suitability:
@@ -366,7 +366,7 @@ def suitability(
         Their targets.
     effort : {"quick", "normal", "thorough"}
         How long each network is trained.
-    random_state : int, RandomState or None
+    seed : int
         Seed of folds and networks.
     n_jobs : int or None
         Trainings at a time, as in scikit-learn; by default one on each core.
@@ -377,7 +377,7 @@ def suitability(
     y = check_targets(y, len(X))
     if len(y) < FEWEST_ROWS:
         raise InputError(f"{len(y)} rows are too few to judge by: {FEWEST_ROWS} at least")
-    seed = seed_of(random_state)
+    seed = seed_of(seed)
     # Folds of one size: the compiled training serves them all.
     size = len(y) // FOLDS
     order = np.random.default_rng(seed).permutation(len(y))[: FOLDS * size]

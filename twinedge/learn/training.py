@@ -340,8 +340,8 @@ def _stacks(jobs: list[NetworkJob], threads: int) -> list[list[int]]:
     share = -(-len(jobs) // threads)
     stacks = []
     for _, group in groupby(sorted(range(len(jobs)), key=alike), key=alike):
-        members = list(group)
-        stacks += [members[k : k + share] for k in range(0, len(members), share)]
+        those = list(group)
+        stacks += [those[k : k + share] for k in range(0, len(those), share)]
     return stacks
 
 
