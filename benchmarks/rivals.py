@@ -30,7 +30,6 @@ not there.
 import argparse
 import json
 import os
-import sys
 import time
 from collections.abc import Callable
 from functools import cache, lru_cache, partial
@@ -53,6 +52,7 @@ from twinedge.budget.model import largest
 from twinedge.data.splitting import SPLITS
 from twinedge.encoding import Encoding
 from twinedge.learn.parameters import shape_of
+from twinedge.progress import Lines
 from twinedge.reproduce.cells import processor
 
 SIZES = ("20", "8")
@@ -427,11 +427,12 @@ def main() -> None:
     jobs = jobs_of(options, known_cells(options))
     options.cells.mkdir(parents=True, exist_ok=True)
     name = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.jsonl"
+    progress = Lines()
     with (options.cells / name).open("a") as file:
         for done, cell in enumerate(spread(compute, jobs, options.jobs), 1):
             line = json.dumps(cell | {"processor": processor()})
             print(line, file=file, flush=True)
-            print(f"{done}/{len(jobs)} {line}", file=sys.stderr, flush=True)
+            progress.at(line, done, len(jobs))
     if options.no_page:
         print(json.dumps({"cells": len(jobs), "file": name}))
         return

@@ -18,6 +18,7 @@ ALLOWED = {
     "errors": set(),
     "version": set(),
     "placing": {"errors"},
+    "progress": set(),
     "dealing": {"errors"},
     "cells": set(),
     "encoding": {"cells", "errors"},
@@ -27,14 +28,14 @@ ALLOWED = {
     "anchors": {"data", "dealing", "errors", "placing", "scoring"},
     "learn": {
         *("calibration", "data", "dealing", "encoding"),
-        *("errors", "placing", "record", "scoring", "version"),
+        *("errors", "placing", "progress", "record", "scoring", "version"),
     },
     "pack": {"errors"},
     "runtime": {"calibration", "cells", "encoding", "errors", "pack", "scoring"},
     "record": {"errors", "placing"},
     "budget": {"errors", "pack", "placing", "record"},
-    "fitting": {"budget", "data", "errors", "learn", "scoring"},
-    "reproduce": {"budget", "data", "errors", "learn", "placing", "scoring"},
+    "fitting": {"budget", "data", "errors", "learn", "progress", "scoring"},
+    "reproduce": {"budget", "data", "errors", "learn", "placing", "progress", "scoring"},
 }
 
 

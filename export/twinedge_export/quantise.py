@@ -18,13 +18,13 @@ from twinedge.errors import InputError, Parameter
 from twinedge.learn.network import Architecture, tf
 from twinedge.learn.pairs import nearest_others, partners_of
 from twinedge.learn.steps import Examples, Stack
-from twinedge.learn.training import Progress, Silent
 from twinedge.learn.twin import TwinRegressor
 from twinedge.learn.uncertainty import learn_difficulty
 from twinedge.pack import read_pack, write_pack
 from twinedge.pack.contents import LARGEST, TARGET, Array, Domain, Intervals, Pack, check_contents
 from twinedge.pack.layout import NO_FILL
 from twinedge.pack.writer import shape_of
+from twinedge.progress import Progress
 from twinedge.runtime.adapting import calibrate_pack
 from twinedge.runtime.loading import load as open_file
 from twinedge.runtime.reference import evaluate, silu_curve
@@ -249,7 +249,7 @@ def fine_tune(
     if not len(y_val):
         raise InputError("fine-tuning is judged on validation points, and there are none")
     X_val, y_val = X_val[:_POINTS], y_val[:_POINTS]
-    progress = progress or Silent()
+    progress = progress or Progress()
     twins = len(model.weights_)
     order = np.random.default_rng(seed).permutation(len(model.anchor_y_))
     rows = [order[twin::twins][:_ANCHORS] for twin in range(twins)]

@@ -1,6 +1,5 @@
 """``twinedge budget``: memory against an ensemble of networks, and which boards hold it."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ from twinedge.cli import options
 from twinedge.cli.options import whole, widths
 from twinedge.cli.output import note, print_json, print_record, print_table, print_text
 from twinedge.errors import InputError
+from twinedge.progress import watched
 
 if TYPE_CHECKING:
     from twinedge.budget import Model
@@ -335,7 +335,6 @@ def fit(
     run = run or Path("runs") / board
     check_folder(output, EXPORT, overwrite=overwrite)
     check_folder(run, RUN, overwrite=overwrite)
-    verbose = sys.stderr.isatty() and not quiet
     found = search(
         train,
         validation,
@@ -348,7 +347,7 @@ def fit(
         encoding=source.encoding,
         say=lambda message: note(message, quiet=quiet),
         steps=steps,
-        verbose=verbose,
+        verbose=watched(quiet=quiet),
     )
     best = found.best.model
     note(f"Training the winner: {_shape(found.best)}", quiet=quiet)

@@ -1,6 +1,5 @@
 """``twinedge check``: whether a twin suits the data, and what does better if not."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +7,7 @@ from twinedge.cli import options
 from twinedge.cli.options import whole
 from twinedge.cli.output import note, print_json, print_table, print_text
 from twinedge.cli.source import read_source
+from twinedge.progress import progress_bar, watched
 
 if TYPE_CHECKING:
     from twinedge.learn.suitability import Rival, Suitability
@@ -70,14 +70,14 @@ def check(
     from twinedge.learn.suitability import suitability
 
     rows = np.concatenate([source.rows.train, source.rows.val])
-    shown = sys.stderr.isatty() and not quiet
-
-    def progress(done: int, total: int) -> None:
-        if shown:
-            end = "\n" if done == total else ""
-            print(f"\r{done} of {total} models judged", end=end, file=sys.stderr, flush=True)
-
-    found = suitability(*source.part(rows), effort=effort, seed=seed, progress=progress)
+    with progress_bar(watched(quiet=quiet)) as bar:
+        bar.stage("models judged")
+        found = suitability(
+            *source.part(rows),
+            effort=effort,
+            seed=seed,
+            progress=lambda done, total: bar.at("models judged", done, total),
+        )
     if as_json:
         print_json({"dataset": source.name, "split": split, **_result(found)})
         return

@@ -1,6 +1,5 @@
 """``twinedge train``: fit a twin to a table."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ from twinedge.cli import options
 from twinedge.cli.options import number, some_of, whole, widths_or_auto
 from twinedge.cli.output import note, print_json, print_record, print_text
 from twinedge.cli.source import check_named
+from twinedge.progress import watched
 
 if TYPE_CHECKING:
     from twinedge.learn.run import Run
@@ -169,7 +169,7 @@ def heard(quiet: bool) -> dict[str, Any]:
     """Say how a training is told of: remarks, and a progress bar where there is a terminal."""
     return {
         "say": lambda remark: note(remark, quiet=quiet),
-        "verbose": sys.stderr.isatty() and not quiet,
+        "verbose": watched(quiet=quiet),
     }
 
 
