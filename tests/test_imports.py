@@ -20,6 +20,7 @@ ALLOWED = {
     "placing": {"errors"},
     "progress": set(),
     "dealing": {"errors"},
+    "drawing": set(),
     "cells": set(),
     "encoding": {"cells", "errors"},
     "calibration": {"errors"},
@@ -35,7 +36,9 @@ ALLOWED = {
     "record": {"errors", "placing"},
     "budget": {"errors", "pack", "placing", "record"},
     "fitting": {"budget", "data", "errors", "learn", "progress", "scoring"},
-    "reproduce": {"budget", "data", "errors", "learn", "placing", "progress", "scoring"},
+    "reproduce": {
+        *("budget", "data", "drawing", "errors", "learn", "placing", "progress", "scoring"),
+    },
 }
 
 

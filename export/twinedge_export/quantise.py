@@ -29,7 +29,7 @@ from twinedge.runtime.adapting import calibrate_pack
 from twinedge.runtime.loading import load as open_file
 from twinedge.runtime.reference import evaluate, silu_curve
 from twinedge.runtime.reference import quantise as quantise_points
-from twinedge_export.folding import anchor_lists
+from twinedge_export.folding import Inputs, anchor_lists
 from twinedge_export.job import File, Job, Level, Predict, RoundingError, mean_and_spread
 from twinedge_export.rounding import round_network
 
@@ -37,9 +37,6 @@ WEIGHTS: dict[str, Any] = {"int8": np.int8, "int16": np.int16}
 UNITS = 65536  # units of an estimate in one standard deviation of the target
 _CALIBRATION_PAIRS = 4096
 _UNCALIBRATED = Intervals(0, 0, 0, 1, 1, 0, 0, {500: 1})
-# Features may exceed the training data by a quarter, and reach two standard deviations in any case.
-# More would cost where the target has no noise: what limits a pack there is the unit of a feature.
-_HEADROOM, _LEAST_REACH = 1.25, 2.0
 
 
 def quantise(
@@ -92,8 +89,7 @@ def quantise(
     readouts = [None] * len(lists)
     if intervals and model.difficulty_ is not None:
         readouts = list(model.difficulty_)
-    reach = max(_LEAST_REACH, _HEADROOM * float(np.abs(scaled).max()))
-    x_unit = min(reach, scaling.limit) / LARGEST
+    x_unit = Inputs.scaled(model).limit / LARGEST
     with np.errstate(over="ignore", under="ignore"):  # what float32 cannot hold is refused below
         pack = Pack(
             activation=architecture.activation,

@@ -261,21 +261,13 @@ def list_boards(as_json: bool) -> None:
 @options.option("--board", metavar="NAME", required=True, text="As 'budget boards' lists it.")
 @options.reading
 @options.dataset
-@options.value("--split", "N", whole(0), default=0, text="Which random split.")
+@options.split("Which random split.")
 @options.value("--anchors", "N", whole(1), default=32, text="Most anchors to try.")
 @options.value(
     "--tries", "N", whole(1), default=6, text="Widths to try, from the widest that fits."
 )
-@options.choice(
-    "--effort", *options.efforts, default="normal", text="How long to train the winner."
-)
-@options.value(
-    "--steps",
-    "auto|N",
-    whole(1, "auto"),
-    default="auto",
-    text="Steps of each training; auto goes by effort.",
-)
+@options.effort("normal", "How long to train the winner.")
+@options.steps("Steps of each training; auto goes by effort.")
 @options.file_option(
     "--output", "-o", metavar="DIR", default=Path("out"), text="Folder of the pack."
 )

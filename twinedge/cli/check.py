@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twinedge.cli import options
-from twinedge.cli.options import whole
 from twinedge.cli.output import note, print_json, print_table, print_text
 from twinedge.cli.source import read_source
 from twinedge.progress import progress_bar, watched
@@ -30,16 +29,8 @@ NAMES = {
 )
 @options.reading
 @options.dataset
-@options.value(
-    "--split",
-    "N",
-    whole(0),
-    default=0,
-    text="Which random split, as in train: its test rows are not looked at.",
-)
-@options.choice(
-    "--effort", *options.efforts, default="quick", text="How long each network is trained."
-)
+@options.split("Which random split, as in train: its test rows are not looked at.")
+@options.effort("quick", "How long each network is trained.")
 @options.seed
 @options.as_json
 @options.quiet

@@ -29,13 +29,7 @@ if TYPE_CHECKING:
     text="Rows with the same value here belong together: a batch, a machine. No feature.",
 )
 @options.dataset
-@options.value(
-    "--split",
-    "N",
-    whole(0),
-    default=0,
-    text="Which random split: 70 % training, 10 % validation, 20 % test.",
-)
+@options.split("Which random split: 70 % training, 10 % validation, 20 % test.")
 @options.file_option(
     "--output", "-o", metavar="RUN", default=Path("runs/latest"), text="Run folder to write."
 )
@@ -72,16 +66,8 @@ if TYPE_CHECKING:
 @options.value(
     "--weight-decay", "auto|NUMBER", number("auto"), default="auto", text="Decay of AdamW."
 )
-@options.choice(
-    "--effort", *options.efforts, default="normal", text="How long to search and train."
-)
-@options.value(
-    "--steps",
-    "auto|N",
-    whole(1, "auto"),
-    default="auto",
-    text="Steps of the last training; auto goes by --effort.",
-)
+@options.effort("normal", "How long to search and train.")
+@options.steps("Steps of the last training; auto goes by --effort.")
 @options.value(
     "--teachers",
     "auto|none|NAME,NAME",
