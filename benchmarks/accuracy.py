@@ -14,7 +14,6 @@ and lines from other machines can be added.
 import argparse
 import json
 import os
-import sys
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +28,7 @@ from workers import spread
 
 from twinedge import data
 from twinedge.data.splitting import SPLITS
+from twinedge.progress import Lines
 from twinedge.reproduce.cells import machine
 
 # Test RMSE in the paper: one twin network with all anchors, and the best of its neural methods.
@@ -180,10 +180,11 @@ def main() -> None:
     jobs = [job for job in asked if job.key not in known]
     options.cells.mkdir(parents=True, exist_ok=True)
     name = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.jsonl"
+    progress = Lines()
     with (options.cells / name).open("a") as file:
         for done, cell in enumerate(spread(compute, jobs, options.jobs), 1):
             print(json.dumps(cell), file=file, flush=True)
-            print(f"{done}/{len(jobs)} {json.dumps(cell)}", file=sys.stderr, flush=True)
+            progress.at(json.dumps(cell), done, len(jobs))
     cells = read_cells(options.results, options.cells)
     summary = summarise(cells, options.effort)
     keep(options.results, cells, summary)

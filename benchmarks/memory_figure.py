@@ -19,19 +19,12 @@ from matplotlib import pyplot
 
 from twinedge.budget import Model
 from twinedge.budget.model import smaller_in_params
+from twinedge.drawing import STYLE
 
 FIGURE = Path(__file__).parents[1] / "docs" / "memory.svg"
 FEATURES = (1, 10, 100, 1000)
 HIDDEN = (128, 128)
 MEMBERS = [2**power for power in range(11)]
-STYLE = {
-    "svg.hashsalt": "twinedge",  # ids by content, not at random
-    "svg.fonttype": "none",  # text stays text
-    "font.family": "sans-serif",
-    "font.size": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-}
 # Distinguishable in print and for the colour-blind: each number of features has a marker.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 MARKERS = "os^DvPX"
@@ -45,7 +38,7 @@ def curves(features: int) -> tuple[list[int], list[int]]:
 
 def draw(path: Path, numbers: list[int]) -> None:
     """Draw the figure; replace the file atomically."""
-    with matplotlib.rc_context(STYLE):
+    with matplotlib.rc_context({**STYLE, "font.size": 10}):
         figure, axes = pyplot.subplots(figsize=(6.4, 4.2), layout="constrained")
         for number, features in enumerate(numbers):
             look = {

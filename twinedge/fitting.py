@@ -134,8 +134,9 @@ def fit_source(
     """Fit a twin to a table that has been read; parameters as in ``fit_csv``."""
     from twinedge.learn.run import Run, check_writable
     from twinedge.learn.suitability import few_rows, standing
-    from twinedge.learn.training import discard, progress_bar
+    from twinedge.learn.training import discard
     from twinedge.learn.twin import TwinRegressor
+    from twinedge.progress import progress_bar
 
     model = TwinRegressor(**{"n_jobs": -1, **settings})
     say = say or _nothing

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from twinedge.budget import read_firmware, twin_bytes
+from twinedge.budget.boards import FEATURE, NEAREST, scratch_cells
 from twinedge.budget.model import from_pack
 from twinedge.encoding import Encoding
 from twinedge.errors import InputError
@@ -25,7 +26,7 @@ from twinedge_export.job import File, Job
 
 # The most that any kernel asks for (src/twin_kernel.h), in bytes, per anchor of a block; the
 # second line is what kernels with blocks of several anchors ask for on top.
-_UNIT, _ALIGN, _STORED, _FEATURES = 4, 8, 4, 4
+_UNIT, _ALIGN, _STORED, _FEATURES, _PARTIAL = 4, 8, 4, 4, 8
 _MORE_ALIGN, _MORE_STORED = 24, 8
 
 
@@ -35,23 +36,18 @@ def scratch_expression(pack: Pack) -> str:
     It follows ``twin_scratch_size``, with the most that any kernel asks for, and is a multiple of
     4. For a pack without neighbors it relies on ``TWIN_NEIGHBORS`` being 0.
     """
-    features = _up(pack.features)
-    stored = sum(_up(width) for width in pack.hidden[:-1])  # the last layer is folded
-    sections = len(pack.hidden) + 3
-    nearest = 8 * int(pack.counts.max()) if pack.neighbors else 0
-    fixed = nearest + 2 * features + _ALIGN * sections
+    features, first, layers = scratch_cells(pack.features, pack.hidden, _UNIT)
+    stored, sections = sum(layers), len(layers) + 4
+    nearest = NEAREST * int(pack.counts.max()) if pack.neighbors else 0
+    fixed = nearest + FEATURE * features + _ALIGN * sections
     anchor = _STORED * stored + _FEATURES * features
-    partial = 8 * pack.hidden[0]
+    partial = _PARTIAL * first
     more = _MORE_STORED * stored + _MORE_ALIGN * sections
     lines = " + TWIN_SILU_BYTES" if pack.activation == "silu" else ""
     return (
         f"({fixed}u + {anchor}u * TWIN_BLOCK + {partial}u * TWIN_PARTIAL + "
         f"{more}u * (TWIN_BLOCK > 1){lines} + TWIN_WORK_BYTES)"
     )
-
-
-def _up(count: int) -> int:
-    return -(-count // _UNIT) * _UNIT
 
 
 FOLDER = "c"

@@ -297,6 +297,6 @@ def _estimates(
         packs = [quantise(alone, [block], weights=weights) for block in blocks]
     except InputError:
         return None
-    members = np.concatenate([evaluate(pack, points).members for pack in packs], axis=1)
-    found: Array = members * float(packs[0].y_gain) + float(packs[0].y_offset)
+    raw = np.concatenate([evaluate(pack, points).estimates for pack in packs], axis=1)
+    found: Array = raw * float(packs[0].y_gain) + float(packs[0].y_offset)
     return found

@@ -16,6 +16,10 @@ from twinedge.learn.twin import TwinRegressor
 from twinedge.pack.contents import Array, Pack
 from twinedge.runtime.adapting import calibration_of
 
+# Features may exceed the training data by a quarter, and reach two standard deviations in any case.
+# More would cost where the target has no noise: what limits a pack there is the unit of a feature.
+_HEADROOM, _LEAST_REACH = 1.25, 2.0
+
 
 class Dense(NamedTuple):
     """Kernel ``(inputs, outputs)`` and bias ``(outputs,)``, float64; whether it is activated."""
@@ -46,8 +50,8 @@ class Inputs:
         """As in training; clipped where a pack clips, far beyond meaningful answers."""
         scaling = model.scaling_
         farthest = float(np.abs(scaling.features(model.anchor_X_)).max())
-        reach = min(max(2.0, 1.25 * farthest), scaling.limit)
-        return cls(scaling.x_mean, scaling.x_scale, reach)
+        reach = max(_LEAST_REACH, _HEADROOM * farthest)
+        return cls(scaling.x_mean, scaling.x_scale, min(reach, scaling.limit))
 
     @classmethod
     def spanned(cls, model: TwinRegressor) -> "Inputs":

@@ -18,18 +18,18 @@ from twinedge.errors import InputError, Parameter
 from twinedge.learn.network import Architecture, tf
 from twinedge.learn.pairs import nearest_others, partners_of
 from twinedge.learn.steps import Examples, Stack
-from twinedge.learn.training import Progress, Silent
 from twinedge.learn.twin import TwinRegressor
 from twinedge.learn.uncertainty import learn_difficulty
 from twinedge.pack import read_pack, write_pack
 from twinedge.pack.contents import LARGEST, TARGET, Array, Domain, Intervals, Pack, check_contents
 from twinedge.pack.layout import NO_FILL
 from twinedge.pack.writer import shape_of
+from twinedge.progress import Progress
 from twinedge.runtime.adapting import calibrate_pack
 from twinedge.runtime.loading import load as open_file
 from twinedge.runtime.reference import evaluate, silu_curve
 from twinedge.runtime.reference import quantise as quantise_points
-from twinedge_export.folding import anchor_lists
+from twinedge_export.folding import Inputs, anchor_lists
 from twinedge_export.job import File, Job, Level, Predict, RoundingError, mean_and_spread
 from twinedge_export.rounding import round_network
 
@@ -37,9 +37,6 @@ WEIGHTS: dict[str, Any] = {"int8": np.int8, "int16": np.int16}
 UNITS = 65536  # units of an estimate in one standard deviation of the target
 _CALIBRATION_PAIRS = 4096
 _UNCALIBRATED = Intervals(0, 0, 0, 1, 1, 0, 0, {500: 1})
-# Features may exceed the training data by a quarter, and always reach two standard deviations. More
-# would cost accuracy for targets without noise, where the unit of a feature limits a pack.
-_HEADROOM, _LEAST_REACH = 1.25, 2.0
 
 
 def quantise(
@@ -92,8 +89,7 @@ def quantise(
     readouts = [None] * len(lists)
     if intervals and model.difficulty_ is not None:
         readouts = list(model.difficulty_)
-    reach = max(_LEAST_REACH, _HEADROOM * float(np.abs(scaled).max()))
-    x_unit = min(reach, scaling.limit) / LARGEST
+    x_unit = Inputs.scaled(model).limit / LARGEST
     with np.errstate(over="ignore", under="ignore"):  # what float32 cannot hold is refused below
         pack = Pack(
             activation=architecture.activation,
@@ -260,7 +256,7 @@ def fine_tune(
     if not len(y_val):
         raise InputError("fine-tuning is judged on validation points, and there are none")
     X_val, y_val = X_val[:_POINTS], y_val[:_POINTS]
-    progress = progress or Silent()
+    progress = progress or Progress()
     twins = len(model.weights_)
     order = np.random.default_rng(seed).permutation(len(model.anchor_y_))
     rows = [order[twin::twins][:_ANCHORS] for twin in range(twins)]

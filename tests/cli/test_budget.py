@@ -69,7 +69,7 @@ def test_without_intervals(cli):
 
 
 def test_show_may_be_left_out(cli):
-    numbers = words("--features 8 --members 4 --twins 2 --activation silu --bits 16 --json")
+    numbers = words("--features 8 --members 4 --twins 2 --activation silu --weights int16 --json")
     found = cli("budget", *numbers)
     assert found == cli("budget", "show", *numbers)
     assert found.json["twins"] == 2
@@ -77,10 +77,22 @@ def test_show_may_be_left_out(cli):
     assert found.json["sections"]["curve"] == 386
 
 
-@pytest.mark.parametrize(("bits", "size"), [("float16", 2), ("32", 4)])
-def test_floats_are_counted_bare(cli, bits, size):
-    found = cli("budget", "--features", "8", "--bits", bits, "--json").json
+@pytest.mark.parametrize(("weights", "size"), [("float16", 2), ("float32", 4)])
+def test_floats_are_counted_bare(cli, weights, size):
+    found = cli("budget", "--features", "8", "--weights", weights, "--json").json
     assert found["twin_bytes"] == size * found["twin_params"]
+
+
+@pytest.mark.parametrize(
+    ("bits", "weights"),
+    [("8", "int8"), ("16", "int16"), ("float16", "float16"), ("32", "float32")],
+)
+def test_weights_may_be_told_by_their_bits(cli, tiny_run, bits, weights):
+    for model in (["--features", "8"], [tiny_run]):
+        found = cli("budget", *model, "--bits", bits, "--json")
+        assert found == cli("budget", *model, "--weights", weights, "--json")
+        assert found.json["weights"] == weights
+    assert "--bits" not in cli("budget", "show", "--help").out
 
 
 def test_the_table_for_a_person(cli, firmware):
@@ -129,7 +141,7 @@ def test_a_run(cli, tiny_run):
     assert found["intervals"] is True
     assert found["sections"]["intervals"] == 32 + 4 * 8  # 20 rows do not support 99 %
     assert cli("budget", tiny_run, "--no-intervals", "--json").json["intervals"] is False
-    found = cli("budget", tiny_run, "--members", "8", "--bits", "16", "--json").json
+    found = cli("budget", tiny_run, "--members", "8", "--weights", "int16", "--json").json
     assert (found["members"], found["weights"]) == (8, "int16")
 
 
@@ -157,6 +169,7 @@ BAD = [
     ("", ["nothing to count", "RUN", "FILE.twin", "--features"]),
     ("none.twin", ["none.twin does not exist", "run folder or a .twin"]),
     ("--features 0", ["'--features'", "at least 1"]),
+    ("--features 8 --weights int4", ["'--weights'", "int8, int16, float16 or float32"]),
     ("--features 8 --bits 4", ["'--bits'", "8, 16, float16 or 32"]),
     ("--features 8 --members 3 --twins 4", ["3 anchors for 4 twins"]),
     ("--features 8 --twins 257 --members 300", ["257 twins", "1 to 256"]),
@@ -178,6 +191,8 @@ def test_what_makes_no_sense_is_refused(refused, line, says):
 def test_what_a_model_says_itself_cannot_be_changed(refused, tiny_run, pack_file):
     refused("budget", tiny_run, "--hidden", "8", says=["--hidden", "leave the option out"])
     refused("budget", pack_file, "--members", "8", says=["--members", "leave the option out"])
+    for weights in (("--bits", "16"), ("--weights", "int16")):
+        refused("budget", pack_file, *weights, says=["--weights", "leave the option out"])
     for word in ("--intervals", "--no-intervals"):
         refused("budget", pack_file, word, says=["--intervals", "leave the option out"])
 

@@ -6,6 +6,7 @@ import pytest
 from twinedge import InputError
 from twinedge.learn.network import Architecture, tf
 from twinedge.learn.steps import Examples, Stack
+from twinedge.progress import Progress
 from twinedge.runtime.reference import evaluate
 from twinedge_export.quantise import RoundedArchitecture, fine_tune, quantise
 
@@ -137,7 +138,7 @@ def test_a_model_of_neighbors_is_tuned_on_near_pairs(untrained, curve, briefly, 
 
 
 def test_progress_is_told_of_every_step(four_twins, curve, briefly):
-    class Told:
+    class Told(Progress):
         def __init__(self):
             self.steps, self.done = [], 0
 

@@ -290,18 +290,18 @@ class Native:
         return name_of(self.library.twin_set_coverage(self.model, thousandths))
 
     def call(self, name, queries, out):
-        """Call a function that predicts on each query ``(n, f)``; returns fields, and members."""
+        """Call a function that predicts on each query ``(n, f)``; returns fields, and estimates."""
         function = getattr(self.library, name)
-        members = np.zeros((len(queries), self.model.members), np.int32)
+        estimates = np.zeros((len(queries), self.model.members), np.int32)
         found = []
-        for query, estimates in zip(queries, members, strict=True):
+        for query, taken in zip(queries, estimates, strict=True):
             status = function(
                 self.model,
                 address(self.scratch),
                 self.size,
                 address(query),
                 ctypes.byref(out),
-                address(estimates),
+                address(taken),
             )
             assert status == 0, name_of(status)
             found.append([getattr(out, field) for field, _ in out._fields_])
@@ -311,40 +311,40 @@ class Native:
         fields = {
             name: np.array(column, types[name]) for name, column in zip(types, columns, strict=True)
         }
-        return {**fields, "members": members}
+        return {**fields, "estimates": estimates}
 
     def predict_all(self, x):
-        """Return all fields of ``twin_prediction``, and members, of queries ``(n, f)``, float32."""
+        """Return all of ``twin_prediction``, and estimates, of queries ``(n, f)``, float32."""
         return self.call("twin_predict", x, Prediction())
 
     def predict(self, x):
-        """Return float mean and spread, and members, of queries ``(n, f)``, float32."""
+        """Return float mean and spread, and estimates, of queries ``(n, f)``, float32."""
         found = self.predict_all(x)
-        return found["mean"], found["spread"], found["members"]
+        return found["mean"], found["spread"], found["estimates"]
 
     def predict_raw_all(self, q):
-        """Return all fields of ``twin_raw``, and members, of quantised queries ``(n, f)``."""
+        """Return all fields of ``twin_raw``, and estimates, of quantised queries ``(n, f)``."""
         return self.call("twin_predict_raw", np.ascontiguousarray(q, np.int16), Raw())
 
     def predict_raw(self, q):
-        """Return integer mean, root and count, and members, of quantised queries ``(n, f)``."""
+        """Return integer mean, root and count, and estimates, of quantised queries ``(n, f)``."""
         found = self.predict_raw_all(q)
-        return found["mean"], found["root"], found["count"], found["members"]
+        return found["mean"], found["root"], found["count"], found["estimates"]
 
-    def begin(self, function, query, members=None, size=None):
+    def begin(self, function, query, estimates=None, size=None):
         """Begin a prediction; returns the status and the run."""
         run = Run()
         size = self.size if size is None else size
-        arguments = address(self.scratch), size, address(query), address(members)
+        arguments = address(self.scratch), size, address(query), address(estimates)
         status = getattr(self.library, function)(ctypes.byref(run), self.model, *arguments)
         return name_of(status), run
 
     def step(self, run, anchors):
         return self.library.twin_step(ctypes.byref(run), anchors)
 
-    def steps(self, function, query, sizes, members=None):
+    def steps(self, function, query, sizes, estimates=None):
         """Predict in steps; yield what is left and the run, before the first and after each."""
-        status, run = self.begin(function, query, members)
+        status, run = self.begin(function, query, estimates)
         assert status == "ok"
         yield self.model.members, run
         for size in sizes:

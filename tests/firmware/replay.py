@@ -56,5 +56,5 @@ def answers(pack, x):
         for column, name in enumerate(("scale", "low", "high")):
             words[:, 5 + column] = getattr(bounds, name).view(np.uint32)
             words[:, 10 + column] = getattr(bounds, f"raw_{name}").view(np.uint32)
-    words[:, 13:] = expected.members.view(np.uint32)
+    words[:, 13:] = expected.estimates.view(np.uint32)
     return struct.pack("<i", 0) + words.tobytes()

@@ -1,4 +1,4 @@
-"""What a caller may do: steps, a choice of neighbors, members or none; and may not."""
+"""What a caller may do: steps, a choice of neighbors, estimates or none; and may not."""
 
 import ctypes
 import dataclasses
@@ -21,10 +21,10 @@ def test_steps_of_any_size_come_to_the_same(open_pack, packs, cases, name, size,
     x = cases.queries(pack, 30)[7]
     query = reference.quantise(pack, x[None])[0] if function == "twin_begin_raw" else x
     expected = reference.evaluate(pack, x[None])
-    members = np.zeros(pack.members, np.int32)
+    estimates = np.zeros(pack.members, np.int32)
     most = pack.members + len(pack.anchors)  # with neighbors, some steps only look for them
     before = 0
-    for left, run in opened.steps(function, query, [size] * most, members):
+    for left, run in opened.steps(function, query, [size] * most, estimates):
         done = pack.members - left
         assert before <= done <= before + size
         before = done
@@ -32,7 +32,7 @@ def test_steps_of_any_size_come_to_the_same(open_pack, packs, cases, name, size,
         raw = opened.read_raw(run)
         assert raw[0] == status == ("early" if not done else "more" if left else "ok")
         if done:
-            so_far = reference.combine(pack, expected.members[:, :done])
+            so_far = reference.combine(pack, expected.estimates[:, :done])
             assert raw[1:] == (so_far.raw_mean[0], so_far.raw_spread[0], done)
             assert mean.tobytes() == so_far.mean[0].tobytes()
             assert spread.tobytes() == so_far.spread[0].tobytes()
@@ -40,7 +40,7 @@ def test_steps_of_any_size_come_to_the_same(open_pack, packs, cases, name, size,
             assert raw[1:] == (0, 0, 0)
             assert mean.view(np.uint32) == spread.view(np.uint32) == 0x7FC00000
     assert left == 0
-    assert members.tolist() == expected.members[0].tolist()
+    assert estimates.tolist() == expected.estimates[0].tolist()
 
 
 def test_a_step_of_none_does_nothing(open_pack, small):
@@ -75,10 +75,10 @@ def test_neighbors_by_the_caller(open_pack, packs, cases, name, count):
     # The same as a pack with that setting.
     other = dataclasses.replace(pack, neighbors=min(count, 4096), trained_on_neighbors=False)
     x = cases.queries(pack, 50)
-    mean, spread, members = opened.predict(x)
+    mean, spread, estimates = opened.predict(x)
     expected = reference.evaluate(other, x)
     assert opened.model.members == other.members
-    np.testing.assert_array_equal(members, expected.members)
+    np.testing.assert_array_equal(estimates, expected.estimates)
     np.testing.assert_array_equal(mean, expected.mean)
     np.testing.assert_array_equal(spread, expected.spread)
 
@@ -88,8 +88,8 @@ def test_of_equally_near_anchors_the_earlier_predicts(open_pack, packs):
     pack = packs.random_pack(rng, features=2, hidden=(3,), counts=[40, 9], neighbors=4)
     pack.anchors[:] = rng.integers(-2, 3, pack.anchors.shape)
     q = rng.integers(-2, 3, (200, 2)).astype(np.int16)
-    *_, members = open_pack(write_pack(pack)).predict_raw(q)
-    assert members.tolist() == reference.evaluate_raw(pack, q).members.tolist()
+    *_, estimates = open_pack(write_pack(pack)).predict_raw(q)
+    assert estimates.tolist() == reference.evaluate_raw(pack, q).estimates.tolist()
 
 
 def test_members_are_optional(open_pack, native, small):

@@ -20,8 +20,8 @@ def assert_same_bits(opened, pack, x):
     expected, found = reference.evaluate(pack, x), opened.predict_all(x)
     q = reference.quantise(pack, x)
     raw = opened.predict_raw_all(np.where(np.isnan(x), NO_FILL, q)[:50])
-    np.testing.assert_array_equal(found["members"], expected.members)
-    np.testing.assert_array_equal(raw["members"], expected.members[:50])
+    np.testing.assert_array_equal(found["estimates"], expected.estimates)
+    np.testing.assert_array_equal(raw["estimates"], expected.estimates[:50])
     assert set(raw["count"]) == {pack.members}
     fields = {"mean": expected.mean, "spread": expected.spread}
     integers = {"mean": expected.raw_mean, "root": expected.raw_spread}
@@ -74,5 +74,5 @@ def test_every_place_on_the_curve(open_pack, packs, cases, fraction):
     layer.kernel[:], layer.bias[:], layer.multiplier[:] = [[2, 0]], 0, 32767  # z is about q
     q = np.arange(-32767, 32768, 37, dtype=np.int16)[:, None]
     expected = reference.evaluate_raw(pack, q)
-    *_, members = open_pack(write_pack(pack)).predict_raw(q)
-    np.testing.assert_array_equal(members, expected.members)
+    *_, estimates = open_pack(write_pack(pack)).predict_raw(q)
+    np.testing.assert_array_equal(estimates, expected.estimates)

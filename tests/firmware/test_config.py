@@ -33,7 +33,7 @@ def test_a_knob_turned_off(native, packs, cases, tmp_path, knob):
     pack = cases.draw(packs, "odd-widths")
     q = np.random.default_rng(0).integers(-32767, 32768, (20, pack.features)).astype(np.int16)
     found = native.Native(library, write_pack(pack)).predict_raw(q)
-    assert found[-1].tolist() == reference.evaluate_raw(pack, q).members.tolist()
+    assert found[-1].tolist() == reference.evaluate_raw(pack, q).estimates.tolist()
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])

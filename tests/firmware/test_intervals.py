@@ -95,7 +95,7 @@ def test_what_is_unusual_about_a_query_is_told(open_pack, pack, data):
     assert found["outside"].tolist() == [0, 1, 0, 3, 0]
     assert found["missing"].tolist() == [0, 0, 0, 0, 2]
     filled = opened.predict_raw_all(np.array([[5, 77]], np.int16))
-    assert found["members"][4].tolist() == filled["members"][0].tolist()
+    assert found["estimates"][4].tolist() == filled["estimates"][0].tolist()
     x = np.array([[np.inf, np.nan]], np.float32)
     told = opened.predict_all(x)
     assert (told["outside"][0], told["missing"][0]) == (1, 2)

@@ -233,8 +233,8 @@ def assert_same_bits(opened, pack, x):
     expected = reference.evaluate(pack, x)
     for prepared in (False, True):
         assert not prepared or opened.prepare()
-        mean, spread, members = opened.predict(x)
-        np.testing.assert_array_equal(members, expected.members)
+        mean, spread, estimates = opened.predict(x)
+        np.testing.assert_array_equal(estimates, expected.estimates)
         np.testing.assert_array_equal(mean.view(np.uint32), expected.mean.view(np.uint32))
         np.testing.assert_array_equal(spread.view(np.uint32), expected.spread.view(np.uint32))
 
@@ -295,7 +295,7 @@ def test_what_would_take_much_memory_is_not_prepared(native, open_with, packs, c
     status = opened.library.twin_prepare(opened.model, native.address(opened.scratch), opened.size)
     assert native.name_of(status) == "unsupported"
     x = cases.queries(pack, 12)
-    np.testing.assert_array_equal(opened.predict(x)[2], reference.evaluate(pack, x).members)
+    np.testing.assert_array_equal(opened.predict(x)[2], reference.evaluate(pack, x).estimates)
 
 
 @pytest.mark.parametrize("kernel", HERE)
@@ -310,16 +310,16 @@ def test_neighbors_and_steps_of_a_prepared_model(open_with, packs, cases, kernel
     for neighbors in (0, 1, 3, 8, 9, 40):
         opened.set_neighbors(neighbors)
         object.__setattr__(pack, "neighbors", neighbors)
-        expected = reference.evaluate_raw(pack, q).members
+        expected = reference.evaluate_raw(pack, q).estimates
         np.testing.assert_array_equal(opened.predict_raw(q)[3], expected)
         for query, right in zip(q, expected, strict=True):
-            members = np.zeros(len(right), np.int32)
+            estimates = np.zeros(len(right), np.int32)
             sizes = rng.integers(1, 14, 60)
-            for left, _ in opened.steps("twin_begin_raw", query, sizes, members):
+            for left, _ in opened.steps("twin_begin_raw", query, sizes, estimates):
                 if not left:
                     break
             assert left == 0
-            np.testing.assert_array_equal(members, right)
+            np.testing.assert_array_equal(estimates, right)
 
 
 def test_another_kernel_undoes_what_was_prepared(native, library, packs):
@@ -475,8 +475,8 @@ def test_every_place_on_the_curve(open_with, packs, kernel, fraction):
         expected = reference.evaluate_raw(pack, q[:, None].astype(np.int16))
         for prepared in (False, True):
             assert not prepared or opened.prepare()
-            *_, members = opened.predict_raw(q[:, None])
-            np.testing.assert_array_equal(members, expected.members)
+            *_, estimates = opened.predict_raw(q[:, None])
+            np.testing.assert_array_equal(estimates, expected.estimates)
 
 
 WATCHED = ("-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")

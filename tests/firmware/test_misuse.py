@@ -113,13 +113,13 @@ def test_a_run_keeps_the_neighbors_that_it_began_with(open_pack, packs, cases, b
     expected = dataclasses.replace(pack, neighbors=begun_with, trained_on_neighbors=False)
     q = cases.queries(pack, 20)[3]
     for done in (0, 1, 3):
-        members = np.zeros(expected.members, np.int32)
-        status, run = opened.begin("twin_begin", q, members)
+        estimates = np.zeros(expected.members, np.int32)
+        status, run = opened.begin("twin_begin", q, estimates)
         assert status == "ok"
         opened.step(run, done)
         opened.library.twin_set_neighbors(opened.model, then)  # and no further scratch
         assert opened.step(run, 65535) == 0
-        assert members.tolist() == reference.evaluate(expected, q[None]).members[0].tolist()
+        assert estimates.tolist() == reference.evaluate(expected, q[None]).estimates[0].tolist()
         assert (opened.scratch[opened.size :] == 0xA5).all()
         opened.library.twin_set_neighbors(opened.model, begun_with)
 
@@ -144,7 +144,7 @@ def test_opening_in_steps(open_pack, packs, cases, step):
         q = cases.queries(pack, 12)[:1]
         opened = open_pack(write_pack(pack), step=step)
         assert opened.status == "ok"
-        assert opened.predict(q)[-1].tolist() == reference.evaluate(pack, q).members.tolist()
+        assert opened.predict(q)[-1].tolist() == reference.evaluate(pack, q).estimates.tolist()
 
 
 def test_steps_of_opening_are_bounded(library, native, packs, cases):

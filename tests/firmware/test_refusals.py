@@ -162,8 +162,8 @@ def test_mutations_with_good_checksums_are_refused_alike_or_evaluate_alike(packs
             changed = read_without_metadata(packs, damaged)
             q = rng.integers(-32767, 32768, (2, changed.features)).astype(np.int16)
             right = reference.evaluate_raw(changed, q)
-            mean, root, _, members = opened.predict_raw(q)
-            assert members.tolist() == right.members.tolist()
+            mean, root, _, estimates = opened.predict_raw(q)
+            assert estimates.tolist() == right.estimates.tolist()
             assert mean.tolist() == right.raw_mean.tolist()
             assert root.tolist() == right.raw_spread.tolist()
     assert seen >= {"ok", "header", "section", "padding", "value", "overflow"}

@@ -219,8 +219,8 @@ def assert_same_bits(native, library, packs, cases, seed, count):
         expected = reference.evaluate(pack, x)
         for kernel in opened.kernels():
             opened.take_kernel(kernel)
-            mean, spread, members = opened.predict(x)
-            np.testing.assert_array_equal(members, expected.members)
+            mean, spread, estimates = opened.predict(x)
+            np.testing.assert_array_equal(estimates, expected.estimates)
             np.testing.assert_array_equal(mean.view(np.uint32), expected.mean.view(np.uint32))
             np.testing.assert_array_equal(spread.view(np.uint32), expected.spread.view(np.uint32))
             seen.add(kernel)

@@ -140,7 +140,7 @@ class Device:
     def alone(self, x):
         """What the pack says without a store, all fields of a ``twin_prediction``."""
         found = self.opened.predict_all(np.ascontiguousarray(x[None], np.float32))
-        return {name: column[0] for name, column in found.items() if name != "members"}
+        return {name: column[0] for name, column in found.items() if name != "estimates"}
 
     def points(self):
         """Entries in memory: number, target, score, scale and features of each."""
@@ -248,7 +248,7 @@ def _entry(point):
 def judge(pack, q, targets):
     """Points as a store would have them, numbered from 0."""
     found = reference.evaluate_raw(pack, q)
-    scale = reference.raw_scale(found.signals, pack.intervals, found.members.shape[1])
+    scale = reference.raw_scale(found.signals, pack.intervals, found.estimates.shape[1])
     targets = np.asarray(targets, np.int64)
     scores = adapting.judged(pack.intervals, found.raw_mean, scale.astype(np.int64), targets)
     return adapting.Points(np.arange(len(q), dtype=np.uint32), q, targets.astype(np.int32), *scores)
@@ -257,7 +257,7 @@ def judge(pack, q, targets):
 def expect(pack, level, points, q, missing=None):
     """Fields of ``twin_raw`` and of ``twin_prediction`` for quantised queries, by name."""
     found = reference.evaluate_raw(pack, q)
-    scale = reference.raw_scale(found.signals, pack.intervals, found.members.shape[1])
+    scale = reference.raw_scale(found.signals, pack.intervals, found.estimates.shape[1])
     mean = found.raw_mean
     if len(points):
         own = reference.evaluate_raw(adapting.own_pack(pack, points), q).raw_mean
@@ -282,7 +282,7 @@ def expect(pack, level, points, q, missing=None):
         "scale": scale.astype(np.uint32),
         "low": low,
         "high": high,
-        "count": np.full(len(q), found.members.shape[1]),
+        "count": np.full(len(q), found.estimates.shape[1]),
     }
     with np.errstate(over="ignore"):
         told = {
@@ -511,7 +511,7 @@ def test_scores_end_at_511_and_are_whole_below(device, tiny):
     q, _ = some_points(tiny, 1)
     found = reference.evaluate_raw(tiny, q)
     mean = int(found.raw_mean[0])
-    scale = int(reference.raw_scale(found.signals, tiny.intervals, found.members.shape[1])[0])
+    scale = int(reference.raw_scale(found.signals, tiny.intervals, found.estimates.shape[1])[0])
     assert 2**10 < scale < 2**28
     made = device(most=1)
     assert made.open() == "ok"
@@ -529,7 +529,7 @@ def test_scores_end_at_511_and_are_whole_below(device, tiny):
 def draw_targets(pack, q, rng):
     """Targets as far off as the pack expects, some far beyond, and some at the limits."""
     found = reference.evaluate_raw(pack, q)
-    scale = reference.raw_scale(found.signals, pack.intervals, found.members.shape[1])
+    scale = reference.raw_scale(found.signals, pack.intervals, found.estimates.shape[1])
     off = rng.normal(size=len(q)) * scale / 16 * rng.choice([1, 1, 1, 30], len(q))
     targets = np.clip(found.raw_mean + off, 1 - 2**30, 2**30 - 1)
     far = rng.choice([1 - 2**30, 2**30 - 1], len(q))

@@ -67,7 +67,7 @@ def vectors(recipe, data):
         "spread": [f"{bits:08x}" for bits in found.spread.view(np.uint32)],
         "raw_mean": found.raw_mean.tolist(),
         "raw_spread": found.raw_spread.tolist(),
-        "members_sha256": VECTORS["digest"](found.members),
+        "members_sha256": VECTORS["digest"](found.estimates),
     }
 
 

@@ -25,7 +25,7 @@ def agrees(case):
         and np.array_equal(found.spread.view(np.uint32), case.spread)
         and np.array_equal(found.raw_mean, case.raw_mean)
         and np.array_equal(found.raw_spread, case.raw_spread)
-        and VECTORS["digest"](found.members) == case.members_sha256
+        and VECTORS["digest"](found.estimates) == case.members_sha256
     )
 
 
@@ -35,12 +35,12 @@ def test_the_reference_evaluator_gives_the_golden_bits(case):
 
 
 def plain_answers(plain, case, rows):
-    """Answers of the plain evaluator to some queries: means, spreads, M, s, members."""
+    """Answers of the plain evaluator to some queries: means, spreads, M, s, estimates."""
     judge = plain(case.pack)
     answers = [judge.evaluate(case.queries[row].astype(np.float64).tolist()) for row in rows]
-    mean, spread, raw_mean, raw_spread, members = zip(*answers, strict=True)
+    mean, spread, raw_mean, raw_spread, estimates = zip(*answers, strict=True)
     bits = [[int.from_bytes(bytes.fromhex(w), "little") for w in words] for words in (mean, spread)]
-    return *bits, list(raw_mean), list(raw_spread), members
+    return *bits, list(raw_mean), list(raw_spread), estimates
 
 
 @every_case
@@ -56,9 +56,9 @@ def test_the_plain_evaluator_gives_the_golden_bits(plain, case):
 @pytest.mark.slow
 @every_case
 def test_the_plain_evaluator_gives_the_golden_bits_of_all_queries(plain, case):
-    *numbers, members = plain_answers(plain, case, range(len(case.queries)))
+    *numbers, estimates = plain_answers(plain, case, range(len(case.queries)))
     assert numbers == [part.tolist() for part in case[3:7]]
-    assert VECTORS["digest"](members) == case.members_sha256
+    assert VECTORS["digest"](estimates) == case.members_sha256
 
 
 @every_case

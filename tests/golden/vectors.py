@@ -42,9 +42,9 @@ def load():
     return [_case(recipes[one["name"]], one) for one in kept]
 
 
-def digest(members):
+def digest(estimates):
     """SHA-256 of estimates ``(n, m)``."""
-    return sha256(np.asarray(members, "<i4").tobytes()).hexdigest()
+    return sha256(np.asarray(estimates, "<i4").tobytes()).hexdigest()
 
 
 def stored(recipe):

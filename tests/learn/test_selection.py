@@ -10,7 +10,8 @@ from twinedge.learn.selection import PLANS, SETTINGS, Candidate, Plan, choose
 from twinedge.learn.steps import Setting
 from twinedge.learn.tasks import FOLDS, PointTask
 from twinedge.learn.teachers import SHARE, Lessons
-from twinedge.learn.training import Checkpoint, Interrupted, Silent, Trained
+from twinedge.learn.training import Checkpoint, Interrupted, Trained
+from twinedge.progress import Progress
 
 TRAIN, ROWS = 100, 120
 CANDIDATES = [
@@ -105,7 +106,7 @@ def chosen(task=None, networks=1, candidates=CANDIDATES, plan=PLAN, seed=5, scho
         plan,
         networks=networks,
         seed=seed,
-        progress=Silent(),
+        progress=Progress(),
         checkpoint=Checkpoint(None),
         school=school,
     )

@@ -7,7 +7,8 @@ import pytest
 from twinedge.learn import steps, training
 from twinedge.learn.steps import Setting
 from twinedge.learn.tasks import PairTask
-from twinedge.learn.training import Checkpoint, Interrupted, NetworkJob, Silent, _stacks, train
+from twinedge.learn.training import Checkpoint, Interrupted, NetworkJob, _stacks, train
+from twinedge.progress import Progress
 
 STAGE = "final round"
 CHUNK = 50  # and the validations every 100 of 2000 steps
@@ -42,7 +43,7 @@ def job(steps=2000, activation="silu", rate=0.01, decay=0.01, seed=0, fold=None)
     return NetworkJob(activation, Setting(rate, decay), steps, seed, fold)
 
 
-class Counter(Silent):
+class Counter(Progress):
     """Counts the steps reported."""
 
     def __init__(self):
@@ -61,7 +62,7 @@ def run(mine, jobs, progress=None, checkpoint=None, threads=2):
         jobs,
         stage=STAGE,
         seed=5,
-        progress=progress or Silent(),
+        progress=progress or Progress(),
         checkpoint=checkpoint or Checkpoint(None),
         threads=threads,
     )

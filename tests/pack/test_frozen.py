@@ -21,7 +21,7 @@ def test_a_frozen_pack_keeps_its_bits(case):
     x = np.stack([np.frombuffer(bytes.fromhex(query), "<f4") for query in case["queries"]])
     pack = read_pack(data)
     found = evaluate(pack, x)
-    assert found.members.tolist() == case["estimates"]
+    assert found.estimates.tolist() == case["estimates"]
     assert [value.tobytes().hex() for value in found.mean.astype("<f4")] == case["prediction"]
     assert [value.tobytes().hex() for value in found.spread.astype("<f4")] == case["spread"]
     assert write_pack(pack) == data  # as long as version 1 is what is written

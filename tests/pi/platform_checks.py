@@ -52,7 +52,7 @@ def test_bits_are_those_of_the_workstation(model, backend):
         device.predict(given["x"], return_std=True), (given["mean"], given["spread"]), strict=True
     ):
         np.testing.assert_array_equal(found.view(np.uint32), bits)
-    np.testing.assert_array_equal(device.members(given["x"]).view(np.uint32), given["members"])
+    np.testing.assert_array_equal(device.estimates(given["x"]).view(np.uint32), given["estimates"])
 
 
 def test_a_tflite_file_is_run_by_what_is_installed():

@@ -59,7 +59,7 @@ def job(exported, tmp_path_factory):
         rng = np.random.default_rng(3)
         x = rng.uniform(-1.2, 1.2, (500, 3)) * [1.0, 10.0, 100.0] + [0.0, 5.0, -20.0]
         mean, spread = device.predict(x, return_std=True)
-        values = {"mean": mean, "spread": spread, "members": device.members(x)}
+        values = {"mean": mean, "spread": spread, "estimates": device.estimates(x)}
         bits = {key: value.view(np.uint32) for key, value in values.items()}
         np.savez(model / "bits.npz", x=x, **bits)
     return folder

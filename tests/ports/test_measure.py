@@ -137,7 +137,7 @@ def test_references_are_sound_packs_with_activations_in_range(kind):
         found = evaluate(read_pack(content), x)
         # Neither stuck at zero nor far beyond the targets.
         assert (found.raw_spread > 0).all()
-        assert np.abs(found.members).max() < 2**20
+        assert np.abs(found.estimates).max() < 2**20
         assert (pack.intervals is not None) == kind[3]
         if pack.intervals is not None:
             assert len(pack.intervals.quantiles) == model.levels
@@ -156,7 +156,7 @@ def test_intervals_are_all_that_a_reference_with_them_has_more():
         for layer, same in zip(one.layers, other.layers, strict=True):
             np.testing.assert_array_equal(layer.kernel, same.kernel)
     x = own_points(pack, 3)
-    np.testing.assert_array_equal(evaluate(pack, x).members, evaluate(plain, x).members)
+    np.testing.assert_array_equal(evaluate(pack, x).estimates, evaluate(plain, x).estimates)
 
 
 def test_references_are_the_same_every_time():

@@ -196,18 +196,18 @@ def a_device_knows_its_names_and_anchors(given, name):
 def members_and_neighbors_are_there_or_refused(given, name):
     device = given.device(name)
     if device.info["shape"] == "ensemble":
-        assert "only mean and spread of its estimates" in complaint(device.members, given.x)
+        assert "only mean and spread of its estimates" in complaint(device.estimates, given.x)
         assert "cannot choose the nearest" in complaint(device.predict, given.x, neighbors=2)
         return
-    members = device.members(given.x)
-    assert members.shape == (len(given.x), given.anchors)
+    estimates = device.estimates(given.x)
+    assert estimates.shape == (len(given.x), given.anchors)
     mean, spread = device.predict(given.x), device.spread(given.x)
-    np.testing.assert_allclose(members.mean(axis=1), mean, atol=1e-4 * given.unit)
-    np.testing.assert_allclose(members.std(axis=1), spread, atol=1e-4 * given.unit)
+    np.testing.assert_allclose(estimates.mean(axis=1), mean, atol=1e-4 * given.unit)
+    np.testing.assert_allclose(estimates.std(axis=1), spread, atol=1e-4 * given.unit)
     near = device.predict(given.x, neighbors=2)
     # Fewer members, less averaging.
     assert not given.is_off(name, near, given.nearest, times=4)
-    assert device.members(given.x, neighbors=2).shape == (len(given.x), 2 * device.info["twins"])
+    assert device.estimates(given.x, neighbors=2).shape == (len(given.x), 2 * device.info["twins"])
     everyone = device.predict(given.x, neighbors=10**6)
     np.testing.assert_allclose(everyone, mean, atol=1e-4 * given.unit)
 
@@ -229,7 +229,7 @@ CHECKS = (
 
 def asking(device):
     """The backend that answers queries, for any file."""
-    return device.predict, device.outside, device.members, device.spread, device.predict_all
+    return device.predict, device.outside, device.estimates, device.spread, device.predict_all
 
 
 def complaint(function, *args, **kwargs):

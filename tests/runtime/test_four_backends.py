@@ -17,7 +17,7 @@ def queries():
 def test_c_and_numpy_give_the_same_bits(exported, queries, model):
     path = exported[model] / "model.twin"
     compiled, plain = load(path, "native"), load(path, "numpy")
-    for ask in ("predict", "members", "outside", "spread", "missing"):
+    for ask in ("predict", "estimates", "outside", "spread", "missing"):
         assert getattr(compiled, ask)(queries).tobytes() == getattr(plain, ask)(queries).tobytes()
     for neighbors in (None, 1, 3):
         found = compiled.predict(queries, return_std=True, neighbors=neighbors)

@@ -286,7 +286,7 @@ def test_a_missing_feature_is_filled_in_and_flagged(pack, opened):
         assert device.fields[-1] == "missing"
         assert np.argwhere(device.missing(x)).tolist() == [[3, 1]]
         assert not device.outside(x).any()
-        for ask in (device.predict, device.spread, device.members, device.predict_interval):
+        for ask in (device.predict, device.spread, device.estimates, device.predict_interval):
             same_bits(ask(x), ask(filled))
             same_bits(ask(x[3:4]), ask(filled[3:4]))
         said, expected = device.predict_all(x), device.predict_all(filled)
@@ -314,7 +314,7 @@ def test_what_may_not_be_missing_is_refused_by_name(pack, opened, complaint, row
             device.predict_interval,
             device.predict_all,
             device.spread,
-            device.members,
+            device.estimates,
             device.outside,
             device.missing,
         ):

@@ -242,7 +242,7 @@ def answers(device, x):
         device.predict_interval(x, device.coverages),
         *(one for one in said if one is not None),
         device.spread(x),
-        device.members(x),
+        device.estimates(x),
     ]
     for neighbors in (1, 3, 4096):
         parts += device.predict(x, return_std=True, neighbors=neighbors)

@@ -156,7 +156,7 @@ def test_every_kernel_gives_the_golden_bits(case):
         np.testing.assert_array_equal(found.spread.view(np.uint32), case.spread)
         np.testing.assert_array_equal(found.raw_mean, case.raw_mean)
         np.testing.assert_array_equal(found.raw_spread, case.raw_spread)
-        assert GOLDEN["digest"](found.members) == case.members_sha256
+        assert GOLDEN["digest"](found.estimates) == case.members_sha256
 
 
 def test_the_fastest_kernel_is_taken(small):
@@ -175,8 +175,8 @@ def test_neighbors_can_be_told(small, device, neighbors):
     np.testing.assert_array_equal(mean, expected.mean)
     np.testing.assert_array_equal(spread, expected.spread)
     np.testing.assert_array_equal(device.predict(x[:1], neighbors=neighbors), expected.mean[:1])
-    members = expected.members.astype(np.float32) * pack.y_gain + pack.y_offset
-    np.testing.assert_array_equal(device.members(x, neighbors=neighbors), members)
+    estimates = expected.estimates.astype(np.float32) * pack.y_gain + pack.y_offset
+    np.testing.assert_array_equal(device.estimates(x, neighbors=neighbors), estimates)
 
 
 def test_one_query_gives_what_it_gives_among_others(small, device):
@@ -188,10 +188,10 @@ def test_one_query_gives_what_it_gives_among_others(small, device):
         mean, spread = device.predict(x[row : row + 1], return_std=True)
         assert mean == expected.mean[row]
         assert spread == expected.spread[row]
-    members = expected.members.astype(np.float32) * pack.y_gain + pack.y_offset
-    np.testing.assert_array_equal(device.members(x), members)
+    estimates = expected.estimates.astype(np.float32) * pack.y_gain + pack.y_offset
+    np.testing.assert_array_equal(device.estimates(x), estimates)
     assert device.predict(x[:0]).shape == (0,)
-    assert device.members(x[:0]).shape == (0, pack.members)
+    assert device.estimates(x[:0]).shape == (0, pack.members)
 
 
 def test_numbers_of_any_kind_are_taken(small, device):
@@ -288,16 +288,16 @@ def test_a_file_that_is_refused_is_named(small, tmp_path):
 def test_buffers_that_do_not_fit_are_refused(small):
     _, data = small
     model = native._native.Model(data)
-    x, out, members = np.zeros((4, 3)), np.zeros(4, np.float32), np.zeros((4, 11), np.int32)
-    assert model.predict(x, out, members, -1) == 4
+    x, out, estimates = np.zeros((4, 3)), np.zeros(4, np.float32), np.zeros((4, 11), np.int32)
+    assert model.predict(x, out, estimates, -1) == 4
     read_only = np.zeros(4, np.float32)
     read_only.flags.writeable = False
     for arguments in (
         (x[:3], out, None, -1),
         (x, out[:3], None, -1),
         (x, out.astype(np.float64), None, -1),
-        (x, out, members[:, 1:].copy(), -1),
-        (x, out, members, 2),
+        (x, out, estimates[:, 1:].copy(), -1),
+        (x, out, estimates, 2),
         (x.ravel()[:-1], out, None, -1),
         (x.astype(np.int8), out, None, -1),
         (x[:, :0], out, None, -1),
@@ -418,11 +418,11 @@ def test_arrays_at_odd_addresses(small, device, kind):
         ),
         expected,
     )
-    out, members = np.zeros(20, np.float32), np.zeros((20, pack.members), np.int32)
+    out, estimates = np.zeros(20, np.float32), np.zeros((20, pack.members), np.int32)
     for arguments in (
         (unaligned(x), out, None),
         (x, unaligned(out), None),
-        (x, out, unaligned(members)),
+        (x, out, unaligned(estimates)),
     ):
         with pytest.raises(ValueError, match="items"):
             opened.model.predict(*arguments, -1)
@@ -540,7 +540,7 @@ def test_threads_share_a_batch(calibrated, tmp_path):
         np.testing.assert_array_equal(
             several.predict(x, return_std=True), one.predict(x, return_std=True)
         )
-        np.testing.assert_array_equal(several.members(x), one.members(x))
+        np.testing.assert_array_equal(several.estimates(x), one.estimates(x))
         for found, right in zip(several.predict_all(x), one.predict_all(x), strict=True):
             np.testing.assert_array_equal(found, right)
 

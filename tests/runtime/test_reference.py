@@ -29,14 +29,14 @@ def assert_same_bits(plain, pack, x):
     found = reference.evaluate(pack, x)
     judge = plain(write_pack(pack))
     expected = [judge.evaluate(row) for row in np.asarray(x, np.float64).tolist()]
-    means, spreads, raw_means, raw_spreads, members = zip(*expected, strict=True)
+    means, spreads, raw_means, raw_spreads, estimates = zip(*expected, strict=True)
     assert reference.quantise(pack, x).tolist() == [judge.query(row) for row in x.tolist()]
-    assert found.members.tolist() == list(members)
+    assert found.estimates.tolist() == list(estimates)
     assert found.raw_mean.tolist() == list(raw_means)
     assert found.raw_spread.tolist() == list(raw_spreads)
     assert bits(found.mean) == list(means)
     assert bits(found.spread) == list(spreads)
-    assert found.members.shape == (len(x), pack.members)
+    assert found.estimates.shape == (len(x), pack.members)
     *parts, signals = found
     assert [part.dtype for part in parts] == [np.float32, np.float32, np.int32, np.uint32, np.int32]
     missing = np.isnan(x)
@@ -143,7 +143,7 @@ def test_every_fraction_and_every_place_on_the_curve(plain, random_pack):
         q = np.unique([*range(-40, 140), *rng.integers(-32767, 32768, 60), -32767, 32767])
         found = reference.evaluate_raw(pack, q[:, None].astype(np.int16))
         judge = plain(write_pack(pack))
-        assert found.members.tolist() == [judge.evaluate_raw([int(one)])[4] for one in q]
+        assert found.estimates.tolist() == [judge.evaluate_raw([int(one)])[4] for one in q]
 
 
 def test_the_spread_of_estimates_as_far_apart_as_can_be(plain, random_pack):
@@ -167,8 +167,10 @@ def test_half_a_unit_rounds_away_from_zero(random_pack):
 
 def test_the_mean_rounds_half_away_from_zero(random_pack):
     pack = random_pack(np.random.default_rng(0))
-    members = np.array([[1, 2], [-1, -2], [0, 1], [0, -1], [3, 3], [-(2**31), 2**31 - 1]], np.int32)
-    assert reference.combine(pack, members).raw_mean.tolist() == [2, -2, 1, -1, 3, -1]
+    estimates = np.array(
+        [[1, 2], [-1, -2], [0, 1], [0, -1], [3, 3], [-(2**31), 2**31 - 1]], np.int32
+    )
+    assert reference.combine(pack, estimates).raw_mean.tolist() == [2, -2, 1, -1, 3, -1]
 
 
 def test_predictions_beyond_float32_are_infinite(random_pack):
@@ -184,7 +186,7 @@ def test_no_queries_give_no_estimates(random_pack):
     pack = random_pack(np.random.default_rng(0), neighbors=0)
     found = reference.evaluate(pack, np.empty((0, pack.features)))
     assert found.mean.shape == (0,)
-    assert found.members.shape == (0, pack.members)
+    assert found.estimates.shape == (0, pack.members)
 
 
 @pytest.mark.parametrize("neighbors", [0, 2000])

@@ -109,9 +109,20 @@ def board_named(name: str) -> Board:
 
 FORMAT, VERSION = "twinedge firmware", 1
 SHIPPED = Path(__file__).with_name("firmware.json")
-_QUERY = 4  # bytes of a feature as the caller holds it, a float32
+QUERY = 4  # bytes of a feature as the caller holds it, a float32
 Kind = tuple[str, str, bool, bool]  # activation, weights, whether neighbors predict, intervals
-LINES = 1024  # bytes of silu as line segments, for kernels that want them
+# Bytes in the scratch of any kernel: of a feature, of one of the nearest anchors, and of silu as
+# line segments for kernels that want them. Features are padded to a multiple of four.
+FEATURE, NEAREST, LINES, FOURS = 2, 8, 1024, 4
+
+
+def scratch_cells(features: int, hidden: tuple[int, ...], unit: int) -> tuple[int, int, list[int]]:
+    """Count what a kernel keeps in the scratch for a shape.
+
+    Returns features, sums of the first layer, and neurons of each layer but the last, which is
+    folded, in multiples of ``unit``.
+    """
+    return align(features, FOURS), hidden[0], [align(width, unit) for width in hidden[:-1]]
 
 
 @dataclass(frozen=True)
@@ -128,15 +139,15 @@ class Scratch:
 
     def bytes(self, model: Model) -> int:
         """Scratch of one prediction, as ``twin_scratch_size`` of the C runtime computes it."""
-        features = align(model.features, 4)
-        parts = [self.partial_bytes * model.hidden[0], self.room_bytes * features]
-        parts += [self.block_bytes * align(width, self.unit) for width in model.hidden[:-1]]
+        features, first, stored = scratch_cells(model.features, model.hidden, self.unit)
+        parts = [self.partial_bytes * first, self.room_bytes * features]
+        parts += [self.block_bytes * neurons for neurons in stored]
         if 0 < model.neighbors < max(model.counts):
-            parts.append(8 * model.neighbors)
+            parts.append(NEAREST * model.neighbors)
         if self.lines and model.activation == "silu":
             parts.append(LINES)
         aligned = sum(align(part, self.align) for part in parts)
-        return aligned + self.work_bytes + 2 * features + self.align - 1
+        return aligned + self.work_bytes + FEATURE * features + self.align - 1
 
 
 @dataclass(frozen=True)
@@ -187,7 +198,7 @@ class Build:
     def ram_bytes(self, model: Model) -> int:
         """RAM of an image that holds one query: static, context, scratch, query and stack."""
         static = self.data_bytes + self.bss_bytes + self.context_bytes
-        return static + self.scratch.bytes(model) + _QUERY * model.features + self.stack_bytes
+        return static + self.scratch.bytes(model) + QUERY * model.features + self.stack_bytes
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,12 @@
 """``twinedge anchors``: how many anchors are enough."""
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twinedge.cli import options
 from twinedge.cli.options import some_of, whole
 from twinedge.cli.output import note, print_json, print_record, print_table, print_text
+from twinedge.progress import progress_bar, watched
 
 if TYPE_CHECKING:
     from twinedge.anchors.curves import Measurement, Point, Recommendation
@@ -68,14 +66,14 @@ def anchors(
     if plot is not None:
         check_drawing(plot)
     trained = load_run(run)
-    with _bar(quiet) as progress:
+    with progress_bar(watched(quiet=quiet)) as bar:
         found = measure(
             trained.model,
             trained.validation,
             counts=counts,
             methods=methods,
             seed=seed,
-            progress=progress,
+            progress=bar.at,
         )
     twins = len(trained.model.weights_)
     for k in found.beyond:
@@ -139,25 +137,3 @@ def _verdict(found: "Measurement") -> str:
     if not best.within:
         return f"None of these is within {within}; the most is {anchors}. Try more with --counts."
     return f"Recommended: {anchors}, the fewest within {within}."
-
-
-@contextmanager
-def _bar(quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
-    """Show on standard error which method is being measured."""
-    if quiet or not sys.stderr.isatty():
-        yield lambda method, done, total: None
-        return
-    from rich import progress as rich
-    from rich.console import Console
-
-    columns = (
-        rich.TextColumn("{task.description}"),
-        rich.BarColumn(),
-        rich.MofNCompleteColumn(),
-        rich.TimeElapsedColumn(),
-    )
-    with rich.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda method, done, total: bar.update(
-            task, description=method, completed=done, total=total
-        )

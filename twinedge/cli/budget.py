@@ -1,6 +1,5 @@
 """``twinedge budget``: memory against an ensemble of networks, and which boards fit it."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +9,14 @@ from twinedge.cli import options
 from twinedge.cli.options import whole, widths
 from twinedge.cli.output import note, print_json, print_record, print_table, print_text
 from twinedge.errors import InputError
+from twinedge.progress import watched
 
 if TYPE_CHECKING:
     from twinedge.budget import Model
     from twinedge_export.fit_board import Attempt, Search
 
 _TOLD = ("verdict", "why", "anchors", "milliseconds_estimated")
-_WEIGHTS = {"8": "int8", "16": "int16", "float16": "float16", "32": "float32"}
+_BITS = {"8": "int8", "16": "int16", "float16": "float16", "32": "float32"}
 
 
 class _ShowFirst(options.Group):
@@ -35,7 +35,7 @@ def budget() -> None:
 
 @options.command(
     "show",
-    "budget --features 8 --hidden 128,128 --members 32 --bits 8",
+    "budget --features 8 --hidden 128,128 --members 32 --weights int8",
     "budget out/model.twin --board uno --board pico",
     "budget runs/latest --members 16 --flash 32256",
     "budget boards",
@@ -48,7 +48,8 @@ def budget() -> None:
     "--members", "N", whole(1), text="Members of the ensemble: networks, or anchors (32)."
 )
 @options.value("--twins", "N", whole(1), text="Twins that share the anchors (1).")
-@options.choice("--bits", *_WEIGHTS, text="Weights: int8, int16 or float32 by number (8).")
+@options.choice("--weights", *_BITS.values(), text="Weights (int8).")
+@options.choice("--bits", *_BITS, hidden=True, text="Weights by their bits, as --weights.")
 @options.choice("--activation", "relu", "silu", text="Activation of the hidden layers (relu).")
 @click.option(
     "--intervals/--no-intervals",
@@ -93,7 +94,9 @@ def _model(path: Path | None, numbers: dict[str, Any]) -> "tuple[Model, int | No
     from twinedge.budget import Model
     from twinedge.budget.model import from_pack, from_run
 
-    anchors, weights = numbers["members"] or 32, _WEIGHTS[numbers["bits"] or "8"]
+    if bits := numbers.pop("bits"):
+        numbers["weights"] = numbers["weights"] or _BITS[bits]
+    anchors, weights = numbers["members"] or 32, numbers["weights"] or "int8"
     intervals = numbers["intervals"] is not False
     if path is None:
         if numbers["features"] is None:
@@ -107,7 +110,7 @@ def _model(path: Path | None, numbers: dict[str, Any]) -> "tuple[Model, int | No
             weights=weights,
             intervals=intervals,
         ), None
-    free = ("members", "bits", "intervals") if path.is_dir() else ()
+    free = ("members", "weights", "intervals") if path.is_dir() else ()
     fixed = [name for name, one in numbers.items() if one is not None and name not in free]
     if fixed:
         raise InputError(f"{path} already states --{fixed[0]}: leave the option out")
@@ -260,21 +263,13 @@ def list_boards(as_json: bool) -> None:
 @options.option("--board", metavar="NAME", required=True, text="Name from 'budget boards'.")
 @options.reading
 @options.dataset
-@options.value("--split", "N", whole(0), default=0, text="Which random split.")
+@options.split("Which random split.")
 @options.value("--anchors", "N", whole(1), default=32, text="Most anchors to try.")
 @options.value(
     "--tries", "N", whole(1), default=6, text="Widths to try, from the widest that fits."
 )
-@options.choice(
-    "--effort", *options.efforts, default="normal", text="How long to train the winner."
-)
-@options.value(
-    "--steps",
-    "auto|N",
-    whole(1, "auto"),
-    default="auto",
-    text="Steps of each training; auto goes by effort.",
-)
+@options.effort("normal", "How long to train the winner.")
+@options.steps("Steps of each training; auto goes by effort.")
 @options.file_option(
     "--output", "-o", metavar="DIR", default=Path("out"), text="Folder of the pack."
 )
@@ -334,7 +329,6 @@ def fit(
     run = run or Path("runs") / board
     check_folder(output, EXPORT, overwrite=overwrite)
     check_folder(run, RUN, overwrite=overwrite)
-    verbose = sys.stderr.isatty() and not quiet
     found = search(
         train,
         validation,
@@ -347,7 +341,7 @@ def fit(
         encoding=source.encoding,
         say=lambda message: note(message, quiet=quiet),
         steps=steps,
-        verbose=verbose,
+        verbose=watched(quiet=quiet),
     )
     best = found.best.model
     note(f"Training the winner: {_shape(found.best)}", quiet=quiet)

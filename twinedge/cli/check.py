@@ -1,13 +1,12 @@
 """``twinedge check``: whether a twin suits the data, and what does better if not."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twinedge.cli import options
-from twinedge.cli.options import whole
 from twinedge.cli.output import note, print_json, print_table, print_text
 from twinedge.cli.source import read_source
+from twinedge.progress import progress_bar, watched
 
 if TYPE_CHECKING:
     from twinedge.learn.suitability import Rival, Suitability
@@ -30,16 +29,8 @@ NAMES = {
 )
 @options.reading
 @options.dataset
-@options.value(
-    "--split",
-    "N",
-    whole(0),
-    default=0,
-    text="Which random split, as in train; its test rows are not used.",
-)
-@options.choice(
-    "--effort", *options.efforts, default="quick", text="How long each network is trained."
-)
+@options.split("Which random split, as in train; its test rows are not used.")
+@options.effort("quick", "How long each network is trained.")
 @options.seed
 @options.as_json
 @options.quiet
@@ -70,14 +61,14 @@ def check(
     from twinedge.learn.suitability import suitability
 
     rows = np.concatenate([source.rows.train, source.rows.val])
-    shown = sys.stderr.isatty() and not quiet
-
-    def progress(done: int, total: int) -> None:
-        if shown:
-            end = "\n" if done == total else ""
-            print(f"\r{done} of {total} models judged", end=end, file=sys.stderr, flush=True)
-
-    found = suitability(*source.part(rows), effort=effort, random_state=seed, progress=progress)
+    with progress_bar(watched(quiet=quiet)) as bar:
+        bar.stage("models judged")
+        found = suitability(
+            *source.part(rows),
+            effort=effort,
+            seed=seed,
+            progress=lambda done, total: bar.at("models judged", done, total),
+        )
     if as_json:
         print_json({"dataset": source.name, "split": split, **_result(found)})
         return

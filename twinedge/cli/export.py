@@ -8,8 +8,9 @@ import click
 
 from twinedge.cli import options
 from twinedge.cli.options import some_of, whole
-from twinedge.cli.output import note, print_json, print_table, print_text, saying
+from twinedge.cli.output import note, print_json, print_table, print_text
 from twinedge.errors import InputError
+from twinedge.progress import saying
 
 if TYPE_CHECKING:
     from twinedge_export.deploy import Export

@@ -18,6 +18,7 @@ from twinedge.cli.output import (
     print_table,
 )
 from twinedge.errors import InputError
+from twinedge.progress import Lines, Progress
 
 if TYPE_CHECKING:
     from twinedge.pack import Pack
@@ -187,12 +188,10 @@ def measure(board: tuple[str, ...], output: Path | None, quiet: bool, as_json: b
     file = output or SHIPPED
     rows = read_rows(file) if file.exists() else {}
     write_firmware(rows, file)  # fail now, not after the work
-    steps = iter(range(1, len(boards) * len(KINDS) + 1))
+    total = len(boards) * len(KINDS)
+    steps, progress = iter(range(1, total + 1)), Progress() if quiet else Lines()
     for one in boards:
-        rows[one.core] = measure_board(
-            one,
-            say=lambda what: note(f"{next(steps)}/{len(boards) * len(KINDS)} {what}", quiet=quiet),
-        )
+        rows[one.core] = measure_board(one, say=lambda what: progress.at(what, next(steps), total))
         write_firmware(rows, file)
     found = sizes(read_firmware(file))
     page = write_sheet(found, host_stacks()) if output is None else None

@@ -188,6 +188,21 @@ def some_of(*allowed: str, alone: tuple[str, ...] = ()) -> Parser:
     return parse
 
 
+def split(text: str) -> Decorator:
+    """Declare which random split of a table is meant."""
+    return value("--split", "N", whole(0), default=0, text=text)
+
+
+def effort(default: str, text: str) -> Decorator:
+    """Declare how long to train."""
+    return choice("--effort", "quick", "normal", "thorough", default=default, text=text)
+
+
+def steps(text: str) -> Decorator:
+    """Declare how many steps a training has; auto goes by effort."""
+    return value("--steps", "auto|N", whole(1, "auto"), default="auto", text=text)
+
+
 def _converted(kind: type[_Number], word: str) -> _Number | None:
     try:
         return kind(word)
@@ -219,7 +234,6 @@ overwrite = flag(
     "--overwrite",
     text="Replace files even if they were changed or are in the way; other files stay.",
 )
-efforts = ("quick", "normal", "thorough")
 firmware_sizes = file_option(
     "--firmware", text="Measured sizes of the runtime, instead of those shipped."
 )

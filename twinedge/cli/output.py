@@ -8,10 +8,8 @@ import csv
 import io
 import json
 import os
-import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -20,8 +18,6 @@ import click
 
 from twinedge.cli.options import as_option
 from twinedge.errors import Advice, InputError
-
-_CLEARED = "\r\x1b[K"  # clears the line of a terminal
 
 
 def print_json(result: dict[str, Any]) -> None:
@@ -75,25 +71,6 @@ def note(message: str, *, quiet: bool = False) -> None:
     if not quiet:
         words = message.told(as_option) if isinstance(message, Advice) else message
         print(words, file=sys.stderr)
-
-
-@contextmanager
-def saying(what: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]:
-    """Show what is being done on a temporary line; yields a function that changes it."""
-    if quiet or not sys.stderr.isatty():
-        yield lambda message: None
-        return
-    _show(what)
-    try:
-        yield _show
-    finally:
-        print(_CLEARED, end="", file=sys.stderr, flush=True)
-
-
-def _show(what: str) -> None:
-    """Replace the temporary line; it is cut, since a wrapped line could not be cleared."""
-    room = shutil.get_terminal_size().columns - 4
-    print(f"{_CLEARED}{what[:room]} ...", end="", file=sys.stderr, flush=True)
 
 
 def note_filled(table: Path, count: int, *, quiet: bool = False) -> None:

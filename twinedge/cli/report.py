@@ -8,7 +8,8 @@ import click
 
 from twinedge.cli import options
 from twinedge.cli.options import one_of, whole
-from twinedge.cli.output import note, print_json, print_record, saying
+from twinedge.cli.output import note, print_json, print_record
+from twinedge.progress import saying
 
 if TYPE_CHECKING:
     from twinedge_export.report.findings import Findings

@@ -37,19 +37,8 @@ def _table(word: str) -> str:
 @options.value(
     "--members", "N", whole(1), default=4, text="Networks in an ensemble; 32 in the paper."
 )
-@options.choice(
-    "--effort",
-    *options.efforts,
-    default="quick",
-    text="How long to search and train; forests search a small grid if quick.",
-)
-@options.value(
-    "--steps",
-    "auto|N",
-    whole(1, "auto"),
-    default="auto",
-    text="Steps of each last training; auto goes by --effort.",
-)
+@options.effort("quick", "How long to search and train; forests search a small grid if quick.")
+@options.steps("Steps of each last training; auto goes by --effort.")
 @options.choice(
     "--trainer",
     *("twinedge", "published"),

@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twinedge.cli.options import as_option
-from twinedge.cli.output import note_filled, saying
+from twinedge.cli.output import note_filled
 from twinedge.errors import InputError, Parameter
+from twinedge.progress import saying
 
 if TYPE_CHECKING:
     import numpy as np

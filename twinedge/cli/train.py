@@ -1,6 +1,5 @@
 """``twinedge train``: fit a twin to a table."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ from twinedge.cli import options
 from twinedge.cli.options import number, some_of, whole, widths_or_auto
 from twinedge.cli.output import note, print_json, print_record, print_text
 from twinedge.cli.source import check_named
+from twinedge.progress import watched
 
 if TYPE_CHECKING:
     from twinedge.learn.run import Run
@@ -29,13 +29,7 @@ if TYPE_CHECKING:
     text="Rows with the same value here belong together: a batch, a machine. Not a feature.",
 )
 @options.dataset
-@options.value(
-    "--split",
-    "N",
-    whole(0),
-    default=0,
-    text="Which random split: 70 % training, 10 % validation, 20 % test.",
-)
+@options.split("Which random split: 70 % training, 10 % validation, 20 % test.")
 @options.file_option(
     "--output", "-o", metavar="RUN", default=Path("runs/latest"), text="Run folder to write."
 )
@@ -72,16 +66,8 @@ if TYPE_CHECKING:
 @options.value(
     "--weight-decay", "auto|NUMBER", number("auto"), default="auto", text="Decay of AdamW."
 )
-@options.choice(
-    "--effort", *options.efforts, default="normal", text="How long to search and train."
-)
-@options.value(
-    "--steps",
-    "auto|N",
-    whole(1, "auto"),
-    default="auto",
-    text="Steps of the last training; auto goes by --effort.",
-)
+@options.effort("normal", "How long to search and train.")
+@options.steps("Steps of the last training; auto goes by --effort.")
 @options.value(
     "--teachers",
     "auto|none|NAME,NAME",
@@ -171,7 +157,7 @@ def heard(quiet: bool) -> dict[str, Any]:
     """Return the settings that show remarks, and a progress bar on a terminal."""
     return {
         "say": lambda remark: note(remark, quiet=quiet),
-        "verbose": sys.stderr.isatty() and not quiet,
+        "verbose": watched(quiet=quiet),
     }
 
 

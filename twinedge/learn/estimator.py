@@ -27,7 +27,8 @@ from twinedge.learn.parameters import (
 from twinedge.learn.selection import PLANS, SETTINGS, Candidate, Choice, Plan, choose
 from twinedge.learn.tasks import PairTask, PointTask
 from twinedge.learn.teachers import LEAST_ROWS, School, teachers_of
-from twinedge.learn.training import Checkpoint, progress_bar
+from twinedge.learn.training import Checkpoint
+from twinedge.progress import progress_bar
 from twinedge.scoring import check_targets
 
 Validation = tuple[Any, Any] | tuple[Any, Any, Any] | None

@@ -21,7 +21,8 @@ from twinedge.learn.network import FloatArray
 from twinedge.learn.steps import Setting
 from twinedge.learn.tasks import BATCH, FOLDS, PairTask, PointTask
 from twinedge.learn.teachers import SHARE, Lessons, School, TaughtTask, Word
-from twinedge.learn.training import Checkpoint, Interrupted, NetworkJob, Progress, Trained, train
+from twinedge.learn.training import Checkpoint, Interrupted, NetworkJob, Trained, train
+from twinedge.progress import Progress
 
 # One decay that lets a network follow the rows, and one that keeps it from fitting their noise.
 # Teachers do that as well, and better: with them only the first is tried.

@@ -351,7 +351,7 @@ def suitability(
     y: FloatArray,
     *,
     effort: str = "quick",
-    random_state: Any = 0,
+    seed: int = 0,
     n_jobs: int | None = -1,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Suitability:
@@ -365,7 +365,7 @@ def suitability(
         Their targets.
     effort : {"quick", "normal", "thorough"}
         How long each network is trained.
-    random_state : int, RandomState or None
+    seed : int
         Seed of folds and networks.
     n_jobs : int or None
         Trainings at a time, as in scikit-learn; by default one per core.
@@ -376,7 +376,7 @@ def suitability(
     y = check_targets(y, len(X))
     if len(y) < FEWEST_ROWS:
         raise InputError(f"{len(y)} rows are too few to judge: at least {FEWEST_ROWS} are needed")
-    seed = seed_of(random_state)
+    seed = seed_of(seed)
     # Folds of equal size, so that the compiled training serves them all.
     size = len(y) // FOLDS
     order = np.random.default_rng(seed).permutation(len(y))[: FOLDS * size]

@@ -12,13 +12,12 @@ that a training that is stopped, or overfits late, ends with the best weights it
 import io
 import json
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -26,66 +25,7 @@ from twinedge.errors import InputError, Parameter, ParameterError
 from twinedge.learn.network import Architecture, FloatArray, tf
 from twinedge.learn.steps import CHUNK, Examples, Setting, Stack, State
 from twinedge.placing import place_file
-
-if TYPE_CHECKING:
-    from rich import progress as rich
-
-
-class Progress(Protocol):
-    """Receives what a training reports; called from one thread at a time."""
-
-    def stage(self, title: str, steps: int | None = None) -> None:
-        """Begin a stage that takes ``steps`` network steps; None if that is unknown."""
-
-    def advance(self, steps: int, loss: float, score: float) -> None:
-        """Report steps done, the mean loss of the latest and the best validation score so far."""
-
-
-class Silent:
-    """Progress that is not shown."""
-
-    def stage(self, title: str, steps: int | None = None) -> None:
-        """Do nothing."""
-
-    def advance(self, steps: int, loss: float, score: float) -> None:
-        """Do nothing."""
-
-
-class Bar:
-    """A bar on standard error with loss, validation score and time left."""
-
-    def __init__(self, bar: "rich.Progress") -> None:
-        self._bar = bar
-        self._task = bar.add_task("", total=None, state="")
-
-    def stage(self, title: str, steps: int | None = None) -> None:
-        """Restart the bar under a new title."""
-        self._bar.reset(self._task, total=steps, description=title, state="")
-
-    def advance(self, steps: int, loss: float, score: float) -> None:
-        """Move the bar."""
-        state = f"loss {loss:.2g}  val {score:.4g}"
-        self._bar.update(self._task, advance=steps, state=state)
-
-
-@contextmanager
-def progress_bar(shown: bool) -> Iterator[Progress]:
-    """Yield a bar on standard error, or a silent one."""
-    if not shown:
-        yield Silent()
-        return
-    from rich import progress as rich
-    from rich.console import Console
-
-    columns = (
-        rich.TextColumn("{task.description}"),
-        rich.BarColumn(),
-        rich.TextColumn("{task.fields[state]}"),
-        rich.TimeRemainingColumn(),
-    )
-    with rich.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        yield Bar(bar)
-
+from twinedge.progress import Progress
 
 Arrays = dict[str, Any]
 
@@ -341,8 +281,8 @@ def _stacks(jobs: list[NetworkJob], threads: int) -> list[list[int]]:
     share = -(-len(jobs) // threads)
     stacks = []
     for _, group in groupby(sorted(range(len(jobs)), key=alike), key=alike):
-        members = list(group)
-        stacks += [members[k : k + share] for k in range(0, len(members), share)]
+        those = list(group)
+        stacks += [those[k : k + share] for k in range(0, len(those), share)]
     return stacks
 
 

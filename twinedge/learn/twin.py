@@ -19,8 +19,8 @@ from twinedge.learn.network import Architecture, FloatArray
 from twinedge.learn.pairs import ExtraPairs, deal, differences, partners_of, signals
 from twinedge.learn.parameters import nonnegative_number, row_number, seed_of, shape_of
 from twinedge.learn.tasks import PairTask
-from twinedge.learn.training import Progress, progress_bar
 from twinedge.learn.uncertainty import learn_difficulty, trust_between
+from twinedge.progress import Progress, progress_bar
 from twinedge.scoring import check_targets
 
 

@@ -35,7 +35,7 @@ def ensemble_curves(
     y: npt.ArrayLike,
     sizes: Sequence[int] = (1, 2, 4, 8, 16, 32),
     *,
-    random_state: Any = 0,
+    seed: int = 0,
 ) -> dict[str, FloatArray]:
     """Error of each kind of ensemble, for several sizes.
 
@@ -51,7 +51,7 @@ def ensemble_curves(
         Their targets.
     sizes : sequence of int
         Numbers of members.
-    random_state : int, RandomState or None
+    seed : int
         Seed of the anchors, which differ for each point, as in the paper.
 
     Returns
@@ -65,7 +65,7 @@ def ensemble_curves(
     sizes = [positive_integer("sizes", size) for size in sizes]
     if not sizes or not len(X):
         raise InputError("sizes and points must not be empty")
-    rng = np.random.default_rng(seed_of(random_state))
+    rng = np.random.default_rng(seed_of(seed))
     squares: dict[str, list[FloatArray]] = {"anchors": [], "twins": [], "single_anchor": []}
     start = 0
     for block in _estimates(twins, X):

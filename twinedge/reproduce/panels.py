@@ -4,10 +4,10 @@ The same numbers give the same bytes on one machine.
 """
 
 import io
-import logging
 import math
 from typing import TYPE_CHECKING, Any
 
+from twinedge.drawing import styled
 from twinedge.reproduce.cells import Results
 from twinedge.reproduce.experiment import Comparison, Counts, Sweep
 from twinedge.reproduce.tables import Question, compare, curve
@@ -20,12 +20,7 @@ if TYPE_CHECKING:
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#666666")
 _MARKERS = "os^DvPX*"
 _STYLE: dict[Any, Any] = {
-    "svg.hashsalt": "twinedge",  # ids by content, not at random
-    "svg.fonttype": "none",  # text stays text
-    "font.family": "sans-serif",
     "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
     "axes.grid": True,
     "axes.axisbelow": True,
     "grid.alpha": 0.3,
@@ -35,13 +30,9 @@ _ACROSS = 3  # panels side by side
 
 def figure(asked: Question, results: Results) -> str | None:
     """Draw an experiment as SVG: its curves, or else its gains; None if it has neither."""
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # no notes about its font cache
     experiment = asked.experiment
-    with matplotlib.rc_context(_STYLE):
-        drawing = Figure(layout="constrained")
+    with styled(_STYLE) as figure_of:
+        drawing = figure_of(layout="constrained")
         if experiment.counts:
             _draw_counts(drawing, experiment.counts)
         elif experiment.sweeps:

@@ -5,7 +5,6 @@ dies, its cell is computed by another.
 """
 
 import os
-import sys
 import threading
 import time
 from collections import Counter
@@ -15,20 +14,23 @@ from functools import cache
 from typing import Any
 
 from twinedge.errors import Parameter, ParameterError
+from twinedge.progress import Lines, Progress, progress_bar, watched
 from twinedge.reproduce.cells import METHODS, Cell, CellStore, Results, compute, machine
 
 
 class CellProgress:
-    """Counts cells and estimates the time left, without showing it.
+    """Counts cells and estimates the time left.
 
     Parameters
     ----------
     workers : int
         Number of cells computed at a time.
+    shown : Progress
+        Shows it.
     """
 
-    def __init__(self, workers: int = 1) -> None:
-        self._workers = workers
+    def __init__(self, workers: int, shown: Progress) -> None:
+        self._workers, self._shown = workers, shown
         self._waiting: Counter[str] = Counter()
         self._seconds: dict[str, list[float]] = {}
         self.total = self.done = 0
@@ -37,7 +39,7 @@ class CellProgress:
         """Start with these cells to compute, and ``kept`` cells already there."""
         self._waiting = Counter(cell.method for cell in cells)
         self.total, self.done = len(cells), 0
-        self.show(f"{len(cells)} cells to compute, {kept} kept from before")
+        self._show(f"{len(cells)} cells to compute, {kept} kept from before")
 
     def finished(self, cell: Cell, seconds: float) -> None:
         """Count a finished cell."""
@@ -45,7 +47,7 @@ class CellProgress:
         self._seconds.setdefault(cell.method, []).append(seconds)
         self.done += 1
         left = f", about {in_words(self.left())} left" if self.done < self.total else ""
-        self.show(f"{self.done}/{self.total} {cell}: {seconds:.1f} s{left}")
+        self._show(f"{cell}: {seconds:.1f} s{left}")
 
     def left(self) -> float:
         """Seconds until all are done, if cells of one method take equally long."""
@@ -54,45 +56,18 @@ class CellProgress:
         work = sum(count * known.get(method, usual) for method, count in self._waiting.items())
         return work / max(1, min(self._workers, self.total - self.done))
 
-    def show(self, line: str) -> None:
-        """Show a line; does nothing here."""
-
-
-class Lines(CellProgress):
-    """A line on standard error for each cell."""
-
-    def show(self, line: str) -> None:
-        """Print the line."""
-        print(line, file=sys.stderr, flush=True)
-
-
-class CellBar(CellProgress):
-    """A bar on standard error."""
-
-    def __init__(self, workers: int, bar: Any) -> None:
-        super().__init__(workers)
-        self._bar = bar
-        self._task = bar.add_task("", total=None)
-
-    def show(self, line: str) -> None:
-        """Update the bar."""
-        self._bar.update(self._task, description=line, completed=self.done, total=self.total)
+    def _show(self, line: str) -> None:
+        self._shown.at(line, self.done, self.total)
 
 
 @contextmanager
 def progress_of(workers: int, *, quiet: bool) -> Iterator[CellProgress]:
     """Yield the kind of progress that suits standard error."""
-    if quiet:
-        yield CellProgress(workers)
-    elif not sys.stderr.isatty():
-        yield Lines(workers)
+    if quiet or watched():
+        with progress_bar(not quiet, clock=False) as shown:
+            yield CellProgress(workers, shown)
     else:
-        from rich import progress as rich
-        from rich.console import Console
-
-        columns = (rich.BarColumn(), rich.TextColumn("{task.description}"))
-        with rich.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-            yield CellBar(workers, bar)
+        yield CellProgress(workers, Lines())
 
 
 def in_words(seconds: float) -> str:

@@ -58,7 +58,7 @@ def calibrate_pack(pack: Pack, X: Array, y: Array, *, chosen: bool = False) -> P
     q = reference.quantise(pack, X)
     found = reference.evaluate_raw(pack, q)
     assert found.signals is not None
-    members, unit = found.members.shape[1], float(pack.y_gain)
+    members, unit = found.estimates.shape[1], float(pack.y_gain)
     signals = found.signals.astype(np.float64) * unit / members
     outside = np.asarray(reference.outside(pack, q).any(axis=1))
     errors = np.asarray(y, np.float64) - found.mean

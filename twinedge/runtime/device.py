@@ -220,7 +220,7 @@ class Device:
         """
         return self._predict(self._check(x), self._check_neighbors(neighbors))[1]
 
-    def members(self, x: Any, neighbors: int | None = None) -> Array:
+    def estimates(self, x: Any, neighbors: int | None = None) -> Array:
         """Estimates of single anchors, float32 ``(n, m)``, in units of the target.
 
         Raises
@@ -228,7 +228,7 @@ class Device:
         InputError
             As in ``predict``, and if the file has only their mean.
         """
-        return self._members(self._check(x), self._check_neighbors(neighbors))
+        return self._estimates(self._check(x), self._check_neighbors(neighbors))
 
     def outside(self, x: Any) -> Array:
         """Which features of queries ``(n, f)`` are outside their training range: bool ``(n, f)``.
@@ -312,7 +312,7 @@ class Device:
         """Mean, spread and scale, then low and high at each level: float32 ``(3 + 2 k, n)``."""
         raise NotImplementedError
 
-    def _members(self, x: Array, neighbors: int | None) -> Array:
+    def _estimates(self, x: Array, neighbors: int | None) -> Array:
         raise NotImplementedError
 
     def _outside(self, x: Array) -> Array:

@@ -142,7 +142,7 @@ class EnsembleFile(Device):
                 row[rows] = found[one] if isinstance(one, str) else found[one[0]][:, one[1]]
         return done
 
-    def _members(self, x: Array, neighbors: int | None) -> Array:
+    def _estimates(self, x: Array, neighbors: int | None) -> Array:
         raise InputError(
             f"{self.info['file']} has only mean and spread of its estimates: use the .twin, or "
             "the bare twin beside it"
@@ -181,13 +181,13 @@ class TwinFile(Device):
         ]
 
     def _predict(self, x: Array, neighbors: int | None) -> tuple[Array, Array]:
-        members = self._members(x, neighbors).astype(np.float64)
-        return members.mean(axis=1).astype(np.float32), members.std(axis=1).astype(np.float32)
+        estimates = self._estimates(x, neighbors).astype(np.float64)
+        return estimates.mean(axis=1).astype(np.float32), estimates.std(axis=1).astype(np.float32)
 
     def _bounds(self, x: Array, neighbors: int | None, levels: tuple[int, ...]) -> Array:
         assert self._calibration is not None  # there are no levels without it
-        members, asymmetries, difficulties = self._pairs(x, neighbors).astype(np.float64)
-        mean, spread = members.mean(axis=1), members.std(axis=1)
+        estimates, asymmetries, difficulties = self._pairs(x, neighbors).astype(np.float64)
+        mean, spread = estimates.mean(axis=1), estimates.std(axis=1)
         asymmetry = np.sqrt(np.square(asymmetries).mean(axis=1))
         difficulty = np.maximum(difficulties.mean(axis=1), 0)
         scale = self._calibration.scale(np.stack([spread, asymmetry, difficulty]))
@@ -195,9 +195,9 @@ class TwinFile(Device):
         ends = [end for reach in reaches for end in (mean - reach, mean + reach)]
         return np.stack([mean, spread, scale, *ends]).astype(np.float32)
 
-    def _members(self, x: Array, neighbors: int | None) -> Array:
-        members: Array = self._pairs(x, neighbors)[0]
-        return members
+    def _estimates(self, x: Array, neighbors: int | None) -> Array:
+        estimates: Array = self._pairs(x, neighbors)[0]
+        return estimates
 
     def _pairs(self, x: Array, neighbors: int | None) -> Array:
         """Estimates, asymmetries and difficulties (0 if there are none): float32 ``(3, n, m)``."""

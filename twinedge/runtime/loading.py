@@ -57,7 +57,7 @@ def load(
     Returns
     -------
     Device
-        Has ``predict``, ``predict_interval`` and ``coverages``, ``spread``, ``members``,
+        Has ``predict``, ``predict_interval`` and ``coverages``, ``spread``, ``estimates``,
         ``outside``, ``missing``, ``predict_all`` for all of these at once, ``learn`` and
         ``forget``, ``feature_names``, ``anchors`` and ``info``.
 

@@ -105,23 +105,23 @@ class Native:
         self.answer(self.fitting(x), out, None, neighbors, np.array(levels, np.uint16))
         return out
 
-    def members(self, x: Array, neighbors: int = _AS_IN_THE_PACK) -> Array:
+    def estimates(self, x: Array, neighbors: int = _AS_IN_THE_PACK) -> Array:
         """Estimates of single anchors, int32 ``(n, m)``."""
         return self._all(self.fitting(x), np.empty(len(x), np.float32), neighbors)
 
-    def evaluate(self, x: Array, neighbors: int = _AS_IN_THE_PACK) -> reference.Estimates:
+    def evaluate(self, x: Array, neighbors: int = _AS_IN_THE_PACK) -> reference.Evaluation:
         """Evaluate queries ``(n, f)``; returns what the reference does, except the signals."""
         out = np.empty((2, len(x)), np.float32)
         self._all(self.fitting(x), out, neighbors)
         raw = self.evaluate_raw(reference.quantise(self._pack, x), neighbors)
         return raw._replace(mean=out[0], spread=out[1])
 
-    def evaluate_raw(self, q: Array, neighbors: int = _AS_IN_THE_PACK) -> reference.Estimates:
+    def evaluate_raw(self, q: Array, neighbors: int = _AS_IN_THE_PACK) -> reference.Evaluation:
         """Evaluate quantised queries, int16 ``(n, f)``; mean and spread are integers, too."""
         out = np.empty((2, len(q)), np.int32)
-        members = self._all(np.require(q, np.int16, ["C", "A"]), out, neighbors)
+        estimates = self._all(np.require(q, np.int16, ["C", "A"]), out, neighbors)
         mean, root = out
-        return reference.Estimates(mean, root, mean, root.view(np.uint32), members)
+        return reference.Evaluation(mean, root, mean, root.view(np.uint32), estimates)
 
     def raw(self, q: Array, neighbors: int = _AS_IN_THE_PACK) -> Array:
         """Means, spreads times the number of members, and scales: integers ``(3, n)``."""
@@ -141,15 +141,15 @@ class Native:
         most = self._pack.neighbors if neighbors < 0 else min(neighbors, MAX_ANCHORS)
         counts = np.minimum(self._pack.counts, most) if most else self._pack.counts
         count = int(counts.sum(dtype=np.int64))
-        members = np.empty((len(x), count), np.int32)
-        self.answer(x, out, members, neighbors)
-        return members
+        estimates = np.empty((len(x), count), np.int32)
+        self.answer(x, out, estimates, neighbors)
+        return estimates
 
     def answer(
         self,
         x: Array,
         out: Array,
-        members: Array | None,
+        estimates: Array | None,
         neighbors: int,
         levels: Array | None = None,
         flags: Array | None = None,
@@ -163,7 +163,7 @@ class Native:
         out : array of shape (n,), (2, n) or (3 + 2 k, n)
             Receives means; spreads; scales, and low and high at each level. float32, or int32 for
             quantised queries.
-        members : array of shape (n, m), int32, optional
+        estimates : array of shape (n, m), int32, optional
             Receives estimates.
         neighbors : int
             How many nearest anchors of each twin predict.
@@ -175,9 +175,9 @@ class Native:
         most = min(neighbors, MAX_ANCHORS)
         parts = min(self.threads, len(x) // _WORTH_A_THREAD)
         if parts > 1:
-            answered = self._share(parts, x, out, members, most, levels, flags)
+            answered = self._share(parts, x, out, estimates, most, levels, flags)
         else:
-            answered = self.model.predict(x, out, members, most, levels, flags)
+            answered = self.model.predict(x, out, estimates, most, levels, flags)
         if answered != len(x):
             check_queries(x, self._features, reference.fillable(self._pack))  # names the feature
             raise InputError(_REFUSED)
@@ -187,7 +187,7 @@ class Native:
         parts: int,
         x: Array,
         out: Array,
-        members: Array | None,
+        estimates: Array | None,
         most: int,
         levels: Array | None,
         flags: Array | None,
@@ -203,7 +203,7 @@ class Native:
         def answer(rows: slice) -> tuple[int, Array, Array | None]:
             mine = np.empty_like(out[..., rows], order="C")
             marks = None if flags is None else np.empty_like(flags[:, rows], order="C")
-            ours = None if members is None else members[rows]
+            ours = None if estimates is None else estimates[rows]
             return self.model.predict(x[rows], mine, ours, most, levels, marks), mine, marks
 
         count = 0
@@ -303,9 +303,9 @@ class NativeDevice(PackDevice):
             outside, missing = (masks[:, :, None] >> self._bits & 1).astype(bool)
         return outside, missing
 
-    def _members(self, x: Array, neighbors: int | None) -> Array:
-        members = self._native.members(x, _AS_IN_THE_PACK if neighbors is None else neighbors)
-        estimates: Array = members.astype(np.float32) * self.pack.y_gain + self.pack.y_offset
+    def _estimates(self, x: Array, neighbors: int | None) -> Array:
+        raw = self._native.estimates(x, _AS_IN_THE_PACK if neighbors is None else neighbors)
+        estimates: Array = raw.astype(np.float32) * self.pack.y_gain + self.pack.y_offset
         return estimates
 
 

@@ -42,7 +42,7 @@ class Evaluator(Protocol):
         Levels are in thousandths, and must be in the pack.
         """
 
-    def evaluate(self, x: Array, neighbors: int = -1) -> reference.Estimates:
+    def evaluate(self, x: Array, neighbors: int = -1) -> reference.Evaluation:
         """Evaluate queries ``(n, f)``, with the estimate of each anchor."""
 
     def raw(self, q: Array, neighbors: int = -1) -> Array:
@@ -72,7 +72,7 @@ class Reference:
         ends = [end for one in at_each for end in (one.low, one.high)]
         return np.stack([found.mean, found.spread, usual.scale, *ends])
 
-    def evaluate(self, x: Array, neighbors: int = -1) -> reference.Estimates:
+    def evaluate(self, x: Array, neighbors: int = -1) -> reference.Evaluation:
         """Evaluate queries ``(n, f)``, with the estimate of each anchor."""
         return reference.evaluate(self._asked(neighbors), x)
 
@@ -81,7 +81,7 @@ class Reference:
         assert self._pack.intervals is not None
         found = reference.evaluate_raw(self._asked(neighbors), q)
         assert found.signals is not None
-        scale = reference.raw_scale(found.signals, self._pack.intervals, found.members.shape[1])
+        scale = reference.raw_scale(found.signals, self._pack.intervals, found.estimates.shape[1])
         return np.stack([found.raw_mean.astype(np.int64), found.raw_spread, scale])
 
     def _asked(self, neighbors: int) -> Pack:
@@ -301,9 +301,9 @@ class PackDevice(Device):
         outside: Array = reference.outside(self.pack, reference.quantise(self.pack, x))
         return outside & ~np.isnan(x)
 
-    def _members(self, x: Array, neighbors: int | None) -> Array:
-        members = self._evaluator.evaluate(x, neighbors or -1).members.astype(np.float32)
-        estimates: Array = members * self.pack.y_gain + self.pack.y_offset
+    def _estimates(self, x: Array, neighbors: int | None) -> Array:
+        raw = self._evaluator.evaluate(x, neighbors or -1).estimates.astype(np.float32)
+        estimates: Array = raw * self.pack.y_gain + self.pack.y_offset
         return estimates
 
 

@@ -48,12 +48,12 @@ _WIDEST = 2**31 - 1  # half of an interval
 _BLOCK = 1 << 20  # numbers held at a time in one array: 8 MB
 
 
-class Estimates(NamedTuple):
+class Evaluation(NamedTuple):
     """What a pack predicts for ``n`` queries.
 
     ``mean`` and ``spread`` are float32 ``(n,)`` in the units of the target; ``raw_mean`` int32 and
     ``raw_spread`` uint32 ``(n,)`` are the integers behind them (the latter times the number of
-    members); ``members`` int32 ``(n, m)`` are the estimates themselves. ``signals`` uint32
+    members); ``estimates`` int32 ``(n, m)`` are those of the members. ``signals`` uint32
     ``(3, n)`` are spread, asymmetry and difficulty in units of the targets, each times the number
     of members; None if the pack has no second output.
     """
@@ -62,7 +62,7 @@ class Estimates(NamedTuple):
     spread: Array
     raw_mean: Array
     raw_spread: Array
-    members: Array
+    estimates: Array
     signals: Array | None = None
 
 
@@ -81,7 +81,7 @@ class Bounds(NamedTuple):
     raw_high: Array
 
 
-def evaluate(pack: Pack, x: Any) -> Estimates:
+def evaluate(pack: Pack, x: Any) -> Evaluation:
     """Evaluate queries ``(n, f)``, in the user's units.
 
     Raises
@@ -134,30 +134,30 @@ def mask(flags: Array) -> Array:
     return masks
 
 
-def evaluate_raw(pack: Pack, q: Array) -> Estimates:
+def evaluate_raw(pack: Pack, q: Array) -> Evaluation:
     """Evaluate quantised queries, int16 ``(n, f)``, none of them -32768."""
-    members = np.empty((len(q), pack.members), np.int32)
-    beside = [np.zeros_like(members) for _ in range(2)] if pack.intervals is not None else []
+    estimates = np.empty((len(q), pack.members), np.int32)
+    beside = [np.zeros_like(estimates) for _ in range(2)] if pack.intervals is not None else []
     ends = np.cumsum(pack.counts, dtype=np.int64)
     column = 0
     for twin, start, stop in zip(pack.twins, ends - pack.counts, ends, strict=True):
         width = min(stop - start, pack.neighbors or stop - start)
-        theirs = members[:, column : column + width]
+        theirs = estimates[:, column : column + width]
         others = [one[:, column : column + width] for one in beside]
         _fill(theirs, others, pack, twin, q, pack.anchors[start:stop], pack.targets[start:stop])
         column += width
-    found = combine(pack, members)
+    found = combine(pack, estimates)
     if not beside:
         return found
     return found._replace(signals=_signals(found, *beside))
 
 
-def bounds(pack: Pack, found: Estimates, level: int) -> Bounds:
+def bounds(pack: Pack, found: Evaluation, level: int) -> Bounds:
     """Scale and interval of evaluated queries, at a level of the pack, in thousandths."""
     intervals = pack.intervals
     assert intervals is not None
     assert found.signals is not None
-    raw = raw_scale(found.signals, intervals, found.members.shape[1])
+    raw = raw_scale(found.signals, intervals, found.estimates.shape[1])
     return bounded(pack, found.raw_mean, raw, level)
 
 
@@ -187,7 +187,7 @@ def raw_scale(signals: Array, intervals: Intervals, members: int) -> Array:
     return np.array(roots, np.uint32)
 
 
-def _signals(found: Estimates, asymmetries: Array, difficulties: Array) -> Array:
+def _signals(found: Evaluation, asymmetries: Array, difficulties: Array) -> Array:
     """Spread, asymmetry and difficulty, uint32 ``(3, n)``, each times the number of members."""
     u = np.clip(asymmetries, -_SPREAD, _SPREAD).astype(np.int64)
     count = u.shape[1]
@@ -211,12 +211,12 @@ def nearest(q: Array, anchors: Array, count: int) -> Array:
     return found
 
 
-def combine(pack: Pack, members: Array) -> Estimates:
+def combine(pack: Pack, estimates: Array) -> Evaluation:
     """Mean and spread of the members' estimates, int32 ``(n, m)``."""
-    count = members.shape[1]
-    mean, root = np.empty(len(members), np.int32), np.empty(len(members), np.uint32)
-    for rows in _slices(len(members), count):
-        e = members[rows].astype(np.int64)
+    count = estimates.shape[1]
+    mean, root = np.empty(len(estimates), np.int32), np.empty(len(estimates), np.uint32)
+    for rows in _slices(len(estimates), count):
+        e = estimates[rows].astype(np.int64)
         total = e.sum(axis=1)
         # Round half away from zero, in integers: the sign is taken off and put back.
         mean[rows] = np.sign(total) * ((2 * np.abs(total) + count) // (2 * count))
@@ -227,7 +227,7 @@ def combine(pack: Pack, members: Array) -> Estimates:
     with np.errstate(over="ignore"):
         prediction = mean.astype(np.float32) * pack.y_gain + pack.y_offset
         spread = root.astype(np.float32) * pack.y_gain / np.float32(count)
-    return Estimates(prediction, spread, mean, root, members)
+    return Evaluation(prediction, spread, mean, root, estimates)
 
 
 def activate(layer: Layer, acc: Array, curve: Array | None) -> Array:
@@ -241,7 +241,7 @@ def activate(layer: Layer, acc: Array, curve: Array | None) -> Array:
 
 
 def _fill(
-    members: Array,
+    estimates: Array,
     beside: list[Array],
     pack: Pack,
     twin: Twin,
@@ -249,7 +249,7 @@ def _fill(
     anchors: Array,
     targets: Array,
 ) -> None:
-    """Put the estimates of one twin's anchors into ``members`` ``(n, m)``.
+    """Put the estimates of one twin's anchors into ``estimates`` ``(n, m)``.
 
     Their asymmetries and difficulties go into ``beside``, if the twin has a second output.
     """
@@ -260,7 +260,7 @@ def _fill(
     everyone = np.arange(len(anchors))
     chosen = nearest(q, anchors, pack.neighbors) if pack.neighbors else everyone[None]
     width = max(pack.hidden)
-    for columns in _slices(members.shape[1], width):
+    for columns in _slices(estimates.shape[1], width):
         for rows in _slices(len(q), (columns.stop - columns.start) * width):
             who = chosen[rows if pack.neighbors else slice(1), columns]
             hidden = [
@@ -269,7 +269,7 @@ def _fill(
             ]
             forward, back = (one @ twin.output for one in hidden)
             difference = _rsh(_mulw(forward - back, np.int64(twin.multiplier)), twin.shift)
-            members[rows, columns] = difference + targets[who]
+            estimates[rows, columns] = difference + targets[who]
             if twin.difficulty is not None:
                 both, last = forward + back + twin.bias, twin.difficulty
                 hard = hidden[1] @ last.output + last.bias

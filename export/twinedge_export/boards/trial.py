@@ -95,7 +95,7 @@ class Kernel(NamedTuple):
 class Answers(NamedTuple):
     """What a harness printed: sizes and high-water marks in bytes, then one entry per query.
 
-    ``mean`` and ``spread`` are bits of float32, ``members`` hashes of the estimates (0 where they
+    ``mean`` and ``spread`` are bits of float32, ``estimates`` hashes of the estimates (0 where they
     were not kept), all uint32 ``(n,)``; ``instructions`` are float64 ``(n,)``, and so is
     ``opening``, for opening the pack. ``bounds`` uint32 ``(5, n)`` are bits of scale, low and
     high and the masks of features outside and missing, where the runtime has intervals.
@@ -109,7 +109,7 @@ class Answers(NamedTuple):
     opening: float
     mean: Array
     spread: Array
-    members: Array
+    estimates: Array
     instructions: Array
     bounds: Array
 
@@ -168,13 +168,13 @@ def _read(of: Said, counts_per_instruction: float) -> Answers:
     kernel = Kernel(*struct.unpack("<4BH2x", struct.pack("<2I", *bytes_of_kernel)))
     ((scratch, stack_predict),) = of["scratch"]
     ((empty,),) = of["empty"]
-    mean, spread, members, counts = np.array(of["query"], np.uint32).reshape(-1, 4).T
+    mean, spread, estimates, counts = np.array(of["query"], np.uint32).reshape(-1, 4).T
     ((opening,),) = of["opening"]
     per_instruction = counts_per_instruction or np.nan
     instructions = (counts.astype(np.float64) - empty) / per_instruction
     marks = stack_open, stack_predict, (opening - empty) / per_instruction
     bounds = np.array(of["bound"], np.uint32).reshape(-1, 5).T
-    return Answers(context, kernel, scratch, *marks, mean, spread, members, instructions, bounds)
+    return Answers(context, kernel, scratch, *marks, mean, spread, estimates, instructions, bounds)
 
 
 _NAN = 0x7FC00000  # bits
@@ -286,14 +286,14 @@ def _wrong(pack: Pack, queries: Array, answers: Answers) -> Array:
     same = (answers.mean == expected.mean.view(np.uint32)) & (
         answers.spread == expected.spread.view(np.uint32)
     )
-    kept = answers.members != 0
-    same &= ~kept | (answers.members == hashes(expected.members))
+    kept = answers.estimates != 0
+    same &= ~kept | (answers.estimates == hashes(expected.estimates))
     if answers.bounds.size:
         same &= _same_bounds(pack, queries, expected, answers.bounds)
     return np.flatnonzero(~same)
 
 
-def _same_bounds(pack: Pack, queries: Array, expected: reference.Estimates, found: Array) -> Array:
+def _same_bounds(pack: Pack, queries: Array, expected: reference.Evaluation, found: Array) -> Array:
     missing = np.isnan(queries)
     masks = reference.outside(pack, reference.quantise(pack, queries)) & ~missing, missing
     ends = np.full((3, len(queries)), _NAN, np.uint32)
@@ -305,9 +305,9 @@ def _same_bounds(pack: Pack, queries: Array, expected: reference.Estimates, foun
     return same
 
 
-def hashes(members: Array) -> Array:
+def hashes(estimates: Array) -> Array:
     """Hash of each row of estimates, int32 ``(n, m)``, as the harness takes it: FNV-1a."""
-    value = np.full(len(members), 2166136261, np.uint32)
-    for column in members.view(np.uint32).T:
+    value = np.full(len(estimates), 2166136261, np.uint32)
+    for column in estimates.view(np.uint32).T:
         value = (value ^ column) * np.uint32(16777619)
     return value

@@ -5,7 +5,6 @@ different value in dark mode. On one machine, the same numbers yield the same by
 """
 
 import io
-import logging
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from twinedge.budget.boards import in_words
+from twinedge.drawing import styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,12 +79,7 @@ VARIABLES = {
     OTHER: "--other",
 }
 _STYLE: dict[Any, Any] = {
-    "svg.hashsalt": "twinedge",  # ids by content, not at random
-    "svg.fonttype": "none",  # text stays text
-    "font.family": "sans-serif",
     "font.size": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
     "axes.edgecolor": MUTED,
     "axes.labelcolor": INK,
     "axes.grid": True,
@@ -136,15 +131,11 @@ class Drawing:
 
     def render(self, ending: str) -> bytes:
         """Draw it as a file: "svg" or "png"."""
-        logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it logs its font cache
-        import matplotlib
-        from matplotlib.figure import Figure
-
         file = io.BytesIO()
         metadata = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}[ending]
-        with matplotlib.rc_context(_STYLE):
+        with styled(_STYLE) as figure_of:
             size = _WIDTH, self.height
-            figure = Figure(figsize=size, layout="constrained", facecolor=PAPER)
+            figure = figure_of(figsize=size, layout="constrained", facecolor=PAPER)
             grid: list[Axes] = list(figure.subplots(*self.panels, squeeze=False).flat)
             for axes in grid:
                 axes.set_facecolor(PAPER)

@@ -1,6 +1,7 @@
 """What the page itself computes: predictions by the runtime, and the memory of other models."""
 
 import base64
+from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -8,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from twinedge.budget import Board, Model, Runtime
-from twinedge.budget.boards import LINES, Build, Kind
+from twinedge.budget.boards import FEATURE, FOURS, LINES, NEAREST, QUERY, Build, Kind
 from twinedge.budget.fits import SLOW_MILLISECONDS
 from twinedge.budget.model import KERNELS, WEIGHTS
 from twinedge.encoding import Category
@@ -207,9 +208,9 @@ def calculator_facts(
             "kernels": {name: kernel.itemsize for name, kernel in KERNELS.items()},
             "floats": {name: np.dtype(name).itemsize for name in WEIGHTS if name not in KERNELS},
         },
-        "lines_bytes": LINES,
+        "scratch": {"feature": FEATURE, "nearest": NEAREST, "lines": LINES, "fours": FOURS},
         "slow_milliseconds": SLOW_MILLISECONDS,
-        "query_bytes": np.dtype(np.float32).itemsize,
+        "query_bytes": QUERY,
         "boards": [_board(board) for board in boards],
         "firmware": {
             core: [_build(*one) for one in runtime.builds.items()]
@@ -249,7 +250,6 @@ def _board(board: Board) -> dict[str, Any]:
 
 def _build(kind: Kind, build: Build) -> dict[str, Any]:
     activation, weights, neighbors, intervals = kind
-    scratch = build.scratch
     return {
         "activation": activation,
         "weights": weights,
@@ -260,15 +260,7 @@ def _build(kind: Kind, build: Build) -> dict[str, Any]:
         + build.bss_bytes
         + build.context_bytes
         + build.stack_bytes,
-        "scratch": {
-            "align": scratch.align,
-            "unit": scratch.unit,
-            "partial_bytes": scratch.partial_bytes,
-            "block_bytes": scratch.block_bytes,
-            "room_bytes": scratch.room_bytes,
-            "lines": scratch.lines,
-            "work_bytes": scratch.work_bytes,
-        },
+        "scratch": asdict(build.scratch),
         # There are hundreds, so no keys here: REFERENCE in budget.js has them.
         "references": [
             [

@@ -28,9 +28,10 @@ from twinedge.learn.selection import choose as choose_plan
 from twinedge.learn.small_trees import fit_small_trees
 from twinedge.learn.suitability import compare
 from twinedge.learn.tasks import PointTask
-from twinedge.learn.training import Checkpoint, Silent
+from twinedge.learn.training import Checkpoint
 from twinedge.pack.contents import Array, Pack
 from twinedge.pack.layout import MAX_WIDTH
+from twinedge.progress import Progress
 from twinedge.runtime.reference import evaluate, quantise
 from twinedge_export.deploy import Export, export
 from twinedge_export.job import RoundingError
@@ -259,7 +260,7 @@ def _train(
         Plan(folds=max(1, round(_RACE * steps)), final=steps),
         networks=members,
         seed=seed,
-        progress=Silent(),
+        progress=Progress(),
         checkpoint=Checkpoint(None),
     )
     if choice.interrupted:

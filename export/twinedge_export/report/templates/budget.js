@@ -174,16 +174,18 @@ const Budget = (facts) => {
 
   // -- boards -----------------------------------------------------------------------------------
 
+  // Scratch.bytes of twinedge/budget/boards.py, whose numbers these are.
   function scratchBytes(kernel, model) {
-    const { align: to, lines } = kernel;
-    const features = align(model.features, 4);
+    const { align: to } = kernel;
+    const { feature, nearest, lines, fours } = facts.scratch;
+    const features = align(model.features, fours);
     const parts = [kernel.partial_bytes * model.hidden[0], kernel.room_bytes * features];
     for (const width of model.hidden.slice(0, -1))
       parts.push(kernel.block_bytes * align(width, kernel.unit));
     if (model.neighbors > 0 && model.neighbors < Math.max(...model.counts))
-      parts.push(8 * model.neighbors);
-    if (lines && model.activation === "silu") parts.push(facts.lines_bytes);
-    return sum(parts.map((part) => align(part, to))) + kernel.work_bytes + 2 * features + to - 1;
+      parts.push(nearest * model.neighbors);
+    if (kernel.lines && model.activation === "silu") parts.push(lines);
+    return sum(parts.map((part) => align(part, to))) + kernel.work_bytes + feature * features + to - 1;
   }
 
   const ramBytes = (build, model) =>
