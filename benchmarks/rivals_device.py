@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from emlearn_board import BOARD, Source, fastest, network_sources, pack_cost
 from machine import describe
-from rivals import ANCHORS, DEFAULT, MEMBERS, hidden_of, room, rows_of
+from rivals_rows import ANCHORS, DEFAULT, MEMBERS, hidden_of, room, rows_of
 
 from twinedge import TwinRegressor
 from twinedge.learn.small_trees import KINDS, SmallTrees, fit_small_trees

@@ -1,12 +1,15 @@
-"""Python code in the documentation runs as printed, block by block."""
+"""Python code in the documentation runs as printed, block by block; commands are accepted."""
 
 import re
+import shlex
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 
 import twinedge
+from twinedge.cli import app
 from twinedge.learn import selection
 
 ROOT = Path(__file__).parents[2]
@@ -15,6 +18,7 @@ PAGES = {
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
     if (blocks := re.findall(r"(?ms)^```python\n(.*?)^```", path.read_text("utf-8")))
 }
+
 STONES = "carat,cut,price\n" + "".join(
     f"{0.2 + n / 50},{('Ideal', 'Good', 'Fair')[n % 3]},{300 + 40 * n + 90 * (n % 3)}\n"
     for n in range(60)
@@ -71,3 +75,33 @@ def test_the_python_of_a_page_runs(page, surroundings):
         for name in ("y", "mean", "scale", "std", "low", "high"):
             assert np.isfinite(names.get(name, 0)).all(), name
         surroundings |= {name: names[name] for name in ("model", "device")}
+
+
+def commands(text):
+    """Yield the arguments of every ``twinedge`` command of a page, in blocks and in prose."""
+    fenced = r"(?ms)^```\w*\n(.*?)^```$"
+    for block in re.findall(fenced, text):
+        lines = re.sub(r"\\\n\s*", " ", block)
+        for line in re.findall(r"(?m)^(?:\$ )?(?:.*\| )?twinedge ([^<>|\n]+)", lines):
+            yield shlex.split(line, comments=True)
+    for line in re.findall(r"`twinedge ([^`<>|]+)`", re.sub(fenced, "", text)):
+        if line != "COMMAND --help":
+            yield shlex.split(line)
+
+
+COMMANDS = {
+    str(path.relative_to(ROOT)): found
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    if (found := list(commands(path.read_text("utf-8"))))
+}
+
+
+@pytest.mark.parametrize("page", COMMANDS)
+def test_the_command_line_accepts_the_commands_of_a_page(page, monkeypatch):
+    monkeypatch.setattr(click.Command, "invoke", lambda *_: None)  # parse, do not run
+    for arguments in COMMANDS[page]:
+        with app.make_context("twinedge", list(arguments)) as context:
+            try:
+                app.invoke(context)
+            except click.MissingParameter:
+                assert not any(word.startswith("-") for word in arguments)  # named, not called

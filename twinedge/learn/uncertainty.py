@@ -12,7 +12,7 @@ For true differences the last two are zero. All anchors are used here, whatever 
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -24,12 +24,9 @@ from twinedge.calibration import USUAL_TRUST, in_common
 from twinedge.errors import InputError
 from twinedge.learn.anchored import AnchoredRegressor
 from twinedge.learn.estimator import Groups
-from twinedge.learn.network import FloatArray
+from twinedge.learn.network import Architecture, FloatArray, Scaling
 from twinedge.learn.pairs import last_hidden
 from twinedge.learn.parameters import nonnegative_number, one_of
-
-if TYPE_CHECKING:
-    from twinedge.learn.twin import TwinRegressor
 
 _LEAST_ROWS = 20
 _MOST_ROWS = 4000  # more rows are not worth the time
@@ -42,8 +39,19 @@ _RIDGE = 0.01  # of the variance of the hidden layer
 _EACH_SIDE = 0.5  # share of the rows in the weight of all examples
 
 
+class _Fitted(Protocol):
+    """What is needed of a fitted TwinRegressor, which uses this module."""
+
+    architecture_: Architecture
+    weights_: FloatArray
+    scaling_: Scaling
+    anchor_X_: FloatArray
+    anchor_y_: FloatArray
+    groups_: Groups | None
+
+
 def learn_difficulty(
-    model: "TwinRegressor", seed: int, anchors: Sequence[FloatArray] | None = None
+    model: _Fitted, seed: int, anchors: Sequence[FloatArray] | None = None
 ) -> FloatArray:
     """Teach a fitted model's twins how large an error to expect.
 
@@ -97,7 +105,7 @@ def learn_difficulty(
     return readout
 
 
-def trust_between(model: "TwinRegressor", seed: int) -> float:
+def trust_between(model: _Fitted, seed: int) -> float:
     """How far to trust points of an unseen group, learnt from the groups of training.
 
     It is the share of the error that rows of one group have in common if none of them was learnt

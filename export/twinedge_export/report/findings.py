@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from twinedge.anchors.curves import Measurement
     from twinedge.learn.run import Run
     from twinedge_export.deploy import Export
-    from twinedge_export.report.of_run import NetworkRival, Size, Trees
 
 ENSEMBLES = tuple(2**power for power in range(11))
 MOST_POINTS = 2000  # to judge on, evenly spaced among the rows
@@ -44,6 +43,37 @@ class Memory(NamedTuple):
     twin_params: int
     ann_bytes: int
     twin_bytes: int
+
+
+class Size(NamedTuple):
+    """A pack by number of anchors: bytes on a device, and error in units of the target."""
+
+    anchors: int
+    bytes: int
+    rmse: float
+
+
+class NetworkRival(NamedTuple):
+    """An ensemble of ordinary networks: bytes as ``ann_bytes`` counts, error like the twin's."""
+
+    members: int
+    hidden: tuple[int, ...]
+    bytes: int
+    rmse: float
+
+
+class Trees(NamedTuple):
+    """Trees as emlearn stores them, and whether they are "better", "worse" or "as good".
+
+    ``family`` is one of ``twinedge.learn.small_trees``; ``leaves`` is the most in a tree.
+    """
+
+    family: str
+    trees: int
+    leaves: int
+    bytes: int
+    rmse: float
+    than_the_twin: str
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -35,16 +35,16 @@ from twinedge.progress import Progress
 from twinedge.runtime.reference import evaluate, quantise
 from twinedge_export.deploy import Export, export
 from twinedge_export.job import RoundingError
-from twinedge_export.report.findings import Findings, find_alike, judge, spread_worth
+from twinedge_export.report.findings import (
+    Findings,
+    NetworkRival,
+    Size,
+    Trees,
+    find_alike,
+    judge,
+    spread_worth,
+)
 from twinedge_export.report.reliability import beside_run
-
-
-class Size(NamedTuple):
-    """A pack by number of anchors: bytes on a device, and error in units of the target."""
-
-    anchors: int
-    bytes: int
-    rmse: float
 
 
 def growing(twins: int, exported: int, most: int, by: int) -> list[int]:
@@ -139,29 +139,6 @@ def with_anchors(run: Run, pack: Pack, rows: Array) -> Pack:
 MEMBERS = (1, 2, 4, 8)
 STEPS = 4000
 _RACE = 0.2  # settings are compared after this fraction of the steps
-
-
-class NetworkRival(NamedTuple):
-    """An ensemble of ordinary networks: bytes as ``ann_bytes`` counts, error like the twin's."""
-
-    members: int
-    hidden: tuple[int, ...]
-    bytes: int
-    rmse: float
-
-
-class Trees(NamedTuple):
-    """Trees as emlearn stores them, and whether they are "better", "worse" or "as good".
-
-    ``family`` is one of ``twinedge.learn.small_trees``; ``leaves`` is the most in a tree.
-    """
-
-    family: str
-    trees: int
-    leaves: int
-    bytes: int
-    rmse: float
-    than_the_twin: str
 
 
 def trees(
