@@ -1,4 +1,4 @@
-"""How figures are drawn: what those of all pages have in common."""
+"""The style that all figures share."""
 
 import logging
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# The same numbers give the same bytes on one machine.
+# On one machine, the same numbers give the same bytes.
 STYLE: dict[Any, Any] = {
     "svg.hashsalt": "twinedge",  # ids by content, not at random
     "svg.fonttype": "none",  # text stays text
@@ -20,8 +20,8 @@ STYLE: dict[Any, Any] = {
 
 @contextmanager
 def styled(more: dict[Any, Any]) -> Iterator["type[Figure]"]:
-    """Give what makes figures in this style, and with more of it; without a word on the way."""
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it tells about its font cache
+    """Yield matplotlib's ``Figure`` in this style, with ``more`` settings."""
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it logs its font cache
     import matplotlib
     from matplotlib.figure import Figure
 

@@ -1,7 +1,7 @@
-"""How far long work has come, on standard error: the one place that shows it.
+"""Shows on standard error how far long work has come.
 
-Work reports to a ``Progress`` and does not know what becomes of it: a bar where somebody watches, a
-line for each part where nobody does, or nothing.
+Work reports to a ``Progress`` and does not know how it is shown: as a bar on a terminal, as a line
+for each part elsewhere, or not at all.
 """
 
 import shutil
@@ -13,37 +13,37 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich import progress as rich
 
-_CLEARED = "\r\x1b[K"  # the line of a terminal
+_CLEARED = "\r\x1b[K"  # clears the line of a terminal
 
 
 def watched(*, quiet: bool = False) -> bool:
-    """Whether somebody watches standard error, and did not ask for quiet."""
+    """Whether standard error is a terminal, and quiet was not asked for."""
     return sys.stderr.isatty() and not quiet
 
 
 class Progress:
-    """Takes what work reports, from one thread at a time, and shows nothing of it."""
+    """Receives what work reports, from one thread at a time, and shows nothing."""
 
     def stage(self, title: str, steps: int | None = None) -> None:
-        """Begin a stage that takes ``steps`` network steps, or nobody knows how long."""
+        """Begin a stage that takes ``steps`` network steps; None if that is unknown."""
 
     def advance(self, steps: int, loss: float, score: float) -> None:
         """Report steps done, the mean loss of the latest and the best validation score so far."""
 
     def at(self, title: str, done: int, total: int) -> None:
-        """Report that ``done`` of ``total`` parts are done, and which this is."""
+        """Report that ``done`` of ``total`` parts are done; the title names the latest."""
 
 
 class Lines(Progress):
     """A line for each part."""
 
     def at(self, title: str, done: int, total: int) -> None:
-        """Print it; what comes before the first part has no number."""
+        """Print a line; before the first part it has no number."""
         print(f"{done}/{total} {title}" if done else title, file=sys.stderr, flush=True)
 
 
 class _Bar(Progress):
-    """A bar with a title and how things stand."""
+    """A bar with a title and the current state."""
 
     def __init__(self, bar: "rich.Progress") -> None:
         self._bar = bar
@@ -63,7 +63,7 @@ class _Bar(Progress):
 
 @contextmanager
 def progress_bar(shown: bool, *, clock: bool = True) -> Iterator[Progress]:
-    """Give a bar that goes away again, or silence; the clock tells the time left."""
+    """Yield a temporary bar, or a silent progress; ``clock`` adds the time left."""
     if not shown:
         yield Progress()
         return
@@ -82,7 +82,7 @@ def progress_bar(shown: bool, *, clock: bool = True) -> Iterator[Progress]:
 
 @contextmanager
 def saying(what: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]:
-    """Show what is being done, on a line that goes away again; yields what changes it."""
+    """Show what is being done on a temporary line; yields a function that changes it."""
     if not watched(quiet=quiet):
         yield lambda message: None
         return
@@ -94,6 +94,6 @@ def saying(what: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]
 
 
 def _show(what: str) -> None:
-    """Put a line in place of the one before; one that would wrap could not be cleared."""
+    """Replace the temporary line; it is cut, since a wrapped line could not be cleared."""
     room = shutil.get_terminal_size().columns - 4
     print(f"{_CLEARED}{what[:room]} ...", end="", file=sys.stderr, flush=True)
