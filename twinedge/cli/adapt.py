@@ -5,7 +5,7 @@ from pathlib import Path
 
 from twinedge.cli import options
 from twinedge.cli.output import note_lost, print_json, print_record
-from twinedge.cli.source import read_points
+from twinedge.cli.reading import read_points
 from twinedge.errors import InputError
 
 

@@ -313,7 +313,7 @@ def fit(
     from twinedge.budget.boards import in_words
     from twinedge.budget.model import from_pack
     from twinedge.cli.export import note_earlier
-    from twinedge.cli.source import read_source
+    from twinedge.cli.reading import read_source
     from twinedge.cli.train import heard
     from twinedge.fitting import fit_source
     from twinedge.placing import EXPORT, RUN, check_folder

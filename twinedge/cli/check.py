@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from twinedge.cli import options
 from twinedge.cli.output import note, print_json, print_table, print_text
-from twinedge.cli.source import read_source
+from twinedge.cli.reading import read_source
 from twinedge.progress import progress_bar, watched
 
 if TYPE_CHECKING:

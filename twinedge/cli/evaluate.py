@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from twinedge.cli import options
 from twinedge.cli.output import note, print_json, print_record, print_table, print_text
-from twinedge.cli.source import read_points, read_run_points
+from twinedge.cli.reading import read_points, read_run_points
 from twinedge.errors import InputError
 
 if TYPE_CHECKING:

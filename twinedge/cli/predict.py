@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from twinedge.cli import options
 from twinedge.cli.options import share, whole
 from twinedge.cli.output import note, note_lost, print_csv, print_json, stream_out
-from twinedge.cli.source import read_points, read_run_points
+from twinedge.cli.reading import read_points, read_run_points
 from twinedge.errors import InputError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import click
 from twinedge.cli import options
 from twinedge.cli.options import number, some_of, whole, widths_or_auto
 from twinedge.cli.output import note, print_json, print_record, print_text
-from twinedge.cli.source import check_named
+from twinedge.cli.reading import check_named
 from twinedge.progress import watched
 
 if TYPE_CHECKING:
