@@ -211,10 +211,11 @@ def _fit(
             checkpoint=checkpoint,
             resume=resume,
         )
-    except KeyboardInterrupt:  # before the first round
+    except (KeyboardInterrupt, ModuleNotFoundError) as stop:  # before the first round
         if checkpoint is not None and ours and not any(checkpoint.glob("*.npz")):
             discard(checkpoint)
-        say("Stopped before there was a network to keep.")
+        if isinstance(stop, KeyboardInterrupt):
+            say("Stopped before there was a network to keep.")
         raise
     if not math.isfinite(model.validation_rmse_):
         if checkpoint is not None:

@@ -160,7 +160,7 @@ class Judge:
         predicted, spread = (np.asarray(one, np.float64) for one in predict(self.points[0]))
         for one in (predicted, spread):
             if one.shape != self.same.shape or not np.isfinite(one).all():
-                raise InputError("an exported file predicts NaN or infinity")
+                raise InputError("an exported file does not predict finite numbers")
         rmse = scoring.rmse(predicted, self.points[1])
         yardstick = max(self.same_rmse, self.least)
         moved = scoring.rmse(predicted, self.same) / yardstick

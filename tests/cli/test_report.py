@@ -197,7 +197,7 @@ def test_packs_that_cannot_be_judged(refused, cli, tiny_run, stones_export, meas
     refused("report", pack, says=["model.twin is a pack", "--data"])
     refused("report", pack, "--data", "none.csv", says=["none.csv", "no such file"])
     refused("report", pack, "--data", "measured.csv", says=["measured.csv", "missing 'carat'"])
-    refused("report", tiny_run, pack, *QUICK, says=["other columns", "--data"])
+    refused("report", tiny_run, pack, *QUICK, says=["different columns", "--data"])
     (tmp_path / "bad.twin").write_bytes(b"TWIN")
     refused("report", "bad.twin", "--data", "measured.csv", says=["bad.twin"])
     refused("report", "none.twin", "--data", "measured.csv", says=["none.twin does not exist"])

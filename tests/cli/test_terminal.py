@@ -82,11 +82,29 @@ def test_a_full_disk_is_one_line(run):
     assert done.stderr == "twinedge: cannot write to standard output: No space left on device\n"
 
 
-def test_without_tensorflow_the_line_says_how_to_get_it(run, tiny_run, curve_csv):
+@pytest.fixture
+def run_without_tensorflow(run):
     code = "import sys; sys.modules['tensorflow'] = None; from twinedge.cli import main;"
-    done = run("-c", f"{code} main(sys.argv[1:])", "predict", tiny_run, curve_csv, python=())
+    return lambda *arguments: run("-c", f"{code} main(sys.argv[1:])", *arguments, python=())
+
+
+def test_without_tensorflow_the_line_says_how_to_get_it(run_without_tensorflow, tmp_path):
+    done = run_without_tensorflow("train", "--dataset", "tf", "-o", tmp_path / "run")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == ("twinedge: tensorflow is not installed: pip install 'twinedge[train]'\n")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_predicts_and_becomes_a_pack_without_tensorflow(
+    run_without_tensorflow, tiny_run, curve_csv, tmp_path
+):
+    done = run_without_tensorflow("predict", tiny_run, curve_csv)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("level,spread")
+    where = ("--formats", "twin", "--anchors", "8", "-o", tmp_path / "out")
+    done = run_without_tensorflow("export", tiny_run, *where)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out" / "model.twin").exists()
 
 
 def test_help_loads_nothing_heavy(run):

@@ -80,8 +80,8 @@ def test_neighbors_predict_where_they_will_on_the_device(tiny_twin, points):
 def test_a_file_that_predicts_no_numbers_is_refused(judge, complaint, spread):
     good = np.zeros(20)
     for bad in (np.full(20, np.nan), np.zeros(3)):
-        assert "not a number" in complaint(judge.score, lambda x, bad=bad: (bad, good), spread)
-        assert "not a number" in complaint(judge.score, lambda x, bad=bad: (good, bad), spread)
+        assert "finite numbers" in complaint(judge.score, lambda x, bad=bad: (bad, good), spread)
+        assert "finite numbers" in complaint(judge.score, lambda x, bad=bad: (good, bad), spread)
 
 
 @pytest.fixture

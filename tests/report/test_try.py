@@ -157,7 +157,7 @@ def test_the_command_on_the_page_prints_what_the_page_says(
 ):
     monkeypatch.chdir(tmp_path)
     page = opened(stones_page, unfolded=True)
-    page.get_by_role("button", name="Values at random").click()
+    page.get_by_role("button", name="Random values").click()
     said = json.loads(page.locator("#trial").get_attribute("data-answer"))
     Path("query.csv").write_text(page.get_by_role("region", name="query.csv").text_content())
     link = page.get_by_role("link", name="model.twin")
