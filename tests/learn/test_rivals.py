@@ -28,6 +28,11 @@ def rivals():
 
 
 @pytest.fixture(scope="module")
+def rows(rivals):
+    return sys.modules["rivals_rows"]
+
+
+@pytest.fixture(scope="module")
 def page(rivals):
     return sys.modules["rivals_page"]
 
@@ -148,10 +153,10 @@ def test_names_become_the_mean_target_of_their_level(rivals, tmp_path):
 
 
 @pytest.mark.parametrize("twins", [1, 4])
-def test_ours_are_the_default_or_the_widest_that_fit(rivals, twins):
+def test_ours_are_the_default_or_the_widest_that_fit(rows, twins):
     for features in (2, 13):
-        default = rivals.hidden_of("20", twins, features)
-        assert rivals.pack_bytes(features, twins, default) <= rivals.room("20", features)
-        width = rivals.hidden_of("8", twins, features)[0]
-        assert rivals.pack_bytes(features, twins, (width, width)) <= 8192
-        assert rivals.pack_bytes(features, twins, (width + 4, width + 4)) > 8192
+        default = rows.hidden_of("20", twins, features)
+        assert rows.pack_bytes(features, twins, default) <= rows.room("20", features)
+        width = rows.hidden_of("8", twins, features)[0]
+        assert rows.pack_bytes(features, twins, (width, width)) <= 8192
+        assert rows.pack_bytes(features, twins, (width + 4, width + 4)) > 8192
