@@ -1,10 +1,10 @@
 """The network of the paper, stacks of them in one array, and conversion to Keras and back.
 
-TensorFlow is loaded when a training or a conversion begins, not on import, and not to predict:
-that takes numpy alone. Threads: a matrix of 128 by
-128 is too small to share among cores; what scales is several networks side by side. So when a
-training begins each operation gets one thread, and ``n_jobs`` decides how many stacks train at a
-time. A program that imported TensorFlow itself keeps its own settings.
+TensorFlow is loaded when a training or a conversion begins, not on import, and not to predict: that
+takes numpy alone. Threads: a matrix of 128 by 128 is too small to share among cores; what scales is
+several networks side by side. So when a training begins each operation gets one thread, and
+``n_jobs`` decides how many stacks train at a time. A program that imported TensorFlow itself keeps
+its own settings.
 
 A network is a multilayer perceptron with one output. All its kernels and biases are in one flat
 vector, and a stack of ``c`` networks is an array of shape ``(c, size)``: an optimiser step is then
