@@ -16,7 +16,7 @@ DEBIAN_demo  = $(shell $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || echo
 	$(shell $(PYTHON) -c 'import os, sysconfig; \
 		exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' || echo python3-dev) \
 	gcc libc6-dev
-DEBIAN_dev   = $(DEBIAN_demo) g++ cmake clang clang-format clang-tidy cppcheck libclang-rt-14-dev lld \
+DEBIAN_dev   = $(DEBIAN_demo) g++ ccache cmake clang clang-format clang-tidy cppcheck libclang-rt-14-dev lld \
 	libsimde-dev tcc \
 	gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm \
 	gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf qemu-system-misc \
@@ -30,8 +30,11 @@ DEBIAN_x86_64  := gcc-aarch64-linux-gnu libc6-dev-arm64-cross
 # Files start in the order of tests/conftest.py, not by their number of tests.
 # Each process holds a TensorFlow of about 1 GB: more processes are opt-in.
 TEST_JOBS ?= 2
-# With a process on each core, more BLAS threads would only wait for each other.
-PYTEST    := OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --numprocesses $(TEST_JOBS) --dist loadfile --no-loadscope-reorder
+# With a process on each core, more BLAS threads would only wait for each other. Tests compile the
+# same files in many folders: with / as its base, ccache takes paths for what they are from there.
+PYTEST    := OPENBLAS_NUM_THREADS=1 \
+	PATH=/usr/lib/ccache:$$PATH CCACHE_DIR=$(CURDIR)/build/ccache CCACHE_BASEDIR=/ \
+	$(BIN)/pytest --numprocesses $(TEST_JOBS) --dist loadfile --no-loadscope-reorder
 
 # The model that tests measure boards with: 8 features, 128-128, int8, 32 anchors.
 BOARDS    := $(BIN)/twinedge firmware sizes
