@@ -30,11 +30,10 @@ DEBIAN_x86_64  := gcc-aarch64-linux-gnu libc6-dev-arm64-cross
 # Files start in the order of tests/conftest.py, not by their number of tests.
 # Each process holds a TensorFlow of about 1 GB: more processes are opt-in.
 TEST_JOBS ?= 2
-# With a process on each core, more BLAS threads would only wait for each other. Tests compile the
-# same files in many folders: with / as its base, ccache takes paths for what they are from there.
-PYTEST    := OPENBLAS_NUM_THREADS=1 \
-	PATH=/usr/lib/ccache:$$PATH CCACHE_DIR=$(CURDIR)/build/ccache CCACHE_BASEDIR=/ \
-	$(BIN)/pytest --numprocesses $(TEST_JOBS) --dist loadfile --no-loadscope-reorder
+# Tests compile the same files again and again: where ccache is installed, it does so once.
+CACHED    := PATH=/usr/lib/ccache:$$PATH CCACHE_DIR=$(CURDIR)/build/ccache
+# With a process on each core, more BLAS threads would only wait for each other.
+PYTEST    := OPENBLAS_NUM_THREADS=1 $(CACHED) $(BIN)/pytest --numprocesses $(TEST_JOBS) --dist loadfile --no-loadscope-reorder
 
 # The model that tests measure boards with: 8 features, 128-128, int8, 32 anchors.
 BOARDS    := $(BIN)/twinedge firmware sizes
@@ -147,7 +146,7 @@ $(VENV)/demo.stamp $(VENV)/dev.stamp: $(VENV)/%.stamp: pyproject.toml constraint
 	@ls $(VENV)/*.stamp >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	@rm -f $(VENV)/*.stamp
 	@$(PIP) install 'pip>=23'
-	@$(PIP) install --no-compile -c constraints.txt -e '.[$(EXTRAS_$*)]'
+	@$(CACHED) $(PIP) install --no-compile -c constraints.txt -e '.[$(EXTRAS_$*)]'
 	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true # pip would use one core; some files are for other versions
 	@touch $(VENV)/demo.stamp $@
 

@@ -23,8 +23,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from exports import EXPORT, load_or_export
 from record import publish
+from trained import EXPORT, load_or_export
 
 HERE = Path(__file__).parent
 TOOLS = HERE.parent / "tools"

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from exports import EXPORT, load_or_export
 from record import publish
+from trained import EXPORT, load_or_export
 
 from twinedge.runtime.device import Device
 from twinedge.runtime.loading import load

@@ -1,16 +1,17 @@
-"""The trained models that several benchmarks measure, kept in folders of runs."""
+"""The trained models and the export that several benchmarks measure, kept in folders."""
 
 import sys
 from pathlib import Path
 from typing import Any
 
-from twinedge import TwinRegressor
+from twinedge import TwinRegressor, export
 from twinedge.fitting import fit_dataset
 from twinedge.learn.run import Run, load_run
 
 # Raised whenever training changes, which makes earlier cells and runs void.
 TRAINING = "4"
 _UNMARKED = "4"  # version of runs that name none
+EXPORT = Path("out/benchmark")  # of the RCL circuit: 6 features, 32 anchors
 
 
 def load_or_train(folder: Path, name: str) -> Run:
@@ -48,3 +49,13 @@ def fit_or_load(
     if run.model.effort != effort:
         raise SystemExit(f"{place} was trained with effort {run.model.effort}, not {effort}")
     return run
+
+
+def load_or_export(folder: Path) -> Path:
+    """Return the folder of an export; if it does not exist, train for a minute and export."""
+    if not folder.exists():
+        run = Path("runs") / folder.name
+        print("training and exporting, minutes ...", file=sys.stderr, flush=True)
+        fit_dataset("rcl", run=run, effort="quick", random_state=0)
+        export(run, folder, formats=("twin", "tflite", "onnx"))
+    return folder
