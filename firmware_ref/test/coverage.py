@@ -34,11 +34,10 @@ def main() -> int:
 
 
 def run_tests(folder: Path) -> None:
-    """Run the tests with a library that counts; counters land in the folder."""
+    """Run the tests with libraries that count; counters land in the folder, beside objects."""
     environment = os.environ | {
         # At -O0 a branch in the object file is a branch in the source.
-        "TWIN_TEST_OPTIONS": "--coverage -O0 -DTWIN_COUNTED -fprofile-update=atomic "
-        f"-dumpdir {folder}/",
+        "TWIN_TEST_OPTIONS": "--coverage -O0 -DTWIN_COUNTED -fprofile-update=atomic",
         "TWIN_TEST_QUERIES": "60",
     }
     tests = [
@@ -46,8 +45,9 @@ def run_tests(folder: Path) -> None:
         for path in sorted((ROOT / "tests" / "firmware").glob("test_*.py"))
         if path.stem.split("_")[1] in SUBJECTS
     ]
+    options = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--basetemp", folder / "tests")
     subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests],
+        [sys.executable, "-m", "pytest", *options, *tests],
         cwd=ROOT,
         env=environment,
         check=True,
@@ -57,7 +57,7 @@ def run_tests(folder: Path) -> None:
 def read_counters(folder: Path) -> dict[str, list[int]]:
     """Return lines reached and in total, and likewise branches, of each file below src."""
     said = subprocess.run(
-        ["gcov", "--json-format", "--stdout", "--branch-probabilities", *folder.glob("*.gcda")],
+        ["gcov", "--json-format", "--stdout", "--branch-probabilities", *folder.rglob("*.gcda")],
         capture_output=True,
         check=True,
         text=True,
