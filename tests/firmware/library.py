@@ -129,7 +129,7 @@ def compile_c(output, *options, compiler="gcc", sources=SOURCES):
     if not {"-c", "-fsyntax-only"} & {*options}:
         wanted = [option for option in options if option != "-shared"]
         sources = [
-            compile_c(made, "-c", *wanted, compiler=compiler, sources=[path])
+            compile_c(made, *wanted, "-c", compiler=compiler, sources=[path])
             if path.suffix == ".c"
             else path
             for path in sources

@@ -13,7 +13,7 @@ from twinedge.runtime import reference
 def example(native, tmp_path_factory):
     program = tmp_path_factory.mktemp("example") / "example"
     sources = [*native.SOURCES, native.FIRMWARE / "example" / "main.c"]
-    return native.compile_c(program, "-O0", sources=sources)
+    return native.compile_c(program, "-O0", "-fPIC", sources=sources)
 
 
 def test_the_example_predicts(example, native, small, tmp_path):

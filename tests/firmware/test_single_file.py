@@ -107,7 +107,8 @@ def library(native, single, compiled):
 @pytest.fixture(scope="module")
 def separate(native, tmp_path_factory):
     """Shared library of the separate files."""
-    return native.compile_c(tmp_path_factory.mktemp("separate") / "libtwin.so", "-shared", "-fPIC")
+    path = tmp_path_factory.mktemp("separate") / "libtwin.so"
+    return native.compile_c(path, "-O0", "-fPIC", "-shared")
 
 
 @pytest.fixture(scope="module")

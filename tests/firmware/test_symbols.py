@@ -5,11 +5,13 @@ import re
 import pytest
 
 ALLOWED = {"memcpy", "memset", "_GLOBAL_OFFSET_TABLE_"}
+PLAIN = ("-fno-pic", "-fno-stack-protector")
 BUILDS = {
-    "device, -O0": (("-O0", "-DTWIN_HOST=0"), set()),
-    "device, -O2": (("-O2", "-DTWIN_HOST=0"), set()),
-    # On 64-bit Arm the system reports dot products; on x86-64 libgcc detects features.
-    "host": (("-O2",), {"getauxval", "__cpu_model", "__cpu_features2"}),
+    "device, -O0": (("-O0", "-DTWIN_HOST=0", *PLAIN), set()),
+    "device, -O2": (("-O2", "-DTWIN_HOST=0", *PLAIN), set()),
+    # Compiled as for Python. On 64-bit Arm the system reports dot products; on x86-64 libgcc
+    # detects features.
+    "host": (("-O3", "-fPIC"), {"getauxval", "__cpu_model", "__cpu_features2"}),
 }
 
 
@@ -21,8 +23,7 @@ def build(request, native, tmp_path_factory):
     found = []
     for source in native.SOURCES:
         output = folder / f"{source.stem}.o"
-        options = (*options, "-c", "-fno-pic", "-fno-stack-protector")
-        native.compile_c(output, *options, sources=[source])
+        native.compile_c(output, *options, "-c", sources=[source])
         lines = native.run("nm", "--format=posix", output).splitlines()
         found += [(line.split()[1], line.split()[0]) for line in lines]
     return found, ALLOWED | allowed
@@ -95,7 +96,7 @@ int main(void) { twin_model model; return twin_open(&model, 0, 0) != TWIN_ERROR_
 def test_a_program_with_other_settings_does_not_link(native, tmp_path, setting):
     (tmp_path / "main.c").write_text(PROGRAM)
     fewer, more = ("-DTWIN_HOST=0", f"-D{setting}"), ("-DTWIN_HOST=0",)
-    library = native.compile_c(tmp_path / "libtwin.so", "-fPIC", "-shared", *fewer)
+    library = native.compile_c(tmp_path / "libtwin.so", "-O0", "-fPIC", "-shared", *fewer)
     link = ("gcc", *native.INCLUDES, tmp_path / "main.c", library, "-o", tmp_path / "main")
     native.run(*link, *fewer)
     native.run(tmp_path / "main")
@@ -105,7 +106,7 @@ def test_a_program_with_other_settings_does_not_link(native, tmp_path, setting):
 
 def test_a_program_of_another_version_does_not_link(native, tmp_path):
     (tmp_path / "main.c").write_text(PROGRAM)
-    library = native.compile_c(tmp_path / "libtwin.so", "-fPIC", "-shared", "-DTWIN_HOST=0")
+    library = native.compile_c(tmp_path / "libtwin.so", "-O0", "-fPIC", "-shared", "-DTWIN_HOST=0")
     header = (native.FIRMWARE / "include" / "twin.h").read_text()
     (tmp_path / "twin.h").write_text(
         header.replace("#define TWIN_VERSION_MINOR 1", "#define TWIN_VERSION_MINOR 2")
