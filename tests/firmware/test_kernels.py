@@ -2,6 +2,7 @@
 
 import platform
 from functools import cache
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -231,12 +232,16 @@ def open_with(native, request):
 def assert_same_bits(opened, pack, x):
     """From the pack in place, then prepared."""
     expected = reference.evaluate(pack, x)
+    right = {"mean": expected.mean, "spread": expected.spread}
+    if pack.intervals is not None:
+        bounds = reference.bounds(pack, expected, pack.intervals.usual_level)
+        right |= {name: getattr(bounds, name) for name in ("scale", "low", "high")}
     for prepared in (False, True):
         assert not prepared or opened.prepare()
-        mean, spread, estimates = opened.predict(x)
-        np.testing.assert_array_equal(estimates, expected.estimates)
-        np.testing.assert_array_equal(mean.view(np.uint32), expected.mean.view(np.uint32))
-        np.testing.assert_array_equal(spread.view(np.uint32), expected.spread.view(np.uint32))
+        found = opened.predict_all(x)
+        np.testing.assert_array_equal(found["estimates"], expected.estimates)
+        for name, bits in right.items():
+            np.testing.assert_array_equal(found[name].view(np.uint32), bits.view(np.uint32), name)
 
 
 def types_of(kernel):
@@ -356,7 +361,7 @@ def test_random_packs(open_with, packs, cases, kernel, seed):
     rng = np.random.default_rng([31, seed])
     for number in range(25):
         dtype = types_of(kernel)[rng.integers(len(types_of(kernel)))]
-        pack = packs.random_pack(rng, dtype=dtype)
+        pack = packs.random_pack(rng, dtype=dtype, scaled=bool(number % 2))
         assert_same_bits(open_with(pack, kernel), pack, cases.queries(pack, 20, number))
 
 
@@ -366,7 +371,8 @@ def test_random_packs(open_with, packs, cases, kernel, seed):
 def test_odd_widths(open_with, packs, cases, kernel, activation, width):
     rng = np.random.default_rng([32, width])
     for dtype in types_of(kernel):
-        for hidden in ((width,), (width, 9), (11, width), (5, width, 6)):
+        shapes = ((width,), (width, 9), (11, width), (5, width, 6))
+        for number, hidden in enumerate(shapes, width):
             pack = packs.random_pack(
                 rng,
                 features=int(rng.integers(1, 40)),
@@ -375,6 +381,7 @@ def test_odd_widths(open_with, packs, cases, kernel, activation, width):
                 dtype=dtype,
                 counts=[int(rng.integers(1, 34))],
                 neighbors=0,
+                scaled=bool(number % 2),
             )
             assert_same_bits(open_with(pack, kernel), pack, cases.queries(pack, 12, width))
 
@@ -383,10 +390,10 @@ def test_odd_widths(open_with, packs, cases, kernel, activation, width):
 @pytest.mark.parametrize("count", [1, 7, 8, 9, 15, 16, 17, 24, 31, 32, 33, 40, 63, 65])
 def test_any_number_of_anchors(open_with, packs, cases, kernel, count):
     rng = np.random.default_rng([33, count])
-    pack = packs.random_pack(
-        rng, features=3, hidden=(20, 9), dtype=np.int8, counts=[count, 2], neighbors=0
-    )
-    assert_same_bits(open_with(pack, kernel), pack, cases.queries(pack, 12))
+    shape = {"features": 3, "hidden": (20, 9), "dtype": np.int8, "counts": [count, 2]}
+    for scaled in (False, True):
+        pack = packs.random_pack(rng, **shape, neighbors=0, scaled=scaled)
+        assert_same_bits(open_with(pack, kernel), pack, cases.queries(pack, 12))
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -395,7 +402,8 @@ def test_any_number_of_anchors(open_with, packs, cases, kernel, count):
 def test_the_most_that_may_be(open_with, packs, cases, kernel, weights, activation):
     rng = np.random.default_rng(34)
     for dtype in types_of(kernel):
-        for features, hidden in ((33, (64, 64)), (1, (1,)), (250, (128,)), (12, (6, 5))):
+        shapes = ((33, (64, 64)), (1, (1,)), (250, (128,)), (12, (6, 5)))
+        for (features, hidden), scaled in product(shapes, (False, True)):
             pack = packs.random_pack(
                 rng,
                 features=features,
@@ -405,6 +413,7 @@ def test_the_most_that_may_be(open_with, packs, cases, kernel, weights, activati
                 weights=weights,
                 counts=[9],
                 neighbors=0,
+                scaled=scaled,
             )
             # Every sum at its largest: all features far out, also in the directions of the weights.
             pack.anchors[::2] = np.where(np.arange(features) % 2, 32767, -32767)
@@ -424,7 +433,7 @@ def test_neurons_that_are_zero(open_with, packs, cases, kernel, hidden):
         lambda i: i % 16 == 15,
         lambda i: (i < 5) | (i > 28),
     ]
-    for alive in patterns:
+    for number, alive in enumerate(patterns):
         for dtype in types_of(kernel):
             pack = packs.random_pack(
                 rng,
@@ -435,6 +444,7 @@ def test_neurons_that_are_zero(open_with, packs, cases, kernel, hidden):
                 weights="normal",
                 counts=[18],
                 neighbors=0,
+                scaled=bool(number % 2),
             )
             for layer in pack.twins[0].layers[:-1]:
                 dead = ~alive(np.arange(len(layer.bias)))
