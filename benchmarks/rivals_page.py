@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from record import lines_of
+from rivals_rows import LONG
 from scipy.stats import t as student
 
 HERE = Path(__file__).parent
@@ -49,8 +50,8 @@ def read_cells(results: Path, folder: Path, recipe: Callable[[str], str]) -> Cel
 def summarise(cells: Cells) -> dict[str, Any]:
     """Sum up: by size and rival, each table's mean error and difference from ours, and all nine."""
     found: dict[str, dict[str, dict[str, Any]]] = {}
-    for key in cells:
-        rival, size, name, _ = key.split("/")
+    named = [key.split("/") for key in cells]
+    for rival, size, name, _ in sorted(named, key=lambda one: (one[2] in LONG, one)):
         found.setdefault(size, {}).setdefault(rival, {}).setdefault(name, {})
     for size, rivals in found.items():
         for rival, tables in rivals.items():
