@@ -198,10 +198,11 @@ def _accuracy(rivals: dict[str, Any]) -> str:
     taken = (_range(line["bytes"] for line in one["tables"].values()) for one in rivals.values())
     lines.append(["bytes", *taken])
     if any("geometric_mean_ratio" in one for one in rivals.values()):
-        ratios = [one.get("geometric_mean_ratio") for one in rivals.values()]
-        lines.append(
-            ["error relative to ours", *("1" if one is None else f"{one:.2f}" for one in ratios)]
-        )
+        ratios = {
+            rival: f"{one['geometric_mean_ratio']:.2f}" if "geometric_mean_ratio" in one else ""
+            for rival, one in rivals.items()
+        }
+        lines.append(["error relative to ours", *({**ratios, OURS: "1"}[one] for one in rivals)])
         counts = [
             f"{one['better']} / {one['alike']} / {one['worse']}" if "better" in one else ""
             for one in rivals.values()
