@@ -9,9 +9,8 @@ PLAIN = ("-fno-pic", "-fno-stack-protector")
 BUILDS = {
     "device, -O0": (("-O0", "-DTWIN_HOST=0", *PLAIN), set()),
     "device, -O2": (("-O2", "-DTWIN_HOST=0", *PLAIN), set()),
-    # Compiled as for Python. On 64-bit Arm the system reports dot products; on x86-64 libgcc
-    # detects features.
-    "host": (("-O3", "-fPIC"), {"getauxval", "__cpu_model", "__cpu_features2"}),
+    # On 64-bit Arm the system reports dot products; on x86-64 libgcc detects features.
+    "host": (("-O2", *PLAIN), {"getauxval", "__cpu_model", "__cpu_features2"}),
 }
 
 

@@ -1,50 +1,21 @@
 /* Cortex-M under QEMU: start-up, output by semihosting, and SysTick as the counter. */
 
-#include "board.h"
+#include "one_ram.h"
+#include "semihosting.h"
 
 int main(void);
 void board_reset(void);
 
 extern uint32_t board_data_from[], board_data[], board_data_end[], board_bss[], board_bss_end[];
-extern uint8_t board_free[], board_stack[];
 
 #define SYSTICK ((volatile uint32_t *)0xE000E010u) /* control, reload, current */
 #define CPACR   (*(volatile uint32_t *)0xE000ED88u)
 #define FPCCR   (*(volatile uint32_t *)0xE000EF34u)
 
-enum { WRITE0 = 0x04, EXIT_EXTENDED = 0x20, APPLICATION_EXIT = 0x20026 };
-
 static void ask_host(uint32_t what, const void *argument) {
     register uint32_t r0 __asm("r0") = what;
     register const void *r1 __asm("r1") = argument;
     __asm volatile("bkpt 0xAB" : "+r"(r0) : "r"(r1) : "memory", "cc");
-}
-
-void board_write(const char *text) {
-    ask_host(WRITE0, text);
-}
-
-void board_exit(int status) {
-    uint32_t block[2];
-    block[0] = APPLICATION_EXIT;
-    block[1] = (uint32_t)status;
-    ask_host(EXIT_EXTENDED, block);
-    for (;;)
-        ;
-}
-
-static uint8_t *stack_end = board_free;
-
-void *board_memory(size_t size) {
-    uint32_t spare = (uint32_t)board_stack - (uint32_t)board_free;
-    if (size > spare || spare - size < 2048)
-        return 0;
-    stack_end = board_free + size;
-    return board_free;
-}
-
-uint8_t *board_stack_end(void) {
-    return stack_end;
 }
 
 static volatile uint32_t rounds;

@@ -1,13 +1,12 @@
 /* The LX106 in QEMU: start-up, output by SIMCALL, and the cycle counter. */
 
-#include "board.h"
+#include "one_ram.h"
 
 int main(void);
 void board_start(void);
 void board_fault(void);
 
 extern uint32_t board_bss[], board_bss_end[];
-extern uint8_t board_free[], board_stack[];
 
 enum { EXIT = 1, WRITE = 4, STDOUT = 1 };
 
@@ -31,20 +30,6 @@ void board_exit(int status) {
     ask_host(EXIT, status, 0, 0);
     for (;;)
         ;
-}
-
-static uint8_t *stack_end = board_free;
-
-void *board_memory(size_t size) {
-    uint32_t spare = (uint32_t)board_stack - (uint32_t)board_free;
-    if (size > spare || spare - size < 2048)
-        return 0;
-    stack_end = board_free + size;
-    return board_free;
-}
-
-uint8_t *board_stack_end(void) {
-    return stack_end;
 }
 
 void board_start_counter(void) {

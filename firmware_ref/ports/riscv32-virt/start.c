@@ -1,14 +1,12 @@
 /* RISC-V under QEMU: start-up, output by semihosting, and the instruction counter. */
 
-#include "board.h"
+#include "one_ram.h"
+#include "semihosting.h"
 
 int main(void);
 void board_start(void);
 
 extern uint32_t board_bss[], board_bss_end[];
-extern uint8_t board_free[], board_stack[];
-
-enum { WRITE0 = 0x04, EXIT_EXTENDED = 0x20, APPLICATION_EXIT = 0x20026 };
 
 static void ask_host(uint32_t what, const void *argument) {
     register uint32_t a0 __asm("a0") = what;
@@ -24,33 +22,6 @@ static void ask_host(uint32_t what, const void *argument) {
                    : "+r"(a0)
                    : "r"(a1)
                    : "memory");
-}
-
-void board_write(const char *text) {
-    ask_host(WRITE0, text);
-}
-
-void board_exit(int status) {
-    uint32_t block[2];
-    block[0] = APPLICATION_EXIT;
-    block[1] = (uint32_t)status;
-    ask_host(EXIT_EXTENDED, block);
-    for (;;)
-        ;
-}
-
-static uint8_t *stack_end = board_free;
-
-void *board_memory(size_t size) {
-    uint32_t spare = (uint32_t)board_stack - (uint32_t)board_free;
-    if (size > spare || spare - size < 2048)
-        return 0;
-    stack_end = board_free + size;
-    return board_free;
-}
-
-uint8_t *board_stack_end(void) {
-    return stack_end;
 }
 
 void board_start_counter(void) {
