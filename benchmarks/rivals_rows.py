@@ -16,7 +16,11 @@ from twinedge.learn.parameters import shape_of
 SMALL = 8_192
 DEFAULT = {count: shape_of(count, "auto")[1] for count in (1, 4)}
 ANCHORS, MEMBERS = 32, 4
-LONG = {"diamonds": ("diamonds", "price"), "computers": ("Computers", "price")}
+LONG = {
+    "diamonds": ("diamonds", "price"),
+    "computers": ("Computers", "price"),
+    "nox": ("NOxEmissions", "LNOx"),
+}
 
 Points = tuple[np.ndarray, np.ndarray]
 
