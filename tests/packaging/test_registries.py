@@ -104,7 +104,7 @@ def test_the_module_has_the_fields_that_zephyr_documents(tools, run, unpacked, t
 def test_kconfig_knows_the_settings_and_their_defaults(tools, run, unpacked, kind, name):
     home = unpacked(kind)
     header = (home / "include" / "twin_config.h").read_text()
-    knobs, _ = header.split("/* Not knobs:")
+    knobs, _ = header.split("/* Not settings:")
     others = {"TWIN_FLASH", "TWIN_HOST"}  # of AVR, and of hosts
     known = set(re.findall(r"^#define (TWIN_\w+) ", knobs, re.M)) - others
     found = json.loads(run(tools / "python", "-c", KCONFIG, home / name))
