@@ -1,6 +1,7 @@
 """The shipped numbers about boards are those of linker and emulator today, for any pack."""
 
 import runpy
+from copy import deepcopy
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -60,9 +61,17 @@ def test_what_ships_is_what_a_fresh_build_gives(board, kinds):
         ): one
         for one in shipped["builds"]
     }
-    assert fresh == {**shipped, "builds": [builds[kind] for kind in kinds]}, (
-        "run 'twinedge firmware measure'"
-    )
+    shipped = deepcopy({**shipped, "builds": [builds[kind] for kind in kinds]})
+    if not float(board.counts_per_instruction).is_integer():
+        # A count that is not whole instructions may begin anywhere in the first of them.
+        mine, theirs = instructions_of(fresh), instructions_of(shipped)
+        assert all(abs(one - other) <= 1 for one, other in zip(mine, theirs, strict=True))
+    assert fresh == shipped, "run 'twinedge firmware measure'"
+
+
+def instructions_of(row):
+    """Take the instructions out of a row of measurements."""
+    return [one.pop("instructions") for build in row["builds"] for one in build["references"]]
 
 
 # None of them is a reference: different widths, depths, twins, anchors and extras.
