@@ -1,4 +1,4 @@
-"""Work spread over processes, each with one thread: estimators train on one core by default."""
+"""Work spread over processes, each on a core of its own: estimators train on one by default."""
 
 import multiprocessing
 import os
@@ -19,8 +19,10 @@ def spread(work: Callable[[Any], Any], jobs: list[Any], workers: int) -> Iterato
     for _ in range(count):
         todo.put(None)
     processes = []
-    for _ in range(count):
-        process = context.Process(target=_serve, args=(work, todo, done), daemon=True)
+    cores = sorted(os.sched_getaffinity(0))
+    for number in range(count):
+        core = cores[number % len(cores)]
+        process = context.Process(target=_serve, args=(work, todo, done, core), daemon=True)
         process.start()
         processes.append(process)
     for _ in jobs:
@@ -34,7 +36,8 @@ def spread(work: Callable[[Any], Any], jobs: list[Any], workers: int) -> Iterato
         process.join()
 
 
-def _serve(work: Callable[[Any], Any], todo: Any, done: Any) -> None:
+def _serve(work: Callable[[Any], Any], todo: Any, done: Any, core: int) -> None:
+    os.sched_setaffinity(0, {core})  # before TensorFlow starts a thread for every core it sees
     try:
         while (job := todo.get()) is not None:
             done.put(work(job))
