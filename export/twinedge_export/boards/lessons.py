@@ -10,7 +10,7 @@ from twinedge.pack.contents import Array, Pack
 from twinedge.pack.layout import NO_FILL
 from twinedge.runtime import adapting, reference
 from twinedge_export.boards.build import EVERYTHING, Image, Workshop
-from twinedge_export.boards.trial import Said, listen, multiply_adds, patience
+from twinedge_export.boards.trial import Said, instructions_of, listen, multiply_adds, patience
 
 PROGRAM = "store"
 WITH_STORE = (*EVERYTHING, "-DTWIN_STORE=1")  # some boards have less by default
@@ -93,7 +93,7 @@ def _lesson(image: Image, said: Said, right: Array, counts_per_instruction: floa
     found = np.array([said[one] for one in _CALLS], np.uint32).reshape(*right.shape[:3], 5)
     answers = found[..., :4]
     learning, opening, predicting = (
-        (one.astype(np.float64) - empty) / (counts_per_instruction or np.nan)
+        instructions_of(one, empty, counts_per_instruction)
         for one in (np.array(said["learnt"])[:, 0], times, found[..., 4])
     )
     wrong = np.argwhere((answers != right).any(axis=(0, 3)))

@@ -170,11 +170,30 @@ def _read(of: Said, counts_per_instruction: float) -> Answers:
     ((empty,),) = of["empty"]
     mean, spread, estimates, counts = np.array(of["query"], np.uint32).reshape(-1, 4).T
     ((opening,),) = of["opening"]
-    per_instruction = counts_per_instruction or np.nan
-    instructions = (counts.astype(np.float64) - empty) / per_instruction
-    marks = stack_open, stack_predict, (opening - empty) / per_instruction
+    instructions = instructions_of(counts, empty, counts_per_instruction)
+    took = float(instructions_of(np.array(opening), empty, counts_per_instruction))
+    marks = stack_open, stack_predict, took
     bounds = np.array(of["bound"], np.uint32).reshape(-1, 5).T
     return Answers(context, kernel, scratch, *marks, mean, spread, estimates, instructions, bounds)
+
+
+def instructions_of(counts: Array, empty: int, counts_per_instruction: float) -> Array:
+    """Instructions that a counter saw; NaN where it counts none.
+
+    Parameters
+    ----------
+    counts : array
+        What it counted, including its own reading.
+    empty : int
+        What it counts for nothing.
+    counts_per_instruction : float
+        Its rate. A fine counter is less than half an instruction off each time, so that rounding
+        both numbers makes the difference exact.
+    """
+    seen, nothing = (np.asarray(one, np.float64) for one in (counts, empty))
+    if counts_per_instruction > 2:
+        return np.rint(seen / counts_per_instruction) - np.rint(nothing / counts_per_instruction)
+    return (seen - nothing) / (counts_per_instruction or np.nan)
 
 
 _NAN = 0x7FC00000  # bits
