@@ -3,11 +3,14 @@
 import runpy
 from dataclasses import replace
 from itertools import product
+from math import floor
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from twinedge.budget import read_firmware, twin_bytes
 from twinedge.budget.boards import kind_of, read_rows
@@ -17,7 +20,7 @@ from twinedge.runtime.reference import bounds, evaluate, outside, quantise
 from twinedge_export.boards import all_ports, port_named, try_pack
 from twinedge_export.boards.build import left_out
 from twinedge_export.boards.measure import KINDS, SHAPES, measure_board, random_pack, references
-from twinedge_export.boards.trial import own_points
+from twinedge_export.boards.trial import instructions_of, own_points
 
 QUICK = ("mps2-an386", "microbit")
 PLAIN, FULL = ("relu", "int8", False, False), ("silu", "int16", True, True)
@@ -125,6 +128,22 @@ def flash_of(shop, trial):
     if shop.board.hosted:
         return trial.image.sizes.flash + trial.image.pack_bytes
     return shop.flash_bytes(trial.image) - 4 - 4 * trial.features
+
+
+phases = st.floats(0, 1, exclude_max=True)
+
+
+@given(st.integers(0, 10**7), st.integers(0, 100), phases, phases, st.sampled_from([2.048, 2.56]))
+def test_a_fine_counter_gives_exact_instructions_whatever_its_phase(made, empty, one, other, rate):
+    def counted(instructions, phase):
+        return floor(phase + rate * instructions)
+
+    seen = np.array([counted(made + empty, one)])
+    assert instructions_of(seen, counted(empty, other), rate) == made
+
+
+def test_a_counter_that_counts_nothing_gives_no_instructions():
+    assert np.isnan(instructions_of(np.array([5, 6]), 2, 0)).all()
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "-".join(map(str, kind)))
