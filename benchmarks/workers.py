@@ -1,11 +1,12 @@
-"""Work spread over processes, each on a core of its own: estimators train on one by default."""
+"""Work spread over processes, each with one thread: estimators train on one core by default."""
 
 import multiprocessing
 import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+# The last is what joblib counts cores by, and TensorFlow gets a thread for each that it counts.
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "LOKY_MAX_CPU_COUNT")
 
 
 def spread(work: Callable[[Any], Any], jobs: list[Any], workers: int) -> Iterator[Any]:
@@ -19,10 +20,8 @@ def spread(work: Callable[[Any], Any], jobs: list[Any], workers: int) -> Iterato
     for _ in range(count):
         todo.put(None)
     processes = []
-    cores = sorted(os.sched_getaffinity(0))
-    for number in range(count):
-        core = cores[number % len(cores)]
-        process = context.Process(target=_serve, args=(work, todo, done, core), daemon=True)
+    for _ in range(count):
+        process = context.Process(target=_serve, args=(work, todo, done), daemon=True)
         process.start()
         processes.append(process)
     for _ in jobs:
@@ -36,8 +35,7 @@ def spread(work: Callable[[Any], Any], jobs: list[Any], workers: int) -> Iterato
         process.join()
 
 
-def _serve(work: Callable[[Any], Any], todo: Any, done: Any, core: int) -> None:
-    os.sched_setaffinity(0, {core})  # before TensorFlow starts a thread for every core it sees
+def _serve(work: Callable[[Any], Any], todo: Any, done: Any) -> None:
     try:
         while (job := todo.get()) is not None:
             done.put(work(job))
