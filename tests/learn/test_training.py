@@ -1,5 +1,5 @@
 import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -138,34 +138,20 @@ def test_every_job_is_in_one_stack_of_networks_alike_and_none_is_longer_than_a_t
     assert lengths == sorted(lengths, reverse=True)  # longest first
 
 
-def test_the_end_of_the_schedule_is_kept_where_an_earlier_look_was_hardly_better():
-    mine = task(Scripted, script=[1.0] * 5 + [0.96])
+def test_a_network_is_kept_as_it_ended_with_its_best_look_beside():
+    mine = task(Scripted, script=[1.0] * 5 + [0.1] + [0.95] * 3)
     (one,) = run(mine, [job()])
     np.testing.assert_array_equal(one.weights, mine.seen[-1][0])
-    np.testing.assert_array_equal(one.last, one.weights)
+    np.testing.assert_array_equal(one.best, mine.seen[5][0])
     assert one.score == 1.0
     assert len(mine.seen) == 2000 // LOOK
-
-
-def test_the_weights_of_an_earlier_look_come_back_where_it_was_clearly_better():
-    mine = task(Scripted, script=[1.0] * 5 + [0.9] + [0.95] * 3)
-    (one,) = run(mine, [job()])
-    np.testing.assert_array_equal(one.weights, mine.seen[5][0])
-    np.testing.assert_array_equal(one.last, mine.seen[-1][0])
-    assert one.score == 0.9
-
-
-def test_a_network_that_shall_not_go_back_is_kept_as_it_ended():
-    mine = task(Scripted, script=[1.0] * 5 + [0.1] + [0.95] * 3)
-    (one,) = run(mine, [replace(job(), goes_back=False)])
-    np.testing.assert_array_equal(one.weights, mine.seen[-1][0])
-    assert one.score == 1.0
 
 
 def test_a_network_that_diverged_is_the_worst_not_the_best():
     mine = task(Scripted, script=[1.0, 0.5, np.nan, 0.8] + [np.nan] * 16)
     (one,) = run(mine, [job()])
     np.testing.assert_array_equal(one.weights, mine.seen[1][0])
+    np.testing.assert_array_equal(one.best, one.weights)
     assert one.score == 0.5
 
 
@@ -206,7 +192,7 @@ def test_a_training_resumed_ends_with_the_bits_of_one_never_stopped(interrupt, t
     assert 0 < counter.steps < 2600 - 8 * CHUNK
     for mine, theirs in zip(resumed, whole, strict=True):
         np.testing.assert_array_equal(mine.weights, theirs.weights)
-        np.testing.assert_array_equal(mine.last, theirs.last)
+        np.testing.assert_array_equal(mine.best, theirs.best)
         assert mine.score == theirs.score
 
 

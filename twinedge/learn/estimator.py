@@ -124,11 +124,8 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
             "groups": self.groups_,
         }
 
-    def _candidates(self, taught: bool) -> list[Candidate]:
-        """Combine what the user fixed with everything left to choose.
-
-        With teachers, which keep a network from fitting noise, strong decay is not tried.
-        """
+    def _candidates(self) -> list[Candidate]:
+        """Combine what the user fixed with everything left to choose."""
         activation = one_of("activation", self.activation, ("auto", *ACTIVATIONS))
         activations = list(ACTIVATIONS) if activation == "auto" else [activation]
         rate, decay = self.learning_rate, self.weight_decay
@@ -140,7 +137,7 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
         found = [
             Candidate(name, replace(setting, **fixed))
             for name in activations
-            for setting in SETTINGS[name][: 1 if taught else None]
+            for setting in SETTINGS[name]
         ]
         return list(dict.fromkeys(found))
 
@@ -161,11 +158,13 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
     ) -> School | None:
         """Return the teachers that were asked for, or that there is time for; None for none."""
         found = teachers_of(self.teachers, task.train, seed)
-        hurried = is_auto(self.teachers) and not plan.teachers
+        named = not is_auto(self.teachers)
+        hurried = not named and not plan.teachers
         able = task.teachable and task.has_folds and task.train >= LEAST_ROWS
         if found is None or hurried or not able:
             return None
-        return School(*found, *train, *held, self.scaling_, seed, jobs_of(self.n_jobs))
+        threads = jobs_of(self.n_jobs)
+        return School(*found, *train, *held, self.scaling_, seed, threads, named=named)
 
     def _choose(
         self,
@@ -192,7 +191,7 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
         with progress_bar(self.verbose) as progress:
             choice = choose(
                 task,
-                self._candidates(taught=school is not None),
+                self._candidates(),
                 plan,
                 networks=networks,
                 seed=seed,

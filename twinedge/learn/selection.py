@@ -2,14 +2,14 @@
 
 A choice among networks by a few dozen validation points is a choice by luck. So candidates are
 compared on all training rows, each row by a network that did not see it: five folds, five networks
-per candidate. They are compared row by row, by absolute errors, so that a single wild row does not
-decide. Candidates that this cannot tell apart go on to the final round.
+per candidate. They are compared by mean absolute errors, so that a single wild row does not decide.
 
-There, networks are trained on all training rows: once on the rows alone, and once on what teachers
-say about them (``teachers.py``), which include the networks of the folds. The error on the
-validation rows decides. Networks are judged by their last weights: better earlier ones, from before
-they fitted noise, were picked on the same rows and look better than they are. Once a candidate is
-chosen, it may still go back to them.
+Networks of the best candidate are then trained on all training rows, and others on what teachers
+say about them (``teachers.py``), which include the networks of the folds. The folds cannot tell
+which of the two is better: teachers have seen the rows that a fold holds out. But the error of the
+teachers tells how noisy the target is, and lessons pay off if it is noisy. That expectation is
+given up only if the validation rows are clearly against it. In the same way, networks keep their
+last weights unless earlier ones, from before they fitted noise, are clearly better there.
 """
 
 from dataclasses import dataclass, replace
@@ -23,9 +23,10 @@ from twinedge.learn.tasks import BATCH, FOLDS, PairTask, PointTask
 from twinedge.learn.teachers import SHARE, Lessons, School, TaughtTask, Word
 from twinedge.learn.training import Checkpoint, Interrupted, NetworkJob, Trained, train
 from twinedge.progress import Progress
+from twinedge.scoring import rmse
 
 # One decay that lets a network follow the rows, and one that keeps it from fitting their noise.
-# Teachers do that as well, and better: with them only the first is tried.
+# Teachers do that as well, and better: taught networks take the first.
 SETTINGS = {
     "relu": (Setting(1e-2, 0.03), Setting(1e-2, 0.3)),
     "silu": (Setting(1e-2, 0.001), Setting(1e-2, 0.1)),
@@ -33,9 +34,14 @@ SETTINGS = {
 
 # Thousands of rows cannot be memorised: larger batches, and more of them, pay off.
 _MANY_ROWS, _MANY_BATCH, _MANY_LONGER = 3000, 4 * BATCH, 4 / 3
-_UNSURE = 0.5  # standard errors within which activations are not told apart
 # After few steps relu is ahead even where silu ends far ahead.
 _LONG_ENOUGH = 8_000  # steps needed to compare activations
+# What to expect from the error of the teachers, in standard deviations of the target.
+_NOISY = 0.32  # above this, networks are better with teachers
+_CLEAR = 0.2  # below this, lessons are not worth their time
+_EXACT = 0.01  # below this, networks go on improving for twice the time
+# Standard errors by which validation rows must object to what is expected, and to the last weights.
+_OBJECTION, _REGRET = 1.0, 2.0
 
 
 class Candidate(NamedTuple):
@@ -80,7 +86,7 @@ class Plan:
 
 PLANS = {
     "quick": Plan(folds=1_000, final=8_000, teachers=False),
-    "normal": Plan(folds=16_000, final=30_000),
+    "normal": Plan(folds=12_000, final=30_000),
     "thorough": Plan(folds=30_000, final=80_000),
 }
 
@@ -103,7 +109,8 @@ class Choice:
         Validation RMSE of the networks together, in units of the target.
     teaching : dict or None
         Who taught, with what weight, and whether their predictions were used: ``share`` is the
-        weight of the rows' own targets, 1 if nothing else was learnt from. None without teachers.
+        weight of the rows' own targets, 1 if nothing else was learnt from; ``noise`` is the error
+        of all teachers together, in standard deviations of the target. None without teachers.
     interrupted : bool
         Whether the user stopped the training early.
     """
@@ -118,11 +125,11 @@ class Choice:
 
 
 class _Finalist(NamedTuple):
-    """Networks of one candidate, and whether they learnt from teachers."""
+    """Networks of one candidate, whether they learnt from teachers, and their errors."""
 
     networks: list[Trained]
     taught: bool
-    score: float
+    errors: FloatArray
 
 
 def choose(
@@ -168,14 +175,13 @@ def choose(
 
     def stopped(stop: Interrupted) -> Choice:
         winner = min(stop.results, key=lambda one: one.score)
-        return _chosen(_Finalist([winner], False, winner.score), trials, interrupted=True)
+        winner = winner._replace(weights=winner.best)
+        return _chosen(task, _finalist(task, [winner], False), trials, interrupted=True)
 
-    lessons = None
+    lessons, pupils = None, candidates
     if task.has_folds and (school or len(candidates) > 1):
         jobs = [
-            NetworkJob(*one, plan.folds, seed + k, k, goes_back=False)
-            for one in candidates
-            for k in range(FOLDS)
+            NetworkJob(*one, plan.folds, seed + k, k) for one in candidates for k in range(FOLDS)
         ]
         try:
             scouts = race(task, "folds", jobs)
@@ -184,43 +190,43 @@ def choose(
         try:
             points = school.points(task) if school else task.x[:0]
             words = _heard(task, candidates, scouts, points)
-            unsure = _UNSURE if plan.folds >= _LONG_ENOUGH else np.inf
-            candidates = _finalists(task, candidates, words, unsure)
+            best = _best(task, candidates, words)
             if school:
-                lessons = school.lessons(task, points, words, progress.stage)
+                lessons = school.lessons(task, points, [words[k] for k in best], progress.stage)
         except KeyboardInterrupt:
             return stopped(Interrupted(scouts))
-    finals = [
-        NetworkJob(*one, plan.final, seed + number)
-        for one in candidates
-        for number in range(networks)
-    ]
+        finalists = [candidates[k] for k in best[: 1 if plan.folds >= _LONG_ENOUGH else None]]
+        pupils = [_gentlest(candidates, one.activation) for one in finalists]
+        candidates = finalists
+    steps = plan.final
+    rounds: list[tuple[Any, str, list[Candidate]]] = [(task, "final round", candidates)]
+    if school is not None and lessons is not None:
+        if school.named or lessons.noise >= _CLEAR:
+            rounds.append((TaughtTask(task, lessons), "lessons", pupils))
+        if plan.teachers and lessons.noise < _EXACT:
+            steps *= 2
     found: list[_Finalist] = []
     interrupted = False
-    rounds: list[tuple[Any, str]] = [(task, "final round")]
-    if lessons is not None:
-        rounds.append((TaughtTask(task, lessons), "lessons"))
-    for what, stage in rounds:
+    for what, stage, asked in rounds:
+        jobs = [NetworkJob(*one, steps, seed + k) for one in asked for k in range(networks)]
         try:
-            results = race(what, stage, finals)
+            results = race(what, stage, jobs)
         except Interrupted as stop:
             if stop.results is latest:  # results of the previous round
                 if not found:
                     return stopped(stop)
                 interrupted = True
                 break
-            results, interrupted = stop.results, True
-        for k in range(0, len(results), networks):
-            group = results[k : k + networks]
-            score = _judged(task, group, last=lessons is not None)
-            found.append(_Finalist(group, what is not task, score))
+            results = [one._replace(weights=one.best) for one in stop.results]
+            interrupted = True
+        groups = [results[k : k + networks] for k in range(0, len(results), networks)]
+        found += [_finalist(task, group, what is not task) for group in groups]
         if interrupted:
             break
-    if lessons is not None and task.train == len(task.y):
-        found = [one for one in found if not one.taught]  # no rows were held out to judge it
-    winner = min(found, key=lambda one: one.score)
-    winner = winner._replace(score=_judged(task, winner.networks))
-    return _chosen(winner, trials, lessons, interrupted)
+    if task.train == len(task.y):  # no rows were held out to object to what teachers say
+        found = [one for one in found if not one.taught]
+    noisy = None if lessons is None or interrupted else lessons.noise > _NOISY
+    return _chosen(task, _winner(found, noisy), trials, lessons, interrupted)
 
 
 def _heard(
@@ -245,48 +251,82 @@ def _heard(
     return words
 
 
-def _finalists(
-    task: PairTask | PointTask, candidates: list[Candidate], words: list[Word], unsure: float
-) -> list[Candidate]:
-    """Return the best candidate, and the best of the other activation if it may be as good.
-
-    It may be if it is behind by at most ``unsure`` standard errors.
-    """
+def _best(task: PairTask | PointTask, candidates: list[Candidate], words: list[Word]) -> list[int]:
+    """Return which candidate of each activation is best on the rows, and the best of all first."""
     off = np.abs(np.stack([word.rows for word in words]) - task.y[: task.train])
     off = np.where(np.isfinite(off), off, np.finfo(np.float32).max).astype(np.float64)
-    best, *others = np.argsort(off.mean(axis=1), kind="stable")
-    kept = [candidates[best]]
-    for k in others:
-        if candidates[k].activation in {one.activation for one in kept}:
-            continue
-        more = off[k] - off[best]
-        if unsure == np.inf or more.mean() <= unsure * more.std() / np.sqrt(len(more)):
-            kept.append(candidates[k])
-    return kept
+    found: dict[str, int] = {}
+    for k in np.argsort(off.mean(axis=1), kind="stable"):
+        found.setdefault(candidates[k].activation, int(k))
+    return list(found.values())
 
 
-def _judged(task: PairTask | PointTask, networks: list[Trained], *, last: bool = False) -> float:
-    """Return the validation RMSE of the mean of networks, with their best or last weights."""
-    stack = np.stack([one.last if last else one.weights for one in networks])
+def _gentlest(candidates: list[Candidate], activation: str) -> Candidate:
+    """Return the candidate of an activation with the least weight decay."""
+    those = [one for one in candidates if one.activation == activation]
+    return min(those, key=lambda one: one.setting.weight_decay)
+
+
+def _finalist(task: PairTask | PointTask, networks: list[Trained], taught: bool) -> _Finalist:
+    """Judge networks together, by their last weights."""
+    return _Finalist(networks, taught, _errors(task, networks, [one.weights for one in networks]))
+
+
+def _errors(
+    task: PairTask | PointTask, networks: list[Trained], weights: list[FloatArray]
+) -> FloatArray:
+    """Return the errors on validation rows of the mean of networks with these weights."""
     jobs = [one.job for one in networks]
-    found = task.judge(task.architecture(jobs[0].activation), stack, jobs)
-    return found if np.isfinite(found) else np.inf
+    found = task.errors(task.architecture(jobs[0].activation), np.stack(weights), jobs)
+    return np.where(np.isfinite(found), found, np.finfo(np.float32).max)
+
+
+def _winner(found: list[_Finalist], noisy: bool | None) -> _Finalist:
+    """Return the best with teachers if the target is noisy, otherwise the best without.
+
+    The other one must be clearly better to win, unless nothing is known about the noise.
+    """
+    found = sorted(found, key=lambda one: rmse(one.errors))
+    expected = next((one for one in found if one.taught is noisy), found[0])
+    return found[0] if _surpasses(found[0].errors, expected.errors, _OBJECTION) else expected
+
+
+def _surpasses(errors: FloatArray, others: FloatArray, clearly: float) -> bool:
+    """Whether errors are smaller than others of the same rows by this many standard errors."""
+    gain = np.square(others) - np.square(errors)
+    return bool(gain.mean() > clearly * gain.std() / np.sqrt(len(gain)))
 
 
 def _chosen(
+    task: PairTask | PointTask,
     one: _Finalist,
     trials: list[dict[str, Any]],
     lessons: Lessons | None = None,
     interrupted: bool = False,
 ) -> Choice:
     job = one.networks[0].job
-    weights = np.stack([network.weights for network in one.networks])
-    candidate = Candidate(job.activation, job.setting)
+    weights, errors = [network.weights for network in one.networks], one.errors
+    earlier = [network.best for network in one.networks]
+    of_earlier = _errors(task, one.networks, earlier)
+    if _surpasses(of_earlier, errors, _REGRET):
+        weights, errors = earlier, of_earlier
     teaching = None
     if lessons is not None:
-        share = SHARE if one.taught else 1.0
-        teaching = {"taught": one.taught, "share": share, "teachers": lessons.teachers}
-    return Choice(candidate, weights, job.steps, trials, one.score, teaching, interrupted)
+        teaching = {
+            "taught": one.taught,
+            "share": SHARE if one.taught else 1.0,
+            "noise": round(lessons.noise, 4) if np.isfinite(lessons.noise) else None,
+            "teachers": lessons.teachers,
+        }
+    return Choice(
+        Candidate(job.activation, job.setting),
+        np.stack(weights),
+        job.steps,
+        trials,
+        rmse(errors),
+        teaching,
+        interrupted,
+    )
 
 
 def record(stage: str, networks: list[Trained]) -> list[dict[str, Any]]:

@@ -114,13 +114,18 @@ class Task:
         rows = _even([self.validation(job) for job in jobs])
         return self._rmse(self.predict(architecture, stack, self.x[rows], jobs), rows)
 
-    def judge(self, architecture: Architecture, stack: FloatArray, jobs: list[NetworkJob]) -> float:
-        """RMSE of the mean of networks on validation rows, or on training rows if none."""
+    def errors(
+        self, architecture: Architecture, stack: FloatArray, jobs: list[NetworkJob]
+    ) -> FloatArray:
+        """Errors of the mean of networks on validation rows, or on training rows if none.
+
+        They are in units of the target.
+        """
         rows = np.arange(self.train, len(self.y))[:_JUDGED]
         rows = rows if len(rows) else np.arange(self.train)[:_JUDGED]
         points = np.broadcast_to(self.x[rows], (len(jobs), len(rows), self.x.shape[1]))
         said = self.predict(architecture, stack, points, jobs).mean(axis=0)
-        return float(self._rmse(said, rows))
+        return np.asarray((said - self.y[rows]).astype(np.float64) * self.scale)
 
     def fold(self, number: int) -> Rows:
         """Training rows that are held out together; rows of a group stay together."""

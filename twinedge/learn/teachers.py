@@ -9,8 +9,8 @@ targets of the rows. A network then learns from both: for a row, a mix of its ta
 teachers' prediction; for a point between rows, their prediction.
 
 That helps if the target is noisy, since the teachers' prediction of a row has none of its noise. If
-it is not, they are further off than the target itself: so whether to learn from teachers is chosen
-on validation rows (``selection.py``).
+it is not, they are further off than the target itself. How far off they are tells which it is
+(``selection.py``).
 """
 
 import warnings
@@ -234,12 +234,16 @@ class Lessons:
     teachers : list of dict
         Each with its error on rows that it did not see, in units of the target, and its weight,
         which is 0 for one that was dropped.
+    noise : float
+        Error of the combined predictions, in standard deviations of the target: on training rows,
+        or on validation rows if a teacher may have seen those; infinite if that leaves none.
     """
 
     rows: FloatArray
     x: FloatArray
     y: FloatArray
     teachers: list[dict[str, Any]]
+    noise: float = np.inf
 
 
 @dataclass(frozen=True)
@@ -262,6 +266,8 @@ class School:
         Seed of the points between rows.
     threads : int
         How many folds are fitted at a time.
+    named : bool
+        Whether the user asked for these teachers, and will want to learn from them.
     """
 
     teachers: list[Teacher]
@@ -273,6 +279,7 @@ class School:
     scaling: Scaling
     seed: int
     threads: int = 1
+    named: bool = False
 
     def points(self, task: PairTask | PointTask) -> FloatArray:
         """Draw points between neighboring training rows, ``(m, f)`` scaled."""
@@ -330,11 +337,13 @@ class School:
         if not words:
             raise InputError("teachers: all of them are far off; train with teachers=None")
         held = len(self.y_val)
-        if any(teacher.fitted for teacher in self.teachers) and held:
+        said, truth = np.stack([word.rows for word in words], axis=1), target
+        seen = any(teacher.fitted for teacher in self.teachers)
+        if seen and held:
             said = np.stack([word.elsewhere[:held] for word in words], axis=1)
-            weights = weigh(said, task.y[task.train :])
-        else:
-            weights = weigh(np.stack([word.rows for word in words], axis=1), target)
+            truth = task.y[task.train :]
+        weights = weigh(said, truth)
+        noise = np.inf if seen and not held else scoring.rmse(said @ weights, truth)
         record = [
             {
                 "teacher": word.name,
@@ -346,7 +355,11 @@ class School:
         rows = sum(weight * word.rows for weight, word in zip(weights, words, strict=True))
         y = sum(weight * word.elsewhere[held:] for weight, word in zip(weights, words, strict=True))
         return Lessons(
-            np.asarray(rows, np.float32), points, np.asarray(y, np.float32), record + silent
+            np.asarray(rows, np.float32),
+            points,
+            np.asarray(y, np.float32),
+            record + silent,
+            float(noise),
         )
 
     def _ask(

@@ -148,9 +148,6 @@ def _check_owner(label: Path, owner: dict[str, Any]) -> None:
 
 
 _LOOKS = 20  # validations over one training
-# A network is best at the end of the schedule; on a small validation set an earlier look is often
-# better by luck. Only a clear gain is a sign of overfitting and worth going back for.
-_WORTH_GOING_BACK = 0.95
 
 
 @dataclass(frozen=True)
@@ -169,9 +166,6 @@ class NetworkJob:
         Seed of the initial weights and of the order of the rows.
     fold : int or None
         Fold of the training rows kept for validation; None trains on all of them.
-    goes_back : bool
-        Whether to return to an earlier look that was clearly better than the end. It is chosen on
-        the rows that judge the network, so such networks look better than they are.
     """
 
     activation: str
@@ -179,7 +173,6 @@ class NetworkJob:
     steps: int
     seed: int
     fold: int | None = None
-    goes_back: bool = True
 
 
 class Learnable(Protocol):
@@ -201,12 +194,16 @@ class Learnable(Protocol):
 
 
 class Trained(NamedTuple):
-    """One network: its best weights ``(size,)``, their validation RMSE, and the last weights."""
+    """One network: its last weights ``(size,)``, their validation RMSE, and its best weights.
+
+    The best of many looks are picked on the rows that judge them, so they look better than they
+    are. A network that diverged has only its best weights.
+    """
 
     job: NetworkJob
     weights: FloatArray
     score: float
-    last: FloatArray
+    best: FloatArray
 
 
 class Interrupted(Exception):  # noqa: N818 - no error: what was reached is in ``results``
@@ -368,11 +365,10 @@ class _Run:
 
     def results(self) -> list[Trained]:
         state, latest, best, best_weights = self._watch
-        may = np.array([job.goes_back for job in self._jobs]) | ~np.isfinite(latest)
-        earlier = may & (best < _WORTH_GOING_BACK * latest)
-        scores = np.where(earlier, best, latest)
-        weights = np.where(earlier[:, None], best_weights, state.average)
-        return list(map(Trained, self._jobs, weights, map(float, scores), state.average))
+        diverged = ~np.isfinite(latest)
+        scores = np.where(diverged, best, latest)
+        weights = np.where(diverged[:, None], best_weights, state.average)
+        return list(map(Trained, self._jobs, weights, map(float, scores), best_weights))
 
     def snapshot(self) -> Arrays:
         state, *rest = self._watch
