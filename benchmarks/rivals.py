@@ -251,7 +251,8 @@ def in_integers(model: Any, X: np.ndarray) -> Predictor:
             x = getattr(tf.nn, network.activation)(x @ kernel + bias)
         return x @ parts[-1][0] + parts[-1][1]
 
-    converter = tf.lite.TFLiteConverter.from_concrete_functions([call.get_concrete_function()])
+    concrete = [call.get_concrete_function()]
+    converter = tf.lite.TFLiteConverter.from_concrete_functions(concrete, tf.Module())
     converter.optimizations = [tf.lite.Optimize.DEFAULT]
     converter.representative_dataset = lambda: iter([[seen], [_HEADROOM * seen]])
     converter.target_spec.supported_ops = [

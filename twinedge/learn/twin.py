@@ -66,8 +66,9 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         choose settings), "trees" (extra trees), "boosting", "gp" (a Gaussian process), or any
         scikit-learn regressor, which sees features in their own units. A fitted one is used as it
         is and weighed on the validation points. "auto" uses all four, unless the effort is "quick"
-        or ``steps`` is a number. Their predictions are used if that is better on validation points.
-        Neighbors, multipliers and unlabelled points exclude teachers.
+        or ``steps`` is a number. Their predictions are used if they show that the target is noisy,
+        unless validation points are clearly against it. Neighbors, multipliers and unlabelled
+        points exclude teachers.
     validation_fraction : float, default=0.125
         Share of the data held out for choices if ``fit`` is given no validation data.
     n_jobs : int or None, default=None
@@ -100,8 +101,9 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         Every network that was trained, with its validation error.
     teaching_ : dict or None
         Who taught (``teachers``, each with its error on points that it did not see and its weight),
-        whether their predictions were used (``taught``), and the ``share`` of the points' own
-        targets. None without teachers.
+        the error of all together in standard deviations of the target (``noise``), whether their
+        predictions were used (``taught``), and the ``share`` of the points' own targets. None
+        without teachers.
 
     Examples
     --------
