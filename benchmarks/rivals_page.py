@@ -69,7 +69,7 @@ def summarise(cells: Cells) -> dict[str, Any]:
 
 
 def _line(cells: Cells, rival: str, size: str, name: str) -> dict[str, Any]:
-    """Sum up one rival on one table."""
+    """Sum up one rival on one table: on splits that we have, too, unless there are hardly any."""
 
     def errors(one: str) -> dict[int, float]:
         start = f"{one}/{size}/{name}/"
@@ -80,24 +80,26 @@ def _line(cells: Cells, rival: str, size: str, name: str) -> dict[str, Any]:
         }
 
     theirs, mine = errors(rival), errors(OURS)
+    both = sorted({*theirs} & {*mine})
+    compared = rival != OURS and len(both) > 1
+    if compared:
+        theirs = {split: theirs[split] for split in both}
     taken = [cells[f"{rival}/{size}/{name}/{split}"]["bytes"] for split in theirs]
     line: dict[str, Any] = {
         "splits": len(theirs),
         "rmse": float(np.mean(list(theirs.values()))),
         "bytes": round(float(np.mean(taken))),
     }
-    both = sorted({*theirs} & {*mine})
-    if rival != OURS and len(both) > 1:
+    if compared:
         more = np.array([theirs[split] - mine[split] for split in both])
         error = float(more.std(ddof=1) / len(more) ** 0.5)
         chance = error * float(student.ppf((1 + CONFIDENCE) / 2, len(more) - 1))
         ahead, behind = more.mean() < -chance, more.mean() > chance
         line |= {
-            "paired_splits": len(both),
             "difference": float(more.mean()),
             "standard_error": error,
             "ours": (ours := float(np.mean([mine[split] for split in both]))),
-            "ratio": float(np.mean([theirs[split] for split in both])) / ours,
+            "ratio": line["rmse"] / ours,
             "verdict": "better" if ahead else "worse" if behind else "alike",
         }
     return line
@@ -225,7 +227,7 @@ def _cell(line: dict[str, Any] | None, most: int) -> str:
         if line["verdict"] == "better":
             text = f"**{text}**"
         if line["splits"] < most:
-            text += f" (ours {line['ours']:.4g}, {line['paired_splits']} splits)"
+            text += f" (ours {line['ours']:.4g}, {line['splits']} splits)"
     return text
 
 

@@ -103,10 +103,14 @@ def test_differences_are_taken_split_by_split(page):
 
 
 def test_only_splits_that_both_have_are_compared(page):
-    found = page.summarise(cells(twins=[1.0, 2.0, 3.0], linear=[2.0, 3.5]))["20"]
+    found = page.summarise(
+        cells(twins=[1.0, 2.0, 3.0], linear=[2.0, 3.5], forest=[2.0, 2.0, 2.0, 9.0])
+    )["20"]
     line = found["linear"]["tables"]["cs"]
-    assert (line["splits"], line["paired_splits"]) == (2, 2)
+    assert (line["splits"], line["ours"]) == (2, 1.5)
     assert line["difference"] == pytest.approx(1.25)
+    line = found["forest"]["tables"]["cs"]
+    assert (line["splits"], line["rmse"]) == (3, 2.0)
 
 
 def test_cells_are_merged_and_what_is_there_is_not_asked_again(rivals, page, tmp_path):
