@@ -125,7 +125,7 @@ def write_results(
     if device is None and path.exists():
         device = json.loads(path.read_text()).get("device")
     order = {key: cells[key] for key in sorted(cells)}
-    record = {"machine": machine, "device": device, "summary": summarise(cells), "cells": order}
+    record = {"machine": machine, "device": device, "summary": summarise(order), "cells": order}
     lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(cell)}" for key, cell in order.items())
     parts = [f"{json.dumps(key)}: {json.dumps(record[key])}" for key in record if key != "cells"]
     beside = path.with_suffix(".partial")

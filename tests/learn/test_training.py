@@ -155,6 +155,14 @@ def test_a_network_that_diverged_is_the_worst_not_the_best():
     assert one.score == 0.5
 
 
+def test_of_a_network_that_was_never_right_nothing_is_kept():
+    mine = task(Scripted, script=[np.nan] * 20)
+    (one,) = run(mine, [job()])
+    np.testing.assert_array_equal(one.weights, mine.seen[-1][0])
+    np.testing.assert_array_equal(one.best, one.weights)
+    assert one.score == np.inf
+
+
 def test_all_steps_are_reported():
     counter = Counter()
     run(task(), [job(120), job(330, "relu")], counter)

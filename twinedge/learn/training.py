@@ -365,6 +365,8 @@ class _Run:
 
     def results(self) -> list[Trained]:
         state, latest, best, best_weights = self._watch
+        ever = np.isfinite(best)  # otherwise nothing was learnt that could be kept
+        best_weights = np.where(ever[:, None], best_weights, state.average)
         diverged = ~np.isfinite(latest)
         scores = np.where(diverged, best, latest)
         weights = np.where(diverged[:, None], best_weights, state.average)
