@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from twinedge import AnnRegressor
 from twinedge.data.catalogue import entry_of
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -140,6 +141,16 @@ def test_a_cell_is_computed_from_the_rows_of_its_split(rivals, tmp_path, rival):
     y = rivals.rows_of("tf", 1, tmp_path).test[1]
     assert cell["rmse_test"] < y.std()
     assert cell == rivals.compute(job) | {"seconds": cell["seconds"]}
+
+
+@pytest.mark.parametrize("activation", ["relu", "silu"])
+def test_a_network_in_integers_is_almost_the_float_one(rivals, tmp_path, activation):
+    rows = rivals.rows_of("tf", 0, tmp_path)
+    fixed = {"learning_rate": 0.01, "weight_decay": 0.01, "steps": 400, "random_state": 0}
+    model = AnnRegressor(hidden=(16, 16), activation=activation, **fixed).fit(*rows.train)
+    integers = rivals.in_integers(model, rows.train[0])
+    off = integers(rows.test[0]) - model.predict(rows.test[0])
+    assert 0 < np.abs(off).max() < 0.05 * rows.test[1].std()
 
 
 def test_names_become_the_mean_target_of_their_level(rivals, tmp_path):

@@ -30,6 +30,7 @@ from twinedge.learn.teachers import (
     weigh,
 )
 from twinedge.learn.training import NetworkJob
+from twinedge.scoring import rmse
 
 TRAIN, HELD = 60, 20
 FAR = 100.0  # where the validation rows are
@@ -149,6 +150,17 @@ def test_a_fitted_teacher_is_asked_as_it_is_and_weighed_on_validation_rows():
     first, second = lessons(held, task).teachers
     assert by_heart.tree_ is tree
     assert first["weight"] < 0.2 < 0.8 < second["weight"]
+
+
+def test_noise_is_the_error_of_all_together_on_rows_that_none_of_them_saw():
+    held, task = school(Teacher("noted", Noted(0.1)))
+    found = lessons(held, task)
+    assert found.noise == pytest.approx(rmse(found.rows, task.y[:TRAIN]), rel=1e-5)
+    by_heart = DecisionTreeRegressor().fit(held.X, held.y)  # right on all it saw
+    held, task = school(Teacher("tree", by_heart, fitted=True), far=0)
+    assert lessons(held, task).noise > 0.05
+    nothing = School(**{**vars(held), "X_val": held.X_val[:0], "y_val": held.y_val[:0]})
+    assert lessons(nothing, task).noise == np.inf
 
 
 columns = st.integers(1, 5)
@@ -280,6 +292,8 @@ def test_own_estimators_teach_even_a_quick_training(brief, tmp_path):
         hidden=8, effort="quick", steps=50, teachers=[Ridge(), "gp"], random_state=0
     ).fit(X, X[:, 0])
     assert [one["teacher"] for one in model.teaching_["teachers"]] == ["Ridge", "gp"]
+    assert model.teaching_["noise"] < 0.2  # no lessons, but for teachers that were named
+    assert model.trials_[-1]["stage"] == "lessons"
     held = X[:5], X[:5, 0]
     Run(model, ("a", "b"), "y", held, held, source={}, scores={}).save(tmp_path / "run")
     assert load_run(tmp_path / "run").model.teachers == ["Ridge", "gp"]
