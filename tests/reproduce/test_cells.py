@@ -1,9 +1,11 @@
 """A key holds what determines the numbers of a cell, and nothing else."""
 
+import os
 import platform
 
 import joblib
 import pytest
+from threadpoolctl import threadpool_info
 
 from twinedge.reproduce import cells, running
 from twinedge.reproduce.cells import METHODS, Procedure, machine
@@ -73,15 +75,20 @@ def test_a_cell_says_where_it_was_computed(cell):
 
 def test_where_seconds_count_a_cell_is_computed_alone(cell, monkeypatch):
     monkeypatch.setitem(METHODS, "nearest", METHODS["nearest"]._replace(alone=True))
-    at_a_time, real = [], joblib.Parallel
-
-    def parallel(jobs, **options):
-        at_a_time.append(jobs)
-        return real(jobs, **options)
-
-    monkeypatch.setattr(joblib, "Parallel", parallel)
-    cells = [cell("nearest", "wsb", split) for split in range(2)]
-    assert {done[0] for done in running.local(2)(cells)} == set(cells)
-    assert at_a_time == [1]
+    monkeypatch.setattr(running, "_in_worker", where)
+    cells = [cell("nearest", "wsb", split) for split in range(3)]
+    found = list(running.local(2)(cells))
+    assert [one for one, *_ in found] == cells
+    processes, cores, threads = zip(*(result for _, result, _ in found), strict=True)
+    assert len({*processes}) == 1
+    assert os.getpid() not in processes
+    assert {*cores} == {1}
+    assert {*threads} == {1}
     assert METHODS["timed_twin"].alone
     assert METHODS["timed_network"].alone
+
+
+def where(cell, owner):
+    """Stand for the computation of a cell: say which process does it, and what it may use."""
+    threads = max(one["num_threads"] for one in threadpool_info())
+    return cell, (os.getpid(), joblib.cpu_count(), threads), 0.0

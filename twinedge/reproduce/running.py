@@ -17,6 +17,9 @@ from twinedge.errors import Parameter, ParameterError
 from twinedge.progress import Lines, Progress, progress_bar, watched
 from twinedge.reproduce.cells import METHODS, Cell, CellStore, Results, compute, machine
 
+# What libraries count cores by; the last is joblib's, and TensorFlow gets a thread for each.
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "LOKY_MAX_CPU_COUNT")
+
 
 class CellProgress:
     """Counts cells and estimates the time left.
@@ -113,35 +116,52 @@ def run(cells: Iterable[Cell], store: CellStore, pool: Pool, progress: CellProgr
 def local(jobs: int) -> Pool:
     """Compute on ``jobs`` cores of this machine, each in its own process.
 
-    Timed cells come last, one at a time.
+    Timed cells come last, one at a time, on one core.
     """
 
     def compute_all(cells: list[Cell]) -> Iterator[Finished]:
         alone = [cell for cell in cells if METHODS[cell.method].alone]
-        yield from compute_some([cell for cell in cells if not METHODS[cell.method].alone], jobs)
-        yield from compute_some(alone, 1)
-
-    def compute_some(cells: list[Cell], jobs: int) -> Iterator[Finished]:
-        from joblib import Parallel, delayed
-        from joblib.externals.loky.process_executor import TerminatedWorkerError
-
-        waiting = dict.fromkeys(cells)
-        while waiting:
-            before = len(waiting)
-            # One cell at a time: cells handed out together come back together.
-            pool = Parallel(jobs, backend="loky", return_as="generator_unordered", batch_size=1)
-            try:
-                for done in pool(delayed(_in_worker)(cell, os.getpid()) for cell in list(waiting)):
-                    del waiting[done[0]]
-                    yield done
-            except TerminatedWorkerError as error:
-                if len(waiting) == before:
-                    raise ParameterError(
-                        "the worker processes die, perhaps for lack of memory: try a smaller ",
-                        Parameter("jobs"),
-                    ) from error
+        others = [cell for cell in cells if not METHODS[cell.method].alone]
+        yield from _until_done(lambda left: _side_by_side(left, jobs), others)
+        yield from _until_done(_one_by_one, alone)
 
     return compute_all
+
+
+def _until_done(pool: Pool, cells: list[Cell]) -> Iterator[Finished]:
+    """Compute cells; if a worker dies, go on with those that are left."""
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+    waiting = dict.fromkeys(cells)
+    while waiting:
+        before = len(waiting)
+        try:
+            for done in pool(list(waiting)):
+                del waiting[done[0]]
+                yield done
+        except TerminatedWorkerError as error:
+            if len(waiting) == before:
+                raise ParameterError(
+                    "the worker processes die, perhaps for lack of memory: try a smaller ",
+                    Parameter("jobs"),
+                ) from error
+
+
+def _side_by_side(cells: list[Cell], jobs: int) -> Iterator[Finished]:
+    from joblib import Parallel, delayed
+
+    # One cell at a time: cells handed out together come back together.
+    pool = Parallel(jobs, backend="loky", return_as="generator_unordered", batch_size=1)
+    yield from pool(delayed(_in_worker)(cell, os.getpid()) for cell in cells)
+
+
+def _one_by_one(cells: list[Cell]) -> Iterator[Finished]:
+    """Compute cells in a process that knows of one core only."""
+    from joblib.externals.loky import ProcessPoolExecutor
+
+    with ProcessPoolExecutor(1, env=dict.fromkeys(_THREADS, "1")) as pool:
+        for cell in cells:
+            yield pool.submit(_in_worker, cell, os.getpid()).result()
 
 
 def on_cluster(address: str) -> Pool:
