@@ -13,7 +13,6 @@ and lines from other machines can be added.
 
 import argparse
 import json
-import os
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,11 +23,10 @@ from machine import describe
 from record import lines_of
 from rivals import RUNS, rows_of
 from trained import TRAINING, fit_or_load
-from workers import spread
+from workers import write_cells
 
 from twinedge import data
 from twinedge.data.splitting import SPLITS
-from twinedge.progress import Lines
 from twinedge.reproduce.cells import machine
 
 # Test RMSE in the paper: one twin network with all anchors, and the best of its neural methods.
@@ -178,13 +176,7 @@ def main() -> None:
         for name in options.datasets.split(",")
     )
     jobs = [job for job in asked if job.key not in known]
-    options.cells.mkdir(parents=True, exist_ok=True)
-    name = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.jsonl"
-    progress = Lines()
-    with (options.cells / name).open("a") as file:
-        for done, cell in enumerate(spread(compute, jobs, options.jobs), 1):
-            print(json.dumps(cell), file=file, flush=True)
-            progress.at(json.dumps(cell), done, len(jobs))
+    write_cells(options.cells, compute, jobs, options.jobs)
     cells = read_cells(options.results, options.cells)
     summary = summarise(cells, options.effort)
     keep(options.results, cells, summary)

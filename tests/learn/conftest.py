@@ -1,7 +1,11 @@
 """Fixtures for the tests of twinedge.learn."""
 
-from collections.abc import Callable
+import importlib
+import sys
+from collections.abc import Callable, Iterator
 from itertools import pairwise
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -15,6 +19,17 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("learn")
+
+
+@pytest.fixture(scope="module")
+def benchmark_named() -> Iterator[Callable[[str], ModuleType]]:
+    """Import a benchmark by its name; the modules next to it are found as well."""
+    folder = str(Path(__file__).parents[2] / "benchmarks")
+    sys.path.insert(0, folder)
+    try:
+        yield importlib.import_module
+    finally:
+        sys.path.remove(folder)
 
 
 @pytest.fixture

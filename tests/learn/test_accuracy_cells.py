@@ -1,7 +1,7 @@
 """Cells of the accuracy benchmark: recomputed whenever what determines them changes."""
 
-import importlib
 import json
+import re
 import sys
 from functools import partial
 from pathlib import Path
@@ -10,18 +10,13 @@ import pytest
 
 from twinedge import TwinRegressor
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+ROOT = Path(__file__).parents[2]
 CELL = {"rmse_test": 1.0}
 
 
 @pytest.fixture(scope="module")
-def accuracy():
-    """The benchmark and the modules next to it."""
-    sys.path.insert(0, str(BENCHMARKS))
-    try:
-        yield importlib.import_module("accuracy")
-    finally:
-        sys.path.remove(str(BENCHMARKS))
+def accuracy(benchmark_named):
+    return benchmark_named("accuracy")
 
 
 @pytest.fixture
@@ -56,6 +51,21 @@ def test_the_published_cells_are_of_the_training_of_today(accuracy, tmp_path):
     stored = json.loads(accuracy.RESULTS.read_text())["cells"]
     assert stored
     assert accuracy.read_cells(accuracy.RESULTS, tmp_path).keys() == stored.keys()
+
+
+def test_the_readme_shows_the_published_summary(accuracy):
+    readme = (ROOT / "README.md").read_text()
+    for line in json.loads(accuracy.RESULTS.read_text())["summary"]:
+        row = re.search(
+            rf"^\| {line['dataset']} \| ([\d.]+) ± ([\d.]+) \| ([\d.]+) \|.*$", readme, re.M
+        )
+        names = ("rmse_test", "standard_error", "rmse_pack")
+        for shown, name in zip(row.groups(), names, strict=True):
+            decimals = len(shown.partition(".")[2])
+            assert shown == f"{line[name]:.{decimals}f}", row[0]
+        score, coverage = line["interval_score_to_constant"], line["coverage"]
+        paper = f"{line['paper_twin']:.4f} | {line['paper_best']:.4f}"
+        assert row[0].endswith(f"| {score:.2f} | {coverage:.0%} | {paper} |")
 
 
 def test_a_run_of_another_training_or_effort_makes_no_cell(accuracy, monkeypatch, tmp_path):

@@ -1,23 +1,16 @@
 """The benchmark of choices: it compares the default with settings that never change, fairly."""
 
-import importlib
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def choices():
-    """The benchmark and the modules next to it."""
-    sys.path.insert(0, str(BENCHMARKS))
-    try:
-        yield importlib.import_module("choices")
-    finally:
-        sys.path.remove(str(BENCHMARKS))
+def choices(benchmark_named):
+    return benchmark_named("choices")
 
 
 @pytest.fixture
@@ -67,3 +60,11 @@ def test_the_published_summary_follows_from_cells_of_the_training_of_today(choic
     chosen = choices.read_cells(choices.ACCURACY, tmp_path)
     assert choices.summarise(record["cells"], chosen) == record["summary"]
     assert [line["dataset"] for line in record["summary"]] == list(choices.data.names())
+
+
+def test_the_page_shows_the_published_summary(choices):
+    page = (ROOT / "docs" / "training.md").read_text()
+    for line in json.loads(choices.RESULTS.read_text())["summary"]:
+        best, which = min(line["fixed"].values()), line["best"].replace(" ", ", ")
+        shown = f"{line['default']:.4g} | {best:.4g} | {which} | {line['ratio']:.2f}"
+        assert f"| {line['dataset']} | {shown} |" in page

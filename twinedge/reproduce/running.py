@@ -18,7 +18,8 @@ from twinedge.progress import Lines, Progress, progress_bar, watched
 from twinedge.reproduce.cells import METHODS, Cell, CellStore, Results, compute, machine
 
 # What libraries count cores by; the last is joblib's, and TensorFlow gets a thread for each.
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "LOKY_MAX_CPU_COUNT")
+_COUNTS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "LOKY_MAX_CPU_COUNT")
+ONE_CORE = dict.fromkeys(_COUNTS, "1")
 
 
 class CellProgress:
@@ -159,7 +160,7 @@ def _one_by_one(cells: list[Cell]) -> Iterator[Finished]:
     """Compute cells in a process that knows of one core only."""
     from joblib.externals.loky import ProcessPoolExecutor
 
-    with ProcessPoolExecutor(1, env=dict.fromkeys(_THREADS, "1")) as pool:
+    with ProcessPoolExecutor(1, env=ONE_CORE) as pool:
         for cell in cells:
             yield pool.submit(_in_worker, cell, os.getpid()).result()
 
