@@ -8,15 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twinedge.encoding import (
-    Category,
-    Column,
-    Encoding,
-    column_of,
-    frame_columns,
-    level_of,
-    looks_missing,
-)
+from twinedge.cells import looks_missing
+from twinedge.encoding import Category, Column, Encoding, column_of, frame_columns, level_of
 
 
 def names(cells, name="cut"):

@@ -1,7 +1,7 @@
 import pytest
 
 from twinedge.data.csvfile import RowError, find_delimiter, names_columns, rows_of
-from twinedge.encoding import CellKind, CellReader
+from twinedge.cells import CellKind, CellReader
 
 
 @pytest.mark.parametrize(

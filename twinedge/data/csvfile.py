@@ -19,7 +19,8 @@ from typing import BinaryIO, TextIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from twinedge.encoding import CellKind, CellReader, Column, complaint, looks_missing, looks_numeric
+from twinedge.cells import CellKind, CellReader, complaint, looks_missing, looks_numeric
+from twinedge.encoding import Column
 from twinedge.errors import (
     Advice,
     InputError,

@@ -27,7 +27,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from twinedge.encoding import Category, CellKind, CellReader, complaint, looks_missing
+from twinedge.cells import CellKind, CellReader, complaint, looks_missing
+from twinedge.encoding import Category
 from twinedge.errors import InputError
 from twinedge.pack.contents import Array
 from twinedge.runtime.device import Device
