@@ -17,6 +17,7 @@ import numpy as np
 from twinedge import scoring
 from twinedge.anchors import select
 from twinedge.budget import Board, Model, Runtime, Verdict, judge
+from twinedge.defaults import ANCHORS, TOLERANCE
 from twinedge.encoding import Encoding
 from twinedge.errors import InputError
 from twinedge.learn.twin import TwinRegressor
@@ -96,7 +97,7 @@ def search(
     board: Board,
     firmware: dict[str, Runtime],
     *,
-    anchors: int = 32,
+    anchors: int = ANCHORS,
     tries: int = 6,
     intervals: bool = True,
     seed: int = 0,
@@ -168,7 +169,7 @@ def write_winner(
     winner: Model,
     seed: int,
     *,
-    tolerance: float = 0.02,
+    tolerance: float = TOLERANCE,
     overwrite: bool = False,
 ) -> tuple[Export, float]:
     """Export a trained run as the pack that the search found; also return the tolerance it took.

@@ -24,7 +24,7 @@ def test_what_is_written_is_read(core, tmp_path):
 
 
 def test_sums_by_hand(core):
-    model = Model.of(8)
+    model = Model.of(8, (128, 128))
     build = runtime_of(core).build(model)
     assert build.flash_bytes == 4000 + 60 + 20 + 40
     assert build.scratch.bytes(model) == 8 * 128 + 2 * 8 + 7
@@ -40,21 +40,23 @@ def test_a_build_is_for_packs_of_its_kind(core):
     runtime = runtime_of(core)
     assert runtime.build(Model.of(8, activation="silu", weights="int16")).text_bytes == 4500
     assert runtime.build(Model.of(8, neighbors=4)) is None
-    assert runtime.build(Model.of(8, weights="float32")) is None
+    assert runtime.build(Model.of(8, (128, 128), weights="float32")) is None
 
 
 def test_a_build_with_intervals_does_for_a_model_without(core):
     core["builds"] = [one for one in core["builds"] if "intervals" in one]
     runtime = runtime_of(core)
-    assert runtime.build(Model.of(8)) == runtime.build(Model.of(8, intervals=True))
+    assert runtime.build(Model.of(8, (128, 128))) == runtime.build(
+        Model.of(8, (128, 128), intervals=True)
+    )
 
 
 def test_a_file_of_before_there_were_intervals_has_none(core):
     core["builds"] = [one for one in core["builds"] if "intervals" not in one]
     runtime = runtime_of(core)
     assert {kind[3] for kind in runtime.builds} == {False}
-    assert runtime.build(Model.of(8)).text_bytes == 4000
-    assert runtime.build(Model.of(8, intervals=True)) is None
+    assert runtime.build(Model.of(8, (128, 128))).text_bytes == 4000
+    assert runtime.build(Model.of(8, (128, 128), intervals=True)) is None
 
 
 def test_scratch_by_hand():

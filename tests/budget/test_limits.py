@@ -61,8 +61,8 @@ def test_an_anchor_that_takes_more_than_a_network_never_pays():
 
 def test_the_architecture_of_the_paper_pays_from_two_members_on():
     for features in (1, 2, 8, 100):
-        assert smaller_in_params(Model.of(features)) == 2
-        assert smaller_in_bytes(Model.of(features)) == 2
+        assert smaller_in_params(Model.of(features, (128, 128))) == 2
+        assert smaller_in_bytes(Model.of(features, (128, 128))) == 2
 
 
 @quick

@@ -13,7 +13,8 @@ BAD = [
     ({"features": 0}, "0 features"),
     ({"hidden": ()}, "0 hidden layers"),
     ({"hidden": (8, 0)}, "0 neurons"),
-    ({"anchors": 0}, "0 anchors for 1 twins"),
+    ({"anchors": 0}, "0 anchors for 4 twins"),
+    ({"anchors": 0, "hidden": 8}, "0 anchors for 1 twins"),
     ({"anchors": 3, "twins": 4}, "each needs at least one"),
     ({"twins": 0}, "1 to 256"),
     ({"twins": 10**12, "anchors": 10**12}, "1 to 256"),
@@ -51,7 +52,7 @@ def test_multiply_adds_by_hand():
     # 2 x (2 x 3 for the query, and for each of 5 anchors 2 x 3 + 3 x 4 + 4).
     assert Model.of(2, (3, 4), 5).multiply_adds == 2 * (6 + 5 * (6 + 12 + 4))
     # The layer after the first is what the design counts: 32 x 128 x 128 in both orders.
-    assert Model.of(8).multiply_adds - 2 * (33 * 8 * 128 + 32 * 128) == 1_048_576
+    assert Model.of(8, (128, 128)).multiply_adds - 2 * (33 * 8 * 128 + 32 * 128) == 1_048_576
     # Two twins: the query's half twice. Two neighbors each, and five distances.
     near = Model(2, (3,), (3, 2), neighbors=2)
     assert near.multiply_adds == 2 * (2 * 6 + 4 * (6 + 3)) + 5 * 2
@@ -62,7 +63,7 @@ def test_multiply_adds_by_hand():
 
 
 def test_levels_are_those_that_calibration_looks_for():
-    assert Model.of(8).levels == len(calibration.LEVELS)
+    assert Model.of(8, (128, 128)).levels == len(calibration.LEVELS)
 
 
 def test_models_are_compared_without_their_levels(complaint):
@@ -73,4 +74,8 @@ def test_models_are_compared_without_their_levels(complaint):
 
 
 def test_parameters_are_those_of_the_paper_whatever_the_pack_says_beside():
-    assert Model.of(8, intervals=True).twin_params == Model.of(8).twin_params == 19_105
+    assert (
+        Model.of(8, (128, 128), intervals=True).twin_params
+        == Model.of(8, (128, 128)).twin_params
+        == 19_105
+    )

@@ -31,11 +31,11 @@ def test_a_pack_is_as_long_as_predicted(packs, tmp_path, what, seed):
 
 
 def test_the_sections_of_the_example():
-    sections = pack_sections(Model.of(8))
+    sections = pack_sections(Model.of(8, (128, 128)))
     assert sections == {"header": 96, "scaling": 72, "twins": 20240, "anchors": 644, "padding": 20}
-    assert pack_sections(Model.of(8, activation="silu"))["curve"] == 386
+    assert pack_sections(Model.of(8, (128, 128), activation="silu"))["curve"] == 386
     # 4 bytes for the bias of the second output, 2 for each of its weights; the rest is padding.
-    assert pack_sections(Model.of(8, intervals=True)) == {
+    assert pack_sections(Model.of(8, (128, 128), intervals=True)) == {
         "header": 112,
         "scaling": 72,
         "twins": 20240 + 4 + 2 * 128 + 12,
@@ -52,11 +52,17 @@ def test_an_ordinary_network_by_hand():
     assert record % 16 == 0
     header = 48 + 2 * 12 + 8  # two sections; a multiple of 16
     scaling = 8 * 9 + 8
-    assert ann_bytes(Model.of(8)) == header + scaling + 32 * record
-    assert ann_bytes(Model.of(8), 1) == header + scaling + record
-    assert ann_bytes(Model.of(8, weights="int16"), 1) == header + scaling + record + 17 * 1024
+    assert ann_bytes(Model.of(8, (128, 128))) == header + scaling + 32 * record
+    assert ann_bytes(Model.of(8, (128, 128)), 1) == header + scaling + record
+    assert (
+        ann_bytes(Model.of(8, (128, 128), weights="int16"), 1)
+        == header + scaling + record + 17 * 1024
+    )
     # silu: one more table entry fills the padding, and the curve is 386 bytes in 400.
-    assert ann_bytes(Model.of(8, activation="silu"), 1) == ann_bytes(Model.of(8), 1) + 16 + 400
+    assert (
+        ann_bytes(Model.of(8, (128, 128), activation="silu"), 1)
+        == ann_bytes(Model.of(8, (128, 128)), 1) + 16 + 400
+    )
 
 
 @pytest.mark.parametrize("features", [1, 4, 5, 64])

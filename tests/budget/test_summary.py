@@ -16,7 +16,7 @@ KEYS = {
 
 
 def test_the_example_of_the_paper(firmware):
-    found = summarise(Model.of(8), all_boards().values(), firmware)
+    found = summarise(Model.of(8, (128, 128)), all_boards().values(), firmware)
     assert set(found) >= KEYS
     assert (found["ann_params"], found["twin_params"]) == (569_376, 19_105)
     assert found["ratio"] == found["ann_bytes"] / found["twin_bytes"]
@@ -32,7 +32,7 @@ def test_the_example_of_the_paper(firmware):
 
 def test_measured_and_unmeasured_boards(firmware):
     boards = [board_named("uno"), board_named("pico")]
-    uno, pico = summarise(Model.of(8), boards, firmware)["boards"]
+    uno, pico = summarise(Model.of(8, (128, 128)), boards, firmware)["boards"]
     assert uno["verdict"] == "fits"
     assert (uno["core"], uno["measured_on"]) == ("avr5", "avr5")
     assert (pico["core"], pico["measured_on"]) == ("cortex-m0plus", None)
@@ -44,14 +44,14 @@ def test_measured_and_unmeasured_boards(firmware):
 
 
 def test_a_core_that_stands_in_is_named(firmware):
-    (pico,) = summarise(Model.of(8), [board_named("pico")], {"cortex-m0": firmware["avr5"]})[
-        "boards"
-    ]
+    (pico,) = summarise(
+        Model.of(8, (128, 128)), [board_named("pico")], {"cortex-m0": firmware["avr5"]}
+    )["boards"]
     assert (pico["core"], pico["measured_on"]) == ("cortex-m0plus", "cortex-m0")
 
 
 def test_the_largest_that_fits_a_flash():
-    found = summarise(Model.of(8), [], {}, flash=32_256)["in_flash"]
+    found = summarise(Model.of(8, (128, 128)), [], {}, flash=32_256)["in_flash"]
     assert found == {
         "bytes": 32_256,
         "ann_members": 1,
@@ -61,14 +61,14 @@ def test_the_largest_that_fits_a_flash():
 
 
 def test_what_no_pack_holds_is_none_and_the_counts_stay():
-    found = summarise(Model.of(2000), all_boards().values(), {}, flash=1 << 20)
+    found = summarise(Model.of(2000, (128, 128)), all_boards().values(), {}, flash=1 << 20)
     assert found["ann_params"] == 32 * (2000 * 128 + 128 + 128 * 128 + 128 + 128 + 1)
     assert (found["ann_bytes"], found["twin_bytes"], found["ratio"]) == (None, None, None)
     assert found["bytes"]["float32"]["twin"] == 4 * found["twin_params"]
     assert found["sections"] is None
     assert found["in_flash"]["twin_anchors"] is None
     assert {one["verdict"] for one in found["boards"]} == {"does not fit"}
-    found = summarise(Model.of(8, anchors=5000), [], {}, flash=1 << 20)
+    found = summarise(Model.of(8, (128, 128), 5000), [], {}, flash=1 << 20)
     assert found["twin_bytes"] is None
     assert found["in_flash"]["twin_anchors"] == 4096
     assert found["in_flash"]["twin_features"] is None
@@ -78,7 +78,7 @@ def test_counting_needs_numpy_and_nothing_heavier():
     code = (
         "import json, sys\n"
         "from twinedge.budget import Model, all_boards, read_firmware, summarise\n"
-        "summarise(Model.of(8), all_boards().values(), read_firmware())\n"
+        "summarise(Model.of(8, (128, 128)), all_boards().values(), read_firmware())\n"
         "print(json.dumps(sorted(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -88,20 +88,20 @@ def test_counting_needs_numpy_and_nothing_heavier():
 
 
 def test_a_file_is_judged_without_what_a_board_can_do_without(firmware):
-    found = summarise(Model.of(8), [board_named("uno")], firmware, file_bytes=21_572)
+    found = summarise(Model.of(8, (128, 128)), [board_named("uno")], firmware, file_bytes=21_572)
     assert (found["file_bytes"], found["twin_bytes"]) == (21_572, 21_072)
     assert found["boards"][0]["flash_bytes"] == 4120 + 21_072
 
 
 def test_intervals_take_their_bytes_on_a_board(firmware):
-    model = Model.of(8, intervals=True)
+    model = Model.of(8, (128, 128), intervals=True)
     found = summarise(model, [board_named("uno")], firmware, flash=32_256)
     assert found["intervals"] is True
     assert (found["twin_bytes"], found["bytes"]["int8"]["ann"]) == (21_488, 615_072)
     assert sum(found["sections"].values()) == found["twin_bytes"]
     assert found["in_flash"]["twin_anchors"] < 591
     (uno,) = found["boards"]
-    plain = summarise(Model.of(8), [board_named("uno")], firmware)
+    plain = summarise(Model.of(8, (128, 128)), [board_named("uno")], firmware)
     assert plain["intervals"] is False
     assert uno["verdict"] == "fits"
     assert uno["flash_bytes"] == plain["boards"][0]["flash_bytes"] + 900 + 21_488 - 21_072
@@ -110,5 +110,5 @@ def test_intervals_take_their_bytes_on_a_board(firmware):
 
 def test_every_key_is_documented(firmware):
     page = (Path(__file__).parents[2] / "docs" / "budget.md").read_text()
-    found = summarise(Model.of(8), [], firmware, flash=1000)
+    found = summarise(Model.of(8, (128, 128)), [], firmware, flash=1000)
     assert [key for key in found if f"`{key}`" not in page] == []

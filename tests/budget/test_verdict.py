@@ -42,7 +42,7 @@ def test_fewer_anchors_are_as_many_as_fit(firmware):
 
 def test_a_query_of_more_than_a_second_is_told(firmware):
     # Two million instructions for 32 anchors, one to two cycles each: a second at 4 MHz.
-    model, build = Model.of(8), firmware["avr5"].build(Model.of(8))
+    model, build = Model.of(8, (128, 128)), firmware["avr5"].build(Model.of(8, (128, 128)))
     for clock, verdict, words in (
         (4_000_000, "fits", "fits"),
         (3_999_000, "fits, slowly", "fits, 0.5-1 s a query"),
@@ -56,7 +56,7 @@ def test_a_query_of_more_than_a_second_is_told(firmware):
         assert row["verdict"] == verdict
     one = judge(replace(model, counts=(1,)), replace(UNO, flash=100), firmware)
     assert (one.verdict, one.fits) == ("does not fit", False)
-    unknown = judge(Model.of(8, activation="silu"), replace(UNO, clock=1), firmware)
+    unknown = judge(Model.of(8, (128, 128), activation="silu"), replace(UNO, clock=1), firmware)
     assert (unknown.words, unknown.milliseconds) == ("fits", None)  # no time is known
 
 
@@ -100,17 +100,17 @@ def test_ram_too_small(core):
 
 
 def test_what_no_pack_holds_does_not_fit(firmware):
-    found = judge(Model.of(2000), UNO, firmware)
+    found = judge(Model.of(2000, (128, 128)), UNO, firmware)
     assert found.words == "does not fit: 2000 features: a pack of 1 twins has 1 to 1024"
-    found = judge(Model.of(8, weights="float32"), UNO, firmware)
+    found = judge(Model.of(8, (128, 128), weights="float32"), UNO, firmware)
     assert found.words == "does not fit: a pack has no float32 weights"
 
 
 def test_a_core_that_nobody_measured():
-    found = judge(Model.of(8), UNO, {})
+    found = judge(Model.of(8, (128, 128)), UNO, {})
     assert found.words == "not measured: the runtime was not run on avr5"
     assert (found.flash_bytes, found.ram_bytes, found.milliseconds) == (None, None, None)
-    assert judge(Model.of(8), board_named("pi5"), {}).verdict == "not measured"
+    assert judge(Model.of(8, (128, 128)), board_named("pi5"), {}).verdict == "not measured"
     # What is certain without a measurement: the pack alone is larger than the flash.
     found = judge(Model.of(8, (256, 256)), UNO, {})
     assert found.verdict == "does not fit"
@@ -119,19 +119,28 @@ def test_a_core_that_nobody_measured():
 
 def test_cores_of_the_same_instructions_are_measured_together(firmware):
     runtime = firmware["avr5"]
-    assert judge(Model.of(8), board_named("pico"), {"cortex-m0": runtime}).verdict == "fits"
-    assert judge(Model.of(8), board_named("pico"), {"cortex-m4": runtime}).verdict == "not measured"
+    assert (
+        judge(Model.of(8, (128, 128)), board_named("pico"), {"cortex-m0": runtime}).verdict
+        == "fits"
+    )
+    assert (
+        judge(Model.of(8, (128, 128)), board_named("pico"), {"cortex-m4": runtime}).verdict
+        == "not measured"
+    )
 
 
 def test_a_linux_board_holds_everything_in_ram(firmware):
     runtime, board = firmware["avr5"], board_named("pi-zero-2w")
-    found = judge(Model.of(8), board, {"aarch64": runtime})
+    found = judge(Model.of(8, (128, 128)), board, {"aarch64": runtime})
     assert found.verdict == "fits"
     assert found.ann_members is None
     small = replace(board, ram=found.flash_bytes + found.ram_bytes)
-    assert judge(Model.of(8), small, {"aarch64": runtime}).verdict == "fits"
+    assert judge(Model.of(8, (128, 128)), small, {"aarch64": runtime}).verdict == "fits"
     small = replace(small, ram=small.ram - 16)
-    assert judge(Model.of(8), small, {"aarch64": runtime}).verdict == "fits with fewer anchors"
+    assert (
+        judge(Model.of(8, (128, 128)), small, {"aarch64": runtime}).verdict
+        == "fits with fewer anchors"
+    )
 
 
 def test_a_pack_in_ram_takes_ram_and_flash(firmware):
@@ -154,11 +163,11 @@ def test_a_build_that_nobody_measured(firmware):
 
 @pytest.fixture
 def build(firmware):
-    return firmware["avr5"].build(Model.of(8))
+    return firmware["avr5"].build(Model.of(8, (128, 128)))
 
 
 def test_instructions_of_a_measured_model_are_those_measured(build):
-    assert instructions(Model.of(8), build) == (2e6, 2e6)
+    assert instructions(Model.of(8, (128, 128)), build) == (2e6, 2e6)
 
 
 def test_instructions_of_another_model_are_a_range(build):
@@ -186,7 +195,7 @@ def test_instructions_follow_the_models_next_in_size(build):
 
 
 def test_there_is_no_estimate_without_a_reference(firmware):
-    model = Model.of(8, activation="silu")
+    model = Model.of(8, (128, 128), activation="silu")
     build = firmware["avr5"].build(model)
     assert instructions(model, build) is None
     assert milliseconds(model, UNO, build) is None
@@ -194,7 +203,7 @@ def test_there_is_no_estimate_without_a_reference(firmware):
 
 def test_time_at_the_clock_of_the_board(build):
     # Two million instructions, one to two cycles each, at 16 MHz.
-    assert milliseconds(Model.of(8), UNO, build) == pytest.approx((125.0, 250.0))
+    assert milliseconds(Model.of(8, (128, 128)), UNO, build) == pytest.approx((125.0, 250.0))
 
 
 def test_a_range_has_three_digits_and_no_exponent():

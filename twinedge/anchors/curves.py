@@ -26,6 +26,7 @@ from twinedge.anchors.methods import (
 )
 from twinedge.anchors.pool import Evidence, FittedModel, FloatArray, Pool, Validation
 from twinedge.dealing import check_count
+from twinedge.defaults import WITHIN
 from twinedge.errors import InputError
 
 AUTO = "auto"
@@ -160,7 +161,7 @@ def _squared_errors(
 
 
 def smallest_within(
-    points: Iterable[Point], rmse_all: float, tolerance: float = 0.01
+    points: Iterable[Point], rmse_all: float, tolerance: float = WITHIN
 ) -> Point | None:
     """Return the fewest anchors from which on the error stays close to that of all anchors.
 
@@ -292,7 +293,7 @@ def measure(
     counts: Sequence[int] | None = None,
     methods: Sequence[str] | None = None,
     seed: int = 0,
-    tolerance: float = 0.01,
+    tolerance: float = WITHIN,
     progress: Progress = lambda method, done, total: None,
 ) -> Measurement:
     """Measure the validation error of a model with fewer and fewer anchors.

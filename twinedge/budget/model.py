@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from twinedge import defaults
 from twinedge.errors import InputError
 from twinedge.pack import read_pack
 from twinedge.pack.layout import (
@@ -112,7 +113,7 @@ class Model:
     counts: tuple[int, ...]
     neighbors: int = 0
     activation: str = "relu"
-    weights: str = "int8"
+    weights: str = defaults.WEIGHTS
     intervals: bool = False
     levels: int = field(default=LEVELS, compare=False)
 
@@ -139,20 +140,22 @@ class Model:
     def of(
         cls,
         features: int,
-        hidden: Hidden = (128, 128),
-        anchors: int = 32,
+        hidden: Hidden | None = None,
+        anchors: int = defaults.ANCHORS,
         *,
-        twins: int = 1,
+        twins: int | None = None,
         neighbors: int = 0,
         activation: str = "relu",
-        weights: str = "int8",
+        weights: str = defaults.WEIGHTS,
         intervals: bool = False,
     ) -> "Model":
         """Make a model whose twins share the anchors as evenly as possible.
 
-        ``hidden`` is the widths of the hidden layers, or one number for a single layer.
+        ``hidden`` is the widths of the hidden layers, or one number for a single layer. What is not
+        given is what training would choose.
         """
-        widths, shares = layers(hidden), deal(anchors, twins)
+        count, widths = defaults.shape(twins, None if hidden is None else layers(hidden))
+        shares = deal(anchors, count)
         return cls(features, widths, shares, neighbors, activation, weights, intervals)
 
     @property
@@ -389,7 +392,10 @@ def from_pack(path: Path) -> tuple[Model, int]:
 
 
 def from_run(
-    folder: Path, anchors: int = 32, weights: str = "int8", intervals: bool = True
+    folder: Path,
+    anchors: int = defaults.ANCHORS,
+    weights: str = defaults.WEIGHTS,
+    intervals: bool = True,
 ) -> Model:
     """Read the shape of a trained model from its ``run.json``.
 
@@ -413,7 +419,7 @@ def from_run(
     try:
         parameters = record["parameters"]
         near = parameters["pairs"] == "neighbors"
-        features, hidden = len(record["feature_names"]), parameters["hidden"]
+        features, hidden = len(record["feature_names"]), layers(parameters["hidden"])
         activation = record["chosen"]["activation"]
         twins, neighbors = parameters["twins"], parameters["neighbors"] if near else 0
         calibration = record.get("calibration")  # missing in runs older than intervals

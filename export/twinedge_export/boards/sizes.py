@@ -6,7 +6,7 @@ from twinedge.budget import Model, Runtime
 from twinedge.budget.boards import kind_of
 
 # The paper's model: 128-128, 32 anchors, relu, int8; as export writes it, and without intervals.
-MODELS = tuple(Model.of(8, intervals=intervals) for intervals in (True, False))
+MODELS = tuple(Model.of(8, (128, 128), 32, intervals=one) for one in (True, False))
 HEADER = (
     *("board", "core", "intervals", "text", "RAM", "stack", "instructions"),
     "per multiply-add of layer 2",

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from twinedge import scoring
+from twinedge import defaults, scoring
 from twinedge.anchors import METHODS, choose, recommend
 from twinedge.anchors.curves import measure
 from twinedge.anchors.pool import Evidence
@@ -263,13 +263,13 @@ def find(
     boards: list[Board],
     firmware: dict[str, Runtime],
     *,
-    anchors: int | str = 32,
+    anchors: int | str = defaults.ANCHORS,
     select: str = "auto",
-    weights: str = "int8",
+    weights: str = defaults.WEIGHTS,
     intervals: bool = True,
     quick: bool = False,
     alone: bool = True,
-    ann_steps: int = 4000,
+    ann_steps: int = defaults.ANN_STEPS,
     seed: int = 0,
     data: tuple[str, tuple[Array, Array]] | None = None,
     say: Callable[[str], None] = lambda message: None,
@@ -406,7 +406,7 @@ def _points(run: Run) -> tuple[str, tuple[Array, Array]]:
 
 def _command(place: str, *, intervals: bool, quick: bool, **chosen: Any) -> str:
     """Return the export command that writes this pack."""
-    usual = {"select": "auto", "weights": "int8", "seed": 0}
+    usual = {"select": "auto", "weights": defaults.WEIGHTS, "seed": 0}
     words = ["twinedge", "export", place]
     for name, value in chosen.items():
         if usual.get(name) != value:
