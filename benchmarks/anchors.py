@@ -49,7 +49,9 @@ def models(name: str, runs: Path, splits: int) -> Iterator[tuple[TwinRegressor, 
             steps=STEPS,
             random_state=split,
         )
-        yield model.fit(table.X[rows.train], table.y[rows.train], validation), validation
+        yield model.fit(
+            table.X[rows.train], table.y[rows.train], validation=validation
+        ), validation
 
 
 def measure(model: TwinRegressor, validation: tuple[Any, Any], k: int) -> dict[str, Any]:

@@ -63,7 +63,7 @@ def compute(job: Job) -> dict[str, Any]:
         teachers=None,
         random_state=0,
     )
-    model.fit(*rows.train, rows.validation)
+    model.fit(*rows.train, validation=rows.validation)
     return {"cell": job.key, "rmse_test": float(f"{model.rmse(*rows.test):.6g}")}
 
 

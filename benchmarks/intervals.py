@@ -130,7 +130,7 @@ def networks(folder: Path, name: str, split: int) -> dict[str, object]:
             if ann_bytes(Model.of(features, (one, one), ANCHORS), 4) <= room
         )
         four = EnsembleRegressor(AnnRegressor(hidden=(width, width)), n=4, random_state=0)
-        four.fit(*part(table, rows.train), validation)
+        four.fit(*part(table, rows.train), validation=validation)
         said = {
             key: np.stack([member.predict(points[0]) for member in four.members_])
             for key, points in (("val", validation), ("test", test))

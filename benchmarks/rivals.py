@@ -223,7 +223,7 @@ def networks(rows: Rows, budget: int, members: int, effort: str) -> Fitted:
     else:
         one = AnnRegressor(hidden=(width, width), effort=effort)
         model = EnsembleRegressor(one, n=members, random_state=0)
-    model.fit(*rows.train, rows.validation)
+    model.fit(*rows.train, validation=rows.validation)
     integers = [in_integers(one, rows.train[0]) for one in getattr(model, "members_", [model])]
     return Fitted(
         lambda X: np.mean([predict(X) for predict in integers], axis=0),

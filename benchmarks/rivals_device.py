@@ -68,7 +68,7 @@ def _twins(board: Port, rows: Any, size: str, twins: int, x: np.ndarray) -> dict
     model = TwinRegressor(
         twins=twins, hidden=hidden, activation="silu", steps=STEPS, random_state=0
     )
-    model.fit(*rows.train, rows.validation)
+    model.fit(*rows.train, validation=rows.validation)
     lists = [np.arange(twin, ANCHORS, twins) for twin in range(twins)]
     pack = quantise(model, lists, intervals=True)
     pack = calibrate_pack(pack, *rows.validation)

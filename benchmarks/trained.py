@@ -35,7 +35,7 @@ def fit_or_load(
     place = folder / shape / rows.name / str(rows.split)
     if not place.exists():
         model = TwinRegressor(twins=twins, hidden=hidden, effort=effort, random_state=0)
-        model.fit(*rows.train, rows.validation, encoding=rows.encoding)
+        model.fit(*rows.train, validation=rows.validation, encoding=rows.encoding)
         scores = {"rmse_val": model.validation_rmse_, "rmse_test": model.rmse(*rows.test)}
         where = {"dataset": rows.name, "split": rows.split, "training": TRAINING}
         names = rows.encoding.inputs, rows.target_name

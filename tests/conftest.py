@@ -54,7 +54,7 @@ def tiny_twin(curve):
         steps=1500,
         random_state=0,
     )
-    return model.fit(X[:80], y[:80], (X[80:100], y[80:100]))
+    return model.fit(X[:80], y[:80], validation=(X[80:100], y[80:100]))
 
 
 @pytest.fixture(scope="session")
@@ -72,7 +72,7 @@ def four_twins(curve):
         steps=500,
         random_state=1,
     )
-    return model.fit(X[:60], y[:60], (X[80:100], y[80:100]))
+    return model.fit(X[:60], y[:60], validation=(X[80:100], y[80:100]))
 
 
 @pytest.fixture(scope="session")

@@ -72,7 +72,7 @@ def test_a_number_is_one_level_however_it_is_written(cell):
     assert encoding.inputs == ("cut=1", "cut=2.5")
     assert encoding.apply([names([cell])]).tolist() == [[1, 0]]
     assert encoding.cell(0, str(cell)) == [1, 0]
-    assert encoding.rows([[cell]]).tolist() == [[1, 0]]
+    assert encoding.encode([[cell]]).tolist() == [[1, 0]]
 
 
 def test_long_numbers_stay_apart():
@@ -102,10 +102,10 @@ def test_whatever_levels_are_called_they_come_back(found, data):
     for level in category.others:
         assert encoding.cell(1, level) == shared
     rows = [[1.5, level] for level in found]
-    X = encoding.rows(rows)
+    X = encoding.encode(rows)
     assert X[:, 1:].tolist() == [encoding.cell(1, level) for level in found]
     assert not encoding.unknown(X).any()
-    np.testing.assert_array_equal(encoding.rows(pd.DataFrame(rows, columns=["a", "b"])), X)
+    np.testing.assert_array_equal(encoding.encode(pd.DataFrame(rows, columns=["a", "b"])), X)
 
 
 HOSTILE = [
@@ -162,41 +162,133 @@ class TestFrames:
         assert (cut.texts, cut.values.tolist()) == (("Fair", "Ideal"), [0, 1, 0, 1])
         assert grade.texts == ("1", "2")
         assert flag.values.tolist() == [1, 0, 1, 1]
-        assert mixed.texts == ("True", "False")
-        assert np.isnan(mixed.values).tolist() == [False, True, False, False]
+        assert mixed.texts is None  # as if none were missing
+        np.testing.assert_array_equal(mixed.values, [1, np.nan, 0, 1])
 
     def test_columns_are_found_by_name(self, complaint):
         encoding = Encoding.learn(frame_columns(self.FRAME))
-        X = encoding.rows(self.FRAME)
+        X = encoding.encode(self.FRAME)
         again = self.FRAME.iloc[:, ::-1].assign(more="words")
-        np.testing.assert_array_equal(encoding.rows(again), X)
+        np.testing.assert_array_equal(encoding.encode(again), X)
         less = self.FRAME.drop(columns="cut")
-        assert "no column 'cut', which the model needs" in complaint(encoding.rows, less)
+        assert "no column 'cut', which the model needs" in complaint(encoding.encode, less)
 
     def test_truths_are_the_levels_that_a_file_has_for_them(self):
         encoding = Encoding.learn([names(["True", "False"] * 2, "flag")])
-        X = encoding.rows(self.FRAME[["flag"]])
+        X = encoding.encode(self.FRAME[["flag"]])
         assert X.tolist() == [[0, 1], [1, 0], [0, 1], [0, 1]]
 
     def test_texts_of_numbers_are_numbers_where_these_are_due(self, complaint):
         encoding = Encoding([("a", None), ("b", Category(("p", "q")))])
         np.testing.assert_array_equal(
-            encoding.rows(np.array([["1.5", "p"], ["nan", "q"]])), [[1.5, 1, 0], [np.nan, 0, 1]]
+            encoding.encode(np.array([["1.5", "p"], ["nan", "q"]])), [[1.5, 1, 0], [np.nan, 0, 1]]
         )
-        message = complaint(encoding.rows, [["high", "p"]])
+        message = complaint(encoding.encode, [["high", "p"]])
         assert message == "column 'a': 'high' is not a number"
 
     def test_rows_of_another_width_are_refused(self, complaint):
         encoding = Encoding([("a", None), ("b", Category(("p", "q")))])
-        assert "must have 2 columns" in complaint(encoding.rows, [["p", 1, 2]])
+        message = complaint(encoding.encode, [["p", 1, 2, 3]])
+        assert message == "the table has 4 columns, but the model needs 2: 'a', 'b'"
 
     def test_what_is_encoded_already_is_taken_as_it_is(self):
         encoding = Encoding([("a", None), ("b", Category(("p", "q")))])
-        assert not encoding.takes([[1.5, 0, 1]])
-        assert not encoding.takes(np.array([[1.5, 0, 1]]))
-        assert encoding.takes([[1.5, "p"]])
-        assert encoding.takes(np.array([["1.5", "p"]]))
-        plain = Encoding.plain(["a", "b"])
-        assert not plain.takes([[1.5, 2]])
-        assert plain.takes(pd.DataFrame({"b": [1], "a": [2]}))
-        assert not plain.takes(pd.DataFrame({"c": [1], "d": [2]}))
+        for rows in ([[1.5, 0, 1]], np.array([[1.5, 0, 1]]), np.array([[1.5, 0, 1]], object)):
+            assert encoding.encode(rows).tolist() == [[1.5, 0, 1]]
+
+    def test_one_row_with_names_is_a_table(self):
+        encoding = Encoding([("a", None), ("b", Category(("p", "q")))])
+        for row in ({"b": "q", "a": 1.5, "note": "x"}, pd.Series({"b": "q", "a": 1.5})):
+            assert encoding.encode(row).tolist() == [[1.5, 0, 1]]
+
+
+class TestNames:
+    """Where columns have names, names decide."""
+
+    encoding = Encoding.plain(["temperature", "Flow"])
+
+    @pytest.mark.parametrize(
+        ("columns", "words"),
+        [
+            (["temprature", "Flow"], ["'temperature'", "did you mean 'temprature'?"]),
+            (["flow", "temperature"], ["'Flow'", "did you mean 'flow'?"]),
+            (["FLOW", "TEMPERATURE"], ["'temperature'", "did you mean 'TEMPERATURE'?"]),
+            (["Flow"], ["'temperature'", "its columns are 'Flow'"]),
+            (["a", "b"], ["'temperature'", "its columns are 'a', 'b'"]),
+        ],
+    )
+    def test_a_wrong_or_missing_name_is_refused(self, columns, words, complaint):
+        frame = pd.DataFrame(np.ones((2, len(columns))), columns=columns)
+        message = complaint(self.encoding.encode, frame)
+        assert message.startswith("the table has no column ")
+        assert all(word in message for word in words)
+
+    def test_two_columns_of_one_name_are_refused(self, complaint):
+        frame = pd.DataFrame(np.ones((2, 3)), columns=["Flow", "temperature", "Flow"])
+        assert complaint(self.encoding.encode, frame).startswith("2 columns are called 'Flow'")
+        assert "2 columns are called" in complaint(frame_columns, frame)
+
+    def test_columns_without_names_go_by_position(self, complaint):
+        frame = pd.DataFrame([[1.0, 2.0]])
+        assert self.encoding.encode(frame).tolist() == [[1, 2]]
+        assert "3 columns" in complaint(self.encoding.encode, pd.DataFrame([[1.0, 2.0, 3.0]]))
+        mixed = pd.DataFrame([[1.0, 2.0]], columns=["Flow", 1])
+        assert "must all have names, or none" in complaint(self.encoding.encode, mixed)
+
+    def test_a_model_of_an_array_has_no_names_to_go_by(self, complaint):
+        numbered = Encoding.numbered(2)
+        assert numbered.encode(pd.DataFrame({"b": [1], "a": [2]})).tolist() == [[1, 2]]
+        assert numbered.encode(pd.DataFrame({"x1": [1], "x0": [2]})).tolist() == [[2, 1]]
+        assert "no column 'x0'" in complaint(numbered.encode, pd.DataFrame({"x1": [1], "b": [2]}))
+
+    def test_dates_are_refused_by_name(self, complaint):
+        frame = pd.DataFrame({"t": pd.date_range("2026-01-01", periods=3), "a": [1.0, 2, 3]})
+        assert "column 't' holds dates or times" in complaint(frame_columns, frame)
+
+
+KINDS = {
+    "float64": lambda x: x,
+    "float32": lambda x: x.astype("float32"),
+    "int": lambda x: x.astype(int),
+    "bool": lambda x: (x > 0),
+    "category": lambda x: x.astype("category"),
+    "nullable int": lambda x: x.astype("Int64"),
+    "nullable float": lambda x: x.astype("Float64"),
+    "nullable bool": lambda x: (x > 0).astype("boolean"),
+    "strings": lambda x: x.astype(str),
+    "nullable strings": lambda x: x.astype("string"),
+    "objects": lambda x: x.astype(object),
+    "arrow": lambda x: x.astype("int64[pyarrow]"),
+}
+
+
+@given(data=st.data())
+def test_order_and_kind_of_columns_do_not_matter(data):
+    names_ = ["a", "b", "c", "d"]
+    numbers = data.draw(
+        st.lists(st.lists(st.integers(0, 1), min_size=4, max_size=4), min_size=2, max_size=5)
+    )
+    frame = pd.DataFrame(np.array(numbers, float), columns=names_)
+    encoding = Encoding([("a", None), ("b", None), ("c", Category(("0", "1"))), ("d", None)])
+    expected = encoding.encode(frame)
+    again = pd.DataFrame(
+        {name: KINDS[data.draw(st.sampled_from(list(KINDS)))](frame[name]) for name in names_}
+    )
+    if again["c"].dtype in (bool, "boolean"):
+        again["c"] = frame["c"]  # "True" is another level than "1"
+    order = data.draw(st.permutations([*names_, "extra"]))
+    found = encoding.encode(again.assign(extra="x")[order])
+    np.testing.assert_array_equal(found, expected)
+    for name in ("a", "b", "d"):  # learnt as a number, unless it is categorical
+        column = column_of(again[name], name)
+        if again[name].dtype != "category":
+            np.testing.assert_array_equal(column.values, frame[name])
+            assert column.texts is None
+
+
+@pytest.mark.parametrize("kind", ["Int64", "Float64", "boolean", "string", object])
+def test_a_missing_cell_of_any_kind_is_nan(kind):
+    values = pd.Series([1, None, 0], dtype="Float64")
+    cells = (values > 0).astype(kind) if kind == "boolean" else values.astype(kind)
+    found = Encoding.plain(["a"]).encode(pd.DataFrame({"a": cells}))
+    np.testing.assert_array_equal(found[:, 0], [1, np.nan, 0])

@@ -15,6 +15,7 @@ PACKAGE = Path(twinedge.__file__).parent
 
 # What each part may import of the rest of the package.
 ALLOWED = {
+    "defaults": set(),
     "errors": set(),
     "version": set(),
     "placing": {"errors"},
@@ -29,16 +30,21 @@ ALLOWED = {
     "data": {"cells", "encoding", "errors", "placing"},
     "anchors": {"data", "dealing", "errors", "placing", "scoring"},
     "learn": {
-        *("calibration", "data", "dealing", "encoding"),
-        *("errors", "placing", "progress", "quiet", "record", "scoring", "version"),
+        *("budget", "calibration", "data", "dealing", "encoding", "errors", "notebook"),
+        *("placing", "progress", "quiet", "record", "scoring", "version"),
     },
-    "pack": {"errors"},
-    "runtime": {"calibration", "cells", "encoding", "errors", "pack", "quiet", "scoring"},
+    "notebook": set(),
+    "loading": {"errors", "learn", "record", "runtime"},
+    "pack": {"cells", "errors"},
+    "runtime": {
+        *("calibration", "cells", "encoding", "errors", "notebook", "pack", "quiet", "scoring"),
+    },
     "record": {"errors", "placing"},
     "budget": {"errors", "pack", "placing", "record"},
     "fitting": {"budget", "data", "errors", "learn", "progress", "scoring"},
     "reproduce": {
-        *("budget", "data", "drawing", "errors", "learn", "placing", "progress", "scoring"),
+        *("budget", "data", "drawing", "encoding", "errors", "learn"),
+        *("placing", "progress", "scoring"),
     },
 }
 
@@ -128,7 +134,8 @@ def test_imports_go_in_the_direction_of_the_design(part):
     for path in files_of(part):
         for package, *rest in imports_of(path):
             if package == "twinedge" and rest and files_of(rest[0])[0].exists():
-                assert rest[0] in {part, *ALLOWED[part]}, f"{path} imports {rest[0]}"
+                allowed = {part, "defaults", *ALLOWED[part]}
+                assert rest[0] in allowed, f"{path} imports {rest[0]}"
             assert package != "twinedge_export", f"{path} imports the exporter"
 
 

@@ -32,10 +32,10 @@ TAKES = {
     "rmse of a twin": lambda twin, ann, pack, X, y: twin.rmse(X, y),
     "rmse of an ordinary network": lambda twin, ann, pack, X, y: ann.rmse(X, y),
     "validation of a twin": lambda twin, ann, pack, X, y: TwinRegressor(**TINY).fit(
-        *anchors(twin), (X, y)
+        *anchors(twin), validation=(X, y)
     ),
     "validation of an ordinary network": lambda twin, ann, pack, X, y: AnnRegressor(**TINY).fit(
-        *anchors(twin), (X, y)
+        *anchors(twin), validation=(X, y)
     ),
     "calibrate": lambda twin, ann, pack, X, y: twin.calibrate(X, y),
     "adapt": lambda twin, ann, pack, X, y: twin.adapt(X, y),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from twinedge.learn import LoopRegressor as LoopRegressor
     from twinedge.learn import TwinnedRegressor as TwinnedRegressor
     from twinedge.learn import TwinRegressor as TwinRegressor
-    from twinedge.runtime.loading import load as load
+    from twinedge.loading import load as load
     from twinedge_export.deploy import export as export
 
 _HOMES = {
@@ -32,7 +32,7 @@ _HOMES = {
     "TwinnedRegressor": "twinedge.learn",
     "export": "twinedge_export.deploy",
     "fit_csv": "twinedge.fitting",
-    "load": "twinedge.runtime.loading",
+    "load": "twinedge.loading",
 }
 
 __all__ = [

@@ -7,14 +7,14 @@ all zeros, which no training row ever is, so that it can be recognised and flagg
 The encoding travels with the model: in a run, in a pack, and in the files beside it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from twinedge.cells import CellKind, CellReader, complaint, looks_missing
-from twinedge.errors import InputError
+from twinedge.cells import CellKind, CellReader, complaint, looks_missing, numbered
+from twinedge.errors import InputError, closest, listed, plural, quoted
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -84,6 +84,8 @@ class Encoding:
         Names of the inputs: ``carat``, ``cut=Ideal``, ...
     is_plain : bool
         Whether every column holds numbers.
+    is_numbered : bool
+        Whether the names are made up, for the columns of an array.
 
     Examples
     --------
@@ -106,12 +108,18 @@ class Encoding:
             for label in (("",) if one is None else one.labels)
         )
         self.is_plain = not any(self.categories)
+        self.is_numbered = self.names == numbered(len(self.names))
         self._cells: list[dict[str, list[float]]] = [{} for _ in columns]
 
     @classmethod
     def plain(cls, names: Sequence[str]) -> "Encoding":
         """Make the encoding of a table with only columns of numbers."""
         return cls([(name, None) for name in names])
+
+    @classmethod
+    def numbered(cls, count: int) -> "Encoding":
+        """Make the encoding of an array, whose columns have no names: they are called x0, x1, ..."""
+        return cls.plain(numbered(count))
 
     @classmethod
     def learn(
@@ -188,19 +196,39 @@ class Encoding:
             known[text] = found
         return known[text]
 
-    def rows(self, X: Any) -> Floats:
-        """Encode a data frame, by column name, or rows of cells, as inputs ``(n, f)``."""
+    def encode(self, X: Any) -> Floats:
+        """Encode a table as inputs ``(n, f)``, NaN where a cell is missing.
+
+        Parameters
+        ----------
+        X : data frame, mapping, or array of shape (n, columns) or (n, f)
+            Where columns have names, these decide: their order does not matter, and columns that
+            the model does not need are ignored. A mapping (or a row of a frame) is one row.
+            Without names, columns are taken by position; an array with a column for each input is
+            encoded already.
+
+        Raises
+        ------
+        InputError
+            If a column is missing or the number of columns is wrong, or a cell is not what the
+            model needs.
+        """
         if is_frame(X):
-            absent = [name for name in self.names if name not in list(X.columns)]
-            if absent:
-                raise InputError(f"the table has no column {absent[0]!r}, which the model needs")
-            return self.apply(self._columns([X[name] for name in self.names]))
-        cells = np.asarray(X, dtype=object)
-        if cells.ndim != 2 or cells.shape[1] != len(self.names):
+            labels = list(X.columns)
+            wanted = self.names if self._in(labels) else labels
+            return self.apply(self._columns([X[name] for name in wanted]))
+        if is_record(X):
+            labels = list(X.keys())
+            wanted = self.names if self._in(labels) else labels
+            return self.apply(self._columns([_alone(X[name]) for name in wanted]))
+        cells = X if isinstance(X, np.ndarray) else _cells(X)
+        if cells.ndim != 2:
             raise InputError(
-                f"queries with names in them must have {len(self.names)} columns, not shape "
-                f"{cells.shape}"
+                f"queries must be rows of {len(self.names)} columns, not {cells.shape}"
             )
+        if self._encoded(cells):
+            return cells.astype(np.float64)
+        self._check_width(cells.shape[1])
         return self.apply(self._columns(list(cells.T)))
 
     def _columns(self, cells: Sequence[Any]) -> list[Column]:
@@ -209,14 +237,36 @@ class Encoding:
             for column, name, category in zip(cells, self.names, self.categories, strict=True)
         ]
 
-    def takes(self, X: Any) -> bool:
-        """Whether ``X`` holds columns, not inputs, so that ``rows`` must encode it first."""
-        if is_frame(X):
-            return not self.is_plain or set(self.names) <= set(X.columns)
-        if self.is_plain:
+    def _in(self, labels: Sequence[Any]) -> bool:
+        """Whether columns with these labels are found by name; otherwise they go by position."""
+        if not has_names(labels):
+            self._check_width(len(labels))
             return False
-        kind = np.asarray(X, dtype=None if isinstance(X, np.ndarray) else object).dtype.kind
-        return kind in "OUST" and not _all_numbers(X, len(self.inputs))
+        absent = [name for name in self.names if name not in labels]
+        if not absent:
+            check_unique([name for name in labels if name in self.names])
+            return True
+        # The names of an array's columns were made up, so nobody can have meant them.
+        if self.is_numbered and len(absent) == len(self.names):
+            self._check_width(len(labels))
+            return False
+        raise InputError(
+            f"the table has no column {quoted(absent[0])}, which the model needs"
+            f"{closest(absent[0], labels)}; its columns are {listed(labels)}"
+        )
+
+    def _check_width(self, width: int) -> None:
+        if width != len(self.names):
+            raise InputError(
+                f"the table has {plural(width, 'column')}, but the model needs "
+                f"{len(self.names)}: {listed(self.names)}"
+            )
+
+    def _encoded(self, cells: npt.NDArray[Any]) -> bool:
+        """Whether an array holds inputs, not columns: a category has at least two inputs."""
+        if cells.shape[1] != len(self.inputs):
+            return False
+        return cells.dtype.kind in "biuf" or (not self.is_plain and _all_numbers(cells))
 
     def unknown(self, X: Floats) -> Flags:
         """Which inputs ``(n, f)`` belong to a level that no training row had."""
@@ -267,37 +317,105 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "columns") and hasattr(X, "dtypes") and hasattr(X, "__getitem__")
 
 
+def is_record(X: Any) -> bool:
+    """Whether ``X`` is one row with names: a mapping, or a row of a data frame."""
+    return isinstance(X, Mapping) or (hasattr(X, "keys") and hasattr(X, "index"))
+
+
+def has_names(labels: Sequence[Any]) -> bool:
+    """Whether the columns of a table have names; pandas numbers columns that have none."""
+    kinds = {isinstance(one, str) for one in labels}
+    if len(kinds) > 1:
+        raise InputError("the columns of a table must all have names, or none: some are numbers")
+    return kinds == {True}
+
+
+def check_unique(labels: Sequence[str]) -> None:
+    """Refuse columns of the same name."""
+    for name in labels:
+        if (count := list(labels).count(name)) > 1:
+            raise InputError(f"{count} columns are called {quoted(name)}; give each its own name")
+
+
 def frame_columns(X: Any) -> list[Column]:
     """Take a data frame apart; a column that is not all numbers is one of names."""
-    return [column_of(X[name], str(name)) for name in X.columns]
+    labels = list(X.columns)
+    names = labels if has_names(labels) else numbered(len(labels))
+    check_unique(names)
+    return [column_of(X[label], name) for label, name in zip(labels, names, strict=True)]
 
 
-def column_of(cells: Any, name: str, *, named: bool = False) -> Column:
-    """Make a column from cells of any kind; numbers stay numbers unless they are categorical.
+def column_of(cells: Any, name: str, *, named: bool | None = None) -> Column:
+    """Make a column from cells of any kind.
 
-    With ``named`` they always are.
+    Parameters
+    ----------
+    cells : array of shape (n,), of any library
+        The cells.
+    name : str
+        Name of the column.
+    named : bool, optional
+        Whether they are names. By default they are if the column is categorical, or if some cells
+        are texts that do not hold a number.
     """
     values = np.asarray(cells)
+    if values.dtype.kind in "mM":
+        raise InputError(
+            f"column {quoted(name)} holds dates or times; make them a number, say hours since the "
+            "first, or leave the column out"
+        )
     kind = str(getattr(cells, "dtype", "")).lower()
-    categorical = named or kind.startswith(("category", "categorical", "enum"))
+    categorical = kind.startswith(("category", "categorical", "enum")) if named is None else named
     if values.dtype.kind in "biuf" and not categorical:
         return Column(name, values.astype(np.float64))
-    listed = values.astype(object).tolist()
-    # NaN and its kin do not equal themselves; texts may spell a missing value.
-    missing = [one is None or bool(one != one) or looks_missing(str(one)) for one in listed]
-    numbers = all(
-        gone or (isinstance(one, int | float | np.number) and not isinstance(one, bool))
-        for one, gone in zip(listed, missing, strict=True)
-    )
-    if numbers and not categorical:
-        found = [np.nan if gone else one for one, gone in zip(listed, missing, strict=True)]
+    every = values.astype(object).tolist()
+    missing = list(map(_is_missing, every))
+    if not categorical and all(
+        gone or isinstance(one, bool | int | float | np.number)
+        for one, gone in zip(every, missing, strict=True)
+    ):
+        found = [np.nan if gone else one for one, gone in zip(every, missing, strict=True)]
         return Column(name, np.array(found, np.float64))
     codes: dict[str, int] = {}
     held = [
         np.nan if gone else codes.setdefault(str(one), len(codes))
-        for one, gone in zip(listed, missing, strict=True)
+        for one, gone in zip(every, missing, strict=True)
     ]
-    return Column(name, np.array(held, np.float64), tuple(codes))
+    column = Column(name, np.array(held, np.float64), tuple(codes))
+    if categorical or (named is None and not _hold_numbers(codes)):
+        return column
+    return Column(name, _numbers(column))
+
+
+def _is_missing(cell: Any) -> bool:
+    """Whether a cell is missing: NaN and its kin do not equal themselves; texts may spell it."""
+    try:
+        return cell is None or bool(cell != cell) or looks_missing(str(cell))
+    except TypeError:  # pandas.NA does not even say that
+        return True
+
+
+def _hold_numbers(texts: Iterable[str]) -> bool:
+    reader = CellReader(comma_allowed=False)
+    return all(reader.read(text)[0] is CellKind.NUMBER for text in texts)
+
+
+def _alone(cell: Any) -> npt.NDArray[Any]:
+    """Make a column of one cell."""
+    column = np.empty(1, object)
+    column[0] = cell
+    return column
+
+
+def _cells(X: Any) -> npt.NDArray[Any]:
+    """Make an array of rows: of numbers if all are, otherwise of objects."""
+    try:
+        found = np.asarray(X)
+        if found.dtype.kind in "biuf":
+            return found
+        return np.asarray(X, object)
+    except ValueError as error:  # rows of different lengths
+        raise InputError("the rows of a query must all have the same length") from error
 
 
 def _numbers(column: Column) -> Floats:
@@ -306,7 +424,7 @@ def _numbers(column: Column) -> Floats:
     for text in column.texts or ():
         kind, value = reader.read(text)
         if kind is not CellKind.NUMBER:
-            raise InputError(f"column {column.name!r}: {complaint(kind, repr(text))}")
+            raise InputError(f"column {quoted(column.name)}: {complaint(kind, quoted(text))}")
         read.append(value)
     missing = np.isnan(column.values)
     codes = np.where(missing, 0, column.values).astype(np.intp)
@@ -352,8 +470,9 @@ def _median(present: Floats) -> float:
     return low if low == high else low / 2 + high / 2
 
 
-def _all_numbers(X: Any, width: int) -> bool:
+def _all_numbers(cells: npt.NDArray[Any]) -> bool:
     try:
-        return np.asarray(X, np.float64).shape[1:] == (width,)
+        cells.astype(np.float64)
     except (TypeError, ValueError):
         return False
+    return True

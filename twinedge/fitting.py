@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twinedge.data.source import Source, from_catalogue, from_file
+from twinedge.defaults import COVERAGE
 from twinedge.errors import InputError, Parameter, ParameterError
 
 if TYPE_CHECKING:
@@ -132,7 +133,10 @@ def fit_source(
     **settings: Any,
 ) -> "Run":
     """Fit a twin to a table that has been read; parameters as in ``fit_csv``."""
+    import numpy as np
+
     from twinedge.learn.run import Run, check_writable
+    from twinedge.learn.small_trees import ROOM
     from twinedge.learn.suitability import few_rows, standing
     from twinedge.learn.training import discard
     from twinedge.learn.twin import TwinRegressor
@@ -156,7 +160,11 @@ def fit_source(
             bar.stage("Predicting the test rows")
             said = model.predict(test[0])
             train = source.part(source.rows.train)
-            scores |= standing(train, test, said, validation, _pack_bytes(model)).scores()
+            room = model.pack_bytes() or ROOM
+            scores |= standing(train, test, said, validation, room).scores()
+            if model.calibration_ is not None and COVERAGE in model.calibration_.quantiles:
+                low, high = model.predict_interval(test[0], COVERAGE).T
+                scores["coverage_test"] = float(np.mean((low <= test[1]) & (test[1] <= high)))
     except KeyboardInterrupt:  # the model is kept, without its test scores
         model.interrupted_ = True
     scores["seconds"] = round(time.perf_counter() - start, 2)
@@ -171,7 +179,6 @@ def fit_source(
         test,
         source={"dataset": source.name, "split": source.split, "rows": len(source.y)},
         scores=scores,
-        fill_values=source.fill_values,
     )
     if folder is None or checkpoint is None:
         return done
@@ -205,7 +212,7 @@ def _fit(
     try:
         model.fit(
             *source.part(train),
-            validation,
+            validation=validation,
             groups=groups,
             encoding=source.encoding,
             checkpoint=checkpoint,
@@ -217,30 +224,11 @@ def _fit(
         if isinstance(stop, KeyboardInterrupt):
             say("Stopped before there was a network to keep.")
         raise
+    model.target_name_, model.fill_values_ = source.target_name, source.fill_values
     if not math.isfinite(model.validation_rmse_):
         if checkpoint is not None:
             discard(checkpoint)
         raise ParameterError("the training diverged: try a smaller ", Parameter("learning_rate"))
-
-
-def _pack_bytes(model: "TwinRegressor") -> int:
-    """Bytes of a pack with the usual number of anchors; a default if no pack can hold the model."""
-    from twinedge.budget import Model, twin_bytes
-    from twinedge.learn.small_trees import ROOM
-
-    twins = len(model.weights_)
-    try:
-        shape = Model.of(
-            model.anchor_X_.shape[1],
-            model.architecture_.hidden,
-            max(twins, min(32, len(model.anchor_y_))),
-            twins=twins,
-            activation=model.activation_,
-            intervals=bool(model.intervals),
-        )
-        return twin_bytes(shape)
-    except InputError:
-        return ROOM
 
 
 @contextmanager

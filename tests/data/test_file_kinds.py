@@ -214,11 +214,11 @@ def test_a_frame_is_the_same_table_in_every_kind_of_file(tmp_path, kind):
     assert encoding.inputs == ("cut=Fair", "cut=Idéal", "size", "count", "flag=False", "flag=True")
     assert fill_values.tolist() == [1, 0, 2.5, 3, 0, 1]
     np.testing.assert_array_equal(
-        X, np.where(np.isnan(encoding.rows(FRAME)), fill_values, encoding.rows(FRAME))
+        X, np.where(np.isnan(encoding.encode(FRAME)), fill_values, encoding.encode(FRAME))
     )
     assert table.y.tolist() == FRAME["y"].tolist()
     again, y = read_features(path, encoding, target="y", fillable=np.ones(6, bool))
-    np.testing.assert_array_equal(again, encoding.rows(FRAME))
+    np.testing.assert_array_equal(again, encoding.encode(FRAME))
     assert y.tolist() == FRAME["y"].tolist()
 
 

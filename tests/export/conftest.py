@@ -11,11 +11,12 @@ import pytest
 def untrained():
     """Make a model with random weights: ``untrained(X, y, hidden, activation, ...)``."""
     from twinedge import TwinRegressor
+    from twinedge.encoding import Encoding
     from twinedge.learn.network import Architecture, Scaling
 
     def make(X, y, hidden=(8,), activation="relu", *, twins=1, seed=0, **parameters):
         model = TwinRegressor(twins=twins, hidden=hidden, activation=activation, **parameters)
-        model.n_features_in_ = X.shape[1]
+        model.remember_columns(Encoding.numbered(X.shape[1]))
         model.activation_ = activation
         model.scaling_ = Scaling.of(X, y)
         model.architecture_ = Architecture(2 * X.shape[1], hidden, activation)

@@ -77,16 +77,16 @@ def test_a_frame_is_found_by_name(device, said):
 
 def test_a_frame_of_numbers_is_found_by_name_too(tiny_twin, curve, tmp_path):
     X = curve[0][:5]
-    frame = pd.DataFrame(X, columns=["x1", "x2", "x3"])
+    frame = pd.DataFrame(X, columns=["x0", "x1", "x2"])
     twinedge.export(tiny_twin, tmp_path / "out", anchors=8, formats=("twin",), tolerance=10.0)
     device = twinedge.load(tmp_path / "out" / "model.twin")
     expected = device.predict(X)
-    np.testing.assert_array_equal(device.predict(frame[["x3", "x1", "x2"]]), expected)
+    np.testing.assert_array_equal(device.predict(frame[["x2", "x0", "x1"]]), expected)
     np.testing.assert_array_equal(device.predict(frame.set_axis(list("abc"), axis=1)), expected)
 
 
 def test_rows_that_do_not_fit_are_refused_in_one_line(device, complaint):
-    assert "must have 4 columns" in complaint(device.predict, [["Fair", 1]])
+    assert "the table has 2 columns, but the model needs 4" in complaint(device.predict, [["Fair", 1]])
     assert "column 'carat': 'x' is not a number" in complaint(device.predict, [["x", "Fair", 1, 1]])
     frame = pd.DataFrame(ROWS, columns=NAMES).drop(columns="cut")
     assert "no column 'cut'" in complaint(device.predict, frame)
@@ -277,15 +277,15 @@ def fitted(frame):
     model.set_params(steps=300, random_state=0)
     X, y = frame.drop(columns="price"), frame["price"]
     held = X.iloc[rows.val], y.iloc[rows.val]
-    return model.fit(X.iloc[rows.train], y.iloc[rows.train], held)
+    return model.fit(X.iloc[rows.train], y.iloc[rows.train], validation=held)
 
 
 def test_an_estimator_takes_frames_as_they_are(frame, fitted, complaint):
     X = frame.drop(columns="price")
     assert fitted.encoding_.names == ("carat", "cut", "depth", "grade", "dear")
     assert fitted.encoding_.categories[4] is None  # truths are numbers
-    inputs = fitted.encoding_.rows(X)
-    assert fitted.n_features_in_ == inputs.shape[1]
+    inputs = fitted.encoding_.encode(X)
+    assert fitted.n_features_in_ == 5 < inputs.shape[1]
     for form in (X, X.iloc[:, ::-1], X.assign(cut=X["cut"].astype("category"))):
         np.testing.assert_array_equal(fitted.predict(form), fitted.predict(inputs))
         np.testing.assert_array_equal(
@@ -303,4 +303,4 @@ def test_a_model_of_a_frame_is_exported_with_its_columns(frame, fitted, tmp_path
     device = twinedge.load(tmp_path / "out" / "model.twin")
     X = frame.drop(columns="price")
     assert device.encoding.described == fitted.encoding_.described
-    np.testing.assert_array_equal(device.predict(X), device.predict(fitted.encoding_.rows(X)))
+    np.testing.assert_array_equal(device.predict(X), device.predict(fitted.encoding_.encode(X)))

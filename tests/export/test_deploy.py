@@ -281,7 +281,7 @@ def test_a_model_trained_on_neighbors_predicts_with_neighbors(curve, tmp_path, c
         neighbors=6,
         steps=300,
         random_state=0,
-    ).fit(X[:80], y[:80], (X[80:], y[80:]))
+    ).fit(X[:80], y[:80], validation=(X[80:], y[80:]))
     done = export(model, tmp_path / "out", anchors=40, **SMALL)
     pack = read_pack((done.folder / "model.twin").read_bytes())
     assert pack.neighbors == 6

@@ -28,7 +28,7 @@ def fitted(curve, **settings):
     X, y = curve
     common = {"learning_rate": 0.01, "weight_decay": 0.003, "steps": 300, "random_state": 0}
     model = TwinRegressor(**(common | settings))
-    return model.fit(X[:80], y[:80], (X[80:100], y[80:100]))
+    return model.fit(X[:80], y[:80], validation=(X[80:100], y[80:100]))
 
 
 @pytest.fixture(scope="module")

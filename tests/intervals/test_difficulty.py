@@ -32,7 +32,7 @@ def noisy():
 @pytest.fixture(scope="module")
 def model(noisy):
     X, y = noisy
-    return TwinRegressor(**SETTING).fit(X[:300], y[:300], (X[300:400], y[300:400]))
+    return TwinRegressor(**SETTING).fit(X[:300], y[:300], validation=(X[300:400], y[300:400]))
 
 
 def test_it_learns_where_errors_are_large(model, noisy):
@@ -60,7 +60,7 @@ def test_several_coverages_at_once_are_as_mapie_has_them(model, noisy):
 def test_predictions_are_those_of_a_model_without(model, noisy):
     X, y = noisy
     bare = clone(model).set_params(intervals=False)
-    bare.fit(X[:300], y[:300], (X[300:400], y[300:400]))
+    bare.fit(X[:300], y[:300], validation=(X[300:400], y[300:400]))
     np.testing.assert_array_equal(bare.weights_, model.weights_)
     np.testing.assert_array_equal(bare.predict(X), model.predict(X))
     assert bare.difficulty_ is None
@@ -78,7 +78,7 @@ def test_without_intervals_asking_for_them_is_an_error(noisy):
 
 def test_too_few_validation_points_give_no_intervals(noisy):
     X, y = noisy
-    few = TwinRegressor(**SETTING | {"steps": 20}).fit(X[:40], y[:40], (X[40:45], y[40:45]))
+    few = TwinRegressor(**SETTING | {"steps": 20}).fit(X[:40], y[:40], validation=(X[40:45], y[40:45]))
     assert few.difficulty_ is not None
     assert few.calibration_ is None
     _, std = few.predict(X[:3], return_std=True)
@@ -117,9 +117,9 @@ def test_the_same_seed_gives_the_same_output(model):
 
 def test_few_or_equal_points_teach_nothing(noisy):
     X, y = noisy
-    few = TwinRegressor(**SETTING | {"steps": 20}).fit(X[:12], y[:12], (X[20:40], y[20:40]))
+    few = TwinRegressor(**SETTING | {"steps": 20}).fit(X[:12], y[:12], validation=(X[20:40], y[20:40]))
     assert not few.difficulty_.any()
-    flat = TwinRegressor(**SETTING | {"steps": 20}).fit(X[:40], np.ones(40), (X[:30], y[:30]))
+    flat = TwinRegressor(**SETTING | {"steps": 20}).fit(X[:40], np.ones(40), validation=(X[:30], y[:30]))
     assert not flat.difficulty_.any()
 
 

@@ -16,7 +16,7 @@ def model(curve):
         steps=3000,
         random_state=0,
     )
-    return network.fit(X[:80], y[:80], (X[80:100], y[80:100]))
+    return network.fit(X[:80], y[:80], validation=(X[80:100], y[80:100]))
 
 
 def test_a_prediction_is_the_network_in_units_of_the_target(model, perceptron, curve):

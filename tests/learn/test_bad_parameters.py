@@ -77,7 +77,7 @@ def test_validation_targets_that_do_not_match_the_points_are_refused(complaint, 
 def test_validation_points_with_other_features_are_refused(curve, tiny):
     X, y = curve
     with pytest.raises(ValueError, match="X has 2 features"):
-        TwinRegressor(**tiny).fit(X, y, (X[:5, :2], y[:5]))
+        TwinRegressor(**tiny).fit(X, y, validation=(X[:5, :2], y[:5]))
 
 
 def test_resuming_without_a_checkpoint_is_refused(complaint, curve, tiny, monkeypatch):

@@ -191,7 +191,7 @@ def test_groups_of_validation_points_are_checked_too(complaint, tiny, theirs, sa
     X = np.arange(80.0).reshape(40, 2)
     validation = X[:20], X[:20, 0], theirs
     groups = np.arange(40) % 4
-    message = complaint(TwinRegressor(**tiny).fit, X, X[:, 0], validation, groups=groups)
+    message = complaint(TwinRegressor(**tiny).fit, X, X[:, 0], validation=validation, groups=groups)
     assert says in message
 
 
@@ -273,7 +273,7 @@ def test_an_estimator_hands_the_race_each_row_with_its_group(machines, monkeypat
     monkeypatch.setattr(kind, "_choose", stop)
     for validation in (None, (X[:30], y[:30])):
         with pytest.raises(KeyboardInterrupt):
-            kind(random_state=0).fit(X, y, validation, groups=machine)
+            kind(random_state=0).fit(X, y, validation=validation, groups=machine)
     assert [task.train for task, _ in seen] == [150, 180]
     for task, x in seen:
         rows = np.abs(x[: task.train, None] - X).sum(axis=2).argmin(axis=1)
@@ -422,7 +422,7 @@ def test_an_ordinary_network_and_an_ensemble_take_groups(machines, brief):
         for member in several.members_:
             assert len(member.groups_) + len(member.validation_groups_) == 180
         validation = X[:30], y[:30], machine[:30]
-        several.fit(X[30:], y[30:], validation, groups=machine[30:])
+        several.fit(X[30:], y[30:], validation=validation, groups=machine[30:])
         for member in several.members_:
             np.testing.assert_array_equal(member.groups_, machine[30:] - 2)
 
@@ -442,7 +442,7 @@ def test_a_run_without_intervals_of_its_own_keeps_the_trust(machines, brief, tmp
     X, y, machine, shift = machines
     validation = X[:5], (y + shift)[:5], machine[:5]
     model = TwinRegressor(**brief)
-    model.fit(X[15:], (y + shift)[15:], validation, groups=machine[15:])
+    model.fit(X[15:], (y + shift)[15:], validation=validation, groups=machine[15:])
     assert model.calibration_ is None
     assert model.trust_ > 0.5
     Run(model, ("a", "b"), "y", validation[:2], validation[:2]).save(tmp_path / "run")
@@ -462,15 +462,16 @@ def begun(machines, brief, tmp_path):
     X, y, machine, _ = machines
     validation = X[:30], y[:30]
     model = TwinRegressor(**brief, intervals=False)
-    model.fit(X[30:], y[30:], validation, groups=machine[30:], checkpoint=tmp_path / "c")
-    return model, (X[30:], y[30:], validation), machine[30:], tmp_path / "c"
+    model.fit(X[30:], y[30:], validation=validation, groups=machine[30:], checkpoint=tmp_path / "c")
+    table = {"X": X[30:], "y": y[30:], "validation": validation}
+    return model, table, machine[30:], tmp_path / "c"
 
 
 def test_the_same_groups_by_other_names_go_on(begun, brief):
     model, table, machine, folder = begun
     names = np.array([f"m{one:02}" for one in machine])
     again = TwinRegressor(**brief, intervals=False)
-    again.fit(*table, groups=names, checkpoint=folder, resume=True)
+    again.fit(**table, groups=names, checkpoint=folder, resume=True)
     np.testing.assert_array_equal(again.weights_, model.weights_)
 
 
@@ -478,6 +479,6 @@ def test_resuming_with_other_groups_is_refused(begun, brief, complaint):
     _, table, machine, folder = begun
     for groups in (None, machine // 2, machine[::-1] % 5):
         message = complaint(
-            TwinRegressor(**brief).fit, *table, groups=groups, checkpoint=folder, resume=True
+            TwinRegressor(**brief).fit, **table, groups=groups, checkpoint=folder, resume=True
         )
         assert "other data" in message

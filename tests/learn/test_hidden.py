@@ -24,7 +24,7 @@ def fitted(curve, tmp_path_factory):
     folder = tmp_path_factory.mktemp("number") / "c"
     X, y = curve
     model = TwinRegressor(hidden=8, random_state=0, **TINY)
-    return model.fit(X[:80], y[:80], (X[80:], y[80:]), checkpoint=folder), folder
+    return model.fit(X[:80], y[:80], validation=(X[80:], y[80:]), checkpoint=folder), folder
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def test_a_training_with_a_tuple_goes_on_with_a_number(curve, fitted):
     X, y = curve
     model, folder = fitted
     again = TwinRegressor(hidden=(8,), random_state=0, **TINY)
-    again.fit(X[:80], y[:80], (X[80:], y[80:]), checkpoint=folder, resume=True)
+    again.fit(X[:80], y[:80], validation=(X[80:], y[80:]), checkpoint=folder, resume=True)
     np.testing.assert_array_equal(again.weights_, model.weights_)
 
 

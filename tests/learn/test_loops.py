@@ -189,7 +189,7 @@ def test_both_trainings_of_a_twin_hold_out_the_same_rows(curve, tiny):
 def test_validation_points_reach_the_base(curve, tiny):
     X, y = curve
     model = LoopRegressor(TwinRegressor(**tiny), loops=20, random_state=0)
-    model.fit(X[:60], y[:60], (X[60:80], y[60:80]), unlabelled=X[80:])
+    model.fit(X[:60], y[:60], validation=(X[60:80], y[60:80]), unlabelled=X[80:])
     assert len(model.model_.anchor_y_) == 60
     np.testing.assert_array_equal(model.model_.validation_[1], y[60:80])
 

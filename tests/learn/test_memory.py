@@ -15,7 +15,7 @@ X = rng.normal(size=(57_000, 8))
 y = X[:, 0] + X[:, 1] ** 2
 model = TwinRegressor(hidden=(16, 16), activation="relu", learning_rate=0.01, weight_decay=0.003,
                       steps=50, random_state=0)
-model.fit(X[:50_000], y[:50_000], (X[50_000:], y[50_000:]))
+model.fit(X[:50_000], y[:50_000], validation=(X[50_000:], y[50_000:]))
 assert model.calibration_ is not None
 assert model.estimates(X[:3]).shape == (3, 256)  # as many anchors as tell all that thousands would
 assert model.estimates(X[:3], neighbors=5).shape == (3, 5)

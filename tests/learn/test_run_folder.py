@@ -15,9 +15,9 @@ def another(curve, tiny):
     """A run of another model, trained on other rows, without test points."""
     X, y = curve
     model = TwinRegressor(**tiny, twins=2, anchors=np.array([4, 2]), pairs=np.int64(7))
-    model.fit(X[20:60], y[20:60], (X[:20], y[:20]))
-    empty = X[:0], y[:0]
-    return Run(model, ("a", "b", "c"), "y", (X[:20], y[:20]), empty, fill_values=np.arange(3.0))
+    model.fit(X[20:60], y[20:60], validation=(X[:20], y[:20]))
+    model.fill_values_ = np.arange(3.0)
+    return Run(model, ("a", "b", "c"), "y", (X[:20], y[:20]), (X[:0], y[:0]))
 
 
 def test_a_loaded_model_predicts_the_same_bits(tiny_twin, tiny_run, curve):

@@ -371,7 +371,7 @@ def test_all_members_of_an_ensemble_take_the_steps_and_batches_of_the_first(rows
 def test_a_search_on_real_data_ends_with_the_finalist_of_least_error(curve):
     X, y = curve
     model = TwinRegressor(hidden=(8,), effort="quick", steps=1000, random_state=0)
-    model.fit(X[:80], y[:80], (X[80:100], y[80:100]))
+    model.fit(X[:80], y[:80], validation=(X[80:100], y[80:100]))
     stages = [trial["stage"] for trial in model.trials_]
     folds = FOLDS * sum(map(len, SETTINGS.values()))
     assert stages[:folds] == ["folds"] * folds

@@ -136,7 +136,7 @@ def test_the_fingerprint_tells_unlabelled_points_and_extra_pairs_apart(task):
 
 def fitted(curve, parameters, **options):
     X, y = curve
-    return TwinRegressor(**parameters).fit(X[:20], y[:20], (X[80:100], y[80:100]), **options)
+    return TwinRegressor(**parameters).fit(X[:20], y[:20], validation=(X[80:100], y[80:100]), **options)
 
 
 @pytest.fixture
@@ -195,7 +195,7 @@ def test_pairs_with_known_differences_teach_what_the_targets_do_not(curve, tiny)
     model = TwinRegressor(**{**tiny, "hidden": (16, 16), "steps": 1500})
     errors = []
     for extra in (None, known):
-        model.fit(X[here], y[here], (X[80:100], y[80:100]), extra=extra)
+        model.fit(X[here], y[here], validation=(X[80:100], y[80:100]), extra=extra)
         errors.append(np.std(model.differences(known.first, known.second) - truth))
     assert errors[1] < 0.3 * errors[0]
 

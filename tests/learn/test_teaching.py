@@ -311,7 +311,7 @@ def test_where_nobody_can_be_asked_strong_decay_is_tried_as_without_teachers(row
     X = np.random.default_rng(0).random((rows, 2))
     groups = {"groups": given.pop("groups")} if "groups" in given else {}
     model = TwinRegressor(hidden=8, random_state=0, **given)
-    model.fit(X, X[:, 0], (X[:9], X[:9, 0]), **groups)
+    model.fit(X, X[:, 0], validation=(X[:9], X[:9, 0]), **groups)
     assert model.teaching_ is None
     assert {one["weight_decay"] for one in model.trials_} == {0.03, 0.3, 0.001, 0.1}
 

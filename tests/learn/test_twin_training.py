@@ -8,7 +8,7 @@ from twinedge.learn.tasks import PairTask
 
 def fitted(curve, **parameters):
     X, y = curve
-    return TwinRegressor(**parameters).fit(X[:80], y[:80], (X[80:100], y[80:100]))
+    return TwinRegressor(**parameters).fit(X[:80], y[:80], validation=(X[80:100], y[80:100]))
 
 
 @pytest.fixture

@@ -149,7 +149,7 @@ def test_ranges_are_in_the_units_of_the_user(small):
 )
 def test_names_that_the_metadata_lacks_are_made_up(small, metadata):
     found = describe(write_pack(replace(small, metadata={**metadata, "target": 1})))
-    assert [one.name for one in found.ranges] == ["x1", "x2", "target"]
+    assert [one.name for one in found.ranges] == ["x0", "x1", "target"]
 
 
 def test_sections_that_nobody_knows_are_accounted_for(packs, data):

@@ -51,13 +51,15 @@ def untrained():
     networks.
     """
     from twinedge import TwinRegressor
+    from twinedge.encoding import Encoding
     from twinedge.learn.network import Architecture, Scaling
     from twinedge_export.quantise import quantise
 
     def make(hidden, activation, counts):
         X = np.random.default_rng(0).normal(size=(60, 8))
         twin = TwinRegressor(hidden=hidden, activation=activation, twins=len(counts))
-        twin.n_features_in_, twin.activation_ = 8, activation
+        twin.remember_columns(Encoding.numbered(8))
+        twin.activation_ = activation
         twin.anchor_X_, twin.anchor_y_ = X, X.sum(axis=1)
         twin.scaling_ = Scaling.of(X, twin.anchor_y_)
         twin.architecture_ = Architecture(16, hidden, activation)

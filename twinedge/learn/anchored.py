@@ -5,14 +5,16 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import RegressorMixin
 
 from twinedge.calibration import Calibration
+from twinedge.defaults import COVERAGE
 from twinedge.errors import InputError
+from twinedge.learn.inputs import TableReader
 from twinedge.learn.network import FloatArray, Scaling
 from twinedge.learn.pairs import deal, nearest
 from twinedge.learn.parameters import positive_integer
+from twinedge.weighting import mean_and_std
 
 Anchors = Literal["auto", "all"] | int | npt.ArrayLike
 Chosen = npt.NDArray[np.intp]
@@ -20,7 +22,7 @@ Chosen = npt.NDArray[np.intp]
 _PAIRS = 1 << 16  # listed pairs evaluated at a time
 
 
-class AnchoredRegressor(RegressorMixin, BaseEstimator):
+class AnchoredRegressor(RegressorMixin, TableReader):
     """Base of the regressors that predict F(x, anchor) + y_anchor, whatever F is made of.
 
     A subclass says how many twins it has (``_twins``) and evaluates them (``_across``).
@@ -32,8 +34,8 @@ class AnchoredRegressor(RegressorMixin, BaseEstimator):
 
     anchor_X_: FloatArray
     anchor_y_: FloatArray
+    sample_weights_: FloatArray | None = None
     scaling_: Scaling
-    n_features_in_: int
     calibration_: Calibration | None = None
 
     def predict(
@@ -49,13 +51,15 @@ class AnchoredRegressor(RegressorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array of shape (n, features)
-            Points to predict.
+        X : array of shape (n, columns), or data frame
+            Points to predict; the columns of a frame are found by name.
         return_std : bool
             Also return how large an error to expect: the calibrated scale if the model has one
             (two errors in three are smaller), otherwise the standard deviation of the estimates.
         anchors : "auto", "all", int or array of int, optional
-            Anchors to use instead of those set in the constructor: rows of ``anchor_X_``.
+            Anchors to use instead of those set in the constructor: rows of ``anchor_X_``. If
+            training points have weights, all of them count as much as these say, a number of them
+            is drawn in proportion, and rows that you name count alike.
         neighbors : int, optional
             Use only this many anchors, the nearest to each point. A model trained on neighbors
             always does, by default with the number it was trained on.
@@ -73,9 +77,10 @@ class AnchoredRegressor(RegressorMixin, BaseEstimator):
             mean, scale = self._scaled(X, anchors, neighbors)
             return (mean, scale) if return_std else mean
         means, stds = [], []
-        for block in self._estimates(X, anchors, neighbors, symmetric):
-            means.append(block.mean(axis=1))
-            stds.append(block.std(axis=1))
+        for block, each in self._estimates(X, anchors, neighbors, symmetric):
+            mean, std = mean_and_std(block, 1, each)
+            means.append(mean)
+            stds.append(std)
         if return_std:
             return np.concatenate(means), np.concatenate(stds)
         return np.concatenate(means)
@@ -83,7 +88,7 @@ class AnchoredRegressor(RegressorMixin, BaseEstimator):
     def predict_interval(
         self,
         X: npt.ArrayLike,
-        coverage: float | Sequence[float] = 0.9,
+        coverage: float | Sequence[float] = COVERAGE,
         *,
         anchors: Anchors | None = None,
         neighbors: int | None = None,
@@ -94,8 +99,8 @@ class AnchoredRegressor(RegressorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array of shape (n, features)
-            Points to predict.
+        X : array of shape (n, columns), or data frame
+            Points to predict; the columns of a frame are found by name.
         coverage : float, or sequence of k floats
             Probability, one of ``calibration_.quantiles``.
         anchors, neighbors
@@ -132,15 +137,18 @@ class AnchoredRegressor(RegressorMixin, BaseEstimator):
     ) -> FloatArray:
         """Return the standard deviation ``(n,)`` of the estimates; parameters as in ``predict``."""
         blocks = self._estimates(X, anchors, neighbors, symmetric)
-        return np.concatenate([block.std(axis=1) for block in blocks])
+        return np.concatenate([mean_and_std(block, 1, each)[1] for block, each in blocks])
 
     def outside(self, X: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-        """Which features of points ``(n, features)`` are outside their training range."""
+        """Which inputs of points ``(n, columns)`` are outside their training range, ``(n, f)``.
+
+        Inputs of a level that no training row had are flagged, too.
+        """
         x = self._check(X)
         beyond: npt.NDArray[np.bool_] = (x < self.anchor_X_.min(axis=0)) | (
             x > self.anchor_X_.max(axis=0)
         )
-        return beyond
+        return beyond | self.encoding_.unknown(x)
 
     def estimates(
         self,
@@ -154,7 +162,8 @@ class AnchoredRegressor(RegressorMixin, BaseEstimator):
 
         The estimates of the first twin come first.
         """
-        return np.concatenate(list(self._estimates(X, anchors, neighbors, symmetric)))
+        blocks = self._estimates(X, anchors, neighbors, symmetric)
+        return np.concatenate([block for block, _ in blocks])
 
     def differences(self, first: npt.ArrayLike, second: npt.ArrayLike) -> FloatArray:
         """F(first, second), row by row and in this order: the mean over the twins.
@@ -200,8 +209,11 @@ class AnchoredRegressor(RegressorMixin, BaseEstimator):
         mirrored = self._estimates(X, anchors, None, symmetric=True)
         plain = self._estimates(X, anchors, None, symmetric=False)
         # The mirrored estimate differs from the plain one by half of that sum.
-        sums = [2 * (one - both) for one, both in zip(plain, mirrored, strict=True)]
-        return np.concatenate([np.sqrt(np.mean(np.square(block), axis=1)) for block in sums])
+        squares = [
+            np.average(np.square(2 * (one - both)), axis=1, weights=each)
+            for (one, each), (both, _) in zip(plain, mirrored, strict=True)
+        ]
+        return np.sqrt(np.concatenate(squares))
 
     def loop_violation(self, X: npt.ArrayLike, *, loops: int = 32) -> FloatArray:
         """How far predictions around closed loops are from zero, a measure of uncertainty.
@@ -267,11 +279,6 @@ class AnchoredRegressor(RegressorMixin, BaseEstimator):
         """
         raise NotImplementedError
 
-    def _check(self, X: npt.ArrayLike) -> FloatArray:
-        check_is_fitted(self)
-        checked: FloatArray = validate_data(self, X, dtype=np.float64, reset=False)
-        return checked
-
     def _paired(self, first: FloatArray, second: FloatArray) -> FloatArray:
         """F(first, second) row by row, ``(twins, n)``."""
         found = []
@@ -284,19 +291,22 @@ class AnchoredRegressor(RegressorMixin, BaseEstimator):
 
     def _estimates(
         self, X: npt.ArrayLike, anchors: Anchors | None, neighbors: int | None, symmetric: bool
-    ) -> Iterator[FloatArray]:
-        """Blocks ``(rows, members)`` of estimates, in units of the target."""
+    ) -> Iterator[tuple[FloatArray, FloatArray | None]]:
+        """Blocks ``(rows, members)`` of estimates, in units of the target, and their weights."""
         x = self._check(X)
-        points, targets, chosen = self._asked(x, anchors, neighbors)
+        points, targets, each, chosen = self._asked(x, anchors, neighbors)
         start = 0
         for block in self._across(x, points, chosen, symmetric=symmetric):
             part = slice(start, start + block.shape[1])
             start = part.stop
-            yield (block + targets[:, part]).transpose(1, 0, 2).reshape(block.shape[1], -1)
+            yield (
+                _by_row(block + targets[:, part]),
+                None if each is None else _by_row(each[:, part]),
+            )
 
     def _asked(
         self, x: FloatArray, anchors: Anchors | None, neighbors: int | None
-    ) -> tuple[FloatArray, FloatArray, Chosen | None]:
+    ) -> tuple[FloatArray, FloatArray, FloatArray | None, Chosen | None]:
         """Find the anchors that estimate the targets of points ``(n, f)``.
 
         Returns
@@ -305,18 +315,30 @@ class AnchoredRegressor(RegressorMixin, BaseEstimator):
             Anchors of each twin.
         targets : array of shape (twins, n, k or m)
             Their targets, for each point.
+        each : array of shape (twins, n, k or m) or None
+            How much their estimates count; None if all do alike.
         chosen : array of shape (twins, n, m) or None
             Which of them each point is compared with; None for all.
         """
         asked = self.anchors if anchors is None else anchors
         if isinstance(asked, str) and asked == "auto" and self._chooses_nearest(neighbors):
             asked = "all"  # only the nearest are evaluated
-        rows = deal(asked, len(self.anchor_y_), self._twins)
-        points, targets = self.anchor_X_[rows], self.anchor_y_[rows][:, None]
+        weights = self.sample_weights_
+        rows = deal(asked, len(self.anchor_y_), self._twins, weights)
+        # Anchors that were drawn by their weights, or named one by one, count alike.
+        if not isinstance(asked, str) or rows.shape[1] < len(self.anchor_y_):
+            weights = None
+        points = self.anchor_X_[rows]
         chosen = self._nearest(x, points, neighbors)
-        if chosen is not None:
-            return points, np.take_along_axis(targets, chosen, axis=2), chosen
-        return points, np.broadcast_to(targets, (len(rows), len(x), rows.shape[1])), None
+
+        def for_each_point(values: FloatArray) -> FloatArray:
+            mine = values[rows][:, None]
+            if chosen is not None:
+                return np.take_along_axis(mine, chosen, axis=2)
+            return np.broadcast_to(mine, (len(rows), len(x), rows.shape[1]))
+
+        each = None if weights is None else for_each_point(weights)
+        return points, for_each_point(self.anchor_y_), each, chosen
 
     def _chooses_nearest(self, neighbors: Any) -> bool:
         """Whether a point is compared only with the anchors nearest to it."""
@@ -329,3 +351,8 @@ class AnchoredRegressor(RegressorMixin, BaseEstimator):
         count = positive_integer("neighbors", self.neighbors if neighbors is None else neighbors)
         scaled = self.scaling_.features(x)
         return np.stack([nearest(mine, scaled, count) for mine in self.scaling_.features(points)])
+
+
+def _by_row(values: FloatArray) -> FloatArray:
+    """Values ``(twins, rows, k)`` of each twin side by side, ``(rows, twins * k)``."""
+    return values.transpose(1, 0, 2).reshape(values.shape[1], -1)

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin, clone
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state
+from sklearn.utils.validation import _num_samples, check_array, check_is_fitted
 
 from twinedge import scoring
 from twinedge.data.splitting import number_groups
 from twinedge.encoding import Encoding
 from twinedge.errors import InputError
+from twinedge.learn.inputs import TableReader, copy_columns
 from twinedge.learn.network import ACTIVATIONS, Architecture, FloatArray, Scaling
 from twinedge.learn.parameters import (
     is_auto,
@@ -30,8 +31,9 @@ from twinedge.learn.teachers import LEAST_ROWS, School, teachers_of
 from twinedge.learn.training import Checkpoint
 from twinedge.progress import progress_bar
 from twinedge.scoring import check_targets
+from twinedge.weighting import check_weights, relative
 
-Validation = tuple[Any, Any] | tuple[Any, Any, Any] | None
+Validation = tuple[Any, Any] | tuple[Any, Any, Any] | tuple[Any, Any, Any, Any] | None
 Groups = npt.NDArray[np.intp]
 
 # Parameters that do not affect the training, so that it can be resumed with different values; a
@@ -40,7 +42,7 @@ _NOT_OF_THE_TRAINING = ("anchors", "intervals", "n_jobs", "random_state", "verbo
 _CHOSEN = ("activation", "learning_rate", "weight_decay", "steps")
 
 
-class NetworkRegressor(RegressorMixin, BaseEstimator):
+class NetworkRegressor(RegressorMixin, TableReader):
     """Base of the regressors made of networks; see ``TwinRegressor`` for the parameters."""
 
     hidden: Any
@@ -50,6 +52,7 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
     effort: str
     steps: Any
     teachers: Any
+    impute: str | None
     validation_fraction: float
     n_jobs: int | None
     random_state: Any
@@ -58,37 +61,51 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
     architecture_: Architecture
     weights_: FloatArray
     scaling_: Scaling
-    n_features_in_: int
     teaching_: dict[str, Any] | None = None
     groups_: Groups | None = None
     validation_groups_: Groups | None = None
-    encoding_: Encoding | None = None
+    sample_weights_: FloatArray | None = None
+    validation_weights_: FloatArray | None = None
 
     def _prepare(
-        self, X: Any, y: Any, validation: Validation, seed: int, groups: Any = None
+        self,
+        X: Any,
+        y: Any,
+        validation: Validation,
+        seed: int,
+        groups: Any = None,
+        encoding: Encoding | None = None,
+        sample_weight: Any = None,
     ) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
         """Check the data and split it into training and validation rows, both unscaled.
 
-        Rows of one group stay together; the groups are kept in attributes.
+        Rows of one group stay together, and rows of weight 0 are left out; the groups and weights
+        are kept in attributes.
         """
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
-        y = y.astype(np.float64)
+        if self.impute is not None:
+            one_of("impute", self.impute, ("median",))
+        X, y, groups, weights = _counted(X, y, groups, sample_weight)
+        X, y = self._read_training(X, y, encoding)
         self.groups_ = self.validation_groups_ = None
+        self.sample_weights_ = self.validation_weights_ = None
         if groups is not None:
             groups = _numbered(groups, len(y))
             if not groups.any():
                 raise InputError("groups has one group for all rows; at least two are needed")
         if validation is not None:
             X_val, y_val, *theirs = validation
-            X_val = validate_data(self, X_val, dtype=np.float64, reset=False)
+            theirs = [*theirs, None, None]
+            X_val, y_val, of_groups, of_rows = _counted(X_val, y_val, *theirs[:2], "validation weights")
+            X_val = self._read(X_val)
             shape = np.shape(y_val)
             if shape != (len(X_val),):
                 raise InputError(f"validation has {len(X_val)} points and targets of shape {shape}")
             y_val = check_array(y_val, ensure_2d=False, dtype=np.float64)
             self.groups_ = groups
-            if theirs:
-                self.validation_groups_ = _numbered(theirs[0], len(y_val))
-            return (X, y), (X_val, y_val)
+            if of_groups is not None:
+                self.validation_groups_ = _numbered(of_groups, len(y_val))
+            self.sample_weights_, self.validation_weights_ = _relative(weights), _relative(of_rows)
+            return self._filled((X, y), (X_val, y_val))
         fraction = nonnegative_number("validation_fraction", self.validation_fraction)
         # Held-out rows of a tiny table would leave nothing to learn from.
         held = round(fraction * len(y)) if len(y) >= 16 else 0
@@ -102,7 +119,19 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
             self.validation_groups_, self.groups_ = (
                 np.unique(part, return_inverse=True)[1] for part in np.split(groups[order], [held])
             )
-        return (X[order[held:]], y[order[held:]]), (X[order[:held]], y[order[:held]])
+        if weights is not None:
+            self.sample_weights_ = _relative(weights[order[held:]])
+            self.validation_weights_ = _relative(weights[order[:held]])
+        return self._filled((X[order[held:]], y[order[held:]]), (X[order[:held]], y[order[:held]]))
+
+    def _filled(
+        self, train: tuple[FloatArray, FloatArray], held: tuple[FloatArray, FloatArray]
+    ) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
+        """Fill in missing cells, with values learnt from the training rows, if asked to."""
+        if self.impute is None:
+            return train, held
+        self.fill_values_ = self.encoding_.fill(train[0])
+        return (self._read(train[0]), train[1]), (self._read(held[0]), held[1])
 
     def _shape(self) -> tuple[int, tuple[int, ...]]:
         """Return the number of networks and the widths of their layers."""
@@ -112,8 +141,11 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
         self, train: tuple[FloatArray, FloatArray], validation: tuple[FloatArray, FloatArray]
     ) -> dict[str, Any]:
         """Fit the scaling, and return the scaled rows as arguments of a ``Task``."""
-        encoded = None if self.encoding_ is None else self.encoding_.indicators
-        self.scaling_ = Scaling.of(*train, encoded)
+        self.scaling_ = Scaling.of(*train, self.encoding_.indicators, self.sample_weights_)
+        weights = None
+        if self.sample_weights_ is not None or self.validation_weights_ is not None:
+            parts = (self.sample_weights_, train[1]), (self.validation_weights_, validation[1])
+            weights = np.concatenate([np.ones(len(y)) if w is None else w for w, y in parts])
         return {
             "x": self.scaling_.features(np.concatenate([train[0], validation[0]])),
             "y": self.scaling_.target(np.concatenate([train[1], validation[1]])),
@@ -122,6 +154,7 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
             "hidden": self._shape()[1],
             "batch": self._plan(len(train[1])).batch,
             "groups": self.groups_,
+            "weights": weights,
         }
 
     def _candidates(self) -> list[Candidate]:
@@ -214,8 +247,10 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
         chosen = {name: getattr(self, f"{name}_") for name in _CHOSEN}
         return clone(self).set_params(**chosen)
 
-    def rmse(self, X: Any, y: Any) -> float:
+    def rmse(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> float:
         """Root mean square error of the prediction, in units of the target.
+
+        With ``sample_weight`` ``(n,)``, the mean is weighted.
 
         Raises
         ------
@@ -223,7 +258,28 @@ class NetworkRegressor(RegressorMixin, BaseEstimator):
             If ``y`` does not have shape ``(n,)``.
         """
         predicted = self.predict(X)
-        return scoring.rmse(predicted, check_targets(y, len(predicted)))
+        weights = None if sample_weight is None else check_weights(sample_weight, len(predicted))
+        return scoring.rmse(predicted, check_targets(y, len(predicted)), weights)
+
+
+def _counted(
+    X: Any, y: Any, groups: Any, sample_weight: Any, name: str = "sample_weight"
+) -> tuple[Any, Any, Any, FloatArray | None]:
+    """Check the weights of rows, and leave out those of weight 0, before anything is learnt."""
+    if sample_weight is None:
+        return X, y, groups, None
+    weights = check_weights(sample_weight, _num_samples(X), name)
+    kept = np.flatnonzero(weights)
+    if len(kept) < len(weights):
+        for other in (y, groups):
+            check_consistent_length(X, other)
+        X, y = _safe_indexing(X, kept), _safe_indexing(y, kept)
+        groups = None if groups is None else _safe_indexing(groups, kept)
+    return X, y, groups, weights[kept]
+
+
+def _relative(weights: FloatArray | None) -> FloatArray | None:
+    return None if weights is None or not len(weights) else relative(weights)
 
 
 def _numbered(groups: Any, rows: int) -> Groups:
@@ -276,6 +332,7 @@ class AnnRegressor(NetworkRegressor):
         effort: str = "normal",
         steps: int | str = "auto",
         teachers: Any = "auto",
+        impute: str | None = None,
         validation_fraction: float = 0.125,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -288,6 +345,7 @@ class AnnRegressor(NetworkRegressor):
         self.effort = effort
         self.steps = steps
         self.teachers = teachers
+        self.impute = impute
         self.validation_fraction = validation_fraction
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -295,40 +353,49 @@ class AnnRegressor(NetworkRegressor):
 
     @classmethod
     def from_network(
-        cls, architecture: Architecture, weights: FloatArray, scaling: Scaling
+        cls,
+        architecture: Architecture,
+        weights: FloatArray,
+        scaling: Scaling,
+        encoding: Encoding | None = None,
     ) -> "AnnRegressor":
         """Wrap weights ``(1, size)`` that came from elsewhere as a fitted regressor."""
         model = cls(hidden=architecture.hidden, activation=architecture.activation)
         model.architecture_, model.weights_, model.scaling_ = architecture, weights, scaling
-        model.activation_, model.n_features_in_ = architecture.activation, architecture.inputs
+        model.activation_ = architecture.activation
+        model.remember_columns(encoding or Encoding.numbered(architecture.inputs))
         return model
 
     def fit(
         self,
         X: npt.ArrayLike,
         y: npt.ArrayLike,
-        validation: Validation = None,
         *,
+        validation: Validation = None,
         groups: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+        encoding: Encoding | None = None,
         checkpoint: Path | None = None,
         resume: bool = False,
     ) -> "AnnRegressor":
         """Train on these points; parameters as in ``TwinRegressor.fit``."""
         seed = seed_of(self.random_state)
-        train, held = self._prepare(X, y, validation, seed, groups)
+        train, held = self._prepare(X, y, validation, seed, groups, encoding, sample_weight)
         task = PointTask(**self._scale(train, held))
         choice = self._choose(
             task, train, held, networks=1, seed=seed, checkpoint=checkpoint, resume=resume
         )
         self.architecture_ = task.architecture(self.activation_)
         self.weights_ = choice.weights
-        self.validation_rmse_ = self.rmse(*(held if len(held[1]) else train))
+        if not len(held[1]):
+            held, self.validation_weights_ = train, self.sample_weights_
+        self.validation_rmse_ = self.rmse(*held, self.validation_weights_)
         return self
 
     def predict(self, X: npt.ArrayLike) -> FloatArray:
         """Predictions ``(n,)`` in units of the target."""
-        check_is_fitted(self)
-        x = self.scaling_.features(validate_data(self, X, dtype=np.float64, reset=False))[None]
+        x = self._check(X)
+        x = self.scaling_.features(x)[None]
         blocks = [
             self.architecture_.outputs(self.weights_, x[:, start : start + _BLOCK])[0]
             for start in range(0, x.shape[1], _BLOCK)
@@ -362,15 +429,11 @@ class EnsembleRegressor(RegressorMixin, BaseEstimator):
         self.n = n
         self.random_state = random_state
 
-    def fit(
-        self, X: npt.ArrayLike, y: npt.ArrayLike, validation: Validation = None, **options: Any
-    ) -> "EnsembleRegressor":
+    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, **options: Any) -> "EnsembleRegressor":
         """Train every member on the same points; parameters are those of the base's ``fit``."""
         count = positive_integer("n", self.n)
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=count)
         self.members_: list[Any] = []
-        if validation is not None:
-            options["validation"] = validation
         settled = clone(self.base)
         # Teachers would make members alike, and their disagreement already measures uncertainty.
         alone = {"teachers": None, "intervals": False}
@@ -381,7 +444,7 @@ class EnsembleRegressor(RegressorMixin, BaseEstimator):
             settled = member.settled()
             if getattr(member, "interrupted_", False):
                 break
-        self.n_features_in_ = member.n_features_in_
+        copy_columns(member, self)
         return self
 
     def predict(self, X: npt.ArrayLike, return_std: bool = False) -> Any:

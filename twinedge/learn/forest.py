@@ -8,8 +8,9 @@ import numpy.typing as npt
 from sklearn.base import clone, is_regressor
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.model_selection import GridSearchCV
-from sklearn.utils.validation import validate_data
 
+from twinedge.defaults import NEIGHBORS
+from twinedge.encoding import Encoding
 from twinedge.errors import InputError, plural
 from twinedge.learn.anchored import AnchoredRegressor, Anchors, Chosen
 from twinedge.learn.network import FloatArray, Scaling
@@ -151,7 +152,7 @@ class TwinnedRegressor(AnchoredRegressor):
         base: Any = None,
         *,
         pairs: str | int = "all",
-        neighbors: int = 32,
+        neighbors: int = NEIGHBORS,
         anchors: Anchors = "all",
         search: str | Mapping[str, Any] | None = None,
         random_state: Any = None,
@@ -165,20 +166,28 @@ class TwinnedRegressor(AnchoredRegressor):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, *, extra: ExtraPairs | None = None) -> "TwinnedRegressor":
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        encoding: Encoding | None = None,
+        extra: ExtraPairs | None = None,
+    ) -> "TwinnedRegressor":
         """Train the base on pairs of these points.
 
         Parameters
         ----------
-        X : array of shape (n, features)
+        X : array of shape (n, columns), or data frame
             Training points; all of them may become anchors.
         y : array of shape (n,)
             Their targets.
+        encoding : Encoding, optional
+            Columns that the features were made of, if they are already encoded.
         extra : ExtraPairs, optional
             More pairs to train on.
         """
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
-        y = y.astype(np.float64)
+        X, y = self._read_training(X, y, encoding)
         deal(self.anchors, len(y), 1)  # fail now, not after the training
         self.scaling_ = Scaling.of(X, y)
         seed = seed_of(self.random_state)

@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin, clone
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from twinedge.errors import InputError
 from twinedge.learn.anchored import AnchoredRegressor
 from twinedge.learn.estimator import Validation
+from twinedge.learn.inputs import copy_columns
 from twinedge.learn.network import FloatArray, tf
 from twinedge.learn.pairs import ExtraPairs
 from twinedge.learn.parameters import nonnegative_number, one_of, positive_integer, seed_of
@@ -246,8 +247,8 @@ class LoopRegressor(RegressorMixin, BaseEstimator):
         self,
         X: npt.ArrayLike,
         y: npt.ArrayLike,
-        validation: Validation = None,
         *,
+        validation: Validation = None,
         unlabelled: npt.ArrayLike | None = None,
     ) -> "LoopRegressor":
         """Train on the labelled points, then again with loops through unlabelled ones.
@@ -281,16 +282,18 @@ class LoopRegressor(RegressorMixin, BaseEstimator):
             X, y, **({} if validation is None else {"validation": validation})
         )
         self.supervised_ = self.model_ = first
-        self.n_features_in_ = first.n_features_in_
+        copy_columns(first, self)
         if unlabelled is None:
             return self
-        points = validate_data(first, unlabelled, dtype=np.float64, reset=False)
+        points = first._check(unlabelled)
         if weight and not getattr(first, "interrupted_", False):
             loops = draw_loops(self._count(), len(first.anchor_y_), len(points), rng)
             extra = propose(first, points, loops, weight)
             # The same rows that the first was trained and judged on.
             held = {"validation": first.validation_} if hasattr(first, "validation_") else {}
-            self.model_ = first.settled().fit(first.anchor_X_, first.anchor_y_, extra=extra, **held)
+            self.model_ = first.settled().fit(
+                first.anchor_X_, first.anchor_y_, encoding=first.encoding_, extra=extra, **held
+            )
         return self
 
     def predict(self, X: npt.ArrayLike, return_std: bool = False, **options: Any) -> Any:

@@ -9,6 +9,7 @@ A run is written to a temporary folder and moved into place as a whole.
 """
 
 import json
+from copy import copy
 from dataclasses import dataclass, field
 from numbers import Integral
 from pathlib import Path
@@ -18,7 +19,7 @@ import numpy as np
 
 from twinedge.calibration import USUAL_TRUST, Calibration
 from twinedge.encoding import Encoding
-from twinedge.errors import InputError
+from twinedge.errors import InputError, plural
 from twinedge.learn.network import (
     FARTHEST,
     Architecture,
@@ -31,6 +32,7 @@ from twinedge.learn.network import (
 )
 from twinedge.learn.parameters import widths
 from twinedge.learn.twin import TwinRegressor
+from twinedge.notebook import facts_table, intervals_shown
 from twinedge.placing import RUN, check_folder, digest, place_folder
 from twinedge.record import FILE, FORMAT, VERSION, read_record
 from twinedge.version import __version__
@@ -42,7 +44,7 @@ _NOT_KEPT = ("n_jobs",)  # a property of the machine, not of the model
 _SCALING = ("x_mean", "x_scale", "y_mean", "y_scale", "limit")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run:
     """A trained model and where it comes from.
 
@@ -51,7 +53,8 @@ class Run:
     model : TwinRegressor
         Fitted; its anchors are the training points.
     feature_names : tuple of str
-        Names of the features: columns of numbers, and levels of categories.
+        Names of the features: columns of numbers, and levels of categories. They name the columns
+        of a model that was fitted on an array.
     target_name : str
         Column of the target.
     validation, test : (X, y)
@@ -62,8 +65,6 @@ class Run:
     scores : dict
         ``rmse_val`` (``rmse_train`` if nothing was held out), ``rmse_test``, ``seconds`` and the
         like.
-    fill_values : array of shape (f,), optional
-        Replacements for missing features.
     """
 
     model: TwinRegressor
@@ -73,10 +74,16 @@ class Run:
     test: tuple[FloatArray, FloatArray]
     source: dict[str, Any] = field(default_factory=dict)
     scores: dict[str, Any] = field(default_factory=dict)
-    fill_values: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        """Drop validation points that are the training points: their error would mislead."""
+        """Name the columns, and drop validation points that are the training points.
+
+        Their error would mislead.
+        """
+        if self.model.encoding_.is_numbered:
+            named = copy(self.model)
+            named.remember_columns(Encoding.plain(self.feature_names))
+            object.__setattr__(self, "model", named)
         pairs = zip(self.validation, self._trained, strict=True)
         if all(np.array_equal(mine, theirs) for mine, theirs in pairs):
             object.__setattr__(self, "validation", (self.validation[0][:0], self.validation[1][:0]))
@@ -93,7 +100,31 @@ class Run:
     @property
     def encoding(self) -> Encoding:
         """Columns that the features are made of."""
-        return self.model.encoding_ or Encoding.plain(self.feature_names)
+        return self.model.encoding_
+
+    @property
+    def fill_values(self) -> FloatArray | None:
+        """Replacements for missing features, ``(f,)``; None if they are refused."""
+        return self.model.fill_values_
+
+    def __repr__(self) -> str:
+        columns = plural(len(self.encoding.names), "column")
+        return f"<run: {columns} to {self.target_name}, {len(self.model.anchor_y_)} training rows>"
+
+    def _repr_html_(self) -> str:
+        """Show shape, errors and size in a notebook."""
+        scores = self.scores
+        facts = {
+            **self.model.facts(),
+            "test error": scores.get("rmse_test"),
+            "R² on the test rows": scores.get("r2_test"),
+            "error of the mean": scores.get("rmse_mean"),
+            "error of a linear model": scores.get("rmse_linear"),
+            "intervals": intervals_shown(
+                getattr(self.model.calibration_, "quantiles", ()), scores.get("coverage_test")
+            ),
+        }
+        return facts_table(f"Run: {self.source.get('dataset', 'model')}", facts)
 
     def save(self, folder: Path, *, overwrite: bool = False) -> None:
         """Write the run; it replaces an existing one that is unchanged.
@@ -180,9 +211,10 @@ def load_run(folder: Path) -> Run:
             float(points.get("limit", FARTHEST)),  # missing in older runs
         )
         encoding = Encoding.of(record.get("columns"), record["feature_names"])
-        model.encoding_ = None if encoding.is_plain else encoding
+        model.remember_columns(encoding)
+        model.target_name_ = str(record["target_name"])
+        model.fill_values_ = points.get("fill_values")
         model.anchor_X_, model.anchor_y_ = points["X_train"], points["y_train"]
-        model.n_features_in_ = model.anchor_X_.shape[1]
         scores = record["scores"]
         held = len(points["y_val"]) > 0
         model.validation_ = points["X_val"], points["y_val"]
@@ -203,7 +235,6 @@ def load_run(folder: Path) -> Run:
             (points["X_test"], points["y_test"]),
             record["source"],
             record["scores"],
-            points.get("fill_values"),
         )
     except ImportError:
         raise  # a missing TensorFlow is not damage

@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils import estimator_html_repr
+from sklearn.utils.validation import check_array, check_is_fitted
 
+from twinedge.budget import Model, twin_bytes
 from twinedge.calibration import USUAL_TRUST, adapted, calibrate
-from twinedge.encoding import Encoding, frame_columns, is_frame
-from twinedge.errors import InputError
+from twinedge.defaults import ANCHORS, NEIGHBORS
+from twinedge.encoding import Encoding
+from twinedge.errors import InputError, listed
 from twinedge.learn.anchored import AnchoredRegressor, Anchors, Chosen
 from twinedge.learn.estimator import AnnRegressor, NetworkRegressor, Validation
 from twinedge.learn.loops import SemiSupervisedTask
@@ -20,8 +23,10 @@ from twinedge.learn.pairs import ExtraPairs, deal, differences, partners_of, sig
 from twinedge.learn.parameters import nonnegative_number, row_number, seed_of, shape_of
 from twinedge.learn.tasks import PairTask
 from twinedge.learn.uncertainty import learn_difficulty, trust_between
+from twinedge.notebook import facts_table, intervals_shown, network_shape
 from twinedge.progress import Progress, progress_bar
 from twinedge.scoring import check_targets
+from twinedge.weighting import mean_and_std
 
 
 class TwinRegressor(AnchoredRegressor, NetworkRegressor):
@@ -61,6 +66,9 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         Steps of the last training; "auto" goes by ``effort``.
     intervals : bool, default=True
         Learn how large an error to expect, and calibrate intervals on the validation data.
+    impute : {None, "median"}, default=None
+        Fill in missing features (NaN) with the median of the training points, or their most
+        frequent level, in training and prediction, and on the device; None refuses them.
     teachers : "auto", None, or list of str and regressors, default="auto"
         Models that teach the networks in addition to the training points: "networks" (those used to
         choose settings), "trees" (extra trees), "boosting", "gp" (a Gaussian process), or any
@@ -81,9 +89,17 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
 
     Attributes
     ----------
+    n_features_in_ : int
+        Number of columns of the training points.
+    feature_names_in_ : array of str
+        Names of these columns, if they have any.
+    encoding_ : Encoding
+        How they become inputs: a column of numbers is one input, a category one for each level.
+    fill_values_ : array of shape (inputs,), or None
+        What replaces missing inputs; None if they are refused.
     weights_ : array of shape (twins, size)
         Weights of the networks, laid out as ``architecture_`` says.
-    anchor_X_, anchor_y_ : array of shape (n, features), (n,)
+    anchor_X_, anchor_y_ : array of shape (n, inputs), (n,)
         Training points, in their own units.
     scaling_ : Scaling
         Shift and scale of features and target.
@@ -91,6 +107,8 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         Points the settings were chosen on (the training points if nothing was held out).
     validation_rmse_ : float
         Error on them, in units of the target.
+    sample_weights_, validation_weights_ : array of shape (n,), (v,), or None
+        Weights of the training and of the validation points, on average 1; None if all count alike.
     difficulty_ : array of shape (twins, width + 1), or None
         The second output of each network: weights of the last hidden layer, and a bias.
     trust_ : float
@@ -128,7 +146,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         hidden: int | tuple[int, ...] | str = "auto",
         activation: str = "auto",
         pairs: str | int = "all",
-        neighbors: int = 32,
+        neighbors: int = NEIGHBORS,
         anchors: Anchors = "auto",
         loop_weight: float = 0.0,
         learning_rate: float | str = "auto",
@@ -137,6 +155,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         steps: int | str = "auto",
         teachers: Any = "auto",
         intervals: bool = True,
+        impute: str | None = None,
         validation_fraction: float = 0.125,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -155,6 +174,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         self.steps = steps
         self.teachers = teachers
         self.intervals = intervals
+        self.impute = impute
         self.validation_fraction = validation_fraction
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -164,9 +184,10 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         self,
         X: npt.ArrayLike,
         y: npt.ArrayLike,
-        validation: Validation = None,
         *,
+        validation: Validation = None,
         groups: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
         encoding: Encoding | None = None,
         unlabelled: npt.ArrayLike | None = None,
         extra: ExtraPairs | None = None,
@@ -182,33 +203,33 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
             or categorical columns: each level becomes an input.
         y : array of shape (n,)
             Their targets.
-        validation : (X, y) or (X, y, groups), optional
-            Points to choose settings on; by default a part of ``X`` is held out.
+        validation : (X, y), (X, y, groups) or (X, y, groups, sample_weight), optional
+            Points to choose settings on; by default a part of ``X`` is held out. Their groups may
+            be None; without weights they all count alike.
         groups : array of shape (n,), optional
             Which rows belong together: a batch, a machine, a hull. They are always held out
             together, so that the model's scores, and how far it trusts points measured on site,
             hold for groups that it never saw.
+        sample_weight : array of shape (n,), optional
+            How much each row counts, at least 0; by default all count alike. Only ratios matter. A
+            row is drawn in proportion to its weight, so that a pair counts as much as the weights
+            of its points multiplied, and counts as much as an anchor. Errors and intervals on rows
+            that were held out are weighted, too. Rows of weight 0 are left out.
         encoding : Encoding, optional
             Columns that the features were made of, if they are already encoded.
         unlabelled : array of shape (u, features), optional
-            Points without targets: loops go through at least one of them. They are ignored with
-            ``loop_weight=0``.
+            Points without targets: loops go through at least one of them, and through all training
+            points alike. They are ignored with ``loop_weight=0``.
         extra : ExtraPairs, optional
-            More pairs to train on, each as likely to be drawn as a pair of training points.
+            More pairs to train on, each as likely to be drawn as a pair of training points of mean
+            weight.
         checkpoint : path, optional
             Folder to keep the state of the training in.
         resume : bool
             Continue from what that folder holds.
         """
         twins, seed = self._shape()[0], seed_of(self.random_state)
-        self.encoding_ = None if encoding is None or encoding.is_plain else encoding
-        if self.encoding_ is None and is_frame(X):
-            learnt = Encoding.learn(frame_columns(X))
-            self.encoding_ = None if learnt.is_plain else learnt
-        X, unlabelled = self._encoded(X), self._encoded(unlabelled)
-        if validation is not None:
-            validation = (self._encoded(validation[0]), *validation[1:])
-        train, held = self._prepare(X, y, validation, seed, groups)
+        train, held = self._prepare(X, y, validation, seed, groups, encoding, sample_weight)
         deal(self.anchors, len(train[1]), twins)  # fail now, not after the training
         table = self._scale(train, held)
         partners = partners_of(table["x"][: len(train[1])], self.pairs, self.neighbors, seed)
@@ -221,7 +242,9 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         self.architecture_ = task.architecture(self.activation_)
         self.weights_ = choice.weights
         self.anchor_X_, self.anchor_y_ = train
-        self.validation_ = held if len(held[1]) else train
+        self.validation_ = held
+        if not len(held[1]):
+            self.validation_, self.validation_weights_ = train, self.sample_weights_
         self.validation_rmse_ = choice.score
         self.difficulty_, self.calibration_, self.own_ = None, None, ()
         self.trust_ = USUAL_TRUST
@@ -232,6 +255,44 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
             self.interrupted_ = True
         return self
 
+    def facts(self) -> dict[str, Any]:
+        """Return what a notebook shows of a fitted model: shape, error, intervals and bytes."""
+        check_is_fitted(self)
+        architecture = self.architecture_
+        return {
+            "target": self.target_name_,
+            "columns": listed(self.encoding_.names),
+            "training points": len(self.anchor_y_),
+            "networks": network_shape(self._twins, architecture.hidden, architecture.activation),
+            "validation error": float(self.validation_rmse_),
+            "intervals": intervals_shown(getattr(self.calibration_, "quantiles", ())),
+            f"bytes of a pack with {ANCHORS} anchors": self.pack_bytes(),
+        }
+
+    def pack_bytes(self, anchors: int = ANCHORS) -> int | None:
+        """Bytes of a pack with this many anchors; None if no pack can hold the model."""
+        check_is_fitted(self)
+        try:
+            shape = Model.of(
+                self.anchor_X_.shape[1],
+                self.architecture_.hidden,
+                max(self._twins, min(anchors, len(self.anchor_y_))),
+                twins=self._twins,
+                activation=self.activation_,
+                intervals=bool(self.intervals),
+            )
+            return twin_bytes(shape)
+        except InputError:
+            return None
+
+    def _repr_html_(self) -> str:
+        """Show the parameters as scikit-learn does and, once fitted, what the model is."""
+        drawn: str = estimator_html_repr(self)
+        return drawn + facts_table("Fitted", self.facts()) if hasattr(self, "weights_") else drawn
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
     def _shape(self) -> tuple[int, tuple[int, ...]]:
         """Return the number of twins and the widths of their layers."""
         return shape_of(self.twins, self.hidden)
@@ -239,7 +300,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
     def _judge(self, held: tuple[FloatArray, FloatArray], seed: int, progress: Progress) -> None:
         """Score the networks, and learn how large an error to expect."""
         progress.stage("validation error")
-        self.validation_rmse_ = self.rmse(*self.validation_)
+        self.validation_rmse_ = self.rmse(*self.validation_, self.validation_weights_)
         if not self.intervals or not np.isfinite(self.weights_).all():
             return
         progress.stage("how large errors are")
@@ -249,15 +310,24 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         if len(held[1]):
             progress.stage("intervals")
             with suppress(InputError):  # too few points, or all with the same error
-                self.calibrate(*held, chosen=True)
+                self.calibrate(*held, sample_weight=self.validation_weights_, chosen=True)
 
-    def calibrate(self, X: npt.ArrayLike, y: npt.ArrayLike, *, chosen: bool = False) -> None:
+    def calibrate(
+        self,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        *,
+        sample_weight: npt.ArrayLike | None = None,
+        chosen: bool = False,
+    ) -> None:
         """Recalibrate intervals on points that the networks were not trained on.
 
         Parameters
         ----------
         X, y : array of shape (n, features), (n,)
             Points and their targets.
+        sample_weight : array of shape (n,), optional
+            How much each point counts: an interval covers its share of the weight.
         chosen : bool
             Whether training settings were chosen on these points.
 
@@ -273,7 +343,9 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         mean, signals = self._signals(x, None, None)
         outside = np.asarray(self.outside(x).any(axis=1))
         errors = check_targets(y, len(x)) - mean
-        self.calibration_ = calibrate(signals, errors, outside=outside, chosen=chosen)
+        self.calibration_ = calibrate(
+            signals, errors, outside=outside, sample_weight=sample_weight, chosen=chosen
+        )
 
     def adapt(self, X: npt.ArrayLike, y: npt.ArrayLike) -> "TwinRegressor":
         """Learn points measured where the model is used, as anchors, without training again.
@@ -320,24 +392,6 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         self.own_ = ()
         return self
 
-    def outside(self, X: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-        """Which features of points ``(n, features)`` are outside their training range.
-
-        Inputs of a level that no training row had are flagged, too.
-        """
-        x = self._check(X)
-        beyond = super().outside(x)
-        return beyond if self.encoding_ is None else beyond | self.encoding_.unknown(x)
-
-    def _encoded(self, X: Any) -> Any:
-        """Turn columns into inputs, unless they already are."""
-        if self.encoding_ is None or X is None or not self.encoding_.takes(X):
-            return X
-        return self.encoding_.rows(X)
-
-    def _check(self, X: npt.ArrayLike) -> FloatArray:
-        return super()._check(self._encoded(X))
-
     @property
     def _has_adapted(self) -> bool:
         return bool(self.own_)
@@ -374,7 +428,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         check_is_fitted(self)
         j = row_number("j", j, len(self.anchor_y_))
         twin = row_number("twin", twin, len(self.weights_))
-        features = self.n_features_in_
+        features = len(self.encoding_.inputs)
         ordinary = Architecture(features, self.architecture_.hidden, self.activation_)
         network = np.empty((1, ordinary.size), np.float32)
         theirs = self.architecture_.parts(self.weights_[twin])
@@ -384,7 +438,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         anchor = self.scaling_.features(self.anchor_X_[j])
         mine[0][1][...] += anchor @ theirs[0][0][features:]
         mine[-1][1][...] += self.scaling_.target(self.anchor_y_[j])
-        return AnnRegressor.from_network(ordinary, network, self.scaling_)
+        return AnnRegressor.from_network(ordinary, network, self.scaling_, self.encoding_)
 
     @property
     def _twins(self) -> int:
@@ -411,7 +465,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
     ) -> tuple[FloatArray, FloatArray]:
         x = self._check(X)
         assert self.difficulty_ is not None  # calibration needs it
-        points, targets, chosen = self._asked(x, anchors, neighbors)
+        points, targets, each, chosen = self._asked(x, anchors, neighbors)
         scaled = self.scaling_.features(x)
         blocks = signals(
             self.architecture_,
@@ -426,13 +480,14 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
             part = slice(start, start + block.shape[2])
             start = part.stop
             difference, asymmetry, hard = block * self.scaling_.y_scale
-            estimates = difference + targets[:, part]
-            means.append(estimates.mean(axis=(0, 2)))
+            weights = None if each is None else each[:, part]
+            mean, spread = mean_and_std(difference + targets[:, part], (0, 2), weights)
+            means.append(mean)
             found.append(
                 [
-                    estimates.std(axis=(0, 2)),
-                    np.sqrt(np.square(asymmetry).mean(axis=(0, 2))),
-                    np.maximum(hard.mean(axis=(0, 2)), 0),
+                    spread,
+                    np.sqrt(np.average(np.square(asymmetry), axis=(0, 2), weights=weights)),
+                    np.maximum(np.average(hard, axis=(0, 2), weights=weights), 0),
                 ]
             )
         return np.concatenate(means), np.concatenate(found, axis=1)
@@ -444,7 +499,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         weight = nonnegative_number("loop_weight", self.loop_weight)
         points = None
         if unlabelled is not None:
-            points = validate_data(self, unlabelled, dtype=np.float64, reset=False)
+            points = self._read(unlabelled)
             points = self.scaling_.features(points) if weight else None
         if points is not None and self.pairs == "neighbors":
             raise InputError(
@@ -452,7 +507,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
                 "compare; use pairs='all'"
             )
         if extra is not None:
-            extra = extra.checked(self.n_features_in_).scaled(self.scaling_)
+            extra = extra.checked(len(self.encoding_.inputs)).scaled(self.scaling_)
         if points is None and not extra:
             return task
         return SemiSupervisedTask.of(task, points, weight, extra)

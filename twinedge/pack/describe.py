@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any, NamedTuple
 
+from twinedge.cells import numbered
 from twinedge.pack.contents import ACCUMULATOR, LARGEST, Array, Pack
 from twinedge.pack.layout import (
     ACTIVATIONS,
@@ -316,5 +317,5 @@ def _names(pack: Pack) -> list[str]:
     entries = listed if isinstance(listed, list) and len(listed) == pack.features else []
     names: list[Any] = [entry.get("name") for entry in entries if isinstance(entry, dict)]
     if len(names) != pack.features or not all(isinstance(name, str) for name in names):
-        names = [f"x{number}" for number in range(1, pack.features + 1)]
+        names = list(numbered(pack.features))
     return [*names, target if isinstance(target, str) else "target"]

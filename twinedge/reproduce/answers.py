@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from twinedge.errors import InputError
+from twinedge.extras import require
 from twinedge.placing import place_file
 from twinedge.reproduce.cells import CellStore, Results, Setup
 from twinedge.reproduce.experiments import experiment
@@ -160,7 +160,7 @@ def answer_all(
         The answers; and files of damaged cells, which were computed again.
     """
     questions = {name: Question(experiment(name, setup), datasets, splits, setup) for name in names}
-    _need_matplotlib()
+    require("matplotlib")  # now, rather than fail after hours of work
     store = CellStore(folder)
     jobs = jobs or _cores()
     pool = local(jobs) if cluster is None else on_cluster(cluster)
@@ -173,16 +173,6 @@ def answer_all(
         place_file(folder / f"{name}.md", answer.markdown())
         answer.write_figure(folder / f"{name}.svg")
     return answers, store.damaged
-
-
-def _need_matplotlib() -> None:
-    """Refuse to start if matplotlib is missing, rather than fail after hours of work."""
-    try:
-        import matplotlib  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise InputError(
-            "figures need matplotlib, which is not installed: pip install 'twinedge[report]'"
-        ) from error
 
 
 def _cores() -> int:

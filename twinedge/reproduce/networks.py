@@ -231,7 +231,7 @@ def _ensemble(
     base: Any, cell: Cell, train: Points, validation: Points, members: int
 ) -> EnsembleRegressor:
     model = EnsembleRegressor(base, members, random_state=cell.split)
-    return model.fit(*train, validation)
+    return model.fit(*train, validation=validation)
 
 
 def _seeds(cell: Cell) -> list[int]:

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from twinedge.defaults import NEIGHBORS
+from twinedge.encoding import Encoding
 from twinedge.learn import AnnRegressor, TwinRegressor
 from twinedge.learn.network import Architecture, FloatArray, Scaling, tf
 from twinedge.learn.pairs import partners_of
@@ -148,7 +150,7 @@ def published_twin(
     seed: int,
     *,
     pairs: str | int = "all",
-    neighbors: int = 32,
+    neighbors: int = NEIGHBORS,
     epochs: int = EPOCHS["twin"],
 ) -> TwinRegressor:
     """Train a twin; ``pairs`` and ``neighbors`` as in ``TwinRegressor``."""
@@ -170,7 +172,7 @@ def published_twin(
     model.architecture_ = shape
     model.weights_, model.scaling_, model.activation_ = network[None], scaling, "relu"
     model.anchor_X_, model.anchor_y_ = train
-    model.n_features_in_ = x.shape[1]
+    model.remember_columns(Encoding.numbered(x.shape[1]))
     return model
 
 

@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any
 
 from twinedge.errors import Parameter, ParameterError
+from twinedge.extras import require
 from twinedge.progress import Lines, Progress, progress_bar, watched
 from twinedge.reproduce.cells import METHODS, Cell, CellStore, Results, compute, machine
 
@@ -173,13 +174,9 @@ def on_cluster(address: str) -> Pool:
     address : str
         Address of its scheduler, as in ``tcp://10.0.0.5:8786``.
     """
-    try:
-        from distributed import Client, as_completed
-    except ModuleNotFoundError as error:
-        raise ParameterError(
-            Parameter("cluster"),
-            " needs dask.distributed, which is not installed: pip install 'twinedge[cluster]'",
-        ) from error
+    require("distributed")
+    from distributed import Client, as_completed
+
     try:
         client = Client(  # type: ignore[no-untyped-call]
             address, timeout=_PATIENCE, set_as_default=False

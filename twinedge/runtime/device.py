@@ -9,6 +9,7 @@ A calibrated file knows how large its errors are: ``predict_interval``. The spre
 which every file has, only says how far its anchors disagree.
 """
 
+import zlib
 from collections.abc import Sequence
 from numbers import Integral, Real
 from pathlib import Path
@@ -16,17 +17,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from twinedge.encoding import Encoding
-from twinedge.errors import InputError
+from twinedge.defaults import COVERAGE
+from twinedge.cells import numbered
+from twinedge.encoding import Encoding, is_frame, is_record
+from twinedge.errors import InputError, listed, plural
+from twinedge.notebook import facts_table, intervals_shown, network_shape
 from twinedge.pack.contents import Array
 
-_USUAL = 900  # default coverage, in thousandths
+_USUAL = round(1000 * COVERAGE)  # in thousandths
 _NOISE = 1e-3  # thousandths by which a coverage may be off, as 0.9 is in single precision
 _HIGHEST = 999
-
-
-class MissingPackageError(InputError):
-    """A backend that is not installed; the message names what to install."""
 
 
 class Prediction(NamedTuple):
@@ -100,6 +100,43 @@ class Device:
         self.coverages = tuple(one / 1000 for one in self._levels)
         self.fillable = np.zeros(self.features, bool) if fillable is None else fillable
         self.info = {**metadata, **info, "anchors": anchors}
+        self._opened: tuple[Any, ...] | None = None  # what ``load`` opened it with
+
+    def __repr__(self) -> str:
+        file, backend = self.info["file"], self.info["backend"]
+        columns = plural(len(self.encoding.names), "column")
+        return f"<{file}: {columns} to {self.target_name}, {self.anchors} anchors, {backend}>"
+
+    def _repr_html_(self) -> str:
+        """Show shape, errors and size in a notebook."""
+        about, scores = self.info, self.info.get("scores")
+        scores = scores if isinstance(scores, dict) else {}
+        path = Path(str(about["file"]))
+        shape = None
+        if "twins" in about and "hidden" in about:
+            shape = network_shape(about["twins"], about["hidden"], about["activation"])
+        facts = {
+            "target": self.target_name,
+            "columns": listed(self.encoding.names),
+            "networks": shape,
+            "anchors": self.anchors,
+            "validation error": scores.get("rmse_val"),
+            "test error": scores.get("rmse_test"),
+            "intervals": intervals_shown(self.coverages, scores.get("coverage_test")),
+            "bytes": path.stat().st_size if path.is_file() else None,
+            "backend": about["backend"],
+        }
+        return facts_table(path.name, facts)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as the file it was loaded from, which must not change, and what it has learnt."""
+        if self._opened is None:
+            raise InputError(f"{self.info['file']} was not opened by load and cannot be pickled")
+        return _reopen, (*self._opened, checksum(self._opened[0])), self._learnt_state()
+
+    def _learnt_state(self) -> Any:
+        """What a pickle has to keep beside the file; None for nothing."""
+        return None
 
     @property
     def ranges(self) -> Array:
@@ -123,8 +160,9 @@ class Device:
 
         Parameters
         ----------
-        x : array of shape (n, f), or data frame
-            In the user's units. For a model with categories, also rows that contain names.
+        x : array of shape (n, columns), data frame, or one row
+            In the user's units. The columns of a frame, and the keys of a mapping or the labels of
+            a row of a frame, are found by name; without names they go by position.
         return_std : bool
             Also return how large an error to expect: the calibrated scale if the file has
             intervals, otherwise the spread of the estimates.
@@ -152,7 +190,9 @@ class Device:
         mean, spread = self._predict(x, neighbors)
         return (mean, spread) if return_std else mean
 
-    def predict_interval(self, x: Any, coverage: Any = 0.9, neighbors: int | None = None) -> Array:
+    def predict_interval(
+        self, x: Any, coverage: Any = COVERAGE, neighbors: int | None = None
+    ) -> Array:
         """Predict intervals that contain the true values.
 
         Parameters
@@ -326,8 +366,11 @@ class Device:
     # Checks that all backends share.
 
     def _check(self, x: Any) -> Array:
-        if self.encoding.takes(x):
-            x = self.encoding.rows(x)
+        numbers = isinstance(x, np.ndarray) and x.dtype.kind in "biuf"
+        if not numbers or x.shape[-1] != self.features:
+            x = self.encoding.encode(_rows(x))
+        elif x.ndim == 1:
+            x = x[None]
         return check_queries(x, self.features, self.fillable, self.feature_names)
 
     def _check_neighbors(self, neighbors: Any) -> int | None:
@@ -368,7 +411,7 @@ def check_queries(
     """Check queries ``(n, features)``; returns them as an array of numbers.
 
     NaN is a missing feature where ``fillable`` ``(features,)`` allows it. Features without
-    ``names`` are called x1, x2, ... in messages.
+    ``names`` are called x0, x1, ... in messages.
 
     Raises
     ------
@@ -387,22 +430,49 @@ def check_queries(
     if missing.any():
         refused = missing if fillable is None else missing & ~fillable
         if refused.any():
-            name = (names or _numbered(features))[int(refused.any(axis=0).argmax())]
+            name = (names or numbered(features))[int(refused.any(axis=0).argmax())]
             name = name if name.isprintable() else ascii(name)
             raise InputError(f"a query has a feature that is not a number: {name}")
     checked: Array = x
     return checked
 
 
-def _numbered(count: int) -> tuple[str, ...]:
-    """Default names of features."""
-    return tuple(f"x{number}" for number in range(1, count + 1))
+def checksum(path: Path) -> int:
+    """CRC-32 of a file.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read.
+    """
+    try:
+        return zlib.crc32(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def _reopen(path: Path, backend: str, store: Path | None, threads: int, before: int) -> Device:
+    """Load a pickled device."""
+    from twinedge.runtime.loading import load
+
+    if checksum(path) != before:
+        raise InputError(f"{path} has changed since the device was pickled: load it again")
+    return load(path, backend, store=store, threads=threads)
+
+
+def _rows(x: Any) -> Any:
+    """Make one row a table of one row; a table stays as it is."""
+    if is_frame(x) or is_record(x):
+        return x
+    first = next(iter(x), None) if isinstance(x, list | tuple) else x
+    alone = np.ndim(x) == 1 if isinstance(x, np.ndarray) else np.ndim(first) == 0
+    return [x] if alone and len(x) else x
 
 
 def _described(metadata: dict[str, Any], span: Array) -> tuple[tuple[str, ...], Array, Array]:
     """Names and ranges of the features; metadata may be anything, and is used if it fits."""
     low, high = span
-    names = _numbered(len(low))
+    names = numbered(len(low))
     described = metadata.get("features")
     try:
         named = tuple(str(one["name"]) for one in described)  # type: ignore[union-attr]

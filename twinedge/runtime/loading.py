@@ -11,8 +11,8 @@ from numbers import Integral
 from pathlib import Path
 from typing import NamedTuple
 
-from twinedge.errors import InputError
-from twinedge.runtime.device import Device, MissingPackageError
+from twinedge.errors import InputError, MissingPackageError
+from twinedge.runtime.device import Device
 
 
 class Backend(NamedTuple):
@@ -80,9 +80,12 @@ def load(
         able = [backend]
     if not path.is_file():
         raise InputError(f"{path} is not a file" if path.exists() else f"{path} does not exist")
-    device = _open(able, path, _check_threads(threads))
+    threads = _check_threads(threads)
+    device = _open(able, path, threads)
     if store is not None:
         device.keep(store)
+        store = Path(store).absolute()
+    device._opened = path.absolute(), device.info["backend"], store, threads
     return device
 
 

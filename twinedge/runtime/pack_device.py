@@ -172,6 +172,13 @@ class PackDevice(Device):
         self._store = store
         self._set(store.points)
 
+    def _learnt_state(self) -> Any:
+        return self.points if self._store is None and len(self.points) else None
+
+    def __setstate__(self, points: Points) -> None:
+        """Learn again what a pickled device had learnt without a store."""
+        self._set(points)
+
     @property
     def lost(self) -> int:
         """Number of store entries that cannot be read: damaged, or cut short."""

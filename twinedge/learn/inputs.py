@@ -1,0 +1,127 @@
+"""How estimators read tables: by the names of columns, whatever their order and kind."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from twinedge.encoding import Encoding, frame_columns, is_frame
+from twinedge.errors import InputError
+from twinedge.learn.network import FloatArray
+
+
+class TableReader(BaseEstimator):
+    """Base of the estimators that remember the columns they were fitted on.
+
+    Attributes
+    ----------
+    encoding_ : Encoding
+        How columns become inputs of the model.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : array of str, shape (n_features_in_,)
+        Names of the columns, if they have any.
+    fill_values_ : array of shape (inputs,), or None
+        What replaces missing cells; None refuses them.
+    target_name_ : str
+        Name of the target; "y" if it has none.
+    """
+
+    encoding_: Encoding
+    n_features_in_: int
+    fill_values_: FloatArray | None = None
+    target_name_: str = "y"
+
+    def __sklearn_tags__(self) -> Any:
+        """Say that missing values are filled in, if they are."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self._imputes
+        return tags
+
+    @property
+    def _imputes(self) -> bool:
+        return getattr(self, "impute", None) is not None
+
+    def remember_columns(self, encoding: Encoding) -> None:
+        """Set the columns that the model takes, as ``fit`` does."""
+        self.encoding_ = encoding
+        self.n_features_in_ = len(encoding.names)
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        if not encoding.is_numbered:
+            self.feature_names_in_ = np.array(encoding.names, object)
+
+    def _read_training(
+        self, X: Any, y: Any, encoding: Encoding | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Check training rows, and learn what their columns are.
+
+        Parameters
+        ----------
+        X : data frame, or array of shape (n, columns)
+            Training points.
+        y : array of shape (n,)
+            Their targets; a series may have a name.
+        encoding : Encoding, optional
+            The columns, if ``X`` holds inputs already.
+
+        Returns
+        -------
+        array of shape (n, inputs), array of shape (n,)
+            Inputs, NaN where a cell is missing, and targets.
+        """
+        if encoding is None and is_frame(X):
+            encoding = Encoding.learn(frame_columns(X))
+        if encoding is not None:
+            X = encoding.encode(X)
+        X, targets = validate_data(
+            self,
+            X,
+            y,
+            dtype=np.float64,
+            y_numeric=True,
+            ensure_min_samples=2,
+            ensure_all_finite="allow-nan" if self._imputes else True,
+        )
+        self.remember_columns(Encoding.numbered(X.shape[1]) if encoding is None else encoding)
+        name = getattr(y, "name", None)
+        self.target_name_ = name if isinstance(name, str) and name else "y"
+        self.fill_values_ = None
+        return X, targets.astype(np.float64)
+
+    def _read(self, X: Any) -> FloatArray:
+        """Check rows of the columns that the model was fitted on; returns inputs ``(n, f)``."""
+        if is_frame(X) or not self.encoding_.is_plain:
+            X = self.encoding_.encode(X)
+        filled = self.fill_values_ is not None
+        read: FloatArray = check_array(
+            X,
+            dtype=np.float64,
+            ensure_all_finite="allow-nan" if filled or self._imputes else True,
+            estimator=self,
+            input_name="X",
+        )
+        if read.shape[1] != len(self.encoding_.inputs):
+            raise InputError(
+                f"X has {read.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input."
+            )
+        if filled and np.isnan(read).any():
+            read = np.where(np.isnan(read), self.fill_values_, read)
+            if not np.isfinite(read).all():
+                raise InputError("X has a missing cell in a column that had none in training")
+        return read
+
+    def _check(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        return self._read(X)
+
+
+def copy_columns(fitted: Any, wrapper: Any) -> None:
+    """Give a model around a fitted one the number and the names of its columns."""
+    for name in ("n_features_in_", "feature_names_in_"):
+        if hasattr(wrapper, name):
+            delattr(wrapper, name)
+        if hasattr(fitted, name):
+            setattr(wrapper, name, getattr(fitted, name))
