@@ -91,6 +91,10 @@ class ParameterError(InputError):
         return tuple(one for one in self.parts if isinstance(one, Parameter))
 
 
+class MissingPackageError(ParameterError):
+    """Something that is not installed; the message names what to install."""
+
+
 _LONGEST_QUOTE = 40
 _MOST_NAMES = 12
 

@@ -12,7 +12,8 @@ from twinedge.anchors import METHODS, check_rows, choose, recommend, rows_from_f
 from twinedge.anchors.choice import at_most_all, too_many
 from twinedge.budget import Model, ann_bytes
 from twinedge.dealing import deal_out
-from twinedge.errors import InputError, Parameter, ParameterError
+from twinedge.errors import InputError, MissingPackageError, Parameter, ParameterError
+from twinedge.extras import require
 from twinedge.learn.run import Run, load_run
 from twinedge.learn.twin import TwinRegressor
 from twinedge.learn.uncertainty import learn_difficulty
@@ -20,7 +21,6 @@ from twinedge.pack.contents import Array
 from twinedge.placing import EXPORT, Placed, check_folder, place_folder
 from twinedge.runtime.loading import load
 from twinedge.version import __version__
-from twinedge_export import onnx_file, tflite_file
 from twinedge_export.c_project import c_project
 from twinedge_export.job import File, Job, Judge, Level, Predict, mean_and_spread
 from twinedge_export.quantise import twin_file
@@ -31,6 +31,8 @@ _SEED = 0  # for the trees that teach a network fine-tuned for its pack
 
 def tflite_files(job: Job, *, float_io: bool) -> list[File]:
     """Write the ensemble and the bare twin; ``float_io`` makes inputs and outputs floats."""
+    from twinedge_export import tflite_file
+
     levels = tflite_file.FLOAT_IO if float_io else tflite_file.LEVELS
     return [
         _file(job, f"tflite{kind}", f"model{kind}.tflite", tflite_file.tflite_model, shape, levels)
@@ -40,6 +42,8 @@ def tflite_files(job: Job, *, float_io: bool) -> list[File]:
 
 def onnx_files(job: Job, original: TwinRegressor) -> list[File]:
     """Write the ensemble and the bare twin, rounded, and the ``original`` as floats."""
+    from twinedge_export import onnx_file
+
     files, original = [], _with_second_output(job, original)
     for kind, shape in _shapes(job):
         make = onnx_file.onnx_model
@@ -90,7 +94,14 @@ def _load(path: Path) -> Predict:
     return mean_and_spread(load(path))
 
 
-FORMATS = ("twin", "tflite", "onnx", "c")
+# What each format needs besides numpy and scikit-learn.
+_NEEDS = {
+    "twin": (),
+    "tflite": ("tensorflow", "flatbuffers"),
+    "onnx": ("onnx", "onnxruntime"),
+    "c": (),
+}
+FORMATS = tuple(_NEEDS)
 _KEYS = {"validation": "rmse_val", "training": "rmse_train"}  # by the points judged on
 
 
@@ -245,8 +256,8 @@ def export(
     >>> done.files[0].path.name, done.files[0].bytes  # doctest: +SKIP
     ('model.twin', 20656)
     """
-    run = _as_run(model)
     wanted = _formats(formats)
+    run = _as_run(model)
     if not tolerance >= 0:
         raise InputError(f"tolerance={tolerance!r} is not a number of at least 0")
     folder = Path(folder)
@@ -328,7 +339,18 @@ def _formats(formats: Sequence[str]) -> tuple[str, ...]:
     if unknown or isinstance(formats, str):
         name = formats if isinstance(formats, str) else unknown[0]
         raise InputError(f"{name!r} is not a list of formats: take some of {', '.join(FORMATS)}")
-    return tuple(formats)
+    able: list[str] = []
+    lacking: list[MissingPackageError] = []
+    for name in dict.fromkeys(formats):
+        try:
+            require(*_NEEDS[name])
+            able.append(name)
+        except MissingPackageError as error:
+            lacking.append(error)
+    if lacking:
+        instead = (", or write the others: ", Parameter("formats", tuple(able))) if able else ()
+        raise MissingPackageError(*lacking[0].parts, *instead)
+    return tuple(able)
 
 
 def _rows(

@@ -1,21 +1,27 @@
-"""Fixtures for the tests of how the C runtime is packaged."""
+"""Fixtures for the tests of how the C runtime and the wheel are packaged."""
 
+import io
 import os
 import runpy
 import shutil
 import subprocess
+import sys
+import tarfile
 import venv
 import zipfile
 from functools import cache
+from importlib.metadata import Distribution, distribution
 from pathlib import Path
 from threading import Timer
 from types import SimpleNamespace
 
 import pytest
+from packaging.requirements import Requirement
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 FIRMWARE = ROOT / "firmware_ref"
+BUILD = "import sys; from setuptools import build_meta as b; print(b.build_{}(sys.argv[1]))"
 
 
 @pytest.fixture(scope="session")
@@ -136,3 +142,74 @@ def first_line():
         raise AssertionError(f"{elf.name} sends nothing")
 
     return listen
+
+
+def build(what, tree, folder, **environment):
+    """Build from a folder of sources, like pip but without a network; return the file."""
+    done = subprocess.run(
+        [sys.executable, "-c", BUILD.format(what), folder],
+        cwd=tree,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder / done.stdout.split()[-1]
+
+
+def extracted(archive, folder):
+    with tarfile.open(**archive) as tar:
+        tar.extractall(folder, filter="data")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory):
+    """The source distribution, the wheel that is built from it, and one without a compiler."""
+    home = tmp_path_factory.mktemp("built")
+    done = subprocess.run([ROOT / "tools" / "wheel-sources"], capture_output=True, check=True)
+    checkout = extracted({"fileobj": io.BytesIO(done.stdout)}, home / "checkout")
+    sdist = build("sdist", checkout, home)
+    (tree,) = extracted({"name": sdist}, home / "unpacked").iterdir()
+    wheel = build("wheel", tree, home)
+    bare = build("wheel", checkout, home / "bare", CC="false")
+    return SimpleNamespace(checkout=checkout, sdist=sdist, wheel=wheel, bare=bare)
+
+
+def link(dist, extras, site, done):
+    """Give an environment just what a distribution needs, from the test environment."""
+    for requirement in map(Requirement, dist.requires or []):
+        name, marker = requirement.name, requirement.marker
+        if marker and not any(marker.evaluate({"extra": extra}) for extra in (*extras, "")):
+            continue
+        if (name, *requirement.extras) in done:
+            continue
+        done.add((name, *requirement.extras))
+        other = dist if name == dist.name else distribution(name)
+        for top in {file.parts[0] for file in other.files} - {"..", "__pycache__"}:
+            if other is not dist and not (site / top).exists():
+                (site / top).symlink_to(other.locate_file(top))
+        link(other, requirement.extras, site, done)
+
+
+@pytest.fixture(scope="session")
+def installed(built, tmp_path_factory):
+    """Install the wheel with some extras: ``installed("train")`` has the variables to run it."""
+
+    @cache
+    def install(*extras):
+        home = tmp_path_factory.mktemp("fresh") / "env"
+        venv.create(home, symlinks=True)
+        python = home / "bin" / "python"
+        quiet = ("--quiet", "--disable-pip-version-check", "--no-deps", "--no-index")
+        pip = (sys.executable, "-m", "pip", "--python", python, "install", *quiet)
+        subprocess.run([*pip, built.wheel], check=True)
+        (site,) = home.glob("lib/python*/site-packages")
+        (information,) = site.glob("twinedge-*.dist-info")
+        link(Distribution.at(information), extras, site, set())
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("TWINEDGE_")}
+        kept.pop("PYTHONPATH", None)
+        path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
+        return kept | {"PATH": path, "VIRTUAL_ENV": str(home)}
+
+    return install

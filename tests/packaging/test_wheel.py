@@ -1,17 +1,13 @@
 """The wheel and the source distribution: what is in them, and the README's tour from a wheel."""
 
-import io
 import os
 import re
 import shlex
 import subprocess
 import sys
 import tarfile
-import venv
 import zipfile
-from importlib.metadata import Distribution, distribution
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -26,7 +22,6 @@ README = (ROOT / "README.md").read_text("utf-8")
 MOST_BYTES = 1_000_000
 # Tools for developers: in a clone and in the source distribution.
 DEVELOPERS = ("twinedge/reproduce/", "twinedge_export/boards/measure.py")
-BUILD = "import sys; from setuptools import build_meta as b; print(b.build_{}(sys.argv[1]))"
 
 # Extra options that keep the tour brief; None skips a slow command.
 BRIEFLY = {
@@ -51,76 +46,16 @@ FURTHER = (
 WHERE = "python -c 'import twinedge, twinedge_export as e; print(twinedge.__file__, e.__file__)'"
 
 
-def build(what, tree, folder, **environment):
-    """Build from a folder of sources, like pip but without a network; return the file."""
-    done = subprocess.run(
-        [sys.executable, "-c", BUILD.format(what), folder],
-        cwd=tree,
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return folder / done.stdout.split()[-1]
-
-
-def extracted(archive, folder):
-    with tarfile.open(**archive) as tar:
-        tar.extractall(folder, filter="data")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    """The source distribution, the wheel that is built from it, and one without a compiler."""
-    home = tmp_path_factory.mktemp("built")
-    done = subprocess.run([ROOT / "tools" / "wheel-sources"], capture_output=True, check=True)
-    checkout = extracted({"fileobj": io.BytesIO(done.stdout)}, home / "checkout")
-    sdist = build("sdist", checkout, home)
-    (tree,) = extracted({"name": sdist}, home / "unpacked").iterdir()
-    wheel = build("wheel", tree, home)
-    bare = build("wheel", checkout, home / "bare", CC="false")
-    return SimpleNamespace(checkout=checkout, sdist=sdist, wheel=wheel, bare=bare)
-
-
 def contents(wheel):
     with zipfile.ZipFile(wheel) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def link(dist, extras, site, done):
-    """Give an environment just what a distribution needs, from the test environment."""
-    for requirement in map(Requirement, dist.requires or []):
-        name, marker = requirement.name, requirement.marker
-        if marker and not any(marker.evaluate({"extra": extra}) for extra in (*extras, "")):
-            continue
-        if (name, *requirement.extras) in done:
-            continue
-        done.add((name, *requirement.extras))
-        other = dist if name == dist.name else distribution(name)
-        for top in {file.parts[0] for file in other.files} - {"..", "__pycache__"}:
-            if other is not dist and not (site / top).exists():
-                (site / top).symlink_to(other.locate_file(top))
-        link(other, requirement.extras, site, done)
-
-
 @pytest.fixture(scope="module")
-def environment(built, tmp_path_factory):
+def environment(installed):
     """A fresh environment with the wheel, and what the README installs with it."""
-    home = tmp_path_factory.mktemp("fresh") / "env"
-    venv.create(home, symlinks=True)
-    python = home / "bin" / "python"
-    quiet = ("--quiet", "--disable-pip-version-check", "--no-deps", "--no-index")
-    pip = (sys.executable, "-m", "pip", "--python", python, "install", *quiet)
-    subprocess.run([*pip, built.wheel], check=True)
-    (site,) = home.glob("lib/python*/site-packages")
-    (information,) = site.glob("twinedge-*.dist-info")
     extras = re.search(r"pip install .*'\.\[(.*)\]'", steps()[0][0])[1].split(",")
-    link(Distribution.at(information), extras, site, set())
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("TWINEDGE_")}
-    kept.pop("PYTHONPATH", None)
-    path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
-    return kept | {"PATH": path, "VIRTUAL_ENV": str(home)}
+    return installed(*extras)
 
 
 def steps():

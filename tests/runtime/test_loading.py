@@ -8,8 +8,9 @@ import sys
 import numpy as np
 import pytest
 
+from twinedge.errors import MissingPackageError
 from twinedge.runtime import interpreters, loading
-from twinedge.runtime.device import Device, MissingPackageError
+from twinedge.runtime.device import Device
 from twinedge.runtime.loading import BACKENDS, Backend, load
 
 
@@ -133,7 +134,7 @@ def test_a_missing_package_is_named_with_what_to_install(files, without, complai
 
 def test_auto_falls_back_where_something_is_missing(files, complaint, monkeypatch, tmp_path):
     (tmp_path / "missing_backend.py").write_text(
-        "from twinedge.runtime.device import MissingPackageError\n"
+        "from twinedge.errors import MissingPackageError\n"
         "def open_pack(path, threads): raise MissingPackageError('not built')\n"
     )
     monkeypatch.syspath_prepend(tmp_path)

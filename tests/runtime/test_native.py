@@ -12,11 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from twinedge.errors import InputError
+from twinedge.errors import InputError, MissingPackageError
 from twinedge.pack import PackError, read_pack, write_pack
 from twinedge.pack.layout import NO_FILL
 from twinedge.runtime import native, reference
-from twinedge.runtime.device import MissingPackageError
 from twinedge.runtime.native import Native
 
 TESTS = Path(__file__).parents[1]

@@ -8,6 +8,7 @@ from typing import Any
 
 from twinedge.anchors.curves import AUTO, Measurement
 from twinedge.errors import InputError
+from twinedge.extras import require
 from twinedge.placing import check_file, place_file
 
 ENDINGS = (".svg", ".png")
@@ -94,12 +95,7 @@ def check_drawing(path: Path) -> None:
     if path.suffix.lower() not in ENDINGS:
         raise InputError(f"{path}: a plot is written as {' or '.join(ENDINGS)}")
     check_file(path)
-    try:
-        import matplotlib  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise InputError(
-            "a plot needs matplotlib, which is not installed: pip install 'twinedge[report]'"
-        ) from error
+    require("matplotlib")
 
 
 def draw(found: Measurement, path: Path, *, title: str, target: str) -> None:

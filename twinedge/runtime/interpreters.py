@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from twinedge.errors import InputError
+from twinedge.errors import InputError, MissingPackageError
 from twinedge.pack.contents import Array
 from twinedge.quiet import silence
-from twinedge.runtime.device import Device, MissingPackageError
+from twinedge.runtime.device import Device
 from twinedge.runtime.file_device import device_of, read_sealed
 
 _IDENTIFIER = b"TFL3"

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from twinedge.errors import InputError
+from twinedge.errors import InputError, MissingPackageError
 from twinedge.pack import read_pack, write_pack
 from twinedge.pack.contents import Array, Pack
 from twinedge.pack.layout import MAX_ANCHORS, PackError, Reason
 from twinedge.runtime import reference
-from twinedge.runtime.device import Device, MissingPackageError, Prediction, check_queries
+from twinedge.runtime.device import Device, Prediction, check_queries
 from twinedge.runtime.pack_device import PackDevice
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.resources import files
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from twinedge.budget import Board, Runtime, all_boards, read_firmware
 from twinedge.errors import InputError, Parameter, ParameterError
+from twinedge.extras import require
 from twinedge.pack.contents import Array
 from twinedge.placing import check_file, place_file
 from twinedge_export.report import interactive
@@ -303,7 +303,7 @@ def report(
     InputError
         If a report cannot be made or written; then nothing is written.
     """
-    check_needs()
+    require(*_NEEDS)
     check_output(output, figures)
     boards, measured = list(all_boards().values()), read_firmware(firmware)
     found = _found(models, data, boards, measured, options)
@@ -334,15 +334,6 @@ def report(
 def is_pack(path: Path) -> bool:
     """Whether a path is a pack, or an export with one, rather than a run."""
     return path.suffix == ".twin" or (path / "model.twin").is_file()
-
-
-def check_needs() -> None:
-    """Check that the libraries for pages and figures are installed."""
-    for name in _NEEDS:
-        if find_spec(name) is None:
-            raise InputError(
-                f"a report needs {name}, which is not installed: pip install 'twinedge[report]'"
-            )
 
 
 def check_output(output: Path, figures: Path | None) -> None:

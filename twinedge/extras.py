@@ -1,0 +1,44 @@
+"""Which extra of the package installs a library, for the message when one is missing."""
+
+from importlib.util import find_spec
+
+from twinedge.errors import MissingPackageError
+
+# By the name that is imported. What a library brings along can be the first that is found missing.
+EXTRAS = {
+    **dict.fromkeys(("tensorflow", "keras", "flatbuffers"), "train"),
+    **dict.fromkeys(("sklearn", "scipy", "joblib", "threadpoolctl"), "train"),
+    "onnx": "export",
+    "onnxruntime": "onnx",
+    "ai_edge_litert": "tflite",
+    **dict.fromkeys(("matplotlib", "jinja2"), "report"),
+    **dict.fromkeys(("pandas", "pyarrow", "openpyxl"), "tables"),
+    "distributed": "cluster",
+}
+
+
+def missing(module: str | None) -> MissingPackageError | None:
+    """Return the error for a module that cannot be imported; None if no extra installs it.
+
+    Examples
+    --------
+    >>> str(missing("onnx.helper"))
+    "onnx is not installed: pip install 'twinedge[export]'"
+    """
+    name = (module or "").partition(".")[0]
+    if name not in EXTRAS:
+        return None
+    return MissingPackageError(f"{name} is not installed: pip install 'twinedge[{EXTRAS[name]}]'")
+
+
+def require(*modules: str) -> None:
+    """Refuse to begin work that would end at the import of one of these modules.
+
+    Raises
+    ------
+    MissingPackageError
+        If one is not installed; it names the extra that installs it.
+    """
+    for name in modules:
+        if find_spec(name) is None and (error := missing(name)) is not None:
+            raise error
