@@ -112,7 +112,8 @@ def fit_csv(
         group=group,
         split=split,
     )
-    return fit_source(source, run=run, resume=resume, overwrite=overwrite, say=say, **settings)
+    given = {"run": run, "resume": resume, "overwrite": overwrite, "say": say}
+    return fit_source(source, **given, impute=impute, **settings)
 
 
 def fit_dataset(name: str, *, split: int = 0, **options: Any) -> "Run":

@@ -54,11 +54,16 @@ def load(
     >>> twinedge.load("runs/latest").model.predict([[0.5, 0.25]])  # doctest: +SKIP
     array([0.1235])
     """
-    path = Path(path)
-    if not (path / FILE).is_file():
-        from twinedge.runtime.loading import load as load_device
+    from twinedge.runtime.loading import load as load_device
+    from twinedge.runtime.loading import pack_in
 
+    path = Path(path)
+    if not path.exists() and not path.suffix:
+        raise InputError(f"{path} does not exist")
+    if not path.is_dir() or pack_in(path) != path:
         return load_device(path, backend, store=store, threads=threads)
+    if not (path / FILE).is_file():
+        raise InputError(f"{path} is neither a run nor an export: no {FILE}, no model.twin")
     if backend != "auto" or store is not None:
         raise InputError(f"{path} is a run: backends and stores are for the files of an export")
     from twinedge.learn.run import load_run

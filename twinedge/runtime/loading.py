@@ -15,6 +15,9 @@ from twinedge.errors import InputError, MissingPackageError
 from twinedge.runtime.device import Device
 
 
+_PACK = "model.twin"
+
+
 class Backend(NamedTuple):
     """Reads files with ``suffix``: ``opener`` in module ``home`` takes a path and threads."""
 
@@ -33,6 +36,12 @@ BACKENDS = {
 }
 
 
+def pack_in(path: Path) -> Path:
+    """Return the pack of an export folder; any other path stays as it is."""
+    pack = path / _PACK
+    return pack if pack.is_file() else path
+
+
 def load(
     path: str | Path,
     backend: str = "auto",
@@ -45,7 +54,7 @@ def load(
     Parameters
     ----------
     path : path
-        A ``.twin``, ``.tflite`` or ``.onnx`` file.
+        A ``.twin``, ``.tflite`` or ``.onnx`` file; or the folder of an export, for its pack.
     backend : str
         "auto", or one of ``BACKENDS``.
     store : path, optional
@@ -66,7 +75,7 @@ def load(
     InputError
         If the file cannot be used; a ``MissingPackageError`` if something must be installed first.
     """
-    path = Path(path)
+    path = pack_in(Path(path))
     if backend != "auto" and backend not in BACKENDS:
         raise InputError(f"backend={backend!r} is not one of auto, {', '.join(BACKENDS)}")
     able = [name for name, one in BACKENDS.items() if one.suffix == path.suffix.lower()]
