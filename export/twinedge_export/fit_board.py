@@ -150,7 +150,7 @@ def search(
         }
         given |= settings
         model = TwinRegressor(twins=twins, hidden=(width, width), **given)
-        model.fit(*train, validation, encoding=encoding)
+        model.fit(*train, validation=validation, encoding=encoding)
         if model.interrupted_:
             raise KeyboardInterrupt
         say(f"Scoring width {width}")

@@ -4,11 +4,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils import _safe_indexing, check_consistent_length
+from sklearn.utils.validation import _num_samples, check_array, check_is_fitted, validate_data
 
 from twinedge.encoding import Encoding, frame_columns, is_frame
 from twinedge.errors import InputError
 from twinedge.learn.network import FloatArray
+from twinedge.weighting import check_weights
 
 
 class TableReader(BaseEstimator):
@@ -30,6 +32,7 @@ class TableReader(BaseEstimator):
 
     encoding_: Encoding
     n_features_in_: int
+    feature_names_in_: FloatArray
     fill_values_: FloatArray | None = None
     target_name_: str = "y"
 
@@ -47,10 +50,10 @@ class TableReader(BaseEstimator):
         """Set the columns that the model takes, as ``fit`` does."""
         self.encoding_ = encoding
         self.n_features_in_ = len(encoding.names)
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
         if not encoding.is_numbered:
             self.feature_names_in_ = np.array(encoding.names, object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
 
     def _read_training(
         self, X: Any, y: Any, encoding: Encoding | None = None
@@ -94,11 +97,11 @@ class TableReader(BaseEstimator):
         """Check rows of the columns that the model was fitted on; returns inputs ``(n, f)``."""
         if is_frame(X) or not self.encoding_.is_plain:
             X = self.encoding_.encode(X)
-        filled = self.fill_values_ is not None
+        values = self.fill_values_
         read: FloatArray = check_array(
             X,
             dtype=np.float64,
-            ensure_all_finite="allow-nan" if filled or self._imputes else True,
+            ensure_all_finite="allow-nan" if values is not None or self._imputes else True,
             estimator=self,
             input_name="X",
         )
@@ -107,8 +110,8 @@ class TableReader(BaseEstimator):
                 f"X has {read.shape[1]} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input."
             )
-        if filled and np.isnan(read).any():
-            read = np.where(np.isnan(read), self.fill_values_, read)
+        if values is not None and np.isnan(read).any():
+            read = np.where(np.isnan(read), values, read)
             if not np.isfinite(read).all():
                 raise InputError("X has a missing cell in a column that had none in training")
         return read
@@ -125,3 +128,35 @@ def copy_columns(fitted: Any, wrapper: Any) -> None:
             delattr(wrapper, name)
         if hasattr(fitted, name):
             setattr(wrapper, name, getattr(fitted, name))
+
+
+def counted_rows(
+    X: Any, y: Any, groups: Any, sample_weight: Any, name: str = "sample_weight"
+) -> tuple[Any, Any, Any, FloatArray | None]:
+    """Check the weights of rows, and leave out rows of weight 0 before anything is learnt.
+
+    Parameters
+    ----------
+    X, y, groups : array-like with n rows
+        A table of any kind, its targets, and its groups or None.
+    sample_weight : array-like of shape (n,), or None
+        Weights.
+    name : str
+        What messages call them.
+
+    Returns
+    -------
+    X, y, groups : array-like with m rows
+        The rows with a weight above 0.
+    weights : array of shape (m,), or None
+        Their weights.
+    """
+    if sample_weight is None:
+        return X, y, groups, None
+    weights = check_weights(sample_weight, _num_samples(X), name)
+    kept = np.flatnonzero(weights)
+    if len(kept) < len(weights):
+        check_consistent_length(X, y, groups)
+        X, y = _safe_indexing(X, kept), _safe_indexing(y, kept)
+        groups = None if groups is None else _safe_indexing(groups, kept)
+    return X, y, groups, weights[kept]

@@ -464,9 +464,10 @@ def _rows(x: Any) -> Any:
     """Make one row a table of one row; a table stays as it is."""
     if is_frame(x) or is_record(x):
         return x
-    first = next(iter(x), None) if isinstance(x, list | tuple) else x
-    alone = np.ndim(x) == 1 if isinstance(x, np.ndarray) else np.ndim(first) == 0
-    return [x] if alone and len(x) else x
+    if isinstance(x, np.ndarray):
+        return x[None] if x.ndim == 1 else x
+    alone = isinstance(x, list | tuple) and len(x) and np.ndim(x[0]) == 0
+    return [x] if alone else x
 
 
 def _described(metadata: dict[str, Any], span: Array) -> tuple[tuple[str, ...], Array, Array]:
