@@ -9,20 +9,21 @@ variance weighs them,
 fitted to the errors of rows that the networks were not trained on, by the likelihood of a Student
 distribution, which large errors do not sway. Conformal prediction then says how many scales an
 interval must reach to cover a given share of such errors. A row's error is divided by the scale of
-a model that was fitted without it, so that the result is not optimistic when rows are few.
+a model that was fitted without it, so that the result is not optimistic when rows are few. Rows may
+have weights: then the likelihood is weighted, and an interval covers its share of the weight.
 
 Only numpy is needed, so that a Raspberry Pi can calibrate its own models.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import ceil
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from twinedge.errors import InputError
+from twinedge.weighting import check_weights, effective_rows, of_rows, relative
 
 Array = npt.NDArray[Any]
 
@@ -53,7 +54,7 @@ class Calibration:
     quantiles : dict of float to float
         For each coverage, ascending, how many scales an interval reaches to either side.
     rows : int
-        Number of calibration rows.
+        Number of calibration rows; of rows with weights, how many they are worth.
     typical : float
         Mean scale of these rows, in units of the target.
     outside : float
@@ -98,6 +99,7 @@ def calibrate(
     errors: Array,
     *,
     outside: Array | None = None,
+    sample_weight: npt.ArrayLike | None = None,
     chosen: bool = False,
     levels: Sequence[float] = LEVELS,
 ) -> Calibration:
@@ -111,6 +113,8 @@ def calibrate(
         True value minus prediction.
     outside : array of shape (n,), optional
         Whether a feature of the row lies outside its training range.
+    sample_weight : array of shape (n,), optional
+        How much each row counts; by default all alike. Rows of weight 0 are left out.
     chosen : bool
         Whether training settings were chosen on these rows.
     levels : sequence of float
@@ -123,9 +127,24 @@ def calibrate(
     """
     errors = np.abs(np.asarray(errors, np.float64))
     signals = np.asarray(signals, np.float64)
+    outside = np.zeros(len(errors)) if outside is None else np.asarray(outside)
+    weights = None
+    if sample_weight is not None:
+        weights = check_weights(sample_weight, len(errors))
+        kept = weights > 0
+        # Contiguous, as without weights: sums in another order would end in other bits.
+        signals = np.ascontiguousarray(signals[:, kept])
+        errors, outside = errors[kept], outside[kept]
+        weights = relative(weights[kept])
     rows = len(errors)
     if rows < LEAST_ROWS:
         raise InputError(f"{rows} rows are too few to calibrate on: {LEAST_ROWS} are needed")
+    worth = effective_rows(weights, rows)
+    if worth < LEAST_ROWS:
+        raise InputError(
+            f"{rows} rows of such unequal weights are worth {worth:.1f} to calibrate on: "
+            f"{LEAST_ROWS} are needed"
+        )
     if not (np.isfinite(errors).all() and np.isfinite(signals).all()):
         raise InputError("a row to calibrate on has an error that is not finite")
     if np.ptp(errors) <= 1e-9 * errors.max():
@@ -136,25 +155,27 @@ def calibrate(
     order = np.random.default_rng(0).permutation(rows)
     for fold in np.array_split(order, min(_FOLDS, rows)):
         others = np.setdiff1d(order, fold)
-        model = _fitted(signals[:, others], errors[others])
+        model = _fitted(signals[:, others], errors[others], of_rows(weights, others))
         scores[fold] = errors[fold] / _scale(model, signals[:, fold])
     further = _FLATTERY if chosen else 0
-    usual = quantile(scores, _USUAL, further)
+    usual = quantile(scores, _USUAL, further, weights)
     assert usual is not None  # LEAST_ROWS is enough for it
-    constant, *weights = usual * np.sqrt(_fitted(signals, errors))
-    found = {level: quantile(scores / usual, level, further) for level in levels}
+    constant, *of_signals = usual * np.sqrt(_fitted(signals, errors, weights))
+    found = {level: quantile(scores / usual, level, further, weights) for level in levels}
     done = Calibration(
-        np.array(weights),
+        np.array(of_signals),
         float(constant),
         {level: one for level, one in found.items() if one is not None},
-        rows,
+        int(worth),
         0.0,
-        0.0 if outside is None else float(np.mean(outside)),
+        float(np.average(outside, weights=weights)),
     )
-    return replace(done, typical=float(done.scale(signals).mean()))
+    return replace(done, typical=float(np.average(done.scale(signals), weights=weights)))
 
 
-def quantile(scores: Array, coverage: float, further: float = 0.0) -> float | None:
+def quantile(
+    scores: Array, coverage: float, further: float = 0.0, weights: Array | None = None
+) -> float | None:
     """Split-conformal quantile of scores: a new score is at most this in ``coverage`` of cases.
 
     Parameters
@@ -165,17 +186,24 @@ def quantile(scores: Array, coverage: float, further: float = 0.0) -> float | No
         Between 0 and 1.
     further : float
         How many ranks to go further out; fractions are interpolated.
+    weights : array of shape (n,), optional
+        Weights of the scores, above 0. The new score is expected to weigh as much as one of these
+        drawn in proportion to its weight, which makes n rows count as their effective number.
 
     Returns
     -------
     float or None
         None if there are too few scores for the coverage.
     """
-    rank = ceil((len(scores) + 1) * coverage - 1e-9)
-    if rank > len(scores):
+    rows = effective_rows(weights, len(scores))
+    order = np.argsort(scores, kind="stable")
+    each = np.ones(len(scores)) if weights is None else weights[order] * (rows / weights.sum())
+    ranks = np.cumsum(each)
+    least = (rows + 1) * coverage - 1e-9
+    if least > rows:
         return None
-    place = min(rank + further, len(scores)) - 1
-    return float(np.interp(place, np.arange(len(scores)), np.sort(scores)))
+    rank = ranks[min(np.searchsorted(ranks, least), len(ranks) - 1)]
+    return float(np.interp(rank + further, ranks, scores[order]))
 
 
 def adapted(
@@ -211,17 +239,21 @@ def adapted(
     return mean + weight * (own - mean), scale * np.sqrt(left * wider)
 
 
-def in_common(errors: Array, groups: Array) -> float | None:
+def in_common(errors: Array, groups: Array, weights: Array | None = None) -> float | None:
     """Share of the errors ``(n,)`` common to a group; None if no group has two rows.
 
-    The mean product of two errors of the same group, divided by their mean square.
+    The mean product of two errors of the same group, divided by their mean square; with weights
+    ``(n,)``, a product counts as much as those of its two rows multiplied.
     """
+    each = np.ones(len(errors)) if weights is None else weights
     together = all_squares = 0.0
     for group in np.unique(groups):
-        mine = errors[groups == group]
+        mine, theirs = errors[groups == group], each[groups == group]
         if len(mine) > 1:
-            squares = float(np.square(mine).sum())
-            together += (float(mine.sum()) ** 2 - squares) / (len(mine) - 1)
+            total, counted = float(theirs.sum()), theirs * mine
+            squares = float((counted * mine).sum())
+            products = float(counted.sum()) ** 2 - float(np.square(counted).sum())
+            together += products / (total - float(np.square(theirs).sum()) / total)
             all_squares += squares
     return together / all_squares if all_squares else None
 
@@ -232,7 +264,7 @@ def interval_score(low: Array, high: Array, y: Array, coverage: float) -> float:
     return float(np.mean(high - low + 2 / (1 - coverage) * missed))
 
 
-def _fitted(signals: Array, errors: Array) -> Array:
+def _fitted(signals: Array, errors: Array, weights: Array | None = None) -> Array:
     """Coefficients ``(4,)`` of the variance: of the constant, then of the signals' squares.
 
     Each round increases the likelihood and keeps coefficients positive: it replaces the logarithm
@@ -243,14 +275,15 @@ def _fitted(signals: Array, errors: Array) -> Array:
     unit = np.where(unit > 0, unit, signals.mean(axis=1, keepdims=True))
     unit = np.where(unit > 0, unit, 1.0)
     terms = np.vstack([np.ones(len(errors)), np.square(signals / unit)])
+    counted = terms if weights is None else terms * weights
     least = 1e-12 * squares.max()
     found = np.full(len(terms), max(float(np.median(squares)), least) / len(terms))
     for _ in range(_ROUNDS):
         variance = found @ terms + least
         robust = (_FREEDOM + 1) / (_FREEDOM + squares / variance) * squares
-        below = np.maximum(terms @ (1 / variance), 1e-300)
-        found = found * np.sqrt(terms @ (robust / np.square(variance)) / below)
-    parts = found * terms.mean(axis=1)
+        below = np.maximum(counted @ (1 / variance), 1e-300)
+        found = found * np.sqrt(counted @ (robust / np.square(variance)) / below)
+    parts = found * counted.mean(axis=1)
     found[parts < _NOTHING * parts.sum()] = 0
     found[0] += least
     found[1:] /= np.square(unit[:, 0])

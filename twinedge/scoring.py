@@ -14,10 +14,15 @@ Array = npt.NDArray[Any]
 _RANKS = ((0.5, "ranks errors well"), (0.3, "ranks errors"), (0.1, "ranks errors weakly"))
 
 
-def rmse(predicted: npt.ArrayLike, y: npt.ArrayLike = 0.0) -> float:
-    """Root mean square error of predictions against targets, both ``(n,)``, or of errors alone."""
+def rmse(
+    predicted: npt.ArrayLike, y: npt.ArrayLike = 0.0, weights: npt.ArrayLike | None = None
+) -> float:
+    """Root mean square error of predictions against targets, both ``(n,)``, or of errors alone.
+
+    With ``weights`` ``(n,)``, the mean is weighted.
+    """
     error = np.asarray(predicted) - np.asarray(y)
-    return float(np.sqrt(np.mean(np.square(error, dtype=np.float64))))
+    return float(np.sqrt(np.average(np.square(error, dtype=np.float64), weights=weights)))
 
 
 class Coverage(NamedTuple):

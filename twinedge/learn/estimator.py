@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin, clone
-from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state
-from sklearn.utils.validation import _num_samples, check_array, check_is_fitted
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from twinedge import scoring
 from twinedge.data.splitting import number_groups
 from twinedge.encoding import Encoding
 from twinedge.errors import InputError
-from twinedge.learn.inputs import TableReader, copy_columns
+from twinedge.learn.inputs import TableReader, copy_columns, counted_rows
 from twinedge.learn.network import ACTIVATIONS, Architecture, FloatArray, Scaling
 from twinedge.learn.parameters import (
     is_auto,
@@ -31,7 +31,7 @@ from twinedge.learn.teachers import LEAST_ROWS, School, teachers_of
 from twinedge.learn.training import Checkpoint
 from twinedge.progress import progress_bar
 from twinedge.scoring import check_targets
-from twinedge.weighting import check_weights, relative
+from twinedge.weighting import check_weights, of_rows, relative
 
 Validation = tuple[Any, Any] | tuple[Any, Any, Any] | tuple[Any, Any, Any, Any] | None
 Groups = npt.NDArray[np.intp]
@@ -84,7 +84,7 @@ class NetworkRegressor(RegressorMixin, TableReader):
         """
         if self.impute is not None:
             one_of("impute", self.impute, ("median",))
-        X, y, groups, weights = _counted(X, y, groups, sample_weight)
+        X, y, groups, weights = counted_rows(X, y, groups, sample_weight)
         X, y = self._read_training(X, y, encoding)
         self.groups_ = self.validation_groups_ = None
         self.sample_weights_ = self.validation_weights_ = None
@@ -94,8 +94,10 @@ class NetworkRegressor(RegressorMixin, TableReader):
                 raise InputError("groups has one group for all rows; at least two are needed")
         if validation is not None:
             X_val, y_val, *theirs = validation
-            theirs = [*theirs, None, None]
-            X_val, y_val, of_groups, of_rows = _counted(X_val, y_val, *theirs[:2], "validation weights")
+            of_groups, counts, *_ = [*theirs, None, None]
+            X_val, y_val, of_groups, counts = counted_rows(
+                X_val, y_val, of_groups, counts, "validation weights"
+            )
             X_val = self._read(X_val)
             shape = np.shape(y_val)
             if shape != (len(X_val),):
@@ -104,7 +106,7 @@ class NetworkRegressor(RegressorMixin, TableReader):
             self.groups_ = groups
             if of_groups is not None:
                 self.validation_groups_ = _numbered(of_groups, len(y_val))
-            self.sample_weights_, self.validation_weights_ = _relative(weights), _relative(of_rows)
+            self.sample_weights_, self.validation_weights_ = relative(weights), relative(counts)
             return self._filled((X, y), (X_val, y_val))
         fraction = nonnegative_number("validation_fraction", self.validation_fraction)
         # Held-out rows of a tiny table would leave nothing to learn from.
@@ -119,9 +121,8 @@ class NetworkRegressor(RegressorMixin, TableReader):
             self.validation_groups_, self.groups_ = (
                 np.unique(part, return_inverse=True)[1] for part in np.split(groups[order], [held])
             )
-        if weights is not None:
-            self.sample_weights_ = _relative(weights[order[held:]])
-            self.validation_weights_ = _relative(weights[order[:held]])
+        self.sample_weights_ = relative(of_rows(weights, order[held:]))
+        self.validation_weights_ = relative(of_rows(weights, order[:held]))
         return self._filled((X[order[held:]], y[order[held:]]), (X[order[:held]], y[order[:held]]))
 
     def _filled(
@@ -260,26 +261,6 @@ class NetworkRegressor(RegressorMixin, TableReader):
         predicted = self.predict(X)
         weights = None if sample_weight is None else check_weights(sample_weight, len(predicted))
         return scoring.rmse(predicted, check_targets(y, len(predicted)), weights)
-
-
-def _counted(
-    X: Any, y: Any, groups: Any, sample_weight: Any, name: str = "sample_weight"
-) -> tuple[Any, Any, Any, FloatArray | None]:
-    """Check the weights of rows, and leave out those of weight 0, before anything is learnt."""
-    if sample_weight is None:
-        return X, y, groups, None
-    weights = check_weights(sample_weight, _num_samples(X), name)
-    kept = np.flatnonzero(weights)
-    if len(kept) < len(weights):
-        for other in (y, groups):
-            check_consistent_length(X, other)
-        X, y = _safe_indexing(X, kept), _safe_indexing(y, kept)
-        groups = None if groups is None else _safe_indexing(groups, kept)
-    return X, y, groups, weights[kept]
-
-
-def _relative(weights: FloatArray | None) -> FloatArray | None:
-    return None if weights is None or not len(weights) else relative(weights)
 
 
 def _numbered(groups: Any, rows: int) -> Groups:

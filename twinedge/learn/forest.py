@@ -8,14 +8,17 @@ import numpy.typing as npt
 from sklearn.base import clone, is_regressor
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.model_selection import GridSearchCV
+from sklearn.utils.validation import has_fit_parameter
 
 from twinedge.defaults import NEIGHBORS
 from twinedge.encoding import Encoding
 from twinedge.errors import InputError, plural
 from twinedge.learn.anchored import AnchoredRegressor, Anchors, Chosen
+from twinedge.learn.inputs import counted_rows
 from twinedge.learn.network import FloatArray, Scaling
 from twinedge.learn.pairs import ExtraPairs, deal, partners_of
 from twinedge.learn.parameters import one_of, seed_of
+from twinedge.weighting import relative
 
 FOLDS = 5
 # Hyperparameters of the forests, as listed in the paper's text and in its code.
@@ -171,6 +174,7 @@ class TwinnedRegressor(AnchoredRegressor):
         X: Any,
         y: Any,
         *,
+        sample_weight: npt.ArrayLike | None = None,
         encoding: Encoding | None = None,
         extra: ExtraPairs | None = None,
     ) -> "TwinnedRegressor":
@@ -182,11 +186,16 @@ class TwinnedRegressor(AnchoredRegressor):
             Training points; all of them may become anchors.
         y : array of shape (n,)
             Their targets.
+        sample_weight : array of shape (n,), optional
+            How much each point counts, at least 0, for a base that takes weights: a pair counts as
+            much as those of its points multiplied. A search compares settings without them.
         encoding : Encoding, optional
             Columns that the features were made of, if they are already encoded.
         extra : ExtraPairs, optional
-            More pairs to train on.
+            More pairs to train on; each counts as much as two points of mean weight.
         """
+        X, y, _, weights = counted_rows(X, y, None, sample_weight)
+        self.sample_weights_ = relative(weights)
         X, y = self._read_training(X, y, encoding)
         deal(self.anchors, len(y), 1)  # fail now, not after the training
         self.scaling_ = Scaling.of(X, y)
@@ -199,13 +208,14 @@ class TwinnedRegressor(AnchoredRegressor):
             features = np.concatenate([features, more])
             differences = np.concatenate([differences, extra.differences])
         base = self._base(seed)
+        given = self._given(base, first, second, 0 if extra is None else len(extra))
         grid, self.search_ = self._grid(base), None
         if grid is None:
-            self.estimator_ = base.fit(features, differences)
+            self.estimator_ = base.fit(features, differences, **given)
         else:
             folds = point_folds(X, first, second, extra, seed)
             self.search_ = GridSearchCV(base, grid, cv=folds, n_jobs=self.n_jobs)
-            self.estimator_ = self.search_.fit(features, differences).best_estimator_
+            self.estimator_ = self.search_.fit(features, differences, **given).best_estimator_
         self.anchor_X_, self.anchor_y_ = X, y
         return self
 
@@ -213,6 +223,17 @@ class TwinnedRegressor(AnchoredRegressor):
         """Return an unfitted copy with the chosen settings in place of a search."""
         copy: TwinnedRegressor = clone(self).set_params(base=clone(self.estimator_), search=None)
         return copy
+
+    def _given(self, base: Any, first: Rows, second: Rows, extra: int) -> dict[str, FloatArray]:
+        """Return the weights of pairs, then of extra ones, as a parameter of the base's ``fit``."""
+        weights = self.sample_weights_
+        if weights is None:
+            return {}
+        if not has_fit_parameter(base, "sample_weight"):
+            raise InputError(
+                f"base={base!r} takes no sample_weight: leave it out, or use a base that does"
+            )
+        return {"sample_weight": np.append(weights[first] * weights[second], np.ones(extra))}
 
     def _grid(self, base: Any) -> Mapping[str, Any] | None:
         """Return what to search; None for no search."""

@@ -249,6 +249,7 @@ class LoopRegressor(RegressorMixin, BaseEstimator):
         y: npt.ArrayLike,
         *,
         validation: Validation = None,
+        sample_weight: npt.ArrayLike | None = None,
         unlabelled: npt.ArrayLike | None = None,
     ) -> "LoopRegressor":
         """Train on the labelled points, then again with loops through unlabelled ones.
@@ -261,6 +262,9 @@ class LoopRegressor(RegressorMixin, BaseEstimator):
             Their targets.
         validation : (X, y), optional
             Points to choose settings on, for a base that takes them.
+        sample_weight : array of shape (n,), optional
+            How much each labelled point counts, as the base's ``fit`` says. Loops go through all
+            of them alike.
         unlabelled : array of shape (u, features), optional
             Points without targets, such as those to be predicted later, if already known. Without
             them there are no loops.
@@ -278,8 +282,9 @@ class LoopRegressor(RegressorMixin, BaseEstimator):
         else:
             positive_integer("loops", self.loops)
         rng = np.random.RandomState(seed_of(self.random_state))
+        given = {"validation": validation, "sample_weight": sample_weight}
         first = clone(self.base).fit(
-            X, y, **({} if validation is None else {"validation": validation})
+            X, y, **{name: one for name, one in given.items() if one is not None}
         )
         self.supervised_ = self.model_ = first
         copy_columns(first, self)
@@ -290,9 +295,16 @@ class LoopRegressor(RegressorMixin, BaseEstimator):
             loops = draw_loops(self._count(), len(first.anchor_y_), len(points), rng)
             extra = propose(first, points, loops, weight)
             # The same rows that the first was trained and judged on.
-            held = {"validation": first.validation_} if hasattr(first, "validation_") else {}
+            held = {}
+            if hasattr(first, "validation_"):
+                held["validation"] = (*first.validation_, None, first.validation_weights_)
             self.model_ = first.settled().fit(
-                first.anchor_X_, first.anchor_y_, encoding=first.encoding_, extra=extra, **held
+                first.anchor_X_,
+                first.anchor_y_,
+                sample_weight=first.sample_weights_,
+                encoding=first.encoding_,
+                extra=extra,
+                **held,
             )
         return self
 

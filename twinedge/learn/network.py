@@ -40,6 +40,7 @@ from joblib import cpu_count
 
 from twinedge.errors import InputError
 from twinedge.quiet import silence
+from twinedge.weighting import mean_and_std
 
 # Read when the library is loaded: no start-up messages, and no oneDNN, which is slower at this size
 # and blocks differently on each machine, which changes the last bits.
@@ -221,11 +222,16 @@ class Scaling:
 
     @classmethod
     def of(
-        cls, x: FloatArray, y: FloatArray, indicators: npt.NDArray[np.bool_] | None = None
+        cls,
+        x: FloatArray,
+        y: FloatArray,
+        indicators: npt.NDArray[np.bool_] | None = None,
+        weights: FloatArray | None = None,
     ) -> "Scaling":
         """Z-score of these rows; a constant column is only shifted.
 
-        ``indicators`` ``(f,)`` says which features are inputs of categories.
+        ``indicators`` ``(f,)`` says which features are inputs of categories, ``weights`` ``(n,)``
+        how much each row counts.
         """
         wild = len(x) // _ROWS_TO_A_WILD_ONE if len(x) > _MANY_ROWS else 0
         numbers = np.ones(x.shape[1], bool) if indicators is None else ~indicators
@@ -234,7 +240,7 @@ class Scaling:
             ends = np.sort(x[:, numbers], axis=0)[[wild, -1 - wild]]
             x = x.copy()
             x[:, numbers] = x[:, numbers].clip(*ends)
-        x_mean, x_scale = x.mean(axis=0), x.std(axis=0)
+        x_mean, x_scale = mean_and_std(x, 0, weights)
         x_scale[~numbers] = _INDICATOR
         # The spread of a constant column is rounding noise of its mean, not quite zero.
         constant = x_scale <= 1e-12 * np.abs(x_mean)
@@ -243,8 +249,8 @@ class Scaling:
         if ends is not None:
             reach = np.abs((ends - x_mean[numbers]) / x_scale[numbers]).max()
             limit = max(_LEAST_REACH, _HEADROOM * float(reach))
-        y_scale = float(y.std())
-        return cls(x_mean, x_scale, float(y.mean()), y_scale or 1.0, limit)
+        y_mean, y_scale = map(float, mean_and_std(y, 0, weights))
+        return cls(x_mean, x_scale, y_mean, y_scale or 1.0, limit)
 
     def features(self, x: FloatArray) -> FloatArray:
         """Scaled features, in float32 as the networks take them."""

@@ -17,6 +17,7 @@ from twinedge.dealing import check_count, check_rows, deal_out
 from twinedge.errors import InputError
 from twinedge.learn.network import ACTIVATIONS, Architecture, FloatArray, Scaling
 from twinedge.learn.parameters import one_of, positive_integer
+from twinedge.weighting import in_proportion
 
 
 def nearest(points: FloatArray, queries: FloatArray, count: int) -> npt.NDArray[np.intp]:
@@ -73,7 +74,9 @@ def partners_of(
 _MANY, _ENOUGH = 4096, 256
 
 
-def deal(anchors: Any, count: int, twins: int) -> npt.NDArray[np.intp]:
+def deal(
+    anchors: Any, count: int, twins: int, weights: FloatArray | None = None
+) -> npt.NDArray[np.intp]:
     """Deal anchors out to twins.
 
     Parameters
@@ -85,6 +88,9 @@ def deal(anchors: Any, count: int, twins: int) -> npt.NDArray[np.intp]:
         Number of training points.
     twins : int
         Number of networks that share them.
+    weights : array of shape (count,), optional
+        Weights of the training points. Random ones are taken in proportion to them, heavy ones
+        more than once.
 
     Returns
     -------
@@ -98,11 +104,11 @@ def deal(anchors: Any, count: int, twins: int) -> npt.NDArray[np.intp]:
             )
         everyone = np.arange(count)
         if anchors == "auto" and count > _MANY:
-            everyone = np.sort(_shuffled(count)[:_ENOUGH])
+            everyone = np.sort(in_proportion(_shuffled(count), weights, _ENOUGH))
         return np.tile(everyone, (twins, 1))
     if isinstance(anchors, Integral):
         check_count(anchors, count, twins)
-        return deal_out(_shuffled(count)[: int(anchors)], twins)
+        return deal_out(in_proportion(_shuffled(count), weights, int(anchors)), twins)
     return deal_out(check_rows(anchors, count, twins, twice=True), twins)
 
 

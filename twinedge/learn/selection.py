@@ -256,7 +256,8 @@ def _best(task: PairTask | PointTask, candidates: list[Candidate], words: list[W
     off = np.abs(np.stack([word.rows for word in words]) - task.y[: task.train])
     off = np.where(np.isfinite(off), off, np.finfo(np.float32).max).astype(np.float64)
     found: dict[str, int] = {}
-    for k in np.argsort(off.mean(axis=1), kind="stable"):
+    weights = None if task.weights is None else task.weights[: task.train]
+    for k in np.argsort(np.average(off, axis=1, weights=weights), kind="stable"):
         found.setdefault(candidates[k].activation, int(k))
     return list(found.values())
 

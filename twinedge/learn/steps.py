@@ -8,6 +8,9 @@ that was stopped and resumed ends with the same bits as one that was not.
 All networks of a stack share the drawn numbers, but each reads them through its own order of the
 rows, so that two networks see different batches, and the batches of a network do not depend on the
 rest of the stack.
+
+Rows with weights are drawn in proportion to them. The drawn numbers are then shares of all weight,
+which each network looks up in the running sum over its own order of the rows.
 """
 
 from collections.abc import Callable
@@ -20,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from twinedge.learn.network import Architecture, FloatArray, tf
+from twinedge.weighting import running_shares
 
 IndexArray = npt.NDArray[np.int32]
 
@@ -28,20 +32,21 @@ IndexArray = npt.NDArray[np.int32]
 class PointExamples:
     """The input is ``x_i``, the target ``y_i``.
 
-    Data: x ``(n, f)``, y ``(n,)`` and the rows ``(c, m)`` each network sees.
+    Data: x ``(n, f)``, y ``(n,)`` and the rows ``(c, m)`` each network sees; with weights, also
+    the running shares ``(c, m)`` of these rows.
     """
 
     features: int
 
     def draw(self, count: Any, batch: int, seed: Any, *data: Any) -> Any:
-        """Draw positions in ``rows`` for ``count`` batches."""
-        _, _, rows = data
-        return whole_numbers((count, batch), seed, tf.shape(rows)[1])
+        """Draw rows for ``count`` batches."""
+        _, _, *rows = data
+        return draw_rows((count, batch), seed, *rows)
 
     def batch(self, k: Any, draws: Any, *data: Any) -> tuple[Any, Any]:
         """Return inputs ``(c, batch, f)`` and targets ``(c, batch)`` of step ``k``."""
-        x, y, rows = data
-        points = tf.gather(rows, draws[k], axis=1)
+        x, y, *rows = data
+        points = drawn_rows(draws[k], *rows)
         return tf.gather(x, points), tf.gather(y, points)
 
     def loss(self, outputs: Any, targets: Any) -> Any:
@@ -54,14 +59,14 @@ class Pairs(PointExamples):
     """The input is ``(x_i, x_j)``, the target ``y_i - y_j``, for any two rows."""
 
     def draw(self, count: Any, batch: int, seed: Any, *data: Any) -> Any:
-        """Draw positions in ``rows`` of both points, for ``count`` batches."""
-        _, _, rows = data
-        return whole_numbers((count, batch, 2), seed, tf.shape(rows)[1])
+        """Draw the rows of both points, for ``count`` batches."""
+        _, _, *rows = data
+        return draw_rows((count, batch, 2), seed, *rows)
 
     def batch(self, k: Any, draws: Any, *data: Any) -> tuple[Any, Any]:
         """Return inputs ``(c, batch, 2 f)`` and differences ``(c, batch)`` of step ``k``."""
-        x, y, rows = data
-        return self._join(tf.gather(rows, draws[k], axis=1), x, y)
+        x, y, *rows = data
+        return self._join(drawn_rows(draws[k], *rows), x, y)
 
     def _join(self, pairs: Any, x: Any, y: Any) -> tuple[Any, Any]:
         shape = tf.shape(pairs)
@@ -74,21 +79,28 @@ class Pairs(PointExamples):
 class ListedPairs(Pairs):
     """Pairs of a row with one of its listed partners, in either order.
 
-    Data: as for ``PointExamples``, then the partners ``(n, m)`` of each row.
+    Data: x and y as for ``PointExamples``, the partners ``(n, m)`` of each row, and the rows; with
+    weights, also the running shares of the rows, and those ``(n, m)`` of the partners.
     """
 
     def draw(self, count: Any, batch: int, seed: Any, *data: Any) -> Any:
-        """Draw position in ``rows``, position in the list of partners, and order."""
-        _, _, rows, partners = data
+        """Draw row, position in the list of partners, and order."""
+        _, _, partners, rows, *shares = data
+        if shares:
+            return tf.random.stateless_uniform((count, batch, 3), seed, dtype=tf.float64)
         limits = tf.stack([tf.shape(rows)[1], tf.shape(partners)[1], 2])
         return whole_numbers((count, batch, 3), seed, tf.int32.max) % limits
 
     def batch(self, k: Any, draws: Any, *data: Any) -> tuple[Any, Any]:
         """Return inputs ``(c, batch, 2 f)`` and differences ``(c, batch)`` of step ``k``."""
-        x, y, rows, partners = data
+        x, y, partners, rows, *shares = data
         row, position, swap = tf.unstack(draws[k], axis=-1)
-        first = tf.gather(rows, row, axis=1)
+        first = drawn_rows(row, rows, *shares[:1])
         position = tf.broadcast_to(position, tf.shape(first))
+        if shares:
+            theirs = tf.gather(shares[1], first)  # (c, batch, m)
+            position = _place(theirs, position[..., None])[..., 0]
+            swap = tf.cast(2 * swap, tf.int32)
         second = tf.gather_nd(partners, tf.stack([first, position], axis=-1))
         forward, backward = tf.stack([first, second], -1), tf.stack([second, first], -1)
         return self._join(tf.where(swap[:, None] == 1, backward, forward), x, y)
@@ -110,18 +122,54 @@ class Examples:
     tensors: tuple[Any, ...]
 
     @classmethod
-    def points(cls, x: FloatArray, y: FloatArray, rows: IndexArray) -> "Examples":
-        """Single points; ``rows`` ``(c, m)`` are those each network sees."""
-        return cls(PointExamples(x.shape[1]), (x, y, rows))
+    def points(
+        cls, x: FloatArray, y: FloatArray, rows: IndexArray, weights: FloatArray | None = None
+    ) -> "Examples":
+        """Single points; ``rows`` ``(c, m)`` are those each network sees, ``weights`` of all."""
+        return cls(PointExamples(x.shape[1]), (x, y, rows, *_shares(weights, rows)))
 
     @classmethod
     def pairs(
-        cls, x: FloatArray, y: FloatArray, rows: IndexArray, partners: IndexArray | None = None
+        cls,
+        x: FloatArray,
+        y: FloatArray,
+        rows: IndexArray,
+        partners: IndexArray | None = None,
+        weights: FloatArray | None = None,
     ) -> "Examples":
         """Pairs of any two rows, or of a row and one of its ``partners`` ``(n, m)``."""
+        shares = _shares(weights, rows)
         if partners is None:
-            return cls(Pairs(x.shape[1]), (x, y, rows))
-        return cls(ListedPairs(x.shape[1]), (x, y, rows, partners))
+            return cls(Pairs(x.shape[1]), (x, y, rows, *shares))
+        more = _shares(weights, partners)
+        return cls(ListedPairs(x.shape[1]), (x, y, partners, rows, *shares, *more))
+
+
+def _shares(weights: FloatArray | None, rows: IndexArray) -> tuple[FloatArray, ...]:
+    """Return the running shares of rows ``(c, m)``, if they have weights."""
+    return () if weights is None else (running_shares(weights[rows]),)
+
+
+def draw_rows(shape: Any, seed: Any, rows: Any, shares: Any = None) -> Any:
+    """Draw numbers that stand for rows: positions, or with weights shares of all weight."""
+    if shares is None:
+        return whole_numbers(shape, seed, tf.shape(rows)[1])
+    return tf.random.stateless_uniform(shape, seed, dtype=tf.float64)
+
+
+def drawn_rows(numbers: Any, rows: Any, shares: Any = None) -> Any:
+    """Return the rows ``(c, ...)`` that drawn numbers ``(...)`` stand for in each network."""
+    if shares is None:
+        return tf.gather(rows, numbers, axis=1)
+    networks = tf.shape(rows)[:1]
+    every = tf.broadcast_to(tf.reshape(numbers, (1, -1)), [networks[0], tf.size(numbers)])
+    found = tf.gather(rows, _place(shares, every), batch_dims=1)
+    return tf.reshape(found, tf.concat([networks, tf.shape(numbers)], 0))
+
+
+def _place(shares: Any, numbers: Any) -> Any:
+    """Return the position of the first running share that exceeds a number."""
+    return tf.searchsorted(shares, numbers, side="right")
 
 
 def whole_numbers(shape: Any, seed: Any, limit: Any) -> Any:

@@ -10,6 +10,7 @@ from twinedge.learn.network import Architecture, FloatArray
 from twinedge.learn.pairs import differences, nearest
 from twinedge.learn.steps import Examples
 from twinedge.learn.training import NetworkJob
+from twinedge.weighting import in_proportion
 
 Rows = npt.NDArray[np.intp]
 
@@ -46,6 +47,9 @@ class Task:
         Least examples per step.
     groups : array of shape (train,), optional
         Numbers from 0; training rows of one group are held out together.
+    weights : array of shape (n,), optional
+        How much each row counts, on average 1 over the training rows. A row is drawn in proportion
+        to its weight, and errors are weighted means.
     """
 
     x: FloatArray
@@ -56,6 +60,7 @@ class Task:
     foldable: bool = True
     batch: int = BATCH
     groups: Rows | None = None
+    weights: FloatArray | None = None
 
     def batch_of(self, activation: str) -> int:
         """Examples per step of a network with this activation."""
@@ -77,8 +82,8 @@ class Task:
     def fingerprint(self) -> str:
         """Hash of the data, to tell whether two trainings use the same."""
         rest = f"{self.train} {self.scale!r}".encode()
-        together = b"" if self.groups is None else self.groups.tobytes()
-        return sha256(self.x.tobytes() + self.y.tobytes() + rest + together).hexdigest()
+        more = [one.tobytes() for one in (self.groups, self.weights) if one is not None]
+        return sha256(b"".join([self.x.tobytes(), self.y.tobytes(), rest, *more])).hexdigest()
 
     def rows(self, job: NetworkJob) -> Rows:
         """Training rows of a network, in its own order."""
@@ -93,13 +98,19 @@ class Task:
             return np.arange(self.train)[:_LOOK_POINTS]
         return rows[:_LOOK_POINTS]
 
-    def widened(self, x: FloatArray, y: FloatArray, rows: npt.NDArray[np.int32]) -> Examples:
+    def widened(
+        self,
+        x: FloatArray,
+        y: FloatArray,
+        rows: npt.NDArray[np.int32],
+        weights: FloatArray | None,
+    ) -> Examples:
         """Training data of networks that see these rows ``(c, m)`` of another scaled table."""
         raise NotImplementedError
 
     def examples(self, jobs: list[NetworkJob]) -> Examples:
         """Training data of a stack of these networks."""
-        return self.widened(self.x, self.y, self._rows_of_all(jobs))
+        return self.widened(self.x, self.y, self._rows_of_all(jobs), self.weights)
 
     def predict(
         self, architecture: Architecture, stack: FloatArray, x: FloatArray, jobs: list[NetworkJob]
@@ -119,13 +130,17 @@ class Task:
     ) -> FloatArray:
         """Errors of the mean of networks on validation rows, or on training rows if none.
 
-        They are in units of the target.
+        They are in units of the target. Those of rows with weights are multiplied by the root of
+        the weight, divided by the mean weight, so that plain means of squares are weighted ones.
         """
         rows = np.arange(self.train, len(self.y))[:_JUDGED]
         rows = rows if len(rows) else np.arange(self.train)[:_JUDGED]
         points = np.broadcast_to(self.x[rows], (len(jobs), len(rows), self.x.shape[1]))
         said = self.predict(architecture, stack, points, jobs).mean(axis=0)
-        return np.asarray((said - self.y[rows]).astype(np.float64) * self.scale)
+        errors = np.asarray((said - self.y[rows]).astype(np.float64) * self.scale)
+        if self.weights is None:
+            return errors
+        return np.asarray(errors * np.sqrt(self.weights[rows] / self.weights[rows].mean()))
 
     def fold(self, number: int) -> Rows:
         """Training rows that are held out together; rows of a group stay together."""
@@ -142,7 +157,9 @@ class Task:
 
     def _rmse(self, predicted: FloatArray, rows: Rows) -> FloatArray:
         error = predicted - self.y[rows]
-        rmse: FloatArray = np.sqrt(np.mean(np.square(error, dtype=np.float64), axis=-1))
+        weights = None if self.weights is None else self.weights[rows]
+        squares = np.square(error, dtype=np.float64)
+        rmse: FloatArray = np.sqrt(np.average(squares, axis=-1, weights=weights))
         return rmse * self.scale
 
 
@@ -154,9 +171,15 @@ class PointTask(Task):
         """Shape of networks that take one point."""
         return Architecture(self.x.shape[1], self.hidden, activation)
 
-    def widened(self, x: FloatArray, y: FloatArray, rows: npt.NDArray[np.int32]) -> Examples:
+    def widened(
+        self,
+        x: FloatArray,
+        y: FloatArray,
+        rows: npt.NDArray[np.int32],
+        weights: FloatArray | None,
+    ) -> Examples:
         """Single points."""
-        return Examples.points(x, y, rows)
+        return Examples.points(x, y, rows, weights)
 
     def predict(
         self, architecture: Architecture, stack: FloatArray, x: FloatArray, jobs: list[NetworkJob]
@@ -189,30 +212,38 @@ class PairTask(Task):
         """Whether any two rows may form a pair, including made-up ones."""
         return self.partners is None and self.neighbors is None
 
-    def widened(self, x: FloatArray, y: FloatArray, rows: npt.NDArray[np.int32]) -> Examples:
+    def widened(
+        self,
+        x: FloatArray,
+        y: FloatArray,
+        rows: npt.NDArray[np.int32],
+        weights: FloatArray | None,
+    ) -> Examples:
         """Pairs drawn on the fly."""
-        return Examples.pairs(x, y, rows, self.partners)
+        return Examples.pairs(x, y, rows, self.partners, weights)
 
     def predict(
         self, architecture: Architecture, stack: FloatArray, x: FloatArray, jobs: list[NetworkJob]
     ) -> FloatArray:
         """Return the mean of the estimates, with anchors from a network's training rows."""
-        anchors = _even([self.rows(job) for job in jobs])
+        lists, each = [self.rows(job) for job in jobs], None
         if self.neighbors is None:
             chosen = None
-            anchors = anchors[:, :_LOOK_ANCHORS]
+            anchors = _even([in_proportion(one, self.weights, _LOOK_ANCHORS) for one in lists])
             values = self.y[anchors][:, None]
         else:
+            anchors = _even(lists)
             chosen = np.stack(
                 [
                     nearest(self.x[mine], points, self.neighbors)
                     for mine, points in zip(anchors, x, strict=True)
                 ]
             )
-            values = np.stack([self.y[mine][c] for mine, c in zip(anchors, chosen, strict=True)])
+            used = np.stack([mine[c] for mine, c in zip(anchors, chosen, strict=True)])
+            values, each = self.y[used], None if self.weights is None else self.weights[used]
         blocks = differences(architecture, stack, x, self.x[anchors], chosen)
         estimates = np.concatenate(list(blocks), axis=1) + values
-        return np.asarray(estimates.mean(axis=2))
+        return np.asarray(np.average(estimates, axis=2, weights=each))
 
 
 def _fold(count: int, number: int) -> Rows:

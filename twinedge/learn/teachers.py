@@ -8,6 +8,10 @@ rows, by the mean over its folds. Non-negative weights bring the mean of all tea
 targets of the rows. A network then learns from both: for a row, a mix of its target and the
 teachers' prediction; for a point between rows, their prediction.
 
+If rows have weights, teachers that take them are fitted with them. Those that do not, such as the
+Gaussian process, learn all rows alike. All are compared and combined by weighted errors, so that
+one that follows the wrong rows has little say.
+
 That helps if the target is noisy, since the teachers' prediction of a row has none of its noise. If
 it is not, they are further off than the target itself. How far off they are tells which it is
 (``selection.py``).
@@ -32,7 +36,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from twinedge import scoring
 from twinedge.errors import InputError
@@ -40,6 +44,7 @@ from twinedge.learn.network import Architecture, FloatArray, Scaling
 from twinedge.learn.steps import Examples
 from twinedge.learn.tasks import FOLDS, PairTask, PointTask, Rows
 from twinedge.learn.training import NetworkJob
+from twinedge.weighting import draw, of_rows
 
 NETWORKS = "networks"  # the twins themselves, trained on the other folds
 NAMES = (NETWORKS, "trees", "boosting", "gp")
@@ -67,9 +72,16 @@ class Teacher:
     estimator: Any
     fitted: bool = False
 
-    def fit(self, X: FloatArray, y: FloatArray) -> Any:
-        """Return a copy fitted to these points, or the estimator itself if it is fitted."""
-        return self.estimator if self.fitted else clone(self.estimator).fit(X, y)
+    def fit(self, X: FloatArray, y: FloatArray, weights: FloatArray | None = None) -> Any:
+        """Return a copy fitted to these points, or the estimator itself if it is fitted.
+
+        Weights are passed on if the estimator takes them.
+        """
+        if self.fitted:
+            return self.estimator
+        if weights is None or not has_fit_parameter(self.estimator, "sample_weight"):
+            return clone(self.estimator).fit(X, y)
+        return clone(self.estimator).fit(X, y, sample_weight=weights)
 
     def after(self, first: Any) -> "Teacher":
         """Return the teacher for the other folds, which reuses settings that the first found."""
@@ -268,6 +280,8 @@ class School:
         How many folds are fitted at a time.
     named : bool
         Whether the user asked for these teachers, and will want to learn from them.
+
+    Weights of the rows are those of the task that they teach.
     """
 
     teachers: list[Teacher]
@@ -285,7 +299,7 @@ class School:
         """Draw points between neighboring training rows, ``(m, f)`` scaled."""
         rng = np.random.default_rng([self.seed, 2])
         x = task.x[: task.train]
-        first = rng.integers(0, len(x), _POINTS)
+        first = draw(rng, len(x), of_rows(task.weights, slice(len(x))), _POINTS)
         near = min(_NEIGHBORS + 1, len(x))
         asked, place = np.unique(first, return_inverse=True)
         index = (
@@ -315,7 +329,7 @@ class School:
         stage : function
             Called with the name of the teacher that is asked next.
         """
-        target = task.y[: task.train]
+        target, weights = task.y[: task.train], of_rows(task.weights, slice(task.train))
         elsewhere = np.concatenate(
             [self.scaling.reached(self.X_val), points * self.scaling.x_scale + self.scaling.x_mean]
         )
@@ -323,37 +337,39 @@ class School:
         first = folds[0]
         heard = [word for word in own if np.isfinite(word.rows).all()] if self.networks else []
         words, silent = [word for word in heard if np.isfinite(word.elsewhere).all()], []
-        best = min(
-            [scoring.rmse(word.rows[first], target[first]) for word in words], default=np.inf
-        )
+
+        def off(word: Word) -> float:
+            return scoring.rmse(word.rows[first], target[first], of_rows(weights, first))
+
+        best = min(map(off, words), default=np.inf)
         for teacher in self.teachers:
             stage(f"asking {teacher.name}")
-            word = self._ask(teacher, folds, elsewhere, _TOO_FAR * best)
+            word = self._ask(teacher, folds, weights, elsewhere, _TOO_FAR * best)
             if isinstance(word, Word):
                 words.append(word)
-                best = min(best, scoring.rmse(word.rows[first], target[first]))
+                best = min(best, off(word))
             else:
                 silent.append({"teacher": teacher.name, "rmse": word * task.scale, "weight": 0.0})
         if not words:
             raise InputError("teachers: all of them are far off; train with teachers=None")
         held = len(self.y_val)
-        said, truth = np.stack([word.rows for word in words], axis=1), target
+        said, truth, each = np.stack([word.rows for word in words], axis=1), target, weights
         seen = any(teacher.fitted for teacher in self.teachers)
         if seen and held:
             said = np.stack([word.elsewhere[:held] for word in words], axis=1)
-            truth = task.y[task.train :]
-        weights = weigh(said, truth)
-        noise = np.inf if seen and not held else scoring.rmse(said @ weights, truth)
+            truth, each = task.y[task.train :], of_rows(task.weights, slice(task.train, None))
+        trust = weigh(said, truth, each)
+        noise = np.inf if seen and not held else scoring.rmse(said @ trust, truth, each)
         record = [
             {
                 "teacher": word.name,
-                "rmse": scoring.rmse(word.rows, target) * task.scale,
+                "rmse": scoring.rmse(word.rows, target, weights) * task.scale,
                 "weight": round(float(weight), 4),
             }
-            for word, weight in zip(words, weights, strict=True)
+            for word, weight in zip(words, trust, strict=True)
         ]
-        rows = sum(weight * word.rows for weight, word in zip(weights, words, strict=True))
-        y = sum(weight * word.elsewhere[held:] for weight, word in zip(weights, words, strict=True))
+        rows = sum(weight * word.rows for weight, word in zip(trust, words, strict=True))
+        y = sum(weight * word.elsewhere[held:] for weight, word in zip(trust, words, strict=True))
         return Lessons(
             np.asarray(rows, np.float32),
             points,
@@ -363,13 +379,18 @@ class School:
         )
 
     def _ask(
-        self, teacher: Teacher, folds: list[Rows], elsewhere: FloatArray, worst: float
+        self,
+        teacher: Teacher,
+        folds: list[Rows],
+        weights: FloatArray | None,
+        elsewhere: FloatArray,
+        worst: float,
     ) -> Word | float:
         """Ask a teacher; returns only its error in the first fold if that is above ``worst``."""
 
         def fold(k: int, teacher: Teacher) -> tuple[Any, FloatArray, FloatArray]:
             rest = np.setdiff1d(np.arange(len(self.y)), folds[k])
-            model = teacher.fit(self.X[rest], self.y[rest])
+            model = teacher.fit(self.X[rest], self.y[rest], of_rows(weights, rest))
             asked = np.concatenate([self.X[folds[k]], elsewhere])
             said = np.asarray(model.predict(asked), np.float64).reshape(len(asked))
             if not np.isfinite(said).all():
@@ -380,7 +401,8 @@ class School:
         with warnings.catch_warnings(), ThreadPoolExecutor(self.threads) as pool:
             warnings.simplefilter("ignore")  # about lengths at their bounds, and the like
             model, *first = fold(0, teacher)
-            off = scoring.rmse(first[0], self.scaling.target(self.y[folds[0]]))
+            truth = self.scaling.target(self.y[folds[0]])
+            off = scoring.rmse(first[0], truth, of_rows(weights, folds[0]))
             if off > worst and not teacher.fitted:
                 return off
             later = teacher.after(model)
@@ -392,12 +414,16 @@ class School:
         return Word(teacher.name, rows, np.mean([other for _, other in found], axis=0))
 
 
-def weigh(said: FloatArray, target: FloatArray) -> FloatArray:
+def weigh(said: FloatArray, target: FloatArray, each: FloatArray | None = None) -> FloatArray:
     """Non-negative weights ``(k,)`` that bring predictions of k teachers ``(n, k)`` to a target.
 
-    They are pulled towards equal weights, the more so the fewer rows there are.
+    They are pulled towards equal weights, the more so the fewer rows there are. ``each`` ``(n,)``
+    says how much each row counts.
     """
     said, target = said.astype(np.float64), target.astype(np.float64)
+    if each is not None:
+        root = np.sqrt(each / each.mean())
+        said, target = said * root[:, None], target * root
     count = said.shape[1]
     noise = np.sqrt(np.mean(np.square(said - target[:, None]), axis=0).min())
     pull = noise / _FREEDOM
@@ -442,7 +468,8 @@ class TaughtTask:
         mixed = SHARE * task.y[: task.train] + (1 - SHARE) * lessons.rows
         y = np.concatenate([mixed, task.y[task.train :], lessons.y]).astype(np.float32)
         x = np.concatenate([task.x, lessons.x]).astype(np.float32)
-        return task.widened(x, y, np.stack(rows).astype(np.int32))
+        weights = None if task.weights is None else np.append(task.weights, np.ones(points))
+        return task.widened(x, y, np.stack(rows).astype(np.int32), weights)
 
     def score(
         self, architecture: Architecture, stack: FloatArray, jobs: list[NetworkJob]

@@ -27,6 +27,7 @@ from twinedge.learn.estimator import Groups
 from twinedge.learn.network import Architecture, FloatArray, Scaling
 from twinedge.learn.pairs import last_hidden
 from twinedge.learn.parameters import nonnegative_number, one_of
+from twinedge.weighting import draw, in_proportion, of_rows
 
 _LEAST_ROWS = 20
 _MOST_ROWS = 4000  # more rows are not worth the time
@@ -47,6 +48,7 @@ class _Fitted(Protocol):
     scaling_: Scaling
     anchor_X_: FloatArray
     anchor_y_: FloatArray
+    sample_weights_: FloatArray | None
     groups_: Groups | None
 
 
@@ -79,13 +81,14 @@ def learn_difficulty(
     y = model.scaling_.target(model.anchor_y_[rows]).astype(np.float64)
     if len(rows) < _LEAST_ROWS or not np.ptp(y):
         return readout
-    first, second = rng.integers(0, len(rows), (2, _MADE_UP))
+    weights = of_rows(model.sample_weights_, rows)
+    first, second = draw(rng, len(rows), weights, (2, _MADE_UP))
     share = _FARTHEST * rng.random((_MADE_UP, 1), np.float32)
     points = np.concatenate([x, x[first] + share * (x[second] - x[first])])
     groups = None if model.groups_ is None else model.groups_[rows]
-    wanted = _difficulty(x, y, points, int(rng.integers(2**31)), groups)
+    wanted = _difficulty(x, y, points, int(rng.integers(2**31)), groups, weights)
     if anchors is None:
-        anchors = [rows[:_ANCHORS]] * twins
+        anchors = [in_proportion(rows, model.sample_weights_, _ANCHORS)] * twins
     seen = [
         last_hidden(
             model.architecture_,
@@ -100,8 +103,10 @@ def learn_difficulty(
     importance = np.repeat(
         [_EACH_SIDE / len(rows), (1 - _EACH_SIDE) / _MADE_UP], [len(rows), _MADE_UP]
     )
-    weights, bias = _ridge(features, wanted, importance)
-    readout[:, :-1], readout[:, -1] = weights.reshape(twins, hidden), bias
+    if weights is not None:
+        importance[: len(rows)] *= weights / weights.mean()
+    kernel, bias = _ridge(features, wanted, importance)
+    readout[:, :-1], readout[:, -1] = kernel.reshape(twins, hidden), bias
     return readout
 
 
@@ -114,35 +119,45 @@ def trust_between(model: _Fitted, seed: int) -> float:
     found = None
     if model.groups_ is not None and len(np.unique(model.groups_)) > 1:
         y = model.scaling_.target(model.anchor_y_).astype(np.float64)
-        off = _left_out(model.scaling_.features(model.anchor_X_), y, seed, model.groups_)
-        found = in_common(off, model.groups_)
+        x, weights = model.scaling_.features(model.anchor_X_), model.sample_weights_
+        off = _left_out(x, y, seed, model.groups_, weights)
+        found = in_common(off, model.groups_, weights)
     return USUAL_TRUST if found is None else min(max(found, _LEAST_TRUST), 1 - _LEAST_TRUST)
 
 
 def _difficulty(
-    x: FloatArray, y: FloatArray, points: FloatArray, seed: int, groups: Groups | None
+    x: FloatArray,
+    y: FloatArray,
+    points: FloatArray,
+    seed: int,
+    groups: Groups | None,
+    weights: FloatArray | None,
 ) -> FloatArray:
     """How far trees are off at points, as predicted by other trees."""
-    off = np.abs(_left_out(x, y, seed, groups))
+    off = np.abs(_left_out(x, y, seed, groups, weights))
     foreseen = ExtraTreesRegressor(
         200, max_features=0.6, min_samples_leaf=min(8, len(y) // 4), random_state=seed
     )
-    found: FloatArray = foreseen.fit(x, off).predict(points)
+    found: FloatArray = foreseen.fit(x, off, sample_weight=weights).predict(points)
     return found
 
 
-def _left_out(x: FloatArray, y: FloatArray, seed: int, groups: Groups | None) -> FloatArray:
+def _left_out(
+    x: FloatArray, y: FloatArray, seed: int, groups: Groups | None, weights: FloatArray | None
+) -> FloatArray:
     """Errors of trees on rows that they were not fitted to, nor to others of the same group."""
     if groups is not None and (folds := min(_FOLDS, len(np.unique(groups)))) > 1:
         forest = ExtraTreesRegressor(100, max_features=0.6, random_state=seed)
-        said: FloatArray = cross_val_predict(forest, x, y, groups=groups, cv=GroupKFold(folds))
+        said: FloatArray = cross_val_predict(
+            forest, x, y, groups=groups, cv=GroupKFold(folds), params={"sample_weight": weights}
+        )
         return y - said
     forest = ExtraTreesRegressor(
         100, max_features=0.6, bootstrap=True, oob_score=True, random_state=seed
     )
     with warnings.catch_warnings():  # about rows that no tree left out; 100 trees leave out all
         warnings.simplefilter("ignore", UserWarning)
-        forest.fit(x, y)
+        forest.fit(x, y, sample_weight=weights)
     found: FloatArray = y - forest.oob_prediction_
     return found
 
@@ -255,6 +270,9 @@ def weighted_prediction(
     share = np.divide(unsure, mean, out=np.ones_like(unsure), where=mean > 0)
     share = np.maximum(share, _LEAST)
     weights = (share / share.min(axis=1, keepdims=True)) ** -power
+    each = getattr(model, "sample_weights_", None)
+    if each is not None:  # as in the mean of all anchors
+        weights *= np.tile(each, weights.shape[1] // len(each))
     averages: FloatArray = np.average(model.estimates(X, anchors="all"), axis=1, weights=weights)
     return averages
 
