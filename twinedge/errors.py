@@ -132,9 +132,37 @@ def place(path: str | PathLike[str]) -> str:
 
 
 def closest(name: str, names: Iterable[str]) -> str:
-    """Suggest the entry of `names` spelled most like `name`; empty when none is close."""
-    near = get_close_matches(name, list(names), n=1)
-    return f" (did you mean {quoted(near[0])}?)" if near else ""
+    """Suggest the entry of `names` spelled most like `name`, in any case; empty when none is close.
+
+    Examples
+    --------
+    >>> closest("Offset", ["angle", "OFFSET"]), closest("Offset", ["angle"])
+    (" (did you mean 'OFFSET'?)", '')
+    """
+    in_any_case: dict[str, str] = {}
+    for one in names:
+        in_any_case.setdefault(one.casefold(), one)
+    near = get_close_matches(name.casefold(), in_any_case, n=1)
+    return f" (did you mean {quoted(in_any_case[near[0]])}?)" if near else ""
+
+
+def missing_columns(names: Sequence[str], wanted: Sequence[str]) -> str:
+    """Say which of the wanted columns a header lacks, each with the closest of the others.
+
+    Examples
+    --------
+    >>> print(missing_columns(["angle", "Offset"], ["angle", "offset"]))
+    1 of the 2 feature columns the model was trained on: missing 'offset' (did you mean 'Offset'?)
+    """
+    present, needed = set(names), set(wanted)
+    missing = [name for name in wanted if name not in present]
+    others = [name for name in names if name not in needed]
+    words = [quoted(name) + closest(name, others) for name in missing[:_MOST_NAMES]]
+    more = f" and {len(missing) - _MOST_NAMES} more" if len(missing) > _MOST_NAMES else ""
+    return (
+        f"{len(wanted) - len(missing)} of the {len(wanted)} feature columns the model was "
+        f"trained on: missing {', '.join(words)}{more}"
+    )
 
 
 def dropping(names: Sequence[str]) -> Parameter:

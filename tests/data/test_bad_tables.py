@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from twinedge.data import csvfile, read_table
+from twinedge.data import csvfile, read_table, textfile
 
 # content, arguments, what the message must say
 BAD = {
@@ -62,10 +62,14 @@ BAD = {
     "same name twice": ("a,a,y\n1,2,3\n4,5,6\n", {}, ["2 columns are called 'a'"]),
     "no name": ("a,,y\n0,1,2\n1,3,4\n", {}, ["column 2 has no name", "a separator at the end"]),
     "no name at the end": ("a,y,\n0,1,\n1,3,\n", {}, ["column 3 has no name", "separator"]),
-    "short row": ("a,b,y\n1,2,3\n4,5\n", {}, ["row 3", "2 cells", "has 3"]),
+    "short row": (
+        "a,b,y\n1,2,3\n4,5\n",
+        {},
+        ["row 3", "2 cells", "has 3", "leave such rows out with skip_bad_rows=True"],
+    ),
     "long row": ("a,b,y\n1,2,3\n\n4,5,6,7\n", {}, ["row 4", "4 cells", "has 3"]),
     "row of one": ("a,b,y\n1\n", {}, ["row 2", "1 cell,"]),
-    "open quote": ('a,b,y\n1,2,3\n4,"5,6\n7,8,9\n', {}, ["row 4", "quote"]),
+    "open quote": ('a,b,y\n1,2,3\n4,"5,6\n7,8,9\n', {}, ["row 3", "quote"]),
     "text after a quote": ('a,y\n1,2\n"3"x,4\n', {}, ["row 3", "quote"]),
     "huge cell": ("a,y\n1,2\n3," + "9" * 200_000 + "\n", {}, ["row 3", "field limit"]),
     "thousands": ('a,y\n"1,234",2\n3,4\n', {}, ["row 2", "'1,234'", "thousands separators"]),
@@ -82,14 +86,18 @@ BAD = {
     "all features dropped": ("a,y\n1,2\n3,4\n", {"drop": ["a"]}, ["no feature", "at least one"]),
     "unknown imputation": ("a,y\n1,2\n3,4\n", {"impute": "mean"}, ["'mean'", "'median'"]),
     "zero bytes": (b"a,y\n1,2\n3,\x004\n", {}, ["row 3", "not a text file", "UTF-8"]),
-    "UTF-16": ("a,y\n1,2\n".encode("utf-16"), {}, ["not UTF-8 text"]),
-    "UTF-16 without a mark": ("a,y\n1,2\n".encode("utf-16-le"), {}, ["not a text file"]),
-    "Latin-1": ("a,\u00b0C\n1,2\n".encode("latin-1"), {}, ["row 1", "not UTF-8 text"]),
-    "Latin-1 far down": (
-        b"a,y\n" + b"1,2\n" * 9000 + b"\xb0,2\n",
+    "UTF-16 cut short": ("a,y\n1,2\n".encode("utf-16")[:-1], {}, ["damaged UTF-16", "UTF-8"]),
+    "no encoding of ours": (b"a,y\n1,2\n\x81,4\n", {}, ["row 3", "neither UTF-8 nor Windows-1252"]),
+    "two encodings in a row": (
+        b"a,y\n\xc2\xb0\xb0,2\n3,4\n",
         {},
-        ["row 9002", "not UTF-8 text"],
+        ["row 2", "partly in UTF-8, partly in Windows-1252", "save it as CSV in UTF-8"],
     ),
+    "two encodings, UTF-8 first": (b"a,\xc2\xb0\n1,2\n\xb0,4\n", {}, ["row 3", "partly in UTF-8"]),
+    "two encodings, UTF-8 last": (b"a,\xb0\n1,2\n\xc2\xb0,4\n", {}, ["row 3", "partly in UTF-8"]),
+    "only comments": ("# a,y\n# 1,2\n", {}, ["is empty but for comments"]),
+    "a comment and a header": ("# made\na,y\n# 1,2\n", {}, ["a header and no rows"]),
+    "Excel's error at the start": ("a,y\n1,2\n#DIV/0!,3\n4,5\n", {}, ["row 3", "'#DIV/0!'"]),
     "line feed in a name": ('"a\nb",y\n1,2\nz,4\n', {}, ["'a\\nb'", "row 4"]),
 }
 
@@ -166,7 +174,7 @@ def test_many_columns_are_listed_in_part(write, complaint):
 
 
 def test_a_line_without_end_is_refused_before_it_fills_the_memory(write, complaint, monkeypatch):
-    monkeypatch.setattr(csvfile, "LONGEST_LINE", 100)
+    monkeypatch.setattr(textfile, "LONGEST_LINE", 100)
     path = write("a,y\n1,2\n" + "3" * 200)
     message = complaint(read_table, path, target=-1)
     assert "row 3: longer than 100 characters" in message

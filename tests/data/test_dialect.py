@@ -1,7 +1,7 @@
 import pytest
 
-from twinedge.data.csvfile import RowError, find_delimiter, names_columns, rows_of
 from twinedge.cells import CellKind, CellReader
+from twinedge.data.dialect import RowError, Rows, find_delimiter, names_columns
 
 
 @pytest.mark.parametrize(
@@ -54,14 +54,14 @@ def test_a_header_is_told_from_data(first, second, header):
 
 def test_rows_carry_the_line_numbers_an_editor_shows():
     text = ["a,b\n", "\n", '"1\n', '2",3\n', "   \n", "4,5"]
-    assert list(rows_of(text, ",")) == [(1, ["a", "b"]), (4, ["1\n2", "3"]), (6, ["4", "5"])]
-    assert list(rows_of(["1 2\n", "\n", "3 4\n"], " ")) == [(1, ["1", "2"]), (3, ["3", "4"])]
+    assert list(Rows(text, ",")) == [(1, ["a", "b"]), (4, ["1\n2", "3"]), (6, ["4", "5"])]
+    assert list(Rows(["1 2\n", "\n", "3 4\n"], " ")) == [(1, ["1", "2"]), (3, ["3", "4"])]
 
 
 def test_a_quote_left_open_is_an_error_with_its_line():
     with pytest.raises(RowError) as caught:
-        list(rows_of(["a,b\n", '"1,2\n', "3,4\n"], ","))
-    assert caught.value.number == 3
+        list(Rows(["a,b\n", '"1,2\n', "3,4\n"], ","))
+    assert caught.value.number == 2
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,11 @@ BAD = {
         ["2 of the 3 feature columns", "missing 'b'", "file has 'a', 'c'"],
     ),
     "other names": ("p,q,r\n1,2,3\n", {}, ["0 of the 3", "missing 'a', 'b', 'c'"]),
-    "names in other letters": ("A,b,c\n1,2,3\n", {}, ["missing 'a'"]),
+    "names in other letters": (
+        "A,b,c\n1,2,3\n",
+        {},
+        ["2 of the 3", "missing 'a' (did you mean 'A'?); the file has 'A', 'b', 'c'"],
+    ),
     "too few columns, no header": ("1,2\n3,4\n", {}, ["2 columns and no header", "3 features"]),
     "too many columns, no header": ("1,2,3,4\n", {}, ["4 columns and no header", "'a', 'b', 'c'"]),
     "no target, no header": ("1,2,3\n", {"target": "y"}, ["3 columns", "target 'y' last"]),

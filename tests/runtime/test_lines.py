@@ -260,8 +260,8 @@ def test_a_blank_line_is_no_missing_value(random_pack, tmp_path):
     domain = replace(pack.domain, fill=np.zeros(1, np.int16))
     (tmp_path / "model.twin").write_bytes(write_pack(replace(pack, domain=domain)))
     device = load(tmp_path / "model.twin")
-    assert answered(device, "", " ") == 2 * ["error: x1: '' is not a number"]
-    assert answered(device, "NA")[0].endswith(",x1")
+    assert answered(device, "", " ") == 2 * ["error: x0: '' is not a number"]
+    assert answered(device, "NA")[0].endswith(",x0")
 
 
 @pytest.mark.parametrize("coverage", [None, 0.5, 0.9, 0.95])

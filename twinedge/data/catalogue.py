@@ -301,7 +301,7 @@ def entry_of(name: str) -> Entry:
     if entry is None:
         known: Sequence[str] = names()
         raise InputError(
-            f"no data set called {quoted(name)}{closest(name.lower(), known)}; "
+            f"no data set called {quoted(name)}{closest(name, known)}; "
             f"the sets are {', '.join(known)}"
         )
     return entry

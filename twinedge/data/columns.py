@@ -15,6 +15,7 @@ from twinedge.errors import (
     closest,
     dropping,
     listed,
+    missing_columns,
     place,
     plural,
     quoted,
@@ -246,11 +247,9 @@ def match_features(
     if not has_header:
         return _match_positions(len(names), wanted, target, path)
     needed = [*wanted] if target is None else [*wanted, target]
-    missing = [name for name in wanted if name not in set(names)]
-    if missing:
+    if not set(wanted) <= set(names):
         raise InputError(
-            f"{place(path)}: has {len(wanted) - len(missing)} of the {len(wanted)} feature columns "
-            f"the model was trained on: missing {listed(missing)}; the file has {listed(names)}"
+            f"{place(path)}: has {missing_columns(names, wanted)}; the file has {listed(names)}"
         )
     if target is not None and target not in names:
         raise InputError(

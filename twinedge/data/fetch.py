@@ -23,7 +23,7 @@ from twinedge.data.catalogue import (
     entry_of,
     paper_test_function,
 )
-from twinedge.data.csvfile import RowError, find_delimiter, rows_of
+from twinedge.data.dialect import RowError, Rows, find_delimiter
 from twinedge.data.table import read_table
 from twinedge.data.xlsx import first_sheet, open_zip, read_member
 from twinedge.errors import InputError, place, quoted
@@ -247,7 +247,7 @@ def parse_bc(data: bytes, entry: Entry) -> NDArray[np.float64]:
     with open_zip(data) as archive:
         text = read_member(archive, str(entry.member)).decode("utf-8-sig", errors="replace")
     lines = text.splitlines(keepends=True)
-    rows = [row for _, row in rows_of(lines, find_delimiter(lines[:50]))]
+    rows = [row for _, row in Rows(lines, find_delimiter(lines[:50]))]
     if not rows:
         raise ValueError(f"{entry.member} is empty")
     header = [cell.strip() for cell in rows[0]]

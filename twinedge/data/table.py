@@ -1,6 +1,6 @@
 """The user's own table: a file of numbers and names, with one column as the target."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -172,15 +172,17 @@ def read_table(
     group: str | None = None,
     categorical: Sequence[str] = (),
     drop_missing_target: bool = False,
+    skip_bad_rows: bool = False,
 ) -> Table:
     """Read a table to train on.
 
     Parameters
     ----------
     path
-        CSV file: UTF-8, also compressed by gzip; columns separated by comma, semicolon, tab, bar
-        or blanks; with a header or without (then the columns are called x0, x1, ...); decimal
-        commas if commas do not separate columns. Or a Parquet or Excel file, read by pandas.
+        CSV file: UTF-8, UTF-16 or Windows-1252, also compressed by gzip; columns separated by
+        comma, semicolon, tab, bar or blanks; with a header or without (then the columns are called
+        x0, x1, ...); decimal commas if commas do not separate columns; comments start with ``#``.
+        Or a Parquet or Excel file, read by pandas.
     target
         Name of the target column, or its position: 0 is the leftmost, -1 the rightmost. A string
         that is no column's name and holds an integer is a position. None: there is no target, and
@@ -197,6 +199,10 @@ def read_table(
         texts is always categorical.
     drop_missing_target
         Leave out rows without a target, and say how many; otherwise they are refused.
+    skip_bad_rows
+        Leave out rows that cannot be used, and say how many: with cells too many or too few, words
+        among numbers, infinite values, or missing ones that are not filled in. Otherwise they are
+        refused, and so is a file with more bad rows than good ones.
 
     Returns
     -------
@@ -210,7 +216,8 @@ def read_table(
     path = Path(path)
     if impute not in (None, "median"):
         raise InputError(f"impute: unknown method {quoted(str(impute))}; use 'median' or leave out")
-    with open_table(path) as file:
+    # A table without a target is not for training; commands that read one lack these options.
+    with open_table(path, skip_bad_rows=skip_bad_rows if target is not None else None) as file:
         names = file.names
         check_names(names, path, file.index)
         goal = None if target is None else target_position(names, target, path)
@@ -225,7 +232,6 @@ def read_table(
                 f"{place(path)}: no feature is left in {plural(len(names), 'column')}; "
                 f"at least one besides the target is needed"
             )
-        # A table without a target is not for training; commands that read one lack these options.
         to_train = features if goal is not None else []
         may_miss = features if impute else []
         columns = file.columns(
@@ -241,8 +247,7 @@ def read_table(
         remarks: list[tuple[str | Parameter, ...]] = []
         if index is not None:
             remarks.append(("the first column, without a name, numbers the rows: left out",))
-        if file.units:
-            remarks.append(("the row below the header holds units, not numbers: left out",))
+        remarks += [(remark,) for remark in file.remarks]
         labels = np.array(file.labels) if label is not None else None
     y = None
     if goal is not None:
@@ -284,6 +289,8 @@ def read_features(
     *,
     target: str | None = None,
     fillable: NDArray[np.bool_] | None = None,
+    skip_bad_rows: bool | None = None,
+    say: Callable[[str], None] = lambda remark: None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
     """Read a table for a trained model.
 
@@ -301,6 +308,11 @@ def read_features(
         Name of the target column, if it is wanted too.
     fillable : ndarray of bool, shape (f,), optional
         Inputs that the model can fill in if they are missing; by default none.
+    skip_bad_rows : bool, optional
+        Leave out rows that cannot be used. Otherwise they are refused; if it is False, the message
+        recommends it.
+    say : function
+        Called with each remark on how the file was read.
 
     Returns
     -------
@@ -316,7 +328,7 @@ def read_features(
     """
     path = Path(path)
     encoding = features if isinstance(features, Encoding) else Encoding.plain(features)
-    with open_table(path, known=encoding.names) as file:
+    with open_table(path, encoding.names, skip_bad_rows) as file:
         where, goal = match_features(file.names, file.has_header, encoding.names, target, path)
         wanted = where if goal is None else [*where, goal]
         named = [k for k, one in zip(where, encoding.categories, strict=True) if one is not None]
@@ -326,5 +338,7 @@ def read_features(
             if fillable is not None and fillable[part].all()
         ]
         columns = file.columns(wanted, texts=named, may_miss=may_miss)
+        for remark in file.remarks:
+            say(f"{place(path)}: {remark}")
     y = None if goal is None else columns.pop().values
     return encoding.apply(columns), y

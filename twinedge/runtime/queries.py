@@ -1,0 +1,310 @@
+"""Read the lines of a stream: headers, queries in CSV or JSON, comments and true values.
+
+CSV is read by the rules for files: the first line decides what separates the columns and, unless
+that is a comma, decimal commas are allowed. A header decides which column is which. A line that
+cannot be read has no effect, but a header that lacks a column of the model ends the stream: what
+follows it could only be misread.
+"""
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from math import isfinite, nan
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from twinedge.cells import (
+    BLANKS,
+    CellKind,
+    CellReader,
+    comment_cells,
+    complaint,
+    cut,
+    heads_columns,
+    looks_like_comment,
+    looks_missing,
+    looks_numeric,
+)
+from twinedge.encoding import Category, Encoding
+from twinedge.errors import InputError, closest, listed, missing_columns
+from twinedge.pack.contents import Array
+
+Query: TypeAlias = list[float]  # inputs of the model; NaN is a missing value
+
+_DELIMITERS = (",", ";", "\t", "|", BLANKS)
+_SEPARATOR = "sep="  # Excel's first line
+
+
+class QueryError(ValueError):
+    """Why a line cannot be answered."""
+
+
+class QueryReader:
+    """Reads the lines of one stream.
+
+    Parameters
+    ----------
+    encoding : Encoding
+        Columns of the model.
+    fillable : array of bool, shape (f,)
+        Inputs that may be missing.
+
+    Attributes
+    ----------
+    settled : bool
+        Whether a header or a first query has decided what separates the columns.
+    """
+
+    def __init__(self, encoding: Encoding, fillable: Array) -> None:
+        self._encoding = encoding
+        self._names = encoding.names
+        self._fillable = [bool(fillable[part].all()) for part in encoding.parts]
+        self._delimiter = ","
+        self._cells = CellReader(comma_allowed=False)
+        self._order: Sequence[int] | None = None  # position of each column in the header
+        self._width = len(self._names)
+        self._comment: str | None = None  # the last one, before the columns are settled
+        self._said = False  # whether a first line "sep=" named the delimiter
+        self.settled = False
+
+    def read(self, line: str) -> list[Query | None]:
+        """Read a line: what is to be answered, None for a header; nothing for a comment.
+
+        Raises
+        ------
+        QueryError
+            If it cannot be read.
+        InputError
+            If it is a header that lacks a column of the model.
+        """
+        if is_json(line):
+            query = self._json(line)
+            self.settled = True
+            return [query]
+        if looks_like_comment(line):
+            self._comment = line
+            return []
+        if not self.settled:
+            return self._settle(line)
+        try:
+            return [self._csv(line)]
+        except QueryError:
+            # A sensor that starts again, or the next file of several, has a header again.
+            if not self._is_header(cells := cut(line, self._delimiter)):
+                raise
+            self._take_header(self._delimiter, cells)
+            return [None]
+
+    def table(self, lines: Sequence[str]) -> Array | None:
+        """Read lines of numbers at once, ``(n, f)``; None if one of them needs a closer look."""
+        delimiter = self._delimiter
+        if not self.settled or delimiter == BLANKS or not self._encoding.is_plain or not lines:
+            return None
+        between = self._width - 1
+        if not all(line.count(delimiter) == between for line in lines):
+            return None
+        cells = delimiter.join(lines).split(delimiter)
+        read = self._cells.read_all(cells, range(len(self._names)))
+        if read is None:
+            return None
+        x: Array = read.reshape(-1, self._width)
+        return x if self._order is None else x.take(self._order, axis=1)
+
+    def parted(self, line: str) -> tuple[str, float | None]:
+        """Take a line apart: the query, and its true value if it has one."""
+        if line.lstrip()[:1] == "{":
+            return _json_parted(line)
+        if looks_like_comment(line):
+            return line, None
+        for delimiter in (self._delimiter,) if self.settled else _DELIMITERS:
+            query, between, last = line.rpartition(delimiter)
+            # After an open quote it is part of a name.
+            if between and last.lstrip().startswith("=") and query.count('"') % 2 == 0:
+                reader = CellReader(comma_allowed=delimiter != ",")
+                kind, value = reader.read(last.lstrip()[1:], 0)
+                return query, value if kind is CellKind.NUMBER else nan
+        return line, None
+
+    def _settle(self, line: str) -> list[Query | None]:
+        """Find out from a first line what separates the columns, and in which order they are."""
+        if line.lower().startswith(_SEPARATOR):
+            self._set(line[len(_SEPARATOR) :][:1] or ",")
+            self._said = True
+            return []
+        cuts = {one: cut(line, one) for one in ([self._delimiter] if self._said else _DELIMITERS)}
+        for delimiter, cells in cuts.items():
+            if self._is_header(cells):
+                self._take_header(delimiter, cells)
+                return [None]
+        for delimiter, cells in cuts.items():
+            names = comment_cells(self._comment or "", delimiter)
+            if heads_columns(names, cells) and any(map(looks_numeric, cells)):
+                self._take_header(delimiter, names)
+                return [None, self._csv(line)]
+        # A delimiter may be part of a name: prefer one that leaves only known names.
+        fits: dict[bool, str] = {}
+        for delimiter, cells in cuts.items():
+            with suppress(QueryError):
+                x = np.array([self._inputs(cells, CellReader(comma_allowed=delimiter != ","))])
+                fits.setdefault(bool(self._encoding.unknown(x).any()), delimiter)
+        # An unreadable line, as when a port is opened in the middle of one, decides nothing.
+        in_json = line.rstrip().endswith("}")
+        if False not in fits and not in_json:
+            for delimiter, cells in cuts.items():
+                if self._names_columns(delimiter, cells, fits=bool(fits)):
+                    self._take_header(delimiter, cells)
+                    return [None]
+        self.settled, self._comment = bool(fits), None
+        self._set(fits.get(False, fits.get(True, self._delimiter if self._said else ",")))
+        return [self._csv(line)]
+
+    def _is_header(self, cells: Sequence[str]) -> bool:
+        """Whether cells hold all columns of the model."""
+        return set(self._names) <= set(cells)
+
+    def _names_columns(self, delimiter: str, cells: Sequence[str], *, fits: bool) -> bool:
+        """Whether cells are a header, though it lacks columns of the model.
+
+        It has one of their names, in any case. Or else, unless it ``fits`` as a query, all cells
+        are words, as many as the model has columns, and at least two. Words between blanks may be
+        any message, so half of them must be the names.
+        """
+        words = [cell for cell in cells if cell.isprintable() and any(map(str.isalpha, cell))]
+        words = [cell for cell in words if not (looks_numeric(cell) or looks_missing(cell))]
+        known = {name.casefold() for name in self._names}
+        found = sum(word.casefold() in known for word in words)
+        if delimiter == BLANKS:
+            return 2 * found >= max(len(self._names), len(words))
+        return found > 0 or (not fits and len(set(words)) == len(cells) >= max(2, len(self._names)))
+
+    def _take_header(self, delimiter: str, cells: Sequence[str]) -> None:
+        """Let a header decide which column is which."""
+        if self._is_header(cells):
+            repeated = [name for name in self._names if cells.count(name) > 1]
+            if repeated:
+                raise InputError(
+                    f"the header has {listed(repeated)} more than once; give each column its own "
+                    "name"
+                )
+            self._order = [cells.index(name) for name in self._names]
+        # The names of an array's columns were made up, so nobody can have meant them.
+        elif not (
+            self._encoding.is_numbered
+            and len(cells) == len(self._names)
+            and not set(cells) & set(self._names)
+        ):
+            raise InputError(
+                f"the header has {missing_columns(cells, self._names)}; it has {listed(cells)}"
+            )
+        self._set(delimiter)
+        self._width = len(cells)
+        self.settled = True
+
+    def _set(self, delimiter: str) -> None:
+        self._delimiter = delimiter
+        self._cells = CellReader(comma_allowed=delimiter != ",")
+
+    def _csv(self, line: str) -> Query:
+        trial = self._cells.copy()  # a faulty line decides nothing
+        query = self._inputs(cut(line, self._delimiter), trial)
+        self._cells = trial
+        return query
+
+    def _inputs(self, cells: Sequence[str], reader: CellReader) -> Query:
+        """Read one line of cells."""
+        if len(cells) != self._width:
+            raise QueryError(f"{len(cells)} values, expected {self._width}")
+        chosen = cells if self._order is None else [cells[i] for i in self._order]
+        values: Query = []
+        anything = any(chosen)
+        for k, (name, word, fillable) in enumerate(
+            zip(self._names, chosen, self._fillable, strict=True)
+        ):
+            category = self._encoding.categories[k]
+            kind, value = CellKind.TEXT, nan
+            if category is None or looks_missing(word):
+                kind, value = reader.read(word, k)
+            if kind is CellKind.MISSING and not (fillable and anything):
+                raise QueryError(f"{name}: {word[:40]!r} is {_none(category)}")
+            if category is not None:
+                values += self._encoding.cell(k, reader.name(word))
+            elif kind in (CellKind.NUMBER, CellKind.MISSING):
+                values.append(value)
+            else:
+                raise QueryError(f"{name}: {complaint(kind, repr(word[:40]))}")
+        return values
+
+    def _json(self, line: str) -> Query:
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError):
+            raise QueryError("not JSON") from None
+        if isinstance(value, dict):
+            missing = [name for name in self._names if name not in value]
+            if missing:
+                others = [key for key in value if key not in self._names]
+                raise QueryError(f"{missing[0]} is missing{closest(missing[0], others)}")
+            value = [value[name] for name in self._names]
+        if len(value) != len(self._names):
+            raise QueryError(f"{len(value)} values, expected {len(self._names)}")
+        values: Query = []
+        for k, (name, one, fillable) in enumerate(
+            zip(self._names, value, self._fillable, strict=True)
+        ):
+            category = self._encoding.categories[k]
+            absent = one is None or one != one
+            if category is not None and isinstance(one, str | int | float):
+                absent = looks_missing(str(one))
+            if absent and fillable:
+                values += [nan] * (1 if category is None else category.width)
+                continue
+            if absent and one is not None:
+                raise QueryError(f"{name}: {str(one)!r} is {_none(category)}")
+            if category is not None and isinstance(one, str | int | float):
+                values += self._encoding.cell(k, str(one))
+                continue
+            values.append(_number(name, one, category))
+        return values
+
+
+def is_json(line: str) -> bool:
+    """Whether a line is meant to be JSON."""
+    return line.lstrip()[:1] in ("{", "[")
+
+
+def _number(name: str, value: Any, category: Category | None) -> float:
+    """Take a number from JSON."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise QueryError(f"{name}: {json.dumps(value)[:40]} is {_none(category)}")
+    try:
+        number = float(value)
+    except OverflowError:
+        raise QueryError(f"{name}: the number is too large") from None
+    if not isfinite(number):
+        raise QueryError(f"{name}: {json.dumps(value)[:40]} is not a finite number")
+    return number
+
+
+def _none(category: Category | None) -> str:
+    return "not a number" if category is None else "no name"
+
+
+def _json_parted(line: str) -> tuple[str, float | None]:
+    """Take a JSON object apart: the query, and its true value if it has one."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return line, None  # it will be answered with an error
+    if not isinstance(value, dict) or "=" not in value:
+        return line, None
+    target = value.pop("=")
+    known = isinstance(target, int | float) and not isinstance(target, bool)
+    try:
+        query = json.dumps(value)
+    except RecursionError:
+        return line, None
+    try:
+        return query, float(target) if known else nan
+    except OverflowError:
+        return query, nan
