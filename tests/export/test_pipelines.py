@@ -1,5 +1,7 @@
 """A fitted scikit-learn pipeline that ends in a twin is exported, and predicts the same."""
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -24,7 +26,12 @@ from sklearn.preprocessing import (
 
 import twinedge
 from twinedge import InputError, TwinRegressor
+from twinedge.scoring import rmse
 from twinedge_export.pipelines import fold_pipeline
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Found unknown categories", "ignore:When `set_output`"
+)
 
 NUMBERS, NAMES = ["temp", "flow"], ["grade", "size"]
 _RARE = ["d", "e"]  # levels of ``grade`` with few rows
@@ -32,7 +39,8 @@ _RARE = ["d", "e"]  # levels of ``grade`` with few rows
 
 def twin(**settings):
     usual = {"hidden": (8,), "activation": "silu", "learning_rate": 0.01, "weight_decay": 0.003}
-    return TwinRegressor(**{**usual, "steps": 50, "random_state": 0, **settings})
+    usual |= {"intervals": False, "steps": 50, "random_state": 0}
+    return TwinRegressor(**{**usual, **settings})
 
 
 def measurements(rows, seed, *, missing=False, unknown=False):
@@ -136,10 +144,308 @@ def transformers(draw):
     return found.set_output(transform="pandas") if frame else found
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(transformers(), st.integers(0, 1000))
 def test_any_steps_that_scale_fill_in_or_encode_predict_the_same_without_them(transformer, seed):
     pipeline = fitted(transformer, missing=True)
     X, _ = measurements(60, seed, missing=True, unknown=True)
     folded = same_predictions(pipeline, X)
     assert folded.feature_names_in_.tolist() == ["temp", "grade", "flow", "size"]
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    """A pipeline as people write them: numbers filled in and scaled, names encoded."""
+    numbers = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
+    names = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    return fitted(
+        columns(numbers, names), missing=True, model=twin(steps=500, twins=2, intervals=True)
+    )
+
+
+@pytest.fixture(scope="module")
+def exported(mixed, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pipeline")
+    return twinedge.export(mixed, folder, anchors=16, formats=["twin", "onnx", "tflite", "c"])
+
+
+def test_intervals_are_those_of_the_pipeline(mixed):
+    X, _ = measurements(60, 1, missing=True, unknown=True)
+    folded = same_predictions(mixed, X)
+    expected = mixed[-1].predict_interval(mixed[:-1].transform(X))
+    np.testing.assert_allclose(folded.predict_interval(X), expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["model.twin", "model.onnx", "model.tflite"])
+def test_exported_files_take_the_columns_of_the_pipeline(mixed, exported, name):
+    device = twinedge.load(exported.folder / name)
+    X, y = measurements(80, 7, missing=name == "model.twin", unknown=True)
+    queries = X[["size", "flow", "grade", "temp"]]  # in another order, without the spare one
+    expected = mixed[-1].predict(mixed[:-1].transform(X), anchors=exported.rows)
+    # What the export allows rounding to add to the error, on other rows.
+    moved = rmse(device.predict(queries), expected) / rmse(expected, y)
+    assert math.hypot(1, moved) < 1.02
+    unseen = device.encoding.by_column(device.outside(queries))[
+        :, device.encoding.names.index("grade")
+    ]
+    np.testing.assert_array_equal(unseen, X["grade"] == "new")
+
+
+def test_a_pipeline_is_not_changed_by_its_export(mixed, exported):
+    assert exported.judge.name == "validation"
+    assert mixed[-1].n_features_in_ == 12  # 2 numbers, 5 and 3 levels, and a missing one of each
+    assert len(mixed[-1].scaling_.x_mean) == 12
+    assert not np.array_equal(exported.judge.points[0], mixed[-1].validation_[0])
+
+
+def test_training_points_become_cells_again():
+    pipeline = fitted(columns(MinMaxScaler((-1, 7)), OrdinalEncoder()))
+    X, y = measurements(150, 0)
+    folded = fold_pipeline(pipeline)
+    rows = np.concatenate([folded.anchor_X_, folded.validation_[0]])
+    targets = np.concatenate([folded.anchor_y_, folded.validation_[1]])
+    found = folded.encoding_.encode(X)[np.argsort(y)]
+    np.testing.assert_array_equal(rows[np.argsort(targets)], found)  # to the last bit
+
+
+@pytest.mark.parametrize("kind", [float, str])
+def test_a_level_that_the_pipeline_refuses_is_average_and_flagged(kind):
+    X, y = measurements(150, 0)
+    X["size"] = X["size"].astype(kind)
+    pipeline = make_pipeline(columns(StandardScaler(), OrdinalEncoder()), twin()).fit(X, y)
+    new = X[:4].assign(size=kind(3))
+    with pytest.raises(ValueError, match="unknown categories"):
+        pipeline.predict(new)
+    folded = fold_pipeline(pipeline)
+    average = pipeline[:-1].transform(X[:4])
+    average[:, 3] = pipeline[-1].scaling_.x_mean[3]
+    np.testing.assert_allclose(folded.predict(new), pipeline[-1].predict(average), atol=1e-5)
+    assert (
+        folded.encoding_.by_column(folded.outside(new)).tolist()
+        == [[False, False, False, True]] * 4
+    )
+
+
+def test_a_missing_name_that_the_encoder_knows_is_a_level():
+    encoder = OneHotEncoder(sparse_output=False)
+    pipeline = fitted(
+        columns(make_pipeline(StandardScaler(), SimpleImputer()), encoder), missing=True
+    )
+    folded = same_predictions(pipeline, measurements(60, 3, missing=True)[0])
+    assert folded.encoding_.categories[1].levels == (*"abcde", "(missing)")
+    assert folded.fill_values_[folded.encoding_.parts[1]].tolist() == [0, 0, 0, 0, 0, 1]
+
+
+def test_rare_levels_share_an_input():
+    encoder = OneHotEncoder(sparse_output=False, min_frequency=20)
+    folded = fold_pipeline(fitted(columns(StandardScaler(), encoder)))
+    category = folded.encoding_.categories[1]
+    assert (category.levels, category.others) == (("a", "b", "c"), ("d", "e"))
+
+
+def by_position(key):
+    return ColumnTransformer([("numbers", StandardScaler(), key)], remainder="drop")
+
+
+@pytest.mark.parametrize(
+    ("key", "found"),
+    [
+        (["flow", "temp"], ["temp", "flow"]),
+        ([-2, 0], ["temp", "flow"]),
+        (slice("flow", "size"), ["flow", "size"]),
+        (slice(3, None), ["flow", "size"]),
+        ([True, False, False, False, True], ["temp", "size"]),
+        (make_column_selector(dtype_include=float), ["temp", "spare", "flow"]),
+        (lambda X: [name for name in X.columns if name.startswith("s")], ["spare", "size"]),
+    ],
+    ids=str,
+)
+def test_columns_may_be_selected_in_any_way(key, found):
+    X, _ = measurements(30, 1)
+    folded = same_predictions(fitted(by_position(key)), X)
+    assert folded.feature_names_in_.tolist() == found
+    np.testing.assert_array_equal(folded.predict(X[found]), folded.predict(X))
+
+
+def test_columns_are_passed_through_dropped_and_nested():
+    inner = make_pipeline(
+        ColumnTransformer([("first", RobustScaler(), [1])], remainder="passthrough"),
+        "passthrough",
+        StandardScaler(),
+    )
+    transformer = ColumnTransformer(
+        [
+            ("inner", inner, NUMBERS),
+            ("gone", "drop", ["grade"]),
+            ("none", StandardScaler(), []),
+            ("size", "passthrough", ["size"]),
+        ],
+        remainder=MaxAbsScaler(),
+    )
+    folded = same_predictions(fitted(transformer), measurements(30, 1)[0])
+    assert folded.feature_names_in_.tolist() == ["temp", "spare", "flow", "size"]
+
+
+def test_a_column_may_reach_the_twin_twice():
+    both = ColumnTransformer(
+        [
+            ("scaled", StandardScaler(), NUMBERS),
+            ("again", MinMaxScaler(), ["temp"]),
+            ("codes", OrdinalEncoder(), NAMES),
+            ("levels", OneHotEncoder(sparse_output=False, drop="first"), ["size"]),
+        ]
+    )
+    folded = same_predictions(fitted(both), measurements(60, 2)[0])
+    assert folded.encoding_.names == ("temp", "grade", "flow", "size")
+
+
+def test_arrays_have_numbered_columns(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(5, 3, (100, 4))
+    y = X[:, 0] * X[:, 2] + X[:, 3]
+    transformer = ColumnTransformer([("numbers", StandardScaler(), [3, 0, 2])])
+    pipeline = Pipeline([("first", None), ("prepare", transformer), ("twin", twin(steps=500))])
+    pipeline.fit(X, y)
+    folded = fold_pipeline(pipeline)
+    assert folded.feature_names_in_.tolist() == ["x0", "x2", "x3"]
+    np.testing.assert_allclose(folded.predict(X[:, [0, 2, 3]]), pipeline.predict(X), atol=1e-4)
+    search = GridSearchCV(pipeline, {"twin__neighbors": [32]}, cv=2).fit(X, y)
+    done = twinedge.export(search, tmp_path, anchors=8, formats=["twin"])
+    device = twinedge.load(done.files[0].path)
+    assert device.feature_names == ("x0", "x2", "x3")
+    expected = search.best_estimator_[-1].predict(
+        search.best_estimator_[:-1].transform(X), anchors=done.rows
+    )
+    assert np.std(device.predict(X[:, [0, 2, 3]]) - expected) < 0.02 * np.std(expected - y)
+
+
+def test_the_twins_own_encoding_and_imputation_stay():
+    numbers = ColumnTransformer([("numbers", StandardScaler(), NUMBERS)], remainder="passthrough")
+    pipeline = fitted(
+        numbers.set_output(transform="pandas"), missing=True, model=twin(impute="median")
+    )
+    folded = same_predictions(pipeline, measurements(60, 3, missing=True, unknown=True)[0])
+    category = folded.encoding_.categories[folded.encoding_.names.index("grade")]
+    assert set(category.levels) | set(category.others) == set("abcde")
+
+
+def test_wild_values_are_clipped_where_the_twin_clips_them():
+    X, y = measurements(5000, 0)
+    X.loc[[7, 8], "flow"] = [1e6, -1e6]
+    transformer = columns(MinMaxScaler((5, 6)), OrdinalEncoder())
+    pipeline = make_pipeline(transformer, twin()).fit(X, y)
+    assert pipeline[-1].scaling_.limit < 10
+    queries = pd.concat([X[:40], X[:8].assign(flow=[-1e9, -1e5, 0, 900, 1100, 2000, 1e5, 1e9])])
+    same_predictions(pipeline, queries)
+
+
+def test_neighbors_stay_the_same():
+    near = {"pairs": "neighbors", "neighbors": 8}
+    one_hot = OneHotEncoder(sparse_output=False, handle_unknown="ignore")
+    X, _ = measurements(60, 2)
+    same_predictions(fitted(columns(RobustScaler(), one_hot), model=twin(**near)), X)
+    with pytest.raises(InputError, match=r"column 'grade' is not encoded one-hot .* neighbors"):
+        fold_pipeline(fitted(columns(RobustScaler(), OrdinalEncoder()), model=twin(**near)))
+
+
+def refused(transformer, message, *, missing=False):
+    with pytest.raises(InputError, match=message) as caught:
+        fold_pipeline(fitted(transformer, missing=missing))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("transformer", "message"),
+    [
+        (PCA(2), r"step 'prepare__numbers' \(PCA\) cannot be exported: a device scales"),
+        (make_pipeline(StandardScaler(), PolynomialFeatures()), r"__polynomialfeatures' \(Poly"),
+        (FunctionTransformer(np.log), r"FunctionTransformer\) cannot be exported with a function"),
+        (MinMaxScaler(clip=True), "cannot be exported with clip=True; .* take clip=False"),
+        (SimpleImputer(add_indicator=True), "cannot be exported with add_indicator=True"),
+        (SimpleImputer(missing_values=-1), "cannot be exported with missing_values=-1"),
+    ],
+    ids=lambda one: "" if isinstance(one, str) else type(one).__name__,
+)
+def test_a_step_that_cannot_be_folded_is_named(transformer, message):
+    refused(columns(transformer, "drop"), message)
+
+
+def test_a_subclass_of_a_known_step_may_do_anything():
+    class Squared(StandardScaler):
+        def transform(self, X, copy=None):
+            return super().transform(X, copy) ** 2
+
+    refused(columns(Squared(), "drop"), r"\(Squared\) cannot be exported")
+
+
+def test_weights_of_transformers_are_refused():
+    refused(
+        columns(StandardScaler(), "drop", transformer_weights={"numbers": 2}),
+        r"\(ColumnTransformer\) cannot be exported with transformer_weights",
+    )
+
+
+def test_a_column_used_as_numbers_and_as_names_is_named():
+    both = ColumnTransformer(
+        [("number", StandardScaler(), ["size"]), ("name", OrdinalEncoder(), ["size"])]
+    )
+    refused(both, "column 'size' is used both as numbers and as names")
+
+
+def test_a_column_filled_in_with_two_values_is_named():
+    both = ColumnTransformer(
+        [("zero", SimpleImputer(strategy="constant"), NUMBERS), ("mean", SimpleImputer(), ["flow"])]
+    )
+    refused(both, "column 'flow' has missing cells filled in by 0 and by 100", missing=True)
+
+
+def test_a_column_encoded_after_it_was_scaled_is_named():
+    scaled_first = make_pipeline(StandardScaler(), OrdinalEncoder())
+    refused(ColumnTransformer([("size", scaled_first, ["size"])]), "column 'size' is encoded after")
+
+
+@pytest.mark.parametrize(
+    ("levels", "message"), [(["a", "NA", None], "'NA', which"), (["1", "1.0"], "both are '1'")]
+)
+def test_levels_that_a_device_cannot_tell_apart_are_named(levels, message):
+    rng = np.random.default_rng(0)
+    X = np.empty((60, 2), object)
+    X[:, 0], X[:, 1] = rng.random(60), np.array(levels, object)[rng.integers(0, len(levels), 60)]
+    encoder = OneHotEncoder(sparse_output=False, categories=[levels])
+    transformer = ColumnTransformer([("names", encoder, [1])], remainder="passthrough")
+    pipeline = make_pipeline(transformer, twin()).fit(X, X[:, 0].astype(float))
+    with pytest.raises(InputError, match=rf"column 'x1' .*{message}"):
+        fold_pipeline(pipeline)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (make_pipeline(StandardScaler(), twin()), "the pipeline is not fitted"),
+        (make_pipeline(StandardScaler(), Ridge()), r"ends in 'ridge' \(Ridge\), which cannot be"),
+        (
+            make_pipeline(StandardScaler(), TransformedTargetRegressor(twin())),
+            r"\(TransformedTargetRegressor\) cannot be exported: .* fit it on the transformed",
+        ),
+        (TransformedTargetRegressor(twin()), "a TransformedTargetRegressor cannot be exported"),
+        (GridSearchCV(twin(), {}), "a GridSearchCV cannot be exported"),
+    ],
+    ids=lambda one: "" if isinstance(one, str) else type(one).__name__,
+)
+def test_a_model_that_cannot_be_exported_is_named(model, message, tmp_path):
+    with pytest.raises(InputError, match=message):
+        twinedge.export(model, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_step_changed_after_the_fit_is_noticed():
+    pipeline = fitted(columns(StandardScaler(), OrdinalEncoder()))
+    other = Pipeline(
+        [("prepare", columns(StandardScaler(), OrdinalEncoder())), ("twin", pipeline[-1])]
+    )
+    with pytest.raises(InputError, match=r"step 'prepare' \(ColumnTransformer\) is not fitted"):
+        fold_pipeline(other)
+    X, _ = measurements(150, 0)
+    other[0].fit(X[["temp", "flow", "grade", "size"]].assign(grade="a"))
+    with pytest.raises(InputError, match="column 'grade' has other levels than its twin"):
+        fold_pipeline(other)

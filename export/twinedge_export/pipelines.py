@@ -1,0 +1,271 @@
+"""A fitted scikit-learn pipeline that ends in a twin, as one twin of the pipeline's own columns.
+
+The first layer of a twin is linear in its inputs. So what the steps before it make of a column of
+numbers becomes part of its scaling, and what they make of the levels of a column of names becomes
+part of its first kernels. The result predicts what the pipeline does, and is exported like any
+twin.
+"""
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.compose import TransformedTargetRegressor
+
+from twinedge.cells import numbered
+from twinedge.encoding import Category, Encoding
+from twinedge.errors import InputError, quoted
+from twinedge.learn.network import FARTHEST, Architecture, Scaling
+from twinedge.learn.twin import TwinRegressor
+from twinedge.pack.contents import Array
+from twinedge_export.pipeline_steps import (
+    ColumnError,
+    Encode,
+    Line,
+    Lookup,
+    Part,
+    follow,
+    follow_encoder,
+    is_missing,
+)
+
+_MISSING = "(missing)"  # level of missing cells that differ from all others
+_SAME = 1e-6  # relative to the scale of an input
+
+
+def fold_pipeline(pipeline: Any) -> TwinRegressor:
+    """Turn a fitted pipeline that ends in a twin into a twin that predicts the same.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+        Fitted; not modified.
+
+    Returns
+    -------
+    TwinRegressor
+        Fitted, on those columns of the pipeline that its steps use. It also predicts what the
+        pipeline refuses: for an unknown level, its encoder's inputs are taken to be average.
+
+    Raises
+    ------
+    InputError
+        If a step does more than to scale, fill in or encode single columns; it is named.
+    """
+    *steps, (last, twin) = pipeline.steps
+    if isinstance(twin, TransformedTargetRegressor):
+        raise InputError(
+            f"the pipeline's last step {quoted(last)} (TransformedTargetRegressor) cannot be "
+            "exported: a device does not transform predictions back; end the pipeline in a "
+            "TwinRegressor, and fit it on the transformed target"
+        )
+    if not isinstance(twin, TwinRegressor):
+        raise InputError(
+            f"the pipeline ends in {quoted(last)} ({type(twin).__name__}), which cannot be "
+            "exported, a TwinRegressor can"
+        )
+    if not hasattr(twin, "weights_"):
+        raise InputError("the pipeline is not fitted")
+    first = next(one for _, one in pipeline.steps if hasattr(one, "n_features_in_"))
+    names = tuple(getattr(first, "feature_names_in_", numbered(first.n_features_in_)))
+    parts: list[Part] = [Line(column) for column in range(len(names))]
+    try:
+        for name, step in steps:
+            parts = follow(step, parts, name)
+        if len(parts) != twin.n_features_in_:
+            raise InputError(
+                f"the pipeline's steps give {len(parts)} columns and its twin was fitted on "
+                f"{twin.n_features_in_}; fit the pipeline again"
+            )
+        return _folded(twin, _inputs(twin, parts), names)
+    except ColumnError as error:
+        raise InputError(f"column {quoted(names[error.column])} {error}") from error
+
+
+def _inputs(twin: TwinRegressor, parts: list[Part]) -> list[Part]:
+    """Follow columns through the twin's own encoding and imputation."""
+    encoding, found = twin.encoding_, []
+    for part, category, own in zip(parts, encoding.categories, encoding.parts, strict=True):
+        mine = [part]
+        if category is not None:
+            mine = follow_encoder(part, [*category.levels, *category.others], _one_hot(category))
+        if twin.fill_values_ is not None:
+            fill = twin.fill_values_[own]
+            mine = [one.filled(value) for one, value in zip(mine, fill, strict=True)]
+        found += mine
+    return found
+
+
+def _one_hot(category: Category) -> Encode:
+    def encode(cells: list[Any]) -> Array:
+        values = category.one_hot([str(cell) for cell in cells])
+        values[[is_missing(cell) for cell in cells]] = np.nan
+        return values
+
+    return encode
+
+
+class _Block(NamedTuple):
+    """One column, and how the twin's inputs ``(j,)`` follow from its new inputs ``(w,)``.
+
+    Scaled old inputs are ``mix @ new + offset``, where ``new = (inputs - mean) / scale``.
+    """
+
+    category: Category | None
+    mean: Array
+    scale: Array
+    mix: Array
+    offset: Array
+    fill: Array
+    restore: Callable[[Array], Array]  # old inputs (n, j) of points to new ones (n, w)
+
+
+def _folded(twin: TwinRegressor, parts: list[Part], names: Sequence[str]) -> TwinRegressor:
+    """Make the twin whose inputs are the columns that ``parts`` come from."""
+    owned: dict[int, list[int]] = {}  # inputs that come from each column
+    for k, part in enumerate(parts):
+        owned.setdefault(part.column, []).append(k)
+    columns = sorted(owned)
+    blocks = [_block(twin, owned[column], parts) for column in columns]
+    encoding = Encoding([(names[k], one.category) for k, one in zip(columns, blocks, strict=True)])
+    mix, offset = np.zeros((len(parts), len(encoding.inputs))), np.zeros(len(parts))
+    for column, new, block in zip(columns, encoding.parts, blocks, strict=True):
+        mix[owned[column], new], offset[owned[column]] = block.mix, block.offset
+
+    def restored(x: Array) -> Array:
+        every = zip(columns, blocks, strict=True)
+        return np.concatenate([one.restore(x[:, owned[k]]) for k, one in every], axis=1)
+
+    folded = copy(twin)
+    folded.remember_columns(encoding)
+    folded.architecture_ = replace(twin.architecture_, inputs=2 * len(encoding.inputs))
+    shapes = twin.architecture_, folded.architecture_
+    folded.weights_ = np.stack([_mixed(*shapes, one, mix, offset) for one in twin.weights_])
+    folded.scaling_ = replace(
+        twin.scaling_,
+        x_mean=np.concatenate([one.mean for one in blocks]),
+        x_scale=np.concatenate([one.scale for one in blocks]),
+    )
+    folded.anchor_X_ = restored(twin.anchor_X_)
+    folded.validation_ = restored(twin.validation_[0]), twin.validation_[1]
+    fill = np.concatenate([one.fill for one in blocks])
+    folded.fill_values_ = None if np.isnan(fill).all() else fill
+    return folded.forget()  # points given to ``adapt`` are not exported
+
+
+def _block(twin: TwinRegressor, own: list[int], parts: list[Part]) -> _Block:
+    lines = [one for one in (parts[k] for k in own) if isinstance(one, Line)]
+    lookups = [one for one in (parts[k] for k in own) if isinstance(one, Lookup)]
+    if lines and lookups:
+        column = lines[0].column
+        raise ColumnError(column, "is used both as numbers and as names; use a copy of it")
+    return _numbers(twin, own, lines) if lines else _names(twin, own, lookups)
+
+
+def _mixed(
+    old: Architecture, new: Architecture, network: Array, mix: Array, offset: Array
+) -> Array:
+    """Give a network first kernels for the new inputs; the rest stays the same."""
+    (kernel, bias), *_ = old.parts(network.astype(np.float64))
+    halves = np.split(kernel, 2)  # of the query and of the anchor
+    made = np.empty(new.size, np.float32)
+    own_kernel, own_bias = new.parts(made)[0]
+    own_kernel[...] = np.concatenate([mix.T @ half for half in halves])
+    own_bias[...] = bias + sum(offset @ half for half in halves)
+    made[sum(new.sizes[:2]) :] = network[sum(old.sizes[:2]) :]
+    return made
+
+
+def _numbers(twin: TwinRegressor, own: list[int], lines: list[Line]) -> _Block:
+    """Make one input of all that became of a column of numbers."""
+    scaling, column = twin.scaling_, lines[0].column
+    centre, unit = np.array([(one.centre, one.scale) for one in lines]).T
+    means, scales = centre + unit * scaling.x_mean[own], unit * scaling.x_scale[own]
+    gain, offset = scales[0] / scales, (means[0] - means) / scales
+    alike = np.abs(gain - 1).max() < _SAME and np.abs(offset).max() < _SAME
+    if len(own) > 1 and (twin.pairs == "neighbors" or (scaling.limit < FARTHEST and not alike)):
+        raise ColumnError(
+            column, f"reaches the twin {len(own)} times, and a device has it once; use it once"
+        )
+    fills = np.array([np.nan if is_missing(one.fill) else float(one.fill) for one in lines])
+    if not np.isnan(fills).any() and not np.allclose(fills, fills[0], 1e-9, _SAME * scales[0]):
+        raise ColumnError(
+            column, f"has missing cells filled in by {fills[0]:g} and by {fills[-1]:g}; take one"
+        )
+    return _Block(
+        None,
+        means[:1],
+        scales[:1],
+        gain[:, None],
+        offset,
+        np.array([np.nan if np.isnan(fills).any() else fills[0]]),
+        lambda x: lines[0].restored(x[:, 0])[:, None],
+    )
+
+
+def _names(twin: TwinRegressor, own: list[int], lookups: list[Lookup]) -> _Block:
+    """Make the inputs of a category of all that became of a column of names."""
+    scaling, column = twin.scaling_, lookups[0].column
+    x_mean, x_scale = scaling.x_mean[own], scaling.x_scale[own]
+    unknown, missing = np.array([one.values[-2:] for one in lookups]).T
+    # The pipeline refuses what has no value; a device takes it for average, and flags it.
+    unknown = np.where(np.isnan(unknown), x_mean, unknown)
+    rows = {
+        text: np.array([one.value(text) for one in lookups])
+        for text in dict.fromkeys(text for one in lookups for text in one.levels)
+    }
+    rows = {text: np.where(np.isnan(row), unknown, row) for text, row in rows.items()}
+    others = _sharing(rows)
+    levels = [text for text in rows if text not in others]
+    values = [rows[text] for text in (*levels, *others[:1])]
+    fillable = not np.isnan(missing).any()
+    known = any(np.array_equal(missing, one) for one in (*values, unknown))
+    if len(values) < 2 or (fillable and not known):
+        values.insert(len(levels), missing if fillable else unknown)
+        levels.append(_MISSING)
+    table, inputs = np.stack([*values, unknown]), np.eye(len(values) + 1, len(values))
+    fill = np.full(len(values), np.nan)
+    if fillable:
+        fill = inputs[(table == missing).all(axis=1).argmax()]
+
+    def restore(x: Array) -> Array:
+        distinct, where = np.unique(x, axis=0, return_inverse=True)
+        off = np.array([np.abs((table - one) / x_scale).max(axis=1) for one in distinct])
+        if off.min(axis=1).max(initial=0) > _SAME:
+            raise ColumnError(column, "has other levels than its twin; fit the pipeline again")
+        found: Array = inputs[off.argmin(axis=1)][where]
+        return found
+
+    mean, scale = x_mean, x_scale
+    if twin.pairs != "neighbors":
+        indicators = np.ones(len(values), bool)
+        as_usual = Scaling.of(restore(twin.anchor_X_[:, own]), twin.anchor_y_, indicators)
+        mean, scale = as_usual.x_mean, as_usual.x_scale
+    elif not np.array_equal(table, np.eye(*table.shape)):
+        raise ColumnError(
+            column,
+            "is not encoded one-hot with an input for each level, so that a device would find "
+            "other neighbors; use OneHotEncoder without drop and min_frequency, or pairs='all'",
+        )
+    *seen, none = np.clip((table - x_mean) / x_scale, -scaling.limit, scaling.limit)
+    steps = (np.array(seen) - none).T
+    return _Block(
+        Category(tuple(levels), others),
+        mean,
+        scale,
+        steps * scale,
+        none + steps @ mean,
+        fill,
+        restore,
+    )
+
+
+def _sharing(rows: dict[str, Array]) -> tuple[str, ...]:
+    """Find the largest group of levels that the pipeline does not tell apart."""
+    groups: dict[tuple[float, ...], list[str]] = {}
+    for text, row in rows.items():
+        groups.setdefault(tuple(row.tolist()), []).append(text)
+    most = max(groups.values(), key=len, default=[])
+    return tuple(most) if len(most) > 1 else ()
