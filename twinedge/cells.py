@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from enum import Enum, auto
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -224,3 +225,11 @@ def looks_like_comment(line: str) -> bool:
 def looks_missing(cell: str) -> bool:
     """Tell whether a cell is one of the spellings of a missing value."""
     return cell.strip().lower() in MISSING
+
+
+def is_missing(cell: Any) -> bool:
+    """Tell whether a cell of a data frame is missing; NaN and its kin do not equal themselves."""
+    try:
+        return cell is None or bool(cell != cell) or looks_missing(str(cell))
+    except TypeError:  # pandas.NA does not even say that
+        return True

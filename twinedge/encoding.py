@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from twinedge.cells import CellKind, CellReader, complaint, looks_missing, numbered
+from twinedge.cells import CellKind, CellReader, complaint, is_missing, looks_missing, numbered
 from twinedge.errors import InputError, closest, listed, plural, quoted
 
 Floats = npt.NDArray[np.float64]
@@ -345,6 +345,12 @@ def frame_columns(X: Any) -> list[Column]:
     return [column_of(X[label], name) for label, name in zip(labels, names, strict=True)]
 
 
+def is_categorical(column: Any) -> bool:
+    """Whether a column of a data frame is categorical, in any library."""
+    kind = str(getattr(column, "dtype", "")).lower()
+    return kind.startswith(("category", "categorical", "enum"))
+
+
 def column_of(cells: Any, name: str, *, named: bool | None = None) -> Column:
     """Make a column from cells of any kind.
 
@@ -364,12 +370,11 @@ def column_of(cells: Any, name: str, *, named: bool | None = None) -> Column:
             f"column {quoted(name)} holds dates or times; make them a number, say hours since the "
             "first, or leave the column out"
         )
-    kind = str(getattr(cells, "dtype", "")).lower()
-    categorical = kind.startswith(("category", "categorical", "enum")) if named is None else named
+    categorical = is_categorical(cells) if named is None else named
     if values.dtype.kind in "biuf" and not categorical:
         return Column(name, values.astype(np.float64))
     every = values.astype(object).tolist()
-    missing = list(map(_is_missing, every))
+    missing = list(map(is_missing, every))
     if not categorical and all(
         gone or isinstance(one, bool | int | float | np.number)
         for one, gone in zip(every, missing, strict=True)
@@ -385,14 +390,6 @@ def column_of(cells: Any, name: str, *, named: bool | None = None) -> Column:
     if categorical or (named is None and not _hold_numbers(codes)):
         return column
     return Column(name, _numbers(column))
-
-
-def _is_missing(cell: Any) -> bool:
-    """Whether a cell is missing: NaN and its kin do not equal themselves; texts may spell it."""
-    try:
-        return cell is None or bool(cell != cell) or looks_missing(str(cell))
-    except TypeError:  # pandas.NA does not even say that
-        return True
 
 
 def _hold_numbers(texts: Iterable[str]) -> bool:

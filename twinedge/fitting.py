@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from twinedge.data.source import Source, from_catalogue, from_file
+from twinedge.data.source import Source, from_catalogue, from_table
 from twinedge.defaults import COVERAGE
 from twinedge.errors import InputError, Parameter, ParameterError
 
@@ -25,13 +25,14 @@ Say = Callable[[str], None]
 
 
 def fit_csv(
-    path: str | Path,
+    path: Any,
     *,
     target: str | int,
     drop: str | Sequence[str] = (),
     impute: str | None = None,
     categorical: str | Sequence[str] = (),
     drop_missing_target: bool = False,
+    skip_bad_rows: bool = False,
     group: str | None = None,
     split: int = 0,
     run: str | Path | None = None,
@@ -47,8 +48,8 @@ def fit_csv(
 
     Parameters
     ----------
-    path : path
-        CSV, Parquet or Excel file with one row per point.
+    path : path or data frame
+        CSV, Parquet or Excel file, or a data frame, with one row per point.
     target : str or int
         Column to predict, by name or position: 0 is the first, -1 the last.
     drop : str or sequence of str
@@ -60,6 +61,8 @@ def fit_csv(
         Columns whose values are names, though they look like numbers.
     drop_missing_target : bool
         Leave out rows without a target; otherwise they are refused.
+    skip_bad_rows : bool
+        Leave out rows that cannot be read; otherwise one of them refuses the table.
     group : str, optional
         Column that says which rows belong together. They are held out together.
     split : int
@@ -102,18 +105,26 @@ def fit_csv(
     >>> run.model.predict([[2, 3]]).shape
     (1,)
     """
-    source = from_file(
+    source = from_table(
         path,
         target=target,
         drop=[drop] if isinstance(drop, str) else drop,
         impute=impute,
         categorical=[categorical] if isinstance(categorical, str) else categorical,
         drop_missing_target=drop_missing_target,
+        skip_bad_rows=skip_bad_rows,
         group=group,
         split=split,
     )
-    given = {"run": run, "resume": resume, "overwrite": overwrite, "say": say}
-    return fit_source(source, **given, impute=impute, **settings)
+    return fit_source(
+        source,
+        run=run,
+        resume=resume,
+        overwrite=overwrite,
+        say=say,
+        impute=impute,
+        **settings,
+    )
 
 
 def fit_dataset(name: str, *, split: int = 0, **options: Any) -> "Run":

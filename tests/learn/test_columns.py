@@ -27,7 +27,7 @@ NAMES = ["temperature", "flow", "pressure"]
 @pytest.fixture(scope="module")
 def frame():
     rng = np.random.default_rng(1)
-    table = pd.DataFrame(rng.integers(0, 9, (90, 3)), columns=NAMES)
+    table = pd.DataFrame(rng.integers(0, 9, (200, 3)), columns=NAMES)
     return table, pd.Series(table["temperature"] - table["flow"] * 2.0, name="load")
 
 
@@ -139,7 +139,7 @@ def test_our_own_calls_do_not_make_scikit_learn_warn(frame, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         model = TwinRegressor(hidden=8, steps=60, teachers=["trees"], random_state=0)
-        model.fit(table, load, groups=np.arange(90) // 5)
+        model.fit(table, load, groups=np.arange(200) // 5)
         model.predict_interval(table)
         model.adapt(table[:3], load[:3]).predict(table)
         model.forget()
@@ -270,3 +270,26 @@ def test_a_name_cannot_put_anything_into_a_notebook(named):
     named = pickle.loads(pickle.dumps(named))
     named.target_name_ = "<script>alert(1)</script>"
     assert "<script>alert" not in named._repr_html_().split("<caption")[1]
+
+
+def test_a_frame_trains_the_same_run_as_its_file(frame, run):
+    table = frame[0].assign(load=frame[1])
+    again = twinedge.fit_csv(table, target="load", **TINY)
+    assert again.model.weights_.tobytes() == run.model.weights_.tobytes()
+    assert (again.encoding.names, again.target_name) == (run.encoding.names, "load")
+    assert again.source["dataset"] == "data frame"
+
+
+def test_a_frame_is_checked_like_a_file(frame, complaint):
+    table = frame[0].assign(load=frame[1], kind=pd.Categorical(np.arange(200) % 2))
+    run = twinedge.fit_csv(table, target="load", **TINY)
+    assert run.encoding.inputs == (*NAMES, "kind=0", "kind=1")
+    message = complaint(twinedge.fit_csv, table, target="lode")
+    assert message.startswith("data frame: no column 'lode' for the target (did you mean 'load'?)")
+    message = complaint(twinedge.fit_csv, table.replace({"flow": {3: np.nan}}), target="load")
+    assert "data frame: row" in message
+    assert "missing value" in message
+    dates = table.assign(day=pd.date_range("2026-01-01", periods=200))
+    assert "holds dates or times" in complaint(twinedge.fit_csv, dates, target="load")
+    doubled = pd.concat([table, table[["flow"]]], axis=1)
+    assert "2 columns are called 'flow'" in complaint(twinedge.fit_csv, doubled, target="load")

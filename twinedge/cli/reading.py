@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twinedge.cli.options import as_option
-from twinedge.cli.output import note_filled
+from twinedge.cli.output import note, note_filled
 from twinedge.errors import InputError, Parameter
 from twinedge.progress import saying
 
@@ -25,23 +25,37 @@ def read_points(
     fillable: "NDArray[np.bool_]",
     *,
     target: str | None = None,
+    skip_bad_rows: bool | None = None,
     quiet: bool = False,
 ) -> "Points":
     """Read points for a model with these columns, and their targets if a target is named.
 
     A missing value that can be filled in is NaN. Without ``target``, the targets are empty.
+    ``skip_bad_rows`` is None for a command without that option.
     """
     import numpy as np
 
     from twinedge.data import read_features
 
-    x, y = read_features(table, encoding, target=target, fillable=fillable)
+    x, y = read_features(
+        table,
+        encoding,
+        target=target,
+        fillable=fillable,
+        skip_bad_rows=skip_bad_rows,
+        say=lambda remark: note(remark, quiet=quiet),
+    )
     note_filled(table, int(encoding.by_column(np.isnan(x)).sum()), quiet=quiet)
     return x, np.empty(0) if y is None else y
 
 
 def read_run_points(
-    table: Path, run: "Run", *, target: bool = False, quiet: bool = False
+    table: Path,
+    run: "Run",
+    *,
+    target: bool = False,
+    skip_bad_rows: bool | None = None,
+    quiet: bool = False,
 ) -> "tuple[Points, NDArray[np.bool_]]":
     """Read points for a run, with missing values filled in; also return which were missing."""
     import numpy as np
@@ -49,7 +63,14 @@ def read_run_points(
     encoding, values = run.encoding, run.fill_values
     values = np.full(len(encoding.inputs), np.nan) if values is None else values
     column = run.target_name if target else None
-    x, y = read_points(table, encoding, np.isfinite(values), target=column, quiet=quiet)
+    x, y = read_points(
+        table,
+        encoding,
+        np.isfinite(values),
+        target=column,
+        skip_bad_rows=skip_bad_rows,
+        quiet=quiet,
+    )
     missing = np.isnan(x)
     return (np.where(missing, values, x), y), missing
 
@@ -81,9 +102,9 @@ def read_source(
     ``reading`` holds options of ``twinedge.data.read_table``.
     """
     check_named(path, reading, dataset)
-    from twinedge.data.source import from_catalogue, from_file
+    from twinedge.data.source import from_catalogue, from_table
 
     if path is None:
         return from_catalogue(str(dataset), split)
     with saying("Reading the table", quiet=quiet):
-        return from_file(path, split=split, **reading)
+        return from_table(path, split=split, **reading)

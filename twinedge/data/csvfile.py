@@ -1,15 +1,17 @@
 """Read the columns of a table file, streamed so that memory holds the numbers and little else.
 
 Text files come in many dialects. Parquet and Excel files are read by pandas, if it is installed,
-and then by the same rules.
+and then by the same rules, as data frames are.
 """
 
 import re
+from bisect import insort
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, islice
 from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +21,13 @@ from twinedge.cells import (
     CellReader,
     complaint,
     heads_columns,
+    is_missing,
     looks_missing,
     numbered,
 )
 from twinedge.data.dialect import Row, RowError, Rows, find_delimiter, has_units, names_columns
 from twinedge.data.textfile import TextLines, open_text
-from twinedge.encoding import Column
+from twinedge.encoding import Column, check_unique, is_frame
 from twinedge.errors import (
     Advice,
     InputError,
@@ -43,6 +46,7 @@ _HEAD_CHARACTERS = 2**16
 _ROWS_TO_JUDGE = 1000  # to tell a column of numbers from one of names
 _ROWS_TO_NAME = 5  # of those left out
 _SEPARATOR = re.compile(r"sep=(.)\s*", re.IGNORECASE)  # Excel's first line
+FRAME = Path("data frame")  # in messages about one
 _INDEX = ("", "Unnamed: 0")  # what pandas calls its row numbers
 _FRAMES = {".parquet": "read_parquet", ".xlsx": "read_excel", ".xls": "read_excel"}
 
@@ -61,17 +65,15 @@ class BadRows:
     def __init__(self, path: Path, skip: bool | None) -> None:
         self._path, self._skip = path, skip
         self._count = 0
-        self._numbers: list[int] = []
-        self._first = ""
+        self._first: list[tuple[int, str]] = []  # the first few, and what is wrong with them
 
     def add(self, number: int, column: str | None, wrong: str, *advice: str | Parameter) -> None:
         """Refuse a row, or leave it out: say what is wrong with it, and what would be right."""
         where = f"row {number}" if column is None else f"row {number}, column {quoted(column)}"
         if self._skip:
             self._count += 1
-            self._first = self._first or f"{where}: {wrong.partition(';')[0]}"
-            if len(self._numbers) < _ROWS_TO_NAME:
-                self._numbers.append(number)
+            insort(self._first, (number, f"{where}: {wrong.partition(';')[0]}"))
+            del self._first[_ROWS_TO_NAME:]
             return
         if self._skip is False:
             advice = (*advice, ", or leave such rows out with ", Parameter("skip_bad_rows", True))
@@ -82,7 +84,7 @@ class BadRows:
         if self._count > good:
             raise InputError(
                 f"{place(self._path)}: {self._count} of {plural(self._count + good, 'row')} cannot "
-                f"be read, more than half; the first is {self._first}"
+                f"be read, more than half; the first is {self._first[0][1]}"
             )
 
     @property
@@ -90,11 +92,12 @@ class BadRows:
         """Say how many were left out, and which; None if there were none."""
         if not self._count:
             return None
-        more = self._count - len(self._numbers)
-        which = ", ".join(map(str, self._numbers)) + (f" and {more} more" if more else "")
+        more = self._count - len(self._first)
+        which = ", ".join(str(number) for number, _ in self._first)
+        which += f" and {more} more" if more else ""
         return (
             f"{plural(self._count, 'row')} that cannot be read left out ({which}); the first is "
-            f"{self._first}"
+            f"{self._first[0][1]}"
         )
 
 
@@ -379,15 +382,15 @@ class CsvFile:
 
 @contextmanager
 def open_table(
-    path: Path, known: Collection[str] = (), skip_bad_rows: bool | None = None
+    table: Any, known: Collection[str] = (), skip_bad_rows: bool | None = None
 ) -> Iterator[CsvFile]:
     """Open a table and read its header.
 
     Parameters
     ----------
-    path
-        A text file, which may be compressed by gzip; columns separated by comma, semicolon, tab,
-        bar or blanks. Or a Parquet or Excel file.
+    table
+        Path of a text file, which may be compressed by gzip; columns separated by comma, semicolon,
+        tab, bar or blanks. Or of a Parquet or Excel file. Or a data frame.
     known
         Column names the caller looks for: a first row that holds them all is a header even if all
         of them are numbers.
@@ -395,9 +398,11 @@ def open_table(
         Whether to leave out rows that cannot be used. Otherwise they are refused, and if it is
         False, the message says that they could be left out.
     """
+    path = FRAME if is_frame(table) else Path(table)
     bad = BadRows(path, skip_bad_rows)
-    if path.suffix.lower() in _FRAMES:
-        yield CsvFile(path, _rows_of_frame(path), CellReader(comma_allowed=False), known, bad)
+    if path is FRAME or path.suffix.lower() in _FRAMES:
+        rows = _rows_of_frame(table, 0) if path is FRAME else _rows_of_file(path)
+        yield CsvFile(path, rows, CellReader(comma_allowed=False), known, bad)
         return
     with open_text(path) as text:
         head: list[str] = []
@@ -419,7 +424,7 @@ def open_table(
         yield CsvFile(path, rows, CellReader(comma_allowed=delimiter != ","), known, bad, text)
 
 
-def _rows_of_frame(path: Path) -> Iterator[Row]:
+def _rows_of_file(path: Path) -> Iterator[Row]:
     """Rows of a Parquet or Excel file as text, starting with the column names."""
     reader = _FRAMES[path.suffix.lower()]
     if not path.is_file():
@@ -428,10 +433,10 @@ def _rows_of_frame(path: Path) -> Iterator[Row]:
         import pandas  # type: ignore[import-untyped,unused-ignore]
 
         if reader == "read_parquet":
-            frame = pandas.read_parquet(path)
-            yield 1, [str(name) for name in frame.columns]
+            rows = _rows_of_frame(pandas.read_parquet(path), 1)
         else:
-            frame = pandas.read_excel(path, header=None, dtype=object)
+            sheet = pandas.read_excel(path, header=None, dtype=object)
+            rows = islice(_rows_of_frame(sheet, 0), 1, None)  # its header is a row like others
     except ImportError as error:
         raise InputError(
             f"{place(path)}: reading {path.suffix} files needs pandas and its reader for them "
@@ -440,9 +445,15 @@ def _rows_of_frame(path: Path) -> Iterator[Row]:
     except Exception as error:  # the readers of both formats raise a dozen kinds
         reason = " ".join(str(error).split())[:100]
         raise InputError(f"{place(path)}: cannot be read as {path.suffix[1:]}: {reason}") from error
-    missing = frame.isna().to_numpy()
-    columns = [frame.iloc[:, k].tolist() for k in range(frame.shape[1])]
-    for number, (row, gone) in enumerate(zip(zip(*columns, strict=True), missing, strict=True)):
-        cells = ["" if none else str(one) for one, none in zip(row, gone, strict=True)]
+    yield from rows
+
+
+def _rows_of_frame(frame: Any, header: int) -> Iterator[Row]:
+    """Rows of a data frame as text, from the column names, which are row number ``header``."""
+    yield header, [str(name) for name in frame.columns]
+    check_unique([str(name) for name in frame.columns])
+    columns = [list(frame[name]) for name in frame.columns]
+    for number, row in enumerate(zip(*columns, strict=True), header + 1):
+        cells = ["" if is_missing(one) else str(one) for one in row]
         if any(cells):
-            yield number + 1 + (reader == "read_parquet"), cells
+            yield number, cells

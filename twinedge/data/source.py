@@ -62,20 +62,20 @@ def from_catalogue(name: str, split: int = 0) -> Source:
     return Source(known.name, known.X, known.y, encoding, known.target_name, rows, split)
 
 
-def from_file(path: str | Path, *, split: int = 0, **reading: Any) -> Source:
+def from_table(path: Any, *, split: int = 0, **reading: Any) -> Source:
     """Read a table, split it by the paper's recipe or group by group, and prepare it.
 
     Parameters
     ----------
-    path : path
-        A CSV file.
+    path : path or data frame
+        A table, as ``read_table`` takes it.
     split : int
         Which random split: 70 % training, 10 % validation, 20 % test.
     **reading
         Options of ``read_table``, including ``target``.
     """
-    path = Path(path)
     table = read_table(path, **reading)
+    path = table.path
     assert table.y is not None
     assert table.target_name is not None
     try:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,8 @@ from twinedge.data.columns import (
     target_position,
     without_dropped,
 )
-from twinedge.data.csvfile import open_table
-from twinedge.encoding import Column, Encoding
+from twinedge.data.csvfile import FRAME, open_table
+from twinedge.encoding import Column, Encoding, is_categorical, is_frame
 from twinedge.errors import (
     Advice,
     InputError,
@@ -164,7 +164,7 @@ class Table:
 
 
 def read_table(
-    path: str | Path,
+    path: Any,
     *,
     target: str | int | None,
     drop: Sequence[str] = (),
@@ -182,7 +182,7 @@ def read_table(
         CSV file: UTF-8, UTF-16 or Windows-1252, also compressed by gzip; columns separated by
         comma, semicolon, tab, bar or blanks; with a header or without (then the columns are called
         x0, x1, ...); decimal commas if commas do not separate columns; comments start with ``#``.
-        Or a Parquet or Excel file, read by pandas.
+        Or a Parquet or Excel file, read by pandas. Or a data frame.
     target
         Name of the target column, or its position: 0 is the leftmost, -1 the rightmost. A string
         that is no column's name and holds an integer is a position. None: there is no target, and
@@ -213,11 +213,15 @@ def read_table(
     InputError
         If the file cannot be used as asked; the message names row and column.
     """
-    path = Path(path)
+    source = path
+    path = FRAME if is_frame(source) else Path(source)
+    if path is FRAME:
+        of_frame = [str(name) for name in source.columns if is_categorical(source[name])]
+        categorical = [*categorical, *(name for name in of_frame if name not in (target, group))]
     if impute not in (None, "median"):
         raise InputError(f"impute: unknown method {quoted(str(impute))}; use 'median' or leave out")
     # A table without a target is not for training; commands that read one lack these options.
-    with open_table(path, skip_bad_rows=skip_bad_rows if target is not None else None) as file:
+    with open_table(source, skip_bad_rows=skip_bad_rows if target is not None else None) as file:
         names = file.names
         check_names(names, path, file.index)
         goal = None if target is None else target_position(names, target, path)
