@@ -53,6 +53,14 @@ def test_the_layout_of_a_headerless_training_file_is_recognised(
     assert (None if targets is None else targets.tolist()) == y
 
 
+def test_names_like_positions_are_none_if_the_model_was_trained_on_other_ones(write, complaint):
+    wide, narrow = write("1,2,3\n"), ("x1", "x2")
+    assert read_features(wide, narrow, target="y", target_name="y")[0].tolist() == [[1, 2]]
+    message = complaint(read_features, wide, narrow, target_name="y")
+    assert "has 3 columns and no header" in message
+    assert read_features(wide, narrow, target_name="x0")[0].tolist() == [[2, 3]]
+
+
 def test_a_header_of_numbers_is_recognised_by_the_models_names(write):
     X, _ = read_features(write("410,400\n1,2\n3,4\n"), ("400", "410"))
     np.testing.assert_array_equal(X, [[2, 1], [4, 3]])

@@ -6,40 +6,46 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twinedge.cli import options
-from twinedge.cli.options import share, whole
 from twinedge.cli.output import note, note_lost, print_csv, print_json, stream_out
 from twinedge.cli.reading import read_points, read_run_points
-from twinedge.errors import InputError
+from twinedge.cli.values import PATH_OR_DASH, SHARE, Whole, WordOr, exported_for
+from twinedge.defaults import COVERAGE
+from twinedge.errors import InputError, plural
 
 if TYPE_CHECKING:
     from twinedge.encoding import Encoding
-
-_USUAL = 0.9  # default coverage
 
 
 @options.command(
     "predict",
     "predict runs/latest new.csv > predictions.csv",
     "predict runs/latest new.csv --anchors 32 --json",
-    "predict out/model.twin new.csv",
+    "predict out/model.twin new.csv -o predictions.csv",
     "predict out/model.twin new.csv --coverage 0.95",
     "predict out/model.twin - --store site.store < /dev/ttyUSB0",
 )
 @options.model_file
 @options.argument(
-    "table", "DATA.csv", "Table with the model's columns; - answers lines as they come.", type=str
+    "table",
+    "DATA.csv",
+    "Table with the model's columns; - answers lines as they come.",
+    type=PATH_OR_DASH,
 )
+@options.file_option("--output", "-o", text="File to write, instead of standard output.")
 @options.value(
     "--anchors",
     "auto|all|N",
-    whole(1, "auto", "all"),
+    WordOr(Whole(1), "auto", "all"),
     default="auto",
     text="Anchors of a run to estimate from: all (auto: 256 if there are thousands), or N at "
     "random.",
 )
-@options.value("--neighbors", "N", whole(1), text="Use only the N anchors nearest to each point.")
+@options.value("--neighbors", "N", Whole(1), text="Use only the N anchors nearest to each point.")
 @options.value(
-    "--coverage", "0.9|SHARE", share, text="How often the true value is between low and high."
+    "--coverage",
+    f"{COVERAGE}|SHARE",
+    SHARE,
+    text="How often the true value is between low and high.",
 )
 @options.store_file
 @options.backend
@@ -47,7 +53,8 @@ _USUAL = 0.9  # default coverage
 @options.quiet
 def predict(
     model: Path,
-    table: str,
+    table: Path,
+    output: Path | None,
     anchors: Any,
     neighbors: int | None,
     coverage: float | None,
@@ -73,12 +80,16 @@ def predict(
     carries its true value, and is learnt from after it is answered. --store keeps what is learnt;
     predictions for a table use it, too.
     """
+    lines = str(table) == "-"
+    model = exported_for(model, backend)
+    if output is not None:
+        _check_output(output, model, table, lines=lines)
     if model.is_dir() or not model.suffix:
-        if table == "-" or backend != "auto" or store is not None:
+        if lines or backend != "auto" or store is not None:
             raise InputError(
                 f"{model}: lines, stores and backends are for exported files, not a run"
             )
-        _with_run(model, Path(table), anchors, neighbors, coverage, as_json, quiet)
+        _with_run(model, table, output, anchors, neighbors, coverage, as_json, quiet)
         return
     if anchors != "auto":
         raise InputError(f"{model}: --anchors is for runs; a file has those it was exported with")
@@ -91,24 +102,40 @@ def predict(
     if coverage is not None:
         device.check_coverage(coverage)
         _note_others(neighbors not in (None, device.info.get("neighbors")), quiet)
-    if table == "-":
+    if lines:
         from twinedge.runtime.lines import serve
 
         serve(device, sys.stdin.fileno(), stream_out, neighbors, coverage)
         return
-    x, _ = read_points(Path(table), device.encoding, device.fillable, quiet=quiet)
+    x, _ = read_points(
+        table, device.encoding, device.fillable, target_name=device.target_name, quiet=quiet
+    )
     said = device.predict_all(x, coverage, neighbors)
     columns: dict[str, Any] = {"prediction": said.mean}
     for name in device.fields[1:]:
         column = getattr(said, name)
         columns[name] = _named(column, device.encoding) if column.ndim == 2 else column
     result: dict[str, Any] = {"file": str(model), "target": device.target_name}
-    _print(result | ({} if coverage is None else {"coverage": coverage}), columns, as_json)
+    result |= {} if coverage is None else {"coverage": coverage}
+    _print(result, columns, output, as_json, quiet)
+
+
+def _check_output(output: Path, model: Path, table: Path, *, lines: bool) -> None:
+    """Refuse a file that cannot be written, or should not be."""
+    from twinedge.placing import check_file
+
+    if lines:
+        raise InputError("--output is for a table: lines are answered on standard output")
+    check_file(output)
+    for one in (model, table):
+        if output.exists() and one.exists() and output.samefile(one):
+            raise InputError(f"--output {output} would replace what is read: name another file")
 
 
 def _with_run(
     folder: Path,
     table: Path,
+    output: Path | None,
     anchors: Any,
     neighbors: int | None,
     coverage: float | None,
@@ -134,7 +161,7 @@ def _with_run(
         _note_others(anchors != "auto" or neighbors is not None, quiet)
     if trained.fill_values is not None:
         columns["missing"] = _named(missing, trained.encoding)
-    _print(result, columns, as_json)
+    _print(result, columns, output, as_json, quiet)
 
 
 def _named(flags: Any, encoding: "Encoding") -> list[list[str]]:
@@ -146,9 +173,9 @@ def _taken(coverage: float | None, coverages: tuple[float, ...], quiet: bool) ->
     """Return the coverage of low and high: the one asked for, else the default if there is any."""
     if coverage is not None or not coverages:
         return coverage
-    usual = max((one for one in coverages if one <= _USUAL), default=min(coverages))
-    if usual != _USUAL:
-        note(f"low and high are for a coverage of {usual:g}: there is no {_USUAL:g}", quiet=quiet)
+    usual = max((one for one in coverages if one <= COVERAGE), default=min(coverages))
+    if usual != COVERAGE:
+        note(f"low and high are for a coverage of {usual:g}: there is no {COVERAGE:g}", quiet=quiet)
     return usual
 
 
@@ -157,17 +184,25 @@ def _note_others(others: bool, quiet: bool) -> None:
         note("low and high were calibrated for different anchors", quiet=quiet)
 
 
-def _print(result: dict[str, Any], columns: dict[str, Any], as_json: bool) -> None:
+def _print(
+    result: dict[str, Any],
+    columns: dict[str, Any],
+    output: Path | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
     """Print columns, the prediction first: arrays of numbers, or lists of names."""
+    if output is not None:
+        note(f"{plural(len(columns['prediction']), 'prediction')} in {output}", quiet=quiet)
     if as_json:
         lists = {
             name: one if isinstance(one, list) else one.tolist() for name, one in columns.items()
         }
-        print_json({**result, "rows": len(lists["prediction"]), **lists})
+        print_json({**result, "rows": len(lists["prediction"]), **lists}, output)
         return
     # The networks compute in single precision: more digits mean nothing.
     words = (
         ["|".join(one) if isinstance(one, list) else f"{one:.7g}" for one in row]
         for row in zip(*columns.values(), strict=True)
     )
-    print_csv([result["target"], *list(columns)[1:]], words)
+    print_csv([result["target"], *list(columns)[1:]], words, output)

@@ -25,12 +25,14 @@ def read_points(
     fillable: "NDArray[np.bool_]",
     *,
     target: str | None = None,
+    target_name: str | None = None,
     skip_bad_rows: bool | None = None,
     quiet: bool = False,
 ) -> "Points":
     """Read points for a model with these columns, and their targets if a target is named.
 
-    A missing value that can be filled in is NaN. Without ``target``, the targets are empty.
+    A missing value that can be filled in is NaN. Without ``target``, the targets are empty;
+    ``target_name`` is that of the model then.
     ``skip_bad_rows`` is None for a command without that option.
     """
     import numpy as np
@@ -41,6 +43,7 @@ def read_points(
         table,
         encoding,
         target=target,
+        target_name=target_name or target,
         fillable=fillable,
         skip_bad_rows=skip_bad_rows,
         say=lambda remark: note(remark, quiet=quiet),
@@ -68,6 +71,7 @@ def read_run_points(
         encoding,
         np.isfinite(values),
         target=column,
+        target_name=run.target_name,
         skip_bad_rows=skip_bad_rows,
         quiet=quiet,
     )

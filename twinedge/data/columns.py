@@ -221,6 +221,7 @@ def match_features(
     wanted: Sequence[str],
     target: str | None,
     path: Path,
+    target_name: str | None = None,
 ) -> tuple[list[int], int | None]:
     """Find a model's features, and the target if it is wanted, in a file.
 
@@ -236,6 +237,9 @@ def match_features(
         Name of the target, or None if it is not wanted.
     path
         For messages.
+    target_name
+        Name of the model's target, wanted or not. A model that was trained on a file without a
+        header has one like x3.
 
     Returns
     -------
@@ -245,7 +249,7 @@ def match_features(
         Position of the target.
     """
     if not has_header:
-        return _match_positions(len(names), wanted, target, path)
+        return _match_positions(len(names), wanted, target, path, target_name)
     needed = [*wanted] if target is None else [*wanted, target]
     if not set(wanted) <= set(names):
         raise InputError(
@@ -268,14 +272,15 @@ def match_features(
 
 
 def _match_positions(
-    width: int, wanted: Sequence[str], target: str | None, path: Path
+    width: int, wanted: Sequence[str], target: str | None, path: Path, target_name: str | None
 ) -> tuple[list[int], int | None]:
     # A model trained on a headerless file has features x0, x2, ...: the same layout fits, with its
     # dropped columns, whether or not the target at its end is wanted.
     needed = [*wanted] if target is None else [*wanted, target]
     found = [_POSITIONAL.fullmatch(name) for name in needed]
     positions = [int(match[1]) for match in found if match]
-    if len(positions) == len(needed):
+    by_position = target_name is None or _POSITIONAL.fullmatch(target_name)
+    if by_position and len(positions) == len(needed):
         least = 1 + max(positions)
         if width == least or (target is None and width == least + 1):
             return positions[: len(wanted)], None if target is None else positions[-1]

@@ -292,6 +292,7 @@ def read_features(
     features: Sequence[str] | Encoding,
     *,
     target: str | None = None,
+    target_name: str | None = None,
     fillable: NDArray[np.bool_] | None = None,
     skip_bad_rows: bool | None = None,
     say: Callable[[str], None] = lambda remark: None,
@@ -310,6 +311,9 @@ def read_features(
         Names of the model's features, in its order; or its encoding.
     target
         Name of the target column, if it is wanted too.
+    target_name
+        Name of the model's target, which tells whether the model was trained on a file without a
+        header; by default that is unknown.
     fillable : ndarray of bool, shape (f,), optional
         Inputs that the model can fill in if they are missing; by default none.
     skip_bad_rows : bool, optional
@@ -333,7 +337,9 @@ def read_features(
     path = Path(path)
     encoding = features if isinstance(features, Encoding) else Encoding.plain(features)
     with open_table(path, encoding.names, skip_bad_rows) as file:
-        where, goal = match_features(file.names, file.has_header, encoding.names, target, path)
+        where, goal = match_features(
+            file.names, file.has_header, encoding.names, target, path, target_name
+        )
         wanted = where if goal is None else [*where, goal]
         named = [k for k, one in zip(where, encoding.categories, strict=True) if one is not None]
         may_miss = [

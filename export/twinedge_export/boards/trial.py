@@ -40,7 +40,8 @@ def read_queries(path: Path, pack: Pack, most: int | None = None) -> Array:
     names = _names(pack)
     if names:
         encoding = Encoding.of(pack.metadata.get("columns"), names)
-        X, _ = read_features(path, encoding, fillable=fillable(pack))
+        target = str(pack.metadata.get("target", "y"))
+        X, _ = read_features(path, encoding, target_name=target, fillable=fillable(pack))
     else:
         X = read_table(path, target=None).X
         if X.shape[1] - pack.features not in (0, 1):
