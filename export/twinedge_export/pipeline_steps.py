@@ -207,7 +207,7 @@ def _through_imputer(step: Any, parts: list[Part], where: str) -> list[Part]:
             "add_indicator=True",
             "a device has no inputs that say what was missing; take add_indicator=False",
         )
-    if not is_missing(step.missing_values) or isinstance(step.missing_values, str):
+    if not is_missing(step.missing_values):
         _refuse(
             step,
             where,
@@ -281,7 +281,7 @@ def follow_encoder(part: Part, known: list[Any], encode: Encode) -> list[Part]:
         return [replace(part, values=one) for one in encode(part.values.tolist()).T]
     if not part.is_untouched:
         raise ColumnError(part.column, "is encoded after it was scaled; encode it as it is")
-    present = [cell for cell in known if not is_missing(cell)]
+    present = [cell for cell in known if not is_missing(cell) and not looks_missing(str(cell))]
     values = encode([*present, _UNKNOWN])
     levels: dict[str, Array] = {}
     for cell, value in zip(present, values, strict=False):
@@ -298,7 +298,7 @@ def follow_encoder(part: Part, known: list[Any], encode: Encode) -> list[Part]:
 def _missing_values(part: Line, known: list[Any], encode: Encode) -> Array:
     """Return the values ``(w,)`` of a missing cell, NaN if it is refused."""
     texts = [cell for cell in known if isinstance(cell, str) and looks_missing(cell)]
-    empty = [cell for cell in known if is_missing(cell) and not isinstance(cell, str)]
+    empty = [cell for cell in known if is_missing(cell)]
     if not is_missing(part.fill):
         empty = [part.fill]
     values = encode([*(empty or [np.nan]), *texts])
@@ -316,9 +316,7 @@ def _missing_values(part: Line, known: list[Any], encode: Encode) -> Array:
 
 
 def is_missing(cell: Any) -> bool:
-    """Whether a cell of any kind is missing, for scikit-learn or for a device."""
-    if isinstance(cell, str):
-        return looks_missing(cell)
+    """Whether a cell is missing for scikit-learn; for a device, a text may spell it, too."""
     try:
         return cell is None or bool(cell != cell)
     except TypeError:  # pandas.NA does not say

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.compose import TransformedTargetRegressor
 
-from twinedge.cells import numbered
+from twinedge.cells import looks_missing, numbered
 from twinedge.encoding import Category, Encoding
 from twinedge.errors import InputError, quoted
 from twinedge.learn.network import FARTHEST, Architecture, Scaling
@@ -101,7 +101,7 @@ def _inputs(twin: TwinRegressor, parts: list[Part]) -> list[Part]:
 def _one_hot(category: Category) -> Encode:
     def encode(cells: list[Any]) -> Array:
         values = category.one_hot([str(cell) for cell in cells])
-        values[[is_missing(cell) for cell in cells]] = np.nan
+        values[[looks_missing(str(cell)) for cell in cells]] = np.nan
         return values
 
     return encode

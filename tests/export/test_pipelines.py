@@ -236,6 +236,24 @@ def test_a_missing_name_that_the_encoder_knows_is_a_level():
     assert folded.fill_values_[folded.encoding_.parts[1]].tolist() == [0, 0, 0, 0, 0, 1]
 
 
+def test_missing_names_may_be_filled_in_by_a_text_that_spells_missing():
+    filled = SimpleImputer(strategy="constant", fill_value="none")
+    encoder = OneHotEncoder(sparse_output=False, handle_unknown="ignore")
+    transformer = ColumnTransformer([("grade", make_pipeline(filled, encoder), ["grade"])])
+    X, _ = measurements(60, 3, missing=True, unknown=True)
+    folded = same_predictions(fitted(transformer, missing=True), X)
+    assert folded.encoding_.categories[0].levels == (*"abcde", "(missing)")
+
+
+def test_codes_may_be_encoded_again():
+    twice = make_pipeline(OrdinalEncoder(), OneHotEncoder(sparse_output=False))
+    folded = same_predictions(fitted(columns(StandardScaler(), twice)), measurements(60, 3)[0])
+    assert [one and one.levels for one in folded.encoding_.categories] == [
+        *(None, tuple("abcde")),
+        *(None, ("1", "2", "4")),
+    ]
+
+
 def test_rare_levels_share_an_input():
     encoder = OneHotEncoder(sparse_output=False, min_frequency=20)
     folded = fold_pipeline(fitted(columns(StandardScaler(), encoder)))
