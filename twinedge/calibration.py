@@ -185,7 +185,7 @@ def quantile(
     coverage : float
         Between 0 and 1.
     further : float
-        How many ranks to go further out; fractions are interpolated.
+        Which part of a rank to go further out.
     weights : array of shape (n,), optional
         Weights of the scores, above 0. The new score is expected to weigh as much as one of these
         drawn in proportion to its weight, which makes n rows count as their effective number.
@@ -202,8 +202,10 @@ def quantile(
     least = (rows + 1) * coverage - 1e-9
     if least > rows:
         return None
-    rank = ranks[min(np.searchsorted(ranks, least), len(ranks) - 1)]
-    return float(np.interp(rank + further, ranks, scores[order]))
+    # The last rank may be a rounding error below the number of rows.
+    places = np.searchsorted(ranks, [least, least + 1]).clip(max=len(ranks) - 1)
+    here, beyond = scores[order][places]
+    return float((beyond - here) * further + here)
 
 
 def adapted(

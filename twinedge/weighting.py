@@ -45,8 +45,8 @@ def check_weights(sample_weight: Any, count: int, name: str = "sample_weight") -
         )
     positive = np.count_nonzero(weights)
     if positive < 2:
-        found = "no row has" if not positive else "only one row has"
-        raise InputError(f"{name}: {found} a weight above 0; at least two are needed")
+        found = "only one row has a weight above zero" if positive else "all weights are zero"
+        raise InputError(f"{name}: {found}; at least two rows must count")
     return weights
 
 

@@ -250,7 +250,7 @@ def pool_of(
         raise InputError(f"twins={twins!r} is not a positive whole number")
     if not whole(seed) or seed < 0:
         raise InputError(f"seed={seed!r} is not a whole number of at least 0")
-    pool = Pool.of(X, y, int(twins))
+    pool = Pool.of(X, y, int(twins), getattr(model, "sample_weights_", None))
     if model is None:
         return pool
     if not hasattr(model, "anchor_X_"):
@@ -271,10 +271,15 @@ def at_most_all(k: Any, count: int, twins: int) -> Any:
     return count - count % twins
 
 
-def too_many(k: Any, count: int, twins: int) -> str:
-    """Say what is used if more anchors were asked for than there are training points."""
+def too_many(k: Any, count: int, twins: int, *, weighted: bool = False) -> str:
+    """Say what is used if more anchors were asked for than there are training points.
+
+    ``weighted`` says that ``count`` is how many points of equal weight they are worth.
+    """
     asked = f"{k} anchors were asked for, but there are only {count} training points"
+    if weighted:
+        asked = f"{k} anchors were asked for, but by weight there are only {count} training points"
     taken = at_most_all(k, count, twins)
-    if taken == count:
+    if taken == count and not weighted:
         return f"{asked}: all of them are used"
     return f"{asked}: {taken} are used, the same number for each of {twins} twins"

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from twinedge import scoring
 from twinedge.anchors.choice import (
     at_most_all,
     compared,
@@ -105,7 +104,7 @@ def curves(
 ) -> Curves:
     """Measure as ``curve`` does, one method after another."""
     if counts is None:
-        counts = _doubling(pool.twins, len(pool))
+        counts = _doubling(pool.twins, pool.worth)
     for k in counts:
         check_count(k, len(pool), pool.twins)
     numbers = sorted({int(k) for k in counts})
@@ -194,8 +193,7 @@ def smallest_within(
 
 def rmse(model: FittedModel, validation: Validation, anchors: Any = "all") -> float:
     """Root mean square error of a model with these anchors, in units of the target."""
-    evidence = Evidence.of(model, validation)
-    return scoring.rmse(evidence.model.predict(evidence.X, anchors=anchors), evidence.y)
+    return Evidence.of(model, validation).rmse(anchors)
 
 
 def _doubling(twins: int, points: int) -> list[int]:
@@ -238,7 +236,8 @@ class Measurement:
     rmse_all : float
         Error of all anchors at the same validation points, in units of the target.
     training_points, validation_points : int
-        How many anchors there could be, and how many points the errors were measured on.
+        How many anchors there could be (with weights, how many points of equal weight there are),
+        and how many points the errors were measured on.
     tolerance : float
         How much more error counts as equally good, as a fraction of ``rmse_all``.
     winners : dict of int to str
@@ -326,11 +325,11 @@ def measure(
     names = methods or (AUTO, *scorable(evidence), "random")
     beyond: list[int] = []
     if counts is not None:
-        asked, counts = counts, [at_most_all(k, len(pool), evidence.twins) for k in counts]
+        asked, counts = counts, [at_most_all(k, pool.worth, evidence.twins) for k in counts]
         beyond = [k for k, taken in zip(asked, counts, strict=True) if k != taken]
     found = curves(pool, evidence, counts, names, seed, progress)
-    everything = rmse(model, (evidence.X, evidence.y))
-    sizes = len(pool), len(evidence)
+    everything = evidence.rmse()
+    sizes = pool.worth, len(evidence)
     return Measurement(
         tuple(found.points), everything, *sizes, tolerance, found.winners, tuple(beyond)
     )

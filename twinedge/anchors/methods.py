@@ -130,7 +130,7 @@ def deal_out(pick: Pick, pool: Pool, k: int, seed: int) -> Rows:
         Twin ``t`` owns ``rows[t::twins]``.
     """
     rng = np.random.default_rng(seed)
-    left = np.arange(len(pool))
+    left = pool.eligible(k, seed)
     shares = []
     for _ in range(pool.twins):
         picked = pick(pool.x[left], pool.y[left], k // pool.twins, rng)
@@ -212,7 +212,9 @@ class Candidates:
             )
         rows = np.arange(len(pool))
         if len(rows) > (most := _most_rows(k)):
-            rows = np.sort(medoids(pool.x, pool.y, most, np.random.default_rng(seed)))
+            rows = pool.eligible(most, seed)
+            picked = medoids(pool.x[rows], pool.y[rows], most, np.random.default_rng(seed))
+            rows = np.sort(rows[picked])
         evidence = within_memory(evidence, len(pool), k, seed)
         return cls(rows, evidence.residuals(rows), evidence.scale)
 
@@ -332,15 +334,21 @@ class Differences:
                 "neighbors; use medoids or farthest"
             )
         rng = np.random.default_rng(seed)
-        rows = np.sort(rng.permutation(len(pool))[: max(MOST_CANDIDATES, k)])
+        rows, weights = pool.represented(max(MOST_CANDIDATES, k), k, rng)
         room = _DIFFERENCES // (2 * evidence.twins * len(rows))
-        queries = np.sort(rng.permutation(len(pool))[: max(1, min(_MOST_QUERIES, room))])
+        queries, _ = pool.represented(max(1, min(_MOST_QUERIES, room)), 1, rng)
         model = evidence.model
         at_queries = Evidence(model, model.anchor_X_[queries], model.anchor_y_[queries])
         off = at_queries.residuals(rows)
-        off -= off.mean(axis=(0, 1), dtype=np.float64).astype(np.float32)
+
+        def of_all(each: FloatArray) -> FloatArray:
+            if weights is None:
+                return np.asarray(each.mean(axis=(0, 1), dtype=np.float64))
+            return np.average(each.mean(axis=0, dtype=np.float64), axis=0, weights=weights)
+
+        off -= of_all(off).astype(np.float32)
         squares = np.square(off)
-        spread = squares.mean(axis=(0, 1), dtype=np.float64)
+        spread = of_all(squares)
         squares -= spread.astype(np.float32)
         squares *= _SQUARES / (np.sqrt(spread.mean()) or 1.0)
         return cls(rows, np.concatenate([off, squares], axis=2))

@@ -7,7 +7,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from twinedge import scoring
 from twinedge.errors import InputError
+from twinedge.weighting import effective_rows, in_proportion, of_rows
 
 FloatArray = npt.NDArray[Any]
 Rows = npt.NDArray[np.intp]
@@ -25,22 +27,57 @@ class Pool:
         Target, z-scored.
     twins : int
         Number of networks that share the anchors.
+    weights : array of shape (n,), optional
+        How much each point counts.
     """
 
     x: FloatArray
     y: FloatArray
     twins: int
+    weights: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.y)
 
+    @property
+    def worth(self) -> int:
+        """How many points of equal weight they are worth: no more should become anchors."""
+        return max(int(effective_rows(self.weights, len(self))), min(self.twins, len(self)))
+
+    def represented(
+        self, most: int, least: int, rng: np.random.Generator
+    ) -> tuple[Rows, FloatArray | None]:
+        """Rows that stand for all, ``least`` to ``most`` of them, and how much each counts.
+
+        If points have weights, rows are taken in proportion to them.
+        """
+        order = rng.permutation(len(self))
+        if self.weights is None or len(self) <= most:
+            return np.sort(order[:most]), self.weights
+        times = np.bincount(in_proportion(order, self.weights, most), minlength=len(self))
+        heaviest = order[np.lexsort((-self.weights[order], times[order] == 0))]
+        rows = np.sort(heaviest[: max(least, np.count_nonzero(times))])
+        return rows, times[rows].astype(np.float64)
+
+    def eligible(self, k: int, seed: int) -> Rows:
+        """Rows that ``k`` anchors, which all count alike, may be chosen from.
+
+        If points have weights, these are as many as they are worth, the heavier the more likely:
+        otherwise a device would predict from points that hardly count.
+        """
+        if self.weights is None:
+            return np.arange(len(self))
+        return self.represented(max(k, self.worth), k, np.random.default_rng([seed, 1]))[0]
+
     @classmethod
-    def of(cls, X: npt.ArrayLike, y: npt.ArrayLike, twins: int) -> "Pool":
+    def of(
+        cls, X: npt.ArrayLike, y: npt.ArrayLike, twins: int, weights: FloatArray | None = None
+    ) -> "Pool":
         """Check points ``(n, f)`` and targets ``(n,)`` in their own units, and scale them."""
         x, target = table("X", X, 2), table("y", y, 1)
         if len(x) != len(target):
             raise InputError(f"X has {len(x)} points and y has {len(target)} targets")
-        return cls(standardised(x), standardised(target[:, None])[:, 0], twins)
+        return cls(standardised(x), standardised(target[:, None])[:, 0], twins, weights)
 
 
 def table(name: str, values: npt.ArrayLike, dimensions: int) -> FloatArray:
@@ -114,12 +151,20 @@ class Evidence:
         Their targets.
     groups : array of shape (v,), optional
         Which of them belong together; by default each is on its own.
+    weights : array of shape (v,), optional
+        How much each of them counts: squared errors are multiplied by it, divided by the mean.
     """
 
     def __init__(
-        self, model: FittedModel, X: FloatArray, y: FloatArray, groups: FloatArray | None = None
+        self,
+        model: FittedModel,
+        X: FloatArray,
+        y: FloatArray,
+        groups: FloatArray | None = None,
+        weights: FloatArray | None = None,
     ) -> None:
         self.model, self.X, self.y, self.groups = model, X, y, groups
+        self.weights = None if weights is None else weights / weights.mean()
         self.twins = len(model.weights_)
         self.scale = float(model.anchor_y_.std()) or 1.0
         # Such a model averages only the anchors nearest to each point.
@@ -140,7 +185,7 @@ class Evidence:
         features = model.anchor_X_.shape[1]
         if X.shape[1] != features:
             raise InputError(f"validation has {X.shape[1]} features; the model has {features}")
-        return cls(model, X, y, _groups(model, X))
+        return cls(model, X, y, _known(model, X, "groups"), _known(model, X, "weights"))
 
     def __len__(self) -> int:
         return len(self.y)
@@ -150,8 +195,12 @@ class Evidence:
         if len(self) <= most:
             return self
         rows = np.sort(np.random.default_rng(seed).permutation(len(self))[:most])
-        groups = None if self.groups is None else self.groups[rows]
-        return Evidence(self.model, self.X[rows], self.y[rows], groups)
+        more = of_rows(self.groups, rows), of_rows(self.weights, rows)
+        return Evidence(self.model, self.X[rows], self.y[rows], *more)
+
+    def rmse(self, anchors: Any = "all") -> float:
+        """Root mean square error of the model with these anchors, in units of the target."""
+        return scoring.rmse(self.model.predict(self.X, anchors=anchors), self.y, self.weights)
 
     def folds(self, seed: int) -> list[Rows]:
         """Split the points at random into parts, none empty; groups stay together.
@@ -175,7 +224,7 @@ class Evidence:
         if self.neighbors:
             means = [self.model.predict(self.X, anchors=rows) for rows in subsets]
             errors: FloatArray = np.stack(means) - self.y
-            return np.square(errors)
+            return self._weighted(np.square(errors))
         union = np.unique(np.concatenate(subsets))
         shares = [np.searchsorted(union, rows.reshape(-1, self.twins).T) for rows in subsets]
         errors = np.empty((len(subsets), len(self)))
@@ -185,7 +234,10 @@ class Evidence:
                     twin[own].sum(axis=0) for twin, own in zip(residuals, share, strict=True)
                 )
                 errors[subset, part] = total / share.size
-        return np.square(errors)
+        return self._weighted(np.square(errors))
+
+    def _weighted(self, squares: FloatArray) -> FloatArray:
+        return squares if self.weights is None else squares * self.weights
 
     def residuals(self, rows: Rows) -> npt.NDArray[np.float32]:
         """Each twin's estimate from each of these anchors, minus the target.
@@ -194,11 +246,13 @@ class Evidence:
         -------
         float32 array of shape (twins, len(rows), v)
             In units of ``scale``, the standard deviation of the training targets, so that no target
-            is too large or too small for a float32.
+            is too large or too small for a float32; multiplied by the root of the weights.
         """
         residuals = np.empty((self.twins, len(rows), len(self)), np.float32)
         for part, block in self._blocks(rows):
             residuals[..., part] = block / self.scale
+        if self.weights is not None:
+            residuals *= np.sqrt(self.weights).astype(np.float32)
         return residuals
 
     def _blocks(self, rows: Rows) -> Iterator[tuple[slice, FloatArray]]:
@@ -213,11 +267,11 @@ class Evidence:
             yield part, residuals.T.reshape(self.twins, len(rows), -1)
 
 
-def _groups(model: FittedModel, X: FloatArray) -> FloatArray | None:
-    """Look up the groups of these points, if they are the model's own validation points."""
-    groups = getattr(model, "validation_groups_", None)
+def _known(model: FittedModel, X: FloatArray, what: str) -> FloatArray | None:
+    """Look up groups or weights of these points, if they are the model's own validation points."""
+    values = getattr(model, f"validation_{what}_", None)
     kept = getattr(model, "validation_", None)
-    if groups is None or kept is None or not np.array_equal(kept[0], X):
+    if values is None or kept is None or not np.array_equal(kept[0], X):
         return None
-    found: FloatArray = np.asarray(groups)
+    found: FloatArray = np.asarray(values)
     return found

@@ -187,8 +187,8 @@ class TwinnedRegressor(AnchoredRegressor):
         y : array of shape (n,)
             Their targets.
         sample_weight : array of shape (n,), optional
-            How much each point counts, at least 0, for a base that takes weights: a pair counts as
-            much as those of its points multiplied. A search compares settings without them.
+            How much each point counts, at least 0, for a base that takes weights: the weight of a
+            pair is that of its points multiplied. A search compares settings without them.
         encoding : Encoding, optional
             Columns that the features were made of, if they are already encoded.
         extra : ExtraPairs, optional
@@ -208,7 +208,14 @@ class TwinnedRegressor(AnchoredRegressor):
             features = np.concatenate([features, more])
             differences = np.concatenate([differences, extra.differences])
         base = self._base(seed)
-        given = self._given(base, first, second, 0 if extra is None else len(extra))
+        given = {}
+        if weights is not None:
+            if not has_fit_parameter(base, "sample_weight"):
+                raise InputError(
+                    f"base={base!r} takes no sample_weight: leave it out, or use a base that does"
+                )
+            more = np.full(0 if extra is None else len(extra), weights.mean() ** 2)
+            given["sample_weight"] = np.append(weights[first] * weights[second], more)
         grid, self.search_ = self._grid(base), None
         if grid is None:
             self.estimator_ = base.fit(features, differences, **given)
@@ -223,17 +230,6 @@ class TwinnedRegressor(AnchoredRegressor):
         """Return an unfitted copy with the chosen settings in place of a search."""
         copy: TwinnedRegressor = clone(self).set_params(base=clone(self.estimator_), search=None)
         return copy
-
-    def _given(self, base: Any, first: Rows, second: Rows, extra: int) -> dict[str, FloatArray]:
-        """Return the weights of pairs, then of extra ones, as a parameter of the base's ``fit``."""
-        weights = self.sample_weights_
-        if weights is None:
-            return {}
-        if not has_fit_parameter(base, "sample_weight"):
-            raise InputError(
-                f"base={base!r} takes no sample_weight: leave it out, or use a base that does"
-            )
-        return {"sample_weight": np.append(weights[first] * weights[second], np.ones(extra))}
 
     def _grid(self, base: Any) -> Mapping[str, Any] | None:
         """Return what to search; None for no search."""

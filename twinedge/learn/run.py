@@ -2,8 +2,8 @@
 
     run.json      what was trained, on what, with which scores; checksums of all files
     twin.keras    the networks, in the units of the table
-    points.npz    training, validation and test points, their groups, scaling, values for missing
-                  cells, and the networks again, as an array, with their second output
+    points.npz    training, validation and test points, their groups and weights, scaling, values
+                  for missing cells, and the networks again, as an array, with their second output
 
 A run is written to a temporary folder and moved into place as a whole.
 """
@@ -65,6 +65,8 @@ class Run:
     scores : dict
         ``rmse_val`` (``rmse_train`` if nothing was held out), ``rmse_test``, ``seconds`` and the
         like.
+    test_weights : array of shape (n,), optional
+        How much each test point counts. Weights of the others are kept by the model.
     """
 
     model: TwinRegressor
@@ -74,6 +76,7 @@ class Run:
     test: tuple[FloatArray, FloatArray]
     source: dict[str, Any] = field(default_factory=dict)
     scores: dict[str, Any] = field(default_factory=dict)
+    test_weights: FloatArray | None = None
 
     def __post_init__(self) -> None:
         """Name the columns, and drop validation points that are the training points.
@@ -92,6 +95,12 @@ class Run:
     def judging(self) -> tuple[FloatArray, FloatArray]:
         """Points to judge files on: the validation points, or the training points if none."""
         return self.validation if len(self.validation[1]) else self._trained
+
+    @property
+    def judging_weights(self) -> FloatArray | None:
+        """Weights of these points; None if all count alike."""
+        model = self.model
+        return model.validation_weights_ if len(self.validation[1]) else model.sample_weights_
 
     @property
     def _trained(self) -> tuple[FloatArray, FloatArray]:
@@ -154,6 +163,9 @@ class Run:
             "difficulty": model.difficulty_,
             "groups_train": model.groups_,
             "groups_val": model.validation_groups_,
+            "weights_train": model.sample_weights_,
+            "weights_val": self.judging_weights if len(self.validation[1]) else None,
+            "weights_test": self.test_weights,
         }
         points.update({name: one for name, one in optional.items() if one is not None})
         np.savez_compressed(folder / "points.npz", **points)
@@ -223,6 +235,8 @@ def load_run(folder: Path) -> Run:
         model.validation_rmse_ = scores.get("rmse_val" if held else "rmse_train")
         model.groups_ = points.get("groups_train")
         model.validation_groups_ = points.get("groups_val")
+        model.sample_weights_ = points.get("weights_train")
+        model.validation_weights_ = points.get("weights_val" if held else "weights_train")
         # Missing in runs older than intervals.
         model.difficulty_ = points.get("difficulty")
         model.calibration_ = _restored(record.get("calibration"))
@@ -235,6 +249,7 @@ def load_run(folder: Path) -> Run:
             (points["X_test"], points["y_test"]),
             record["source"],
             record["scores"],
+            points.get("weights_test"),
         )
     except ImportError:
         raise  # a missing TensorFlow is not damage

@@ -35,7 +35,9 @@ def calibration_of(pack: Pack) -> Calibration | None:
     )
 
 
-def calibrate_pack(pack: Pack, X: Array, y: Array, *, chosen: bool = False) -> Pack:
+def calibrate_pack(
+    pack: Pack, X: Array, y: Array, *, sample_weight: Array | None = None, chosen: bool = False
+) -> Pack:
     """Calibrate a pack that has second outputs, on its own integer predictions for these rows.
 
     Parameters
@@ -44,6 +46,8 @@ def calibrate_pack(pack: Pack, X: Array, y: Array, *, chosen: bool = False) -> P
         A pack with intervals, which are replaced.
     X, y : array of shape (n, f), (n,)
         Rows that the networks were not trained on.
+    sample_weight : array of shape (n,), optional
+        How much each row counts; by default all alike.
     chosen : bool
         Whether training settings were chosen on these rows.
 
@@ -62,7 +66,7 @@ def calibrate_pack(pack: Pack, X: Array, y: Array, *, chosen: bool = False) -> P
     signals = found.signals.astype(np.float64) * unit / members
     outside = np.asarray(reference.outside(pack, q).any(axis=1))
     errors = np.asarray(y, np.float64) - found.mean
-    made = calibrate(signals, errors, outside=outside, chosen=chosen)
+    made = calibrate(signals, errors, outside=outside, sample_weight=sample_weight, chosen=chosen)
     spread, asymmetry, difficulty = (_integer(65536 * weight) for weight in made.weights)
     intervals = Intervals(
         spread,
@@ -75,8 +79,9 @@ def calibrate_pack(pack: Pack, X: Array, y: Array, *, chosen: bool = False) -> P
         {round(1000 * level): max(1, _integer(65536 * q)) for level, q in made.quantiles.items()},
         pack.intervals.trust,
     )
-    typical = reference.raw_scale(found.signals, intervals, members).mean()
-    return replace(pack, intervals=replace(intervals, typical=round(float(typical))))
+    scales = reference.raw_scale(found.signals, intervals, members)
+    typical = round(float(np.average(scales, weights=sample_weight)))
+    return replace(pack, intervals=replace(intervals, typical=typical))
 
 
 def _integer(number: float) -> int:
