@@ -317,6 +317,23 @@ def test_a_column_may_reach_the_twin_twice():
     assert folded.encoding_.names == ("temp", "grade", "flow", "size")
 
 
+def test_a_constant_column_may_reach_the_twin_in_two_scales():
+    X, y = measurements(150, 0)
+    both = ColumnTransformer(
+        [("scaled", MaxAbsScaler(), ["temp", "flow"]), ("again", "passthrough", ["flow"])]
+    )
+    pipeline = make_pipeline(both, twin()).fit(X.assign(flow=5.0), y)
+    same_predictions(pipeline, X.assign(flow=np.linspace(4, 7, 150)))
+
+
+def test_rows_may_have_weights():
+    X, y = measurements(150, 0)
+    transformer = columns(StandardScaler(), OrdinalEncoder())
+    pipeline = Pipeline([("prepare", transformer), ("twin", twin())])
+    pipeline.fit(X, y, twin__sample_weight=np.linspace(0.1, 3, 150))
+    same_predictions(pipeline, X)
+
+
 def test_arrays_have_numbered_columns(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(5, 3, (100, 4))
