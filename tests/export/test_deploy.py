@@ -142,7 +142,7 @@ def test_rows_that_were_trained_on_make_no_intervals(run, tmp_path):
 
 def test_the_example_of_the_page_runs(tiny_twin, curve, tmp_path, monkeypatch, capsys):
     page = (Path(__file__).parents[2] / "docs" / "training.md").read_text()
-    (code,) = [one for one in re.findall(r"```python\n(.*?)```", page, re.S) if "export(" in one]
+    (code,) = [one for one in re.findall(r"```python\n(.*?)```", page, re.S) if "done = " in one]
     names = {"model": tiny_twin, "X_new": curve[0][:5]}
     monkeypatch.chdir(tmp_path)
     exec(code, names)
