@@ -85,6 +85,19 @@ def loud(tiny):
 
 
 @pytest.fixture(scope="session")
+def changed():
+    """Return a function that gives some of these options other values."""
+
+    def change(options, *others):
+        words = list(options)
+        for name, value in zip(others[::2], others[1::2], strict=True):
+            words[words.index(name) + 1] = value
+        return tuple(words)
+
+    return change
+
+
+@pytest.fixture(scope="session")
 def curve_csv(curve, tmp_path_factory):
     """The curve as a file: angle, offset, idle, level."""
     path = tmp_path_factory.mktemp("tables") / "curve.csv"

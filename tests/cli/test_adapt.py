@@ -257,7 +257,7 @@ def test_a_table_that_does_not_do_is_refused_and_nothing_written(
 @pytest.mark.parametrize("how", [("-o", "a.twin"), ("--store", "a.store")], ids=["pack", "store"])
 def test_a_pack_that_does_not_do_is_refused(refused, pack, exported, tiny_run, site, tmp_path, how):
     refused("adapt", "nowhere.twin", site, *how, says=["nowhere.twin"])
-    refused("adapt", tiny_run, site, *how, says=["only a .twin pack can learn"])
+    refused("adapt", tiny_run, site, *how, says=[f"{tiny_run} is a run, and adapt reads a pack"])
     (tmp_path / "model.onnx").write_bytes(b"x")
     refused("adapt", "model.onnx", site, *how, says=["model.onnx: only a .twin pack can learn"])
     content = bytearray(exported.read_bytes())

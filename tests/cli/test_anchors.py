@@ -163,11 +163,11 @@ class Terminal:
 
 
 BAD = {
-    "--counts 0": ["'--counts'", "'0'", "at least 1"],
-    "--counts 2,x": ["'--counts'", "'x'", "at least 1"],
+    "--counts 0": ["'--counts'", "0 is not in the range x>=1", "like 4,8,16"],
+    "--counts 2,x": ["'--counts'", "'x' is not a valid whole number", "like 4,8,16"],
     "--counts 2,": ["'--counts'", "''"],
-    "--methods xyz": ["'--methods'", "'xyz'", "xy, medoids"],
-    "--methods all": ["'--methods'", "'all'", "auto, match"],
+    "--methods xyz": ["'--methods'", "'xyz'", "'xy', 'medoids'"],
+    "--methods all": ["'--methods'", "'all'", "'auto', 'match'"],
     "--plot plot.pdf": ["plot.pdf", ".svg or .png"],
     "--plot plot": ["plot", ".svg or .png"],
     "--plot none/plot.svg": ["none/plot.svg", "there is no folder none"],
@@ -219,6 +219,6 @@ def test_without_matplotlib_the_line_says_how_to_get_it(cli, refused, tiny_run, 
 
 
 def test_the_words_are_those_that_select_knows():
-    from twinedge.cli.anchors import METHODS as WORDS
+    from twinedge.cli.options import METHODS as WORDS
 
     assert set(WORDS) == {"auto", *METHODS}

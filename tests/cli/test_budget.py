@@ -68,6 +68,22 @@ def test_without_intervals(cli):
     assert found["ratio"] == pytest.approx(29.19, abs=0.01)
 
 
+def test_what_is_not_said_is_what_train_would_make(cli):
+    from twinedge.learn.parameters import shape_of
+
+    for options, asked in {
+        "": ("auto", "auto"),
+        "--twins 1": (1, "auto"),
+        "--twins 3": (3, "auto"),
+        "--hidden 24,8": ("auto", (24, 8)),
+        "--hidden 24 --twins 2": (2, (24,)),
+    }.items():
+        found = cli(*words(f"budget --features 8 {options} --json")).json
+        assert (found["twins"], tuple(found["hidden"])) == shape_of(*asked)
+        assert found["anchors"] == 32
+    assert "4 twins with 32 anchors" in cli(*words("budget --features 8")).out
+
+
 def test_show_may_be_left_out(cli):
     numbers = words("--features 8 --members 4 --twins 2 --activation silu --weights int16 --json")
     found = cli("budget", *numbers)
@@ -96,7 +112,7 @@ def test_weights_may_be_told_by_their_bits(cli, tiny_run, bits, weights):
 
 
 def test_the_table_for_a_person(cli, firmware):
-    command = words("budget --features 8 --flash 32256 --board uno --board pico --firmware")
+    command = words("budget --features 8 --hidden 128,128 --flash 32256 -b uno -b pico --firmware")
     answer = cli(*command, firmware)
     assert answer.code == 0
     lines = answer.out.splitlines()
@@ -166,11 +182,13 @@ def test_boards(cli):
 
 
 BAD = [
-    ("", ["nothing to count", "RUN", "FILE.twin", "--features"]),
+    ("show", ["nothing to count", "RUN", "FILE.twin", "--features"]),
+    ("--json", ["nothing to count", "RUN", "FILE.twin", "--features"]),
     ("none.twin", ["none.twin does not exist", "run folder or a .twin"]),
-    ("--features 0", ["'--features'", "at least 1"]),
-    ("--features 8 --weights int4", ["'--weights'", "int8, int16, float16 or float32"]),
-    ("--features 8 --bits 4", ["'--bits'", "8, 16, float16 or 32"]),
+    ("bords", ["bords does not exist", "did you mean 'boards'?"]),
+    ("--features 0", ["'--features'", "0 is not in the range x>=1"]),
+    ("--features 8 --weights int4", ["'--weights'", "'int8', 'int16', 'float16', 'float32'"]),
+    ("--features 8 --bits 4", ["'--bits'", "'8', '16', 'float16', '32'"]),
     ("--features 8 --members 3 --twins 4", ["3 anchors for 4 twins"]),
     ("--features 8 --twins 257 --members 300", ["257 twins", "1 to 256"]),
     ("--features 8 --board unoo", ["'unoo'", "did you mean 'uno'?"]),
@@ -183,7 +201,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("line", "says"), BAD, ids=[line or "nothing" for line, _ in BAD])
+@pytest.mark.parametrize(("line", "says"), BAD, ids=[line for line, _ in BAD])
 def test_what_makes_no_sense_is_refused(refused, line, says):
     refused("budget", *words(line), says=says)
 

@@ -160,7 +160,7 @@ def test_test_rows_have_no_say(cli, short, tmp_path):
         ("nowhere.csv --target level", ["nowhere.csv"]),
         ("--dataset iris", ["iris"]),
         ("--dataset tf --split 99", ["99"]),
-        ("curve.csv --target level --effort lazy", ["'--effort'", "quick, normal or thorough"]),
+        ("curve.csv --target level --effort lazy", ["'--effort'", "'quick', 'normal', 'thorough'"]),
     ],
     ids=["nothing", "no target", "no column", "no file", "no set", "no split", "no effort"],
 )

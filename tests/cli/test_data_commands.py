@@ -57,4 +57,6 @@ def test_unknown_set(refused):
 
 
 def test_unknown_variant(refused):
-    refused("data", "show", "tf", "--variant", "x", says=["--variant", "'x'", "published or paper"])
+    refused(
+        "data", "show", "tf", "--variant", "x", says=["--variant", "'x'", "'published', 'paper'"]
+    )

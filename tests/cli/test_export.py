@@ -49,7 +49,7 @@ def test_json_has_what_programs_need(cli, folder):
     assert answer.json["select"] == "xy"
     assert answer.json["judged_on"] == "validation"
     assert answer.json["float_rmse_val"] > 0
-    assert answer.json["float_rmse_val_points"] == 20
+    assert answer.json["float_rmse_val_anchors"] == 80
     assert "rmse_train" not in answer.out
     assert answer.json["ann_ensemble_bytes"] > 0
     twin = answer.json["files"]["twin"]
@@ -139,27 +139,22 @@ def test_the_anchors_may_be_named_in_a_file(cli, folder):
     assert answer.json["anchors"] == 3
 
 
-def test_with_no_run_the_test_function_is_trained_first(cli, tmp_path, monkeypatch):
-    from twinedge.learn import selection
-
-    brief = selection.Plan(folds=60, final=300, teachers=False)
-    monkeypatch.setitem(selection.PLANS, "quick", brief)
-    answer = cli("export", "--anchors", "4", *TWIN, "--weights", "int16")
-    assert answer.code == 0
-    assert "training the built-in test function" in answer.err
-    assert Path("runs/latest/run.json").is_file()
-    assert Path("out/model.twin").is_file()
+def test_with_no_run_the_line_says_what_to_type(refused, tmp_path):
+    says = ["no run in runs/", "'twinedge train DATA.csv --target COLUMN'", "'twinedge export RUN'"]
+    refused("export", says=says)
+    (tmp_path / "runs" / "notes").mkdir(parents=True)
+    refused("export", "--formats", "twin", says=says)
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--anchors", "0"], ["--anchors", "'0'"]),
-        (["--anchors", "some"], ["--anchors", "'some'"]),
+        (["--anchors", "0"], ["--anchors", "0 is not in the range x>=1", "'fewest' or 'all'"]),
+        (["--anchors", "some"], ["--anchors", "'some'", "'fewest' or 'all'"]),
         (["--formats", "elf"], ["--formats", "'elf'"]),
         (["--select", "nicest"], ["'nicest'", "auto"]),
         (["--weights", "int4"], ["--weights", "'int4'"]),
-        (["--tolerance", "-1"], ["--tolerance", "'-1'"]),
+        (["--tolerance", "-1"], ["--tolerance", "-1.0 is not in the range x>=0"]),
         (["--seed", "x"], ["--seed"]),
         (["nowhere"], ["nowhere", "does not exist"]),
     ],

@@ -2,6 +2,8 @@
 
 import pytest
 
+import twinedge
+
 COMMANDS = [
     "train",
     "export",
@@ -36,12 +38,26 @@ def test_help_fits_a_terminal(cli, command):
     assert max(map(len, cli(*command.split(), "--help").out.splitlines())) <= 80
 
 
-def test_the_commands_are_summed_up_in_a_line_each(cli):
+@pytest.mark.parametrize("group", ["", "data", "budget", "firmware"])
+def test_the_commands_are_summed_up_in_a_line_each(cli, group):
+    assert "..." not in cli(*group.split(), "--help").out.split("Commands:")[1]
+
+
+def test_the_help_says_how_to_begin_and_how_it_ends(cli):
     answer = cli("--help")
-    assert "..." not in answer.out.split("Commands:")[1]
+    assert "Exit codes: 0 done, 1 an image for a board differs, 2 bad input, 130" in answer.out
     assert "  Start with: twinedge train DATA.csv --target COLUMN\n" in answer.out
 
 
-@pytest.mark.parametrize("command", ["", "data"])
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_h_is_short_for_help(cli, command):
+    assert cli(*command.split(), "-h") == cli(*command.split(), "--help")
+
+
+def test_v_is_short_for_version(cli):
+    assert cli("-V") == cli("--version") == (0, f"{twinedge.__version__}\n", "")
+
+
+@pytest.mark.parametrize("command", ["", "data", "budget", "firmware"])
 def test_no_command_shows_the_help(cli, command):
     assert cli(*command.split()) == cli(*command.split(), "--help")

@@ -55,8 +55,9 @@ def _interrupted(arguments, folder):
     return process.returncode, out, err
 
 
-def test_an_interrupted_training_can_be_used_and_resumed(cli, curve_csv, loud, tmp_path):
-    command = ("train", curve_csv, "--target", "level", "--json", *loud, "--steps", 4_000)
+def test_an_interrupted_training_can_be_used_and_resumed(cli, curve_csv, loud, changed, tmp_path):
+    long = changed(loud, "--steps", 4_000)
+    command = ("train", curve_csv, "--target", "level", "--json", *long)
     code, out, err = _interrupted((*command, "-o", "run"), tmp_path)
     assert code == 130
     assert err == "Stopped early; the best weights are in run. Continue with --resume.\n"
@@ -96,8 +97,11 @@ def test_a_folder_of_the_user_outlives_a_stop(cli, curve_csv, tiny, tmp_path, mo
     assert (tmp_path / "run.checkpoint" / "cat.jpg").exists()
 
 
-def test_stopped_between_folds_and_final_round(cli, curve_csv, loud, tmp_path, monkeypatch):
-    command = ("train", curve_csv, "--target", "level", *loud, "--weight-decay", "auto")
+def test_stopped_between_folds_and_final_round(
+    cli, curve_csv, loud, changed, tmp_path, monkeypatch
+):
+    choosing = changed(loud, "--weight-decay", "auto")
+    command = ("train", curve_csv, "--target", "level", *choosing)
     train = selection.train
 
     def stopped(*arguments, stage, **options):

@@ -29,7 +29,7 @@ def refuse_output(refused, curve_csv, no_training):
 
 def test_the_output_is_a_file(refuse_output, tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
-    refuse_output("notes.txt", ["notes.txt is a file"])
+    refuse_output("notes.txt", ["'notes.txt' is a file"])
 
 
 def test_the_output_is_under_a_file(refuse_output, tmp_path):

@@ -171,7 +171,7 @@ def test_other_neighbors_than_it_was_calibrated_for_are_told(cli, calibrated, cu
     [
         ("calibrated", "0.99", ["no intervals of coverage 0.99", "0.95; its calibration rows"]),
         ("calibrated", "0.9005", ["no intervals of coverage 0.9005, it has 0.5, 0.8, 0.9, 0.95"]),
-        ("calibrated", "90", ["--coverage", "'90'", "between 0 and 1"]),
+        ("calibrated", "90", ["--coverage", "90.0 is not in the range 0<x<1"]),
         ("calibrated", "high", ["--coverage", "'high'", "between 0 and 1"]),
         ("pack", "0.9", ["model.twin has no intervals"]),
     ],
@@ -232,6 +232,17 @@ def test_lines_are_answered_as_they_come_and_bad_ones_survived(pack):
             assert ("error" in answer) == (line == "oops")
         rest, err = process.communicate()
     assert (process.returncode, rest, err) == (0, "", "")
+
+
+@pytest.mark.parametrize("header", ["idle,angle,ofset", "IDLE,ANGLE,OFFSET", "# idle,angle,ofset"])
+def test_a_wrong_header_ends_the_lines(pack, header):
+    with lines(pack) as process:
+        out, err = process.communicate(f"{header}\n-20,0.5,6\n" * 2)
+    assert (process.returncode, out) == (2, "")
+    assert err.startswith("twinedge: the header has ")
+    assert err.count("\n") == 1
+    close = "OFFSET" if "OFFSET" in header else "ofset"
+    assert f"'offset' (did you mean {close!r}?)" in err
 
 
 @pytest.mark.parametrize("options", [(), ("--coverage", "0.5")])

@@ -42,7 +42,7 @@ def test_a_page_with_ordinary_networks_the_same_every_time(cli, tiny_run, tmp_pa
     assert all(one["bytes"] <= found["twin_bytes"] for one in found["ordinary_networks"])
     assert found["boards"]["uno"] in ("fits", "not measured")
     text = page.read_text(encoding="utf-8")
-    assert f"twinedge report {tiny_run} --no-intervals --anchors 8 --ann-steps 20" in text
+    assert f"twinedge report {tiny_run} --anchors 8 --no-intervals --ann-steps 20" in text
     assert text.startswith("<!DOCTYPE html>")
     assert cli(*command, "-o", "again.html").code == 0
     assert (tmp_path / "again.html").read_bytes() == page.read_bytes()
@@ -87,11 +87,11 @@ def test_without_measurements_it_says_so(cli, tiny_run, tmp_path):
 
 
 BAD = [
-    ("--format pdf", ["'--format'", "html, md or csv"]),
-    ("--anchors 0", ["'--anchors'", "at least 1"]),
+    ("--format pdf", ["'--format'", "'html', 'md', 'csv'"]),
+    ("--anchors 0", ["'--anchors'", "x>=1, nor 'fewest' or 'all'"]),
     ("--select nearest", ["'nearest' is not a way to choose anchors"]),
-    ("--weights int4", ["'--weights'", "int8 or int16"]),
-    ("--ann-steps 0", ["'--ann-steps'", "at least 1"]),
+    ("--weights int4", ["'--weights'", "'int8', 'int16'"]),
+    ("--ann-steps 0", ["'--ann-steps'", "x>=1"]),
     ("--firmware none.json", ["none.json", "No such file"]),
     ("-o none/report.html", ["none/report.html", "there is no folder none"]),
     ("-o .", [". is a folder: name a file"]),

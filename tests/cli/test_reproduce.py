@@ -75,16 +75,16 @@ def test_a_damaged_cell_is_computed_again_and_named(cli, kept, monkeypatch):
 
 BAD = [
     ("tables", ["'tables'", "ann_ensemble", "all"]),
-    ("twin_rf --datasets tf,iris", ["'iris'", "bc, bh"]),
-    ("twin_rf --splits 0", ["'--splits'", "'0'", "at least 1"]),
-    ("twin_rf --splits 26", ["--splits 26", "25"]),
-    ("twin_rf --members 0", ["'--members'", "at least 1"]),
-    ("twin_rf --jobs 0", ["'--jobs'", "at least 1"]),
-    ("twin_rf --effort lazy", ["'--effort'", "quick, normal or thorough"]),
-    ("twin_rf --trainer me", ["'--trainer'", "twinedge or published"]),
-    ("ann_ensemble --steps 0", ["'--steps'", "at least 1", "or 'auto'"]),
+    ("twin_rf --datasets tf,iris", ["'iris'", "'bc', 'bh'"]),
+    ("twin_rf --splits 0", ["'--splits'", "0 is not in the range 1<=x<=25"]),
+    ("twin_rf --splits 26", ["'--splits'", "26 is not in the range 1<=x<=25"]),
+    ("twin_rf --members 0", ["'--members'", "x>=1"]),
+    ("twin_rf --jobs 0", ["'--jobs'", "x>=1"]),
+    ("twin_rf --effort lazy", ["'--effort'", "'quick', 'normal', 'thorough'"]),
+    ("twin_rf --trainer me", ["'--trainer'", "'twinedge', 'published'"]),
+    ("ann_ensemble --steps 0", ["'--steps'", "x>=1, nor 'auto'"]),
     ("ann_ensemble --steps 9 --trainer published", ["--steps", "by its own rule"]),
-    ("twin_rf --protocol mine", ["'--protocol'", "published or text"]),
+    ("twin_rf --protocol mine", ["'--protocol'", "'published', 'text'"]),
     ("twin_rf --cluster tcp://127.0.0.1:9 --jobs 2", ["--jobs", "--cluster"]),
 ]
 
@@ -96,4 +96,4 @@ def test_bad_words_are_refused_in_one_line(refused, words, says):
 
 def test_a_folder_that_is_a_file_is_refused(refused, tmp_path):
     (tmp_path / "taken").write_text("mine")
-    refused("reproduce", "memory", "-o", "taken", says=["taken", "cannot keep results"])
+    refused("reproduce", "memory", "-o", "taken", says=["'taken' is a file"])

@@ -9,8 +9,11 @@ import pytest
 from twinedge import TwinRegressor
 from twinedge.budget import Model, twin_bytes
 from twinedge.cli import main
+from twinedge.cli.output import print_record
+from twinedge.cli.train import with_reasons
 from twinedge.data import read_table, split_rows
 from twinedge.learn.run import load_run
+from twinedge.learn.suitability import standing
 
 
 def test_a_training_reports_what_it_did(trained):
@@ -235,10 +238,25 @@ def test_trees_that_are_better_in_the_same_bytes_are_named(cli, tiny):
     assert load_run(Path("run")).scores["verdict"] == sentence
 
 
-def test_a_twin_that_is_ahead_is_left_without_words(cli, tiny, tmp_path):
+def test_a_lower_error_that_beats_nothing_says_why(capsys):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(160, 2))
+    y = X[:, 0] + 0.2 * rng.normal(size=160)
+    scores = standing((X[:60], y[:60]), (X[60:], y[60:]), X[60:, 0]).scores()
+    assert scores["rmse_linear"] > scores["rmse_test"]
+    assert scores["beats_linear"] is False
+    print_record(with_reasons(scores))
+    out = capsys.readouterr().out
+    assert "beats mean    yes\n" in out
+    assert "beats linear  no: the difference is within the error of the comparison\n" in out
+    scores["rmse_linear"] = scores["rmse_test"] - 0.01
+    assert with_reasons(scores) == scores
+
+
+def test_a_twin_that_is_ahead_is_left_without_words(cli, tiny, changed, tmp_path):
     _write(tmp_path / "bow.csv", lambda X, noise: X[:, 0] * X[:, 1])
-    longer = ("--hidden", "16", "--steps", "1500")
-    answer = cli("train", "bow.csv", "--target", "y", "-o", "run", *tiny, *longer)
+    longer = changed(tiny, "--hidden", "16", "--steps", "1500")
+    answer = cli("train", "bow.csv", "--target", "y", "-o", "run", *longer)
     assert "beats linear   yes" in answer.out
     assert "beats trees    yes" in answer.out
     assert answer.out.splitlines()[-1].startswith("run ")
@@ -285,4 +303,5 @@ def test_teachers_are_named_on_the_command_line_and_recorded(cli, curve_csv, tin
 def test_unknown_teachers_are_refused(cli, curve_csv, tiny, word):
     answer = cli("train", curve_csv, "--target", "level", *tiny, "--teachers", word)
     assert answer.code == 2
-    assert "expected auto or none or some of networks, trees, boosting, gp" in answer.err
+    assert "not one of 'networks', 'trees', 'boosting', 'gp'" in answer.err
+    assert "nor 'auto' or 'none'" in answer.err

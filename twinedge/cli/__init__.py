@@ -4,6 +4,7 @@ Every command has a small file of its own and imports heavy packages inside its 
 ``twinedge --help`` answers at once.
 """
 
+import os
 import sys
 import warnings
 
@@ -25,12 +26,17 @@ from twinedge.cli import (
     reproduce,
     train,
 )
-from twinedge.cli.options import Group, as_option
+from twinedge.cli.options import INTERRUPTED, Group
 from twinedge.cli.output import print_help, print_text
-from twinedge.errors import InputError, ParameterError
+from twinedge.errors import InputError
+from twinedge.extras import missing
 from twinedge.version import __version__
 
-_TRAINING_NEEDS = ("tensorflow", "keras", "sklearn", "joblib", "rich")
+_COMPLETE = "_TWINEDGE_COMPLETE"  # set by shells that complete a line
+_EPILOG = """\b
+Start with: twinedge train DATA.csv --target COLUMN
+Exit codes: 0 done, 1 an image for a board differs, 2 bad input, 130 Ctrl-C.
+"""
 
 
 def _print_version(context: click.Context, option: click.Parameter, wanted: bool) -> None:
@@ -39,9 +45,15 @@ def _print_version(context: click.Context, option: click.Parameter, wanted: bool
         context.exit()
 
 
-@click.group("twinedge", cls=Group, epilog="Start with: twinedge train DATA.csv --target COLUMN")
+@click.group(
+    "twinedge",
+    cls=Group,
+    epilog=_EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"]},  # of all commands
+)
 @click.option(
     "--version",
+    "-V",
     is_flag=True,
     is_eager=True,
     expose_value=False,
@@ -74,6 +86,8 @@ for _group in (budget.budget, data.data, firmware.firmware):
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; bad input is one line on standard error and exit code 2."""
+    if _COMPLETE in os.environ:
+        from twinedge.cli import completion  # noqa: F401 - registers itself
     with warnings.catch_warnings():
         if not sys.warnoptions:  # warnings of libraries are for programmers, not for users
             warnings.simplefilter("ignore")
@@ -82,14 +96,9 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _run(arguments: list[str] | None) -> int:
     try:
-        words = sys.argv[1:] if arguments is None else arguments
-        with app.make_context("twinedge", list(words)) as context:
-            app.invoke(context)
-        return 0
-    except click.exceptions.Exit as stop:
-        return stop.exit_code
-    except ParameterError as error:
-        return _refuse(error.advice.told(as_option))
+        return app.main(arguments, "twinedge", _COMPLETE, standalone_mode=False) or 0
+    except click.Abort:  # Ctrl-C before a command began
+        return INTERRUPTED
     except InputError as error:
         return _refuse(str(error))
     except click.ClickException as error:
@@ -97,13 +106,10 @@ def _run(arguments: list[str] | None) -> int:
         command = where.command_path if where else "twinedge"
         return _refuse(f"{error.format_message().rstrip('.')} (see {command} --help)")
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in _TRAINING_NEEDS:
+        lacking = missing(error.name)
+        if lacking is None:
             raise
-        return _refuse(f"{error.name} is not installed: pip install 'twinedge[train]'")
-    except KeyboardInterrupt:
-        return 130
-    except MemoryError:
-        return _refuse("not enough memory: try a smaller table or a smaller --hidden")
+        return _refuse(str(lacking))
     except OSError as error:
         return _refuse(f"{error.filename or 'system'}: {error.strerror or error}")
 

@@ -21,10 +21,17 @@ from twinedge.errors import InputError
 )
 @options.file_option("--output", "-o", text="Pack to write, with these points.")
 @options.store_file
+@options.skip_bad_rows
 @options.as_json
 @options.quiet
 def adapt(
-    pack: Path, table: Path, output: Path | None, store: Path | None, as_json: bool, quiet: bool
+    pack: Path,
+    table: Path,
+    output: Path | None,
+    store: Path | None,
+    skip_bad_rows: bool,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Let a pack learn from points measured on site.
 
@@ -48,7 +55,14 @@ def adapt(
     old = read_pack_file(pack)
     device = PackDevice(old, pack, Reference, "numpy")
     columns, goal = device.encoding, device.target_name
-    x, y = read_points(table, columns, device.fillable, target=goal, quiet=quiet)
+    x, y = read_points(
+        table,
+        columns,
+        device.fillable,
+        target=goal,
+        skip_bad_rows=skip_bad_rows,
+        quiet=quiet,
+    )
     before = device.predict(x)
     if store is not None:
         device.keep(store)

@@ -3,19 +3,15 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from twinedge.cli import options
-from twinedge.cli.options import some_of, whole
 from twinedge.cli.output import note, print_json, print_record, print_table, print_text
+from twinedge.cli.values import Several, Whole
 from twinedge.progress import progress_bar, watched
 
 if TYPE_CHECKING:
     from twinedge.anchors.curves import Measurement, Point, Recommendation
-
-METHODS = ("auto", "match", "xy", "medoids", "stratified", "farthest", "greedy", "random")
-
-
-def _counts(word: str) -> tuple[int, ...]:
-    return tuple(whole(1)(part) for part in word.split(","))
 
 
 @options.command(
@@ -28,13 +24,13 @@ def _counts(word: str) -> tuple[int, ...]:
 @options.value(
     "--methods",
     "NAME,NAME",
-    some_of(*METHODS),
-    text="How to choose them: some of " + ", ".join(METHODS) + ".",
+    Several(click.Choice(options.METHODS), "xy,random"),
+    text=f"How to choose them: some of {', '.join(options.METHODS)}.",
 )
 @options.value(
     "--counts",
     "N,N",
-    _counts,
+    Several(Whole(1), "4,8,16"),
     text="Numbers of anchors, of all twins together; by default 1,2,4,...",
 )
 @options.file_option("--plot", metavar="FILE.svg|FILE.png", text="Write the plot to a file.")
@@ -53,10 +49,10 @@ def anchors(
     """Show how the validation error falls with the number of anchors.
 
     Recommends the smallest number whose error is within 1 % of that of all training points, which
-    'export --anchors auto' uses and 'report' names. Errors are on validation rows, in units of the
-    target. auto picks a method by its error, and greedy picks points by theirs; since both look at
-    validation rows, they choose on four fifths of them and are judged on the rest, five times over.
-    Greedy and random points are for comparison, and not recommended.
+    'export --anchors fewest' uses and 'report' names. Errors are on validation rows, in units of
+    the target. auto picks a method by its error, and greedy picks points by theirs; since both look
+    at validation rows, they choose on four fifths of them and are judged on the rest, five times
+    over. Greedy and random points are for comparison, and not recommended.
     """
     from twinedge.anchors.choice import too_many
     from twinedge.anchors.curves import measure

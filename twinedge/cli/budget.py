@@ -4,11 +4,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from twinedge.cli import options
-from twinedge.cli.options import whole, widths
-from twinedge.cli.output import note, print_json, print_record, print_table, print_text
-from twinedge.errors import InputError
+from twinedge.cli.output import (
+    note,
+    print_help,
+    print_json,
+    print_record,
+    print_table,
+    print_text,
+)
+from twinedge.cli.values import Several, Whole, exported
+from twinedge.defaults import ANCHORS, OUTPUT, WEIGHTS
+from twinedge.errors import InputError, closest
 from twinedge.progress import watched
 
 if TYPE_CHECKING:
@@ -23,44 +32,78 @@ class _ShowFirst(options.Group):
     """A group in which ``show`` is the default command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not args or args[0] not in self.commands:
+        if args and args[0] not in (*self.commands, *ctx.help_option_names):
             args = ["show", *args]
         return super().parse_args(ctx, args)
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the commands, and what ``show`` takes."""
+        with show.make_context("show", [], parent=ctx, resilient_parsing=True) as inner:
+            found = show.shell_complete(inner, incomplete)
+        if not incomplete.startswith("-"):
+            found = [CompletionItem(incomplete, type="file")]
+        commands = super().shell_complete(ctx, incomplete)
+        known = {one.value for one in found}
+        return [*found, *(one for one in commands if one.value not in known)]
 
-@click.group("budget", cls=_ShowFirst)
-def budget() -> None:
-    """Count memory against an ensemble of networks; judge boards."""
+
+@options.group(
+    "budget",
+    "budget out/model.twin --board uno",
+    "budget --features 8",
+    "budget boards",
+    "budget fit --board uno --dataset cs",
+    cls=_ShowFirst,
+)
+@click.pass_context
+def budget(context: click.Context) -> None:
+    """Count memory against an ensemble of networks; judge boards.
+
+    The word show may be left out; 'twinedge budget show --help' lists its options.
+    """
+    print_help(context)
 
 
 @options.command(
     "show",
+    "budget --features 8",
     "budget --features 8 --hidden 128,128 --members 32 --weights int8",
     "budget out/model.twin --board uno --board pico",
     "budget runs/latest --members 16 --flash 32256",
     "budget boards",
     "budget fit --board uno --dataset cs",
 )
-@options.argument("model", "[RUN|FILE.twin]", "A run folder, or a pack.")
-@options.value("--features", "N", whole(1), text="Features, instead of a run or pack.")
-@options.value("--hidden", "N,N", widths, text="Widths of the hidden layers (128,128).")
+@options.argument("model", "[RUN|FILE.twin]", "A run folder, a pack, or its export folder.")
+@options.value("--features", "N", Whole(1), text="Features, instead of a run or pack.")
 @options.value(
-    "--members", "N", whole(1), text="Members of the ensemble: networks, or anchors (32)."
+    "--hidden",
+    "N,N",
+    Several(Whole(1), "128,128", distinct=False),
+    text="Widths of the hidden layers; by default as train chooses them.",
 )
-@options.value("--twins", "N", whole(1), text="Twins that share the anchors (1).")
-@options.choice("--weights", *_BITS.values(), text="Weights (int8).")
+@options.value(
+    "--members",
+    "N",
+    Whole(1),
+    text=f"Members of the ensemble: networks, or anchors ({ANCHORS}).",
+)
+@options.value(
+    "--twins",
+    "N",
+    Whole(1),
+    text="Twins that share the anchors; by default as many as train makes.",
+)
+@options.choice("--weights", *_BITS.values(), text=f"Weights ({WEIGHTS}).")
 @options.choice("--bits", *_BITS, hidden=True, text="Weights by their bits, as --weights.")
 @options.choice("--activation", "relu", "silu", text="Activation of the hidden layers (relu).")
-@click.option(
+@options.flag(
     "--intervals/--no-intervals",
     default=None,
-    help="Whether the pack has intervals, as it has by default in export.",
+    text="Whether the pack has intervals, as it has by default in export.",
 )
-@options.option(
-    "--board", metavar="NAME", multiple=True, text="Judge this board only; may be repeated."
-)
+@options.board("Judge this board only; may be repeated.", multiple=True)
 @options.value(
-    "--flash", "BYTES", whole(1), text="Find the largest models that take this many bytes."
+    "--flash", "BYTES", Whole(1), text="Find the largest models that take this many bytes."
 )
 @options.firmware_sizes
 @options.as_json
@@ -72,14 +115,16 @@ def show(
     as_json: bool,
     **numbers: Any,
 ) -> None:
-    """Count what a twin takes, what an ensemble would take, and judge boards.
+    """Count a twin and the ensemble it replaces, and judge boards.
 
-    Sizes are in bytes. The word show may be left out. Times are estimates: measured instructions
-    times a range of cycles per instruction. If a query may take more than a second, the verdict
-    says how long.
+    A model that is described by numbers has the shape that train would make, unless you say
+    otherwise. Sizes are in bytes. The word show may be left out. Times are estimates: measured
+    instructions times a range of cycles per instruction. If a query may take more than a second,
+    the verdict says how long.
     """
     from twinedge.budget import all_boards, board_named, read_firmware, summarise
 
+    model = model and exported(model)
     boards = list(map(board_named, board)) if board else list(all_boards().values())
     found, file_bytes = _model(model, numbers)
     result = summarise(found, boards, read_firmware(firmware), flash=flash, file_bytes=file_bytes)
@@ -96,16 +141,16 @@ def _model(path: Path | None, numbers: dict[str, Any]) -> "tuple[Model, int | No
 
     if bits := numbers.pop("bits"):
         numbers["weights"] = numbers["weights"] or _BITS[bits]
-    anchors, weights = numbers["members"] or 32, numbers["weights"] or "int8"
+    anchors, weights = numbers["members"] or ANCHORS, numbers["weights"] or WEIGHTS
     intervals = numbers["intervals"] is not False
     if path is None:
         if numbers["features"] is None:
             raise InputError("nothing to count: name a RUN, a FILE.twin, or --features N")
         return Model.of(
             numbers["features"],
-            numbers["hidden"] or (128, 128),
+            numbers["hidden"],
             anchors,
-            twins=numbers["twins"] or 1,
+            twins=numbers["twins"],
             activation=numbers["activation"] or "relu",
             weights=weights,
             intervals=intervals,
@@ -115,7 +160,8 @@ def _model(path: Path | None, numbers: dict[str, Any]) -> "tuple[Model, int | No
     if fixed:
         raise InputError(f"{path} already states --{fixed[0]}: leave the option out")
     if not path.exists():
-        raise InputError(f"{path} does not exist: name a run folder or a .twin file")
+        near = closest(str(path), budget.commands)
+        raise InputError(f"{path} does not exist: name a run folder or a .twin file{near}")
     if not path.is_dir():
         return from_pack(path)
     return from_run(path, anchors, weights, intervals), None
@@ -209,7 +255,7 @@ def _count(number: int, noun: str) -> str:
 @options.command("boards", "budget boards", "budget boards --json")
 @options.as_json
 def list_boards(as_json: bool) -> None:
-    """List the boards that are judged, and where their figures come from.
+    """List the boards, and where their figures come from.
 
     Flash and RAM are what a program can use, in bytes.
     """
@@ -260,20 +306,18 @@ def list_boards(as_json: bool) -> None:
     "budget fit --board uno --dataset cs",
     "budget fit data.csv --target strength --board pico -o model",
 )
-@options.option("--board", metavar="NAME", required=True, text="Name from 'budget boards'.")
+@options.board("Name from 'budget boards'.", required=True)
 @options.reading
 @options.dataset
 @options.split("Which random split.")
-@options.value("--anchors", "N", whole(1), default=32, text="Most anchors to try.")
+@options.value("--anchors", "N", Whole(1), default=ANCHORS, text="Most anchors to try.")
 @options.value(
-    "--tries", "N", whole(1), default=6, text="Widths to try, from the widest that fits."
+    "--tries", "N", Whole(1), default=6, text="Widths to try, from the widest that fits."
 )
 @options.effort("normal", "How long to train the winner.")
 @options.steps("Steps of each training; auto goes by effort.")
-@options.file_option(
-    "--output", "-o", metavar="DIR", default=Path("out"), text="Folder of the pack."
-)
-@options.file_option(
+@options.folder_option("--output", "-o", default=Path(OUTPUT), text="Folder of the pack.")
+@options.folder_option(
     "--run", metavar="RUN", text="Run folder of the winner; by default runs/BOARD."
 )
 @options.tolerance
@@ -303,7 +347,7 @@ def fit(
     quiet: bool,
     **reading: Any,
 ) -> None:
-    """Search for the most accurate model that fits a board, train it and write its pack.
+    """Find, train and write the most accurate model that fits a board.
 
     Twins, width, anchors and bits are chosen on the validation rows, with brief trainings; the
     winner is then trained in full. RMSE is in units of the target, sizes in bytes. If rounding the

@@ -17,9 +17,17 @@ from twinedge.errors import InputError
 @options.pack_file
 @options.argument("table", "FRESH.csv", "Rows the model never saw, with its columns and target.")
 @options.file_option("--output", "-o", text="Pack to write; by default the old one is replaced.")
+@options.skip_bad_rows
 @options.as_json
 @options.quiet
-def calibrate(pack: Path, table: Path, output: Path | None, as_json: bool, quiet: bool) -> None:
+def calibrate(
+    pack: Path,
+    table: Path,
+    output: Path | None,
+    skip_bad_rows: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
     """Recalibrate the intervals of a pack on rows that it never saw.
 
     Networks, anchors and predictions stay as they are. A level that needs more rows is left out:
@@ -36,7 +44,14 @@ def calibrate(pack: Path, table: Path, output: Path | None, as_json: bool, quiet
     old = read_pack_file(pack)
     device = PackDevice(old, pack, Reference, "numpy")
     columns, goal = device.encoding, device.target_name
-    x, y = read_points(table, columns, device.fillable, target=goal, quiet=quiet)
+    x, y = read_points(
+        table,
+        columns,
+        device.fillable,
+        target=goal,
+        skip_bad_rows=skip_bad_rows,
+        quiet=quiet,
+    )
     try:
         done = calibrate_pack(old, x, y)
     except InputError as error:

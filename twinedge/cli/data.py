@@ -45,7 +45,7 @@ def list_sets(as_json: bool) -> None:
 
 
 @options.command("show", "data show cs", "data show wsb --variant paper --json")
-@options.argument("name", "NAME", "Key of a data set, as in 'list'.", type=str)
+@options.argument("name", text="Key of a data set, as in 'list'.", type=str, **options.set_name)
 @options.choice(
     "--variant",
     *("published", "paper"),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from twinedge.cli import options
 from twinedge.cli.output import note, print_json, print_record, print_table, print_text
 from twinedge.cli.reading import read_points, read_run_points
+from twinedge.cli.values import exported_for
 from twinedge.errors import InputError
 
 if TYPE_CHECKING:
@@ -31,24 +32,28 @@ class _Judged(NamedTuple):
 )
 @options.model_file
 @options.argument("table", "DATA.csv", "Table with the model's columns and target.")
+@options.skip_bad_rows
 @options.backend
 @options.as_json
 @options.quiet
-def evaluate(model: Path, table: Path, backend: str, as_json: bool, quiet: bool) -> None:
+def evaluate(
+    model: Path, table: Path, skip_bad_rows: bool, backend: str, as_json: bool, quiet: bool
+) -> None:
     """Compare predictions and intervals with the targets in a table.
 
     Errors, spread, scale and widths are in units of the target; r2 is the share of its variance
     explained; the baseline is a model that always predicts the mean. The interval score is the
     width plus 2 / (1 - coverage) times how far an interval misses: lower is better.
     """
+    model = exported_for(model, backend)
     if model.is_dir() or not model.suffix:
         if backend != "auto":
             raise InputError(f"{model}: backends are for exported files, not a run")
-        found = _of_run(model, table, quiet)
+        found = _of_run(model, table, skip_bad_rows, quiet)
     else:
         from twinedge.runtime.loading import load
 
-        found = _of_device(load(model, backend), table, quiet)
+        found = _of_device(load(model, backend), table, skip_bad_rows, quiet)
     from twinedge.scoring import in_words
 
     scores = found.scores._asdict()
@@ -78,7 +83,7 @@ def evaluate(model: Path, table: Path, backend: str, as_json: bool, quiet: bool)
     print_text("", words)
 
 
-def _of_run(folder: Path, table: Path, quiet: bool) -> _Judged:
+def _of_run(folder: Path, table: Path, skip_bad_rows: bool, quiet: bool) -> _Judged:
     import numpy as np
 
     from twinedge.learn.run import load_run
@@ -86,7 +91,9 @@ def _of_run(folder: Path, table: Path, quiet: bool) -> _Judged:
 
     trained = load_run(folder)
     model = trained.model
-    (x, y), _ = read_run_points(table, trained, target=True, quiet=quiet)
+    (x, y), _ = read_run_points(
+        table, trained, target=True, skip_bad_rows=skip_bad_rows, quiet=quiet
+    )
     mean, std = model.predict(x, return_std=True)
     scale, ends = None, {}
     if model.calibration_ is not None:
@@ -100,7 +107,7 @@ def _of_run(folder: Path, table: Path, quiet: bool) -> _Judged:
     return _Judged(trained.target_name, scores, known, "rows the run was trained on")
 
 
-def _of_device(device: "Device", table: Path, quiet: bool) -> _Judged:
+def _of_device(device: "Device", table: Path, skip_bad_rows: bool, quiet: bool) -> _Judged:
     import numpy as np
 
     from twinedge.runtime.pack_device import PackDevice
@@ -108,7 +115,14 @@ def _of_device(device: "Device", table: Path, quiet: bool) -> _Judged:
     from twinedge.scoring import score
 
     columns, target = device.encoding, device.target_name
-    x, y = read_points(table, columns, device.fillable, target=target, quiet=quiet)
+    x, y = read_points(
+        table,
+        columns,
+        device.fillable,
+        target=target,
+        skip_bad_rows=skip_bad_rows,
+        quiet=quiet,
+    )
     mean, std = device.predict(x, return_std=True)
     scale, ends = None, {}
     if device.coverages:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from twinedge.cli import options
-from twinedge.cli.options import some_of, whole
 from twinedge.cli.output import note, print_json, print_table, print_text
+from twinedge.cli.values import RunPath, Several, Whole
+from twinedge.defaults import OUTPUT
 from twinedge.errors import InputError
 from twinedge.progress import saying
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from twinedge_export.deploy import Export
 
 _RUNS = Path("runs")
+_FORMATS = ("twin", "tflite", "onnx", "c")
 _LINE = 100  # characters
 
 
@@ -23,51 +25,42 @@ _LINE = 100  # characters
     "export",
     "export --anchors 32",
     "export runs/sensor --anchors 8 --select xy -o firmware/model",
-    "export runs/sensor --anchors auto --formats twin,c --json",
+    "export runs/sensor --anchors fewest --formats twin,c --json",
 )
-@options.argument("run", "[RUN]", "Run folder; by default the latest in runs/.")
-@options.value(
-    "--anchors",
-    "N|auto|all",
-    whole(1, "auto", "all"),
-    default=32,
-    text="Training points that travel, of all twins together; auto: the fewest within 1 % of all.",
+@options.argument("run", "[RUN]", "Run folder; by default the latest in runs/.", type=RunPath())
+@options.anchors(
+    "Training points that travel, of all twins together: a number, the fewest within "
+    "1 % of all, or all.",
 )
-@options.option(
-    "--select",
-    metavar="METHOD|FILE",
-    default="auto",
-    text="How to choose them: auto, match, xy, medoids, farthest, stratified, greedy, random; or a "
-    "file of row numbers.",
-)
-@options.file_option("--output", "-o", metavar="DIR", default=Path("out"), text="Folder to write.")
+@options.select(f"How to choose them: {', '.join(options.METHODS)}; or a file of row numbers.")
+@options.folder_option("--output", "-o", default=Path(OUTPUT), text="Folder to write.")
 @options.overwrite
 @options.value(
     "--formats",
-    "twin,tflite,onnx,c",
-    some_of("twin", "tflite", "onnx", "c"),
-    default="twin,tflite,onnx,c",
+    ",".join(_FORMATS),
+    Several(click.Choice(_FORMATS), "twin,c"),
+    default=",".join(_FORMATS),
     text="What to write; the .twin is always written, since the others take their anchors from it. "
     "It is for Python and the firmware command; c is for microcontrollers, tflite and onnx for "
     "these runtimes. By default all.",
 )
-@options.choice("--weights", "int8", "int16", default="int8", text="Weights of the .twin.")
-@click.option(
+@options.weights
+@options.flag(
     "--qat/--no-qat",
     default=None,
-    help="Fine-tune to the rounding of the weights; by default only if rounding costs more than "
+    text="Fine-tune to the rounding of the weights; by default only if rounding costs more than "
     "the tolerance.",
 )
 @options.flag("--float-io", text="TFLite files that take and return floats.")
 @options.flag("--single-file", text="C project with the runtime as one twin.c and one twin.h.")
 @options.value(
-    "--neighbors", "N", whole(0), text="Predict with only this many nearest anchors of each twin."
+    "--neighbors", "N", Whole(0), text="Predict with only this many nearest anchors of each twin."
 )
 @options.tolerance
-@click.option(
+@options.flag(
     "--intervals/--no-intervals",
     default=True,
-    help="Intervals, ranges of the features and values for missing ones in the files.",
+    text="Intervals, ranges of the features and values for missing ones in the files.",
 )
 @options.seed
 @options.as_json
@@ -83,8 +76,7 @@ def export(
     """Write a run as files for devices, each checked.
 
     A .twin pack, TFLite, ONNX and a C project are compared with the float model. If one costs more
-    than the tolerance, the export fails and leaves the folder as it was. Without a run, the
-    built-in test function is trained first.
+    than the tolerance, the export fails and leaves the folder as it was.
 
     An existing export is replaced if its files are unchanged. If the folder holds anything else,
     nothing is written unless you use --overwrite. Files of an earlier export in formats that are
@@ -94,7 +86,7 @@ def export(
 
     check_folder(output, EXPORT, overwrite=overwrite)
     if run is None:
-        run = _latest() or _train_test_function(_RUNS / "latest", quiet=quiet)
+        run = _latest()
         note(f"Exporting {run}", quiet=quiet)
     from twinedge_export.deploy import export as write
 
@@ -115,8 +107,8 @@ def export(
         _print_summary(result)
 
 
-def _latest() -> Path | None:
-    """Find the latest run folder in runs/, if any."""
+def _latest() -> Path:
+    """Find the latest run folder in runs/."""
     from twinedge.placing import RUN, recover_below
 
     try:
@@ -125,18 +117,12 @@ def _latest() -> Path | None:
         found = [folder for folder in folders if not folder.name.startswith(".")]
     except OSError as error:
         raise InputError(f"{_RUNS}: {error.strerror}") from error
-    return max(found, key=lambda folder: (folder / "run.json").stat().st_mtime, default=None)
-
-
-def _train_test_function(output: Path, *, quiet: bool) -> Path:
-    from twinedge.cli.train import heard
-    from twinedge.fitting import fit_dataset
-
-    note(f"No run in {_RUNS}/ yet: training the built-in test function first", quiet=quiet)
-    done = fit_dataset("tf", run=output, effort="quick", random_state=0, **heard(quiet))
-    if done.model.interrupted_:
-        raise click.exceptions.Exit(130)
-    return output
+    if not found:
+        raise InputError(
+            f"there is no run in {_RUNS}/ to export: train one with 'twinedge train DATA.csv "
+            "--target COLUMN', or name its folder with 'twinedge export RUN'"
+        )
+    return max(found, key=lambda folder: (folder / "run.json").stat().st_mtime)
 
 
 def note_earlier(result: "Export", *, quiet: bool) -> None:
@@ -178,7 +164,7 @@ def _print_summary(result: "Export") -> None:
         * flash,
         *wrap(
             f"{len(result.rows)} anchors ({result.method}). RMSE on the {judge.name} points; the "
-            f"float model has {judge.everyone.rmse:.5g} {judge.with_all_anchors}, which is what "
+            f"float model has {judge.everyone.rmse:.5g} {judge.everyone.words}, which is what "
             f"'to float' divides by, and {judge.same_rmse:.5g} with these. Deviations are from the "
             "latter.",
             _LINE,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from twinedge.cli import options
-from twinedge.cli.options import whole
 from twinedge.cli.output import (
     note,
     print_help,
@@ -17,6 +16,7 @@ from twinedge.cli.output import (
     print_record,
     print_table,
 )
+from twinedge.cli.values import Whole
 from twinedge.errors import InputError
 from twinedge.progress import Lines, Progress
 
@@ -24,13 +24,7 @@ if TYPE_CHECKING:
     from twinedge.pack import Pack
     from twinedge_export.boards import Target, Workshop
 
-_board = options.option(
-    "--board",
-    "-b",
-    metavar="NAME",
-    required=True,
-    text="As in 'firmware boards' or 'budget boards'.",
-)
+_board = options.board("As in 'firmware boards' or 'budget boards'.", required=True)
 _keep_all = options.flag("--keep-all", text="Keep parts of the runtime that only other packs need.")
 
 
@@ -46,7 +40,7 @@ def firmware(context: click.Context) -> None:
 @options.command("boards", "firmware boards", "firmware boards --json")
 @options.as_json
 def list_boards(as_json: bool) -> None:
-    """List the boards, and what is missing to build for them and run them here.
+    """List the boards, and what is missing to use them here.
 
     A board also plays those in 'budget boards' that have its instructions.
     """
@@ -89,11 +83,11 @@ def list_boards(as_json: bool) -> None:
 @_keep_all
 @options.as_json
 def build(file: Path, board: str, output: Path, keep_all: bool, as_json: bool) -> None:
-    """Write an image for a board: runtime, pack, and the pack's first anchor as a query.
+    """Write an image of a pack for a board.
 
-    Ids and metadata are left out. Sizes are those of the runtime in bytes, as the linker reports
-    them. If another board plays this one, the image is for the other; load the C project of an
-    export onto the real board.
+    It holds the runtime, the pack without ids and metadata, and the pack's first anchor as a query.
+    Sizes are those of the runtime in bytes, as the linker reports them. If another board plays this
+    one, the image is for the other; load the C project of an export onto the real board.
     """
     from twinedge.pack import write_pack
     from twinedge.placing import check_file, place_file
@@ -123,18 +117,18 @@ def build(file: Path, board: str, output: Path, keep_all: bool, as_json: bool) -
 @options.written_pack
 @_board
 @options.argument("table", "[DATA.csv]", "Table with the queries.")
-@options.value("--rows", "N", whole(1), text="Use only the first N rows of the table.")
+@options.value("--rows", "N", Whole(1), text="Use only the first N rows of the table.")
 @_keep_all
 @options.as_json
 def run(
     file: Path, board: str, table: Path | None, rows: int | None, keep_all: bool, as_json: bool
 ) -> None:
-    """Build a pack for a board, run it on an emulator, and compare bit for bit.
+    """Run a pack on an emulated board, and compare bit for bit.
 
-    The reference is the evaluator in Python. Columns are found by the names in the pack; without
-    names, by position; without a table, the pack's first anchors are the queries (1). Exit code 1
-    if an answer differs. A board without an emulator is played by one whose core has its
-    instructions, with a remark.
+    The pack is built for the board; the reference is the evaluator in Python. Columns are found by
+    the names in the pack; without names, by position; without a table, the pack's first anchors are
+    the queries (1). Exit code 1 if an answer differs. A board without an emulator is played by one
+    whose core has its instructions, with a remark.
     """
     from twinedge.pack import write_pack
     from twinedge_export.boards import try_pack
@@ -155,18 +149,16 @@ def run(
 
 
 @options.command("measure", "firmware measure --board uno", "firmware measure -o sizes.json --json")
-@options.option(
-    "--board", "-b", metavar="NAME", multiple=True, text="Only this one; may be repeated."
-)
+@options.board("Only this one; may be repeated.", multiple=True)
 @options.file_option("--output", "-o", text="File to write, instead of the one shipped.")
 @options.quiet
 @options.as_json
 def measure(board: tuple[str, ...], output: Path | None, quiet: bool, as_json: bool) -> None:
-    """Build and run reference packs on every board, and write what they take.
+    """Measure what the runtime takes on every board.
 
-    'twinedge budget' judges boards by that file. Boards that are not measured now stay as they
-    were; the file is written after each board, which takes some minutes. The table in docs/ports.md
-    follows the file that ships.
+    Builds and runs reference packs, and writes the file by which 'twinedge budget' judges boards.
+    Boards that are not measured now stay as they were; the file is written after each board, which
+    takes some minutes. The table in docs/ports.md follows the file that ships.
     """
     from twinedge.budget.boards import SHIPPED, read_firmware, read_rows, write_firmware
     from twinedge_export.boards import all_ports, port_named
@@ -204,7 +196,7 @@ def measure(board: tuple[str, ...], output: Path | None, quiet: bool, as_json: b
 @options.command("sizes", "firmware sizes --json")
 @options.as_json
 def show_sizes(as_json: bool) -> None:
-    """Show what the runtime takes on each board, as measured by 'firmware measure'.
+    """Show what the runtime takes on each board that was measured.
 
     For 8 features, 128-128, relu, int8 and 32 anchors, with intervals and without: bytes of code,
     of all RAM and of the stack in it, instructions of one query.

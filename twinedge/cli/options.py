@@ -1,41 +1,87 @@
-"""Arguments and options that commands share, and parsers for their values.
+"""How commands, arguments and options are declared, and the options that several commands share.
 
 A wrong value is refused before any work is done.
 """
 
 import shlex
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from importlib.util import find_spec
-from math import isfinite
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from twinedge.errors import InputError, Parameter, quoted
+from twinedge import defaults
+from twinedge.cli.values import (
+    FOLDER,
+    PATH,
+    Number,
+    PackPath,
+    RunPath,
+    Whole,
+    WordOr,
+    boards,
+    columns,
+    items,
+)
+from twinedge.errors import InputError, Parameter, ParameterError, quoted
 
-Parser = Callable[[str], Any]
+if TYPE_CHECKING:
+    from click.parser import _OptionParser
+
 Decorator = Callable[[Callable[..., None]], Callable[..., None]]
-_Number = TypeVar("_Number", int, float)
 _LONGEST_WORD = 40
-PATH = click.Path(path_type=Path)  # whether it exists is checked by whoever reads it
+_ALIKE = 0.7  # from here on, one option may be a misspelling of another
+INTERRUPTED = 130  # exit code after Ctrl-C
 
 
 class _Argument(click.Argument):
-    """An argument that the help explains; text that is slow to produce may be a function."""
+    """An argument that the help explains."""
 
-    def __init__(self, names: Sequence[str], text: str | Callable[[], str], **more: Any) -> None:
+    def __init__(self, names: Sequence[str], text: str, **more: Any) -> None:
         super().__init__(names, **more)
         self._text = text
 
     def row(self) -> tuple[str, str]:
         """Return its name and text for the help."""
-        text = self._text if isinstance(self._text, str) else self._text()
-        return (self.metavar or "").strip("[]"), text + "  [required]" * self.required
+        return (self.metavar or "").strip("[]"), self._text + "  [required]" * self.required
+
+
+class _Option(click.Option):
+    """An option that refuses a second value, where click would keep only the last."""
+
+    def add_to_parser(self, parser: "_OptionParser", ctx: click.Context) -> None:
+        """Collect all values, except of a flag without an opposite, which may be repeated."""
+        mine: dict[str, Any] = {"obj": self, "dest": self.name}
+        if self.multiple or self.count or (self.is_flag and not self.secondary_opts):
+            super().add_to_parser(parser, ctx)
+        elif self.is_flag:
+            for names, value in ((self.opts, True), (self.secondary_opts, False)):
+                parser.add_option(opts=names, action="append_const", const=value, **mine)
+        else:
+            parser.add_option(opts=self.opts, action="append", nargs=self.nargs, **mine)
+
+    def handle_parse_result(
+        self, ctx: click.Context, opts: Any, args: list[str]
+    ) -> tuple[Any, list[str]]:
+        """Take the only value."""
+        values = opts.get(self.name)
+        if isinstance(values, list) and not self.multiple:
+            if len(values) > 1 and not ctx.resilient_parsing:
+                raise click.UsageError(self._contradiction(values), ctx)
+            opts = {**opts, str(self.name): values[-1]}
+        return super().handle_parse_result(ctx, opts, args)
+
+    def _contradiction(self, values: list[Any]) -> str:
+        if self.is_flag:
+            return f"{self.opts[0]} or {self.secondary_opts[0]} is needed once, at most"
+        words = " and ".join(_shell_word(value) for value in values)
+        return f"{_long_name(self)} takes one value, but was given {len(values)}: {words}"
 
 
 class _Command(click.Command):
-    """A command whose help has a section of arguments."""
+    """A command whose help has a section of arguments, and whose errors name its own options."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         rows = [one.row() for one in self.params if isinstance(one, _Argument)]
@@ -44,8 +90,33 @@ class _Command(click.Command):
                 formatter.write_dl(rows)
         super().format_options(ctx, formatter)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse; an error leads to the help of this command and recommends options it has."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            known = [name for one in self.get_params(ctx) for name in one.opts]
+            near = get_close_matches(error.option_name, known, n=1, cutoff=_ALIKE)
+            words = f"No such option {error.option_name!r}"
+            ctx.fail(f"{words} (did you mean {near[0]!r}?)" if near else words)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx
+            raise
 
-class Group(click.Group):
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run; while the command is known, an error is put in the words of its options."""
+        try:
+            return super().invoke(ctx)
+        except ParameterError as error:
+            raise InputError(error.advice.told(as_option)) from error
+        except MemoryError as error:
+            smaller = " or a smaller --hidden" * any(one.name == "hidden" for one in self.params)
+            raise InputError(f"not enough memory: try a smaller table{smaller}") from error
+        except KeyboardInterrupt:
+            raise click.exceptions.Exit(INTERRUPTED) from None
+
+
+class Group(_Command, click.Group):
     """A group that lists its commands in the order they were added.
 
     Without a command it shows its help. A command that is not installed says where to find it.
@@ -71,7 +142,7 @@ class Group(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Refuse a command that is not part of this installation, and say where to find it."""
-        if cmd_name in self._elsewhere:
+        if cmd_name in self._elsewhere and not ctx.resilient_parsing:
             raise InputError(
                 f"{cmd_name} is for developers and not in the installed package: run it from a "
                 "clone of the repository (pip install -e .)"
@@ -79,7 +150,7 @@ class Group(click.Group):
         return super().get_command(ctx, cmd_name)
 
 
-def argument(name: str, metavar: str, text: str | Callable[[], str], **more: Any) -> Decorator:
+def argument(name: str, metavar: str, text: str, **more: Any) -> Decorator:
     """Declare a positional argument, by default a path; ``[NAME]`` is optional."""
     given = {"type": PATH, "required": not metavar.startswith("["), **more}
     return click.argument(name, cls=_Argument, metavar=metavar, text=text, **given)
@@ -87,110 +158,42 @@ def argument(name: str, metavar: str, text: str | Callable[[], str], **more: Any
 
 def option(*names: str, text: str, metavar: str | None = None, **more: Any) -> Decorator:
     """Declare an option, by default one that takes text."""
-    return click.option(*names, metavar=metavar, help=text, **more)
+    return click.option(*names, cls=_Option, metavar=metavar, help=text, **more)
 
 
 def file_option(*names: str, text: str, metavar: str = "FILE", **more: Any) -> Decorator:
-    """Declare an option that takes a path."""
+    """Declare an option that takes the path of a file."""
     return option(*names, text=text, metavar=metavar, type=PATH, **more)
 
 
+def folder_option(*names: str, text: str, metavar: str = "DIR", **more: Any) -> Decorator:
+    """Declare an option that takes the path of a folder."""
+    return option(*names, text=text, metavar=metavar, type=FOLDER, **more)
+
+
 def flag(*names: str, text: str, **more: Any) -> Decorator:
-    """Declare an option without a value."""
-    return click.option(*names, is_flag=True, help=text, **more)
+    """Declare an option without a value: ``--name``, or ``--name/--no-name``."""
+    return option(*names, text=text, is_flag=True, **more)
 
 
 def choice(name: str, *words: str, text: str, **more: Any) -> Decorator:
     """Declare an option that takes one of a few words."""
-    return option(name, text=text, metavar="|".join(words), type=one_of(*words), **more)
+    return option(name, text=text, metavar="|".join(words), type=click.Choice(words), **more)
 
 
-def value(name: str, metavar: str, parser: Parser, *, text: str, **more: Any) -> Decorator:
-    """Declare an option whose value ``parser`` converts."""
-    return option(name, text=text, metavar=metavar, type=parser, **more)
+def value(name: str, metavar: str, kind: Any, *, text: str, **more: Any) -> Decorator:
+    """Declare an option whose value is of a kind: a type of click or of ``values``."""
+    return option(name, text=text, metavar=metavar, type=kind, **more)
 
 
-def one_of(*allowed: str) -> Parser:
-    """Take one of a few words."""
-
-    def parse(word: str) -> str:
-        if word in allowed:
-            return word
-        raise click.BadParameter(f"{word!r}; expected {_listed(allowed)}")
-
-    return parse
-
-
-def whole(least: int, *words: str) -> Parser:
-    """Take a whole number of at least ``least``, or one of these words."""
-
-    def parse(word: str) -> int | str:
-        if word in words:
-            return word
-        value = _converted(int, word)
-        if value is not None and value >= least:
-            return value
-        expected = _listed([f"a whole number of at least {least}", *map(repr, words)])
-        raise click.BadParameter(f"{word!r}; expected {expected}")
-
-    return parse
-
-
-def number(*words: str) -> Parser:
-    """Take a finite number of at least 0, or one of these words."""
-
-    def parse(word: str) -> float | str:
-        if word in words:
-            return word
-        value = _converted(float, word)
-        if value is not None and isfinite(value) and value >= 0:
-            return value
-        expected = _listed(["a number of at least 0", *map(repr, words)])
-        raise click.BadParameter(f"{word!r}; expected {expected}")
-
-    return parse
-
-
-def share(word: str) -> float:
-    """Take a number between 0 and 1, exclusive."""
-    value = _converted(float, word)
-    if value is not None and 0 < value < 1:
-        return value
-    raise click.BadParameter(f"{word!r}; expected a number between 0 and 1")
-
-
-def widths(word: str) -> tuple[int, ...]:
-    """Take the widths of the hidden layers, as in ``64,32``."""
-    values = [_converted(int, part) for part in word.split(",")]
-    if all(value is not None and value >= 1 for value in values):
-        return tuple(value for value in values if value is not None)
-    raise click.BadParameter(f"{word!r}; expected widths of at least 1 like 128,128")
-
-
-def widths_or_auto(word: str) -> tuple[int, ...] | str:
-    """Take the widths of the hidden layers, or ``auto``."""
-    return word if word == "auto" else widths(word)
-
-
-def some_of(*allowed: str, alone: tuple[str, ...] = ()) -> Parser:
-    """Take some of the ``allowed`` words, separated by commas, or a single word of ``alone``."""
-
-    def parse(word: str) -> tuple[str, ...] | str:
-        if word in alone:
-            return word
-        words = tuple(dict.fromkeys(word.split(",")))
-        wrong = [one for one in words if one not in allowed]
-        if wrong:
-            expected = " or ".join([*alone, f"some of {', '.join(allowed)}"])
-            raise click.BadParameter(f"{wrong[0]!r}; expected {expected}")
-        return words
-
-    return parse
+def column(*names: str, text: str, metavar: str = "COLUMN", **more: Any) -> Decorator:
+    """Declare an option that takes the name of a column of the table."""
+    return option(*names, text=text, metavar=metavar, shell_complete=columns, **more)
 
 
 def split(text: str) -> Decorator:
     """Declare which random split of a table is meant."""
-    return value("--split", "N", whole(0), default=0, text=text)
+    return value("--split", "N", Whole(0), default=0, text=text)
 
 
 def effort(default: str, text: str) -> Decorator:
@@ -200,32 +203,61 @@ def effort(default: str, text: str) -> Decorator:
 
 def steps(text: str) -> Decorator:
     """Declare how many steps a training has; auto goes by effort."""
-    return value("--steps", "auto|N", whole(1, "auto"), default="auto", text=text)
+    return value("--steps", "auto|N", WordOr(Whole(1), "auto"), default="auto", text=text)
 
 
-def _converted(kind: type[_Number], word: str) -> _Number | None:
-    try:
-        return kind(word)
-    except ValueError:
-        return None
+def anchors(text: str) -> Decorator:
+    """Declare how many training points travel to a device."""
+    kind = WordOr(Whole(1), "fewest", "all", formerly=["auto"])
+    return value("--anchors", "N|fewest|all", kind, default=defaults.ANCHORS, text=text)
 
 
-def _listed(words: Sequence[str]) -> str:
-    return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+METHODS = ("auto", "match", "xy", "medoids", "stratified", "farthest", "greedy", "random")
 
+
+def select(text: str) -> Decorator:
+    """Declare how anchors are chosen."""
+    kind = WordOr(click.Path(), *METHODS)
+    return value("--select", "METHOD|FILE", kind, default="auto", text=text)
+
+
+def jobs(text: str) -> Decorator:
+    """Declare how much may be done at a time."""
+    return option("--jobs", "n_jobs", metavar="N", type=Whole(1), text=text)
+
+
+def board(text: str, **more: Any) -> Decorator:
+    """Declare a board, by its name."""
+    return option("--board", "-b", metavar="NAME", text=text, shell_complete=boards, **more)
+
+
+DATASETS = ("bc", "bh", "cs", "ee", "rcl", "tf", "wn", "wsb", "yh")
+set_name: dict[str, Any] = {
+    "metavar": "NAME",
+    "shell_complete": lambda _context, _parameter, word: items(DATASETS, word),
+}
 
 as_json = flag("--json", "as_json", text="Print one JSON object and nothing else.")
 quiet = flag("--quiet", "-q", text="No progress bar, no remarks.")
-seed = value("--seed", "N", whole(0), default=0, text="Seed of every random number.")
-run_folder = argument("run", "RUN", "Run folder written by train.")
-model_file = argument("model", "FILE", "Run folder, or a .twin, .tflite or .onnx file.")
-pack_file = argument("pack", "MODEL.twin", "Pack with intervals.")
-written_pack = argument("file", "FILE.twin", "Pack written by export.")
+seed = value("--seed", "N", Whole(0), default=0, text="Seed of every random number.")
+run_folder = argument("run", "RUN", "Run folder written by train.", type=RunPath())
+model_file = argument(
+    "model", "FILE", "Run folder, export folder, or a .twin, .tflite or .onnx file."
+)
+pack_file = argument(
+    "pack", "MODEL.twin", "Pack with intervals, or the export folder with it.", type=PackPath()
+)
+written_pack = argument(
+    "file", "FILE.twin", "Pack written by export, or the export folder.", type=PackPath()
+)
 backend = choice(
     "--backend",
     *("auto", "native", "numpy", "tflite", "onnx"),
     default="auto",
     text="What reads an exported file.",
+)
+weights = choice(
+    "--weights", "int8", "int16", default=defaults.WEIGHTS, text="Weights of the .twin."
 )
 store_file = file_option(
     "--store", text="File with points measured on site; created if it does not exist."
@@ -237,32 +269,26 @@ overwrite = flag(
 firmware_sizes = file_option(
     "--firmware", text="Measured sizes of the runtime, instead of those shipped."
 )
-pack_intervals = click.option(
+pack_intervals = flag(
     "--intervals/--no-intervals",
     default=True,
-    help="A pack with intervals, ranges of the features and fill values.",
+    text="A pack with intervals, ranges of the features and fill values.",
 )
-
 tolerance = value(
     "--tolerance",
     "NUMBER",
-    number(),
-    default=0.02,
+    Number(0),
+    default=defaults.TOLERANCE,
     text="How much rounding may raise the validation error, as a fraction.",
 )
 
 # What a command learns from: a file with its options, or one of the paper's sets.
 data_file = argument("table", "[DATA.csv]", "Table with one row per point.")
-target = option(
-    "--target",
-    metavar="COLUMN",
-    text="Column to predict, by name or position (0 is the first, -1 the last).",
+target = column(
+    "--target", text="Column to predict, by name or position (0 is the first, -1 the last)."
 )
-drop = option(
-    "--drop",
-    metavar="COLUMN",
-    multiple=True,
-    text="Column to leave out; may be repeated, or given as a,b.",
+drop = column(
+    "--drop", multiple=True, text="Column to leave out; may be repeated, or given as a,b."
 )
 impute = choice(
     "--impute",
@@ -270,7 +296,7 @@ impute = choice(
     text="Fill in missing features with the median of the training rows, or their most frequent "
     "name; without this they are refused.",
 )
-categorical = option(
+categorical = column(
     "--categorical",
     metavar="auto|COLUMN",
     multiple=True,
@@ -278,8 +304,12 @@ categorical = option(
     "Columns of text always are (auto).",
 )
 drop_missing_target = flag("--drop-missing-target", text="Leave out rows without a target.")
+skip_bad_rows = flag(
+    "--skip-bad-rows",
+    text="Leave out rows that cannot be read, and count them; without this, one refuses the table.",
+)
 dataset = option(
-    "--dataset", metavar="NAME", text="One of the paper's sets instead of a file, e.g. cs."
+    "--dataset", **set_name, text="One of the paper's sets instead of a file, e.g. cs."
 )
 
 
@@ -294,7 +324,7 @@ def together(*decorators: Decorator) -> Decorator:
     return decorate
 
 
-reading = together(data_file, target, drop, impute, categorical, drop_missing_target)
+reading = together(data_file, target, drop, impute, categorical, drop_missing_target, skip_bad_rows)
 
 
 def examples(*commands: str) -> str:
@@ -308,13 +338,15 @@ def command(name: str, *lines: str) -> Callable[[Callable[..., None]], click.Com
     return click.command(name, cls=_Command, epilog=examples(*lines), context_settings=shown)
 
 
-def group(name: str, *lines: str) -> Callable[[Callable[..., None]], Group]:
+def group(name: str, *lines: str, cls: type[Group] = Group) -> Callable[..., Group]:
     """Declare a group of commands with its examples."""
-    return click.group(name, cls=Group, epilog=examples(*lines))
+    return click.group(name, cls=cls, epilog=examples(*lines))
 
 
 def as_option(one: Parameter) -> str:
-    """Spell a parameter of a message as an option, ready to paste into a shell.
+    """Spell a parameter of a message as an option of the command, ready to paste into a shell.
+
+    One that the command does not have is put in plain words.
 
     Examples
     --------
@@ -322,18 +354,29 @@ def as_option(one: Parameter) -> str:
     "--drop site --drop 'air temp'"
     >>> as_option(Parameter("overwrite", True)), as_option(Parameter("tolerance", 0.02))
     ('--overwrite', '--tolerance 0.02')
+    >>> as_option(Parameter("formats", ("twin", "c")))
+    '--formats twin,c'
     """
+    context = click.get_current_context(silent=True)
     name = f"--{one.name.replace('_', '-')}"
+    if context is not None:
+        options = [each for each in context.command.params if isinstance(each, click.Option)]
+        mine = [each for each in options if each.name == one.name or name in each.opts]
+        name = _long_name(mine[0]) if mine else one.name.replace("_", " ")
     if one.value is None or one.value is True:
         return name
-    values = one.value if isinstance(one.value, list | tuple) else [one.value]
+    values = one.value if isinstance(one.value, list) else [one.value]
     return " ".join(f"{name} {_shell_word(word)}" for word in values)
+
+
+def _long_name(one: click.Option) -> str:
+    return max(one.opts, key=len)
 
 
 def _shell_word(word: Any) -> str:
     """Quote a word for a shell, unless it is too odd for one line."""
     if isinstance(word, float):
         return f"{word:g}"
-    text = str(word)
+    text = ",".join(map(str, word)) if isinstance(word, tuple) else str(word)
     plain = text.isprintable() and len(text) <= _LONGEST_WORD
     return shlex.quote(text) if plain else quoted(text)

@@ -1,4 +1,4 @@
-"""Print results: a readable table, CSV, or one JSON object and nothing else.
+"""Print results: a readable table, CSV, or one JSON object and nothing else; or write a file.
 
 Everything is plain text, never cut to the width of the terminal. A reader that closes the pipe
 early (``| head``) has seen enough; that is not an error.
@@ -20,18 +20,23 @@ from twinedge.cli.options import as_option
 from twinedge.errors import Advice, InputError
 
 
-def print_json(result: dict[str, Any]) -> None:
-    """Print one JSON object on one line; a number that is not finite becomes null."""
-    _write(json.dumps(_finite(result), allow_nan=False) + "\n")
+def print_json(result: dict[str, Any], output: Path | None = None) -> None:
+    """Print one JSON object on one line, or write it to a file.
+
+    A number that is not finite becomes null.
+    """
+    _write(json.dumps(_finite(result), allow_nan=False) + "\n", output)
 
 
-def print_csv(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print comma-separated rows."""
+def print_csv(
+    header: Sequence[str], rows: Iterable[Sequence[str]], output: Path | None = None
+) -> None:
+    """Print comma-separated rows, or write them to a file."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)
     writer.writerows(rows)
-    _write(text.getvalue())
+    _write(text.getvalue(), output)
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -88,7 +93,12 @@ def note_lost(store: Path, count: int, *, quiet: bool = False) -> None:
         note(f"{store}: {entries} cannot be read: damaged, or cut short", quiet=quiet)
 
 
-def _write(text: str) -> None:
+def _write(text: str, output: Path | None = None) -> None:
+    if output is not None:
+        from twinedge.placing import place_file
+
+        place_file(output, text)
+        return
     try:
         print(text, end="", flush=True)
     except OSError as error:

@@ -5,14 +5,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from twinedge.cli import options
-from twinedge.cli.options import one_of, whole
 from twinedge.cli.output import note, print_json, print_record
+from twinedge.cli.values import Whole
+from twinedge.defaults import ANN_STEPS, COVERAGE
 from twinedge.progress import saying
 
 if TYPE_CHECKING:
     from twinedge_export.report.findings import Findings
+
+_OF_THE_FILE = ("models", "output", "form", "figures", "as_json", "quiet")
 
 
 @options.command(
@@ -21,10 +25,14 @@ if TYPE_CHECKING:
     "report runs/latest --anchors 16 -o sensor.html --figures figures",
     "report runs/latest --quick --format md",
     "report runs/a runs/b",
-    "report out/model.twin --data measured.csv",
+    "report out --data measured.csv",
 )
 @options.argument(
-    "models", "MODEL...", "Run folders, or packs; several are compared.", nargs=-1, required=True
+    "models",
+    "MODEL...",
+    "Run folders, packs, or their export folders; several are compared.",
+    nargs=-1,
+    required=True,
 )
 @options.file_option(
     "--data", metavar="DATA.csv", text="Measured rows to judge on; packs need them."
@@ -34,29 +42,25 @@ if TYPE_CHECKING:
     "--format",
     "form",
     metavar="html|md|csv",
-    type=one_of("html", "md", "csv"),
+    type=click.Choice(("html", "md", "csv")),
     default="html",
     text="A page, text for a pull request, or a sheet.",
 )
-@options.file_option("--figures", metavar="DIR", text="Also write each figure as SVG and PNG.")
-@options.value(
-    "--anchors",
-    "N|auto|all",
-    whole(1, "auto", "all"),
-    default=32,
-    text="Training points that travel.",
-)
-@options.option(
-    "--select", metavar="METHOD|FILE", default="auto", text="How to choose them, as in export."
-)
-@options.choice("--weights", "int8", "int16", default="int8", text="Weights of the pack.")
+@options.folder_option("--figures", text="Also write each figure as SVG and PNG.")
+@options.anchors("Training points that travel.")
+@options.select("How to choose them, as in export.")
+@options.weights
 @options.pack_intervals
-@click.option(
-    "--try/--no-try", "tried", default=True, help="Embed the pack, so that the page can predict."
+@options.flag(
+    "--try/--no-try", "tried", default=True, text="Embed the pack, so that the page can predict."
 )
 @options.flag("--quick", text="Do not compare with other networks and choices of anchors.")
 @options.value(
-    "--ann-steps", "STEPS", whole(1), default=4000, text="How long ordinary networks are trained."
+    "--ann-steps",
+    "STEPS",
+    Whole(1),
+    default=ANN_STEPS,
+    text="How long ordinary networks are trained.",
 )
 @options.firmware_sizes
 @options.seed
@@ -89,23 +93,6 @@ def report(
     """
     from twinedge_export.report.making import report as write
 
-    numbers = {
-        "--data": (data, None),
-        "--anchors": (anchors, 32),
-        "--select": (select, "auto"),
-        "--weights": (weights, "int8"),
-        "--ann-steps": (ann_steps, 4000),
-        "--firmware": (firmware, None),
-        "--seed": (seed, 0),
-    }
-    changed = [
-        word
-        for option, (now, default) in numbers.items()
-        if now != default
-        for word in (option, str(now))
-    ]
-    flags = ["--no-intervals"] * (not intervals) + ["--no-try"] * (not tried) + ["--quick"] * quick
-    command = shlex.join(["twinedge", "report", *map(str, models), *flags, *changed])
     with saying("Reporting", quiet=quiet) as say:
         done = write(
             models,
@@ -115,7 +102,7 @@ def report(
             figures=figures,
             firmware=firmware,
             tried=tried,
-            command=command,
+            command=_command(click.get_current_context()),
             anchors=anchors,
             select=select,
             weights=weights,
@@ -141,11 +128,27 @@ def report(
     print_record(file | ({"figures": f"{len(done.figures)} files in {figures}"} if figures else {}))
 
 
+def _command(context: click.Context) -> str:
+    """Return the command that makes the same report, wherever it is written."""
+    words = ["twinedge", "report", *map(str, context.params["models"])]
+    for one in context.command.params:
+        name = str(one.name)
+        given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if not given or name in _OF_THE_FILE:
+            continue
+        value = context.params[name]
+        if isinstance(value, bool):
+            words.append(one.opts[0] if value else one.secondary_opts[0])
+        else:
+            words += [one.opts[0], str(value)]
+    return shlex.join(words)
+
+
 def _told(model: str, found: "Findings") -> dict[str, Any]:
     from twinedge_export.report.verdict import verdict
 
     budget, judged, worth, done = found.budget, found.judged, found.reliability, found.export
-    usual = found.usual or (worth.at(0.9) if worth is not None else None)
+    usual = found.usual or (worth.at(COVERAGE) if worth is not None else None)
     intervals = found.intervals.intervals if found.intervals is not None else ()
     verdicts = [one["verdict"] for one in budget["boards"]]
     return {

@@ -3,24 +3,18 @@
 from pathlib import Path
 from typing import Any
 
+import click
+
 from twinedge.cli import options
-from twinedge.cli.options import one_of, some_of, whole
+from twinedge.cli.options import DATASETS
 from twinedge.cli.output import note, print_json, print_table, print_text
+from twinedge.cli.values import Several, Whole
 
-DATASETS = ("bc", "bh", "cs", "ee", "rcl", "tf", "wn", "wsb", "yh")
-ALL = ",".join(DATASETS)
+TABLES = (
+    *("ann_ensemble", "tnnr_ensemble", "knn_tnnr", "twin_rf", "rf_ssl", "memory"),
+    *("timing", "multiplier", "neighbors", "knn", "uncertainty", "check"),
+)
 SPLITS = 25
-
-
-def _tables() -> tuple[str, ...]:
-    from twinedge.reproduce.experiments import NAMES
-
-    return NAMES
-
-
-def _table(word: str) -> str:
-    name: str = one_of(*_tables(), "all")(word)
-    return name
 
 
 @options.command(
@@ -29,13 +23,22 @@ def _table(word: str) -> str:
     "reproduce twin_rf --effort normal --jobs 8",
     "reproduce all --cluster tcp://10.0.0.5:8786 -o runs/paper",
 )
-@options.argument("table", "TABLE", lambda: f"One of {', '.join(_tables())}, or all.", type=_table)
-@options.value(
-    "--datasets", "NAME,NAME", some_of(*DATASETS), default=ALL, text="Some of the paper's sets."
+@options.argument(
+    "table",
+    "TABLE",
+    f"One of {', '.join(TABLES)}, or all.",
+    type=click.Choice((*TABLES, "all")),
 )
-@options.value("--splits", "N", whole(1), default=5, text="How many of the 25 splits.")
 @options.value(
-    "--members", "N", whole(1), default=4, text="Networks in an ensemble; 32 in the paper."
+    "--datasets",
+    "NAME,NAME",
+    Several(click.Choice(DATASETS), "tf,yh"),
+    default=",".join(DATASETS),
+    text="Some of the paper's sets.",
+)
+@options.value("--splits", "N", Whole(1, SPLITS), default=5, text="How many of the 25 splits.")
+@options.value(
+    "--members", "N", Whole(1), default=4, text="Networks in an ensemble; 32 in the paper."
 )
 @options.effort("quick", "How long to search and train; forests search a small grid if quick.")
 @options.steps("Steps of each last training; auto goes by --effort.")
@@ -51,10 +54,10 @@ def _table(word: str) -> str:
     default="published",
     text="Which to follow where the paper's code and text differ.",
 )
-@options.value("--jobs", "N", whole(1), text="Cells computed at a time; by default one per core.")
+@options.jobs("Cells computed at a time; by default one per core.")
 @options.option("--cluster", metavar="ADDRESS", text="Scheduler of a Dask cluster to compute on.")
-@options.file_option(
-    "--output", "-o", metavar="DIR", default=Path("runs/reproduction"), text="Folder of results."
+@options.folder_option(
+    "--output", "-o", default=Path("runs/reproduction"), text="Folder of results."
 )
 @options.as_json
 @options.quiet
@@ -67,7 +70,7 @@ def reproduce(
     steps: Any,
     trainer: str,
     protocol: str,
-    jobs: int | None,
+    n_jobs: int | None,
     cluster: str | None,
     output: Path,
     as_json: bool,
@@ -82,9 +85,7 @@ def reproduce(
     """
     from twinedge.errors import InputError
 
-    if splits > SPLITS:
-        raise InputError(f"--splits {splits}: the paper has {SPLITS}")
-    if cluster is not None and jobs is not None:
+    if cluster is not None and n_jobs is not None:
         raise InputError("--jobs is for this machine: a --cluster has its own workers")
     if trainer == "published" and steps != "auto":
         raise InputError("--steps is for our trainer: the published one stops by its own rule")
@@ -92,10 +93,10 @@ def reproduce(
     from twinedge.reproduce.cells import Setup
     from twinedge.reproduce.claims import judged
 
-    names = _tables() if table == "all" else (table,)
+    names = TABLES if table == "all" else (table,)
     setup = Setup(members, effort, trainer, protocol, steps)
     answers, damaged = answer_all(
-        names, list(datasets), splits, setup, output, jobs=jobs, cluster=cluster, quiet=quiet
+        names, list(datasets), splits, setup, output, jobs=n_jobs, cluster=cluster, quiet=quiet
     )
     for path in damaged:
         note(f"{path} was damaged; its cell was computed again", quiet=quiet)

@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from twinedge.cli import options
-from twinedge.cli.options import number, some_of, whole, widths_or_auto
 from twinedge.cli.output import note, print_json, print_record, print_text
 from twinedge.cli.reading import check_named
+from twinedge.cli.values import Number, Several, Whole, WordOr
+from twinedge.defaults import NEIGHBORS, RUN
 from twinedge.progress import watched
 
 if TYPE_CHECKING:
     from twinedge.learn.run import Run
+
+_TEACHERS = ("networks", "trees", "boosting", "gp")
 
 
 @options.command(
@@ -20,31 +23,34 @@ if TYPE_CHECKING:
     "train data.csv --target strength",
     "train data.csv --target -1 --drop id --impute median -o runs/sensor",
     "train data.csv --target strength --group batch",
-    "train --dataset cs --split 0 --effort quick",
+    "train --dataset cs --split 0 --effort quick --jobs 2",
 )
 @options.reading
-@options.option(
+@options.column(
     "--group",
-    metavar="COLUMN",
     text="Rows with the same value here belong together: a batch, a machine. Not a feature.",
+)
+@options.column(
+    "--weight",
+    text="How much each row counts; rows of weight 0 are left out. Not a feature.",
 )
 @options.dataset
 @options.split("Which random split: 70 % training, 10 % validation, 20 % test.")
-@options.file_option(
-    "--output", "-o", metavar="RUN", default=Path("runs/latest"), text="Run folder to write."
+@options.folder_option(
+    "--output", "-o", metavar="RUN", default=Path(RUN), text="Run folder to write."
 )
 @options.overwrite
 @options.value(
     "--twins",
     "auto|N",
-    whole(1, "auto"),
+    WordOr(Whole(1), "auto"),
     default="auto",
     text="Networks in the model; auto is 4, or 1 with --hidden.",
 )
 @options.value(
     "--hidden",
     "auto|N,N",
-    widths_or_auto,
+    WordOr(Several(Whole(1), "128,128", distinct=False), "auto"),
     default="auto",
     text="Widths of the hidden layers; auto is 56,56, and 128,128 with --twins 1.",
 )
@@ -57,30 +63,37 @@ if TYPE_CHECKING:
 @options.value(
     "--pairs",
     "all|neighbors|N",
-    whole(1, "all", "neighbors"),
+    WordOr(Whole(1), "all", "neighbors"),
     default="all",
     text="Partners each point is trained with: all others, its neighbors, or N at random.",
 )
-@options.value("--neighbors", "N", whole(1), default=32, text="How many, with --pairs neighbors.")
-@options.value("--learning-rate", "auto|NUMBER", number("auto"), default="auto", text="Step size.")
 @options.value(
-    "--weight-decay", "auto|NUMBER", number("auto"), default="auto", text="Decay of AdamW."
+    "--neighbors", "N", Whole(1), default=NEIGHBORS, text="How many, with --pairs neighbors."
+)
+@options.value(
+    "--learning-rate", "auto|NUMBER", WordOr(Number(0), "auto"), default="auto", text="Step size."
+)
+@options.value(
+    "--weight-decay",
+    "auto|NUMBER",
+    WordOr(Number(0), "auto"),
+    default="auto",
+    text="Decay of AdamW.",
 )
 @options.effort("normal", "How long to search and train.")
 @options.steps("Steps of the last training; auto goes by --effort.")
 @options.value(
     "--teachers",
     "auto|none|NAME,NAME",
-    some_of("networks", "trees", "boosting", "gp", alone=("auto", "none")),
+    WordOr(Several(click.Choice(_TEACHERS), "networks,trees"), "auto", "none"),
     default="auto",
     text="Models that teach the networks: networks, trees, boosting, gp; or none. auto uses all, "
     "unless quick or with --steps.",
 )
-@click.option(
-    "--intervals/--no-intervals",
-    default=True,
-    help="Learn how large an error to expect.",
+@options.flag(
+    "--intervals/--no-intervals", default=True, text="Learn how large an error to expect."
 )
+@options.jobs("Networks trained at a time; by default one per core.")
 @options.seed
 @options.flag("--resume", text="Continue a training that was stopped.")
 @options.as_json
@@ -92,7 +105,9 @@ def train(
     impute: str | None,
     categorical: tuple[str, ...],
     drop_missing_target: bool,
+    skip_bad_rows: bool,
     group: str | None,
+    weight: str | None,
     dataset: str | None,
     split: int,
     output: Path,
@@ -113,6 +128,9 @@ def train(
     Rows that belong together, with --group, are held out together: scores and intervals are then
     for groups that the model never saw, and it learns how far to trust points that a device
     measures itself.
+
+    Rows may count more or less than others, with --weight: in training, in intervals, and in all
+    errors that are printed.
     """
     reading: dict[str, Any] = {
         "target": target,
@@ -120,13 +138,16 @@ def train(
         "impute": impute,
         "categorical": categorical,
         "drop_missing_target": drop_missing_target,
+        "skip_bad_rows": skip_bad_rows,
         "group": group,
+        "weight": weight,
     }
     check_named(table, reading, dataset)
     from twinedge.fitting import fit_csv, fit_dataset
 
     given: dict[str, Any] = {
         **settings,
+        "n_jobs": settings["n_jobs"] or -1,  # all cores
         "split": split,
         "run": output,
         "resume": resume,
@@ -143,7 +164,7 @@ def train(
         print_json(result)
     else:
         verdict = result.pop("verdict", None)
-        print_record(result)
+        print_record(with_reasons(result))
         if verdict:
             print_text("", verdict)
     if done.model.interrupted_:
@@ -159,6 +180,17 @@ def heard(quiet: bool) -> dict[str, Any]:
         "say": lambda remark: note(remark, quiet=quiet),
         "verbose": watched(quiet=quiet),
     }
+
+
+def with_reasons(result: dict[str, Any]) -> dict[str, Any]:
+    """Say why the twin does not beat a rival whose error is larger."""
+    narrow = [
+        rival
+        for rival in ("mean", "linear", "trees")
+        if result.get(f"beats_{rival}") is False and result[f"rmse_{rival}"] > result["rmse_test"]
+    ]
+    reason = "no: the difference is within the error of the comparison"
+    return result | {f"beats_{rival}": reason for rival in narrow}
 
 
 def summary(run: "Run") -> dict[str, Any]:
