@@ -394,7 +394,7 @@ def column_of(cells: Any, name: str, *, named: bool | None = None) -> Column:
 
 def _hold_numbers(texts: Iterable[str]) -> bool:
     reader = CellReader(comma_allowed=False)
-    return all(reader.read(text)[0] is CellKind.NUMBER for text in texts)
+    return all(reader.read(text, 0)[0] is CellKind.NUMBER for text in texts)
 
 
 def _alone(cell: Any) -> npt.NDArray[Any]:
@@ -419,7 +419,7 @@ def _numbers(column: Column) -> Floats:
     """Read the texts of a column as numbers."""
     reader, read = CellReader(comma_allowed=False), []
     for text in column.texts or ():
-        kind, value = reader.read(text)
+        kind, value = reader.read(text, 0)
         if kind is not CellKind.NUMBER:
             raise InputError(f"column {quoted(column.name)}: {complaint(kind, quoted(text))}")
         read.append(value)

@@ -61,6 +61,16 @@ def test_names_like_positions_are_none_if_the_model_was_trained_on_other_ones(wr
     assert read_features(wide, narrow, target_name="x0")[0].tolist() == [[2, 3]]
 
 
+def test_names_that_were_made_up_need_not_be_in_a_file(write, complaint):
+    names = ("x0", "x1")
+    assert read_features(write("a,b\n1,2\n"), names)[0].tolist() == [[1, 2]]
+    assert read_features(write("x1,x0\n1,2\n"), names)[0].tolist() == [[2, 1]]
+    X, y = read_features(write("a,y,b\n1,2,3\n"), names, target="y")
+    assert (X.tolist(), y.tolist()) == ([[1, 3]], [2])
+    for text, target in (("x0,b\n1,2\n", None), ("a,b,c\n1,2,3\n", None), ("a,b\n1,2\n", "y")):
+        assert "missing 'x" in complaint(read_features, write(text), names, target=target)
+
+
 def test_a_header_of_numbers_is_recognised_by_the_models_names(write):
     X, _ = read_features(write("410,400\n1,2\n3,4\n"), ("400", "410"))
     np.testing.assert_array_equal(X, [[2, 1], [4, 3]])

@@ -140,6 +140,15 @@ def test_trees_are_recommended_only_where_they_are_better(found, write, word, sa
     assert ("emlearn" in lead) == (word == "better")
 
 
+def test_the_share_of_the_variance_is_called_by_its_name(found, text):
+    first = text.facts[0]
+    y = found.run.test[1]
+    r2 = 1 - found.judged.rmse**2 / np.var(y)
+    assert (first.label, first.value) == ("R²", f"{r2:.3f}")
+    assert "of the variance explained; error " in first.note
+    assert "Accuracy" not in [one.label for one in text.facts]
+
+
 def test_networks_keep_their_proportions(found):
     deep = replace(found.model, hidden=(64, 16, 32))
     shape = widest(deep, 2, twin_bytes(deep))

@@ -14,6 +14,7 @@ positions never change.
 
 import json
 import os
+import re
 import select
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -35,6 +36,7 @@ _Value: TypeAlias = float | list[str]  # a number, or names of features
 _Columns: TypeAlias = list[list[float] | list[list[str]]]  # by field, then by line
 
 _ERRORS = ("error: ", '{"error": ')
+_LINE_END = re.compile(rb"\r+\n?|\n\r")
 _CHUNK = 1 << 16
 _PART = 32  # queries that are worth a thread
 LONGEST = 1 << 20  # bytes of a line; a longer one cannot be a query
@@ -247,17 +249,14 @@ def serve(
 def _with_line_feeds(chunk: bytes, last: bytes) -> bytes:
     """End all lines with a line feed, whether they end in CR, CRLF, LF or, by mistake, LFCR.
 
-    ``last`` is the byte before the chunk. A line that ends in CR is complete: if a line feed
-    follows in the next chunk, it belongs to it.
+    ``last`` is the byte before the chunk. A line that ends in CR is complete: a line feed at the
+    beginning of the next chunk belongs to it.
     """
     if last == b"\r":
-        chunk = chunk[2:] if chunk.startswith(b"\r\n") else chunk.removeprefix(b"\n")
+        chunk = chunk.lstrip(b"\r").removeprefix(b"\n")
     elif last == b"\n":
         chunk = chunk.removeprefix(b"\r")
-    if b"\r" in chunk:
-        for end in (b"\r\r\n", b"\r\n", b"\n\r", b"\r"):
-            chunk = chunk.replace(end, b"\n")
-    return chunk
+    return _LINE_END.sub(b"\n", chunk) if b"\r" in chunk else chunk
 
 
 def _decoded(block: bytes) -> str:

@@ -59,8 +59,9 @@ def facts(found: Findings) -> tuple[Fact, ...]:
     judged, budget, usual = found.judged, found.budget, found.usual
     first = Fact("Typical error", f"{judged.rmse:.3g}", f"of {found.target}, on {judged.where}")
     if judged.r2 is not None:
-        explained = f"of the variance explained; error {judged.rmse:.4g} on {judged.where}"
-        first = Fact("Accuracy", percent(judged.r2), explained)
+        explained = f"{percent(judged.r2)} of the variance explained"
+        told = f"{explained}; error {judged.rmse:.4g} on {judged.where}"
+        first = Fact("R²", f"{judged.r2:.3f}", told)
     facts = [first]
     if usual is not None:
         wide = f"± {usual.mean_width / 2:.3g}"
