@@ -42,7 +42,7 @@ ALLOWED = {
     },
     "record": {"errors", "placing"},
     "budget": {"errors", "pack", "placing", "record"},
-    "fitting": {"budget", "data", "errors", "learn", "progress", "scoring"},
+    "fitting": {"budget", "data", "errors", "learn", "progress", "scoring", "weighting"},
     "reproduce": {
         *("budget", "data", "drawing", "encoding", "errors", "learn"),
         *("placing", "progress", "scoring"),

@@ -34,6 +34,7 @@ def fit_csv(
     drop_missing_target: bool = False,
     skip_bad_rows: bool = False,
     group: str | None = None,
+    weight: str | None = None,
     split: int = 0,
     run: str | Path | None = None,
     resume: bool = False,
@@ -65,6 +66,9 @@ def fit_csv(
         Leave out rows that cannot be read; otherwise one of them refuses the table.
     group : str, optional
         Column that says which rows belong together. They are held out together.
+    weight : str, optional
+        Column that says how much each row counts, in training, in intervals and in all errors; it
+        is not a feature. Rows of weight 0 are left out.
     split : int
         Which random split.
     run : path, optional
@@ -114,6 +118,7 @@ def fit_csv(
         drop_missing_target=drop_missing_target,
         skip_bad_rows=skip_bad_rows,
         group=group,
+        weight=weight,
         split=split,
     )
     return fit_source(
@@ -153,6 +158,7 @@ def fit_source(
     from twinedge.learn.training import discard
     from twinedge.learn.twin import TwinRegressor
     from twinedge.progress import progress_bar
+    from twinedge.weighting import effective_rows, of_rows, relative
 
     model = TwinRegressor(**{"n_jobs": -1, **settings})
     say = say or _nothing
@@ -166,6 +172,7 @@ def fit_source(
     start = time.perf_counter()
     _fit(model, source, checkpoint, resume, say)
     validation, test = source.part(source.rows.val), source.part(source.rows.test)
+    weights = relative(of_rows(source.weights, source.rows.test))
     scores: dict[str, Any] = {"rmse_val": model.validation_rmse_}
     try:
         with progress_bar(bool(model.verbose)) as bar:
@@ -173,14 +180,19 @@ def fit_source(
             said = model.predict(test[0])
             train = source.part(source.rows.train)
             room = model.pack_bytes() or ROOM
-            scores |= standing(train, test, said, validation, room).scores()
+            weighed = model.sample_weights_, model.validation_weights_, weights
+            scores |= standing(train, test, said, validation, room, weighed).scores()
             if model.calibration_ is not None and COVERAGE in model.calibration_.quantiles:
                 low, high = model.predict_interval(test[0], COVERAGE).T
-                scores["coverage_test"] = float(np.mean((low <= test[1]) & (test[1] <= high)))
+                covered = (low <= test[1]) & (test[1] <= high)
+                scores["coverage_test"] = float(np.average(covered, weights=weights))
     except KeyboardInterrupt:  # the model is kept, without its test scores
         model.interrupted_ = True
     scores["seconds"] = round(time.perf_counter() - start, 2)
-    few = few_rows(len(test[1]), len(validation[1]))
+    few = few_rows(
+        int(effective_rows(weights, len(test[1]))),
+        int(effective_rows(model.validation_weights_, len(validation[1]))),
+    )
     if few:
         say(few)
     done = Run(
@@ -189,8 +201,14 @@ def fit_source(
         source.target_name,
         validation,
         test,
-        source={"dataset": source.name, "split": source.split, "rows": len(source.y)},
+        source={
+            "dataset": source.name,
+            "split": source.split,
+            "rows": len(source.y),
+            **({} if source.weights is None else {"weight": source.weight_name}),
+        },
         scores=scores,
+        test_weights=weights,
     )
     if folder is None or checkpoint is None:
         return done
@@ -214,18 +232,21 @@ def _fit(
     model: "TwinRegressor", source: Source, checkpoint: Path | None, resume: bool, say: Say
 ) -> None:
     from twinedge.learn.training import discard
+    from twinedge.weighting import of_rows
 
     train, val = source.rows.train, source.rows.val
     validation: Validation = source.part(val)
-    groups = None
-    if source.groups is not None:
-        groups, validation = source.groups[train], (*source.part(val), source.groups[val])
+    groups = of_rows(source.groups, train)
+    if source.groups is not None or source.weights is not None:
+        beside = of_rows(source.groups, val), of_rows(source.weights, val)
+        validation = (*source.part(val), *beside)
     ours = checkpoint is not None and not checkpoint.exists()
     try:
         model.fit(
             *source.part(train),
             validation=validation,
             groups=groups,
+            sample_weight=of_rows(source.weights, train),
             encoding=source.encoding,
             checkpoint=checkpoint,
             resume=resume,

@@ -15,7 +15,7 @@ _RANKS = ((0.5, "ranks errors well"), (0.3, "ranks errors"), (0.1, "ranks errors
 
 
 def rmse(
-    predicted: npt.ArrayLike, y: npt.ArrayLike = 0.0, weights: npt.ArrayLike | None = None
+    predicted: npt.ArrayLike, y: npt.ArrayLike = 0.0, weights: Array | None = None
 ) -> float:
     """Root mean square error of predictions against targets, both ``(n,)``, or of errors alone.
 
@@ -112,14 +112,18 @@ def check_targets(y: Any, count: int) -> Array:
     return checked
 
 
-def r2(y: Array, error: Array) -> float | None:
-    """Share of the targets' variance that predictions with these errors explain, both ``(n,)``.
+def r2(y: Array, error: Array, weights: Array | None = None) -> float | None:
+    """Share of the targets' variance that predictions with these errors explain, all ``(n,)``.
 
     None if the targets do not vary.
     """
     if np.ptp(y) == 0:  # np.var may leave a rounding error
         return None
-    return 1 - float(np.mean(np.square(error))) / float(np.var(y))
+    if weights is None:
+        return 1 - float(np.mean(np.square(error))) / float(np.var(y))
+    off = y - np.average(y, weights=weights)
+    squares = np.average(np.square([error, off]), axis=1, weights=weights)
+    return 1 - float(squares[0] / squares[1])
 
 
 def in_words(scores: Scores) -> str:

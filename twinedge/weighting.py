@@ -64,6 +64,13 @@ def of_rows(weights: Array | None, rows: Any) -> Array | None:
     return None if weights is None else weights[rows]
 
 
+def joined_weights(*parts: tuple[Array | None, int]) -> Array | None:
+    """Weights of several parts of a table, each with its number of rows; None if all are None."""
+    if all(weights is None for weights, _ in parts):
+        return None
+    return np.concatenate([np.ones(rows) if one is None else one for one, rows in parts])
+
+
 def effective_rows(weights: Array | None, count: int) -> float:
     """How many rows of equal weight are worth as much as ``count`` rows of these weights.
 
@@ -103,7 +110,7 @@ def running_shares(weights: Array) -> Array:
 def draw(rng: np.random.Generator, count: int, weights: Array | None, shape: Any) -> Rows:
     """Draw from ``count`` rows, with replacement, in proportion to their weights if any."""
     if weights is None:
-        return rng.integers(0, count, shape)
+        return np.asarray(rng.integers(0, count, shape))
     found: Rows = np.searchsorted(running_shares(weights), rng.random(shape), side="right")
     return found
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from twinedge.cells import numbered
 from twinedge.encoding import Column
 from twinedge.errors import (
     InputError,
@@ -92,6 +93,37 @@ def group_position(names: Sequence[str], group: str, target: int | None, path: P
     if names.index(group) == target:
         raise InputError(f"{place(path)}: column {quoted(group)} is the target and cannot group it")
     return names.index(group)
+
+
+def weight_position(
+    names: Sequence[str], weight: str, taken: dict[int | None, str], path: Path
+) -> int:
+    """Find the column of weights; ``taken`` says what other columns are already used for."""
+    if weight not in names:
+        raise InputError(
+            f"{place(path)}: no column {quoted(weight)} for the weights{closest(weight, names)}; "
+            f"the columns are {listed(names)}"
+        )
+    where = names.index(weight)
+    if where in taken:
+        raise InputError(
+            f"{place(path)}: column {quoted(weight)} is {taken[where]} and cannot hold weights"
+        )
+    return where
+
+
+def check_weight_column(weights: NDArray[np.float64], name: str, path: Path) -> None:
+    """Refuse weights of rows that are negative, or none of which is above zero."""
+    if (weights < 0).any():
+        raise InputError(
+            f"{place(path)}: column {quoted(name)} holds the weight {weights.min():g}; weights are "
+            "at least 0"
+        )
+    if not weights.any():
+        raise InputError(
+            f"{place(path)}: all weights in column {quoted(name)} are zero; rows of weight 0 are "
+            "left out"
+        )
 
 
 def without_dropped(
@@ -251,6 +283,12 @@ def match_features(
     if not has_header:
         return _match_positions(len(names), wanted, target, path, target_name)
     needed = [*wanted] if target is None else [*wanted, target]
+    # The names of an array's columns were made up, so nobody can have meant them.
+    if tuple(wanted) == numbered(len(wanted)) and not set(wanted) & set(names):
+        goal = names.index(target) if target in names else None
+        others = [k for k in range(len(names)) if k != goal]
+        if len(others) == len(wanted) and (goal is None) == (target is None):
+            return others, goal
     if not set(wanted) <= set(names):
         raise InputError(
             f"{place(path)}: has {missing_columns(names, wanted)}; the file has {listed(names)}"

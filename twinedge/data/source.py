@@ -36,6 +36,10 @@ class Source(NamedTuple):
         What the user should know about the table.
     groups : array of str, optional
         Which rows belong together.
+    weights : array of shape (n,), optional
+        How much each row counts, above 0.
+    weight_name : str, optional
+        Column of the weights.
     """
 
     name: str
@@ -48,6 +52,8 @@ class Source(NamedTuple):
     fill_values: NDArray[np.float64] | None = None
     remarks: tuple[str, ...] = ()
     groups: NDArray[np.str_] | None = None
+    weights: NDArray[np.float64] | None = None
+    weight_name: str | None = None
 
     def part(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Features and targets of the given rows."""
@@ -109,6 +115,8 @@ def from_table(path: Any, *, split: int = 0, **reading: Any) -> Source:
         prepared.fill_values,
         (*table.remarks, *(f"{place(path)}: {words}" for words in said)),
         table.groups,
+        table.weights,
+        reading.get("weight"),
     )
 
 

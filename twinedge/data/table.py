@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from twinedge.data.columns import (
     check_columns,
     check_names,
+    check_weight_column,
     counts_rows,
     group_position,
     match_features,
     name_columns,
     target_position,
+    weight_position,
     without_dropped,
 )
 from twinedge.data.csvfile import FRAME, open_table
@@ -102,6 +104,8 @@ class Table:
         Whether missing cells are filled in.
     groups : ndarray of str, shape (n,), or None
         Which rows belong together; None if no such column was asked for.
+    weights : ndarray of float64, shape (n,), or None
+        How much each row counts, above 0; None if no such column was asked for.
     remarks : tuple of Advice
         What the user should know about how the file was read.
     """
@@ -113,6 +117,7 @@ class Table:
     dropped: tuple[str, ...]
     impute: bool = False
     groups: NDArray[np.str_] | None = None
+    weights: NDArray[np.float64] | None = None
     remarks: tuple[Advice, ...] = ()
 
     @property
@@ -170,6 +175,7 @@ def read_table(
     drop: Sequence[str] = (),
     impute: str | None = None,
     group: str | None = None,
+    weight: str | None = None,
     categorical: Sequence[str] = (),
     drop_missing_target: bool = False,
     skip_bad_rows: bool = False,
@@ -194,6 +200,9 @@ def read_table(
         the training rows or, for names, the most frequent one.
     group
         Name of a column that says which rows belong together; it is not a feature, and may be text.
+    weight
+        Name of a column that says how much each row counts; it is not a feature. Rows of weight 0
+        are left out.
     categorical
         Names of columns whose values are names, though they may look like numbers. A column of
         texts is always categorical.
@@ -217,7 +226,8 @@ def read_table(
     path = FRAME if is_frame(source) else Path(source)
     if path is FRAME:
         of_frame = [str(name) for name in source.columns if is_categorical(source[name])]
-        categorical = [*categorical, *(name for name in of_frame if name not in (target, group))]
+        others = target, group, weight
+        categorical = [*categorical, *(name for name in of_frame if name not in others)]
     if impute not in (None, "median"):
         raise InputError(f"impute: unknown method {quoted(str(impute))}; use 'median' or leave out")
     # A table without a target is not for training; commands that read one lack these options.
@@ -228,9 +238,15 @@ def read_table(
         kept = without_dropped(names, drop, goal, path)
         label = None if group is None else group_position(names, group, goal, path)
         named = name_columns(names, categorical, goal, path)
-        index = file.index if file.index not in (goal, label) else None
-        kept = [k for k in kept if k not in (label, index)]
+        scales = None
+        if weight is not None:
+            taken: dict[int | None, str] = {goal: "the target", label: "the group"}
+            taken |= dict.fromkeys(named, "a category")
+            scales = weight_position(names, weight, taken, path)
+        index = file.index if file.index not in (goal, label, scales) else None
+        kept = [k for k in kept if k not in (label, index, scales)]
         features = [k for k in kept if k != goal]
+        kept += [] if scales is None else [scales]
         if not features:
             raise InputError(
                 f"{place(path)}: no feature is left in {plural(len(names), 'column')}; "
@@ -253,14 +269,24 @@ def read_table(
             remarks.append(("the first column, without a name, numbers the rows: left out",))
         remarks += [(remark,) for remark in file.remarks]
         labels = np.array(file.labels) if label is not None else None
-    y = None
+    y = weights = None
+    if scales is not None:
+        weights = columns.pop().values
+        check_weight_column(weights, names[scales], path)
+        kept.pop()
     if goal is not None:
         y = columns.pop(kept.index(goal)).values
         present = ~np.isnan(y)
         if not present.all():
             without = plural(int((~present).sum()), "row")
             remarks.append((f"{without} without a target left out",))
+        if weights is not None and not weights[present].all():
+            without = plural(int((weights[present] == 0).sum()), "row")
+            remarks.append((f"{without} of weight 0 left out",))
+            present &= weights > 0
+        if not present.all():
             y, labels = y[present], None if labels is None else labels[present]
+            weights = None if weights is None else weights[present]
             columns = [one._replace(values=one.values[present]) for one in columns]
         if not len(y):
             raise InputError(f"{place(path)}: no row has a target")
@@ -283,6 +309,7 @@ def read_table(
         dropped=tuple(name for k, name in enumerate(names) if k not in used),
         impute=impute is not None,
         groups=labels,
+        weights=weights,
         remarks=tuple(Advice(f"{place(path)}: ", *parts) for parts in remarks),
     )
 

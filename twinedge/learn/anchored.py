@@ -213,7 +213,8 @@ class AnchoredRegressor(RegressorMixin, TableReader):
             np.average(np.square(2 * (one - both)), axis=1, weights=each)
             for (one, each), (both, _) in zip(plain, mirrored, strict=True)
         ]
-        return np.sqrt(np.concatenate(squares))
+        rms: FloatArray = np.sqrt(np.concatenate(squares))
+        return rms
 
     def loop_violation(self, X: npt.ArrayLike, *, loops: int = 32) -> FloatArray:
         """How far predictions around closed loops are from zero, a measure of uncertainty.

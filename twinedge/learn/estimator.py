@@ -31,7 +31,7 @@ from twinedge.learn.teachers import LEAST_ROWS, School, teachers_of
 from twinedge.learn.training import Checkpoint
 from twinedge.progress import progress_bar
 from twinedge.scoring import check_targets
-from twinedge.weighting import check_weights, of_rows, relative
+from twinedge.weighting import check_weights, joined_weights, of_rows, relative
 
 Validation = tuple[Any, Any] | tuple[Any, Any, Any] | tuple[Any, Any, Any, Any] | None
 Groups = npt.NDArray[np.intp]
@@ -143,10 +143,6 @@ class NetworkRegressor(RegressorMixin, TableReader):
     ) -> dict[str, Any]:
         """Fit the scaling, and return the scaled rows as arguments of a ``Task``."""
         self.scaling_ = Scaling.of(*train, self.encoding_.indicators, self.sample_weights_)
-        weights = None
-        if self.sample_weights_ is not None or self.validation_weights_ is not None:
-            parts = (self.sample_weights_, train[1]), (self.validation_weights_, validation[1])
-            weights = np.concatenate([np.ones(len(y)) if w is None else w for w, y in parts])
         return {
             "x": self.scaling_.features(np.concatenate([train[0], validation[0]])),
             "y": self.scaling_.target(np.concatenate([train[1], validation[1]])),
@@ -155,7 +151,10 @@ class NetworkRegressor(RegressorMixin, TableReader):
             "hidden": self._shape()[1],
             "batch": self._plan(len(train[1])).batch,
             "groups": self.groups_,
-            "weights": weights,
+            "weights": joined_weights(
+                (self.sample_weights_, len(train[1])),
+                (self.validation_weights_, len(validation[1])),
+            ),
         }
 
     def _candidates(self) -> list[Candidate]:

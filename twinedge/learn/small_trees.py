@@ -33,6 +33,7 @@ ROOM = 20_480  # default in bytes: about a default pack
 _MANY, _MANY_AT_FIRST, _ENOUGH = 2_000, 500, 8
 
 Points = tuple[FloatArray, FloatArray]
+Weights = tuple[FloatArray | None, FloatArray | None]  # of training and validation points
 
 
 class TreeSetting(NamedTuple):
@@ -137,6 +138,7 @@ def fit_small_trees(
     kinds: Iterable[str] = KINDS,
     few: bool = False,
     seed: int = 0,
+    weights: Weights = (None, None),
 ) -> SmallTrees | None:
     """Grow trees in several ways and keep those with the least validation error.
 
@@ -153,6 +155,8 @@ def fit_small_trees(
         thousand points.
     seed : int
         Seed of the trees.
+    weights : (array of shape (n,) or None, array of shape (v,) or None)
+        How much training and validation points count; None if all do alike.
 
     Returns
     -------
@@ -164,15 +168,15 @@ def fit_small_trees(
         settings = (_FEW if few else _SHAPES)[kind]
         if few and kind == "forest" and len(train[1]) > _MANY:
             continue
-        found = [_grow(one, train, validation, room, seed, few) for one in settings]
+        found = [_grow(one, train, validation, weights, room, seed, few) for one in settings]
         if kind == "boosting" and not few and any(found):
             first = min((one for one in found if one), key=lambda one: one.rmse_val).setting
             others = [(1.0, 0.5)]
             if len(train[1]) <= _MANY:  # histograms always use all points
                 others += [(1.0, 1.0), (0.5, 0.5)]
             found += [
-                _grow(first._replace(rows=rows, features=part), train, validation, room, seed, few)
-                for rows, part in others
+                _grow(one, train, validation, weights, room, seed, few)
+                for one in (first._replace(rows=rows, features=part) for rows, part in others)
             ]
         for one in found:
             if one and (best is None or one.rmse_val < best.rmse_val):
@@ -181,15 +185,27 @@ def fit_small_trees(
 
 
 def _grow(
-    setting: TreeSetting, train: Points, validation: Points, room: int, seed: int, few: bool
+    setting: TreeSetting,
+    train: Points,
+    validation: Points,
+    weights: Weights,
+    room: int,
+    seed: int,
+    few: bool,
 ) -> SmallTrees | None:
     if setting.family == "boosting":
-        return _boost(setting, train, validation, room, seed, few)
-    return _plant(setting, train, validation, room, seed)
+        return _boost(setting, train, validation, weights, room, seed, few)
+    return _plant(setting, train, validation, weights, room, seed)
 
 
 def _boost(
-    setting: TreeSetting, train: Points, validation: Points, room: int, seed: int, few: bool
+    setting: TreeSetting,
+    train: Points,
+    validation: Points,
+    weights: Weights,
+    room: int,
+    seed: int,
+    few: bool,
 ) -> SmallTrees | None:
     points, leaves = len(train[1]), setting.leaves
     most = (room - HEAD_BYTES) // (forest_bytes(1, leaves) - HEAD_BYTES)
@@ -208,7 +224,7 @@ def _boost(
             early_stopping=False,
             random_state=seed,
             **common,
-        ).fit(*train)
+        ).fit(*train, sample_weight=weights[0])
         sizes = [forest_bytes(n, n * leaves) for n in range(1, most + 1)]
     else:
         model = GradientBoostingRegressor(
@@ -218,9 +234,10 @@ def _boost(
             max_features=setting.features,
             random_state=seed,
             **common,
-        ).fit(*train)
+        ).fit(*train, sample_weight=weights[0])
         sizes = _sizes(tree for (tree,) in model.estimators_)
-    errors = [scoring.rmse(stage, validation[1]) for stage in model.staged_predict(validation[0])]
+    X, y = validation
+    errors = [scoring.rmse(stage, y, weights[1]) for stage in model.staged_predict(X)]
     best = int(np.argmin(errors))
 
     def predict(X: FloatArray) -> FloatArray:
@@ -231,7 +248,12 @@ def _boost(
 
 
 def _plant(
-    setting: TreeSetting, train: Points, validation: Points, room: int, seed: int
+    setting: TreeSetting,
+    train: Points,
+    validation: Points,
+    weights: Weights,
+    room: int,
+    seed: int,
 ) -> SmallTrees | None:
     # As many as would fit if all leaves were equal; trees that do not fit are then cut off.
     most = (room - HEAD_BYTES) // (ROOT_BYTES + (setting.leaves - 1) * DECISION_BYTES)
@@ -240,7 +262,7 @@ def _plant(
     kind = ExtraTreesRegressor if setting.family == "extra" else RandomForestRegressor
     model = kind(
         most, max_leaf_nodes=setting.leaves, max_features=setting.features, random_state=seed
-    ).fit(*train)
+    ).fit(*train, sample_weight=weights[0])
     sizes = [size for size in _sizes(model.estimators_) if size <= room]
     if not sizes:
         return None
@@ -250,7 +272,7 @@ def _plant(
         mean: FloatArray = np.mean([tree.predict(X) for tree in kept], axis=0)
         return mean
 
-    error = scoring.rmse(predict(validation[0]), validation[1])
+    error = scoring.rmse(predict(validation[0]), validation[1], weights[1])
     return SmallTrees(setting, len(kept), sizes[-1], error, predict, model)
 
 

@@ -106,6 +106,12 @@ def linear_model() -> Any:
     return make_pipeline(StandardScaler(), RidgeCV(_RIDGES))
 
 
+def fit_linear(X: FloatArray, y: FloatArray, weights: FloatArray | None = None) -> Any:
+    """Fit such a model to points ``(n, f)``, which may have weights ``(n,)``."""
+    steps = ("standardscaler", "ridgecv")
+    return linear_model().fit(X, y, **{f"{step}__sample_weight": weights for step in steps})
+
+
 class Standing(NamedTuple):
     """How a twin did on test points.
 
@@ -193,6 +199,7 @@ def standing(
     predicted: FloatArray,
     validation: Points | None = None,
     room: int = ROOM,
+    weights: tuple[FloatArray | None, ...] = (None, None, None),
 ) -> Standing:
     """Compare a twin on test points with the mean, a linear model and trees of its size.
 
@@ -207,17 +214,27 @@ def standing(
         no trees.
     room : int
         Bytes of its pack.
+    weights : tuple of array or None
+        How much training, validation and test points count; None if all do alike.
     """
     X, y = test[0], check_targets(test[1], len(predicted))
-    error = predicted - y
-    mean = compare(error, train[1].mean() - y)
-    linear = compare(error, linear_model().fit(*train).predict(X) - y)
+    of_train, of_validation, of_test = weights
+    root = 1.0 if of_test is None else np.sqrt(of_test / of_test.mean())
+
+    def beside(other: FloatArray) -> Rival:
+        return compare((predicted - y) * root, (other - y) * root)
+
+    mean = beside(np.average(train[1], weights=of_train))
+    linear = beside(fit_linear(*train, of_train).predict(X))
     trees = None
     if validation is not None and len(validation[1]):
-        small = fit_small_trees(train, validation, room, few=True)
-        trees = small and compare(error, small.predict(X) - y)
-    rmse = scoring.rmse(error)
-    return Standing(len(y), rmse, r2(y, error), mean, linear, trees, room)
+        small = fit_small_trees(
+            train, validation, room, few=True, weights=(of_train, of_validation)
+        )
+        trees = small and beside(small.predict(X))
+    error = predicted - y
+    rmse, explained = scoring.rmse(error, weights=of_test), r2(y, error, of_test)
+    return Standing(len(y), rmse, explained, mean, linear, trees, room)
 
 
 def rmse_range(rows: int) -> tuple[float, float]:

@@ -188,12 +188,13 @@ class Baseline(NamedTuple):
 
 def beside_run(run: "Run", points: tuple[Array, Array], error: Array) -> tuple[Baseline, ...]:
     """Fit both to the training rows of a run; ``error`` ``(n,)`` is that of the pack."""
-    from twinedge.learn.suitability import compare, linear_model
+    from twinedge.learn.suitability import compare, fit_linear
 
-    (X, y), (learnt_X, learnt_y) = points, (run.model.anchor_X_, run.model.anchor_y_)
+    (X, y), weights = points, run.model.sample_weights_
+    learnt_X, learnt_y = run.model.anchor_X_, run.model.anchor_y_
     errors = {
-        "the mean": np.full(len(y), float(learnt_y.mean())) - y,
-        "a linear model": linear_model().fit(learnt_X, learnt_y).predict(X) - y,
+        "the mean": np.full(len(y), float(np.average(learnt_y, weights=weights))) - y,
+        "a linear model": fit_linear(learnt_X, learnt_y, weights).predict(X) - y,
     }
     found = []
     for name, theirs in errors.items():
