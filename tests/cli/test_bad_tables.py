@@ -37,6 +37,39 @@ def test_refused_by_train(refused, tmp_path, content, says):
     refused("train", "t.csv", "--target", "y", "-o", "run", says=says)
 
 
+def test_bad_rows_are_left_out_on_request(cli, curve_csv, tiny_run, loud, tmp_path):
+    header, *rows = curve_csv.read_text().splitlines()
+    rows[7:7] = ["1,2,three,4", "1,2", "inf,2,3,4"]
+    (tmp_path / "t.csv").write_text("\n".join([header, *rows]) + "\n")
+    said = (
+        "t.csv: 3 rows that cannot be read left out (9, 10, 11); the first is row 9, column 'idle':"
+        " 'three' is not a number\n"
+    )
+    answer = cli(
+        *("train", "t.csv", "--target", "level", "--skip-bad-rows", "-o", "run", "--json", *loud)
+    )
+    assert (answer.code, answer.json["rows"], answer.err) == (0, 120, said)
+    theirs = cli("evaluate", tiny_run, "t.csv", "--skip-bad-rows", "--json")
+    ours = cli("evaluate", tiny_run, curve_csv, "--json")
+    assert theirs.out == ours.out
+    assert theirs.err == said + ours.err
+    assert cli("evaluate", tiny_run, "t.csv", "--skip-bad-rows", "-q").err == ""
+
+
+def test_bad_rows_are_refused_without_it(refused, tiny_run, tmp_path):
+    (tmp_path / "t.csv").write_text(GOOD.replace(ODD, "4,four,4,16"))
+    refused("train", "t.csv", "--target", "y", "-o", "run", says=["row 6", "--skip-bad-rows"])
+    (tmp_path / "t.csv").write_text("angle,offset,idle,level\n1,2,three,4\n")
+    refused("evaluate", tiny_run, "t.csv", says=["row 2", "'three'", "--skip-bad-rows"])
+
+
+def test_tables_that_are_mostly_bad_are_refused_in_any_case(refused, tmp_path):
+    rows = "\n".join(f"{k},inf,{k}" if k % 3 else f"{k},{k % 7},{k * k}" for k in range(30))
+    (tmp_path / "t.csv").write_text(f"a,b,y\n{rows}\n")
+    says = ["20 of 30 rows cannot be read, more than half", "row 3, column 'b': 'inf'"]
+    refused("train", "t.csv", "--target", "y", "--skip-bad-rows", "-o", "run", says=says)
+
+
 def test_a_folder_is_no_table(refused, tmp_path):
     (tmp_path / "t.csv").mkdir()
     refused("train", "t.csv", "--target", "y", says=["t.csv", "is a folder"])
@@ -94,6 +127,7 @@ def test_no_table_to_predict(refused, tiny_run, tmp_path):
         ("--impute", "median"),
         ("--categorical", "a"),
         ("--drop-missing-target",),
+        ("--skip-bad-rows",),
         ("--group", "a"),
     ],
     ids=" ".join,

@@ -8,7 +8,7 @@ import re
 from bisect import insort
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain, islice
+from itertools import chain
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -21,13 +21,13 @@ from twinedge.cells import (
     CellReader,
     complaint,
     heads_columns,
-    is_missing,
     looks_missing,
     numbered,
 )
 from twinedge.data.dialect import Row, RowError, Rows, find_delimiter, has_units, names_columns
+from twinedge.data.frames import READERS, rows_of_file, rows_of_frame
 from twinedge.data.textfile import TextLines, open_text
-from twinedge.encoding import Column, check_unique, is_frame
+from twinedge.encoding import Column, is_frame
 from twinedge.errors import (
     Advice,
     InputError,
@@ -48,7 +48,6 @@ _ROWS_TO_NAME = 5  # of those left out
 _SEPARATOR = re.compile(r"sep=(.)\s*", re.IGNORECASE)  # Excel's first line
 FRAME = Path("data frame")  # in messages about one
 _INDEX = ("", "Unnamed: 0")  # what pandas calls its row numbers
-_FRAMES = {".parquet": "read_parquet", ".xlsx": "read_excel", ".xls": "read_excel"}
 
 
 class BadRows:
@@ -400,8 +399,8 @@ def open_table(
     """
     path = FRAME if is_frame(table) else Path(table)
     bad = BadRows(path, skip_bad_rows)
-    if path is FRAME or path.suffix.lower() in _FRAMES:
-        rows = _rows_of_frame(table, 0) if path is FRAME else _rows_of_file(path)
+    if path is FRAME or path.suffix.lower() in READERS:
+        rows = rows_of_frame(table, 0) if path is FRAME else rows_of_file(path)
         yield CsvFile(path, rows, CellReader(comma_allowed=False), known, bad)
         return
     with open_text(path) as text:
@@ -422,38 +421,3 @@ def open_table(
 
         rows = Rows(chain(head, text), delimiter, refuse)
         yield CsvFile(path, rows, CellReader(comma_allowed=delimiter != ","), known, bad, text)
-
-
-def _rows_of_file(path: Path) -> Iterator[Row]:
-    """Rows of a Parquet or Excel file as text, starting with the column names."""
-    reader = _FRAMES[path.suffix.lower()]
-    if not path.is_file():
-        raise InputError(f"{place(path)}: no such file; give the path of a table")
-    try:
-        import pandas  # type: ignore[import-untyped,unused-ignore]
-
-        if reader == "read_parquet":
-            rows = _rows_of_frame(pandas.read_parquet(path), 1)
-        else:
-            sheet = pandas.read_excel(path, header=None, dtype=object)
-            rows = islice(_rows_of_frame(sheet, 0), 1, None)  # its header is a row like others
-    except ImportError as error:
-        raise InputError(
-            f"{place(path)}: reading {path.suffix} files needs pandas and its reader for them "
-            "(pip install 'twinedge[tables]'); or save it as CSV"
-        ) from error
-    except Exception as error:  # the readers of both formats raise a dozen kinds
-        reason = " ".join(str(error).split())[:100]
-        raise InputError(f"{place(path)}: cannot be read as {path.suffix[1:]}: {reason}") from error
-    yield from rows
-
-
-def _rows_of_frame(frame: Any, header: int) -> Iterator[Row]:
-    """Rows of a data frame as text, from the column names, which are row number ``header``."""
-    yield header, [str(name) for name in frame.columns]
-    check_unique([str(name) for name in frame.columns])
-    columns = [list(frame[name]) for name in frame.columns]
-    for number, row in enumerate(zip(*columns, strict=True), header + 1):
-        cells = ["" if is_missing(one) else str(one) for one in row]
-        if any(cells):
-            yield number, cells
