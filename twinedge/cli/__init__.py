@@ -115,5 +115,9 @@ def _run(arguments: list[str] | None) -> int:
 
 
 def _refuse(message: str) -> int:
-    print("twinedge:", " ".join(message.split()), file=sys.stderr)
+    from twinedge.troubleshooting import address_of
+
+    line = " ".join(message.split())
+    where = address_of(line)
+    print("twinedge:", f"{line} (see {where})" if where else line, file=sys.stderr)
     return 2
