@@ -1,7 +1,7 @@
 """Find the entry of the troubleshooting page that explains an error message.
 
-The page is the only place that knows which messages have an entry. Below a heading, a quoted line is
-a message of that entry, with ``...`` for what differs from case to case.
+The page is the only place that knows which messages have an entry. Below a heading, a quoted line
+is a message of that entry, with ``...`` for what differs from case to case.
 """
 
 import re
