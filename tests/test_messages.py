@@ -1,6 +1,7 @@
 """Messages of the library speak of parameters; the command line spells them as options."""
 
 import ast
+import itertools
 import pickle
 import re
 from pathlib import Path
@@ -36,6 +37,24 @@ def test_no_error_of_the_library_names_an_option():
         for line, text in raised_texts(path)
         if OPTION.search(text) and "pip install" not in text
     ]
+    assert found == []
+
+
+def spelled_out(path):
+    """Lines of a file that raise an error in whose text a parameter is spelled as Python."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if not isinstance(node, ast.Raise):
+            continue
+        for text in (one for one in ast.walk(node) if isinstance(one, ast.JoinedStr)):
+            for before, value in itertools.pairwise(text.values):
+                spelled = isinstance(before, ast.Constant) and before.value.endswith("=")
+                if spelled and isinstance(value, ast.FormattedValue):
+                    yield node.lineno
+
+
+def test_no_error_spells_a_parameter_as_python_in_its_text():
+    """It is a Parameter, which the command line spells as an option."""
+    found = [f"{path.relative_to(ROOT)}:{line}" for path in LIBRARY for line in spelled_out(path)]
     assert found == []
 
 

@@ -62,7 +62,8 @@ def check_count(k: Any, count: int, twins: int) -> None:
     if k > count:
         raise InputError(f"anchors: {k} is more than the {count} training points")
     if k % twins:
-        near = k - k % twins or twins
+        near = (2 * k + twins) // (2 * twins) * twins  # the larger of two that are equally near
+        near = max(twins, min(near, count - count % twins))
         raise InputError(f"anchors: {k} cannot be dealt out evenly to {twins} twins; {near} can")
 
 

@@ -29,10 +29,11 @@ class Parameter(NamedTuple):
     """
 
     name: str
-    value: Any = None
+    value: Any = ...
 
     def __str__(self) -> str:
-        return self.name if self.value is None else f"{self.name}={self.value!r}"
+        value = " ".join(repr(self.value).split())  # that of an array has several lines
+        return self.name if self.value is ... else f"{self.name}={value}"
 
 
 class Advice(str):
@@ -93,6 +94,17 @@ class ParameterError(InputError):
 
 class MissingPackageError(ParameterError):
     """Something that is not installed; the message names what to install."""
+
+
+def wrong_value(name: str, value: Any, why: str) -> ParameterError:
+    """Refuse the value of a parameter.
+
+    Examples
+    --------
+    >>> print(wrong_value("steps", 0, "is not a positive whole number"))
+    steps=0 is not a positive whole number
+    """
+    return ParameterError(Parameter(name, value), f" {why}")
 
 
 _LONGEST_QUOTE = 40

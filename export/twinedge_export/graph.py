@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from twinedge.calibration import Calibration
-from twinedge.errors import InputError
+from twinedge.errors import InputError, wrong_value
 from twinedge.learn.network import tf
 from twinedge.learn.pairs import nearest_others
 from twinedge.learn.twin import TwinRegressor
@@ -280,9 +280,9 @@ def _constant(value: Array | float) -> Any:
 def check(model: TwinRegressor, shape: str, level: str, levels: Sequence[str]) -> None:
     """Refuse arguments that no file can be made from."""
     if shape not in SHAPES:
-        raise InputError(f"shape={shape!r} is not one of {', '.join(SHAPES)}")
+        raise wrong_value("shape", shape, f"is not one of {', '.join(SHAPES)}")
     if level not in levels:
-        raise InputError(f"level={level!r} is not one of {'; '.join(levels)}")
+        raise wrong_value("level", level, f"is not one of {'; '.join(levels)}")
     if shape == "ensemble" and model.pairs == "neighbors":
         raise InputError(
             "a model trained on neighbors predicts from the nearest anchors, and an ensemble file "

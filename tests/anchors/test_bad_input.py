@@ -16,7 +16,7 @@ Y = np.arange(10.0)
         (2.0, 1, "2.0 is not"),
         (True, 1, "True is not"),
         ("8", 1, "'8' is not"),
-        (5, 2, "evenly to 2 twins; 4 can"),
+        (5, 2, "evenly to 2 twins; 6 can"),
         (1, 4, "evenly to 4 twins; 4 can"),
         (4, 0, "twins=0"),
         (4, 1.5, "twins=1.5"),

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from twinedge.anchors.methods import FEWEST_TO_SCORE, METHODS, method_named, within_memory
 from twinedge.anchors.pool import Evidence, FittedModel, FloatArray, Pool, Rows, Validation
 from twinedge.dealing import check_count, whole
-from twinedge.errors import InputError, place, quoted
+from twinedge.errors import InputError, Parameter, ParameterError, place, quoted, wrong_value
 
 _DIGITS = 15  # more than any table needs; a longer number would not fit the array's integers
 
@@ -247,16 +247,17 @@ def pool_of(
 ) -> Pool:
     """Check the arguments that every choice shares, and return the pool of training points."""
     if not whole(twins) or twins < 1:
-        raise InputError(f"twins={twins!r} is not a positive whole number")
+        raise wrong_value("twins", twins, "is not a positive whole number")
     if not whole(seed) or seed < 0:
-        raise InputError(f"seed={seed!r} is not a whole number of at least 0")
+        raise wrong_value("seed", seed, "is not a whole number of at least 0")
     pool = Pool.of(X, y, int(twins), getattr(model, "sample_weights_", None))
     if model is None:
         return pool
     if not hasattr(model, "anchor_X_"):
         raise InputError("the model is not fitted")
     if len(model.weights_) != twins:
-        raise InputError(f"twins={twins}, but the model has {len(model.weights_)}")
+        has = f", but the model has {len(model.weights_)}"
+        raise ParameterError(Parameter("twins", twins), has)
     # A fit that holds points out reorders the rest: row numbers of another table would silently
     # refer to different points.
     if not np.array_equal(np.asarray(X, np.float64), model.anchor_X_):

@@ -363,7 +363,7 @@ def as_option(one: Parameter) -> str:
         options = [each for each in context.command.params if isinstance(each, click.Option)]
         mine = [each for each in options if each.name == one.name or name in each.opts]
         name = _long_name(mine[0]) if mine else one.name.replace("_", " ")
-    if one.value is None or one.value is True:
+    if any(one.value is each for each in (..., None, True)):
         return name
     values = one.value if isinstance(one.value, list) else [one.value]
     return " ".join(f"{name} {_shell_word(word)}" for word in values)

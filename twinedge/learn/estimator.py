@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from twinedge import scoring
 from twinedge.data.splitting import number_groups
 from twinedge.encoding import Encoding
-from twinedge.errors import InputError
+from twinedge.errors import InputError, wrong_value
 from twinedge.learn.inputs import TableReader, copy_columns, counted_rows
 from twinedge.learn.network import ACTIVATIONS, Architecture, FloatArray, Scaling
 from twinedge.learn.parameters import (
@@ -112,7 +112,7 @@ class NetworkRegressor(RegressorMixin, TableReader):
         # Held-out rows of a tiny table would leave nothing to learn from.
         held = round(fraction * len(y)) if len(y) >= 16 else 0
         if fraction >= 1 or len(y) - held < 2:
-            raise InputError(f"validation_fraction={fraction} leaves nothing to train on")
+            raise wrong_value("validation_fraction", fraction, "leaves nothing to train on")
         rng = np.random.default_rng([seed, 0])
         if groups is None:
             order = rng.permutation(len(y))

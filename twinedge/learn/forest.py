@@ -12,7 +12,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from twinedge.defaults import NEIGHBORS
 from twinedge.encoding import Encoding
-from twinedge.errors import InputError, plural
+from twinedge.errors import InputError, plural, wrong_value
 from twinedge.learn.anchored import AnchoredRegressor, Anchors, Chosen
 from twinedge.learn.inputs import counted_rows
 from twinedge.learn.network import FloatArray, Scaling
@@ -211,9 +211,8 @@ class TwinnedRegressor(AnchoredRegressor):
         given = {}
         if weights is not None:
             if not has_fit_parameter(base, "sample_weight"):
-                raise InputError(
-                    f"base={base!r} takes no sample_weight: leave it out, or use a base that does"
-                )
+                why = "takes no sample_weight: leave it out, or use a base that does"
+                raise wrong_value("base", base, why)
             more = np.full(0 if extra is None else len(extra), weights.mean() ** 2)
             given["sample_weight"] = np.append(weights[first] * weights[second], more)
         grid, self.search_ = self._grid(base), None
@@ -282,7 +281,7 @@ class TwinnedRegressor(AnchoredRegressor):
         except (AttributeError, TypeError):  # not an estimator, or a class of estimators
             suits = False
         if not suits:
-            raise InputError(f"base={self.base!r} is not a scikit-learn regressor")
+            raise wrong_value("base", self.base, "is not a scikit-learn regressor")
         base = RandomForestRegressor() if self.base is None else clone(self.base)
         if self.random_state is None:
             return base

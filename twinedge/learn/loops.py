@@ -17,7 +17,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from twinedge.errors import InputError
+from twinedge.errors import InputError, wrong_value
 from twinedge.learn.anchored import AnchoredRegressor
 from twinedge.learn.estimator import Validation
 from twinedge.learn.inputs import copy_columns
@@ -270,7 +270,7 @@ class LoopRegressor(RegressorMixin, BaseEstimator):
             them there are no loops.
         """
         if not isinstance(self.base, AnchoredRegressor):
-            raise InputError(f"base={self.base!r} is not a TwinRegressor or a TwinnedRegressor")
+            raise wrong_value("base", self.base, "is not a TwinRegressor or a TwinnedRegressor")
         if self.base.pairs == "neighbors":
             raise InputError(
                 "base: loops join distant points, which a model trained on neighbors cannot "

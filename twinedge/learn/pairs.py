@@ -14,7 +14,7 @@ import numpy.typing as npt
 from sklearn.neighbors import NearestNeighbors
 
 from twinedge.dealing import check_count, check_rows, deal_out
-from twinedge.errors import InputError
+from twinedge.errors import InputError, wrong_value
 from twinedge.learn.network import ACTIVATIONS, Architecture, FloatArray, Scaling
 from twinedge.learn.parameters import one_of, positive_integer
 from twinedge.weighting import in_proportion
@@ -99,9 +99,8 @@ def deal(
     """
     if isinstance(anchors, str):
         if anchors not in ("auto", "all"):
-            raise InputError(
-                f"anchors={anchors!r} is not 'auto', 'all', a number or a list of rows"
-            )
+            why = "is not 'auto', 'all', a number or a list of rows"
+            raise wrong_value("anchors", anchors, why)
         everyone = np.arange(count)
         if anchors == "auto" and count > _MANY:
             everyone = np.sort(in_proportion(_shuffled(count), weights, _ENOUGH))

@@ -7,31 +7,29 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 
-from twinedge.errors import InputError
-
-# Four small twins take the bytes of one large twin.
-_FOUR, _SMALL, _ALONE = 4, (56, 56), (128, 128)
+from twinedge.defaults import shape
+from twinedge.errors import wrong_value
 
 
 def positive_integer(name: str, value: Any) -> int:
     """Return a whole number of at least 1."""
     if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1:
         return int(value)
-    raise InputError(f"{name}={value!r} is not a positive whole number")
+    raise wrong_value(name, value, "is not a positive whole number")
 
 
 def row_number(name: str, value: Any, count: int) -> int:
     """Return a whole number of at least 0 and below ``count``."""
     if isinstance(value, Integral) and not isinstance(value, bool) and 0 <= int(value) < count:
         return int(value)
-    raise InputError(f"{name}={value!r} is not a whole number from 0 to {count - 1}")
+    raise wrong_value(name, value, f"is not a whole number from 0 to {count - 1}")
 
 
 def nonnegative_number(name: str, value: Any) -> float:
     """Return a finite number of at least 0."""
     if isinstance(value, Real) and not isinstance(value, bool) and 0 <= float(value) < np.inf:
         return float(value)
-    raise InputError(f"{name}={value!r} is not a number of at least 0")
+    raise wrong_value(name, value, "is not a number of at least 0")
 
 
 def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
@@ -39,7 +37,7 @@ def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     if isinstance(value, str) and value in allowed:
         return value
     words = ", ".join(map(repr, allowed))
-    raise InputError(f"{name}={value!r} is not one of {words}")
+    raise wrong_value(name, value, f"is not one of {words}")
 
 
 def seed_of(random_state: Any) -> int:
@@ -49,14 +47,14 @@ def seed_of(random_state: Any) -> int:
     try:
         return int(check_random_state(random_state).randint(2**31 - 1))
     except ValueError as error:
-        raise InputError(f"random_state={random_state!r} is not a seed") from error
+        raise wrong_value("random_state", random_state, "is not a seed") from error
 
 
 def jobs_of(n_jobs: Any) -> int:
     """Return how many may work at a time, as scikit-learn interprets ``n_jobs``."""
     integer = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
     if n_jobs is not None and (not integer or n_jobs == 0):
-        raise InputError(f"n_jobs={n_jobs!r} is not None or an integer other than 0")
+        raise wrong_value("n_jobs", n_jobs, "is not None or an integer other than 0")
     return int(effective_n_jobs(n_jobs))
 
 
@@ -69,7 +67,7 @@ def widths(name: str, value: Any) -> tuple[int, ...]:
     """Return the widths of hidden layers, at least one."""
     layers = value if isinstance(value, tuple | list) else (value,)
     if not layers:
-        raise InputError(f"{name}={value!r} names no layer")
+        raise wrong_value(name, value, "names no layer")
     return tuple(positive_integer(name, width) for width in layers)
 
 
@@ -81,7 +79,7 @@ def shape_of(twins: Any, hidden: Any) -> tuple[int, tuple[int, ...]]:
     >>> shape_of("auto", "auto"), shape_of(1, "auto"), shape_of("auto", 32)
     ((4, (56, 56)), (1, (128, 128)), (1, (32,)))
     """
-    if is_auto(hidden):
-        count = _FOUR if is_auto(twins) else positive_integer("twins", twins)
-        return count, _ALONE if count == 1 else _SMALL
-    return 1 if is_auto(twins) else positive_integer("twins", twins), widths("hidden", hidden)
+    return shape(
+        None if is_auto(twins) else positive_integer("twins", twins),
+        None if is_auto(hidden) else widths("hidden", hidden),
+    )

@@ -39,7 +39,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from twinedge import scoring
-from twinedge.errors import InputError
+from twinedge.errors import InputError, wrong_value
 from twinedge.learn.network import Architecture, FloatArray, Scaling
 from twinedge.learn.steps import Examples
 from twinedge.learn.tasks import FOLDS, PairTask, PointTask, Rows
@@ -113,9 +113,9 @@ def teachers_of(asked: Any, rows: int, seed: int) -> tuple[list[Teacher], bool] 
     elif isinstance(asked, list | tuple):
         wanted = asked
     else:
-        raise InputError(f"teachers={asked!r} is not 'auto', None or a list of teachers")
+        raise wrong_value("teachers", asked, "is not 'auto', None or a list of teachers")
     if not wanted:
-        raise InputError("teachers=[] names no teacher; use None for no teachers")
+        raise wrong_value("teachers", asked, "names no teacher; use None for no teachers")
     found = []
     for one in wanted:
         if isinstance(one, str) and one not in NAMES:

@@ -20,7 +20,7 @@ import numpy as np
 from twinedge.defaults import COVERAGE
 from twinedge.cells import numbered
 from twinedge.encoding import Encoding, is_frame, is_record
-from twinedge.errors import InputError, listed, plural
+from twinedge.errors import InputError, listed, plural, wrong_value
 from twinedge.notebook import facts_table, intervals_shown, network_shape
 from twinedge.pack.contents import Array
 
@@ -377,7 +377,7 @@ class Device:
         if neighbors is None:
             return None
         if isinstance(neighbors, bool) or not isinstance(neighbors, Integral) or neighbors < 1:
-            raise InputError(f"neighbors={neighbors!r} is not a whole number of at least 1")
+            raise wrong_value("neighbors", neighbors, "is not a whole number of at least 1")
         return min(int(neighbors), self.anchors)
 
     @property
@@ -389,8 +389,7 @@ class Device:
         """Level in thousandths of a coverage that the file has."""
         counts = isinstance(coverage, Real) and not isinstance(coverage, bool)
         if not counts or not 0 < coverage < 1:
-            words = " ".join(repr(coverage).split())
-            raise InputError(f"coverage={words} is not a number between 0 and 1")
+            raise wrong_value("coverage", coverage, "is not a number between 0 and 1")
         file = self.info["file"]
         if not self._levels:
             raise InputError(f"{file} has no intervals: its model was not calibrated")

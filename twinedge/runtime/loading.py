@@ -11,7 +11,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import NamedTuple
 
-from twinedge.errors import InputError, MissingPackageError
+from twinedge.errors import InputError, MissingPackageError, wrong_value
 from twinedge.runtime.device import Device
 
 
@@ -77,7 +77,7 @@ def load(
     """
     path = pack_in(Path(path))
     if backend != "auto" and backend not in BACKENDS:
-        raise InputError(f"backend={backend!r} is not one of auto, {', '.join(BACKENDS)}")
+        raise wrong_value("backend", backend, f"is not one of auto, {', '.join(BACKENDS)}")
     able = [name for name, one in BACKENDS.items() if one.suffix == path.suffix.lower()]
     if not able:
         kinds = ", ".join(dict.fromkeys(one.suffix for one in BACKENDS.values()))
@@ -85,7 +85,7 @@ def load(
     if backend != "auto":
         if backend not in able:
             suffix = BACKENDS[backend].suffix
-            raise InputError(f"backend={backend!r} reads {suffix} files, but {path} is not one")
+            raise wrong_value("backend", backend, f"reads {suffix} files, but {path} is not one")
         able = [backend]
     if not path.is_file():
         raise InputError(f"{path} is not a file" if path.exists() else f"{path} does not exist")
@@ -102,9 +102,8 @@ def _check_threads(threads: int | None) -> int:
     if threads is None:
         return os.cpu_count() or 1
     if isinstance(threads, bool) or not isinstance(threads, Integral) or threads < 1:
-        raise InputError(
-            f"threads={threads!r} is not a whole number of at least 1, or None for one per core"
-        )
+        why = "is not a whole number of at least 1, or None for one per core"
+        raise wrong_value("threads", threads, why)
     return int(threads)
 
 

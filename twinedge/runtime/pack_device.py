@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from twinedge.errors import InputError
+from twinedge.errors import InputError, wrong_value
 from twinedge.pack import PackError, read_pack, write_pack
 from twinedge.pack.contents import LARGEST, Array, Intervals, Pack
 from twinedge.runtime import reference
@@ -340,7 +340,7 @@ def _check_range(first: Any, last: Any, keep: Any) -> None:
     for name, one in (("first", first), ("last", last), ("keep", keep)):
         whole = isinstance(one, Integral) and not isinstance(one, bool)
         if one is not None and (not whole or one < 0):
-            raise InputError(f"{name}={one!r} is not a whole number of at least 0")
+            raise wrong_value(name, one, "is not a whole number of at least 0")
     if keep is not None and (first is not None or last is not None):
         raise InputError("forget takes numbers of points, or how many to keep, not both")
 
