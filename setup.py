@@ -30,13 +30,15 @@ LIMITED = sys.version_info >= (3, 11) and not sysconfig.get_config_var("Py_GIL_D
 
 
 class BuildPy(build_py):
-    """Puts the C runtime into the wheel, for exports; a checkout has its own.
+    """Puts the C runtime, for exports, and the pages of docs into the wheel.
+
+    A checkout has its own.
 
     Developers' parts stay in the checkout and in the source distribution.
     """
 
     def run(self) -> None:
-        """Copy packages, then the C runtime."""
+        """Copy packages, then the C runtime and the docs."""
         super().run()
         if self.editable_mode:
             return
@@ -46,6 +48,10 @@ class BuildPy(build_py):
         home = Path(self.build_lib, "twinedge_export", FIRMWARE)
         shutil.rmtree(home, ignore_errors=True)
         shutil.copytree(FIRMWARE, home, ignore=shutil.ignore_patterns("build", "test", ".*"))
+        docs = Path(self.build_lib, "twinedge", "docs")
+        docs.mkdir(exist_ok=True)
+        for page in Path("docs").glob("*.md"):
+            shutil.copy(page, docs)
 
 
 class BuildExt(build_ext):

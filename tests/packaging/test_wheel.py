@@ -212,6 +212,20 @@ def test_from_a_wheel_commands_for_developers_say_where_they_are(environment, tm
         assert f"  {name} " not in shown.stdout
 
 
+def test_messages_lead_to_the_installed_pages(environment, tmp_path):
+    done = subprocess.run(
+        ["twinedge", "train", "none.csv", "--target", "y"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    page, _, anchor = done.stderr.partition("(see ")[2].rstrip(")\n").partition("#")
+    assert anchor == "the-file-does-not-exist"
+    assert Path(page).is_relative_to(environment["VIRTUAL_ENV"])
+    assert Path(page).read_bytes() == (ROOT / "docs" / "troubleshooting.md").read_bytes()
+
+
 def test_a_wheel_from_the_source_distribution_is_that_from_a_checkout(built):
     one, other = contents(built.wheel), contents(built.bare)
     (native,) = set(one) - set(other)
