@@ -63,15 +63,41 @@ def test_the_smallest_number_within_a_percent_is_recommended(cli, tiny_run):
 
 def test_anchors_export_and_report_recommend_the_same(cli, tiny_run, tmp_path):
     best = cli("anchors", tiny_run, "--seed", 3, "--json").json["recommended"]
-    options = ("--anchors", "auto", "--seed", 3, "--json")
-    exported = cli("export", tiny_run, *options, "--formats", "twin").json
+    options = ("--anchors", "fewest", "--seed", 3, "--json")
+    answer = cli("export", tiny_run, *options, "--formats", "twin")
+    exported = answer.json
+    assert answer.err == ""
     assert (exported["anchors"], exported["method"]) == (best["k"], best["method"])
-    assert (exported["anchors_asked"], exported["remarks"]) == ("auto", [])
+    assert (exported["anchors_asked"], exported["remarks"]) == ("fewest", [])
     reported = cli("report", tiny_run, *options, "--format", "md").json
     assert reported["recommended"] == {key: best[key] for key in reported["recommended"]}
     assert (reported["anchors"], reported["method"]) == (best["k"], best["method"])
     words = f"Recommended: {best['k']} anchors, chosen by {best['method']}, the fewest"
     assert words in (tmp_path / "report.md").read_text(encoding="utf-8")
+
+
+def test_the_former_name_of_the_fewest_is_taken_with_a_remark(cli, tiny_run, tmp_path):
+    said = "for the number of anchors, 'auto' is called 'fewest' now\n"
+    quick = ("--seed", 3, "--json")
+    new = cli("export", tiny_run, "--anchors", "fewest", *quick, "--formats", "twin").json
+    old = cli("export", tiny_run, "--anchors", "auto", *quick, "--formats", "twin")
+    assert (old.code, old.err) == (0, said)
+    assert (old.json["anchors"], old.json["anchors_asked"]) == (new["anchors"], "fewest")
+    report = ("report", tiny_run, "--quick", "--format", "md", "--anchors", "auto", *quick)
+    assert cli(*report).err.endswith(said)
+    assert "export" in (text := (tmp_path / "report.md").read_text(encoding="utf-8"))
+    assert "--anchors fewest" in text
+    for command in ("export", "report"):
+        assert "N|fewest|all" in cli(command, "--help").out
+
+
+def test_a_number_that_twins_cannot_share_is_answered_with_the_nearest(
+    refused, four_twins, tiny_run, tmp_path
+):
+    replace(load_run(tiny_run), model=four_twins).save(tmp_path / "four")
+    for asked, near in {29: 28, 30: 32, 31: 32, 33: 32, 1: 4, 2: 4, 59: 60}.items():
+        says = [f"{asked} cannot be dealt out evenly to 4 twins; {near} can"]
+        refused("export", "four", "--anchors", asked, "--formats", "twin", says=says)
 
 
 def test_more_anchors_than_points_are_all_of_them(cli, tiny_run, tmp_path):

@@ -61,8 +61,10 @@ def test_bad_values_for_predict(refused, tiny_run, curve_csv, options, says):
         ("train --dataset tf --drop x1", ["--drop", "DATA.csv"]),
         ("train --dataset tf --impute median", ["--impute", "DATA.csv"]),
         ("train a.csv b.csv", ["unexpected extra argument", "b.csv", "twinedge train --help"]),
-        ("train --targt y", ["--targt", "--target", "twinedge train --help"]),
-        ("train t.csv --target", ["--target", "requires an argument"]),
+        ("train --targt y", ["--targt", "did you mean '--target'?", "twinedge train --help"]),
+        ("train t.csv --target", ["--target", "requires an argument", "twinedge train --help"]),
+        ("report run --select", ["--select", "requires an argument", "twinedge report --help"]),
+        ("budget fit --board", ["--board", "requires", "twinedge budget fit --help"]),
         ("trian", ["'trian'", "twinedge --help"]),
         ("data lst", ["'lst'", "twinedge data --help"]),
         ("data show", ["Missing argument 'NAME'", "twinedge data show --help"]),
@@ -73,6 +75,13 @@ def test_bad_values_for_predict(refused, tiny_run, curve_csv, options, says):
 )
 def test_commands_that_make_no_sense(refused, arguments, says):
     refused(*arguments.split(), says=says)
+
+
+def test_python_is_not_spoken_on_the_command_line(refused, tiny_run, curve_csv, tmp_path):
+    (tmp_path / "model.onnx").write_bytes(b"")
+    says = ["--backend tflite reads .tflite files, but model.onnx is not one"]
+    for command in ("predict", "evaluate"):
+        refused(command, "model.onnx", curve_csv, "--backend", "tflite", says=says)
 
 
 def test_a_training_that_diverges_is_not_kept(refused, curve_csv, tiny, changed):

@@ -299,6 +299,21 @@ def test_teachers_are_named_on_the_command_line_and_recorded(cli, curve_csv, tin
     assert alone["taught"] is None
 
 
+def test_jobs_are_networks_trained_at_a_time(cli, curve_csv, tiny, tmp_path, monkeypatch):
+    from twinedge.learn import estimator
+
+    asked, jobs_of = [], estimator.jobs_of
+    monkeypatch.setattr(estimator, "jobs_of", lambda n: asked.append(n) or jobs_of(n))
+    command = ("train", curve_csv, "--target", "level", "--twins", 2, "--json", *tiny)
+    alone = cli(*command, "-o", "alone", "--jobs", 1)
+    assert (alone.code, set(asked)) == (0, {1})
+    asked.clear()
+    together = cli(*command, "-o", "together")
+    assert (together.code, set(asked)) == (0, {-1})  # a network for each core
+    first, second = (load_run(tmp_path / name).model for name in ("alone", "together"))
+    np.testing.assert_array_equal(first.weights_, second.weights_)
+
+
 @pytest.mark.parametrize("word", ["oracle", "trees,oracle", "auto,trees", ""])
 def test_unknown_teachers_are_refused(cli, curve_csv, tiny, word):
     answer = cli("train", curve_csv, "--target", "level", *tiny, "--teachers", word)

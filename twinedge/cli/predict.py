@@ -192,17 +192,18 @@ def _print(
     quiet: bool,
 ) -> None:
     """Print columns, the prediction first: arrays of numbers, or lists of names."""
-    if output is not None:
-        note(f"{plural(len(columns['prediction']), 'prediction')} in {output}", quiet=quiet)
+    rows = len(columns["prediction"])
     if as_json:
         lists = {
             name: one if isinstance(one, list) else one.tolist() for name, one in columns.items()
         }
-        print_json({**result, "rows": len(lists["prediction"]), **lists}, output)
-        return
-    # The networks compute in single precision: more digits mean nothing.
-    words = (
-        ["|".join(one) if isinstance(one, list) else f"{one:.7g}" for one in row]
-        for row in zip(*columns.values(), strict=True)
-    )
-    print_csv([result["target"], *list(columns)[1:]], words, output)
+        print_json({**result, "rows": rows, **lists}, output)
+    else:
+        # The networks compute in single precision: more digits mean nothing.
+        words = (
+            ["|".join(one) if isinstance(one, list) else f"{one:.7g}" for one in row]
+            for row in zip(*columns.values(), strict=True)
+        )
+        print_csv([result["target"], *list(columns)[1:]], words, output)
+    if output is not None:
+        note(f"{plural(rows, 'prediction')} in {output}", quiet=quiet)

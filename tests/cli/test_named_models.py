@@ -1,0 +1,97 @@
+"""Models by their names: runs, packs, and the folders of exports, each where it is meant."""
+
+import shutil
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def exported(tiny_run, tmp_path_factory):
+    """Folder of an export with a pack and a TFLite file."""
+    from twinedge_export import export
+
+    folder = tmp_path_factory.mktemp("exported") / "out"
+    formats = ("twin", "tflite")
+    export(tiny_run, folder, anchors=8, select="xy", formats=formats, tolerance=10.0)
+    return folder
+
+
+@pytest.fixture
+def out(exported, tmp_path):
+    """A private copy of it."""
+    shutil.copytree(exported, tmp_path / "out")
+    return "out"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "predict {} {table} --json",
+        "evaluate {} {table} --json",
+        "inspect {} --json",
+        "budget {} --json",
+        "budget show {} -b uno --json",
+        "adapt {} {table} -o new.twin --json",
+        "calibrate {} {table} -o new.twin --json",
+        "report {} --data {table} --format md -o a.md --json",
+    ],
+)
+def test_the_folder_of_an_export_means_its_pack(cli, out, curve_csv, command):
+    said = [cli(*command.format(name, table=curve_csv).split()) for name in (out, "out/model.twin")]
+    of_folder, of_pack = (one.json for one in said)
+    assert [one.code for one in said] == [0, 0]
+    same = ("file", "model", "bytes") if command.startswith("report") else ()
+    assert {key: value for key, value in of_folder.items() if key not in same} == {
+        key: value for key, value in of_pack.items() if key not in same
+    }
+
+
+def test_a_backend_reads_its_own_file_of_an_export(cli, refused, out, curve_csv):
+    answer = cli("predict", out, curve_csv, "--backend", "tflite", "--json")
+    assert answer.json["file"] == "out/model.tflite"
+    assert cli("evaluate", out, curve_csv, "--backend", "numpy", "--json").json["file"] == (
+        "out/model.twin"
+    )
+    says = ["--backend onnx reads .onnx files, but out/model.twin is not one"]
+    refused("predict", out, curve_csv, "--backend", "onnx", says=says)
+
+
+def test_firmware_is_built_of_an_export(refused, out, tiny_run):
+    # The pack was read, since it is the board that is refused.
+    for command in (("build", "-o", "image.elf"), ("run",)):
+        name, *more = command
+        says = ["'moon'", "board"]
+        refused("firmware", name, out, "--board", "moon", *more, says=says)
+        says = [f"{tiny_run} is a run, and firmware {name} reads a pack"]
+        refused("firmware", name, tiny_run, "--board", "uno", *more, says=says)
+
+
+@pytest.mark.parametrize(
+    "command", ["inspect {}", "adapt {} t.csv -o a.twin", "calibrate {} t.csv"]
+)
+def test_a_run_where_a_pack_is_meant(refused, tiny_run, command):
+    name = command.split()[0]
+    says = [
+        f"{tiny_run} is a run, and {name} reads a pack",
+        f"'twinedge export {tiny_run}'",
+        "Runs are read by export, anchors, predict, evaluate, report and budget",
+        f"see twinedge {name} --help",
+    ]
+    refused(*command.format(tiny_run).split(), says=says)
+
+
+@pytest.mark.parametrize("command", ["export {} -o there", "anchors {}"])
+def test_a_pack_where_a_run_is_meant(refused, out, command):
+    name = command.split()[0]
+    for model, kind in ((out, "an export"), ("out/model.twin", "a pack")):
+        says = [
+            f"{model} is {kind}, and {name} reads a run: name the folder that train wrote",
+            "Packs are read by predict, evaluate, inspect, calibrate, adapt, report, budget and",
+        ]
+        refused(*command.format(model).split(), says=says)
+
+
+def test_a_folder_that_is_neither(refused, curve_csv, tmp_path):
+    (tmp_path / "photos").mkdir()
+    refused("inspect", "photos", says=["photos cannot be read: Is a directory", ".twin"])
+    refused("predict", "photos", curve_csv, says=["photos is not a run"])
