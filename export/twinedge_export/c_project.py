@@ -206,7 +206,7 @@ def _words(job: Job, pack_file: File, pack: Pack) -> dict[str, str]:
         "method": job.metadata["select"],
         "judged_on": judge.name,
         "rmse": f"{pack_file.score.rmse:.5g}",
-        "float_rmse": f"{judge.everyone.rmse:.5g} {judge.with_all_anchors}",
+        "float_rmse": f"{judge.everyone.rmse:.5g} {judge.everyone.words}",
         "deviation": f"{pack_file.score.largest_deviation:.2g}",
         **_columns(job, pack, x[0]),
         **_answer(pack, x),

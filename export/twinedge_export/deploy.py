@@ -7,12 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
+from twinedge import defaults
 from twinedge.anchors import METHODS, check_rows, choose, recommend, rows_from_file
-from twinedge.anchors.choice import at_most_all, too_many
+from twinedge.anchors.choice import at_most_all, pool_of, too_many
 from twinedge.budget import Model, ann_bytes
 from twinedge.dealing import deal_out
-from twinedge.errors import InputError, MissingPackageError, Parameter, ParameterError
+from twinedge.errors import (
+    InputError,
+    MissingPackageError,
+    Parameter,
+    ParameterError,
+    wrong_value,
+)
 from twinedge.extras import require
 from twinedge.learn.run import Run, load_run
 from twinedge.learn.twin import TwinRegressor
@@ -23,6 +31,7 @@ from twinedge.runtime.loading import load
 from twinedge.version import __version__
 from twinedge_export.c_project import c_project
 from twinedge_export.job import File, Job, Judge, Level, Predict, mean_and_spread
+from twinedge_export.pipelines import fold_pipeline
 from twinedge_export.quantise import twin_file
 
 FLOAT = "float32"
@@ -156,10 +165,10 @@ class Export:
             "method": self.method,
             "judged_on": judge.name,
             f"float_{rmse}": judge.everyone.rmse,
-            f"float_{rmse}_points": judge.everyone.compared,
+            f"float_{rmse}_anchors": judge.everyone.sample,
             f"float_{rmse}_same_anchors": judge.same_rmse,
             "float_rmse_test": tested and tested.rmse,
-            "float_rmse_test_points": tested and tested.compared,
+            "float_rmse_test_anchors": tested and tested.sample,
             "files": {
                 file.kind: {
                     "path": str(self.folder / file.path.name),
@@ -180,18 +189,18 @@ class Export:
 
 
 def export(
-    model: TwinRegressor | Run | str | Path,
-    folder: str | Path = "out",
+    model: TwinRegressor | Pipeline | Run | str | Path,
+    folder: str | Path = defaults.OUTPUT,
     *,
-    anchors: int | str | Sequence[int] = 32,
+    anchors: int | str | Sequence[int] = defaults.ANCHORS,
     select: str = "auto",
     formats: Sequence[str] = FORMATS,
-    weights: str = "int8",
+    weights: str = defaults.WEIGHTS,
     qat: bool | None = None,
     float_io: bool = False,
     single_file: bool = False,
     neighbors: int | None = None,
-    tolerance: float = 0.02,
+    tolerance: float = defaults.TOLERANCE,
     intervals: bool = True,
     overwrite: bool = False,
     seed: int = 0,
@@ -204,13 +213,15 @@ def export(
 
     Parameters
     ----------
-    model : TwinRegressor, Run or path
-        A fitted model, a run, or the folder of one.
+    model : TwinRegressor, Pipeline, Run or path
+        A fitted model, a run, or the folder of one. A scikit-learn pipeline that ends in a twin is
+        exported with its steps, if they scale, fill in or encode single columns. Of a search such
+        as GridSearchCV, the best estimator is taken.
     folder : path
         Output folder.
-    anchors : int, "auto", "all" or sequence of int
-        How many training points travel with all twins together (all, if there are fewer); "auto"
-        for the fewest within 1 % of all, as found by ``twinedge.anchors.recommend``; or rows of
+    anchors : int, "fewest", "all" or sequence of int
+        How many training points travel with all twins together (all, if there are fewer); "fewest"
+        for as few as come within 1 % of all, as found by ``twinedge.anchors.recommend``; or rows of
         ``anchor_X_``.
     select : str
         How to choose them: a name in ``twinedge.anchors.METHODS``, "auto", or a file of row
@@ -259,12 +270,16 @@ def export(
     wanted = _formats(formats)
     run = _as_run(model)
     if not tolerance >= 0:
-        raise InputError(f"tolerance={tolerance!r} is not a number of at least 0")
+        raise wrong_value("tolerance", tolerance, "is not a number of at least 0")
     folder = Path(folder)
     check_folder(folder, EXPORT, overwrite=overwrite)
     twin = run.model
     twins = len(twin.weights_)
+    renamed = isinstance(anchors, str) and anchors == "auto"  # its name in earlier versions
+    anchors = "fewest" if renamed else anchors
     rows, method, remarks = _rows(run, anchors, select, seed, say)
+    if renamed:
+        remarks = (*remarks, "for the number of anchors, 'auto' is called 'fewest' now")
     if run.scores.get("beats_mean") is False:
         remarks = (run.scores["verdict"], *remarks)
     if not len(run.validation[1]):
@@ -273,7 +288,8 @@ def export(
     if np.isscalar(anchors) and not Path(select).is_file():
         asked = str(anchors) if isinstance(anchors, str) else int(anchors)
     nearest = _neighbors(twin, neighbors, len(rows) // twins)
-    judge = Judge.of(twin, rows, nearest, run.validation, run.test)
+    weighed = run.judging_weights, run.test_weights
+    judge = Judge.of(twin, rows, nearest, run.validation, run.test, *weighed)
     done: list[Export] = []
 
     def write(beside: Path) -> dict[str, Any]:
@@ -299,7 +315,7 @@ def export(
         if "c" in wanted:
             files.append(c_project(job, first, single_file=single_file))
         ordinary = Model.of(
-            twin.n_features_in_,
+            twin.anchor_X_.shape[1],
             twin.architecture_.hidden,
             len(rows),
             twins=twins,
@@ -319,19 +335,21 @@ def export(
 def _as_run(model: Any) -> Run:
     if isinstance(model, Run):
         return model
+    model = getattr(model, "best_estimator_", model)  # of a search
+    if isinstance(model, Pipeline):
+        model = fold_pipeline(model)
     if isinstance(model, TwinRegressor):
         if not hasattr(model, "weights_"):
             raise InputError("the model is not fitted")
-        names = getattr(model, "feature_names_in_", None)
-        if model.encoding_ is not None:
-            names = model.encoding_.inputs
-        if names is None:
-            names = [f"x{i}" for i in range(1, model.n_features_in_ + 1)]
         nothing = model.validation_[0][:0], model.validation_[1][:0]
-        return Run(model, tuple(map(str, names)), "y", model.validation_, nothing)
+        names = model.encoding_.inputs
+        return Run(model, names, model.target_name_, model.validation_, nothing)
     if isinstance(model, str | Path):
         return load_run(Path(model))
-    raise InputError(f"a {type(model).__name__} cannot be exported, a fitted TwinRegressor can")
+    raise InputError(
+        f"a {type(model).__name__} cannot be exported: take a fitted "
+        "TwinRegressor, or a Pipeline that ends in one"
+    )
 
 
 def _formats(formats: Sequence[str]) -> tuple[str, ...]:
@@ -359,15 +377,19 @@ def _rows(
     """Choose the anchors; returns their rows ``(k,)``, the method, and remarks."""
     model = run.model
     X, y, twins = model.anchor_X_, model.anchor_y_, len(model.weights_)
+    pool = pool_of(X, y, model, twins, seed)
     remarks: tuple[str, ...] = ()
     if Path(select).is_file():
         return check_rows(rows_from_file(select), len(y), twins), select, ()
     if isinstance(anchors, str):
         if anchors == "all":
+            rows = pool.eligible(twins, seed)
+            if len(rows) < len(y):
+                remarks = (f"{len(rows)} of {len(y)} training points stand for all, by weight",)
             # Twins share the anchors evenly, so a few may be left over.
-            return np.arange(len(y) - len(y) % twins), "all", ()
-        if anchors != "auto":
-            raise InputError(f"anchors={anchors!r} is not a number, 'auto', 'all' or rows")
+            return rows[: len(rows) - len(rows) % twins], "all", remarks
+        if anchors != "fewest":
+            raise wrong_value("anchors", anchors, "is not a number, 'fewest', 'all' or rows")
         say("Looking for the fewest anchors within 1 % of all")
         best = recommend(model, run.judging, select, seed=seed)
         if not best.within:
@@ -375,8 +397,9 @@ def _rows(
         anchors, select = best.k, best.method
     elif not np.isscalar(anchors):
         return check_rows(anchors, len(y), twins), "rows", ()
-    elif (taken := at_most_all(anchors, len(y), twins)) != anchors:
-        remarks = (too_many(anchors, len(y), twins),)
+    elif (taken := at_most_all(anchors, pool.worth, twins)) != anchors:
+        weighted = model.sample_weights_ is not None
+        remarks = (too_many(anchors, pool.worth, twins, weighted=weighted),)
         anchors = taken
     say(f"Choosing {anchors} anchors")
     choice = choose(
@@ -420,7 +443,9 @@ def _metadata(run: Run, method: str) -> dict[str, Any]:
         "target": run.target_name,
         "trained_on": run.source,
         "scores": {
-            key: run.scores[key] for key in (*_KEYS.values(), "rmse_test") if key in run.scores
+            key: run.scores[key]
+            for key in (*_KEYS.values(), "rmse_test", "coverage_test")
+            if key in run.scores
         },
         "select": method,
     }

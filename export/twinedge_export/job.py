@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from twinedge import scoring
+from twinedge.anchors.pool import AllAnchors, Evidence
 from twinedge.dealing import gather
 from twinedge.errors import InputError, Parameter, ParameterError
 from twinedge.learn.twin import TwinRegressor
@@ -20,10 +21,6 @@ Points = tuple[Array, Array]
 Predict = Callable[[Array], tuple[Any, Any]]  # mean and spread (n,) of points (n, f)
 
 _TINY = 1e-9  # of the target's deviation: a smaller error counts as none, and is no yardstick
-# Multiply-adds that the float model may spend with all anchors, some twenty seconds of a core. For
-# 50,000 anchors of a 128-128 network, that is 145 points; it gets at least that many in any case.
-_MOST_WORK = 1 << 38
-_FEWEST_POINTS = 100
 # Fraction by which rounding may change the spread, in tolerances: 5 % by default. Where the error
 # is well within tolerance, packs are off by up to 1.4 %, ONNX files by 3.2 %, TFLite files with
 # float edges by 4.3 %; with int8 edges it was 12.6 %, and such a spread is not to be trusted.
@@ -55,18 +52,6 @@ class Score(NamedTuple):
         return max(self.cost, self.spread_cost / SPREAD_TOLERANCES)
 
 
-class Everyone(NamedTuple):
-    """Error of the float model with all anchors, even if it predicts with neighbors.
-
-    Thousands of anchors take too long for thousands of points: then the error is that of the
-    exported anchors on all ``points``, times the ratio of the two on ``compared`` of them.
-    """
-
-    rmse: float
-    compared: int
-    points: int
-
-
 @dataclass(frozen=True)
 class Judge:
     """The float model as a yardstick.
@@ -77,27 +62,29 @@ class Judge:
         What the points are; "training" if nothing was held out.
     points, test : (X, y)
         Points to judge on, and points that training never saw; ``test`` may be empty.
-    anchors : int
-        Number of training points.
-    everyone, everyone_test : Everyone
-        Errors of the float model with all anchors; None without test points.
+    everyone, everyone_test : AllAnchors
+        Errors of the float model with all anchors, even if it predicts with neighbors; None without
+        test points.
     same_rmse : float
         Its error with the exported anchors.
     same : array of shape (v,)
         Its predictions with them.
     least : float
         A smaller error counts as this.
+    weights, test_weights : array of shape (v,), (t,), or None
+        How much each of the points counts in an error; None if all do alike.
     """
 
     name: str
     points: Points
     test: Points
-    anchors: int
-    everyone: Everyone
-    everyone_test: Everyone | None
+    everyone: AllAnchors
+    everyone_test: AllAnchors | None
     same_rmse: float
     same: Array
     least: float
+    weights: Array | None = None
+    test_weights: Array | None = None
 
     @classmethod
     def of(
@@ -107,11 +94,13 @@ class Judge:
         neighbors: int,
         validation: Points | None,
         test: Points | None,
+        weights: Array | None = None,
+        test_weights: Array | None = None,
     ) -> "Judge":
         """Measure the float model with all anchors and with ``rows``.
 
         ``neighbors`` is how many nearest anchors of each twin predict, 0 for all. Without
-        validation points the training points judge.
+        validation points the training points judge; ``weights`` are those of the points that do.
         """
         trained = model.anchor_X_, model.anchor_y_
         name, points = "training", trained
@@ -123,29 +112,16 @@ class Judge:
         least = _TINY * float(model.scaling_.y_scale)
         nearest = neighbors or None
 
-        def measured(points: Points) -> tuple[Array, float, Everyone]:
+        def measured(points: Points, each: Array | None) -> tuple[Array, float, AllAnchors]:
             X, y = points
             same = model.predict(X, anchors=rows, neighbors=nearest)
-            some = slice(None) if nearest else _affordable(model, len(y))
-            everyone = scoring.rmse(
-                model.predict(X[some], anchors="all", neighbors=nearest), y[some]
-            )
-            rmse, compared = scoring.rmse(same, y), len(y[some])
-            if compared < len(y):
-                everyone *= max(rmse, least) / max(scoring.rmse(same[some], y[some]), least)
-            return same, rmse, Everyone(everyone, compared, len(y))
+            everyone = Evidence(model, X, y, weights=each).all_anchors(nearest)
+            return same, scoring.rmse(same, y, each), everyone
 
-        same, rmse, everyone = measured(points)
-        tested = measured(test)[2] if len(test[1]) else None
-        return cls(name, points, test, len(trained[1]), everyone, tested, rmse, same, least)
-
-    @property
-    def with_all_anchors(self) -> str:
-        """How the error with all anchors was found, as text to follow the number."""
-        _, compared, points = self.everyone
-        if compared == points:
-            return "with all anchors"
-        return f"with all {self.anchors:,} anchors, by {compared:,} of {points:,} points"
+        same, rmse, everyone = measured(points, weights)
+        tested = measured(test, test_weights)[2] if len(test[1]) else None
+        errors = everyone, tested, rmse, same, least
+        return cls(name, points, test, *errors, weights, test_weights)
 
     def score(self, predict: Predict, unrounded: Array) -> Score:
         """Score a file.
@@ -161,27 +137,19 @@ class Judge:
         for one in (predicted, spread):
             if one.shape != self.same.shape or not np.isfinite(one).all():
                 raise InputError("an exported file does not predict finite numbers")
-        rmse = scoring.rmse(predicted, self.points[1])
+        rmse = scoring.rmse(predicted, self.points[1], self.weights)
         yardstick = max(self.same_rmse, self.least)
         moved = scoring.rmse(predicted, self.same) / yardstick
         usual = max(scoring.rmse(unrounded), _TELLING * yardstick)
+        test, y_test = self.test
         return Score(
             rmse,
-            scoring.rmse(predict(self.test[0])[0], self.test[1]) if len(self.test[1]) else None,
+            scoring.rmse(predict(test)[0], y_test, self.test_weights) if len(y_test) else None,
             rmse / max(self.everyone.rmse, self.least),
             max(rmse / yardstick, math.hypot(1, moved)) - 1,
             scoring.rmse(spread, unrounded) / usual,
             float(np.abs(predicted - self.same).max()),
         )
-
-
-def _affordable(model: TwinRegressor, points: int) -> Array | slice:
-    """Choose evenly spaced points, few enough to evaluate with all anchors in seconds."""
-    each = 2 * len(model.anchor_y_) * model.weights_.size  # both orders of a pair
-    most = max(_FEWEST_POINTS, _MOST_WORK // each)
-    if points <= most:
-        return slice(None)
-    return np.linspace(0, points - 1, most).astype(np.intp)
 
 
 def mean_and_spread(device: Device) -> Predict:

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from twinedge import TwinRegressor
-from twinedge.learn.run import load_run
+from twinedge.learn import pairs
+from twinedge.learn.run import Run, load_run
 from twinedge.pack import read_pack
 from twinedge.runtime.reference import evaluate
 from twinedge_export import export
@@ -207,12 +208,19 @@ def test_more_anchors_than_points_are_all_of_them(run, four_twins, tmp_path):
     )
 
 
-def test_auto_takes_the_fewest_anchors_within_a_percent(run, tmp_path):
-    done = export(run, tmp_path / "out", anchors="auto", **SMALL)
+def test_the_fewest_anchors_within_a_percent(run, tmp_path):
+    done = export(run, tmp_path / "out", anchors="fewest", **SMALL)
+    assert done.asked == "fewest"
+    assert not any("auto" in one for one in done.remarks)
     assert len(done.rows) < len(run.model.anchor_y_)
     fewer = export(run, tmp_path / "fewer", anchors=len(done.rows) // 2, **SMALL)
     assert done.judge.same_rmse <= 1.01 * done.judge.everyone.rmse
     assert fewer.judge.same_rmse > 1.01 * done.judge.everyone.rmse
+    # The name of earlier versions, which means something else to an estimator.
+    before = export(run, tmp_path / "before", anchors="auto", **SMALL)
+    assert before.rows.tolist() == done.rows.tolist()
+    assert before.asked == "fewest"
+    assert before.remarks[-1] == "for the number of anchors, 'auto' is called 'fewest' now"
 
 
 def test_an_export_beyond_the_tolerance_leaves_the_old_one_in_place(run, tmp_path, complaint):
@@ -289,3 +297,31 @@ def test_a_model_trained_on_neighbors_predicts_with_neighbors(curve, tmp_path, c
     for settings in ({"anchors": 6}, {"anchors": 40, "neighbors": 0}):
         message = complaint(export, model, tmp_path / "out", **{**SMALL, **settings})
         assert "near pairs only" in message
+
+
+def test_an_export_of_thousands_of_rows_does_a_bounded_number_of_multiply_adds(
+    tmp_path, monkeypatch
+):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (7000, 8))
+    y = X[:, 0] + X[:, 1] ** 2
+    settings = {"activation": "relu", "learning_rate": 0.01, "weight_decay": 0.03}
+    model = TwinRegressor(**settings, steps=20, random_state=0)
+    model.fit(X[:5000], y[:5000], validation=(X[5000:6000], y[5000:6000]))
+    run = Run(model, model.encoding_.inputs, "y", model.validation_, (X[6000:], y[6000:]))
+    work, evaluated = [], pairs._Pairs._evaluate
+
+    def counted(self, *halves):
+        hidden = evaluated(self, *halves)
+        work.append(hidden[..., 0].size * model.architecture_.size)
+        return hidden
+
+    monkeypatch.setattr(pairs._Pairs, "_evaluate", counted)
+    done = export(run, tmp_path / "out", anchors=32, formats=("twin",))
+    assert done.judge.everyone.sample < done.judge.everyone.anchors == 5000
+    # With all anchors it would be 3e11 for the errors alone, a minute; the choice takes 3e10.
+    assert 1e10 < sum(work) < 8e10
+    exact = np.sqrt(np.mean((model.predict(X[5000:5200], anchors="all") - y[5000:5200]) ** 2))
+    sample = done.judge.everyone.sample
+    some = np.sqrt(np.mean((model.predict(X[5000:5200], anchors=sample) - y[5000:5200]) ** 2))
+    assert some == pytest.approx(exact, rel=0.005)

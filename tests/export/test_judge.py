@@ -171,26 +171,25 @@ def test_the_yardstick_has_all_anchors_whatever_the_model_predicts_with(
     everyone = tiny_twin.predict(X, anchors="all", neighbors=neighbors or None)
     assert not np.array_equal(few.predict(X, neighbors=neighbors or None), everyone)
     judge = Judge.of(few, ROWS, neighbors, *points)
-    assert judge.everyone == (pytest.approx(np.sqrt(np.mean((everyone - y) ** 2))), 20, 20)
-    assert judge.everyone_test.compared == 20
-    assert judge.with_all_anchors == "with all anchors"
+    assert judge.everyone == (pytest.approx(np.sqrt(np.mean((everyone - y) ** 2))), 80, 80)
+    assert judge.everyone_test.is_exact
+    assert judge.everyone.words == "with all anchors"
 
 
-def test_many_anchors_are_asked_about_some_of_the_points(tiny_twin, points, spread, monkeypatch):
-    monkeypatch.setattr("twinedge_export.job._FEWEST_POINTS", 5)
-    monkeypatch.setattr("twinedge_export.job._MOST_WORK", 2 * 80 * tiny_twin.weights_.size * 7)
+def test_some_of_many_anchors_stand_for_all(tiny_twin, points, spread, monkeypatch):
+    monkeypatch.setattr("twinedge.anchors.pool._FEWEST_ANCHORS", 5)
+    each = 2 * tiny_twin.weights_.size * 20  # multiply-adds of an anchor with all points
+    monkeypatch.setattr("twinedge.anchors.pool._MOST_WORK", 40 * each)
     judge = Judge.of(tiny_twin, ROWS, 0, *points)
     X, y = points[0]
-    some = [0, 3, 6, 9, 12, 15, 19]  # evenly from the first to the last
-    everyone = np.sqrt(np.mean((tiny_twin.predict(X[some], anchors="all") - y[some]) ** 2))
-    beside = np.sqrt(np.mean((judge.same[some] - y[some]) ** 2))
-    assert judge.everyone == (pytest.approx(everyone / beside * judge.same_rmse), 7, 20)
-    assert judge.with_all_anchors == "with all 80 anchors, by 7 of 20 points"
+    found = np.sqrt(np.mean((tiny_twin.predict(X, anchors=40) - y) ** 2))
+    assert judge.everyone == (pytest.approx(found), 40, 80)
+    assert judge.everyone.words == "with all 80 anchors, by 40 of them"
     assert judge.score(both(tiny_twin), spread).ratio_to_float == pytest.approx(1, rel=0.1)
-    # Nearest anchors take no longer with more anchors; and there is a minimum of points.
-    assert Judge.of(tiny_twin, ROWS, 3, *points).everyone.compared == 20
-    monkeypatch.setattr("twinedge_export.job._MOST_WORK", 0)
-    assert Judge.of(tiny_twin, ROWS, 0, *points).everyone.compared == 5
+    # Nearest anchors take no longer with more anchors; and there is a minimum.
+    assert Judge.of(tiny_twin, ROWS, 3, *points).everyone.is_exact
+    monkeypatch.setattr("twinedge.anchors.pool._MOST_WORK", 0)
+    assert Judge.of(tiny_twin, ROWS, 0, *points).everyone.sample == 5
 
 
 def test_without_validation_points_the_training_points_judge(tiny_twin, points):

@@ -328,7 +328,7 @@ def measure(
         asked, counts = counts, [at_most_all(k, pool.worth, evidence.twins) for k in counts]
         beyond = [k for k, taken in zip(asked, counts, strict=True) if k != taken]
     found = curves(pool, evidence, counts, names, seed, progress)
-    everything = evidence.rmse()
+    everything = evidence.all_anchors().rmse
     sizes = pool.worth, len(evidence)
     return Measurement(
         tuple(found.points), everything, *sizes, tolerance, found.winners, tuple(beyond)

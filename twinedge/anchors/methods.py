@@ -14,15 +14,21 @@ confident than the model. No target is looked at, so no choice is good by luck.
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
-from twinedge.anchors.pool import FOLDS, Evidence, FloatArray, Pool, Rows, squared_distances
+from twinedge.anchors.pool import (
+    FOLDS,
+    Evidence,
+    FloatArray,
+    Pool,
+    Rows,
+    on_one_core,
+    squared_distances,
+)
 from twinedge.errors import InputError
 
 # Distances per pass above which k-means takes seconds. With that many, clusters are small: where
@@ -102,15 +108,10 @@ def _clusters(
     )
     # Threads add up the centres in the order they finish, and the last bit of a sum can decide
     # which of two points is nearer: the same seed could give different anchors on other machines.
-    with _threads().limit(limits=1), warnings.catch_warnings():
+    with on_one_core(), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         labels: Rows = search.fit(points, sample_weight=weights).labels_.astype(np.intp)
     return labels, squared_distances(points, search.cluster_centers_[labels])
-
-
-@lru_cache(maxsize=1)
-def _threads() -> ThreadpoolController:
-    return ThreadpoolController()  # looks through all loaded libraries, so once
 
 
 Pick = Callable[[FloatArray, FloatArray, int, np.random.Generator], Rows]

@@ -430,7 +430,7 @@ def _size_line(found: Findings) -> str:
     everything = {"test": judge.everyone_test, "validation": judge.everyone}.get(found.judged.name)
     line = f"The pack has an error of {mine.rmse:.4g} in {mine.bytes:,} bytes"
     if everything is not None:
-        about = "" if everything.compared == everything.points else "about "
+        about = "" if everything.is_exact else "about "
         line += "; the float model with all training points as anchors has "
         line += f"{about}{everything.rmse:.4g}"
     return f"{line}."
