@@ -1,4 +1,8 @@
-"""What scikit-learn asks of every estimator. No check is expected to fail."""
+"""What scikit-learn asks of every estimator.
+
+Of all checks one is expected to fail: repeated rows are not, bit for bit, rows with weights, since
+batches of points are drawn at random. They are drawn equally often (test_sample_weight.py).
+"""
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -9,6 +13,9 @@ model = AnnRegressor(
 )
 
 
-@parametrize_with_checks([model])
+DRAWN = {"check_sample_weight_equivalence_on_dense_data": "batches are drawn at random"}
+
+
+@parametrize_with_checks([model], expected_failed_checks=lambda estimator: DRAWN)
 def test_scikit_learn_finds_nothing_wrong(estimator, check):
     check(estimator)

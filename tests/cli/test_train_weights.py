@@ -1,0 +1,139 @@
+"""``twinedge train --weight``: rows count as much as a column says."""
+
+import json
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+
+import numpy as np
+import pytest
+
+import twinedge
+from twinedge.cli import main
+from twinedge.learn.run import load_run
+from twinedge.learn.suitability import fit_linear, standing
+
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+
+OFFSET = 100.0
+QUICK = ["--hidden", 8, "--steps", 300, "--seed", 0]
+
+
+@pytest.fixture(scope="module")
+def rows(curve):
+    """Weight, three features and target; every second target is wrong, and hardly counts."""
+    X, y = curve
+    odd = np.arange(len(y)) % 2 == 1
+    return np.column_stack([np.where(odd, 1e-3, 2.0), X, y + OFFSET * odd])
+
+
+@pytest.fixture(scope="module")
+def table(rows, tmp_path_factory):
+    path = tmp_path_factory.mktemp("weights") / "table.csv"
+    rows = np.vstack([rows, [0, 1e9, 0, 0, -1e9]])  # weight 0
+    lines = [",".join(map(repr, row)) for row in rows.tolist()]
+    path.write_text("\n".join(["weight,angle,offset,idle,level", *lines]) + "\n")
+    return path
+
+
+def run_command(*arguments):
+    """Exit code, standard output and standard error."""
+    with (
+        redirect_stdout(StringIO()) as out,
+        redirect_stderr(StringIO()) as err,
+        pytest.raises(SystemExit) as stop,
+    ):
+        main([str(one) for one in arguments])
+    return stop.value.code, out.getvalue(), err.getvalue()
+
+
+@pytest.fixture(scope="module")
+def trained(table, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run") / "run"
+    given = ("train", table, "--target", "level", "--weight", "weight", "-o", folder, *QUICK)
+    code, out, err = run_command(*given, "--json")
+    assert code == 0, err
+    return folder, json.loads(out), err
+
+
+def test_the_run_says_which_column_it_was(trained):
+    folder, report, remarks = trained
+    assert report["weight"] == "weight"
+    assert report["rows"] == 120
+    assert "1 row of weight 0 left out" in remarks
+    run = load_run(folder)
+    assert run.source["weight"] == "weight"
+    assert run.feature_names == ("angle", "offset", "idle")
+
+
+def test_every_row_keeps_its_weight(trained, rows):
+    run = load_run(trained[0])
+    weight = {tuple(row[1:4]): row[0] for row in rows.tolist()}
+    for (X, _), found in (
+        ((run.model.anchor_X_, None), run.model.sample_weights_),
+        (run.validation, run.model.validation_weights_),
+        (run.test, run.test_weights),
+    ):
+        wanted = np.array([weight[tuple(row)] for row in X.tolist()])
+        np.testing.assert_allclose(found, wanted / wanted.mean())
+
+
+def test_all_errors_are_weighted(trained):
+    run, report = load_run(trained[0]), trained[1]
+    X, y = run.test
+    off = run.model.predict(X) - y
+    weighted = np.sqrt(np.average(np.square(off), weights=run.test_weights))
+    assert report["rmse_test"] == pytest.approx(weighted)
+    assert report["rmse_test"] < 0.2 * OFFSET < np.sqrt(np.mean(np.square(off)))
+    assert report["rmse_val"] == run.model.validation_rmse_ < 0.2 * OFFSET
+    mean = np.average(run.model.anchor_y_, weights=run.model.sample_weights_)
+    wanted = np.sqrt(np.average(np.square(mean - y), weights=run.test_weights))
+    assert report["rmse_mean"] == pytest.approx(wanted)
+    linear = fit_linear(run.model.anchor_X_, run.model.anchor_y_, run.model.sample_weights_)
+    wanted = np.sqrt(np.average(np.square(linear.predict(X) - y), weights=run.test_weights))
+    assert report["rmse_linear"] == pytest.approx(wanted)
+    assert report["rmse_trees"] < 0.5 * OFFSET
+    centred = y - np.average(y, weights=run.test_weights)
+    variance = np.average(np.square(centred), weights=run.test_weights)
+    assert report["r2_test"] == pytest.approx(1 - weighted**2 / variance)
+
+
+def test_python_trains_the_same_model(trained, table):
+    run = twinedge.fit_csv(
+        table, target="level", weight="weight", hidden=8, steps=300, random_state=0
+    )
+    assert np.array_equal(run.model.weights_, load_run(trained[0]).model.weights_)
+    assert run.scores["rmse_test"] == trained[1]["rmse_test"]
+
+
+def test_an_export_of_the_run_follows_the_heavy_rows(trained, curve, tmp_path):
+    code, _, err = run_command(
+        *("export", trained[0], "--anchors", 16, "--formats", "twin", "-o", tmp_path / "out")
+    )
+    assert code == 0, err
+    device = twinedge.load(tmp_path / "out" / "model.twin")
+    assert np.abs(device.predict(curve[0]) - curve[1]).mean() < 0.1 * OFFSET
+
+
+def test_without_weights_rivals_are_those_of_before(curve):
+    X, y = curve
+    parts = [(X[some], y[some]) for some in (slice(80), slice(80, 100), slice(100, None))]
+    said = y[100:] + 0.1
+    plain = standing(parts[0], parts[2], said, parts[1])
+    ones = standing(parts[0], parts[2], said, parts[1], weights=(None, None, np.ones(20)))
+    assert plain == ones
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("Weight", "no column 'Weight' for the weights (did you mean 'weight'?)"),
+        ("level", "column 'level' is the target and cannot hold weights"),
+        ("idle", "column 'idle' holds the weight -"),
+    ],
+)
+def test_a_wrong_column_is_one_line_and_writes_nothing(name, words, table, refused):
+    refused("train", table, "--target", "level", "--weight", name, "-o", "run", says=[words])
+
+
+def test_data_sets_have_no_column_of_weights(refused):
+    refused("train", "--dataset", "cs", "--weight", "w", "-o", "run", says=["--weight"])

@@ -1,0 +1,119 @@
+"""An export of a model whose training points do not count alike."""
+
+import numpy as np
+import pytest
+
+import twinedge
+from twinedge import TwinRegressor
+from twinedge.learn.run import Run
+from twinedge.pack import read_pack
+from twinedge_export import quantise
+from twinedge_export.job import Judge
+
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+
+OFFSET = 100.0
+TWIN = {"formats": ["twin"], "qat": False}
+
+
+@pytest.fixture(scope="module")
+def halves(curve):
+    """The curve three times over, with another target in odd rows, which hardly count."""
+    rng = np.random.default_rng(0)
+    X, y = (np.concatenate([one] * 3) for one in curve)
+    X = X + rng.normal(0, 0.01, X.shape)
+    odd = np.arange(len(y)) % 2 == 1
+    return X, y + OFFSET * odd, np.where(odd, 1e-3, 1.0), y
+
+
+@pytest.fixture(scope="module")
+def weighted(halves):
+    X, y, weights, _ = halves
+    model = TwinRegressor(
+        twins=2,
+        hidden=(8,),
+        activation="silu",
+        learning_rate=0.01,
+        weight_decay=0.003,
+        steps=1500,
+        validation_fraction=0.3,
+        random_state=0,
+    )
+    return model.fit(X, y, sample_weight=weights)
+
+
+@pytest.mark.parametrize("anchors", [8, 32, "all", "fewest"])
+def test_a_device_follows_the_heavy_half(anchors, weighted, halves, tmp_path):
+    X, _, _, truth = halves
+    done = twinedge.export(weighted, tmp_path / "out", anchors=anchors, **TWIN)
+    assert (weighted.sample_weights_[done.rows] > 1).all()
+    device = twinedge.load(tmp_path / "out" / "model.twin")
+    off = device.predict(X) - truth
+    assert np.sqrt(np.mean(np.square(off))) < 0.05 * OFFSET
+
+
+def test_its_intervals_cover_their_share_of_the_weight(weighted, halves, tmp_path):
+    X, y, weights, _ = halves
+    twinedge.export(weighted, tmp_path / "out", anchors=16, **TWIN)
+    pack = read_pack((tmp_path / "out" / "model.twin").read_bytes())
+    assert 50 < pack.intervals.rows < 60  # of 108 validation rows
+    device = twinedge.load(tmp_path / "out" / "model.twin")
+    low, high = device.predict_interval(X, 0.8).T
+    assert np.average((low <= y) & (y <= high), weights=weights) > 0.75
+    assert np.mean(high - low) < 0.2 * OFFSET  # counted alike, it would be wider than that
+
+
+def test_its_errors_are_weighted(weighted, halves, tmp_path):
+    X, y, weights, _ = halves
+    run = Run(
+        weighted,
+        ("a", "b", "c"),
+        "y",
+        weighted.validation_,
+        (X[:50], y[:50]),
+        test_weights=weights[:50],
+    )
+    done = twinedge.export(run, tmp_path / "out", anchors=16, **TWIN)
+    device = twinedge.load(tmp_path / "out" / "model.twin")
+    score = done.files[0].score
+    for rmse, (points, target), each in (
+        (score.rmse, run.validation, weighted.validation_weights_),
+        (score.rmse_test, run.test, weights[:50]),
+    ):
+        off = np.square(device.predict(points) - target)
+        assert rmse == pytest.approx(np.sqrt(np.average(off, weights=each)), rel=1e-6)
+        assert rmse < 0.2 * np.sqrt(np.mean(off))
+    assert done.judge.everyone.rmse == pytest.approx(weighted.validation_rmse_)
+
+
+def test_more_anchors_than_the_points_are_worth_are_not_taken(weighted, tmp_path):
+    done = twinedge.export(weighted, tmp_path / "out", anchors=200, **TWIN)
+    assert 120 < len(done.rows) < 132  # of 252 training points, half of which hardly count
+    assert (weighted.sample_weights_[done.rows] > 1).all()
+    assert any("by weight there are only 12" in remark for remark in done.remarks)
+
+
+def test_fine_tuning_draws_and_judges_by_weight(weighted, monkeypatch):
+    X, y = weighted.validation_
+    given = []
+    pairs = quantise.Examples.pairs
+    monkeypatch.setattr(
+        quantise.Examples, "pairs", lambda *data: (given.append(data[-1]), pairs(*data))[1]
+    )
+    monkeypatch.setattr(quantise, "_STEPS", 50)
+    rmse, weights = quantise.scoring.rmse, []
+    monkeypatch.setattr(
+        quantise.scoring, "rmse", lambda a, b=0.0, w=None: (weights.append(w), rmse(a, b, w))[1]
+    )
+    quantise.fine_tune(weighted, X, y, sample_weight=weighted.validation_weights_)
+    assert given[0] is weighted.sample_weights_
+    assert all(np.array_equal(one, weighted.validation_weights_) for one in weights)
+
+
+def test_training_points_judge_by_their_own_weights(weighted, halves):
+    nothing = weighted.validation_[0][:0], weighted.validation_[1][:0]
+    rows = np.flatnonzero(weighted.sample_weights_ > 1)[:16]
+    judge = Judge.of(weighted, rows, 0, nothing, None, weighted.sample_weights_)
+    assert judge.name == "training"
+    assert judge.same_rmse < 0.1 * OFFSET
+    assert Judge.of(weighted, rows, 0, nothing, None).same_rmse > 0.5 * OFFSET
