@@ -97,7 +97,9 @@ def main(arguments: list[str] | None = None) -> None:
 def _run(arguments: list[str] | None) -> int:
     try:
         return app.main(arguments, "twinedge", _COMPLETE, standalone_mode=False) or 0
-    except click.Abort:  # Ctrl-C before a command began
+    except click.Abort as stop:  # Ctrl-C before a command began
+        if isinstance(stop.__cause__, EOFError):  # the end of a file is a fault of ours
+            raise stop.__cause__ from None
         return INTERRUPTED
     except InputError as error:
         return _refuse(str(error))
