@@ -21,7 +21,8 @@ QUICK = ["--hidden", 8, "--steps", 300, "--seed", 0]
 @pytest.fixture(scope="module")
 def rows(curve):
     """Weight, three features and target; every second target is wrong, and hardly counts."""
-    X, y = curve
+    X, y = (np.concatenate([one] * 3) for one in curve)
+    X = X + np.random.default_rng(0).normal(0, 0.01, X.shape)
     odd = np.arange(len(y)) % 2 == 1
     return np.column_stack([np.where(odd, 1e-3, 2.0), X, y + OFFSET * odd])
 
@@ -58,7 +59,7 @@ def trained(table, tmp_path_factory):
 def test_the_run_says_which_column_it_was(trained):
     folder, report, remarks = trained
     assert report["weight"] == "weight"
-    assert report["rows"] == 120
+    assert report["rows"] == 360
     assert "1 row of weight 0 left out" in remarks
     run = load_run(folder)
     assert run.source["weight"] == "weight"
@@ -95,6 +96,15 @@ def test_all_errors_are_weighted(trained):
     centred = y - np.average(y, weights=run.test_weights)
     variance = np.average(np.square(centred), weights=run.test_weights)
     assert report["r2_test"] == pytest.approx(1 - weighted**2 / variance)
+
+
+def test_so_is_the_coverage_of_intervals(trained):
+    run = load_run(trained[0])
+    X, y = run.test
+    low, high = run.model.predict_interval(X, 0.9).T
+    covered = (low <= y) & (y <= high)
+    assert run.scores["coverage_test"] == np.average(covered, weights=run.test_weights)
+    assert run.scores["coverage_test"] > covered.mean() + 0.3
 
 
 def test_python_trains_the_same_model(trained, table):

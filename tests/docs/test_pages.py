@@ -49,10 +49,12 @@ def surroundings(tiny_twin, curve, tmp_path, monkeypatch):
         "device": twinedge.load("out/model.twin"),
         "X": X[:80],
         "y": y[:80],
+        "weights": np.linspace(1, 2, 80),
         "validation": (X[80:100], y[80:100]),
         "X_new": X[100:],
         "X_test": X[100:],
         "y_test": y[100:],
+        "weights_test": np.linspace(1, 2, 20),
         "x": X[:3],
     }
 

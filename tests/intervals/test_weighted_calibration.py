@@ -98,6 +98,17 @@ def test_the_scale_is_that_of_the_rows_that_count():
     assert found.typical == pytest.approx(alone.scale(signals[:, ~light]).mean(), rel=0.1)
 
 
+def test_signals_are_weighed_by_the_rows_that_count():
+    rng = np.random.default_rng(0)
+    signals = rng.uniform(0.1, 5, (3, 400))
+    light = np.arange(400) % 2 == 0
+    errors = np.where(light, signals[0], signals[2]) * rng.normal(size=400)
+    found = calibrate(signals, errors, sample_weight=np.where(light, 1e-6, 1.0))
+    other = calibrate(signals, errors, sample_weight=np.where(light, 1.0, 1e-6))
+    assert found.weights[2] > 5 * found.weights[0]
+    assert other.weights[0] > 5 * other.weights[2]
+
+
 @pytest.mark.parametrize(
     ("weights", "words"),
     [

@@ -1,5 +1,7 @@
 """Rows count as much as their weights say: in pairs, as anchors, in errors and in intervals."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,13 +16,15 @@ from twinedge import (
     TwinnedRegressor,
     TwinRegressor,
 )
-from twinedge.learn import teachers, uncertainty
-from twinedge.learn.network import tf
+from twinedge.learn import selection, teachers, uncertainty
+from twinedge.learn.network import Scaling, tf
 from twinedge.learn.pairs import ExtraPairs, deal
 from twinedge.learn.run import Run, load_run
+from twinedge.learn.selection import Candidate
+from twinedge.learn.small_trees import fit_small_trees
 from twinedge.learn.steps import Examples, Setting
 from twinedge.learn.tasks import PairTask, PointTask
-from twinedge.learn.teachers import Teacher, weigh
+from twinedge.learn.teachers import Lessons, TaughtTask, Teacher, Word, weigh
 from twinedge.learn.training import NetworkJob
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
@@ -181,6 +185,15 @@ def shares_of(examples, table, width):
     return counts / counts.sum(axis=1, keepdims=True)
 
 
+def test_the_scaling_is_that_of_repeated_rows(plain):
+    X, y = plain
+    times = np.random.default_rng(0).integers(1, 5, len(y))
+    weighted = Scaling.of(X, y, weights=times)
+    repeated = Scaling.of(np.repeat(X, times, axis=0), np.repeat(y, times))
+    for name in ("x_mean", "x_scale", "y_mean", "y_scale"):
+        np.testing.assert_allclose(getattr(weighted, name), getattr(repeated, name))
+
+
 @pytest.fixture
 def numbered():
     """A table whose feature is the number of the row, with weights; the last rows validate."""
@@ -236,6 +249,39 @@ def test_a_listed_partner_is_drawn_in_proportion_to_its_weight():
     for row, others in enumerate(partners):
         wanted[row, others] = weights[row] / 10 * weights[others] / weights[others].sum()
     np.testing.assert_allclose(counts / counts.sum(), (wanted + wanted.T) / 2, atol=0.01)
+
+
+def test_taught_networks_draw_rows_in_proportion_and_points_between_them_alike(numbered):
+    task, points = PairTask(**numbered), 8
+    x = 20 + np.arange(points, dtype=np.float32)[:, None]
+    lessons = Lessons(task.y[:16], x, x[:, 0], [])
+    found = shares_of(TaughtTask(task, lessons).examples([job()]), 28, 1)[0]
+    measured = 16 / (16 + points)  # with so few points, rows are not repeated
+    np.testing.assert_allclose(found[:16], measured * task.weights[:16] / 16, atol=0.02)
+    np.testing.assert_allclose(found[20:], (1 - measured) / points, atol=0.01)
+
+
+def test_candidates_are_compared_by_weighted_errors(numbered):
+    heavy = numbered["weights"][:16] > 2
+    names = [Candidate("relu", Setting(0.01, 0.0)), Candidate("silu", Setting(0.01, 0.0))]
+    words = [
+        Word("right about light rows", numbered["y"][:16] + 1.0 * heavy, np.zeros(0)),
+        Word("right about heavy rows", numbered["y"][:16] + 1.0 * ~heavy, np.zeros(0)),
+    ]
+    assert not selection._best(PairTask(**(numbered | {"weights": None})), names, words)[0]
+    assert selection._best(PairTask(**numbered), names, words)[0] == 1
+
+
+def test_candidates_are_scored_with_anchors_in_proportion_to_their_weights(numbered):
+    # Untrained networks: an estimate is little more than the target of its anchor.
+    weights = np.where(np.arange(20) < 4, 1000.0, 1.0)
+    task = PairTask(**(numbered | {"weights": weights, "x": np.zeros((20, 1), np.float32)}))
+    shape = task.architecture("relu")
+    said = task.predict(shape, shape.initial([0]), task.x[None, :1], [job()])
+    assert said[0, 0] == pytest.approx(np.average(task.y[:16], weights=weights[:16]), abs=0.2)
+    near = replace(task, neighbors=16)
+    said = near.predict(shape, shape.initial([0]), task.x[None, :1], [job()])
+    assert said[0, 0] == pytest.approx(np.average(task.y[:16], weights=weights[:16]), abs=1e-4)
 
 
 def test_errors_of_validation_rows_are_weighted(numbered, monkeypatch):
@@ -416,6 +462,27 @@ def test_difficulty_is_learnt_where_weight_is(plain, tiny):
     assert ratios[1e-4] < 0.7 * ratios[1.0]
 
 
+def test_the_second_output_is_fitted_where_weight_is(halves, tiny, monkeypatch):
+    X, y, weights = halves
+    model = TwinRegressor(intervals=False, **tiny).fit(X, y, sample_weight=weights)
+    given = []
+    ridge = uncertainty._ridge
+    monkeypatch.setattr(uncertainty, "_ridge", lambda *all: (given.append(all[-1]), ridge(*all))[1])
+    uncertainty.learn_difficulty(model, 0)
+    rows = len(model.anchor_y_)
+    assert given[0].sum() == pytest.approx(1)
+    light = model.sample_weights_.min() / model.sample_weights_.max()
+    assert given[0][:rows].min() / given[0][:rows].max() == pytest.approx(light)
+    assert np.ptp(given[0][rows:]) == 0
+
+
+def test_surer_anchors_are_weighted_on_top_of_their_weights(halves, tiny):
+    X, y, weights = halves
+    model = TwinRegressor(twins=2, **tiny).fit(X, y, sample_weight=weights)
+    same = uncertainty.weighted_prediction(model, X, power=0)
+    np.testing.assert_allclose(same, model.predict(X, anchors="all"), rtol=1e-5)
+
+
 def test_a_training_resumes_only_with_the_same_weights(halves, tiny, tmp_path):
     X, y, weights = halves
     folder = tmp_path / "checkpoint"
@@ -425,6 +492,27 @@ def test_a_training_resumes_only_with_the_same_weights(halves, tiny, tmp_path):
             TwinRegressor(**tiny).fit(X, y, sample_weight=other, checkpoint=folder, resume=True)
     again = TwinRegressor(**tiny).fit(X, y, sample_weight=weights, checkpoint=folder, resume=True)
     assert_same(first, again, X)
+
+
+def test_weights_are_part_of_what_a_training_belongs_to(numbered):
+    task = PairTask(**numbered)
+    others = [replace(task, weights=one) for one in (None, np.roll(task.weights, 1))]
+    found = {one.fingerprint() for one in (task, *others)}
+    assert len(found) == 3
+
+
+def test_small_trees_learn_and_are_chosen_by_weight(halves):
+    X, y, weights = halves
+    train, held = slice(80), slice(80, None)
+    found = fit_small_trees(
+        (X[train], y[train]),
+        (X[held], y[held]),
+        few=True,
+        weights=(weights[train], weights[held]),
+    )
+    off = np.square(found.predict(X[held]) - y[held])
+    assert found.rmse_val == pytest.approx(np.sqrt(np.average(off, weights=weights[held])))
+    assert found.rmse_val < 0.2 * OFFSET
 
 
 def test_a_run_keeps_the_weights(halves, tiny, tmp_path):
