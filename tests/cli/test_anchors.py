@@ -168,7 +168,6 @@ def test_a_plot_is_written_whole(cli, tiny_run, tmp_path, ending):
 
 def test_progress_is_for_a_terminal_and_not_for_the_result(cli, tiny_run, monkeypatch):
     monkeypatch.setattr("twinedge.progress.sys", Terminal())
-    monkeypatch.setenv("FORCE_COLOR", "1")  # so that rich takes it for one, too
     monkeypatch.setenv("TERM", "xterm")
     plain = cli("anchors", tiny_run, "--methods", "xy", "--json", "--quiet")
     shown = cli("anchors", tiny_run, "--methods", "xy", "--json")
@@ -186,6 +185,12 @@ class Terminal:
 
     def isatty(self):
         return True
+
+    def write(self, text):
+        return sys.stderr.write(text)
+
+    def flush(self):
+        sys.stderr.flush()
 
 
 BAD = {
