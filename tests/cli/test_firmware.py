@@ -23,7 +23,7 @@ def files(tmp_path):
     shutil.copyfile(PACK, tmp_path / "model.twin")
     points = pack.anchors[:1].repeat(5, axis=0) / pack.x_gain + pack.x_offset
     points += np.arange(5)[:, None] * 100 / pack.x_gain
-    header = ",".join(f"x{number}" for number in range(1, pack.features + 1))
+    header = ",".join(f"x{number}" for number in range(pack.features))
     np.savetxt(tmp_path / "data.csv", points, delimiter=",", header=header, comments="")
     return pack
 
@@ -192,7 +192,7 @@ def test_a_damaged_table(refused, files, tmp_path):
     lines = (tmp_path / "data.csv").read_text().splitlines()
     lines[2] = lines[2].replace(lines[2].split(",")[1], "two", 1)
     (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
-    says = ("data.csv", "row 3", "x2", "'two'")
+    says = ("data.csv", "row 3", "x1", "'two'")
     refused("firmware", "run", "-b", BOARD, "model.twin", "data.csv", says=says)
 
 

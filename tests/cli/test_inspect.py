@@ -96,7 +96,7 @@ def test_json_has_everything(cli, pack_file):
         *("scaling", "twins", "curve", "anchors", "ids", "kind 40000", "metadata")
     ]
     assert sum(one["size"] for one in report["parts"]) == len(data)
-    assert [one["name"] for one in report["ranges"]] == ["x1", "x2", "x3", "target"]
+    assert [one["name"] for one in report["ranges"]] == ["x0", "x1", "x2", "target"]
     assert report["metadata"] == {"name": "odd-silu"}
 
 

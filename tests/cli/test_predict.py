@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -60,7 +58,8 @@ def outside(model, X):
 
 
 def test_what_is_outside_or_missing_is_named(cli, tiny_run, tmp_path):
-    trained = replace(load_run(tiny_run), fill_values=np.array([0.25, np.nan, -20.0]))
+    trained = load_run(tiny_run)
+    trained.model.fill_values_ = np.array([0.25, np.nan, -20.0])
     trained.save(tmp_path / "run")
     (tmp_path / "odd.csv").write_text("angle,offset,idle\n0.5,2,-20\n7,2,-500\n,2,\n")
     said = cli("predict", "run", "odd.csv", "--json", "--quiet").json

@@ -34,7 +34,7 @@ def test_a_training_reports_what_it_did(trained):
     }
     assert expected.items() <= report.items()
     assert set(report) - set(expected) == {
-        *("rmse_val", "rmse_test", "r2_test", "rmse_mean", "beats_mean"),
+        *("rmse_val", "rmse_test", "r2_test", "coverage_test", "rmse_mean", "beats_mean"),
         *("rmse_linear", "beats_linear", "rmse_trees", "beats_trees", "verdict", "seconds"),
     }
     assert 0 < report["rmse_val"] < 10
@@ -52,7 +52,7 @@ def test_the_scores_are_those_of_the_python_api(trained, curve_csv):
         weight_decay=0.03,
         random_state=0,
     )
-    model.fit(*parts[0], parts[1])
+    model.fit(*parts[0], validation=parts[1])
     assert trained[1]["rmse_val"] == model.validation_rmse_
     assert trained[1]["rmse_test"] == model.rmse(*parts[2])
 
