@@ -17,7 +17,7 @@ DEBIAN_demo  = $(shell $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || echo
 		exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' || echo python3-dev) \
 	gcc libc6-dev
 DEBIAN_dev   = $(DEBIAN_demo) g++ ccache cmake clang clang-format clang-tidy cppcheck libclang-rt-14-dev lld \
-	libsimde-dev tcc \
+	libsimde-dev tcc fish zsh \
 	gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm \
 	gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf qemu-system-misc \
 	gcc-xtensa-lx106 picolibc-xtensa-lx106-elf \

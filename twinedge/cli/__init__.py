@@ -106,7 +106,7 @@ def _run(arguments: list[str] | None) -> int:
     except click.ClickException as error:
         where = getattr(error, "ctx", None)
         command = where.command_path if where else "twinedge"
-        return _refuse(f"{error.format_message().rstrip('.')} (see {command} --help)")
+        return _refuse(error.format_message().rstrip("."), f"{command} --help")
     except ModuleNotFoundError as error:
         lacking = missing(error.name)
         if lacking is None:
@@ -116,10 +116,11 @@ def _run(arguments: list[str] | None) -> int:
         return _refuse(f"{error.filename or 'system'}: {error.strerror or error}")
 
 
-def _refuse(message: str) -> int:
+def _refuse(message: str, help_: str | None = None) -> int:
+    """Print one line that ends with where to read on: its entry of the page, or some help."""
     from twinedge.troubleshooting import address_of
 
     line = " ".join(message.split())
-    where = address_of(line)
+    where = address_of(line) or help_
     print("twinedge:", f"{line} (see {where})" if where else line, file=sys.stderr)
     return 2
