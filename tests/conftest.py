@@ -32,6 +32,12 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.path.name not in LONGEST)
 
 
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch):
+    """No lines about progress, however slow the machine is; tests of them set their own pace."""
+    monkeypatch.setattr("twinedge.progress.INTERVAL", 3600.0)
+
+
 @pytest.fixture(scope="session")
 def curve():
     """120 points of a smooth function of three features, the last of which has no effect."""

@@ -18,6 +18,7 @@ ALLOWED = {
     "defaults": set(),
     "errors": set(),
     "version": set(),
+    "extras": {"errors"},
     "placing": {"errors"},
     "progress": set(),
     "dealing": {"errors"},
@@ -29,7 +30,9 @@ ALLOWED = {
     "calibration": {"errors", "weighting"},
     "scoring": {"calibration", "errors"},
     "data": {"cells", "encoding", "errors", "placing"},
-    "anchors": {"data", "dealing", "errors", "placing", "scoring", "weighting"},
+    "anchors": {
+        *("data", "dealing", "errors", "extras", "placing", "progress", "scoring", "weighting"),
+    },
     "learn": {
         *("budget", "calibration", "data", "dealing", "encoding", "errors", "notebook"),
         *("placing", "progress", "quiet", "record", "scoring", "version", "weighting"),
@@ -44,7 +47,7 @@ ALLOWED = {
     "budget": {"errors", "pack", "placing", "record"},
     "fitting": {"budget", "data", "errors", "learn", "progress", "scoring", "weighting"},
     "reproduce": {
-        *("budget", "data", "drawing", "encoding", "errors", "learn"),
+        *("budget", "data", "drawing", "encoding", "errors", "extras", "learn"),
         *("placing", "progress", "scoring"),
     },
 }

@@ -1,11 +1,17 @@
 """What long work shows on standard error, and when it shows nothing."""
 
 import io
+import re
+import threading
+import time
 from contextlib import redirect_stderr
 
 import pytest
 
-from twinedge.progress import Lines, Progress, progress_bar, saying, watched
+from twinedge import progress as subject
+from twinedge.progress import Lines, Progress, clear, in_words, progress_bar, watched
+
+CLEARED = "\r\x1b[K"
 
 
 class Terminal(io.StringIO):
@@ -15,11 +21,20 @@ class Terminal(io.StringIO):
         return True
 
 
-def report(progress):
-    progress.stage("first round", 4)
-    progress.advance(2, 0.5, 0.25)
-    for done in range(3):
-        progress.at(f"part {done}", done, 2)
+class Gone(io.StringIO):
+    """Nobody reads it any more."""
+
+    def write(self, text):
+        raise BrokenPipeError
+
+
+def until(condition):
+    """Wait for what another thread does."""
+    for _ in range(500):
+        if condition():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it never happened")
 
 
 def test_nobody_watches_a_file():
@@ -32,34 +47,154 @@ def test_somebody_watches_a_terminal_unless_it_is_to_be_quiet():
         assert not watched(quiet=True)
 
 
+def test_the_share_is_that_of_all_stages_by_the_seconds_they_may_take():
+    work = Progress()
+    work.plan({"read": 1, "train": 6, "skipped": 2, "write": 1})
+    assert work.share == 0
+    work.stage("read")
+    assert work.share == 0
+    work.stage("train", 4)
+    assert work.share == pytest.approx(0.1)
+    work.advance(2, 0.5, 0.25)
+    assert (work.title, work.state) == ("train", "loss 0.5  val 0.25")
+    assert work.share == pytest.approx(0.4)
+    work.at("the second half", 3, 4)
+    assert (work.title, work.state) == ("train, the second half", "3/4")
+    assert work.share == pytest.approx(0.55)
+    work.stage("not planned")
+    assert work.share == pytest.approx(0.7)
+    work.stage("write")
+    assert work.share == pytest.approx(0.9)
+
+
+def test_without_a_plan_there_is_one_stage():
+    work = Progress()
+    assert work.share == 0
+    work.at("part 1", 1, 4)
+    assert work.share == 0.25
+
+
+def test_a_plan_may_change_but_for_what_has_begun():
+    work = Progress()
+    work.plan({"one": 1, "two": 1})
+    work.stage("one", 2)
+    work.advance(1, 0, 0)
+    work.plan({"one": 5, "three": 3})
+    assert work.share == pytest.approx(0.5 / 4)
+
+
+def test_steps_of_an_earlier_run_are_not_expected_again():
+    work = Progress()
+    work.plan({"folds": 10, "final": 10})
+    work.stage("folds", 0, of=500)
+    work.stage("final", 100, of=200)
+    work.advance(50, 0, 0)
+    assert work.share == pytest.approx(0.5)
+
+
+def test_parts_plan_by_themselves_and_may_run_side_by_side():
+    work = Progress()
+    work.plan({"known": 4})
+    with work.part("unknown") as inner:
+        inner.plan({"a": 3, "b": 1})
+        inner.stage("b")
+        assert work.expected == 8
+        assert work.share == pytest.approx(3 / 8)
+        assert work.title == "b"
+        with work.part("known") as beside, progress_bar(True) as found:
+            assert found is beside
+            found.stage("c", 2)
+            found.advance(1, 0, 0)
+            assert work.share == pytest.approx(5 / 8)
+    assert work.share == 1
+
+
 def test_lines_tell_of_every_part(capsys):
-    report(Lines())
+    lines = Lines()
+    for done in range(3):
+        lines.at(f"part {done}", done, 2)
     assert capsys.readouterr() == ("", "part 0\n1/2 part 1\n2/2 part 2\n")
 
 
 def test_silence(capsys):
-    report(Progress())
-    with progress_bar(shown=False) as bar:
-        report(bar)
-    with saying("Reading") as say:
-        say("Still reading")
+    with progress_bar(False, interval=0.01) as work:
+        work.stage("first round", 4)
+        with progress_bar(False, interval=0.01) as inner:
+            assert inner is not work
+        time.sleep(0.05)
     assert capsys.readouterr() == ("", "")
+
+
+def test_quick_work_shows_nothing(capsys):
+    with progress_bar(True) as work:
+        work.stage("first round", 4)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_without_a_terminal_there_are_lines_with_stage_share_and_time_left():
+    with redirect_stderr(io.StringIO()) as shown, progress_bar(True, interval=0.05) as work:
+        work.plan({"one": 1, "two": 1})
+        work.stage("one", 10)
+        until(lambda: shown.getvalue().count("\n") >= 2)
+        work.advance(5, 0.1, 0.1)
+        until(lambda: "25 %" in shown.getvalue())
+        work.stage("two")
+        until(lambda: "50 %" in shown.getvalue())
+    lines = shown.getvalue().splitlines()
+    assert lines[0] == "one: 0 % done"
+    assert "two: 50 % done, about" in lines[-1]
+    for line in lines:
+        assert re.fullmatch(r"(one|two): \d+ % done(, about \d+ (s|min) left)?", line)
+
+
+def test_the_time_left_is_that_of_the_whole():
+    assert subject._left(0.25, 60) == "about 3 min left"
+    assert subject._left(0.0, 60) == ""
+    assert [in_words(seconds) for seconds in (40, 700, 12600)] == ["40 s", "12 min", "3.5 h"]
 
 
 @pytest.mark.parametrize("clock", [True, False])
-def test_a_bar_ends_with_the_last_part(clock, capsys, monkeypatch):
-    monkeypatch.setenv("TERM", "xterm")
-    with redirect_stderr(Terminal()) as shown, progress_bar(shown=True, clock=clock) as bar:
-        report(bar)
-    assert capsys.readouterr() == ("", "")
-    assert "part 2" in shown.getvalue()
-    assert "2/2" in shown.getvalue()
-    assert ("0:00:00" in shown.getvalue()) == clock
+def test_a_terminal_has_a_bar_that_goes_away_again(clock, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "70")
+    with redirect_stderr(Terminal()) as shown, progress_bar(True, clock=clock) as work:
+        work.plan({"first round": 1, "another": 1})
+        work.stage("first round", 4)
+        work.advance(2, 0.5, 0.25)
+        until(lambda: "25 %" in shown.getvalue())
+    *_, last, end = shown.getvalue().split(CLEARED)
+    assert end == ""
+    assert re.match(r"first round  \[#{8}\.{22}\]  25 %", last)
+    assert ("left" in last) == clock
+    assert all(len(one) < 70 for one in shown.getvalue().split(CLEARED))
 
 
-def test_what_is_said_goes_away_again(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "20")
-    with redirect_stderr(Terminal()) as shown, saying("Reading") as say:
-        say("Reading what does not fit the line")
-    cleared = "\r\x1b[K"
-    assert shown.getvalue() == cleared.join(["", "Reading ...", "Reading what doe ...", ""])
+def test_a_remark_has_the_line_of_the_bar_to_itself():
+    with redirect_stderr(Terminal()) as shown:
+        clear()
+        assert shown.getvalue() == ""
+        with progress_bar(True):
+            clear()
+            assert shown.getvalue().endswith(CLEARED)
+
+
+def test_work_in_threads_is_shown_and_a_reader_that_is_gone_does_not_stop_it():
+    with redirect_stderr(Gone()), progress_bar(True, interval=0.01) as work:
+        work.plan({"a": 1, "b": 1})
+
+        def run(title):
+            with work.part(title), progress_bar(True) as inner:
+                inner.stage("half", 2)
+                inner.advance(1, 0, 0)
+                met.wait()
+                met.wait()
+
+        met = threading.Barrier(3)
+        threads = [threading.Thread(target=run, args=title) for title in "ab"]
+        for thread in threads:
+            thread.start()
+        met.wait()
+        assert work.share == pytest.approx(0.5)
+        met.wait()
+        for thread in threads:
+            thread.join()
+        assert work.share == 1

@@ -31,6 +31,11 @@ def missing(module: str | None) -> MissingPackageError | None:
     return MissingPackageError(f"{name} is not installed: pip install 'twinedge[{EXTRAS[name]}]'")
 
 
+def lacking(*modules: str) -> MissingPackageError | None:
+    """Return the error for the first of these modules that is not installed; None if all are."""
+    return next((missing(name) for name in modules if find_spec(name) is None), None)
+
+
 def require(*modules: str) -> None:
     """Refuse to begin work that would end at the import of one of these modules.
 
@@ -39,6 +44,5 @@ def require(*modules: str) -> None:
     MissingPackageError
         If one is not installed; it names the extra that installs it.
     """
-    for name in modules:
-        if find_spec(name) is None and (error := missing(name)) is not None:
-            raise error
+    if error := lacking(*modules):
+        raise error

@@ -21,18 +21,19 @@ from twinedge.errors import (
     ParameterError,
     wrong_value,
 )
-from twinedge.extras import require
+from twinedge.extras import lacking
 from twinedge.learn.run import Run, load_run
 from twinedge.learn.twin import TwinRegressor
 from twinedge.learn.uncertainty import learn_difficulty
 from twinedge.pack.contents import Array
 from twinedge.placing import EXPORT, Placed, check_folder, place_folder
+from twinedge.progress import Progress, progress_bar
 from twinedge.runtime.loading import load
 from twinedge.version import __version__
 from twinedge_export.c_project import c_project
 from twinedge_export.job import File, Job, Judge, Level, Predict, mean_and_spread
 from twinedge_export.pipelines import fold_pipeline
-from twinedge_export.quantise import twin_file
+from twinedge_export.quantise import NAME, twin_file
 
 FLOAT = "float32"
 _SEED = 0  # for the trees that teach a network fine-tuned for its pack
@@ -111,6 +112,17 @@ _NEEDS = {
     "c": (),
 }
 FORMATS = tuple(_NEEDS)
+# What takes time, and about how many seconds for thousands of rows.
+_SEARCHING, _CHOOSING = "Looking for the fewest anchors", "Choosing the anchors"
+_MEASURING, _C = "Measuring the float model", "Writing the C project"
+_SECONDS = {
+    "twin": {NAME: 4.0},
+    "tflite": {"model.tflite": 6.0, "model_twin.tflite": 4.0},
+    "onnx": dict.fromkeys(
+        ("model.onnx", "model_float.onnx", "model_twin.onnx", "model_float_twin.onnx"), 1.0
+    ),
+    "c": {_C: 0.5},
+}
 _KEYS = {"validation": "rmse_val", "training": "rmse_train"}  # by the points judged on
 
 
@@ -204,7 +216,7 @@ def export(
     intervals: bool = True,
     overwrite: bool = False,
     seed: int = 0,
-    say: Callable[[str], None] = lambda message: None,
+    verbose: bool = False,
 ) -> Export:
     """Write the files of a model, replacing an earlier export.
 
@@ -251,8 +263,8 @@ def export(
         the way of new ones. All others stay.
     seed : int
         For the choice of anchors and the fine-tuning.
-    say : function
-        Called with a line on what is being done.
+    verbose : bool
+        Show progress on standard error.
 
     Raises
     ------
@@ -273,63 +285,69 @@ def export(
         raise wrong_value("tolerance", tolerance, "is not a number of at least 0")
     folder = Path(folder)
     check_folder(folder, EXPORT, overwrite=overwrite)
-    twin = run.model
-    twins = len(twin.weights_)
-    renamed = isinstance(anchors, str) and anchors == "auto"  # its name in earlier versions
-    anchors = "fewest" if renamed else anchors
-    rows, method, remarks = _rows(run, anchors, select, seed, say)
-    if renamed:
-        remarks = (*remarks, "for the number of anchors, 'auto' is called 'fewest' now")
-    if run.scores.get("beats_mean") is False:
-        remarks = (run.scores["verdict"], *remarks)
-    if not len(run.validation[1]):
-        remarks = (*remarks, "nothing was held out: errors are those of the training points")
-    asked: int | str = "rows"
-    if np.isscalar(anchors) and not Path(select).is_file():
-        asked = str(anchors) if isinstance(anchors, str) else int(anchors)
-    nearest = _neighbors(twin, neighbors, len(rows) // twins)
-    weighed = run.judging_weights, run.test_weights
-    judge = Judge.of(twin, rows, nearest, run.validation, run.test, *weighed)
-    done: list[Export] = []
+    with progress_bar(verbose) as progress:
+        progress.plan(_stages(run, wanted, anchors))
+        twin = run.model
+        twins = len(twin.weights_)
+        renamed = isinstance(anchors, str) and anchors == "auto"  # its name in earlier versions
+        anchors = "fewest" if renamed else anchors
+        rows, method, remarks = _rows(run, anchors, select, seed, progress)
+        if renamed:
+            remarks = (*remarks, "for the number of anchors, 'auto' is called 'fewest' now")
+        if run.scores.get("beats_mean") is False:
+            remarks = (run.scores["verdict"], *remarks)
+        if not len(run.validation[1]):
+            remarks = (*remarks, "nothing was held out: errors are those of the training points")
+        asked: int | str = "rows"
+        if np.isscalar(anchors) and not Path(select).is_file():
+            asked = str(anchors) if isinstance(anchors, str) else int(anchors)
+        nearest = _neighbors(twin, neighbors, len(rows) // twins)
+        weighed = run.judging_weights, run.test_weights
+        progress.stage(_MEASURING)
+        judge = Judge.of(twin, rows, nearest, run.validation, run.test, *weighed)
+        done: list[Export] = []
 
-    def write(beside: Path) -> dict[str, Any]:
-        job = Job(
-            twin,
-            tuple(deal_out(rows, twins)),
-            nearest,
-            judge,
-            tolerance,
-            beside,
-            _metadata(run, method),
-            say,
-            run.fill_values,
-            # Intervals need points to calibrate on that the training did not see.
-            intervals and twin.calibration_ is not None and judge.name == "validation",
-        )
-        first, job = twin_file(job, weights=weights, qat=qat, seed=seed)
-        files = [first]
-        if "tflite" in wanted:
-            files += tflite_files(job, float_io=float_io)
-        if "onnx" in wanted:
-            files += onnx_files(job, original=twin)
-        if "c" in wanted:
-            files.append(c_project(job, first, single_file=single_file))
-        ordinary = Model.of(
-            twin.anchor_X_.shape[1],
-            twin.architecture_.hidden,
-            len(rows),
-            twins=twins,
-            activation=twin.activation_,
-            weights=weights,
-        )
-        instead = ann_bytes(ordinary)
-        found = Export(folder, tuple(files), rows, select, method, judge, instead, asked, remarks)
-        done.append(found)
-        return done[0].record()
+        def write(beside: Path) -> dict[str, Any]:
+            job = Job(
+                twin,
+                tuple(deal_out(rows, twins)),
+                nearest,
+                judge,
+                tolerance,
+                beside,
+                _metadata(run, method),
+                progress,
+                run.fill_values,
+                # Intervals need points to calibrate on that the training did not see.
+                intervals and twin.calibration_ is not None and judge.name == "validation",
+            )
+            first, job = twin_file(job, weights=weights, qat=qat, seed=seed)
+            files = [first]
+            if "tflite" in wanted:
+                files += tflite_files(job, float_io=float_io)
+            if "onnx" in wanted:
+                files += onnx_files(job, original=twin)
+            if "c" in wanted:
+                progress.stage(_C)
+                files.append(c_project(job, first, single_file=single_file))
+            ordinary = Model.of(
+                twin.anchor_X_.shape[1],
+                twin.architecture_.hidden,
+                len(rows),
+                twins=twins,
+                activation=twin.activation_,
+                weights=weights,
+            )
+            instead = ann_bytes(ordinary)
+            found = Export(
+                folder, tuple(files), rows, select, method, judge, instead, asked, remarks
+            )
+            done.append(found)
+            return done[0].record()
 
-    placed = place_folder(folder, EXPORT, write, overwrite=overwrite)
-    files = tuple(file._replace(path=folder / file.path.name) for file in done[0].files)
-    return replace(done[0], files=files, placed=placed)
+        placed = place_folder(folder, EXPORT, write, overwrite=overwrite)
+        files = tuple(file._replace(path=folder / file.path.name) for file in done[0].files)
+        return replace(done[0], files=files, placed=placed)
 
 
 def _as_run(model: Any) -> Run:
@@ -352,27 +370,32 @@ def _as_run(model: Any) -> Run:
     )
 
 
+def _stages(run: Run, formats: Sequence[str], anchors: Any) -> dict[str, float]:
+    """Return the expected seconds of each stage of an export."""
+    many = min(1.0, len(run.model.anchor_y_) / 2000)
+    fewest = {_SEARCHING: 30 * many} if isinstance(anchors, str) else {}
+    stages = {**fewest, _CHOOSING: 4 * many, _MEASURING: 2 * many}
+    for name, seconds in _SECONDS.items():
+        stages |= seconds if name in ("twin", *formats) else {}
+    return stages
+
+
 def _formats(formats: Sequence[str]) -> tuple[str, ...]:
     unknown = [name for name in formats if name not in FORMATS]
     if unknown or isinstance(formats, str):
         name = formats if isinstance(formats, str) else unknown[0]
         raise InputError(f"{name!r} is not a list of formats: take some of {', '.join(FORMATS)}")
-    able: list[str] = []
-    lacking: list[MissingPackageError] = []
-    for name in dict.fromkeys(formats):
-        try:
-            require(*_NEEDS[name])
-            able.append(name)
-        except MissingPackageError as error:
-            lacking.append(error)
-    if lacking:
-        instead = (", or write the others: ", Parameter("formats", tuple(able))) if able else ()
-        raise MissingPackageError(*lacking[0].parts, *instead)
-    return tuple(able)
+    errors = {name: lacking(*_NEEDS[name]) for name in formats}
+    able = tuple(name for name, error in errors.items() if error is None)
+    for error in errors.values():
+        if error is not None:
+            instead = (", or write the others: ", Parameter("formats", able)) if able else ()
+            raise MissingPackageError(*error.parts, *instead)
+    return able
 
 
 def _rows(
-    run: Run, anchors: Any, select: str, seed: int, say: Callable[[str], None]
+    run: Run, anchors: Any, select: str, seed: int, progress: Progress
 ) -> tuple[Array, str, tuple[str, ...]]:
     """Choose the anchors; returns their rows ``(k,)``, the method, and remarks."""
     model = run.model
@@ -390,8 +413,8 @@ def _rows(
             return rows[: len(rows) - len(rows) % twins], "all", remarks
         if anchors != "fewest":
             raise wrong_value("anchors", anchors, "is not a number, 'fewest', 'all' or rows")
-        say("Looking for the fewest anchors within 1 % of all")
-        best = recommend(model, run.judging, select, seed=seed)
+        progress.stage(_SEARCHING)
+        best = recommend(model, run.judging, select, seed=seed, verbose=True)
         if not best.within:
             remarks = (f"no number of anchors is within 1 % of all; the most, {best.k}, are taken",)
         anchors, select = best.k, best.method
@@ -401,7 +424,7 @@ def _rows(
         weighted = model.sample_weights_ is not None
         remarks = (too_many(anchors, pool.worth, twins, weighted=weighted),)
         anchors = taken
-    say(f"Choosing {anchors} anchors")
+    progress.stage(_CHOOSING)
     choice = choose(
         X, y, anchors, select, model=model, validation=run.judging, twins=twins, seed=seed
     )

@@ -23,6 +23,7 @@ from twinedge.errors import InputError
 from twinedge.learn.twin import TwinRegressor
 from twinedge.pack.contents import Array
 from twinedge.pack.layout import MAX_ANCHORS
+from twinedge.progress import progress_bar
 from twinedge.runtime.reference import evaluate
 from twinedge_export.deploy import Export, export
 from twinedge_export.job import RoundingError
@@ -138,23 +139,29 @@ def search(
     most = min(anchors, len(train[1]))
     shapes = fitting(train[0].shape[1], most, board, firmware, intervals=intervals)
     trials: list[Attempt] = []
-    for width in list(shapes)[:tries]:
-        twins = max(one.twins for one, _ in shapes[width])
-        say(f"Training width {width}, twins {twins}")
-        # Only predictions are scored, even if the pack will have intervals.
-        given: dict[str, Any] = {
-            "effort": "quick",
-            "intervals": False,
-            "random_state": seed,
-            "n_jobs": -1,
-        }
-        given |= settings
-        model = TwinRegressor(twins=twins, hidden=(width, width), **given)
-        model.fit(*train, validation=validation, encoding=encoding)
-        if model.interrupted_:
-            raise KeyboardInterrupt
-        say(f"Scoring width {width}")
-        trials += _score(model, shapes[width], validation, seed)
+    twins_of = {width: max(one.twins for one, _ in shapes[width]) for width in [*shapes][:tries]}
+    # Only predictions are scored, even if the pack will have intervals.
+    given: dict[str, Any] = {
+        "effort": "quick",
+        "intervals": False,
+        "random_state": seed,
+        "n_jobs": -1,
+    }
+    given |= settings
+    with progress_bar(bool(given.get("verbose"))) as progress:
+        # A training takes about as long as its networks are large, and some seconds to begin.
+        progress.plan(
+            {str(width): 5 + twins * width**2 / 2000 for width, twins in twins_of.items()}
+        )
+        for width, twins in twins_of.items():
+            say(f"Training width {width}, twins {twins}")
+            model = TwinRegressor(twins=twins, hidden=(width, width), **given)
+            with progress.part(str(width)):
+                model.fit(*train, validation=validation, encoding=encoding)
+            if model.interrupted_:
+                raise KeyboardInterrupt
+            say(f"Scoring width {width}")
+            trials += _score(model, shapes[width], validation, seed)
     if not trials:
         raise InputError(
             f"no network that fits {board.name} could be rounded: train one in full and export it "

@@ -14,8 +14,10 @@ from twinedge.dealing import gather
 from twinedge.errors import InputError, Parameter, ParameterError
 from twinedge.learn.twin import TwinRegressor
 from twinedge.pack.contents import Array, Pack
+from twinedge.progress import Progress
 from twinedge.runtime.device import Device
 from twinedge.scoring import check_targets
+from twinedge_export.folding import Inputs
 
 Points = tuple[Array, Array]
 Predict = Callable[[Array], tuple[Any, Any]]  # mean and spread (n,) of points (n, f)
@@ -109,6 +111,9 @@ class Judge:
         test = (trained[0][:0], trained[1][:0]) if test is None else test
         for X, y in (points, test):
             check_targets(y, len(X))
+        # A wild value sends a float network along a straight line to anywhere, and a file clips it.
+        inputs = Inputs.scaled(model)
+        points, test = ((inputs.clipped(X), y) for X, y in (points, test))
         least = _TINY * float(model.scaling_.y_scale)
         nearest = neighbors or None
 
@@ -237,8 +242,8 @@ class Job:
         Where the files go.
     metadata : dict
         Names and scores that travel with the files.
-    say : function
-        Called with a line on what is being done.
+    progress : Progress
+        Receives which file is being made.
     fill_values : array of shape (f,), optional
         Values for missing features.
     intervals : bool
@@ -254,7 +259,7 @@ class Job:
     tolerance: float
     folder: Path
     metadata: dict[str, Any]
-    say: Callable[[str], None]
+    progress: Progress
     fill_values: Array | None = None
     intervals: bool = True
     pack: Pack | None = None
@@ -283,7 +288,7 @@ class Job:
         path = self.folder / name
         scores = {}
         for level in levels:
-            self.say(f"{name}: {level.made}")
+            self.progress.stage(name)
             path.write_bytes(level.make())
             score = self.judge.score(load(path), self._spread(level.model()))
             if score.tolerance <= self.tolerance:

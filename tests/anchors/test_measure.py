@@ -5,6 +5,7 @@ from twinedge.anchors import METHODS, Point, choose, curve, recommend, rmse
 from twinedge.anchors.choice import held_out, preferred
 from twinedge.anchors.curves import Measurement, measure
 from twinedge.anchors.pool import Evidence
+from twinedge.progress import Progress
 
 
 def test_points_are_those_of_the_curve(tiny_twin, curve_points):
@@ -41,10 +42,16 @@ def test_of_few_points_all_are_measured_too(oracle):
     assert measure(*oracle(n=9, twins=4), methods=["xy"]).counts == (4, 8)
 
 
-def test_progress_names_each_method_before_it_begins(oracle):
+def test_progress_names_each_method_before_it_begins(oracle, monkeypatch):
     model, validation = oracle()
     told = []
-    measure(model, validation, methods=["xy", "random"], progress=lambda *said: told.append(said))
+
+    class Told(Progress):
+        def at(self, title, done, total):
+            told.append((title, done, total))
+
+    monkeypatch.setattr("twinedge.progress.Progress", Told)
+    measure(model, validation, methods=["xy", "random"])
     assert told == [("xy", 0, 2), ("random", 1, 2)]
 
 

@@ -168,7 +168,7 @@ def test_a_plot_is_written_whole(cli, tiny_run, tmp_path, ending):
 
 def test_progress_is_for_a_terminal_and_not_for_the_result(cli, tiny_run, monkeypatch):
     monkeypatch.setattr("twinedge.progress.sys", Terminal())
-    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("twinedge.progress._REFRESH", 0.001)
     plain = cli("anchors", tiny_run, "--methods", "xy", "--json", "--quiet")
     shown = cli("anchors", tiny_run, "--methods", "xy", "--json")
     assert plain.err == ""

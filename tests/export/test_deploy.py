@@ -159,7 +159,7 @@ def test_the_page_lists_every_argument():
     table = page.partition("| argument |")[2].partition("\n\n")[0]
     listed = re.findall(r"^\| `(\w+)` \|", table, re.M)
     arguments = list(inspect.signature(export).parameters)
-    assert listed == [name for name in arguments if name not in ("model", "folder", "say")]
+    assert listed == [name for name in arguments if name not in ("model", "folder")]
 
 
 def test_the_page_lists_every_key_of_the_record(done):

@@ -142,8 +142,9 @@ def test_progress_is_told_of_every_step(four_twins, curve, briefly):
         def __init__(self):
             self.steps, self.done = [], 0
 
-        def stage(self, title, steps):
+        def stage(self, title, steps, *, seconds):
             assert title == "fine-tuning"
+            assert seconds > 0
             self.steps.append(steps)
 
         def advance(self, steps, loss, score):

@@ -4,6 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from twinedge.progress import Progress
 from twinedge_export.job import Job, Judge, Level, RoundingError
 
 ROWS = np.arange(0, 80, 10)
@@ -86,8 +87,7 @@ def test_a_file_that_predicts_no_numbers_is_refused(judge, complaint, spread):
 
 @pytest.fixture
 def job(tiny_twin, judge, tmp_path):
-    said = []
-    return Job(tiny_twin, (ROWS,), 0, judge, 0.02, tmp_path, {}, said.append)
+    return Job(tiny_twin, (ROWS,), 0, judge, 0.02, tmp_path, {}, Progress())
 
 
 @pytest.fixture

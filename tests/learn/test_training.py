@@ -49,7 +49,7 @@ class Counter(Progress):
     def __init__(self):
         self.planned = self.steps = 0
 
-    def stage(self, title, steps):
+    def stage(self, title, steps, *, of):
         self.planned += steps
 
     def advance(self, steps, loss, score):

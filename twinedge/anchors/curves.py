@@ -1,6 +1,6 @@
 """How the error falls with the number of anchors, and how many are enough."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -27,9 +27,9 @@ from twinedge.anchors.pool import Evidence, FittedModel, FloatArray, Pool, Valid
 from twinedge.dealing import check_count
 from twinedge.defaults import WITHIN
 from twinedge.errors import InputError
+from twinedge.progress import Progress, progress_bar
 
 AUTO = "auto"
-Progress = Callable[[str, int, int], None]
 
 # More would save nothing: 32 are within 1 % of all on the paper's sets, and k-means with thousands
 # of clusters takes longer than the training.
@@ -100,7 +100,7 @@ def curves(
     counts: Sequence[int] | None,
     methods: Sequence[str] | None,
     seed: int,
-    progress: Progress = lambda method, done, total: None,
+    progress: Progress | None = None,
 ) -> Curves:
     """Measure as ``curve`` does, one method after another."""
     if counts is None:
@@ -119,7 +119,8 @@ def curves(
         raise InputError(f"greedy is scored on {FEWEST_TO_SCORE} validation points or more")
     errors: dict[str, dict[int, FloatArray]] = {}
     for done, name in enumerate(alone):
-        progress(name, done, len(alone))
+        if progress is not None:
+            progress.at(name, done, len(alone))
         errors[name] = _squared_errors(pool, evidence, name, numbers, seed)
     winners = {}
     if candidates:
@@ -293,7 +294,7 @@ def measure(
     methods: Sequence[str] | None = None,
     seed: int = 0,
     tolerance: float = WITHIN,
-    progress: Progress = lambda method, done, total: None,
+    verbose: bool = False,
 ) -> Measurement:
     """Measure the validation error of a model with fewer and fewer anchors.
 
@@ -311,8 +312,8 @@ def measure(
         The same seed gives the same measurement.
     tolerance : float
         How much more error counts as equally good, as a fraction of that of all anchors.
-    progress : function
-        Called before each method with its name, how many methods are done, and how many there are.
+    verbose : bool
+        Show progress on standard error.
     """
     X, y = model.anchor_X_, model.anchor_y_
     if not np.size(validation[1]):
@@ -327,7 +328,8 @@ def measure(
     if counts is not None:
         asked, counts = counts, [at_most_all(k, pool.worth, evidence.twins) for k in counts]
         beyond = [k for k, taken in zip(asked, counts, strict=True) if k != taken]
-    found = curves(pool, evidence, counts, names, seed, progress)
+    with progress_bar(verbose) as progress:
+        found = curves(pool, evidence, counts, names, seed, progress)
     everything = evidence.all_anchors().rmse
     sizes = pool.worth, len(evidence)
     return Measurement(
@@ -336,7 +338,12 @@ def measure(
 
 
 def recommend(
-    model: FittedModel, validation: Validation, method: str = AUTO, *, seed: int = 0
+    model: FittedModel,
+    validation: Validation,
+    method: str = AUTO,
+    *,
+    seed: int = 0,
+    verbose: bool = False,
 ) -> Recommendation:
     """Recommend how many anchors to use, and how to choose them.
 
@@ -352,5 +359,8 @@ def recommend(
         A name in ``METHODS``, to consider only that method; or "auto".
     seed : int
         The same seed gives the same answer.
+    verbose : bool
+        Show progress on standard error.
     """
-    return measure(model, validation, methods=[method], seed=seed).recommended()
+    found = measure(model, validation, methods=[method], seed=seed, verbose=verbose)
+    return found.recommended()

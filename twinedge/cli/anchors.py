@@ -8,7 +8,6 @@ import click
 from twinedge.cli import options
 from twinedge.cli.output import note, print_json, print_record, print_table, print_text
 from twinedge.cli.values import Several, Whole
-from twinedge.progress import progress_bar, watched
 
 if TYPE_CHECKING:
     from twinedge.anchors.curves import Measurement, Point, Recommendation
@@ -62,15 +61,14 @@ def anchors(
     if plot is not None:
         check_drawing(plot)
     trained = load_run(run)
-    with progress_bar(watched(quiet=quiet)) as bar:
-        found = measure(
-            trained.model,
-            trained.validation,
-            counts=counts,
-            methods=methods,
-            seed=seed,
-            progress=bar.at,
-        )
+    found = measure(
+        trained.model,
+        trained.validation,
+        counts=counts,
+        methods=methods,
+        seed=seed,
+        verbose=not quiet,
+    )
     twins = len(trained.model.weights_)
     for k in found.beyond:
         note(too_many(k, found.training_points, twins), quiet=quiet)

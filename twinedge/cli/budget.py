@@ -18,13 +18,14 @@ from twinedge.cli.output import (
 from twinedge.cli.values import Several, Whole, exported
 from twinedge.defaults import ANCHORS, OUTPUT, WEIGHTS
 from twinedge.errors import InputError, closest
-from twinedge.progress import watched
+from twinedge.progress import progress_bar
 
 if TYPE_CHECKING:
     from twinedge.budget import Model
     from twinedge_export.fit_board import Attempt, Search
 
 _TOLD = ("verdict", "why", "anchors", "milliseconds_estimated")
+_SECONDS = {"quick": 20.0, "normal": 100.0, "thorough": 300.0}  # of a training, about
 _BITS = {"8": "int8", "16": "int16", "float16": "float16", "32": "float32"}
 
 
@@ -373,40 +374,45 @@ def fit(
     run = run or Path("runs") / board
     check_folder(output, EXPORT, overwrite=overwrite)
     check_folder(run, RUN, overwrite=overwrite)
-    found = search(
-        train,
-        validation,
-        place,
-        measured,
-        anchors=anchors,
-        tries=tries,
-        intervals=intervals,
-        seed=seed,
-        encoding=source.encoding,
-        say=lambda message: note(message, quiet=quiet),
-        steps=steps,
-        verbose=watched(quiet=quiet),
-    )
-    best = found.best.model
-    note(f"Training the winner: {_shape(found.best)}", quiet=quiet)
-    trained = fit_source(
-        source,
-        run=run,
-        overwrite=overwrite,
-        twins=best.twins,
-        hidden=best.hidden,
-        effort=effort,
-        steps=steps,
-        intervals=intervals,
-        random_state=seed,
-        **heard(quiet),
-    )
-    if trained.model.interrupted_:
-        note(f"Stopped early; the best weights are in {run}.", quiet=quiet)
-        raise click.exceptions.Exit(130)
-    written, needed = write_winner(
-        run, output, best, seed, tolerance=tolerance, overwrite=overwrite
-    )
+    with progress_bar(not quiet) as progress:
+        progress.plan({"winner": _SECONDS[effort], "Exporting": 10.0})
+        with progress.part("search"):
+            found = search(
+                train,
+                validation,
+                place,
+                measured,
+                anchors=anchors,
+                tries=tries,
+                intervals=intervals,
+                seed=seed,
+                encoding=source.encoding,
+                say=lambda message: note(message, quiet=quiet),
+                steps=steps,
+                verbose=True,
+            )
+        best = found.best.model
+        note(f"Training the winner: {_shape(found.best)}", quiet=quiet)
+        with progress.part("winner"):
+            trained = fit_source(
+                source,
+                run=run,
+                overwrite=overwrite,
+                twins=best.twins,
+                hidden=best.hidden,
+                effort=effort,
+                steps=steps,
+                intervals=intervals,
+                random_state=seed,
+                **heard(quiet),
+            )
+        if trained.model.interrupted_:
+            note(f"Stopped early; the best weights are in {run}.", quiet=quiet)
+            raise click.exceptions.Exit(130)
+        progress.stage("Exporting")
+        written, needed = write_winner(
+            run, output, best, seed, tolerance=tolerance, overwrite=overwrite
+        )
     note_earlier(written, quiet=quiet)
     cost = written.files[0].score.cost
     if needed > tolerance:

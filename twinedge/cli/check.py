@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 from twinedge.cli import options
 from twinedge.cli.output import note, print_json, print_table, print_text
 from twinedge.cli.reading import read_source
-from twinedge.progress import progress_bar, watched
 
 if TYPE_CHECKING:
     from twinedge.learn.suitability import Rival, Suitability
@@ -61,14 +60,7 @@ def check(
     from twinedge.learn.suitability import suitability
 
     rows = np.concatenate([source.rows.train, source.rows.val])
-    with progress_bar(watched(quiet=quiet)) as bar:
-        bar.stage("models judged")
-        found = suitability(
-            *source.part(rows),
-            effort=effort,
-            seed=seed,
-            progress=lambda done, total: bar.at("models judged", done, total),
-        )
+    found = suitability(*source.part(rows), effort=effort, seed=seed, verbose=not quiet)
     if as_json:
         print_json({"dataset": source.name, "split": split, **_result(found)})
         return

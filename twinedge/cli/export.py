@@ -11,7 +11,6 @@ from twinedge.cli.output import note, print_json, print_table, print_text
 from twinedge.cli.values import RunPath, Several, Whole
 from twinedge.defaults import OUTPUT
 from twinedge.errors import InputError
-from twinedge.progress import saying
 
 if TYPE_CHECKING:
     from twinedge_export.deploy import Export
@@ -90,14 +89,7 @@ def export(
         note(f"Exporting {run}", quiet=quiet)
     from twinedge_export.deploy import export as write
 
-    with saying("Exporting", quiet=quiet) as say:
-        result = write(
-            run,
-            output,
-            overwrite=overwrite,
-            say=say,
-            **settings,
-        )
+    result = write(run, output, overwrite=overwrite, verbose=not quiet, **settings)
     note_earlier(result, quiet=quiet)
     for remark in result.remarks:
         note(remark, quiet=quiet)

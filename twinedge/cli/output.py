@@ -18,6 +18,7 @@ import click
 
 from twinedge.cli.options import as_option
 from twinedge.errors import Advice, InputError
+from twinedge.progress import clear
 
 
 def print_json(result: dict[str, Any], output: Path | None = None) -> None:
@@ -75,6 +76,7 @@ def note(message: str, *, quiet: bool = False) -> None:
     """Print a remark on standard error."""
     if not quiet:
         words = message.told(as_option) if isinstance(message, Advice) else message
+        clear()
         print(words, file=sys.stderr)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from twinedge.cli.options import as_option
 from twinedge.cli.output import note, note_filled
 from twinedge.errors import InputError, Parameter
-from twinedge.progress import saying
+from twinedge.progress import progress_bar
 
 if TYPE_CHECKING:
     import numpy as np
@@ -110,5 +110,6 @@ def read_source(
 
     if path is None:
         return from_catalogue(str(dataset), split)
-    with saying("Reading the table", quiet=quiet):
+    with progress_bar(not quiet) as progress:
+        progress.stage("Reading the table")
         return from_table(path, split=split, **reading)

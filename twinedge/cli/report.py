@@ -11,7 +11,6 @@ from twinedge.cli import options
 from twinedge.cli.output import note, print_json, print_record
 from twinedge.cli.values import Whole
 from twinedge.defaults import ANN_STEPS, COVERAGE
-from twinedge.progress import saying
 
 if TYPE_CHECKING:
     from twinedge_export.report.findings import Findings
@@ -93,25 +92,24 @@ def report(
     """
     from twinedge_export.report.making import report as write
 
-    with saying("Reporting", quiet=quiet) as say:
-        done = write(
-            models,
-            output or Path(f"report.{form}"),
-            form,
-            data=data,
-            figures=figures,
-            firmware=firmware,
-            tried=tried,
-            command=_command(click.get_current_context()),
-            anchors=anchors,
-            select=select,
-            weights=weights,
-            intervals=intervals,
-            quick=quick,
-            ann_steps=ann_steps,
-            seed=seed,
-            say=say,
-        )
+    done = write(
+        models,
+        output or Path(f"report.{form}"),
+        form,
+        data=data,
+        figures=figures,
+        firmware=firmware,
+        tried=tried,
+        command=_command(click.get_current_context()),
+        anchors=anchors,
+        select=select,
+        weights=weights,
+        intervals=intervals,
+        quick=quick,
+        ann_steps=ann_steps,
+        seed=seed,
+        verbose=not quiet,
+    )
     told = [_told(str(path), one) for path, one in zip(models, done.findings, strict=True)]
     file = {"file": str(done.path), "bytes": done.path.stat().st_size}
     pictures = {"figures": [str(path) for path in done.figures]}

@@ -10,7 +10,6 @@ from twinedge.cli.output import note, print_json, print_record, print_text
 from twinedge.cli.reading import check_named
 from twinedge.cli.values import Number, Several, Whole, WordOr
 from twinedge.defaults import NEIGHBORS, RUN
-from twinedge.progress import watched
 
 if TYPE_CHECKING:
     from twinedge.learn.run import Run
@@ -175,10 +174,10 @@ def train(
 
 
 def heard(quiet: bool) -> dict[str, Any]:
-    """Return the settings that show remarks, and a progress bar on a terminal."""
+    """Return the settings that show remarks and progress."""
     return {
         "say": lambda remark: note(remark, quiet=quiet),
-        "verbose": watched(quiet=quiet),
+        "verbose": not quiet,
     }
 
 

@@ -18,10 +18,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from twinedge.learn.network import FloatArray
-from twinedge.learn.steps import Setting
+from twinedge.learn.steps import Setting, expected_seconds
 from twinedge.learn.tasks import BATCH, FOLDS, PairTask, PointTask
 from twinedge.learn.teachers import SHARE, Lessons, School, TaughtTask, Word
-from twinedge.learn.training import Checkpoint, Interrupted, NetworkJob, Trained, train
+from twinedge.learn.training import (
+    TITLES,
+    Checkpoint,
+    Interrupted,
+    NetworkJob,
+    Trained,
+    train,
+)
 from twinedge.progress import Progress
 from twinedge.scoring import rmse
 
@@ -178,8 +185,9 @@ def choose(
         winner = winner._replace(weights=winner.best)
         return _chosen(task, _finalist(task, [winner], False), trials, interrupted=True)
 
+    progress.plan(_stages(task, candidates, plan, networks, school))
     lessons, pupils = None, candidates
-    if task.has_folds and (school or len(candidates) > 1):
+    if _compares(task, candidates, school):
         jobs = [
             NetworkJob(*one, plan.folds, seed + k, k) for one in candidates for k in range(FOLDS)
         ]
@@ -205,6 +213,9 @@ def choose(
             rounds.append((TaughtTask(task, lessons), "lessons", pupils))
         if plan.teachers and lessons.noise < _EXACT:
             steps *= 2
+    progress.plan(
+        {TITLES[stage]: _seconds(task, asked, networks * steps) for _, stage, asked in rounds}
+    )
     found: list[_Finalist] = []
     interrupted = False
     for what, stage, asked in rounds:
@@ -227,6 +238,41 @@ def choose(
         found = [one for one in found if not one.taught]
     noisy = None if lessons is None or interrupted else lessons.noise > _NOISY
     return _chosen(task, _winner(found, noisy), trials, lessons, interrupted)
+
+
+def _compares(
+    task: PairTask | PointTask, candidates: list[Candidate], school: School | None
+) -> bool:
+    """Whether there is a round of folds."""
+    return task.has_folds and (school is not None or len(candidates) > 1)
+
+
+def _stages(
+    task: PairTask | PointTask,
+    candidates: list[Candidate],
+    plan: Plan,
+    networks: int,
+    school: School | None,
+) -> dict[str, float]:
+    """Return the expected seconds of each stage, as far as they can be known before the first."""
+    stages, finalists = {}, candidates
+    if _compares(task, candidates, school):
+        stages[TITLES["folds"]] = _seconds(task, candidates, FOLDS * plan.folds)
+        finalists = list({one.activation: one for one in candidates}.values())
+        finalists = finalists[: 1 if plan.folds >= _LONG_ENOUGH else None]
+    if school is not None:
+        stages |= school.seconds()
+    last = _seconds(task, finalists, networks * plan.final)
+    stages[TITLES["final round"]] = last
+    return stages if school is None else {**stages, TITLES["lessons"]: last}
+
+
+def _seconds(task: PairTask | PointTask, candidates: list[Candidate], steps: int) -> float:
+    """Return the expected seconds of so many steps of each candidate."""
+    shapes = [
+        (task.batch_of(one.activation), task.architecture(one.activation)) for one in candidates
+    ]
+    return sum(expected_seconds(steps, *shape) for shape in shapes)
 
 
 def _heard(

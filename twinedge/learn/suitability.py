@@ -15,7 +15,6 @@ bytes than a twin are the alternative on a small device. Everything is judged on
 the given rows (cross-validation), so these should be the rows to train on.
 """
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -36,6 +35,7 @@ from twinedge.learn.network import FloatArray
 from twinedge.learn.parameters import jobs_of, one_of, seed_of
 from twinedge.learn.small_trees import ROOM, fit_small_trees
 from twinedge.learn.twin import TwinRegressor
+from twinedge.progress import Progress, progress_bar
 from twinedge.scoring import check_targets, r2
 
 LEVEL = 0.9  # of all intervals here
@@ -280,7 +280,17 @@ MULTIPLIERS = (1, 4)
 _SETTING = {"learning_rate": 0.01, "weight_decay": 0.1}
 _HIDDEN, _MEMBERS = (128, 128), 2
 _ANCHORS = 256  # as good as all, but faster
-_RIVALS = ("networks", "forest", "trees", "nearest", "linear", "mean")
+# The models, and about how many seconds one fold of a quick check takes.
+_SECONDS = {
+    "twin": 20.0,
+    "networks": 12.0,
+    "forest": 2.0,
+    "trees": 10.0,
+    "nearest": 0.1,
+    "linear": 0.1,
+    "mean": 0.1,
+}
+_RIVALS = tuple(_SECONDS)[1:]
 _HELD = 8  # one point in this many chooses among trees, the same share as for a twin
 # Further signs against a twin: the error of nearest neighbors is below _NEAR times its own, or all
 # pairs lower the error by less than _RISE against one partner per point. `twinedge reproduce check`
@@ -370,7 +380,7 @@ def suitability(
     effort: str = "quick",
     seed: int = 0,
     n_jobs: int | None = -1,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    verbose: bool = False,
 ) -> Suitability:
     """Cross-validate a twin, twins trained on fewer pairs, and the alternatives.
 
@@ -386,8 +396,8 @@ def suitability(
         Seed of folds and networks.
     n_jobs : int or None
         Trainings at a time, as in scikit-learn; by default one per core.
-    progress : function
-        Called with the number of trainings done, and of all.
+    verbose : bool
+        Show progress on standard error.
     """
     steps = STEPS[one_of("effort", effort, tuple(STEPS))]
     y = check_targets(y, len(X))
@@ -398,25 +408,28 @@ def suitability(
     size = len(y) // FOLDS
     order = np.random.default_rng(seed).permutation(len(y))[: FOLDS * size]
     folds = order.reshape(FOLDS, size)
-    kinds = ("twin", *_RIVALS)
-    total, done = len(kinds) * FOLDS, 0
+    # The slow ones first.
+    tasks = {
+        f"{kind}, fold {fold + 1} of {FOLDS}": (kind, fold)
+        for kind in _SECONDS
+        for fold in range(FOLDS)
+    }
 
-    def judge(task: tuple[str, int]) -> dict[str, FloatArray]:
-        kind, fold = task
+    def judge(title: str) -> dict[str, FloatArray]:
+        kind, fold = tasks[title]
         held = folds[fold]
         rest = np.concatenate([folds[k] for k in range(FOLDS) if k != fold])
-        found = _predict(kind, (X[rest], y[rest]), X[held], steps, seed + fold)
+        with progress.part(title, opaque=True) as inner:
+            train = X[rest], y[rest]
+            found = _predict(kind, train, X[held], steps, seed + fold, inner)
         return {name: predicted - y[held] for name, predicted in found.items()}
 
     errors: dict[str, list[FloatArray]] = {}
-    # The slow ones first.
-    tasks = [(kind, fold) for kind in kinds for fold in range(FOLDS)]
-    with ThreadPoolExecutor(jobs_of(n_jobs)) as pool:
+    with progress_bar(verbose) as progress, ThreadPoolExecutor(jobs_of(n_jobs)) as pool:
+        progress.plan({title: _SECONDS[kind] for title, (kind, _) in tasks.items()})
         for found in pool.map(judge, tasks):
             for name, error in found.items():
                 errors.setdefault(name, []).append(error)
-            done += 1
-            progress(done, total)
     every = {name: np.concatenate(found) for name, found in errors.items()}
     twin = every.pop("twin")
     others = {name: compare(twin, error) for name, error in every.items()}
@@ -429,17 +442,26 @@ def suitability(
 
 
 def _predict(
-    kind: str, train: tuple[FloatArray, FloatArray], X: FloatArray, steps: int, seed: int
+    kind: str,
+    train: tuple[FloatArray, FloatArray],
+    X: FloatArray,
+    steps: int,
+    seed: int,
+    progress: Progress,
 ) -> dict[str, FloatArray]:
     """Predictions of one kind of model; for a twin, also with fewer pairs."""
     options: dict[str, Any] = {"steps": steps, "random_state": seed, **_SETTING}
     if kind == "twin":
-        model = TwinRegressor(hidden=_HIDDEN, intervals=False, **options).fit(*train)
+        progress.plan(dict.fromkeys(("all pairs", *map(str, MULTIPLIERS)), 1.0))
+        model = TwinRegressor(hidden=_HIDDEN, intervals=False, verbose=True, **options)
+        with progress.part("all pairs"):
+            model.fit(*train)
         anchors = min(_ANCHORS, len(model.anchor_y_))
         found = {"twin": model.predict(X, anchors=anchors)}
         for m in MULTIPLIERS:
             fewer = model.settled().set_params(pairs=m)
-            fewer.fit(model.anchor_X_, model.anchor_y_, model.validation_)
+            with progress.part(str(m)):
+                fewer.fit(model.anchor_X_, model.anchor_y_, validation=model.validation_)
             found[f"pairs {m}"] = fewer.predict(X, anchors=anchors)
         return found
     if kind == "networks":

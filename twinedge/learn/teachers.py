@@ -214,6 +214,8 @@ def _gp(_: int, seed: int) -> Any:
 _AT_HAND = {"trees": _trees, "boosting": _boosting, "gp": _gp}
 
 LEAST_ROWS = 40
+_ASKING = "Asking {}"
+_SECONDS = {"trees": 3.0, "boosting": 5.0, "gp": 15.0}  # of all folds, on 1,000 rows
 SHARE = 0.5  # of the target in what a taught network learns for a row
 _POINTS = 4096
 _NEIGHBORS = 20  # a point is between a row and one of its nearest
@@ -309,6 +311,13 @@ class School:
         share = rng.random((_POINTS, 1), np.float32)
         return np.asarray(x[first] + share * (x[second] - x[first]))
 
+    def seconds(self) -> dict[str, float]:
+        """About how long each teacher takes, by the name of the stage."""
+        many = max(1.0, len(self.y) / 1000)
+        return {
+            _ASKING.format(one.name): _SECONDS.get(one.name, 3.0) * many for one in self.teachers
+        }
+
     def lessons(
         self,
         task: PairTask | PointTask,
@@ -343,7 +352,7 @@ class School:
 
         best = min(map(off, words), default=np.inf)
         for teacher in self.teachers:
-            stage(f"asking {teacher.name}")
+            stage(_ASKING.format(teacher.name))
             word = self._ask(teacher, folds, weights, elsewhere, _TOO_FAR * best)
             if isinstance(word, Word):
                 words.append(word)

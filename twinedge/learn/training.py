@@ -148,6 +148,12 @@ def _check_owner(label: Path, owner: dict[str, Any]) -> None:
 
 
 _LOOKS = 20  # validations over one training
+# Rounds of a training, as progress shows them.
+TITLES = {
+    "folds": "Comparing settings",
+    "final round": "Training the networks",
+    "lessons": "Learning from teachers",
+}
 
 
 @dataclass(frozen=True)
@@ -238,7 +244,8 @@ def train(
     fresh = [run.snapshot() for run in runs]
     for run, saved in zip(runs, checkpoint.load(stage, fresh), strict=True):
         run.restore(saved)
-    progress.stage(stage, sum(run.remaining for run in runs))
+    steps = sum(run.remaining for run in runs)
+    progress.stage(TITLES.get(stage, stage), steps, of=sum(job.steps for job in jobs))
     stop = threading.Event()
     with ThreadPoolExecutor(threads) as pool:
         futures = [pool.submit(run.to_the_end, stop) for run in runs]

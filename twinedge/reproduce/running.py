@@ -15,7 +15,7 @@ from typing import Any
 
 from twinedge.errors import Parameter, ParameterError
 from twinedge.extras import require
-from twinedge.progress import Lines, Progress, progress_bar, watched
+from twinedge.progress import Lines, Progress, in_words, progress_bar, watched
 from twinedge.reproduce.cells import METHODS, Cell, CellStore, Results, compute, machine
 
 # What libraries count cores by; the last is joblib's, and TensorFlow gets a thread for each.
@@ -73,13 +73,6 @@ def progress_of(workers: int, *, quiet: bool) -> Iterator[CellProgress]:
             yield CellProgress(workers, shown)
     else:
         yield CellProgress(workers, Lines())
-
-
-def in_words(seconds: float) -> str:
-    """Format a duration: 40 s, 12 min, 3.5 h."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 Finished = tuple[Cell, dict[str, Any], float]

@@ -6,7 +6,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.resources import files
@@ -18,6 +18,7 @@ from twinedge.errors import InputError, Parameter, ParameterError
 from twinedge.extras import require
 from twinedge.pack.contents import Array
 from twinedge.placing import check_file, place_file
+from twinedge.progress import Progress, progress_bar
 from twinedge_export.report import interactive
 from twinedge_export.report.costs import boards, memory, origin, pack
 from twinedge_export.report.document import Cell, Chapter, Document, Grid, Light, number, shown
@@ -242,6 +243,7 @@ def _harmless(text: str) -> str:
 FORMATS = ("html", "md", "csv")
 _PICTURES = ("svg", "png")
 _NEEDS = ("matplotlib", "jinja2")
+_DRAWING = "Drawing"
 
 
 @dataclass(frozen=True)
@@ -273,6 +275,7 @@ def report(
     firmware: Path | None = None,
     tried: bool = True,
     command: str,
+    verbose: bool = False,
     **options: Any,
 ) -> Report:
     """Write a report on a model, or on several side by side, replacing an earlier one.
@@ -295,6 +298,8 @@ def report(
         Whether a page on one model lets the reader predict.
     command : str
         Command line to print in the report.
+    verbose : bool
+        Show progress on standard error.
     options
         As in ``of_run.find``.
 
@@ -306,18 +311,20 @@ def report(
     require(*_NEEDS)
     check_output(output, figures)
     boards, measured = list(all_boards().values()), read_firmware(firmware)
-    found = _found(models, data, boards, measured, options)
-    if len(found) == 1:
-        calculator = calculator_facts(found[0].model, boards, measured)
-        text = document(found[0], command, calculator, tried=tried and form == "html")
-    else:
-        from twinedge_export.report.comparing import comparison
+    with progress_bar(verbose) as progress:
+        several = dict.fromkeys(map(str, models), 15.0) if len(models) > 1 else {}
+        progress.plan({**several, _DRAWING: 3.0})
+        found = _found(models, data, boards, measured, options, progress)
+        progress.stage(_DRAWING)
+        if len(found) == 1:
+            calculator = calculator_facts(found[0].model, boards, measured)
+            text = document(found[0], command, calculator, tried=tried and form == "html")
+        else:
+            from twinedge_export.report.comparing import comparison
 
-        text = comparison(found, command)
-    say: Callable[[str], None] = options.get("say", lambda message: None)
-    say("Drawing")
-    pictures = _pictures(text) if figures is not None else {}
-    written = _written(text, form, output, figures)
+            text = comparison(found, command)
+        pictures = _pictures(text) if figures is not None else {}
+        written = _written(text, form, output, figures)
     places = []
     if figures is not None:
         try:
@@ -351,6 +358,7 @@ def _found(
     boards: list[Board],
     measured: dict[str, Runtime],
     options: dict[str, Any],
+    progress: Progress,
 ) -> list[Findings]:
     """Measure each model; for several, skip what a comparison does not show."""
     from twinedge_export.report.findings import find_pack
@@ -363,10 +371,10 @@ def _found(
             Parameter("data"),
         )
     alone = len(models) == 1
-    known = {
-        path: _of_run(path, data, boards, measured, alone=alone, **options)
-        for path in dict.fromkeys(runs)
-    }
+    known: dict[Path, Findings] = {}
+    for path in dict.fromkeys(runs):
+        with progress.part(str(path)):
+            known[path] = _of_run(path, data, boards, measured, alone=alone, **options)
     for path in packs:
         name, points = _rows(path, data, list(known.values()))
         table = "measured.csv" if data is None else str(data)
@@ -405,7 +413,7 @@ def _of_run(
 
     run = load_run(path)
     rows = None if data is None else (data.name, read_rows(run, data))
-    return find(run, str(path), boards, measured, data=rows, **options)
+    return find(run, str(path), boards, measured, data=rows, verbose=True, **options)
 
 
 def _pictures(text: Document) -> dict[str, bytes]:

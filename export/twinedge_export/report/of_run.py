@@ -5,7 +5,7 @@ stay floats, which flatters them; their bytes are counted as if rounded.
 """
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,7 +21,7 @@ from twinedge.budget import Board, Model, Runtime, ann_bytes, twin_bytes
 from twinedge.budget.model import largest
 from twinedge.data import read_features
 from twinedge.dealing import deal_out
-from twinedge.errors import InputError
+from twinedge.errors import InputError, plural
 from twinedge.learn.run import Run
 from twinedge.learn.selection import SETTINGS, Candidate, Plan
 from twinedge.learn.selection import choose as choose_plan
@@ -31,8 +31,9 @@ from twinedge.learn.tasks import PointTask
 from twinedge.learn.training import Checkpoint
 from twinedge.pack.contents import Array, Pack
 from twinedge.pack.layout import MAX_WIDTH
-from twinedge.progress import Progress
+from twinedge.progress import Progress, progress_bar
 from twinedge.runtime.reference import evaluate, quantise
+from twinedge.weighting import joined_weights
 from twinedge_export.deploy import Export, export
 from twinedge_export.job import RoundingError
 from twinedge_export.report.findings import (
@@ -68,7 +69,7 @@ def sizes(
     *,
     unseen: bool,
     seed: int,
-    say: Callable[[str], None],
+    progress: Progress,
 ) -> list[Size]:
     """Swap the anchors of a pack, and score each pack as a device would compute it.
 
@@ -108,10 +109,10 @@ def sizes(
         return choose(*given, model=model, validation=validation, twins=twins, seed=seed).rows
 
     found = []
-    for k in counts:
+    for place, k in enumerate(counts):
         if pack.trained_on_neighbors and k <= twins * pack.neighbors:
             continue
-        say(f"Judging {k} anchors")
+        progress.at(str(k), place, len(counts))
         error = np.empty(len(y))
         for held in folds:
             other = with_anchors(run, pack, chosen(k, np.setdiff1d(everything, held)))
@@ -159,7 +160,10 @@ def trees(
     """
     if not len(run.validation[1]):
         return None
-    found = fit_small_trees(_training(run), run.validation, budget, few=True, seed=seed)
+    weights = run.model.sample_weights_, run.model.validation_weights_
+    found = fit_small_trees(
+        _training(run), run.validation, budget, few=True, seed=seed, weights=weights
+    )
     if found is None:
         return None
     beside = compare(error, found.predict(points[0]) - points[1])
@@ -176,7 +180,7 @@ def rivals(
     *,
     steps: int,
     seed: int,
-    say: Callable[[str], None],
+    progress: Progress,
 ) -> list[NetworkRival]:
     """Train an ensemble of each size with the widest networks that fit.
 
@@ -198,11 +202,15 @@ def rivals(
         shape = widest(model, members, budget)
         if shape is None:
             continue
-        say(f"Training {members} ordinary network{'s' * (members > 1)} of the same bytes")
-        predicted = _train(run, shape.hidden, members, points[0], steps, seed)
+        with progress.part(_training_of(members), opaque=True) as inner:
+            predicted = _train(run, shape.hidden, members, points[0], steps, seed, inner)
         rmse = scoring.rmse(predicted, points[1])
         found.append(NetworkRival(members, shape.hidden, ann_bytes(shape, members), rmse))
     return found
+
+
+def _training_of(members: int) -> str:
+    return f"Training {plural(members, 'ordinary network')} of the same bytes"
 
 
 def widest(model: Model, members: int, budget: int) -> Model | None:
@@ -219,7 +227,13 @@ def widest(model: Model, members: int, budget: int) -> Model | None:
 
 
 def _train(
-    run: Run, hidden: tuple[int, ...], members: int, X: Array, steps: int, seed: int
+    run: Run,
+    hidden: tuple[int, ...],
+    members: int,
+    X: Array,
+    steps: int,
+    seed: int,
+    progress: Progress,
 ) -> Array:
     """Predictions ``(n,)`` of a trained ensemble."""
     twin, scaling = run.model, run.model.scaling_
@@ -230,6 +244,10 @@ def _train(
         train=len(twin.anchor_y_),
         scale=scaling.y_scale,
         hidden=hidden,
+        weights=joined_weights(
+            (twin.sample_weights_, len(twin.anchor_y_)),
+            (twin.validation_weights_, len(run.validation[1])),
+        ),
     )
     choice = choose_plan(
         task,
@@ -237,7 +255,7 @@ def _train(
         Plan(folds=max(1, round(_RACE * steps)), final=steps),
         networks=members,
         seed=seed,
-        progress=Progress(),
+        progress=progress,
         checkpoint=Checkpoint(None),
     )
     if choice.interrupted:
@@ -253,6 +271,17 @@ def _training(run: Run) -> tuple[Array, Array]:
     return run.model.anchor_X_, run.model.anchor_y_
 
 
+# What takes time besides the export, and about how many seconds.
+_JUDGING, _SCORING = "Judging the pack", "Scoring other numbers of anchors"
+_MEASURING, _RECOMMENDING = "Measuring anchors", "Recommending anchors"
+_GROWING = "Growing trees of the same bytes"
+_SLOW = {
+    _MEASURING: 5.0,
+    _RECOMMENDING: 15.0,
+    _SCORING: 5.0,
+    **{_training_of(members): 8.0 for members in MEMBERS},
+    _GROWING: 5.0,
+}
 _MOST_ANCHORS = 256  # more saves nothing, and choosing them would take longest
 _SIMPLE = "xy"  # if quick, and for other counts where the user named the anchors
 
@@ -272,7 +301,7 @@ def find(
     ann_steps: int = defaults.ANN_STEPS,
     seed: int = 0,
     data: tuple[str, tuple[Array, Array]] | None = None,
-    say: Callable[[str], None] = lambda message: None,
+    verbose: bool = False,
 ) -> Findings:
     """Export a run to a temporary folder, and measure what a report needs.
 
@@ -298,25 +327,29 @@ def find(
     data : (str, (X, y)), optional
         Points to judge on, and their name; by default the test rows of the run, or the validation
         rows if there are none.
-    say : function
-        Called with a line on what is being done.
+    verbose : bool
+        Show progress on standard error.
     """
     if not len(run.validation[1]):
         raise InputError(f"{place}: there are no validation points to measure on: train with some")
-    say("Exporting")
+    slowly = alone and not quick
     select = _SIMPLE if quick and select == "auto" else select
     chosen = {"anchors": anchors, "select": select, "weights": weights, "seed": seed}
-    done, packed, refused = _export(run, intervals=intervals, quick=quick, say=say, **chosen)
-    say("Judging it")
-    name, points = data or _points(run)
-    found = find_alike(
-        Path(place).resolve().name, packed, name, points, boards, firmware, seed=seed
-    )
-    points, judged = found["points"], found["judged"]
-    validation = judge("validation", found["device"], run.validation)
     slow: dict[str, Any] = {}
-    if alone and not quick:
-        slow = _slowly(run, found, done, points, ann_steps=ann_steps, seed=seed, say=say)
+    with progress_bar(verbose) as progress:
+        progress.plan({_JUDGING: 5.0, **(_SLOW if slowly else {})})
+        with progress.part("Exporting"):
+            done, packed, refused = _export(run, intervals=intervals, quick=quick, **chosen)
+        progress.stage(_JUDGING)
+        name, points = data or _points(run)
+        found = find_alike(
+            Path(place).resolve().name, packed, name, points, boards, firmware, seed=seed
+        )
+        points, judged = found["points"], found["judged"]
+        validation = judge("validation", found["device"], run.validation)
+        if slowly:
+            more: dict[str, Any] = {"seed": seed, "progress": progress}
+            slow = _slowly(run, found, done, points, ann_steps=ann_steps, **more)
     return Findings(
         **found,
         **slow,
@@ -353,7 +386,7 @@ def _slowly(
     *,
     ann_steps: int,
     seed: int,
-    say: Callable[[str], None],
+    progress: Progress,
 ) -> dict[str, Any]:
     """Measure other numbers of anchors, ordinary networks and trees: fields of ``Findings``."""
     model, judged = found["model"], found["judged"]
@@ -361,34 +394,33 @@ def _slowly(
     most = min(_MOST_ANCHORS, len(run.model.anchor_y_))
     doubling, few = (growing(model.twins, model.anchors, most, by) for by in (2, 8))
     budget, unseen = twin_bytes(model), judged.name != "validation"
-    say("Measuring anchors")
-    return {
-        "anchors": measure(
-            run.model,
-            run.validation,
-            counts=doubling,
-            methods=[*dict.fromkeys((method, "random"))],
-            seed=seed,
-        ),
-        "recommended": recommend(run.model, run.validation, seed=seed),
-        "sizes": tuple(
-            sizes(
-                *(run, found["pack"].pack, model, done.rows, few, method, points),
-                unseen=unseen,
-                seed=seed,
-                say=say,
-            )
-        ),
-        "rivals": tuple(rivals(run, model, budget, points, steps=ann_steps, seed=seed, say=say)),
-        "trees": trees(run, budget, points, judged.error, seed) if unseen else None,
-    }
+    given: dict[str, Any] = {"seed": seed, "progress": progress}
+    slow: dict[str, Any] = {}
+    progress.stage(_MEASURING)
+    slow["anchors"] = measure(
+        run.model,
+        run.validation,
+        counts=doubling,
+        methods=[*dict.fromkeys((method, "random"))],
+        seed=seed,
+        verbose=True,
+    )
+    progress.stage(_RECOMMENDING)
+    slow["recommended"] = recommend(run.model, run.validation, seed=seed, verbose=True)
+    progress.stage(_SCORING)
+    packs = run, found["pack"].pack, model, done.rows, few, method, points
+    slow["sizes"] = tuple(sizes(*packs, unseen=unseen, **given))
+    slow["rivals"] = tuple(rivals(run, model, budget, points, steps=ann_steps, **given))
+    progress.stage(_GROWING)
+    slow["trees"] = trees(run, budget, points, judged.error, seed) if unseen else None
+    return slow
 
 
 def _export(run: Run, *, quick: bool, **options: Any) -> tuple[Export, bytes, str]:
     """Return the export, its pack, and why a real one would be refused, if so."""
     with TemporaryDirectory() as room:
         folder, refused = Path(room) / "out", ""
-        options |= {"formats": ("twin",)}
+        options |= {"formats": ("twin",), "verbose": True}
         if quick:
             options |= {"qat": False}
         try:
@@ -410,6 +442,7 @@ def _command(place: str, *, intervals: bool, quick: bool, **chosen: Any) -> str:
     words = ["twinedge", "export", place]
     for name, value in chosen.items():
         if usual.get(name) != value:
-            words += [f"--{name}", str(value)]
+            renamed = (name, value) == ("anchors", "auto")
+            words += [f"--{name}", "fewest" if renamed else str(value)]
     words += ["--no-intervals"] * (not intervals) + ["--no-qat"] * quick
     return shlex.join([*words, "-o", "out"])

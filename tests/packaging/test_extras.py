@@ -1,0 +1,122 @@
+"""Each extra alone: every command works, or says in a line which extra it lacks."""
+
+import json
+import re
+import subprocess
+from importlib.metadata import PackageNotFoundError, metadata
+
+import numpy as np
+import pytest
+
+EXTRAS = [name for name in metadata("twinedge").get_all("Provides-Extra") if name != "dev"]
+# What an extra brings of the others.
+ALSO = {"export": {"train", "onnx"}, "cluster": {"train", "report"}}
+TINY = "--hidden 8 --steps 100 --activation relu --learning-rate 0.01 --weight-decay 0.03"
+
+# Commands, and the extras that they need: all of one of these sets. The folder has a run, an export
+# and tables; a command that needs no extra runs on a Pi.
+PI = [set()]
+COMMANDS = {
+    "data list": PI,
+    "budget boards": PI,
+    "inspect out/model.twin": PI,
+    "predict out/model.twin data.csv": PI,
+    "evaluate out/model.twin data.csv": PI,
+    "calibrate out/model.twin data.csv -o calibrated.twin": PI,
+    "adapt out/model.twin data.csv --store site.store": PI,
+    "firmware boards": PI,
+    "predict out/model.tflite data.csv": [{"tflite"}, {"tflite-runtime"}, {"train"}],
+    "predict out/model_twin.tflite data.csv": [{"tflite"}, {"tflite-runtime"}, {"train"}],
+    "predict out/model.onnx data.csv": [{"onnx"}],
+    "predict out/model_float_twin.onnx data.csv": [{"onnx"}],
+    "predict out/model.twin data.parquet": [{"tables"}],
+    f"train data.csv --target level -o trained {TINY}": [{"train"}],
+    "predict run data.csv": [{"train"}],
+    "evaluate run data.csv": [{"train"}],
+    "anchors run --counts 4,8 --methods xy": [{"train"}],
+    "anchors run --counts 4,8 --methods xy --plot anchors.svg": [{"train", "report"}],
+    "check data.csv --target level": [{"train"}],
+    "export run --anchors 8 --formats twin -o pack": [{"train"}],
+    "export run --anchors 8 --formats c -o project": [{"train"}],
+    "export run --anchors 8 --formats tflite -o lite": [{"train"}],
+    "export run --anchors 8 --formats onnx -o onnx": [{"export"}],
+    "export run --anchors 8 -o all": [{"export"}],
+    "report out/model.twin --data data.csv -o pack.html": [{"report"}],
+    "report run --quick --anchors 8 -o run.html": [{"train", "report"}],
+}
+# Runs all of them in one process, since TensorFlow takes seconds to load.
+RUN = """
+import io, json, sys
+from contextlib import redirect_stderr, redirect_stdout
+from twinedge.cli import main
+try:
+    from twinedge.learn.suitability import STEPS
+    STEPS["quick"] = 50  # of each training of the check
+except ModuleNotFoundError:
+    pass
+done = {}
+for line in json.loads(sys.argv[1]):
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()) as said:
+        try:
+            main(line.split())
+        except SystemExit as stop:
+            code = stop.code
+        except BaseException as error:
+            code = repr(error)
+    done[line] = code, said.getvalue()
+print(json.dumps(done))
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tiny_run, curve, tmp_path_factory):
+    """Make what the commands read: a run, an export of it in all formats, and two tables."""
+    import pandas
+
+    from twinedge_export.deploy import export
+
+    home = tmp_path_factory.mktemp("extras")
+    (home / "run").symlink_to(tiny_run)
+    export(tiny_run, home / "out", anchors=8)
+    names = ["angle", "offset", "idle", "level"]
+    table = pandas.DataFrame(np.column_stack(curve), columns=names)
+    table.to_csv(home / "data.csv", index=False)
+    table.to_parquet(home / "data.parquet")
+    return home
+
+
+@pytest.mark.parametrize("extra", ["", *EXTRAS])
+def test_with_one_extra_a_command_works_or_names_the_one_it_lacks(
+    extra, installed, folder, tmp_path
+):
+    try:
+        environment = installed(*filter(None, [extra]))
+    except PackageNotFoundError as error:  # tflite-runtime is for 32-bit machines
+        pytest.skip(f"{error.name} is not installed here")
+    for path in folder.iterdir():
+        (tmp_path / path.name).symlink_to(path)
+    done = subprocess.run(
+        ["python", "-c", RUN, json.dumps([*COMMANDS])],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    had = {extra, *ALSO.get(extra, ())}
+    found = json.loads(done.stdout.splitlines()[-1])
+    for command, ways in COMMANDS.items():
+        code, said = found[command]
+        if any(needs <= had for needs in ways):
+            assert code == 0, (command, said)
+            continue
+        assert (code, said.count("\n")) == (2, 1), (command, code, said)
+        named = set(re.findall(r"twinedge\[([\w-]+)\]", said))
+        wanted = {one for needs in ways for name in needs for one in (name, *ALSO.get(name, ()))}
+        assert named, (command, said)
+        assert named <= wanted - had, (command, said)
+
+
+def test_each_extra_is_what_the_table_here_says():
+    needed = set().union(*(needs for ways in COMMANDS.values() for needs in ways))
+    assert needed | {"cluster"} == set(EXTRAS)
