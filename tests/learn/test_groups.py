@@ -316,7 +316,9 @@ def test_where_no_group_has_two_rows_nothing_is_known():
 
 def fitted(X, y, groups):
     """The part of a model that the trust is learnt from."""
-    return SimpleNamespace(anchor_X_=X, anchor_y_=y, groups_=groups, scaling_=Scaling.of(X, y))
+    return SimpleNamespace(
+        anchor_X_=X, anchor_y_=y, sample_weights_=None, groups_=groups, scaling_=Scaling.of(X, y)
+    )
 
 
 def test_trust_is_high_where_machines_differ_and_low_where_they_do_not(machines):
@@ -333,7 +335,7 @@ def test_trust_is_high_where_machines_differ_and_low_where_they_do_not(machines)
 )
 def test_trust_is_never_blind_and_never_nothing(machines, monkeypatch, found, trust):
     X, y, machine, _ = machines
-    monkeypatch.setattr(uncertainty, "in_common", lambda errors, groups: found)
+    monkeypatch.setattr(uncertainty, "in_common", lambda errors, groups, weights: found)
     assert trust_between(fitted(X, y, machine), 0) == trust
 
 
@@ -359,7 +361,7 @@ def test_difficulty_is_learnt_with_each_row_in_its_group(tiny_twin, monkeypatch)
     model.groups_ = (model.anchor_X_[:, 0] > 0).astype(int) + 2 * (model.anchor_X_[:, 1] > 5)
     seen = []
 
-    def look(x, y, points, seed, groups):
+    def look(x, y, points, seed, groups, weights):
         seen.append((x, groups))
         return np.zeros(len(points))
 

@@ -143,7 +143,11 @@ def _difficulty(
 
 
 def _left_out(
-    x: FloatArray, y: FloatArray, seed: int, groups: Groups | None, weights: FloatArray | None
+    x: FloatArray,
+    y: FloatArray,
+    seed: int,
+    groups: Groups | None,
+    weights: FloatArray | None = None,
 ) -> FloatArray:
     """Errors of trees on rows that they were not fitted to, nor to others of the same group."""
     if groups is not None and (folds := min(_FOLDS, len(np.unique(groups)))) > 1:
