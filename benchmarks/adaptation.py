@@ -89,7 +89,12 @@ def networks(folder, name, division):
         rows = data.split_groups(group, division)
         four = EnsembleRegressor(AnnRegressor(hidden=(64, 64), effort="quick"), n=4, random_state=0)
         validation = table.X[rows.val], table.y[rows.val], group[rows.val]
-        four.fit(table.X[rows.train], table.y[rows.train], validation=validation, groups=group[rows.train])
+        four.fit(
+            table.X[rows.train],
+            table.y[rows.train],
+            validation=validation,
+            groups=group[rows.train],
+        )
         place.parent.mkdir(parents=True, exist_ok=True)
         np.save(place, four.predict(table.X))
     return np.load(place)

@@ -49,9 +49,7 @@ def models(name: str, runs: Path, splits: int) -> Iterator[tuple[TwinRegressor, 
             steps=STEPS,
             random_state=split,
         )
-        yield model.fit(
-            table.X[rows.train], table.y[rows.train], validation=validation
-        ), validation
+        yield model.fit(table.X[rows.train], table.y[rows.train], validation=validation), validation
 
 
 def measure(model: TwinRegressor, validation: tuple[Any, Any], k: int) -> dict[str, Any]:

@@ -250,7 +250,7 @@ KINDS = {
     "float64": lambda x: x,
     "float32": lambda x: x.astype("float32"),
     "int": lambda x: x.astype(int),
-    "bool": lambda x: (x > 0),
+    "bool": lambda x: x > 0,
     "category": lambda x: x.astype("category"),
     "nullable int": lambda x: x.astype("Int64"),
     "nullable float": lambda x: x.astype("Float64"),

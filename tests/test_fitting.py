@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -85,6 +86,20 @@ def test_a_diverging_training_names_the_parameter(table):
     with pytest.raises(ParameterError, match="smaller learning_rate") as refused:
         twinedge.fit_csv(table, target="level", **TINY | {"learning_rate": 1e9})
     assert [one.name for one in refused.value.parameters] == ["learning_rate"]
+
+
+def test_a_column_with_more_digits_than_a_device_has_is_named(tmp_path):
+    rows = "".join(f"{1.7e9 + k},{k % 7},{k % 5}\n" for k in range(60))
+    (tmp_path / "log.csv").write_text("time,speed,level\n" + rows)
+    said = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        twinedge.fit_csv(tmp_path / "log.csv", target="level", say=said.append, **TINY)
+    (remark,) = [one for one in said if "32-bit" in one]
+    assert remark.startswith("log.csv: column 'time' varies by")
+    assert remark.endswith(
+        "around 1.7e+09, where a device's 32-bit floats are 128 apart: subtract a constant from it"
+    )
 
 
 def test_a_changed_folder_names_the_parameter(table, tmp_path):

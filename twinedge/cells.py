@@ -5,8 +5,9 @@ Files and streams are both read by these rules.
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
+from copy import copy
 from enum import Enum, auto
 from typing import Any
 
@@ -70,6 +71,9 @@ class CellReader:
         Whether ``3,14`` may be a number, as in a file whose columns are not separated by commas.
         The first fraction decides for the whole file: a file that writes both ``3,14`` and ``3.14``
         is ambiguous (which of the two marks thousands?) and is refused.
+    missing
+        Texts that stand for a missing value in this file, besides the usual ones. One that is a
+        number stands for it however it is written: -9999 is also -9999.0.
 
     Attributes
     ----------
@@ -80,19 +84,24 @@ class CellReader:
         of both kinds, nobody knows whether ``0.5`` means half a percent or 50 %.
     """
 
-    def __init__(self, *, comma_allowed: bool) -> None:
+    def __init__(self, *, comma_allowed: bool, missing: Collection[str] = ()) -> None:
         self._comma_allowed = comma_allowed
+        self._missing = frozenset(text.strip() for text in missing)
+        values = (CellReader(comma_allowed=True).read(text)[1] for text in self._missing)
+        self._missing_numbers = frozenset(value for value in values if not np.isnan(value))
         self.decimal: str | None = None if comma_allowed else "."
         self.percent: dict[int, bool] = {}
 
     def afresh(self) -> "CellReader":
         """Return a reader with the same rules that has not read anything yet."""
-        return CellReader(comma_allowed=self._comma_allowed)
+        other = self.copy()
+        other.decimal, other.percent = None if self._comma_allowed else ".", {}
+        return other
 
     def copy(self) -> "CellReader":
         """Return a reader that knows the same, for a row that may turn out to be bad."""
-        other = self.afresh()
-        other.decimal, other.percent = self.decimal, dict(self.percent)
+        other = copy(self)
+        other.percent = dict(self.percent)
         return other
 
     def read(self, cell: str, column: int | None = None) -> tuple[CellKind, float]:
@@ -101,14 +110,18 @@ class CellReader:
         In a column of numbers, given by its position, ``53.1%`` is 53.1; elsewhere it is text.
         """
         text = cell.strip()
+        if text in self._missing:
+            return CellKind.MISSING, np.nan
         kind, value = self._read(text)
-        if column is None:
-            return kind, value
-        signed = kind is CellKind.TEXT and text.endswith("%")
+        signed = column is not None and kind is CellKind.TEXT and text.endswith("%")
         if signed:
             kind, value = self._read(text[:-1].rstrip())
             if kind is CellKind.MISSING:
                 kind = CellKind.TEXT
+        if value in self._missing_numbers:
+            return CellKind.MISSING, np.nan
+        if column is None:
+            return kind, value
         if kind is CellKind.NUMBER and self.percent.setdefault(column, signed) != signed:
             return CellKind.MIXED_PERCENT, np.nan
         return kind, value
@@ -140,6 +153,12 @@ class CellReader:
             return CellKind.THOUSANDS, np.nan
         return CellKind.TEXT, np.nan
 
+    def is_missing(self, cell: str) -> bool:
+        """Tell whether a cell stands for a missing value."""
+        if looks_missing(cell):
+            return True
+        return bool(self._missing) and self.afresh().read(cell)[0] is CellKind.MISSING
+
     def name(self, cell: str) -> str:
         """Read a cell as a name; a decimal comma in a number becomes a point."""
         text = cell.strip()
@@ -164,6 +183,8 @@ class CellReader:
         except ValueError:
             return None
         if not np.isfinite(values).all():
+            return None
+        if self._missing_numbers and np.isin(values, list(self._missing_numbers)).any():
             return None
         if self.decimal is None and "." in joined:
             self.decimal = "."

@@ -3,7 +3,6 @@
 Functions import the heavy packages, so that a table that cannot be read is refused at once.
 """
 
-import math
 import signal
 import threading
 import time
@@ -13,8 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twinedge.data.source import Source, from_catalogue, from_table
+from twinedge.data.table import Missing
 from twinedge.defaults import COVERAGE
 from twinedge.errors import InputError, Parameter, ParameterError
+from twinedge.progress import Progress, progress_bar
 
 if TYPE_CHECKING:
     from twinedge.learn.estimator import Validation
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from twinedge.learn.twin import TwinRegressor
 
 Say = Callable[[str], None]
+
+# What follows the training.
+_TESTING, _WRITING = "Comparing with other models on the test rows", "Writing the run"
 
 
 def fit_csv(
@@ -33,6 +37,7 @@ def fit_csv(
     categorical: str | Sequence[str] = (),
     drop_missing_target: bool = False,
     skip_bad_rows: bool = False,
+    missing: Missing = (),
     group: str | None = None,
     weight: str | None = None,
     split: int = 0,
@@ -64,6 +69,9 @@ def fit_csv(
         Leave out rows without a target; otherwise they are refused.
     skip_bad_rows : bool
         Leave out rows that cannot be read; otherwise one of them refuses the table.
+    missing : number, str, or sequence of these
+        What stands for a missing value in every column, besides empty cells, ``NA`` and the like:
+        -9999, say.
     group : str, optional
         Column that says which rows belong together. They are held out together.
     weight : str, optional
@@ -109,27 +117,30 @@ def fit_csv(
     >>> run.model.predict([[2, 3]]).shape
     (1,)
     """
-    source = from_table(
-        path,
-        target=target,
-        drop=[drop] if isinstance(drop, str) else drop,
-        impute=impute,
-        categorical=[categorical] if isinstance(categorical, str) else categorical,
-        drop_missing_target=drop_missing_target,
-        skip_bad_rows=skip_bad_rows,
-        group=group,
-        weight=weight,
-        split=split,
-    )
-    return fit_source(
-        source,
-        run=run,
-        resume=resume,
-        overwrite=overwrite,
-        say=say,
-        impute=impute,
-        **settings,
-    )
+    with progress_bar(bool(settings.get("verbose"))) as progress:
+        progress.stage("Reading the table")
+        source = from_table(
+            path,
+            target=target,
+            drop=[drop] if isinstance(drop, str) else drop,
+            impute=impute,
+            categorical=[categorical] if isinstance(categorical, str) else categorical,
+            drop_missing_target=drop_missing_target,
+            skip_bad_rows=skip_bad_rows,
+            missing=missing,
+            group=group,
+            weight=weight,
+            split=split,
+        )
+        return fit_source(
+            source,
+            run=run,
+            resume=resume,
+            overwrite=overwrite,
+            say=say,
+            impute=impute,
+            **settings,
+        )
 
 
 def fit_dataset(name: str, *, split: int = 0, **options: Any) -> "Run":
@@ -150,6 +161,20 @@ def fit_source(
     **settings: Any,
 ) -> "Run":
     """Fit a twin to a table that has been read; parameters as in ``fit_csv``."""
+    with progress_bar(bool(settings.get("verbose"))) as progress:
+        progress.plan({_TESTING: 3 + len(source.y) / 500, _WRITING: 1})
+        return _fitted(source, progress, run, resume, overwrite, say or _nothing, settings)
+
+
+def _fitted(
+    source: Source,
+    progress: Progress,
+    run: str | Path | None,
+    resume: bool,
+    overwrite: bool,
+    say: Say,
+    settings: dict[str, Any],
+) -> "Run":
     import numpy as np
 
     from twinedge.learn.run import Run, check_writable
@@ -157,11 +182,9 @@ def fit_source(
     from twinedge.learn.suitability import few_rows, standing
     from twinedge.learn.training import discard
     from twinedge.learn.twin import TwinRegressor
-    from twinedge.progress import progress_bar
     from twinedge.weighting import effective_rows, of_rows, relative
 
     model = TwinRegressor(**{"n_jobs": -1, **settings})
-    say = say or _nothing
     folder = None if run is None else Path(run)
     checkpoint = None
     if folder is not None:
@@ -170,22 +193,22 @@ def fit_source(
     for remark in source.remarks:
         say(remark)
     start = time.perf_counter()
-    _fit(model, source, checkpoint, resume, say)
+    with progress.part("Training"):
+        _fit(model, source, checkpoint, resume, say)
     validation, test = source.part(source.rows.val), source.part(source.rows.test)
     weights = relative(of_rows(source.weights, source.rows.test))
     scores: dict[str, Any] = {"rmse_val": model.validation_rmse_}
     try:
-        with progress_bar(bool(model.verbose)) as bar:
-            bar.stage("Predicting the test rows")
-            said = model.predict(test[0])
-            train = source.part(source.rows.train)
-            room = model.pack_bytes() or ROOM
-            weighed = model.sample_weights_, model.validation_weights_, weights
-            scores |= standing(train, test, said, validation, room, weighed).scores()
-            if model.calibration_ is not None and COVERAGE in model.calibration_.quantiles:
-                low, high = model.predict_interval(test[0], COVERAGE).T
-                covered = (low <= test[1]) & (test[1] <= high)
-                scores["coverage_test"] = float(np.average(covered, weights=weights))
+        progress.stage(_TESTING)
+        said = model.predict(test[0])
+        train = source.part(source.rows.train)
+        room = model.pack_bytes() or ROOM
+        weighed = model.sample_weights_, model.validation_weights_, weights
+        scores |= standing(train, test, said, validation, room, weighed).scores()
+        if model.calibration_ is not None and COVERAGE in model.calibration_.quantiles:
+            low, high = model.predict_interval(test[0], COVERAGE).T
+            covered = (low <= test[1]) & (test[1] <= high)
+            scores["coverage_test"] = float(np.average(covered, weights=weights))
     except KeyboardInterrupt:  # the model is kept, without its test scores
         model.interrupted_ = True
     scores["seconds"] = round(time.perf_counter() - start, 2)
@@ -206,6 +229,7 @@ def fit_source(
             "split": source.split,
             "rows": len(source.y),
             **({} if source.weights is None else {"weight": source.weight_name}),
+            **({"missing": list(source.missing)} if source.missing else {}),
         },
         scores=scores,
         test_weights=weights,
@@ -213,8 +237,8 @@ def fit_source(
     if folder is None or checkpoint is None:
         return done
     try:
-        with _undisturbed(), progress_bar(bool(model.verbose)) as bar:
-            bar.stage("Writing the run")
+        with _undisturbed():
+            progress.stage(_WRITING)
             done.save(folder, overwrite=overwrite)
     except InputError as error:
         kept = f"; the training is kept in {checkpoint}: continue with "
@@ -231,7 +255,8 @@ def _nothing(remark: str) -> None:
 def _fit(
     model: "TwinRegressor", source: Source, checkpoint: Path | None, resume: bool, say: Say
 ) -> None:
-    from twinedge.learn.training import discard
+    from twinedge.learn.inputs import check_precision
+    from twinedge.learn.training import DivergedError, discard
     from twinedge.weighting import of_rows
 
     train, val = source.rows.train, source.rows.val
@@ -240,6 +265,13 @@ def _fit(
     if source.groups is not None or source.weights is not None:
         beside = of_rows(source.groups, val), of_rows(source.weights, val)
         validation = (*source.part(val), *beside)
+    names = source.encoding.inputs, source.target_name
+    try:
+        remarks = check_precision(*source.part(train), *names)
+    except InputError as error:
+        raise InputError(f"{source.name}: {error}") from error
+    for remark in remarks:
+        say(f"{source.name}: {remark}")
     ours = checkpoint is not None and not checkpoint.exists()
     try:
         model.fit(
@@ -257,11 +289,11 @@ def _fit(
         if isinstance(stop, KeyboardInterrupt):
             say("Stopped before there was a network to keep.")
         raise
-    model.target_name_, model.fill_values_ = source.target_name, source.fill_values
-    if not math.isfinite(model.validation_rmse_):
+    except DivergedError:
         if checkpoint is not None:
             discard(checkpoint)
-        raise ParameterError("the training diverged: try a smaller ", Parameter("learning_rate"))
+        raise
+    model.target_name_, model.fill_values_ = source.target_name, source.fill_values
 
 
 @contextmanager

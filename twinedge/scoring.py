@@ -14,9 +14,7 @@ Array = npt.NDArray[Any]
 _RANKS = ((0.5, "ranks errors well"), (0.3, "ranks errors"), (0.1, "ranks errors weakly"))
 
 
-def rmse(
-    predicted: npt.ArrayLike, y: npt.ArrayLike = 0.0, weights: Array | None = None
-) -> float:
+def rmse(predicted: npt.ArrayLike, y: npt.ArrayLike = 0.0, weights: Array | None = None) -> float:
     """Root mean square error of predictions against targets, both ``(n,)``, or of errors alone.
 
     With ``weights`` ``(n,)``, the mean is weighted.

@@ -323,6 +323,9 @@ def export(
             )
             first, job = twin_file(job, weights=weights, qat=qat, seed=seed)
             files = [first]
+            more = ()
+            if job.intervals and (job.pack is None or job.pack.intervals is None):
+                more = ("no intervals: the validation points are too few or too alike for them",)
             if "tflite" in wanted:
                 files += tflite_files(job, float_io=float_io)
             if "onnx" in wanted:
@@ -339,10 +342,8 @@ def export(
                 weights=weights,
             )
             instead = ann_bytes(ordinary)
-            found = Export(
-                folder, tuple(files), rows, select, method, judge, instead, asked, remarks
-            )
-            done.append(found)
+            made = tuple(files), rows, select, method, judge, instead, asked, (*remarks, *more)
+            done.append(Export(folder, *made))
             return done[0].record()
 
         placed = place_folder(folder, EXPORT, write, overwrite=overwrite)

@@ -60,6 +60,11 @@ class Inputs:
         low, high = seen.min(axis=0), seen.max(axis=0)
         return cls((low + high) / 2, np.where(high > low, (high - low) / 2, 1.0), 1.0)
 
+    def clipped(self, x: Array) -> Array:
+        """Clip points ``(n, f)`` where these inputs are clipped, in the units of the features."""
+        reach = self.limit * self.unit
+        return np.clip(x, self.centre - reach, self.centre + reach)
+
     def of(self, x: Array) -> Array:
         """Bring points ``(n, f)`` to these inputs."""
         with np.errstate(over="ignore"):

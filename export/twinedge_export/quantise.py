@@ -13,28 +13,38 @@ from typing import Any
 
 import numpy as np
 
-from twinedge import scoring
-from twinedge.errors import InputError, Parameter
+from twinedge import defaults, scoring
+from twinedge.errors import InputError, Parameter, wrong_value
 from twinedge.learn.network import Architecture, tf
 from twinedge.learn.pairs import nearest_others, partners_of
-from twinedge.learn.steps import Examples, Stack
+from twinedge.learn.steps import Examples, Stack, expected_seconds
 from twinedge.learn.twin import TwinRegressor
 from twinedge.learn.uncertainty import learn_difficulty
 from twinedge.pack import read_pack, write_pack
-from twinedge.pack.contents import LARGEST, TARGET, Array, Domain, Intervals, Pack, check_contents
-from twinedge.pack.layout import NO_FILL
+from twinedge.pack.contents import (
+    LARGEST,
+    TARGET,
+    Array,
+    Domain,
+    Intervals,
+    Pack,
+    Twin,
+    check_contents,
+)
+from twinedge.pack.layout import MAX_SHIFT, NO_FILL
 from twinedge.pack.writer import shape_of
 from twinedge.progress import Progress
 from twinedge.runtime.adapting import calibrate_pack
 from twinedge.runtime.loading import load as open_file
 from twinedge.runtime.reference import evaluate, silu_curve
 from twinedge.runtime.reference import quantise as quantise_points
+from twinedge.weighting import in_proportion, of_rows
 from twinedge_export.folding import Inputs, anchor_lists
 from twinedge_export.job import File, Job, Level, Predict, RoundingError, mean_and_spread
 from twinedge_export.rounding import round_network
 
 WEIGHTS: dict[str, Any] = {"int8": np.int8, "int16": np.int16}
-UNITS = 65536  # units of an estimate in one standard deviation of the target
+UNITS = 65536  # units of an estimate in one standard deviation of the target, or fewer
 _CALIBRATION_PAIRS = 4096
 _UNCALIBRATED = Intervals(0, 0, 0, 1, 1, 0, 0, {500: 1})
 
@@ -43,7 +53,7 @@ def quantise(
     model: TwinRegressor,
     rows: Sequence[Array] | Array,
     *,
-    weights: str = "int8",
+    weights: str = defaults.WEIGHTS,
     neighbors: int | None = None,
     metadata: dict[str, Any] | None = None,
     compensate: bool = True,
@@ -79,7 +89,7 @@ def quantise(
         If a pack cannot hold the model.
     """
     if weights not in WEIGHTS:
-        raise InputError(f"weights={weights!r} is not one of {', '.join(WEIGHTS)}")
+        raise wrong_value("weights", weights, f"is not one of {', '.join(WEIGHTS)}")
     lists = anchor_lists(model, rows)
     counts = np.array([len(mine) for mine in lists], np.uint16)
     chosen = np.concatenate(lists)
@@ -90,27 +100,30 @@ def quantise(
     if intervals and model.difficulty_ is not None:
         readouts = list(model.difficulty_)
     x_unit = Inputs.scaled(model).limit / LARGEST
+    twins, doublings = _in_one_unit(
+        [
+            round_network(
+                architecture,
+                network,
+                pairs,
+                x_unit,
+                y_unit=1 / UNITS,
+                dtype=WEIGHTS[weights],
+                compensate=compensate,
+                readout=readout,
+            )
+            for network, readout in zip(model.weights_, readouts, strict=True)
+        ]
+    )
     with np.errstate(over="ignore", under="ignore"):  # what float32 cannot hold is refused below
         pack = Pack(
             activation=architecture.activation,
             x_offset=scaling.x_mean.astype(np.float32),
             x_gain=(1 / (scaling.x_scale * x_unit)).astype(np.float32),
             y_offset=np.float32(scaling.y_mean),
-            y_gain=np.float32(scaling.y_scale / UNITS),
-            twins=tuple(
-                round_network(
-                    architecture,
-                    network,
-                    pairs,
-                    x_unit,
-                    y_unit=1 / UNITS,
-                    dtype=WEIGHTS[weights],
-                    compensate=compensate,
-                    readout=readout,
-                )
-                for network, readout in zip(model.weights_, readouts, strict=True)
-            ),
-            anchors=np.zeros((len(chosen), model.n_features_in_), np.int16),
+            y_gain=np.float32(scaling.y_scale / UNITS * 2.0**doublings),
+            twins=twins,
+            anchors=np.zeros((len(chosen), model.anchor_X_.shape[1]), np.int16),
             targets=np.zeros(len(chosen), np.int32),
             counts=counts,
             curve=silu_curve() if architecture.activation == "silu" else None,
@@ -130,6 +143,30 @@ def quantise(
         targets=_targets(pack, model.anchor_y_[chosen]),
         domain=_domain(pack, model.anchor_X_, fill_values) if intervals else None,
     )
+
+
+def _in_one_unit(twins: list[Twin]) -> tuple[tuple[Twin, ...], int]:
+    """Double the unit of an estimate until it suits the outputs of all twins.
+
+    An output reaches at most 2^29 units, as its sum is below 2^30 and its multiplier below a half.
+    That is thousands of deviations of the target, and where the terms of a sum are large and cancel
+    a network may still need more. Returns the twins, and how often the unit was doubled.
+    """
+    outputs = (one for twin in twins for one in (twin, twin.difficulty) if one is not None)
+    doublings = max(0, -min(one.shift for one in outputs))
+
+    def doubled(shift: int) -> int:
+        return min(shift + doublings, MAX_SHIFT)
+
+    return tuple(
+        replace(
+            twin,
+            shift=doubled(twin.shift),
+            difficulty=twin.difficulty
+            and replace(twin.difficulty, shift=doubled(twin.difficulty.shift)),
+        )
+        for twin in twins
+    ), doublings
 
 
 def _domain(pack: Pack, X: Array, fill_values: Array | None) -> Domain:
@@ -224,7 +261,8 @@ def fine_tune(
     X_val: Array,
     y_val: Array,
     *,
-    weights: str = "int8",
+    sample_weight: Array | None = None,
+    weights: str = defaults.WEIGHTS,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> TwinRegressor:
@@ -238,6 +276,8 @@ def fine_tune(
         Points it was not trained on.
     y_val : array of shape (v,)
         Their targets.
+    sample_weight : array of shape (v,), optional
+        How much each of them counts.
     weights : {"int8", "int16"}
         Type of the kernels.
     seed : int
@@ -252,28 +292,31 @@ def fine_tune(
         well.
     """
     if weights not in WEIGHTS:
-        raise InputError(f"weights={weights!r} is not one of {', '.join(WEIGHTS)}")
+        raise wrong_value("weights", weights, f"is not one of {', '.join(WEIGHTS)}")
     if not len(y_val):
         raise InputError("fine-tuning is judged on validation points, and there are none")
-    X_val, y_val = X_val[:_POINTS], y_val[:_POINTS]
+    X_val, y_val, each = X_val[:_POINTS], y_val[:_POINTS], of_rows(sample_weight, slice(_POINTS))
     progress = progress or Progress()
     twins = len(model.weights_)
     order = np.random.default_rng(seed).permutation(len(model.anchor_y_))
-    rows = [order[twin::twins][:_ANCHORS] for twin in range(twins)]
+    shares = [order[twin::twins] for twin in range(twins)]
+    rows = [in_proportion(mine, model.sample_weights_, _ANCHORS) for mine in shares]
 
     def error(candidate: TwinRegressor) -> float:
         mean = evaluate(quantise(candidate, rows, weights=weights), X_val).mean
-        return scoring.rmse(mean, y_val)
+        return scoring.rmse(mean, y_val, each)
 
     best, least = model, error(model)
-    progress.stage("fine-tuning", _STEPS * twins)
+    steps = _STEPS * twins
+    seconds = expected_seconds(steps, _BATCH, model.architecture_)
+    progress.stage("fine-tuning", steps, seconds=seconds)
     for networks in _trained(model, np.iinfo(WEIGHTS[weights]).max, seed, progress, least):
         candidate = copy(model)
         candidate.weights_ = networks
         if (now := error(candidate)) < least:
             best, least = candidate, now
     if best is not model:
-        best.validation_rmse_ = best.rmse(X_val, y_val)
+        best.validation_rmse_ = best.rmse(X_val, y_val, each)
     return best
 
 
@@ -292,6 +335,7 @@ def _trained(
             y,
             np.stack(orders).astype(np.int32),
             partners_of(x, model.pairs, model.neighbors, seed),
+            model.sample_weights_,
         ),
         learning_rate=_SLOWER * model.learning_rate_,
         weight_decays=[model.weight_decay_] * twins,
@@ -304,6 +348,7 @@ def _trained(
     while not stack.finished:
         before = stack.step
         loss = stack.advance()
+        stack.limit_sums()
         progress.advance((stack.step - before) * twins, float(loss.mean()), score)
     for networks in (stack.state.weights, stack.average()):
         if np.isfinite(networks).all():
@@ -350,11 +395,12 @@ def twin_file(job: Job, *, weights: str, qat: bool | None, seed: int) -> tuple[F
         levels.append(Level(weights, lambda: pack_of(weights, job.model), lambda: job.model))
     if qat is not False:
         made = f"{weights}, fine-tuned"
-        points = job.judge.points
+        given: dict[str, Any] = {"weights": weights, "seed": seed}
+        given |= {"sample_weight": job.judge.weights, "progress": job.progress}
         levels.append(
             Level(
                 made,
-                lambda: pack_of(made, fine_tune(job.model, *points, weights=weights, seed=seed)),
+                lambda: pack_of(made, fine_tune(job.model, *job.judge.points, **given)),
                 lambda: models[made],
             )
         )
@@ -374,9 +420,8 @@ def _calibrated(pack: Pack, job: Job) -> Pack:
     if pack.intervals is None:
         return pack
     try:
-        return calibrate_pack(pack, *job.judge.points, chosen=True)
-    except InputError as error:
-        job.say(f"no intervals: {error}")
+        return calibrate_pack(pack, *job.judge.points, sample_weight=job.judge.weights, chosen=True)
+    except InputError:
         twins = tuple(replace(twin, bias=0, difficulty=None) for twin in pack.twins)
         return replace(pack, twins=twins, intervals=None)
 

@@ -87,6 +87,7 @@ class RoundingData:
 
 _BOTH = 0.5  # weight of errors in the sum of both orders, relative to their difference
 _TINY = 1e-12  # step of weights that are all zero
+_CLIPPED = 0.01  # share of the training pairs whose activations may be clipped
 _HEADROOM = 1.1  # how far activations may exceed the training pairs before they are clipped
 
 
@@ -120,6 +121,11 @@ def round_network(
     readout : array of shape (width + 1,), optional
         The second output: weights for the last hidden layer, and a bias.
 
+    Returns
+    -------
+    Twin
+        The shifts of its outputs are negative where ``y_unit`` is too fine for them.
+
     Raises
     ------
     InputError
@@ -135,13 +141,16 @@ def round_network(
     q, unit = np.rint(h / x_unit).clip(-LARGEST, LARGEST), x_unit
     for kernel, bias in hidden:
         z = h @ kernel + bias
-        reach = float(np.abs(z).max())
+        reach = np.abs(z).max(axis=1)
         seen = RoundingData(q, z, bias=True) if compensate else None
-        layer = round_layer(kernel.T, bias, unit, reach, dtype, seen)
+        # The curve of silu is in absolute units. relu has none: its layers may have any scale.
+        least = FRACTIONS[0] if curve is not None else None
+        layer = round_layer(kernel.T, bias, unit, reach, dtype, seen, least)
+        unit = 2.0**-layer.fraction
+        layer = replace(layer, fraction=max(layer.fraction, FRACTIONS[0]))
         layers.append(layer)
         h = np.maximum(z, 0) if curve is None else z * _sigmoid(z)
         q = activate(layer, q @ layer.kernel.T + layer.bias, curve).astype(np.float64)
-        unit = 2.0**-layer.fraction
     # A difference is taken in both orders and halved, so the output's bias cancels.
     orders = [np.split(both, 2) for both in (h, q)]
     h, q = (np.subtract(*both) for both in orders)
@@ -166,9 +175,10 @@ def round_layer(
     kernel: Array,
     bias: Array,
     unit: float,
-    reach: float,
+    reach: float | Array,
     dtype: Any,
     seen: RoundingData | None = None,
+    least: int | None = FRACTIONS[0],
 ) -> Layer:
     """Round a hidden layer.
 
@@ -180,12 +190,14 @@ def round_layer(
         In the units of the float network.
     unit : float
         What an integer input of 1 stands for.
-    reach : float
-        Largest magnitude before the activation.
+    reach : float or array of shape (n,)
+        Largest magnitude before the activation, of all pairs or of each.
     dtype : {int8, int16}
         Type of the kernel.
     seen : RoundingData, optional
         Inputs of the layer; without them, each weight is rounded by itself.
+    least : int or None
+        Fewest fraction bits; None for any number, also a negative one.
     """
     rows = np.column_stack([kernel * unit, bias])
     if seen is not None:
@@ -194,8 +206,10 @@ def round_layer(
     most = np.iinfo(dtype).max
     load = np.abs(kernel).sum(axis=1) + np.abs(bias) / (unit * LARGEST)
     finest = _finest(kernel, load, ACCUMULATOR, most)
-    fraction = _fraction(_HEADROOM * reach, float(finest.max()) * unit)
+    fraction = _fraction(reach, float(finest.max()) * unit, least)
     steps, multiplier, shift = _steps(finest, unit * 2.0**fraction)
+    if shift < 0:
+        raise InputError("the network's weights are too large: a sum exceeds its inputs by far")
     costs = np.append(np.full(kernel.shape[1], LARGEST), 1)
     whole = _whole(rows / (steps * unit)[:, None], seen, most, costs, ACCUMULATOR)
     return Layer(
@@ -231,7 +245,8 @@ def round_output(
 
     ``both`` is the amount added to the sum of both orders of a pair, in estimate units.
 
-    Returns the weights, int16 ``(inputs,)``, the multiplier and the shift.
+    Returns the weights, int16 ``(inputs,)``, the multiplier and the shift, which is negative if the
+    estimate unit is too fine for the largest output.
     """
     row = weights[None]
     if seen is not None:
@@ -268,15 +283,22 @@ def _finest(kernel: Array, load: Array, limit: int, most: int) -> Array:
     return finest
 
 
-def _fraction(reach: float, unit: float) -> int:
-    """Most fraction bits that hold ``reach`` with no multiplier above a half."""
-    bits = floor(log2(LARGEST / max(reach, 1e-9)))
-    if bits < FRACTIONS[0]:
+def _fraction(reach: float | Array, unit: float, least: int | None) -> int:
+    """Most fraction bits that hold ``reach`` with no multiplier above a half.
+
+    A few pairs may reach further than the fewest bits can hold: there, sums are clipped.
+    """
+    bits = floor(log2(LARGEST / max(_HEADROOM * float(np.max(reach)), 1e-9)))
+    most = min(bits, FRACTIONS[-1], _exponent(unit))
+    if least is None:
+        return most
+    usual = float(np.quantile(reach, 1 - _CLIPPED))
+    if usual > LARGEST >> least:
         raise InputError(
-            f"activations reach {reach:.3g}, and a pack holds {LARGEST >> FRACTIONS[0]}: the "
-            "network's weights are too large"
+            f"activations reach {usual:.3g}, and a pack holds {LARGEST >> least}: the network's "
+            "weights are too large"
         )
-    return max(FRACTIONS[0], min(bits, FRACTIONS[-1], _exponent(unit)))
+    return max(least, most)
 
 
 def _steps(finest: Array, scale: float) -> tuple[Array, Array, int]:
@@ -285,8 +307,6 @@ def _steps(finest: Array, scale: float) -> tuple[Array, Array, int]:
     Returns steps, int16 multipliers, and the shift; together they equal ``step * scale``.
     """
     shift = min(_exponent(float(finest.max()) * scale), MAX_SHIFT)
-    if shift < 0:
-        raise InputError("the network's weights are too large: an output exceeds its inputs by far")
     factor = scale * 2.0 ** (16 + shift)
     multiplier = np.ceil(finest * factor).clip(1, LARGEST)
     return multiplier / factor, multiplier.astype(np.int16), shift

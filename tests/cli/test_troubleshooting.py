@@ -39,6 +39,9 @@ TABLES = {
     "a-column-looks-like-an-id": table(cells=lambda a, b: f"u{a},{b:.3f},{a:.3f}"),
     "a-column-holds-dates-or-times": table(cells=lambda a, b: f"2026-01-1{int(9 * a)},{a},{b}"),
     "two-columns-have-the-same-name": table(names="a,a,y"),
+    "numbers-vary-too-little-or-are-out-of-range": table(
+        cells=lambda a, b: f"{a:.3f},{b:.3f},{1e9 + a - b:.3f}"
+    ),
 }
 COMMANDS = {
     "the-file-does-not-exist": "train none.csv --target y",

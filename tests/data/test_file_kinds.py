@@ -62,17 +62,6 @@ def test_a_row_number_that_is_wanted_is_taken(write):
     assert (table.groups.tolist(), table.remarks) == (["p", "q"], ())
 
 
-def test_a_column_that_counts_rows_is_remarked_on(write):
-    path = write("the id,a,y\n5,1,3\n6,4,6\n7,3,9\n")
-    table = read_table(path, target="y")
-    assert table.feature_names == ("the id", "a")
-    assert table.remarks == (
-        f"{path}: column 'the id' numbers the rows: unless that means something, leave it out "
-        "with drop=['the id']",
-    )
-    assert read_table(write("a,y\n5,1\n6,4\n8,3\n"), target="y").remarks == ()
-
-
 @pytest.mark.parametrize("name", ["t.csv.gz", "t.csv"])
 def test_a_compressed_file_is_read_for_what_it_holds(write, name):
     path = write(gzip.compress(PLAIN.encode()), name)

@@ -86,7 +86,9 @@ def test_a_frame_of_numbers_is_found_by_name_too(tiny_twin, curve, tmp_path):
 
 
 def test_rows_that_do_not_fit_are_refused_in_one_line(device, complaint):
-    assert "the table has 2 columns, but the model needs 4" in complaint(device.predict, [["Fair", 1]])
+    assert "the table has 2 columns, but the model needs 4" in complaint(
+        device.predict, [["Fair", 1]]
+    )
     assert "column 'carat': 'x' is not a number" in complaint(device.predict, [["x", "Fair", 1, 1]])
     frame = pd.DataFrame(ROWS, columns=NAMES).drop(columns="cut")
     assert "no column 'cut'" in complaint(device.predict, frame)

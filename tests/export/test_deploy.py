@@ -299,6 +299,15 @@ def test_a_model_trained_on_neighbors_predicts_with_neighbors(curve, tmp_path, c
         assert "near pairs only" in message
 
 
+def test_too_few_points_for_intervals_are_a_remark(run, tmp_path):
+    assert run.model.calibration_ is not None
+    X, y = run.validation
+    few = replace(run, validation=(X[:5], y[:5]))
+    done = export(few, tmp_path / "out", anchors=8, **{**SMALL, "tolerance": 1.0})
+    assert any(remark.startswith("no intervals: ") for remark in done.remarks)
+    assert read_pack((done.folder / "model.twin").read_bytes()).intervals is None
+
+
 def test_an_export_of_thousands_of_rows_does_a_bounded_number_of_multiply_adds(
     tmp_path, monkeypatch
 ):

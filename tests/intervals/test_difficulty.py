@@ -78,7 +78,9 @@ def test_without_intervals_asking_for_them_is_an_error(noisy):
 
 def test_too_few_validation_points_give_no_intervals(noisy):
     X, y = noisy
-    few = TwinRegressor(**SETTING | {"steps": 20}).fit(X[:40], y[:40], validation=(X[40:45], y[40:45]))
+    few = TwinRegressor(**SETTING | {"steps": 20}).fit(
+        X[:40], y[:40], validation=(X[40:45], y[40:45])
+    )
     assert few.difficulty_ is not None
     assert few.calibration_ is None
     _, std = few.predict(X[:3], return_std=True)
@@ -117,9 +119,13 @@ def test_the_same_seed_gives_the_same_output(model):
 
 def test_few_or_equal_points_teach_nothing(noisy):
     X, y = noisy
-    few = TwinRegressor(**SETTING | {"steps": 20}).fit(X[:12], y[:12], validation=(X[20:40], y[20:40]))
+    few = TwinRegressor(**SETTING | {"steps": 20}).fit(
+        X[:12], y[:12], validation=(X[20:40], y[20:40])
+    )
     assert not few.difficulty_.any()
-    flat = TwinRegressor(**SETTING | {"steps": 20}).fit(X[:40], np.ones(40), validation=(X[:30], y[:30]))
+    flat = TwinRegressor(**SETTING | {"steps": 20}).fit(
+        X[:40], np.ones(40), validation=(X[:30], y[:30])
+    )
     assert not flat.difficulty_.any()
 
 

@@ -70,7 +70,7 @@ def test_anchors_that_the_twins_cannot_share_evenly_are_refused(complaint, curve
 
 def test_validation_targets_that_do_not_match_the_points_are_refused(complaint, curve, tiny):
     X, y = curve
-    message = complaint(TwinRegressor(**tiny).fit, X, y, (X[:5], y[:4]))
+    message = complaint(TwinRegressor(**tiny).fit, X, y, validation=(X[:5], y[:4]))
     assert "5 points and targets of shape (4,)" in message
 
 

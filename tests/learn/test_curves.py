@@ -31,7 +31,9 @@ def members(curve):
     base = TwinRegressor(
         hidden=(8,), activation="silu", learning_rate=0.01, weight_decay=0.003, steps=200
     )
-    return EnsembleRegressor(base, 3, random_state=0).fit(X[:40], y[:40], validation=(X[80:90], y[80:90]))
+    return EnsembleRegressor(base, 3, random_state=0).fit(
+        X[:40], y[:40], validation=(X[80:90], y[80:90])
+    )
 
 
 def test_several_twins_are_the_first_so_many_with_all_their_anchors(four_twins, test_points):

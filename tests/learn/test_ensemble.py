@@ -52,7 +52,9 @@ def test_the_others_take_what_the_first_member_chose(curve):
 
 def test_validation_points_reach_every_member(base, curve):
     X, y = curve
-    model = EnsembleRegressor(base, 2, random_state=0).fit(X[:80], y[:80], validation=(X[80:], y[80:]))
+    model = EnsembleRegressor(base, 2, random_state=0).fit(
+        X[:80], y[:80], validation=(X[80:], y[80:])
+    )
     for member in model.members_:
         assert member.validation_rmse_ == pytest.approx(member.rmse(X[80:], y[80:]))
 

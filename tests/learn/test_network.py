@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from twinedge.learn.network import ACTIVATIONS, Architecture
+from twinedge.learn.network import ACTIVATIONS, LARGEST_SUM, Architecture
 
 architectures = st.builds(
     Architecture,
@@ -75,3 +75,42 @@ def test_initial_kernels_fill_the_glorot_interval_and_biases_are_zero():
 @pytest.mark.parametrize(("hidden", "size"), [((128, 128), 19_073), ((64,), 1_281)])
 def test_size_counts_every_weight_of_a_twin_of_nine_features(hidden, size):
     assert Architecture(18, hidden, "relu").size == size
+
+
+def sums(architecture, network, x):
+    """Return the largest sum of each hidden layer."""
+    found = []
+    for kernel, bias in architecture.parts(network)[:-1]:
+        x = x @ kernel + bias
+        found.append(np.abs(x).max())
+        x = x / (1 + np.exp(-x.clip(-80, None)))
+    return found
+
+
+@pytest.mark.parametrize("hidden", [(9,), (9, 7), (9, 7, 5)], ids=str)
+def test_sums_that_are_too_large_shrink_and_the_outputs_hardly_change(hidden):
+    architecture = Architecture(4, hidden, "silu")
+    small, large = stack = architecture.initial([0, 1])
+    for kernel, _ in architecture.parts(large)[:-1]:
+        kernel *= 1000
+    before = stack.copy()
+    x = np.random.default_rng(0).normal(size=(2, 500, 4)).astype(np.float32)
+    expected = architecture.outputs(stack, x)
+    assert max(sums(architecture, large, x[1])) > 2 * LARGEST_SUM
+    assert architecture.limit_sums(stack, x)
+    assert max(sums(architecture, large, x[1])) <= 1.001 * LARGEST_SUM
+    found = architecture.outputs(stack, x)
+    off = np.sqrt(np.mean(np.square(found[1] - expected[1]))) / expected[1].std()
+    assert off < 0.01
+    np.testing.assert_array_equal(small, before[0])
+    assert not architecture.limit_sums(stack[:1], x[:1])
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_network_that_diverged_is_not_limited(bad):
+    architecture = Architecture(4, (9, 7), "silu")
+    stack = 1e4 * architecture.initial([0])
+    stack[0, 3] = bad
+    before = stack.copy()
+    assert not architecture.limit_sums(stack, np.ones((1, 5, 4), np.float32))
+    np.testing.assert_array_equal(stack, before)

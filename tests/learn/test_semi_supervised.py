@@ -136,7 +136,9 @@ def test_the_fingerprint_tells_unlabelled_points_and_extra_pairs_apart(task):
 
 def fitted(curve, parameters, **options):
     X, y = curve
-    return TwinRegressor(**parameters).fit(X[:20], y[:20], validation=(X[80:100], y[80:100]), **options)
+    return TwinRegressor(**parameters).fit(
+        X[:20], y[:20], validation=(X[80:100], y[80:100]), **options
+    )
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from twinedge.learn import steps, training
+from twinedge.learn import network, steps, training
 from twinedge.learn.steps import Setting
 from twinedge.learn.tasks import PairTask
 from twinedge.learn.training import Checkpoint, Interrupted, NetworkJob, _stacks, train
@@ -36,7 +36,7 @@ class Scripted(PairTask):
 def task(kind=PairTask, **more):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(50, 2)).astype(np.float32)
-    return kind(x, x[:, 0] + x[:, 1], 40, 1.0, (4,), **more)
+    return kind(x, x[:, 0] + x[:, 1], 40, 1.0, **{"hidden": (4,), **more})
 
 
 def job(steps=2000, activation="silu", rate=0.01, decay=0.01, seed=0, fold=None):
@@ -300,3 +300,51 @@ def test_saves_while_the_threads_go_on_are_whole_states(monkeypatch, tmp_path):
     resumed = run(task(), [job(4000), job(4000, "relu")], checkpoint=again)
     for mine, theirs in zip(resumed, whole, strict=True):
         np.testing.assert_array_equal(mine.weights, theirs.weights)
+
+
+def largest_sum(mine, weights):
+    """Return the largest sum of a hidden layer at pairs of the training rows."""
+    x = mine.x[: mine.train]
+    h = np.concatenate([np.repeat(x, len(x), axis=0), np.tile(x, (len(x), 1))], axis=1)
+    found = 0.0
+    for kernel, bias in mine.architecture("silu").parts(weights)[:-1]:
+        h = h @ kernel + bias
+        found = max(found, np.abs(h).max())
+        h = h / (1 + np.exp(-h))
+    return found
+
+
+def test_sums_are_limited_at_every_look_and_the_networks_still_learn(monkeypatch):
+    mine = task(Scripted, hidden=(6, 6))
+    jobs = [job(rate=0.1, decay=0.0)]
+    (free,) = run(mine, jobs)
+    assert largest_sum(mine, free.weights) > 4
+    monkeypatch.setattr(network, "LARGEST_SUM", 3.0)
+    limited = task(Scripted, hidden=(6, 6))
+    (one,) = run(limited, jobs)
+    assert len(limited.seen) == 2000 // LOOK
+    assert max(largest_sum(mine, stack[0]) for stack in limited.seen) < 3.01
+    plain = task(hidden=(6, 6))
+    score = plain.score(plain.architecture("silu"), np.stack([one.weights, free.weights]), 2 * jobs)
+    assert score[0] < max(2 * score[1], 0.05)
+
+
+def test_networks_with_small_sums_are_left_alone_to_the_bit(monkeypatch):
+    jobs = [job(600), job(600, "relu", rate=0.1)]
+    limited = run(task(), jobs)
+    monkeypatch.setattr(steps.Stack, "limit_sums", lambda self: None)
+    for one, other in zip(limited, run(task(), jobs), strict=True):
+        np.testing.assert_array_equal(one.weights, other.weights)
+
+
+def test_a_training_with_limited_sums_resumes_with_the_same_bits(interrupt, monkeypatch, tmp_path):
+    monkeypatch.setattr(network, "LARGEST_SUM", 3.0)
+    jobs = [job(1000, rate=0.1)]
+    (whole,) = run(task(), jobs)
+    interrupt(9)
+    with pytest.raises(Interrupted) as caught:
+        run(task(), jobs, checkpoint=Checkpoint(tmp_path / "c", {}))
+    assert largest_sum(task(), caught.value.results[0].weights) < 3.01
+    interrupt.undo()
+    (resumed,) = run(task(), jobs, checkpoint=Checkpoint(tmp_path / "c", {}, resume=True))
+    np.testing.assert_array_equal(resumed.weights, whole.weights)

@@ -21,6 +21,7 @@ from twinedge.errors import InputError
 )
 @options.file_option("--output", "-o", text="Pack to write, with these points.")
 @options.store_file
+@options.missing
 @options.skip_bad_rows
 @options.as_json
 @options.quiet
@@ -29,6 +30,7 @@ def adapt(
     table: Path,
     output: Path | None,
     store: Path | None,
+    missing: tuple[str, ...],
     skip_bad_rows: bool,
     as_json: bool,
     quiet: bool,
@@ -60,6 +62,7 @@ def adapt(
         columns,
         device.fillable,
         target=goal,
+        missing=missing,
         skip_bad_rows=skip_bad_rows,
         quiet=quiet,
     )

@@ -17,6 +17,7 @@ from twinedge.errors import InputError
 @options.pack_file
 @options.argument("table", "FRESH.csv", "Rows the model never saw, with its columns and target.")
 @options.file_option("--output", "-o", text="Pack to write; by default the old one is replaced.")
+@options.missing
 @options.skip_bad_rows
 @options.as_json
 @options.quiet
@@ -24,6 +25,7 @@ def calibrate(
     pack: Path,
     table: Path,
     output: Path | None,
+    missing: tuple[str, ...],
     skip_bad_rows: bool,
     as_json: bool,
     quiet: bool,
@@ -49,6 +51,7 @@ def calibrate(
         columns,
         device.fillable,
         target=goal,
+        missing=missing,
         skip_bad_rows=skip_bad_rows,
         quiet=quiet,
     )
@@ -61,7 +64,7 @@ def calibrate(
     target = output or pack
     place_file(target, write_pack(replace(done, metadata=metadata)))
     there = [level / 1000 for level in done.intervals.quantiles]
-    missing = [level for level in LEVELS if level not in there]
+    unsupported = [level for level in LEVELS if level not in there]
     unit = float(done.y_gain)
     result = {
         "pack": str(target),
@@ -74,8 +77,8 @@ def calibrate(
         print_json(result)
     else:
         print_record({**result, "coverages": ", ".join(f"{one:g}" for one in there)})
-        if missing:
-            left = ", ".join(f"{one:g}" for one in missing)
+        if unsupported:
+            left = ", ".join(f"{one:g}" for one in unsupported)
             print_text("", f"{len(y)} rows cannot support {left}: left out.")
     if output is None and (pack.parent / "c").is_dir():
         note(f"{pack.parent / 'c'} still holds the old intervals: export again for C", quiet=quiet)

@@ -1,7 +1,7 @@
 """``twinedge evaluate``: how good a model is on a table with known targets."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from twinedge.cli import options
 from twinedge.cli.output import note, print_json, print_record, print_table, print_text
@@ -32,12 +32,19 @@ class _Judged(NamedTuple):
 )
 @options.model_file
 @options.argument("table", "DATA.csv", "Table with the model's columns and target.")
+@options.missing
 @options.skip_bad_rows
 @options.backend
 @options.as_json
 @options.quiet
 def evaluate(
-    model: Path, table: Path, skip_bad_rows: bool, backend: str, as_json: bool, quiet: bool
+    model: Path,
+    table: Path,
+    missing: tuple[str, ...],
+    skip_bad_rows: bool,
+    backend: str,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Compare predictions and intervals with the targets in a table.
 
@@ -45,15 +52,16 @@ def evaluate(
     explained; the baseline is a model that always predicts the mean. The interval score is the
     width plus 2 / (1 - coverage) times how far an interval misses: lower is better.
     """
+    reading = {"missing": missing, "skip_bad_rows": skip_bad_rows, "quiet": quiet}
     model = exported_for(model, backend)
     if model.is_dir() or not model.suffix:
         if backend != "auto":
             raise InputError(f"{model}: backends are for exported files, not a run")
-        found = _of_run(model, table, skip_bad_rows, quiet)
+        found = _of_run(model, table, reading)
     else:
         from twinedge.runtime.loading import load
 
-        found = _of_device(load(model, backend), table, skip_bad_rows, quiet)
+        found = _of_device(load(model, backend), table, reading)
     from twinedge.scoring import in_words
 
     scores = found.scores._asdict()
@@ -83,7 +91,7 @@ def evaluate(
     print_text("", words)
 
 
-def _of_run(folder: Path, table: Path, skip_bad_rows: bool, quiet: bool) -> _Judged:
+def _of_run(folder: Path, table: Path, reading: dict[str, Any]) -> _Judged:
     import numpy as np
 
     from twinedge.learn.run import load_run
@@ -91,9 +99,7 @@ def _of_run(folder: Path, table: Path, skip_bad_rows: bool, quiet: bool) -> _Jud
 
     trained = load_run(folder)
     model = trained.model
-    (x, y), _ = read_run_points(
-        table, trained, target=True, skip_bad_rows=skip_bad_rows, quiet=quiet
-    )
+    (x, y), _ = read_run_points(table, trained, target=True, **reading)
     mean, std = model.predict(x, return_std=True)
     scale, ends = None, {}
     if model.calibration_ is not None:
@@ -107,7 +113,7 @@ def _of_run(folder: Path, table: Path, skip_bad_rows: bool, quiet: bool) -> _Jud
     return _Judged(trained.target_name, scores, known, "rows the run was trained on")
 
 
-def _of_device(device: "Device", table: Path, skip_bad_rows: bool, quiet: bool) -> _Judged:
+def _of_device(device: "Device", table: Path, reading: dict[str, Any]) -> _Judged:
     import numpy as np
 
     from twinedge.runtime.pack_device import PackDevice
@@ -115,14 +121,7 @@ def _of_device(device: "Device", table: Path, skip_bad_rows: bool, quiet: bool) 
     from twinedge.scoring import score
 
     columns, target = device.encoding, device.target_name
-    x, y = read_points(
-        table,
-        columns,
-        device.fillable,
-        target=target,
-        skip_bad_rows=skip_bad_rows,
-        quiet=quiet,
-    )
+    x, y = read_points(table, columns, device.fillable, target=target, **reading)
     mean, std = device.predict(x, return_std=True)
     scale, ends = None, {}
     if device.coverages:

@@ -296,6 +296,13 @@ impute = choice(
     text="Fill in missing features with the median of the training rows, or their most frequent "
     "name; without this they are refused.",
 )
+missing = option(
+    "--missing",
+    metavar="VALUE",
+    multiple=True,
+    text="Number or text that stands for a missing value in every column, such as -9999; may be "
+    "repeated.",
+)
 categorical = column(
     "--categorical",
     metavar="auto|COLUMN",
@@ -324,7 +331,9 @@ def together(*decorators: Decorator) -> Decorator:
     return decorate
 
 
-reading = together(data_file, target, drop, impute, categorical, drop_missing_target, skip_bad_rows)
+reading = together(
+    *(data_file, target, drop, missing, impute, categorical, drop_missing_target, skip_bad_rows)
+)
 
 
 def examples(*commands: str) -> str:

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     SHARE,
     text="How often the true value is between low and high.",
 )
+@options.missing
 @options.store_file
 @options.backend
 @options.as_json
@@ -58,6 +59,7 @@ def predict(
     anchors: Any,
     neighbors: int | None,
     coverage: float | None,
+    missing: tuple[str, ...],
     store: Path | None,
     backend: str,
     as_json: bool,
@@ -81,6 +83,8 @@ def predict(
     predictions for a table use it, too.
     """
     lines = str(table) == "-"
+    if lines and missing:
+        raise InputError("--missing is for a table: in lines, leave out what is missing")
     model = exported_for(model, backend)
     if output is not None:
         _check_output(output, model, table, lines=lines)
@@ -89,7 +93,7 @@ def predict(
             raise InputError(
                 f"{model}: lines, stores and backends are for exported files, not a run"
             )
-        _with_run(model, table, output, anchors, neighbors, coverage, as_json, quiet)
+        _with_run(model, table, output, anchors, neighbors, coverage, missing, as_json, quiet)
         return
     if anchors != "auto":
         raise InputError(f"{model}: --anchors is for runs; a file has those it was exported with")
@@ -108,7 +112,12 @@ def predict(
         serve(device, sys.stdin.fileno(), stream_out, neighbors, coverage)
         return
     x, _ = read_points(
-        table, device.encoding, device.fillable, target_name=device.target_name, quiet=quiet
+        table,
+        device.encoding,
+        device.fillable,
+        target_name=device.target_name,
+        missing=missing,
+        quiet=quiet,
     )
     said = device.predict_all(x, coverage, neighbors)
     columns: dict[str, Any] = {"prediction": said.mean}
@@ -139,16 +148,17 @@ def _with_run(
     anchors: Any,
     neighbors: int | None,
     coverage: float | None,
+    missing: tuple[str, ...],
     as_json: bool,
     quiet: bool,
 ) -> None:
     from twinedge.learn.run import load_run
 
     trained = load_run(folder)
-    (x, _), missing = read_run_points(table, trained, quiet=quiet)
+    (x, _), absent = read_run_points(table, trained, missing=missing, quiet=quiet)
     model, options = trained.model, {"anchors": anchors, "neighbors": neighbors}
     mean, std = model.predict(x, return_std=True, **options)
-    outside = _named(model.outside(x) & ~missing, trained.encoding)
+    outside = _named(model.outside(x) & ~absent, trained.encoding)
     columns = {"prediction": mean, "spread": std, "outside": outside}
     result: dict[str, Any] = {"run": str(folder), "target": trained.target_name}
     levels = () if model.calibration_ is None else tuple(model.calibration_.quantiles)
@@ -160,7 +170,7 @@ def _with_run(
         result["coverage"] = taken
         _note_others(anchors != "auto" or neighbors is not None, quiet)
     if trained.fill_values is not None:
-        columns["missing"] = _named(missing, trained.encoding)
+        columns["missing"] = _named(absent, trained.encoding)
     _print(result, columns, output, as_json, quiet)
 
 

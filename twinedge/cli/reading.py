@@ -26,6 +26,7 @@ def read_points(
     *,
     target: str | None = None,
     target_name: str | None = None,
+    missing: tuple[str, ...] = (),
     skip_bad_rows: bool | None = None,
     quiet: bool = False,
 ) -> "Points":
@@ -45,6 +46,7 @@ def read_points(
         target=target,
         target_name=target_name or target,
         fillable=fillable,
+        missing=missing,
         skip_bad_rows=skip_bad_rows,
         say=lambda remark: note(remark, quiet=quiet),
     )
@@ -57,6 +59,7 @@ def read_run_points(
     run: "Run",
     *,
     target: bool = False,
+    missing: tuple[str, ...] = (),
     skip_bad_rows: bool | None = None,
     quiet: bool = False,
 ) -> "tuple[Points, NDArray[np.bool_]]":
@@ -72,11 +75,12 @@ def read_run_points(
         np.isfinite(values),
         target=column,
         target_name=run.target_name,
+        missing=missing,
         skip_bad_rows=skip_bad_rows,
         quiet=quiet,
     )
-    missing = np.isnan(x)
-    return (np.where(missing, values, x), y), missing
+    absent = np.isnan(x)
+    return (np.where(absent, values, x), y), absent
 
 
 def check_named(path: Path | None, reading: dict[str, Any], dataset: str | None) -> None:

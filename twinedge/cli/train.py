@@ -9,12 +9,13 @@ from twinedge.cli import options
 from twinedge.cli.output import note, print_json, print_record, print_text
 from twinedge.cli.reading import check_named
 from twinedge.cli.values import Number, Several, Whole, WordOr
-from twinedge.defaults import NEIGHBORS, RUN
+from twinedge.defaults import HIDDEN, HIDDEN_OF_ONE, NEIGHBORS, RUN, TWINS
 
 if TYPE_CHECKING:
     from twinedge.learn.run import Run
 
 _TEACHERS = ("networks", "trees", "boosting", "gp")
+_SMALL, _LARGE = (",".join(map(str, one)) for one in (HIDDEN, HIDDEN_OF_ONE))
 
 
 @options.command(
@@ -44,14 +45,14 @@ _TEACHERS = ("networks", "trees", "boosting", "gp")
     "auto|N",
     WordOr(Whole(1), "auto"),
     default="auto",
-    text="Networks in the model; auto is 4, or 1 with --hidden.",
+    text=f"Networks in the model; auto is {TWINS}, or 1 with --hidden.",
 )
 @options.value(
     "--hidden",
     "auto|N,N",
     WordOr(Several(Whole(1), "128,128", distinct=False), "auto"),
     default="auto",
-    text="Widths of the hidden layers; auto is 56,56, and 128,128 with --twins 1.",
+    text=f"Widths of the hidden layers; auto is {_SMALL}, and {_LARGE} with --twins 1.",
 )
 @options.choice(
     "--activation",
@@ -101,6 +102,7 @@ def train(
     table: Path | None,
     target: str | None,
     drop: tuple[str, ...],
+    missing: tuple[str, ...],
     impute: str | None,
     categorical: tuple[str, ...],
     drop_missing_target: bool,
@@ -134,6 +136,7 @@ def train(
     reading: dict[str, Any] = {
         "target": target,
         "drop": drop,
+        "missing": missing,
         "impute": impute,
         "categorical": categorical,
         "drop_missing_target": drop_missing_target,

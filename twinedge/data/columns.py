@@ -211,15 +211,6 @@ def check_columns(
         )
 
 
-def counts_rows(column: Column) -> bool:
-    """Tell whether a column numbers the rows, as an id does: each value one more than the last."""
-    return (
-        column.texts is None
-        and len(column.values) > 2
-        and bool(np.all(np.diff(column.values) == 1))
-    )
-
-
 def _is_constant(values: NDArray[np.float64]) -> bool:
     present = values[~np.isnan(values)]
     return len(present) > 0 and present.min() == present.max()

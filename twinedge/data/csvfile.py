@@ -21,7 +21,6 @@ from twinedge.cells import (
     CellReader,
     complaint,
     heads_columns,
-    looks_missing,
     numbered,
 )
 from twinedge.data.dialect import Row, RowError, Rows, find_delimiter, has_units, names_columns
@@ -127,6 +126,8 @@ class CsvFile:
         Position of the column of row numbers that pandas writes.
     labels : list of str
         Cells of the ``label`` column.
+    row_numbers : ndarray of int64
+        Where the rows that were read are in the file.
     """
 
     def __init__(
@@ -140,6 +141,7 @@ class CsvFile:
     ) -> None:
         self.path = path
         self.labels: list[str] = []
+        self.row_numbers: NDArray[np.int64] = np.empty(0, np.int64)
         self._cells, self._bad, self._text = cells, bad, text
         self._cut = rows if isinstance(rows, Rows) else None
         first = next(rows, None)
@@ -233,7 +235,7 @@ class CsvFile:
         codes: dict[int, dict[str, int]] = {}
         found: dict[int, list[NDArray[np.float64]]] = {k: [] for k in wanted}
         allowed, texts, may_be_texts = map(frozenset, (may_miss, texts, may_be_texts))
-        good = 0
+        row_numbers: list[NDArray[np.int64]] = []
         for block in self._blocks():
             if named is None:
                 named = {k for k in wanted if k in texts}
@@ -251,10 +253,12 @@ class CsvFile:
                 found[k].append(self._names(block, k, known))
             if label is not None:
                 self.labels += [row[label].strip() for _, row in block]
-            good += len(block)
+            row_numbers.append(np.array([number for number, _ in block], np.int64))
+        good = sum(map(len, row_numbers))
         self._bad.check(good)
         if not good:
             raise InputError(f"{place(self.path)}: has a header and no rows; add rows of numbers")
+        self.row_numbers = np.concatenate(row_numbers)
         return [
             Column(
                 self.names[k],
@@ -290,7 +294,7 @@ class CsvFile:
         values = np.empty(len(block))
         for i, (_, row) in enumerate(block):
             text = self._cells.name(row[column])
-            if text not in known and looks_missing(text):
+            if text not in known and self._cells.is_missing(text):
                 values[i] = np.nan
             else:
                 values[i] = known.setdefault(text, len(known))
@@ -308,8 +312,8 @@ class CsvFile:
             return block
         found = []
         for number, row in block:
-            gone = next((k for k in columns if looks_missing(row[k])), None)
-            if label is not None and looks_missing(row[label]):
+            gone = next((k for k in columns if self._cells.is_missing(row[k])), None)
+            if label is not None and self._cells.is_missing(row[label]):
                 self._bad.add(number, self.names[label], "missing", "; every row needs its group")
             elif gone is not None:
                 self._add_missing(number, gone, advice)
@@ -381,7 +385,10 @@ class CsvFile:
 
 @contextmanager
 def open_table(
-    table: Any, known: Collection[str] = (), skip_bad_rows: bool | None = None
+    table: Any,
+    known: Collection[str] = (),
+    skip_bad_rows: bool | None = None,
+    missing: Collection[str] = (),
 ) -> Iterator[CsvFile]:
     """Open a table and read its header.
 
@@ -396,12 +403,15 @@ def open_table(
     skip_bad_rows
         Whether to leave out rows that cannot be used. Otherwise they are refused, and if it is
         False, the message says that they could be left out.
+    missing
+        Texts that stand for a missing value, besides the usual ones.
     """
     path = FRAME if is_frame(table) else Path(table)
     bad = BadRows(path, skip_bad_rows)
     if path is FRAME or path.suffix.lower() in READERS:
         rows = rows_of_frame(table, 0) if path is FRAME else rows_of_file(path)
-        yield CsvFile(path, rows, CellReader(comma_allowed=False), known, bad)
+        cells = CellReader(comma_allowed=False, missing=missing)
+        yield CsvFile(path, rows, cells, known, bad)
         return
     with open_text(path) as text:
         head: list[str] = []
@@ -420,4 +430,5 @@ def open_table(
             bad.add(error.number, None, error.reason, "; is a quote left open?")
 
         rows = Rows(chain(head, text), delimiter, refuse)
-        yield CsvFile(path, rows, CellReader(comma_allowed=delimiter != ","), known, bad, text)
+        cells = CellReader(comma_allowed=delimiter != ",", missing=missing)
+        yield CsvFile(path, rows, cells, known, bad, text)

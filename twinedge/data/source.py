@@ -1,6 +1,5 @@
 """A table ready for training: encoded, filled in and split, with remarks for the user."""
 
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,9 +7,10 @@ from numpy.typing import NDArray
 
 from twinedge.data.fetch import load
 from twinedge.data.splitting import Split, split_groups, split_rows, splits
-from twinedge.data.table import Prepared, read_table
+from twinedge.data.suspects import suspects
+from twinedge.data.table import Prepared, missing_texts, read_table
 from twinedge.encoding import Encoding
-from twinedge.errors import InputError, place, plural, quoted
+from twinedge.errors import Advice, InputError, place, plural, quoted
 
 
 class Source(NamedTuple):
@@ -40,6 +40,8 @@ class Source(NamedTuple):
         How much each row counts, above 0.
     weight_name : str, optional
         Column of the weights.
+    missing : tuple of str
+        Texts that stand for a missing value, besides the usual ones.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Source(NamedTuple):
     groups: NDArray[np.str_] | None = None
     weights: NDArray[np.float64] | None = None
     weight_name: str | None = None
+    missing: tuple[str, ...] = ()
 
     def part(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Features and targets of the given rows."""
@@ -84,6 +87,7 @@ def from_table(path: Any, *, split: int = 0, **reading: Any) -> Source:
     path = table.path
     assert table.y is not None
     assert table.target_name is not None
+    assert table.rows is not None
     try:
         if table.groups is None:
             rows = split_rows(len(table.y), split)
@@ -104,6 +108,10 @@ def from_table(path: Any, *, split: int = 0, **reading: Any) -> Source:
             f"{train + val + test} groups of rows: {train} to train, {val} to validate, "
             f"{test} to test"
         )
+    grouped = table.groups is not None
+    found = suspects(table.columns, table.y, table.target_name, table.rows, grouped=grouped)
+    where = f"{place(path)}: "
+    wrong = [Advice(where, *one.parts) for one in found]
     return Source(
         path.name,
         prepared.X,
@@ -113,10 +121,11 @@ def from_table(path: Any, *, split: int = 0, **reading: Any) -> Source:
         rows,
         split,
         prepared.fill_values,
-        (*table.remarks, *(f"{place(path)}: {words}" for words in said)),
+        (*table.remarks, *(where + words for words in said), *wrong),
         table.groups,
         table.weights,
         reading.get("weight"),
+        missing_texts(reading.get("missing", ())),
     )
 
 

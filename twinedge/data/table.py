@@ -1,6 +1,6 @@
 """The user's own table: a file of numbers and names, with one column as the target."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +12,6 @@ from twinedge.data.columns import (
     check_columns,
     check_names,
     check_weight_column,
-    counts_rows,
     group_position,
     match_features,
     name_columns,
@@ -27,12 +26,12 @@ from twinedge.errors import (
     InputError,
     Parameter,
     ParameterError,
-    dropping,
-    listed,
     place,
     plural,
     quoted,
 )
+
+Missing = str | float | Sequence[str | float]  # stands for a missing value in a file
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: spreads the bits of a product
 _HALF = np.uint64(32)
@@ -108,6 +107,8 @@ class Table:
         How much each row counts, above 0; None if no such column was asked for.
     remarks : tuple of Advice
         What the user should know about how the file was read.
+    rows : ndarray of int64, shape (n,), or None
+        Number of each row in the file; None if it was not read from one.
     """
 
     columns: tuple[Column, ...]
@@ -119,6 +120,7 @@ class Table:
     groups: NDArray[np.str_] | None = None
     weights: NDArray[np.float64] | None = None
     remarks: tuple[Advice, ...] = ()
+    rows: NDArray[np.int64] | None = None
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -179,6 +181,7 @@ def read_table(
     categorical: Sequence[str] = (),
     drop_missing_target: bool = False,
     skip_bad_rows: bool = False,
+    missing: Missing = (),
 ) -> Table:
     """Read a table to train on.
 
@@ -212,6 +215,9 @@ def read_table(
         Leave out rows that cannot be used, and say how many: with cells too many or too few, words
         among numbers, infinite values, or missing ones that are not filled in. Otherwise they are
         refused, and so is a file with more bad rows than good ones.
+    missing
+        Numbers and texts that stand for a missing value in every column, besides an empty cell,
+        ``NA`` and the like. Numbers are compared as numbers: -9999 is also -9999.0.
 
     Returns
     -------
@@ -231,7 +237,8 @@ def read_table(
     if impute not in (None, "median"):
         raise InputError(f"impute: unknown method {quoted(str(impute))}; use 'median' or leave out")
     # A table without a target is not for training; commands that read one lack these options.
-    with open_table(source, skip_bad_rows=skip_bad_rows if target is not None else None) as file:
+    skip = skip_bad_rows if target is not None else None
+    with open_table(source, skip_bad_rows=skip, missing=missing_texts(missing)) as file:
         names = file.names
         check_names(names, path, file.index)
         goal = None if target is None else target_position(names, target, path)
@@ -269,6 +276,7 @@ def read_table(
             remarks.append(("the first column, without a name, numbers the rows: left out",))
         remarks += [(remark,) for remark in file.remarks]
         labels = np.array(file.labels) if label is not None else None
+        rows = file.row_numbers
     y = weights = None
     if scales is not None:
         weights = columns.pop().values
@@ -285,21 +293,13 @@ def read_table(
             remarks.append((f"{without} of weight 0 left out",))
             present &= weights > 0
         if not present.all():
-            y, labels = y[present], None if labels is None else labels[present]
+            y, rows = y[present], rows[present]
+            labels = None if labels is None else labels[present]
             weights = None if weights is None else weights[present]
             columns = [one._replace(values=one.values[present]) for one in columns]
         if not len(y):
             raise InputError(f"{place(path)}: no row has a target")
         check_columns(columns, y, names[goal], path, [names[k] for k in named])
-        counting = [one.name for one in columns if counts_rows(one)]
-        if counting:
-            remarks.append(
-                (
-                    f"column {listed(counting)} numbers the rows: unless that means something, "
-                    "leave it out with ",
-                    dropping(counting),
-                )
-            )
     used = set(kept)
     return Table(
         tuple(columns),
@@ -311,7 +311,21 @@ def read_table(
         groups=labels,
         weights=weights,
         remarks=tuple(Advice(f"{place(path)}: ", *parts) for parts in remarks),
+        rows=rows,
     )
+
+
+def missing_texts(missing: Missing) -> tuple[str, ...]:
+    """List the values that stand for a missing one as texts; there may be only one, by itself.
+
+    Examples
+    --------
+    >>> missing_texts(-9999), missing_texts(["unknown", 1e20])
+    (('-9999',), ('unknown', '1e+20'))
+    """
+    if isinstance(missing, str) or not isinstance(missing, Iterable):
+        return (str(missing),)
+    return tuple(map(str, missing))
 
 
 def read_features(
@@ -322,6 +336,7 @@ def read_features(
     target_name: str | None = None,
     fillable: NDArray[np.bool_] | None = None,
     skip_bad_rows: bool | None = None,
+    missing: Missing = (),
     say: Callable[[str], None] = lambda remark: None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
     """Read a table for a trained model.
@@ -346,6 +361,8 @@ def read_features(
     skip_bad_rows : bool, optional
         Leave out rows that cannot be used. Otherwise they are refused; if it is False, the message
         recommends it.
+    missing
+        Numbers and texts that stand for a missing value, as for `read_table`.
     say : function
         Called with each remark on how the file was read.
 
@@ -363,7 +380,7 @@ def read_features(
     """
     path = Path(path)
     encoding = features if isinstance(features, Encoding) else Encoding.plain(features)
-    with open_table(path, encoding.names, skip_bad_rows) as file:
+    with open_table(path, encoding.names, skip_bad_rows, missing_texts(missing)) as file:
         where, goal = match_features(
             file.names, file.has_header, encoding.names, target, path, target_name
         )

@@ -1,5 +1,6 @@
 """How estimators read tables: by the names of columns, whatever their order and kind."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.validation import _num_samples, check_array, check_is_fitted, validate_data
 
 from twinedge.encoding import Encoding, frame_columns, is_frame
-from twinedge.errors import InputError
+from twinedge.errors import InputError, quoted
 from twinedge.learn.network import FloatArray
 from twinedge.weighting import check_weights
 
@@ -128,6 +129,54 @@ def copy_columns(fitted: Any, wrapper: Any) -> None:
             delattr(wrapper, name)
         if hasattr(fitted, name):
             setattr(wrapper, name, getattr(fitted, name))
+
+
+_LEAST, _MOST = 1e-30, 1e37  # magnitudes whose scales are float32, too
+_COARSE = 0.1  # steps of float32, in standard deviations
+
+
+def check_precision(X: FloatArray, y: FloatArray, names: Sequence[str], target: str) -> list[str]:
+    """Check that a device, which calculates in 32-bit floats, can tell training rows apart.
+
+    Parameters
+    ----------
+    X, y : array of shape (n, f), (n,)
+        Training rows.
+    names : sequence of str
+        Names of the features.
+    target : str
+        Name of the target.
+
+    Returns
+    -------
+    list of str
+        A remark on each feature that loses digits worth keeping.
+
+    Raises
+    ------
+    InputError
+        If a number is out of range, or the target varies too little for its size.
+    """
+    remarks = []
+    columns = [(f"column {quoted(name)}", X[:, k]) for k, name in enumerate(names)]
+    for where, values in [*columns, (f"target {quoted(target)}", y)]:
+        largest = float(np.abs(values).max())
+        if largest and not _LEAST <= largest <= _MOST:
+            raise InputError(
+                f"{where} reaches {largest:.3g}; a device's 32-bit floats need a unit in which it "
+                f"is between {_LEAST:g} and {_MOST:g}"
+            )
+        mean, spread = float(values.mean()), float(values.std())
+        step = float(np.spacing(np.float32(abs(mean))))
+        if np.ptp(values) and step > _COARSE * spread:
+            remark = (
+                f"{where} varies by {spread:.3g} around {mean:.3g}, where a device's 32-bit floats "
+                f"are {step:.3g} apart: subtract a constant from it"
+            )
+            if values is y:
+                raise InputError(remark)
+            remarks.append(remark)
+    return remarks
 
 
 def counted_rows(

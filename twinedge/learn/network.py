@@ -10,11 +10,15 @@ A network is a multilayer perceptron with one output. All its kernels and biases
 vector, and a stack of ``c`` networks is an array of shape ``(c, size)``: an optimiser step is then
 a handful of operations, however many networks there are.
 
-Scaling: long tables have wild values, such as a misplaced decimal point or a zero for a missing
+Scaling: tables have wild values, such as a misplaced decimal point or a zero for a missing
 measurement. A few of them would dominate mean and deviation, and a network extrapolates in a
-straight line to wherever they are. So one row in two thousand at either end is ignored by the
-scaling, and features are clipped a quarter beyond the range of the rest. Short tables, where every
-row counts, are scaled as they are.
+straight line to wherever they are. So one row in two thousand at either end of a long table is
+ignored by the scaling, in any table whatever is a hundred interquartile ranges away from the middle
+half of its column, and features are clipped a quarter beyond the range of the rest. Other short
+tables, where every row counts, are scaled as they are.
+
+A device takes float32. A column that hardly varies for its size, such as a time in seconds since
+1970, is rounded to that before it is learnt from.
 
 The Keras model takes two points and returns a difference for each twin. Scaling is part of it, so
 that anyone with Keras can open and use it.
@@ -105,6 +109,10 @@ def _silu(x: FloatArray) -> None:
 # Of arrays, in place; TensorFlow's have the same names.
 ACTIVATIONS: dict[str, Callable[[FloatArray], None]] = {"relu": _relu, "silu": _silu}
 
+# Largest sum of a unit of silu. A pack holds its curve up to 1023; the rest is for inputs that were
+# not observed. relu has no curve: there, a pack takes sums of any size.
+LARGEST_SUM = 600.0
+
 
 @dataclass(frozen=True)
 class Architecture:
@@ -191,6 +199,42 @@ class Architecture:
         found: FloatArray = (np.matmul(x, kernel) + bias)[..., 0]
         return found
 
+    def limit_sums(self, stack: FloatArray, x: FloatArray) -> bool:
+        """Shrink units of silu whose sums are too large for a pack, in place.
+
+        The weights that such a unit is read with grow in turn. Far from zero silu is a straight
+        line, so the networks stay nearly the same.
+
+        Parameters
+        ----------
+        stack : array of shape (c, size)
+            Networks; those that diverged are left alone.
+        x : array of shape (c, n, inputs)
+            Inputs to observe the sums at.
+
+        Returns
+        -------
+        bool
+            Whether there were any.
+        """
+        found = False
+        for network, h in zip(stack, x, strict=True):
+            for (kernel, bias), (after, _) in pairwise(self.parts(network)):
+                with np.errstate(over="ignore", invalid="ignore"):
+                    h = h @ kernel + bias
+                reach = np.abs(h).max(axis=0)
+                if not np.isfinite(reach).all():
+                    break
+                if reach.max() > LARGEST_SUM:
+                    found = True
+                    share = np.minimum(1, LARGEST_SUM / np.maximum(reach, 1)).astype(np.float32)
+                    kernel *= share
+                    bias *= share
+                    after /= share[:, None]
+                    h *= share
+                _silu(h)
+        return found
+
     def forward(self, stack: Any, x: Any) -> Any:
         """Return the same as a tensor, which knows its gradients."""
         activate = getattr(tf.nn, self.activation)
@@ -203,8 +247,13 @@ class Architecture:
 FARTHEST = 1e9  # standard deviations; squares and sums of these still fit into float32
 _MANY_ROWS = 4096
 _ROWS_TO_A_WILD_ONE = 2000
+_FENCE = 100.0  # interquartile ranges beyond the quartiles: what is farther is wild in any table
+# A row dominates a column with this share of its variance, if it is this many deviations out.
+_DOMINANT, _FAR = 0.25, 6.0
 _HEADROOM, _LEAST_REACH = 1.25, 2.0
 _INDICATOR = 0.5  # scale of an input of a category: a rare level is not a wild value
+_FINE = 2.0**13  # deviations from zero where float32 is coarser than the 16 bits of a pack
+_NOISE = 1e-12  # of the mean: the spread of a constant column is rounding noise, not quite zero
 
 
 @dataclass(frozen=True)
@@ -233,28 +282,25 @@ class Scaling:
         ``indicators`` ``(f,)`` says which features are inputs of categories, ``weights`` ``(n,)``
         how much each row counts.
         """
-        wild = len(x) // _ROWS_TO_A_WILD_ONE if len(x) > _MANY_ROWS else 0
-        numbers = np.ones(x.shape[1], bool) if indicators is None else ~indicators
-        ends = None
-        if wild and numbers.any():
-            ends = np.sort(x[:, numbers], axis=0)[[wild, -1 - wild]]
-            x = x.copy()
-            x[:, numbers] = x[:, numbers].clip(*ends)
-        x_mean, x_scale = mean_and_std(x, 0, weights)
-        x_scale[~numbers] = _INDICATOR
-        # The spread of a constant column is rounding noise of its mean, not quite zero.
-        constant = x_scale <= 1e-12 * np.abs(x_mean)
-        x_scale = np.where(constant, 1.0, x_scale)
-        limit = FARTHEST
-        if ends is not None:
-            reach = np.abs((ends - x_mean[numbers]) / x_scale[numbers]).max()
-            limit = max(_LEAST_REACH, _HEADROOM * float(reach))
         y_mean, y_scale = map(float, mean_and_std(y, 0, weights))
-        return cls(x_mean, x_scale, y_mean, y_scale or 1.0, limit)
+        y_scale = 1.0 if y_scale <= _NOISE * abs(y_mean) else y_scale
+        numbers = np.ones(x.shape[1], bool) if indicators is None else ~indicators
+        x_mean, x_scale, limit = _scales(x, numbers, weights)
+        coarse = np.abs(x_mean) > _FINE * x_scale
+        if coarse.any():
+            x_mean, x_scale, limit = _scales(_rounded(x, coarse), numbers, weights)
+            x_mean = _rounded(x_mean, coarse)
+        return cls(x_mean, x_scale, y_mean, y_scale, limit)
+
+    @property
+    def _coarse(self) -> npt.NDArray[np.bool_]:
+        """Columns that were rounded as a device does: then their mean is a float32, too."""
+        far = np.abs(self.x_mean) > _FINE * self.x_scale
+        return np.asarray(far & (self.x_mean == self.x_mean.astype(np.float32)))
 
     def features(self, x: FloatArray) -> FloatArray:
         """Scaled features, in float32 as the networks take them."""
-        scaled = (x - self.x_mean) / self.x_scale
+        scaled = (_rounded(x, self._coarse) - self.x_mean) / self.x_scale
         # Far outside the training data an answer means nothing, but it should be a number.
         return np.clip(scaled, -self.limit, self.limit).astype(np.float32)
 
@@ -267,6 +313,37 @@ class Scaling:
         """Scaled target, in float32."""
         scaled: FloatArray = ((y - self.y_mean) / self.y_scale).astype(np.float32)
         return scaled
+
+
+def _rounded(x: FloatArray, coarse: npt.NDArray[np.bool_]) -> FloatArray:
+    """Round columns as a device does, so that nothing is learnt from digits that it cannot see."""
+    with np.errstate(over="ignore"):  # infinity is as good as any number out of range
+        return np.where(coarse, x.astype(np.float32), x) if coarse.any() else x
+
+
+def _scales(
+    x: FloatArray, numbers: npt.NDArray[np.bool_], weights: FloatArray | None
+) -> tuple[FloatArray, FloatArray, float]:
+    """Mean and scale ``(f,)`` of columns, and the limit; ``numbers`` ``(f,)`` are no categories."""
+    wild = len(x) // _ROWS_TO_A_WILD_ONE if len(x) > _MANY_ROWS else 0
+    ordered, quarter = np.sort(x[:, numbers], axis=0), len(x) // 4
+    ends = ordered[[wild, -1 - wild]]
+    low, high = ordered[quarter], ordered[-1 - quarter]
+    room = np.where(high > low, _FENCE * (high - low), np.inf)
+    tame = ends.clip(low - room, high + room)
+    clips = numbers.any() and (wild > 0 or not np.array_equal(tame, ends))
+    if clips:
+        x = x.copy()
+        x[:, numbers] = x[:, numbers].clip(*tame)
+    x_mean, x_scale = mean_and_std(x, 0, weights)
+    x_scale[~numbers] = _INDICATOR
+    constant = x_scale <= _NOISE * np.abs(x_mean)
+    x_scale = np.where(constant, 1.0, x_scale)
+    reach = np.abs((tame - x_mean[numbers]) / x_scale[numbers]).max(initial=0.0)
+    # Nothing is known of other values of a constant column, or of one that a single row dominates.
+    if clips or constant.any() or reach > max(_FAR, np.sqrt(_DOMINANT * len(x))):
+        return x_mean, x_scale, max(_LEAST_REACH, _HEADROOM * float(reach))
+    return x_mean, x_scale, FARTHEST
 
 
 def to_keras(architecture: Architecture, weights: FloatArray, scaling: Scaling) -> Any:

@@ -183,6 +183,12 @@ _AVERAGING = 0.999  # decay per step of the average of the weights
 _FIRST, _SECOND, _EPSILON = 0.9, 0.999, 1e-7  # Adam's constants
 
 
+# To observe how large sums become: how many examples are drawn, and how many of them are used at
+# random and because they are far out. Fewer are drawn if they are long.
+_DRAWN, _FEWEST_DRAWN, _NUMBERS = 16_384, 256, 1 << 19
+_OBSERVED = 1024
+
+
 class State(NamedTuple):
     """Everything a stack of ``c`` networks needs to continue training. Arrays ``(c, size)``."""
 
@@ -256,7 +262,9 @@ class Stack:
     ) -> None:
         self.steps = steps
         self.step = 0
+        self._architecture = architecture
         self._examples = examples
+        self._observed: FloatArray | None = None
         self._run = _compiled(architecture, examples.kind, batch)
         self._rate = tf.constant(learning_rate, tf.float32)
         self._decay = np.outer(weight_decays, architecture.kernel_mask()).astype(np.float32)
@@ -285,6 +293,27 @@ class Stack:
     def average(self) -> FloatArray:
         """Averaged weights ``(c, size)``, which predict best."""
         return np.asarray(self._variables[3].numpy())
+
+    def limit_sums(self) -> None:
+        """Keep the networks, and their averages, within what a pack can hold."""
+        if self._architecture.activation != "silu":
+            return
+        if self._observed is None:
+            self._observed = self._observe()
+        weights, _, _, average = self._variables
+        for variable in (weights, average):
+            stack = variable.numpy()
+            if self._architecture.limit_sums(stack, self._observed):
+                variable.assign(stack)
+
+    def _observe(self) -> FloatArray:
+        """Draw inputs ``(c, n, inputs)``: some at random, and of many those farthest out."""
+        count = max(_FEWEST_DRAWN, min(_DRAWN, _NUMBERS // self._architecture.inputs))
+        kind, data = self._examples.kind, self._examples.tensors
+        draws = kind.draw(1, count, tf.constant([self._seed, -1]), *data)
+        x = np.asarray(kind.batch(0, draws, *data)[0].numpy())
+        far = np.argsort(-np.abs(x).max(axis=2), axis=1, kind="stable")[:, :_OBSERVED]
+        return np.concatenate([x[:, :_OBSERVED], np.take_along_axis(x, far[..., None], axis=1)], 1)
 
     def advance(self) -> FloatArray:
         """Train for one chunk of steps; returns the mean loss ``(c,)`` of each network."""

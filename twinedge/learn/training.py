@@ -212,6 +212,13 @@ class Trained(NamedTuple):
     best: FloatArray
 
 
+class DivergedError(ParameterError):
+    """No network of a training has weights that predict finite numbers."""
+
+    def __init__(self) -> None:
+        super().__init__("the training diverged: try a smaller ", Parameter("learning_rate"))
+
+
 class Interrupted(Exception):  # noqa: N818 - no error: what was reached is in ``results``
     """The user stopped the training."""
 
@@ -359,10 +366,11 @@ class _Run:
             self._note(due=True)
 
     def _note(self, due: bool) -> None:
-        state = self._stack.state
         if not due:
-            self._watch = self._watch._replace(state=state)
+            self._watch = self._watch._replace(state=self._stack.state)
             return
+        self._stack.limit_sums()
+        state = self._stack.state
         now = self._task.score(self._architecture, state.average, self._jobs)
         now = np.where(np.isfinite(now), now, np.inf)  # a diverged network is the worst
         better = now < self._watch.best

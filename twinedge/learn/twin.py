@@ -1,5 +1,6 @@
 """Twin neural network regression: the main estimator, trained on pairs of points."""
 
+import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -17,16 +18,25 @@ from twinedge.encoding import Encoding
 from twinedge.errors import InputError, listed
 from twinedge.learn.anchored import AnchoredRegressor, Anchors, Chosen
 from twinedge.learn.estimator import AnnRegressor, NetworkRegressor, Validation
+from twinedge.learn.inputs import check_precision
 from twinedge.learn.loops import SemiSupervisedTask
 from twinedge.learn.network import Architecture, FloatArray
 from twinedge.learn.pairs import ExtraPairs, deal, differences, partners_of, signals
 from twinedge.learn.parameters import nonnegative_number, row_number, seed_of, shape_of
 from twinedge.learn.tasks import PairTask
+from twinedge.learn.training import DivergedError
 from twinedge.learn.uncertainty import learn_difficulty, trust_between
 from twinedge.notebook import facts_table, intervals_shown, network_shape
 from twinedge.progress import Progress, progress_bar
 from twinedge.scoring import check_targets
 from twinedge.weighting import mean_and_std
+
+# What follows the training, and about how many seconds it takes.
+_AFTERWARDS = {
+    "Measuring the validation error": 1.0,
+    "Learning how large errors are": 3.0,
+    "Calibrating intervals": 2.0,
+}
 
 
 class TwinRegressor(AnchoredRegressor, NetworkRegressor):
@@ -230,29 +240,39 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         """
         twins, seed = self._shape()[0], seed_of(self.random_state)
         train, held = self._prepare(X, y, validation, seed, groups, encoding, sample_weight)
+        for remark in check_precision(*train, self.encoding_.inputs, self.target_name_):
+            warnings.warn(remark, stacklevel=2)
         deal(self.anchors, len(train[1]), twins)  # fail now, not after the training
         table = self._scale(train, held)
         partners = partners_of(table["x"][: len(train[1])], self.pairs, self.neighbors, seed)
         neighbors = self.neighbors if self.pairs == "neighbors" else None
         task = PairTask(**table, foldable=partners is None, partners=partners, neighbors=neighbors)
         task = self._beside(task, unlabelled, extra)
-        choice = self._choose(
-            task, train, held, networks=twins, seed=seed, checkpoint=checkpoint, resume=resume
-        )
-        self.architecture_ = task.architecture(self.activation_)
-        self.weights_ = choice.weights
-        self.anchor_X_, self.anchor_y_ = train
-        self.validation_ = held
-        if not len(held[1]):
-            self.validation_, self.validation_weights_ = train, self.sample_weights_
-        self.validation_rmse_ = choice.score
-        self.difficulty_, self.calibration_, self.own_ = None, None, ()
-        self.trust_ = USUAL_TRUST
-        try:
-            with progress_bar(self.verbose) as progress:
+        with progress_bar(self.verbose) as progress:
+            progress.plan(_AFTERWARDS)
+            with progress.part("Training"):
+                choice = self._choose(
+                    *(task, train, held),
+                    networks=twins,
+                    seed=seed,
+                    checkpoint=checkpoint,
+                    resume=resume,
+                )
+            self.architecture_ = task.architecture(self.activation_)
+            self.weights_ = choice.weights
+            self.anchor_X_, self.anchor_y_ = train
+            self.validation_ = held
+            if not len(held[1]):
+                self.validation_, self.validation_weights_ = train, self.sample_weights_
+            self.validation_rmse_ = choice.score
+            self.difficulty_, self.calibration_, self.own_ = None, None, ()
+            self.trust_ = USUAL_TRUST
+            try:
                 self._judge(held, seed, progress)
-        except KeyboardInterrupt:  # keep the networks, even without scores or intervals
-            self.interrupted_ = True
+            except KeyboardInterrupt:  # keep the networks, even without scores or intervals
+                self.interrupted_ = True
+        if not np.isfinite(self.validation_rmse_):
+            raise DivergedError
         return self
 
     def facts(self) -> dict[str, Any]:
@@ -299,16 +319,17 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
 
     def _judge(self, held: tuple[FloatArray, FloatArray], seed: int, progress: Progress) -> None:
         """Score the networks, and learn how large an error to expect."""
-        progress.stage("validation error")
+        measuring, learning, calibrating = _AFTERWARDS
+        progress.stage(measuring)
         self.validation_rmse_ = self.rmse(*self.validation_, self.validation_weights_)
         if not self.intervals or not np.isfinite(self.weights_).all():
             return
-        progress.stage("how large errors are")
+        progress.stage(learning)
         difficulty = learn_difficulty(self, seed)
         self.trust_ = trust_between(self, seed)
         self.difficulty_ = difficulty
         if len(held[1]):
-            progress.stage("intervals")
+            progress.stage(calibrating)
             with suppress(InputError):  # too few points, or all with the same error
                 self.calibrate(*held, sample_weight=self.validation_weights_, chosen=True)
 

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from twinedge.defaults import COVERAGE
 from twinedge.cells import numbered
+from twinedge.defaults import COVERAGE
 from twinedge.encoding import Encoding, is_frame, is_record
 from twinedge.errors import InputError, listed, plural, wrong_value
 from twinedge.notebook import facts_table, intervals_shown, network_shape
@@ -135,7 +135,7 @@ class Device:
         return _reopen, (*self._opened, checksum(self._opened[0])), self._learnt_state()
 
     def _learnt_state(self) -> Any:
-        """What a pickle has to keep beside the file; None for nothing."""
+        """Return what a pickle has to keep beside the file; None for nothing."""
         return None
 
     @property

@@ -14,7 +14,6 @@ from typing import NamedTuple
 from twinedge.errors import InputError, MissingPackageError, wrong_value
 from twinedge.runtime.device import Device
 
-
 _PACK = "model.twin"
 
 
