@@ -118,7 +118,7 @@ class Encoding:
 
     @classmethod
     def numbered(cls, count: int) -> "Encoding":
-        """Make the encoding of an array, whose columns have no names: they are called x0, x1, ..."""
+        """Make the encoding of an array; its columns have no names and are called x0, x1, ..."""
         return cls.plain(numbered(count))
 
     @classmethod

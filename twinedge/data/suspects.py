@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twinedge.encoding import Column
-from twinedge.errors import Advice, Parameter, dropping, listed, quoted
+from twinedge.errors import Advice, Parameter, dropping, listed, plural, quoted
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -52,6 +52,7 @@ _LEAK_LEVELS = 10
 _ROWS_TO_SORT = 20_000
 
 
+@np.errstate(over="ignore", invalid="ignore")  # numbers near 1e300 are as good as infinite
 def suspects(
     columns: Sequence[Column],
     y: Floats,
@@ -85,18 +86,18 @@ def suspects(
     >>> rng = np.random.default_rng(0)
     >>> heat, level = rng.normal(20, 5, (2, 100))
     >>> heat[[3, 50]] = -9999
-    >>> for one in suspects([Column("heat", heat)], level, "level", np.arange(2, 102)):
-    ...     print(one.partition(":")[0])
-    -9999 is far from all other values of column 'heat' (rows 5, 52; the others are 7.92 to 31.5)
+    >>> (said,) = suspects([Column("heat", heat)], level, "level", np.arange(2, 102))
+    >>> said.partition(";")[0]
+    "-9999 is far from all other values of column 'heat' (rows 5, 52"
     """
     numbers = [one for one in columns if one.texts is None]
     several = len(columns) > 1  # the only feature is needed, whatever it looks like
     ids = [one.name for one in numbers if several and _is_id(one)]
     found = [_on_ids(ids)] if ids else []
     numbers = [one for one in numbers if one.name not in ids]
-    clocks = {one.name: _ticks(one) for one in numbers if several}
-    found += [_on_clock(one, clocks[one.name]) for one in numbers if clocks.get(one.name)]
-    numbers = [one for one in numbers if not clocks.get(one.name)]
+    units = [_ticks(one) if several else None for one in numbers]
+    found += [_on_clock(*one) for one in zip(numbers, units, strict=True) if one[1]]
+    numbers = [one for one, unit in zip(numbers, units, strict=True) if unit is None]
     cells = _far_cells([*numbers, Column(target, y)])
     found += _on_cells(cells, target, rows)
     # Bad cells have been named; what the others look like is another question.
@@ -146,8 +147,7 @@ def _far_values(distinct: Floats, counts: Integers) -> set[float]:
         values, again = distinct[side], counts[side] > 1
         if below:
             values, again = values[::-1], again[::-1]
-        with np.errstate(over="ignore"):
-            distance = np.abs(values - middle)  # rises
+        distance = np.abs(values - middle)  # rises
         for count in range(min(_MOST_FAR, len(values) - _FEWEST_NEAR), 0, -1):
             near, last = distance[:-count], values[-count:].tolist()
             tail = near[int(0.9 * len(near))] / near[len(near) // 2]  # about 2 without a tail
@@ -203,8 +203,8 @@ def _on_values(
         f"{np.nanmin(one.values[~one.far]):g} to {np.nanmax(one.values[~one.far]):g})"
         for one in cells[:_COLUMNS_TO_NAME]
     ]
-    more = len(cells) - len(named)
-    named += [f"{more} more columns" if more > 1 else "1 more column"] if more else []
+    if len(cells) > len(named):
+        named.append(f"{plural(len(cells) - len(named), 'column')} more")
     codes = [_exact(one) for one in values]
     is_far, it, stands = "is far", "it", "it stands for a missing value"
     if len(codes) > 1:
@@ -280,8 +280,7 @@ def _ticks(column: Column) -> str | None:
     return None
 
 
-def _on_clock(column: Column, unit: str | None) -> Advice:
-    assert unit is not None
+def _on_clock(column: Column, unit: str) -> Advice:
     ends = np.array([np.nanmin(column.values), np.nanmax(column.values)]) / _TICKS[unit]
     days = ends.astype("datetime64[s]").astype("datetime64[D]")
     return Advice(
