@@ -294,8 +294,6 @@ NUMBERS = st.one_of(
 def test_whatever_the_numbers_they_stay_as_they_are(n, count, data):
     lists = [data.draw(st.lists(NUMBERS, min_size=n, max_size=n)) for _ in range(count + 1)]
     *values, y = map(np.array, lists)
-    if np.isnan(y).all() or any(np.isnan(one).all() for one in values):
-        return
     columns = [Column(f"x{k}", one) for k, one in enumerate(values)]
     before = [one.tobytes() for one in (*values, y)]
     for said in suspects(columns, y, "y", np.arange(n)):

@@ -90,14 +90,19 @@ def suspects(
     >>> said.partition(";")[0]
     "-9999 is far from all other values of column 'heat' (rows 5, 52"
     """
-    numbers = [one for one in columns if one.texts is None]
+    found: list[Advice] = []
+    ids: list[str] = []
+    numbers: list[Column] = []
     several = len(columns) > 1  # the only feature is needed, whatever it looks like
-    ids = [one.name for one in numbers if several and _is_id(one)]
-    found = [_on_ids(ids)] if ids else []
-    numbers = [one for one in numbers if one.name not in ids]
-    units = [_ticks(one) if several else None for one in numbers]
-    found += [_on_clock(*one) for one in zip(numbers, units, strict=True) if one[1]]
-    numbers = [one for one, unit in zip(numbers, units, strict=True) if unit is None]
+    for one in columns:
+        if several and _is_id(one):
+            ids.append(one.name)
+        elif several and (unit := _ticks(one)):
+            found.append(_on_clock(one, unit))
+        elif one.texts is None:
+            numbers.append(one)
+    if ids:
+        found.append(_on_ids(ids))
     cells = _far_cells([*numbers, Column(target, y)])
     found += _on_cells(cells, target, rows)
     # Bad cells have been named; what the others look like is another question.
@@ -247,7 +252,7 @@ def _are_whole(values: Floats) -> bool:
 def _is_id(column: Column) -> bool:
     """Tell whether a column numbers the rows: in order, in another one, or as its name says."""
     values = column.values[~np.isnan(column.values)]
-    if len(values) < 3 or not _are_whole(values):
+    if column.texts is not None or len(values) < 3 or not _are_whole(values):
         return False
     steps = np.diff(values)
     if len(values) == len(column.values) and steps[0] in (-1, 1) and np.all(steps == steps[0]):
@@ -272,7 +277,8 @@ def _ticks(column: Column) -> str | None:
     first, last = _EPOCH
     for unit, per_second in _TICKS.items():
         seconds = values / per_second
-        if first <= seconds.min() and seconds.max() <= last and np.any(seconds % _ROUND):
+        within = np.all((first <= seconds) & (seconds <= last))
+        if within and np.any(seconds % _ROUND):
             steps = np.diff(seconds)
             in_order = np.all(steps >= 0) or np.all(steps <= 0)
             named = not _CLOCK_WORDS.isdisjoint(_words(column.name))
