@@ -276,7 +276,7 @@ def by_position(key):
         (make_column_selector(dtype_include=float), ["temp", "spare", "flow"]),
         (lambda X: [name for name in X.columns if name.startswith("s")], ["spare", "size"]),
     ],
-    ids=str,
+    ids=lambda one: type(one).__name__,
 )
 def test_columns_may_be_selected_in_any_way(key, found):
     X, _ = measurements(30, 1)
