@@ -19,6 +19,7 @@ ALLOWED = {
     "errors": set(),
     "version": set(),
     "extras": {"errors"},
+    "troubleshooting": set(),
     "placing": {"errors"},
     "progress": set(),
     "dealing": {"errors"},

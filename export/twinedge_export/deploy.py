@@ -323,7 +323,7 @@ def export(
             )
             first, job = twin_file(job, weights=weights, qat=qat, seed=seed)
             files = [first]
-            more = ()
+            more: tuple[str, ...] = ()
             if job.intervals and (job.pack is None or job.pack.intervals is None):
                 more = ("no intervals: the validation points are too few or too alike for them",)
             if "tflite" in wanted:

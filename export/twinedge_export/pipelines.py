@@ -185,14 +185,14 @@ def _numbers(twin: TwinRegressor, own: list[int], lines: list[Line]) -> _Block:
     means, scales = centre + unit * scaling.x_mean[own], unit * scaling.x_scale[own]
     gain, offset = scales[0] / scales, (means[0] - means) / scales
     alike = np.abs(gain - 1).max() < _SAME and np.abs(offset).max() < _SAME
-    if len(own) > 1 and (twin.pairs == "neighbors" or (scaling.limit < FARTHEST and not alike)):
-        raise ColumnError(
-            column, f"reaches the twin {len(own)} times, and a device has it once; use it once"
-        )
     fills = np.array([np.nan if is_missing(one.fill) else float(one.fill) for one in lines])
     if not np.isnan(fills).any() and not np.allclose(fills, fills[0], 1e-9, _SAME * scales[0]):
         raise ColumnError(
             column, f"has missing cells filled in by {fills[0]:g} and by {fills[-1]:g}; take one"
+        )
+    if len(own) > 1 and (twin.pairs == "neighbors" or (scaling.limit < FARTHEST and not alike)):
+        raise ColumnError(
+            column, f"reaches the twin {len(own)} times, and a device has it once; use it once"
         )
     return _Block(
         None,

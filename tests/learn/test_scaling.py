@@ -25,7 +25,6 @@ def test_a_constant_column_is_shifted_to_zero_and_keeps_its_unit(constant):
     scaling = Scaling.of(x, np.arange(7.0))
     np.testing.assert_array_equal(scaling.x_scale, 1)
     np.testing.assert_allclose(scaling.features(x), 0, atol=1e-6)
-    np.testing.assert_array_equal(scaling.features(x + 1e12), scaling.limit)
 
 
 def test_a_constant_target_of_zero_spread_is_not_divided_by_zero():
@@ -42,7 +41,7 @@ def test_a_point_far_outside_the_training_data_is_still_a_number():
 
 
 def test_an_offset_that_float32_holds_costs_no_precision():
-    x = 1e4 + np.arange(10.0)[:, None]
+    x = 1e5 + np.arange(10.0)[:, None]
     scaled = Scaling.of(x, np.arange(10.0)).features(x)
     np.testing.assert_allclose(np.diff(scaled[:, 0]), 1 / np.std(np.arange(10)), rtol=1e-5)
 

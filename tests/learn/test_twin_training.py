@@ -88,10 +88,15 @@ def test_a_constant_target_is_learnt_as_such(tiny, curve):
     np.testing.assert_allclose(model.predict(X), 0.1, atol=0.05)
 
 
-def test_a_constant_feature_does_no_harm(tiny, curve):
+@pytest.mark.parametrize("value", [0.0, 0.1, -7e3])
+def test_nothing_is_said_of_a_column_that_never_changed(tiny, curve, value):
     X, y = curve
-    model = TwinRegressor(**tiny).fit(np.column_stack([X, np.full(len(X), 0.1)]), y)
-    assert np.isfinite(model.validation_rmse_)
+    X = np.column_stack([X, np.full(len(X), value)])
+    model = TwinRegressor(**tiny).fit(X[:80], y[:80])
+    expected = model.predict(X[80:])
+    X[80:, -1] = np.linspace(-1e4, 1e4, len(X) - 80)
+    np.testing.assert_array_equal(model.predict(X[80:]), expected)
+    assert model.outside(X[80:])[:, -1].all()
 
 
 def test_neighbor_pairs_join_each_point_with_its_nearest(curve, tiny, task):

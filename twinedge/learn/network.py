@@ -252,7 +252,7 @@ _FENCE = 100.0  # interquartile ranges beyond the quartiles: what is farther is 
 _DOMINANT, _FAR = 0.25, 6.0
 _HEADROOM, _LEAST_REACH = 1.25, 2.0
 _INDICATOR = 0.5  # scale of an input of a category: a rare level is not a wild value
-_FINE = 2.0**13  # deviations from zero where float32 is coarser than the 16 bits of a pack
+_FINE = 2.0**16  # deviations from zero where steps of float32 are a hundredth of a deviation
 _NOISE = 1e-12  # of the mean: the spread of a constant column is rounding noise, not quite zero
 
 
@@ -337,11 +337,9 @@ def _scales(
         x[:, numbers] = x[:, numbers].clip(*tame)
     x_mean, x_scale = mean_and_std(x, 0, weights)
     x_scale[~numbers] = _INDICATOR
-    constant = x_scale <= _NOISE * np.abs(x_mean)
-    x_scale = np.where(constant, 1.0, x_scale)
+    x_scale = np.where(x_scale <= _NOISE * np.abs(x_mean), 1.0, x_scale)
     reach = np.abs((tame - x_mean[numbers]) / x_scale[numbers]).max(initial=0.0)
-    # Nothing is known of other values of a constant column, or of one that a single row dominates.
-    if clips or constant.any() or reach > max(_FAR, np.sqrt(_DOMINANT * len(x))):
+    if clips or reach > max(_FAR, np.sqrt(_DOMINANT * len(x))):
         return x_mean, x_scale, max(_LEAST_REACH, _HEADROOM * float(reach))
     return x_mean, x_scale, FARTHEST
 

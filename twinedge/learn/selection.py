@@ -49,6 +49,7 @@ _CLEAR = 0.2  # below this, lessons are not worth their time
 _EXACT = 0.01  # below this, networks go on improving for twice the time
 # Standard errors by which validation rows must object to what is expected, and to the last weights.
 _OBJECTION, _REGRET = 1.0, 2.0
+_STILL = 1e-6  # scaled range of a constant feature: rounding noise
 
 
 class Candidate(NamedTuple):
@@ -367,13 +368,25 @@ def _chosen(
         }
     return Choice(
         Candidate(job.activation, job.setting),
-        np.stack(weights),
+        _without_constants(task, np.stack(weights), job),
         job.steps,
         trials,
         rmse(errors),
         teaching,
         interrupted,
     )
+
+
+def _without_constants(
+    task: PairTask | PointTask, networks: FloatArray, job: NetworkJob
+) -> FloatArray:
+    """Disconnect features that never change, so that nothing is said of values never seen."""
+    architecture = task.architecture(job.activation)
+    still = np.ptp(task.x[: task.train], axis=0) < _STILL
+    for network in networks if still.any() else ():
+        kernel, _ = architecture.parts(network)[0]
+        kernel[np.tile(still, len(kernel) // len(still))] = 0
+    return networks
 
 
 def record(stage: str, networks: list[Trained]) -> list[dict[str, Any]]:
