@@ -197,7 +197,7 @@ def whole_stones(stones, tmp_path):
 @pytest.mark.usefixtures("whole_stones")
 def test_the_commands_of_the_page_work(cli, page, tiny):
     commands = re.findall(r"^    twinedge (.*?)(?:  +#.*)?$", page, re.M)
-    assert len(commands) == 3
+    assert len(commands) == 4
     for number, command in enumerate(commands):
         assert cli(*command.split(), "-o", f"run{number}", *tiny).code == 0
 
