@@ -98,7 +98,7 @@ class Progress:
 
     def at(self, title: str, done: int, total: int) -> None:
         """Report that ``done`` of ``total`` parts of the stage are done; the title names one."""
-        self._done[self._stage] = done / total
+        self._done[self._stage] = done / total if total else 1.0
         self._title = f"{self._stage}, {title}" if self._stage else title
         self._state = f"{done}/{total}"
 

@@ -110,7 +110,7 @@ def test_more_rows_than_a_pack_holds_are_scored_in_pieces(four_twins, curve, mon
 
 def test_a_network_that_no_pack_holds_is_left_out(four_twins, curve, firmware):
     broken = fit_board.copy(four_twins)
-    broken.weights_ = four_twins.weights_ * np.array([1, 1e6, 1, 1], np.float32)[:, None]
+    broken.weights_ = four_twins.weights_ * np.array([1, np.nan, 1, 1], np.float32)[:, None]
     shapes = [Model.of(3, (6, 5), 8, twins=twins) for twins in (1, 2, 4)]
     judged = [(shape, judge(shape, UNO, firmware)) for shape in shapes]
     trials = fit_board._score(broken, judged, (curve[0][:9], curve[1][:9]), seed=0)
