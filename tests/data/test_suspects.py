@@ -155,6 +155,7 @@ class TestIds:
         y = np.sqrt(np.arange(100.0))
         only = [Column("angle", np.arange(100.0))]
         assert suspects(only, y, "y", np.arange(100)) == []
+        assert suspects([Column("batch", np.arange(100.0) // 5)], y, "y", np.arange(100)) == []
 
     def test_counts_and_levels_are_no_ids(self):
         assert remarks_on(count=RNG.poisson(50, N), level=RNG.integers(0, 9, N)) == []

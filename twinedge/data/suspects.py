@@ -107,10 +107,10 @@ def suspects(
     found += _on_cells(cells, target, rows)
     # Bad cells have been named; what the others look like is another question.
     *features, (_, y) = ((one.name, np.where(one.far, np.nan, one.values)) for one in cells)
-    for name, values in features:
+    for name, values in features if several else []:
         if _numbers_groups(name, values, y):
             found += [] if grouped else [_on_groups(name, values)]
-        elif several and _gives_away(values, y):
+        elif _gives_away(values, y):
             found.append(_on_leak(name, target))
     return found
 
