@@ -107,7 +107,7 @@ def running_shares(weights: Array) -> Array:
     return found
 
 
-def draw(rng: np.random.Generator, count: int, weights: Array | None, shape: Any) -> Rows:
+def draw(rng: "np.random.Generator", count: int, weights: Array | None, shape: Any) -> Rows:
     """Draw from ``count`` rows, with replacement, in proportion to their weights if any."""
     if weights is None:
         return np.asarray(rng.integers(0, count, shape))

@@ -75,7 +75,7 @@ def test_a_run_where_a_pack_is_meant(refused, tiny_run, command):
         f"{tiny_run} is a run, and {name} reads a pack",
         f"'twinedge export {tiny_run}'",
         "Runs are read by export, anchors, predict, evaluate, report and budget",
-        f"see twinedge {name} --help",
+        "troubleshooting.md#this-is-a-run-not-a-pack",
     ]
     refused(*command.format(tiny_run).split(), says=says)
 

@@ -73,7 +73,8 @@ def test_a_check_tells_how_far_it_is(cli, often, curve_csv):
     stages, shares = progress_of(answer)
     check_whole(shares)
     assert {stage.partition(",")[0] for stage in stages} >= {"twin", "networks"}
-    assert all(re.fullmatch(r"\w+, fold \d of 3", stage) for stage in stages)
+    judging = [stage for stage in stages if stage not in ("Reading the table", "working")]
+    assert all(re.fullmatch(r"\w+, fold \d of 3", stage) for stage in judging)
 
 
 def test_a_report_tells_how_far_it_is(cli, often, tiny_run):

@@ -53,7 +53,7 @@ def expected(stones_export):
     numbers = [0.3, 2.0, 9.0, None], [60.5, None]
     rows = [[c, k, d, g] for k, g, c, d in product(*cells, *numbers)]
     assert len(rows) == 6 * 5 * 8
-    x = encoding.rows(rows).astype(np.float32)
+    x = encoding.encode(rows).astype(np.float32)
     said = device.predict_all(x)
     numbers = np.column_stack([x, said.mean, said.low, said.high]).astype(np.float32)
     unknown = encoding.unknown(x)

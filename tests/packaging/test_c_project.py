@@ -9,6 +9,7 @@ import pytest
 
 from twinedge.pack import read_pack, write_pack
 from twinedge.runtime.loading import load
+from twinedge.progress import Progress
 from twinedge_export.amalgamation import write_amalgamation
 from twinedge_export.c_project import _set, c_project
 from twinedge_export.job import Job, Judge
@@ -43,7 +44,7 @@ def project(request, tiny_twin, four_twins, curve, tmp_path_factory):
         0.1,
         tmp_path_factory.mktemp("project"),
         {"features": features, "target": "level */", "select": "hand"},
-        lambda message: None,
+        Progress(),
         intervals=request.param != "neighbors",
     )
     weights = "int8" if request.param == "four twins" else "int16"

@@ -81,11 +81,12 @@ def numbers_of_any_kind_are_taken(given, name):
 def bad_queries_are_refused_in_the_same_words(given, name):
     device, features = given.device(name), len(given.names)
     for x, words in (
-        (given.x[:, 1:], f"queries must have {features} features, not shape"),
-        (given.x[0], f"queries must have {features} features, not shape"),
-        ([[1.0] * features, [1.0]], f"queries must have {features} features each"),
-        ([["a"] * features], "queries must be numbers, not"),
-        ([[1j] * features], "queries must be numbers, not"),
+        (given.x[:, 1:], f"the table has {features - 1} columns, but the model needs {features}"),
+        (given.x[0, 1:], f"the table has {features - 1} columns, but the model needs {features}"),
+        (given.x[None], "queries must be rows of"),
+        ([[1.0] * features, [1.0]], "the rows of a query must all have the same length"),
+        ([["a"] * features], "'a' is not a number"),
+        ([[1j] * features], "'1j' is not a number"),
     ):
         for ask in asking(device):
             assert words in complaint(ask, x)

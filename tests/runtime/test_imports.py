@@ -19,5 +19,8 @@ def test_packs_and_their_evaluation_load_numpy_alone():
     assert not outside & {"tensorflow", "keras", "sklearn", "scipy", "pandas", "click", "rich"}
     assert "numpy" in outside
     own = {name for name in loaded if name.startswith("twinedge")}
-    allowed = {"pack", "runtime", "calibration", "encoding", "errors", "version"}
+    allowed = {
+        *("pack", "runtime", "calibration", "cells", "defaults", "encoding", "errors"),
+        *("notebook", "version", "weighting"),
+    }
     assert {name.split(".")[1] for name in own - {"twinedge"}} <= allowed

@@ -403,4 +403,4 @@ def test_a_device_needs_bounds_and_no_more_to_have_intervals(complaint):
     said = device.predict_all(x, 0.5)
     assert [said.scale.tolist(), said.low.tolist()] == [[1, 1], [-499, -498]]
     assert said.outside.tolist() == [[False], [True]]
-    assert "not a number: x1" in complaint(device.predict_all, [[np.nan]])
+    assert "not a number: x0" in complaint(device.predict_all, [[np.nan]])

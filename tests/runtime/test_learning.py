@@ -534,10 +534,10 @@ BAD = {
     "a column": (GOOD, [[50.0]], "not shape (1, 1)"),
     "a number": (GOOD, 50.0, "not shape ()"),
     "ragged": (GOOD * 2, [[1.0], [2.0, 3.0]], "one number for each point"),
-    "other features": ([[0.0, 5.0]], [50.0], "3 features"),
-    "one dimension": (GOOD[0], [50.0], "3 features"),
-    "ragged points": ([[1.0], [2.0, 3.0]], [50.0, 51.0], "3 features"),
-    "words for a point": ([["a", "b", "c"]], [50.0], "must be numbers"),
+    "other features": ([[0.0, 5.0]], [50.0], "needs 3"),
+    "one short row": (GOOD[0][:2], [50.0], "needs 3"),
+    "ragged points": ([[1.0], [2.0, 3.0]], [50.0, 51.0], "same length"),
+    "words for a point": ([["a", "b", "c"]], [50.0], "'a' is not a number"),
     "nan in a point": ([[0.0, np.nan, 1.0]], [50.0], "not a number: offset"),
 }
 
