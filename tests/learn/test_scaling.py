@@ -46,7 +46,7 @@ def test_an_offset_that_float32_holds_costs_no_precision():
     np.testing.assert_allclose(np.diff(scaled[:, 0]), 1 / np.std(np.arange(10)), rtol=1e-5)
 
 
-@pytest.mark.parametrize("seconds", [100.0, 1e3, 1e5])
+@pytest.mark.parametrize("seconds", [100.0, 1e3, 5e4])
 def test_nothing_is_learnt_from_digits_that_a_device_cannot_see(seconds):
     rng = np.random.default_rng(0)
     x = np.column_stack([1.7e9 + seconds * rng.random(200), rng.normal(size=200)])
