@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from twinedge.pack import read_pack, write_pack
-from twinedge.runtime.loading import load
 from twinedge.progress import Progress
+from twinedge.runtime.loading import load
 from twinedge_export.amalgamation import write_amalgamation
 from twinedge_export.c_project import _set, c_project
 from twinedge_export.job import Job, Judge
