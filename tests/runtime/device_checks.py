@@ -84,6 +84,8 @@ def bad_queries_are_refused_in_the_same_words(given, name):
         (given.x[:, 1:], f"the table has {features - 1} columns, but the model needs {features}"),
         (given.x[0, 1:], f"the table has {features - 1} columns, but the model needs {features}"),
         (given.x[None], f"queries must have {features} features, not shape"),
+        (np.array(1.0), f"queries must be rows of {features} columns, not ()"),
+        (1.0, f"queries must be rows of {features} columns, not ()"),
         ([[1.0] * features, [1.0]], "the rows of a query must all have the same length"),
         ([["a"] * features], "'a' is not a number"),
         ([[1j] * features], "'1j' is not a number"),

@@ -132,7 +132,7 @@ class Device:
         """Pickle as the file it was loaded from, which must not change, and what it has learnt."""
         if self._opened is None:
             raise InputError(f"{self.info['file']} was not opened by load and cannot be pickled")
-        return _reopen, (*self._opened, checksum(self._opened[0])), self._learnt_state()
+        return _reopen, self._opened, self._learnt_state()
 
     def _learnt_state(self) -> Any:
         """Return what a pickle has to keep beside the file; None for nothing."""
@@ -367,7 +367,7 @@ class Device:
 
     def _check(self, x: Any) -> Array:
         numbers = isinstance(x, np.ndarray) and x.dtype.kind in "biuf"
-        if not numbers or x.shape[-1] != self.features:
+        if not numbers or x.shape[-1:] != (self.features,):
             x = self.encoding.encode(_rows(x))
         elif x.ndim == 1:
             x = x[None]
@@ -455,7 +455,7 @@ def _reopen(path: Path, backend: str, store: Path | None, threads: int, before: 
     from twinedge.runtime.loading import load
 
     if checksum(path) != before:
-        raise InputError(f"{path} has changed since the device was pickled: load it again")
+        raise InputError(f"{path} has changed since the device was loaded: load it again")
     return load(path, backend, store=store, threads=threads)
 
 

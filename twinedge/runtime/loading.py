@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from twinedge.errors import InputError, MissingPackageError, wrong_value
-from twinedge.runtime.device import Device
+from twinedge.runtime.device import Device, checksum
 
 _PACK = "model.twin"
 
@@ -89,11 +89,12 @@ def load(
     if not path.is_file():
         raise InputError(f"{path} is not a file" if path.exists() else f"{path} does not exist")
     threads = _check_threads(threads)
+    before = checksum(path)  # of what is opened, so that a pickle never meets another file
     device = _open(able, path, threads)
     if store is not None:
         device.keep(store)
         store = Path(store).absolute()
-    device._opened = path.absolute(), device.info["backend"], store, threads
+    device._opened = path.absolute(), device.info["backend"], store, threads, before
     return device
 
 
