@@ -4,6 +4,7 @@ import json
 import os
 import runpy
 import shutil
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +24,38 @@ def random_pack():
 def plain():
     """Read bytes with the plain evaluator: ``plain(data).evaluate(x)``."""
     return runpy.run_path(str(HERE / "plain_evaluator.py"))["Plain"]
+
+
+@pytest.fixture(scope="session")
+def served():
+    """Stream bytes to a device, one write at a time: ``served(device, *chunks)``.
+
+    Returns the lines that were written, and the error that ended the stream, if any.
+    """
+    from twinedge.errors import InputError
+    from twinedge.runtime.lines import serve
+
+    def call(device, *chunks, **settings):
+        read, write = os.pipe()
+        out, error = [], None
+
+        def feed():
+            for chunk in chunks:
+                os.write(write, chunk)
+            os.close(write)
+
+        feeder = threading.Thread(target=feed)
+        feeder.start()
+        try:
+            serve(device, read, out.append, **settings)
+        except InputError as stop:
+            error = str(stop)
+        finally:
+            feeder.join()
+            os.close(read)
+        return "".join(out).splitlines(), error
+
+    return call
 
 
 # How far, in standard deviations of the target, a file of a level may be off; a third is usual.

@@ -208,26 +208,6 @@ def test_a_full_device_says_so_and_goes_on_predicting(device, monkeypatch):
     assert [one == full for one in answers] == [False, False, True, True, False]
 
 
-def served(device, *chunks):
-    """The output for these bytes of input, one write at a time."""
-    read, write = os.pipe()
-    out = []
-
-    def feed():
-        for chunk in chunks:
-            os.write(write, chunk)
-        os.close(write)
-
-    feeder = threading.Thread(target=feed)
-    feeder.start()
-    try:
-        serve(device, read, out.append)
-    finally:
-        feeder.join()
-        os.close(read)
-    return "".join(out).splitlines()
-
-
 @pytest.fixture(scope="module")
 def flood(path):
     """Many lines, few of them with a true value, and their answers, one by one."""
@@ -242,12 +222,15 @@ def flood(path):
 
 
 @pytest.mark.parametrize(("cores", "size"), [(1, 9999), (2, 997), (2, 9999), (3, 10**6)])
-def test_a_flood_in_threads_is_answered_as_one_by_one(path, flood, monkeypatch, cores, size):
+def test_a_flood_in_threads_is_answered_as_one_by_one(
+    path, flood, monkeypatch, cores, size, served
+):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)), raising=False)
     lines, expected = flood
     text = "\n".join(lines).encode()
     device = load(path, "native")
-    assert served(device, *(text[i : i + size] for i in range(0, len(text), size))) == expected
+    chunks = (text[i : i + size] for i in range(0, len(text), size))
+    assert served(device, *chunks) == (expected, None)
     assert device.learnt == 5
 
 

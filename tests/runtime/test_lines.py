@@ -265,7 +265,7 @@ def test_a_blank_line_is_no_missing_value(random_pack, tmp_path):
 
 
 @pytest.mark.parametrize("coverage", [None, 0.5, 0.9, 0.95])
-def test_lines_have_the_bits_of_one_call_at_any_coverage(calibrated, coverage):
+def test_lines_have_the_bits_of_one_call_at_any_coverage(calibrated, coverage, served):
     rng = np.random.default_rng(6)
     x = rng.uniform(-1.2, 1.2, (3000, 3)) * [1, 10, 100] + [0, 5, -20]
     x[:, 1:][rng.random((3000, 2)) < 0.1] = np.nan
@@ -277,43 +277,28 @@ def test_lines_have_the_bits_of_one_call_at_any_coverage(calibrated, coverage):
     ]
     text = "\n".join(rows).encode()
     chunks = [text[i : i + 50_000] for i in range(0, len(text), 50_000)]
-    assert served(calibrated, *chunks, coverage=coverage) == expected
+    assert served(calibrated, *chunks, coverage=coverage) == (expected, None)
     plain = load(calibrated.info["file"], "numpy")
     assert answered(plain, *rows, coverage=coverage) == expected
 
 
 def test_a_coverage_that_is_not_there_is_refused_before_anything_is_read(
-    calibrated, device, complaint
+    calibrated, device, served
 ):
-    assert "it has 0.5, 0.9, 0.95; its" in complaint(served, calibrated, b"1,2,3\n", coverage=0.99)
-    assert "has no intervals: " in complaint(served, device, b"1,2,3\n", coverage=0.9)
+    lines, error = served(calibrated, b"1,2,3\n", coverage=0.99)
+    assert lines == []
+    assert "it has 0.5, 0.9, 0.95; its" in error
+    lines, error = served(device, b"1,2,3\n", coverage=0.9)
+    assert lines == []
+    assert "has no intervals: " in error
 
 
-def served(device, *chunks, **settings):
-    """The output for these bytes of input, one write at a time."""
-    read, write = os.pipe()
-    out = []
-
-    def feed():
-        for chunk in chunks:
-            os.write(write, chunk)
-        os.close(write)
-
-    feeder = threading.Thread(target=feed)
-    feeder.start()
-    try:
-        serve(device, read, out.append, **settings)
-    finally:
-        feeder.join()
-        os.close(read)
-    return "".join(out).splitlines()
-
-
-def test_lines_may_arrive_in_any_pieces(device):
+def test_lines_may_arrive_in_any_pieces(device, served):
     good = expected(device, [0.5, 6.0, -20.0]) + ","
-    assert served(device, b"0.5,", b"6,-20\n0.5,6,-2", b"0\r\n", b"0.5,6,-20") == [good] * 3
-    assert served(device) == []
-    assert served(device, b"\xff\xfe\n0.5,6,-20\n")[1] == good
+    pieces = b"0.5,", b"6,-20\n0.5,6,-2", b"0\r\n", b"0.5,6,-20"
+    assert served(device, *pieces) == ([good] * 3, None)
+    assert served(device) == ([], None)
+    assert served(device, b"\xff\xfe\n0.5,6,-20\n")[0][1] == good
 
 
 def test_a_line_is_answered_before_the_next_one_comes(device):
@@ -336,7 +321,7 @@ def test_a_line_is_answered_before_the_next_one_comes(device):
         os.close(one)
 
 
-def test_a_flood_is_answered_in_order(device):
+def test_a_flood_is_answered_in_order(device, served):
     compiled = load(device.info["file"], "native")
     x = np.random.default_rng(2).uniform(-1, 1, (4000, 3)) * [1, 5, 80]
     rows = [",".join(map(repr, row)) for row in x.tolist()]
@@ -345,9 +330,8 @@ def test_a_flood_is_answered_in_order(device):
     expected = [f"{a:.7g},{b:.7g}," for a, b in zip(mean, spread, strict=True)]
     expected[1234] = expected[3999] = "error: 1 values, expected 3"
     text = "\n".join(rows).encode()
-    assert (
-        served(compiled, *(text[i : i + 50_000] for i in range(0, len(text), 50_000))) == expected
-    )
+    chunks = (text[i : i + 50_000] for i in range(0, len(text), 50_000))
+    assert served(compiled, *chunks) == (expected, None)
 
 
 def test_a_line_is_not_kept_back_by_one_without_an_end(device, monkeypatch):
@@ -373,11 +357,11 @@ def test_a_line_is_not_kept_back_by_one_without_an_end(device, monkeypatch):
     assert answers[0] == expected(device, [0.5, 6.0, -20.0]) + ",\n"
 
 
-def test_a_line_without_an_end_takes_no_memory_without_an_end(device):
+def test_a_line_without_an_end_takes_no_memory_without_an_end(device, served):
     good = expected(device, [0.5, 6.0, -20.0]) + ","
     block = b"1" * (1 << 16)
     endless = [block] * (3 * LONGEST // len(block))
-    answers = served(device, *endless, b"\n0.5,6,-20\n", *endless)
+    answers, _ = served(device, *endless, b"\n0.5,6,-20\n", *endless)
     assert len(answers) == 3
     assert answers[0].startswith("error: ")
     assert answers[1] == good

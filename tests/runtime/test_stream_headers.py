@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from twinedge.encoding import Category, Encoding
-from twinedge.errors import InputError
 from twinedge.pack import write_pack
 from twinedge.runtime.lines import Replies, serve
 from twinedge.runtime.loading import load
@@ -50,29 +49,6 @@ def answered(device, *lines):
     return list(Replies(device).to(lines))
 
 
-def served(device, *chunks):
-    """What was written for these bytes, and the error that ended it, if any."""
-    read, write = os.pipe()
-    out = []
-
-    def feed():
-        for chunk in chunks:
-            os.write(write, chunk)
-        os.close(write)
-
-    feeder = threading.Thread(target=feed)
-    feeder.start()
-    try:
-        serve(device, read, out.append)
-        error = None
-    except InputError as stop:
-        error = str(stop)
-    finally:
-        feeder.join()
-        os.close(read)
-    return "".join(out).splitlines(), error
-
-
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))), ids=str)
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|", " "])
 def test_any_order_of_the_names_gives_the_same_answer(device, good, order, delimiter):
@@ -98,7 +74,7 @@ def test_any_order_of_the_names_gives_the_same_answer(device, good, order, delim
         ("sep=;\nidle;angle;ofset", ["missing 'offset' (did you mean 'ofset'?)"]),
     ],
 )
-def test_a_header_that_lacks_a_column_ends_the_stream(device, complaint, header, says):
+def test_a_header_that_lacks_a_column_ends_the_stream(device, complaint, header, says, served):
     message = complaint(answered, device, *header.split("\n"), "1,2,3")
     assert message.startswith("the header has ")
     for words in says:
@@ -107,7 +83,7 @@ def test_a_header_that_lacks_a_column_ends_the_stream(device, complaint, header,
     assert (out, error) == ([], message)
 
 
-def test_what_came_before_a_wrong_header_is_answered(device):
+def test_what_came_before_a_wrong_header_is_answered(device, served):
     out, error = served(device, b"1,2\n", b"idle,angle,ofset\n1,2,3\n")
     if out:  # the pipe may hand over both at once
         assert out == ["error: 2 values, expected 3"]
@@ -221,7 +197,7 @@ def test_lines_may_end_in_any_way(device, good, monkeypatch, end, size):
     assert "".join(out).splitlines() == ["level,spread,outside", *[good] * 3]
 
 
-def test_blank_lines_are_lines_however_they_end(device, good):
+def test_blank_lines_are_lines_however_they_end(device, good, served):
     for end in (b"\n", b"\r\n"):
         out, _ = served(device, end.join([b"0.5,6,-20", b"", b"0.5,6,-20"]))
         assert out == [good, "error: 1 values, expected 3", good]
@@ -247,7 +223,7 @@ def test_a_line_that_ends_in_cr_does_not_wait_for_the_next(device, good):
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1", "cp1252"])
-def test_names_may_hold_letters_of_any_encoding(load_named, encoding):
+def test_names_may_hold_letters_of_any_encoding(load_named, encoding, served):
     device = load_named(("µ", "T (°C)"))
     (good,) = answered(device, "1,2")
     out, error = served(device, "T (°C),µ\n2,1\n".encode(encoding))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from twinedge.cli import options
 from twinedge.cli.output import note_lost, print_json, print_record
-from twinedge.cli.reading import read_points
+from twinedge.cli.reading import read_device_points
 from twinedge.errors import InputError
 
 
@@ -56,15 +56,8 @@ def adapt(
         raise InputError("name what to write: -o for a pack, or --store for a store")
     old = read_pack_file(pack)
     device = PackDevice(old, pack, Reference, "numpy")
-    columns, goal = device.encoding, device.target_name
-    x, y = read_points(
-        table,
-        columns,
-        device.fillable,
-        target=goal,
-        missing=missing,
-        skip_bad_rows=skip_bad_rows,
-        quiet=quiet,
+    x, y = read_device_points(
+        table, device, missing=missing, skip_bad_rows=skip_bad_rows, quiet=quiet
     )
     before = device.predict(x)
     if store is not None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from twinedge.cli import options
 from twinedge.cli.output import note, print_json, print_record, print_text
-from twinedge.cli.reading import read_points
+from twinedge.cli.reading import read_device_points
 from twinedge.errors import InputError
 
 
@@ -45,15 +45,8 @@ def calibrate(
         raise InputError(f"{pack}: only a .twin pack can be recalibrated; export it again")
     old = read_pack_file(pack)
     device = PackDevice(old, pack, Reference, "numpy")
-    columns, goal = device.encoding, device.target_name
-    x, y = read_points(
-        table,
-        columns,
-        device.fillable,
-        target=goal,
-        missing=missing,
-        skip_bad_rows=skip_bad_rows,
-        quiet=quiet,
+    x, y = read_device_points(
+        table, device, missing=missing, skip_bad_rows=skip_bad_rows, quiet=quiet
     )
     try:
         done = calibrate_pack(old, x, y)

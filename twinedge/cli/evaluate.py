@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from twinedge.cli import options
 from twinedge.cli.output import note, print_json, print_record, print_table, print_text
-from twinedge.cli.reading import read_points, read_run_points
+from twinedge.cli.reading import read_device_points, read_run_points
 from twinedge.cli.values import exported_for
 from twinedge.errors import InputError
 
@@ -120,8 +120,7 @@ def _of_device(device: "Device", table: Path, reading: dict[str, Any]) -> _Judge
     from twinedge.runtime.reference import quantise
     from twinedge.scoring import score
 
-    columns, target = device.encoding, device.target_name
-    x, y = read_points(table, columns, device.fillable, target=target, **reading)
+    x, y = read_device_points(table, device, **reading)
     mean, std = device.predict(x, return_std=True)
     scale, ends = None, {}
     if device.coverages:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from twinedge.data.source import Source
     from twinedge.encoding import Encoding
     from twinedge.learn.run import Run
+    from twinedge.runtime.device import Device
 
     Points = tuple[NDArray[np.float64], NDArray[np.float64]]
 
@@ -52,6 +53,26 @@ def read_points(
     )
     note_filled(table, int(encoding.by_column(np.isnan(x)).sum()), quiet=quiet)
     return x, np.empty(0) if y is None else y
+
+
+def read_device_points(
+    table: Path,
+    device: "Device",
+    *,
+    missing: tuple[str, ...] = (),
+    skip_bad_rows: bool | None = None,
+    quiet: bool = False,
+) -> "Points":
+    """Read points for an exported model, with their targets."""
+    return read_points(
+        table,
+        device.encoding,
+        device.fillable,
+        target=device.target_name,
+        missing=missing,
+        skip_bad_rows=skip_bad_rows,
+        quiet=quiet,
+    )
 
 
 def read_run_points(
