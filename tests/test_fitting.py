@@ -93,8 +93,10 @@ def test_a_column_with_more_digits_than_a_device_has_is_named(tmp_path):
     (tmp_path / "log.csv").write_text("time,speed,level\n" + rows)
     said = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
+        warnings.filterwarnings("error", message=".*32-bit")  # once is enough
         twinedge.fit_csv(tmp_path / "log.csv", target="level", say=said.append, **TINY)
+    with pytest.warns(UserWarning, match="column 'time' .* 32-bit floats are 128 apart"):
+        twinedge.fit_csv(tmp_path / "log.csv", target="level", **TINY)
     (remark,) = [one for one in said if "32-bit" in one]
     assert remark.startswith("log.csv: column 'time' varies by")
     assert remark.endswith(

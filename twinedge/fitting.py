@@ -6,6 +6,7 @@ Functions import the heavy packages, so that a table that cannot be read is refu
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -255,7 +256,7 @@ def _nothing(remark: str) -> None:
 def _fit(
     model: "TwinRegressor", source: Source, checkpoint: Path | None, resume: bool, say: Say
 ) -> None:
-    from twinedge.learn.inputs import check_precision
+    from twinedge.learn.inputs import PrecisionWarning, check_precision
     from twinedge.learn.training import DivergedError, discard
     from twinedge.weighting import of_rows
 
@@ -274,15 +275,18 @@ def _fit(
         say(f"{source.name}: {remark}")
     ours = checkpoint is not None and not checkpoint.exists()
     try:
-        model.fit(
-            *source.part(train),
-            validation=validation,
-            groups=groups,
-            sample_weight=of_rows(source.weights, train),
-            encoding=source.encoding,
-            checkpoint=checkpoint,
-            resume=resume,
-        )
+        with warnings.catch_warnings():
+            if say is not _nothing:  # it was said above
+                warnings.simplefilter("ignore", PrecisionWarning)
+            model.fit(
+                *source.part(train),
+                validation=validation,
+                groups=groups,
+                sample_weight=of_rows(source.weights, train),
+                encoding=source.encoding,
+                checkpoint=checkpoint,
+                resume=resume,
+            )
     except (KeyboardInterrupt, ModuleNotFoundError) as stop:  # before the first round
         if checkpoint is not None and ours and not any(checkpoint.glob("*.npz")):
             discard(checkpoint)

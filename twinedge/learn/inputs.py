@@ -135,6 +135,10 @@ _LEAST, _MOST = 1e-30, 1e37  # magnitudes whose scales are float32, too
 _COARSE = 0.1  # steps of float32, in standard deviations
 
 
+class PrecisionWarning(UserWarning):
+    """A column has digits that a device's 32-bit floats cannot hold."""
+
+
 def check_precision(X: FloatArray, y: FloatArray, names: Sequence[str], target: str) -> list[str]:
     """Check that a device, which calculates in 32-bit floats, can tell training rows apart.
 

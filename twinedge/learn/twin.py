@@ -18,7 +18,7 @@ from twinedge.encoding import Encoding
 from twinedge.errors import InputError, listed
 from twinedge.learn.anchored import AnchoredRegressor, Anchors, Chosen
 from twinedge.learn.estimator import AnnRegressor, NetworkRegressor, Validation
-from twinedge.learn.inputs import check_precision
+from twinedge.learn.inputs import PrecisionWarning, check_precision
 from twinedge.learn.loops import SemiSupervisedTask
 from twinedge.learn.network import Architecture, FloatArray
 from twinedge.learn.pairs import ExtraPairs, deal, differences, partners_of, signals
@@ -241,7 +241,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         twins, seed = self._shape()[0], seed_of(self.random_state)
         train, held = self._prepare(X, y, validation, seed, groups, encoding, sample_weight)
         for remark in check_precision(*train, self.encoding_.inputs, self.target_name_):
-            warnings.warn(remark, stacklevel=2)
+            warnings.warn(remark, PrecisionWarning, stacklevel=2)
         deal(self.anchors, len(train[1]), twins)  # fail now, not after the training
         table = self._scale(train, held)
         partners = partners_of(table["x"][: len(train[1])], self.pairs, self.neighbors, seed)
