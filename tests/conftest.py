@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from io import StringIO
@@ -172,3 +174,22 @@ def complaint() -> Callable[..., str]:
         return message
 
     return call
+
+
+@pytest.fixture(scope="session")
+def tflite_runtime(tmp_path_factory):
+    """Path of a Python that has tflite-runtime, the interpreter of 32-bit Raspberry Pis.
+
+    TWINEDGE_TFLITE_RUNTIME names a folder to keep its environment in.
+    """
+    folder = os.environ.get("TWINEDGE_TFLITE_RUNTIME") or tmp_path_factory.mktemp("env")
+    done = subprocess.run(
+        [Path(__file__).parents[1] / "tools" / "tflite-runtime-env", folder],
+        env=os.environ | {"PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode and not os.environ.get("CI"):
+        pytest.skip(f"no environment with tflite-runtime: {done.stderr[-200:]}")
+    assert not done.returncode, done.stderr
+    return done.stdout.strip()

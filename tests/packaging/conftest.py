@@ -176,8 +176,8 @@ def built(tmp_path_factory):
     return SimpleNamespace(checkout=checkout, sdist=sdist, wheel=wheel, bare=bare)
 
 
-def link(dist, extras, site, done):
-    """Give an environment just what a distribution needs, from the test environment."""
+def link(dist, extras, site, done, *paths):
+    """Give an environment just what a distribution needs, from these folders or our own."""
     for requirement in map(Requirement, dist.requires or []):
         name, marker = requirement.name, requirement.marker
         if marker and not any(marker.evaluate({"extra": extra}) for extra in (*extras, "")):
@@ -185,15 +185,20 @@ def link(dist, extras, site, done):
         if (name, *requirement.extras) in done:
             continue
         done.add((name, *requirement.extras))
-        other = dist if name == dist.name else distribution(name)
+        there = (
+            dist
+            if name == dist.name
+            else next(iter(Distribution.discover(name=name, path=paths)), None)
+        )
+        other = there or distribution(name)
         for top in {file.parts[0] for file in other.files} - {"..", "__pycache__"}:
             if other is not dist and not (site / top).exists():
                 (site / top).symlink_to(other.locate_file(top))
-        link(other, requirement.extras, site, done)
+        link(other, requirement.extras, site, done, *paths)
 
 
 @pytest.fixture(scope="session")
-def installed(built, tmp_path_factory):
+def installed(built, tmp_path_factory, request):
     """Install the wheel with some extras: ``installed("train")`` has the variables to run it."""
 
     @cache
@@ -206,7 +211,11 @@ def installed(built, tmp_path_factory):
         subprocess.run([*pip, built.wheel], check=True)
         (site,) = home.glob("lib/python*/site-packages")
         (information,) = site.glob("twinedge-*.dist-info")
-        link(Distribution.at(information), extras, site, set())
+        paths = []
+        if "tflite-runtime" in extras:  # with a numpy of its own
+            other = Path(request.getfixturevalue("tflite_runtime"))
+            paths = map(str, other.parents[1].glob("lib/python*/site-packages"))
+        link(Distribution.at(information), extras, site, set(), *paths)
         kept = {key: value for key, value in os.environ.items() if not key.startswith("TWINEDGE_")}
         kept.pop("PYTHONPATH", None)
         path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
