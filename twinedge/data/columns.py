@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twinedge.cells import numbered
+from twinedge.data.times import looks_like_time
 from twinedge.encoding import Column
 from twinedge.errors import (
     InputError,
+    Parameter,
     ParameterError,
     closest,
     dropping,
@@ -23,12 +25,6 @@ from twinedge.errors import (
 )
 
 _INTEGER = re.compile(r"[+-]?\d{1,9}", re.ASCII)
-_DATE = re.compile(
-    r"(?:\d{4}[-/.]\d{1,2}(?:[-/.]\d{1,2})?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}"
-    r"|\d{1,2}[- ][A-Za-z]{3,9}[- ]\d{2,4}|[A-Za-z]{3,9} \d{1,2},? \d{4})"
-    r"(?:[T ]\d{1,2}:\d{2}.*)?|\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d+)?(?: ?[AaPp][Mm])?",
-    re.ASCII,
-)
 _ROWS_OF_AN_ID = 20
 _POSITIONAL = re.compile(r"x(\d{1,9})", re.ASCII)
 
@@ -95,19 +91,33 @@ def group_position(names: Sequence[str], group: str, target: int | None, path: P
     return names.index(group)
 
 
-def weight_position(
-    names: Sequence[str], weight: str, taken: dict[int | None, str], path: Path
+def column_holding(
+    what: str, names: Sequence[str], wanted: str, taken: dict[int | None, str], path: Path
 ) -> int:
-    """Find the column of weights; ``taken`` says what other columns are already used for."""
-    if weight not in names:
+    """Find a column that is no feature, such as that of the weights.
+
+    Parameters
+    ----------
+    what
+        What it holds, for messages: "weights".
+    names
+        Column names.
+    wanted
+        Name of the column.
+    taken
+        What other columns are already used for, by position.
+    path
+        For messages.
+    """
+    if wanted not in names:
         raise InputError(
-            f"{place(path)}: no column {quoted(weight)} for the weights{closest(weight, names)}; "
+            f"{place(path)}: no column {quoted(wanted)} for the {what}{closest(wanted, names)}; "
             f"the columns are {listed(names)}"
         )
-    where = names.index(weight)
+    where = names.index(wanted)
     if where in taken:
         raise InputError(
-            f"{place(path)}: column {quoted(weight)} is {taken[where]} and cannot hold weights"
+            f"{place(path)}: column {quoted(wanted)} is {taken[where]} and cannot hold {what}"
         )
     return where
 
@@ -223,10 +233,13 @@ def _check_names_of(column: Column, path: Path, *, may_be_dates: bool) -> None:
     if not texts:
         return  # all cells are missing, which is refused elsewhere
     where = f"{place(path)}: column {quoted(name)}"
-    if not may_be_dates and 2 * sum(map(bool, map(_DATE.fullmatch, texts))) > len(texts):
+    if not may_be_dates and hold_times(texts):
         raise ParameterError(
-            f"{where} holds dates or times such as {quoted(texts[0])}; write them as a number, say "
-            "days since the first, or leave the column out with ",
+            f"{where} holds dates or times such as {quoted(texts[0])}; if they say when each row "
+            "was measured, use ",
+            Parameter("time", name),
+            "; otherwise write them as a number, say days since the first, or leave the column out "
+            "with ",
             dropping([name]),
         )
     count = int((~np.isnan(values)).sum())
@@ -236,6 +249,11 @@ def _check_names_of(column: Column, path: Path, *, may_be_dates: bool) -> None:
             "nothing can be learnt from texts that hardly repeat: leave it out with ",
             dropping([name]),
         )
+
+
+def hold_times(texts: Collection[str]) -> bool:
+    """Tell whether most of these texts are dates or times."""
+    return 2 * sum(map(looks_like_time, texts)) > len(texts)
 
 
 def match_features(

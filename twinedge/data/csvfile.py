@@ -5,7 +5,6 @@ and then by the same rules, as data frames are.
 """
 
 import re
-from bisect import insort
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -23,15 +22,23 @@ from twinedge.cells import (
     heads_columns,
     numbered,
 )
-from twinedge.data.dialect import Row, RowError, Rows, find_delimiter, has_units, names_columns
+from twinedge.data.dialect import (
+    BadRows,
+    Row,
+    RowError,
+    Rows,
+    find_delimiter,
+    has_units,
+    names_columns,
+)
 from twinedge.data.frames import READERS, rows_of_file, rows_of_frame
 from twinedge.data.textfile import TextLines, open_text
+from twinedge.data.times import Notation, read_times
 from twinedge.encoding import Column, is_frame
 from twinedge.errors import (
     Advice,
     InputError,
     Parameter,
-    ParameterError,
     dropping,
     listed,
     place,
@@ -43,60 +50,9 @@ from twinedge.errors import (
 _CELLS_PER_BLOCK = 2**17
 _HEAD_CHARACTERS = 2**16
 _ROWS_TO_JUDGE = 1000  # to tell a column of numbers from one of names
-_ROWS_TO_NAME = 5  # of those left out
 _SEPARATOR = re.compile(r"sep=(.)\s*", re.IGNORECASE)  # Excel's first line
 FRAME = Path("data frame")  # in messages about one
 _INDEX = ("", "Unnamed: 0")  # what pandas calls its row numbers
-
-
-class BadRows:
-    """Rows that cannot be used: the first is refused, or all are left out and counted.
-
-    Parameters
-    ----------
-    path
-        For messages.
-    skip
-        Whether to leave them out. None refuses them, too, where the caller has no such option.
-    """
-
-    def __init__(self, path: Path, skip: bool | None) -> None:
-        self._path, self._skip = path, skip
-        self._count = 0
-        self._first: list[tuple[int, str]] = []  # the first few, and what is wrong with them
-
-    def add(self, number: int, column: str | None, wrong: str, *advice: str | Parameter) -> None:
-        """Refuse a row, or leave it out: say what is wrong with it, and what would be right."""
-        where = f"row {number}" if column is None else f"row {number}, column {quoted(column)}"
-        if self._skip:
-            self._count += 1
-            insort(self._first, (number, f"{where}: {wrong.partition(';')[0]}"))
-            del self._first[_ROWS_TO_NAME:]
-            return
-        if self._skip is False:
-            advice = (*advice, ", or leave such rows out with ", Parameter("skip_bad_rows", True))
-        raise ParameterError(f"{place(self._path)}: {where}: {wrong}", *advice)
-
-    def check(self, good: int) -> None:
-        """Refuse a file with more bad rows than good ones."""
-        if self._count > good:
-            raise InputError(
-                f"{place(self._path)}: {self._count} of {plural(self._count + good, 'row')} cannot "
-                f"be read, more than half; the first is {self._first[0][1]}"
-            )
-
-    @property
-    def remark(self) -> str | None:
-        """Say how many were left out, and which; None if there were none."""
-        if not self._count:
-            return None
-        more = self._count - len(self._first)
-        which = ", ".join(str(number) for number, _ in self._first)
-        which += f" and {more} more" if more else ""
-        return (
-            f"{plural(self._count, 'row')} that cannot be read left out ({which}); the first is "
-            f"{self._first[0][1]}"
-        )
 
 
 class CsvFile:
@@ -128,6 +84,10 @@ class CsvFile:
         Cells of the ``label`` column.
     row_numbers : ndarray of int64
         Where the rows that were read are in the file.
+    notations : dict of int to Notation
+        How columns of times write them, by position.
+    glanced : dict of int to list of str
+        First cells of columns that were not read, by position.
     """
 
     def __init__(
@@ -142,6 +102,9 @@ class CsvFile:
         self.path = path
         self.labels: list[str] = []
         self.row_numbers: NDArray[np.int64] = np.empty(0, np.int64)
+        self.notations: dict[int, Notation] = {}
+        self.glanced: dict[int, list[str]] = {}
+        self._of_times: list[str] = []
         self._cells, self._bad, self._text = cells, bad, text
         self._cut = rows if isinstance(rows, Rows) else None
         first = next(rows, None)
@@ -187,6 +150,7 @@ class CsvFile:
         percent = [self.names[k] for k, has in sorted(self._cells.percent.items()) if has]
         if percent:
             found.append(f"column {listed(percent)} holds percentages: 53.1% is read as 53.1")
+        found += self._of_times
         if self._bad.remark:
             found.append(self._bad.remark)
         return found
@@ -202,6 +166,8 @@ class CsvFile:
         could_drop: Collection[int] = (),
         label: int | None = None,
         target: int | None = None,
+        times: Mapping[int, Notation | None] | None = None,
+        glance: Collection[int] = (),
     ) -> list[Column]:
         """Read the given columns to the end of the file.
 
@@ -224,6 +190,11 @@ class CsvFile:
         target
             Position of the target, if the error about a missing one may suggest leaving out such
             rows.
+        times
+            Those whose cells are times, each with its notation, or None if the cells decide. Their
+            values are seconds since 1970, as those of ``times.Times`` are.
+        glance
+            Other columns whose first cells are kept in ``glanced``.
         """
         advice = dict.fromkeys(could_impute, Advice(", or use ", Parameter("impute", "median")))
         if target is not None:
@@ -234,7 +205,9 @@ class CsvFile:
         numbers: list[int] = []
         codes: dict[int, dict[str, int]] = {}
         found: dict[int, list[NDArray[np.float64]]] = {k: [] for k in wanted}
-        allowed, texts, may_be_texts = map(frozenset, (may_miss, texts, may_be_texts))
+        times = times or {}
+        allowed, may_be_texts = map(frozenset, (may_miss, may_be_texts))
+        texts = {*texts, *times}
         row_numbers: list[NDArray[np.int64]] = []
         for block in self._blocks():
             if named is None:
@@ -242,6 +215,9 @@ class CsvFile:
                 named |= {k for k in wanted if k in may_be_texts and self._holds_names(block, k)}
                 numbers = [k for k in wanted if k not in named]
                 codes = {k: {} for k in wanted if k in named}
+                self.glanced = {
+                    k: [row[k].strip() for _, row in block[:_ROWS_TO_JUDGE]] for k in glance
+                }
             block = self._complete(block, [k for k in codes if k not in allowed], label, advice)
             if numbers and block:
                 values = self._numbers(block, numbers)
@@ -254,19 +230,54 @@ class CsvFile:
             if label is not None:
                 self.labels += [row[label].strip() for _, row in block]
             row_numbers.append(np.array([number for number, _ in block], np.int64))
-        good = sum(map(len, row_numbers))
-        self._bad.check(good)
-        if not good:
-            raise InputError(f"{place(self.path)}: has a header and no rows; add rows of numbers")
-        self.row_numbers = np.concatenate(row_numbers)
-        return [
-            Column(
+        self.row_numbers = np.concatenate([np.empty(0, np.int64), *row_numbers])
+        columns = {
+            k: Column(
                 self.names[k],
-                np.concatenate(found[k]),
+                np.concatenate([np.empty(0), *found[k]]),
                 tuple(codes[k]) if k in codes else None,
             )
             for k in wanted
-        ]
+        }
+        for k, notation in times.items():
+            columns[k], bad = self._times(columns[k], k, notation, missing=k in allowed)
+            columns = self._without(bad, columns)
+        good = len(self.row_numbers)
+        self._bad.check(good)
+        if not good:
+            raise InputError(f"{place(self.path)}: has a header and no rows; add rows of numbers")
+        return [columns[k] for k in wanted]
+
+    def _times(
+        self, column: Column, where: int, notation: Notation | None, *, missing: bool
+    ) -> tuple[Column, NDArray[np.bool_]]:
+        """Read texts as times; also tell which rows ``(n,)`` are bad, as ``missing`` ones may be.
+
+        The notation is a matter of the whole column, so that this cannot be done block by block.
+        """
+        assert column.texts is not None
+        wrong: dict[int, tuple[str, str]] = {}
+        read = read_times(column.texts, notation, lambda i, *why: wrong.update({i: why}))
+        self.notations[where] = read.notation
+        if read.remark:
+            self._of_times.append(f"column {quoted(column.name)}: {read.remark}")
+        none = len(column.texts)  # the index of a missing cell
+        code = np.where(np.isnan(column.values), none, column.values).astype(np.intp)
+        seconds = np.append(read.seconds, np.nan)[code]
+        bad = np.isin(code, list(wrong)) | (np.isnan(seconds) & (not missing))
+        for i in np.flatnonzero(bad).tolist():
+            number = int(self.row_numbers[i])
+            if code[i] in wrong:
+                self._bad.add(number, column.name, *wrong[code[i]])
+            else:
+                self._add_missing(number, where, {})
+        return Column(column.name, seconds), bad
+
+    def _without(self, gone: NDArray[np.bool_], columns: Mapping[int, Column]) -> dict[int, Column]:
+        """Leave out rows of all columns."""
+        self.row_numbers = self.row_numbers[~gone]
+        self.labels = [one for one, out in zip(self.labels, gone, strict=False) if not out]
+        return {k: one._replace(values=one.values[~gone]) for k, one in columns.items()}
 
     def _numbers(self, block: Sequence[Row], columns: Sequence[int]) -> NDArray[np.float64] | None:
         """Read columns of a block at once, ``(rows, columns)``; None if a cell is not a number."""

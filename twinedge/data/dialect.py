@@ -1,16 +1,20 @@
-"""Cut the lines of a text file into rows of cells, and tell a header from data."""
+"""Cut the lines of a text file into rows, tell a header from data, and good rows from bad ones."""
 
 import csv
+from bisect import insort
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
+from pathlib import Path
 
 from twinedge.cells import BLANKS, comment_cells, looks_like_comment, looks_missing, looks_numeric
+from twinedge.errors import InputError, Parameter, ParameterError, place, plural, quoted
 
 Row = tuple[int, list[str]]  # line number as an editor shows it, cells
 
 _DELIMITERS = (",", ";", "\t", "|")
 _CELLS_TO_JUDGE = 10_000
+_ROWS_TO_NAME = 5  # of those left out
 
 
 class RowError(Exception):
@@ -28,6 +32,56 @@ class RowError(Exception):
         super().__init__(reason)
         self.number = number
         self.reason = reason
+
+
+class BadRows:
+    """Rows that cannot be used: the first is refused, or all are left out and counted.
+
+    Parameters
+    ----------
+    path
+        For messages.
+    skip
+        Whether to leave them out. None refuses them, too, where the caller has no such option.
+    """
+
+    def __init__(self, path: Path, skip: bool | None) -> None:
+        self._path, self._skip = path, skip
+        self._count = 0
+        self._first: list[tuple[int, str]] = []  # the first few, and what is wrong with them
+
+    def add(self, number: int, column: str | None, wrong: str, *advice: str | Parameter) -> None:
+        """Refuse a row, or leave it out: say what is wrong with it, and what would be right."""
+        where = f"row {number}" if column is None else f"row {number}, column {quoted(column)}"
+        if self._skip:
+            self._count += 1
+            insort(self._first, (number, f"{where}: {wrong.partition(';')[0]}"))
+            del self._first[_ROWS_TO_NAME:]
+            return
+        if self._skip is False:
+            advice = (*advice, ", or leave such rows out with ", Parameter("skip_bad_rows", True))
+        raise ParameterError(f"{place(self._path)}: {where}: {wrong}", *advice)
+
+    def check(self, good: int) -> None:
+        """Refuse a file with more bad rows than good ones."""
+        if self._count > good:
+            raise InputError(
+                f"{place(self._path)}: {self._count} of {plural(self._count + good, 'row')} cannot "
+                f"be read, more than half; the first is {self._first[0][1]}"
+            )
+
+    @property
+    def remark(self) -> str | None:
+        """Say how many were left out, and which; None if there were none."""
+        if not self._count:
+            return None
+        more = self._count - len(self._first)
+        which = ", ".join(str(number) for number, _ in self._first)
+        which += f" and {more} more" if more else ""
+        return (
+            f"{plural(self._count, 'row')} that cannot be read left out ({which}); the first is "
+            f"{self._first[0][1]}"
+        )
 
 
 class Rows:

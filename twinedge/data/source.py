@@ -6,11 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twinedge.data.fetch import load
-from twinedge.data.splitting import Split, split_groups, split_rows, splits
+from twinedge.data.splitting import Split, split_groups, split_rows, split_times, splits
 from twinedge.data.suspects import suspects
-from twinedge.data.table import Prepared, missing_texts, read_table
+from twinedge.data.table import Prepared, Table, missing_texts, read_table
+from twinedge.data.times import Notation, format_time
 from twinedge.encoding import Encoding
-from twinedge.errors import Advice, InputError, place, plural, quoted
+from twinedge.errors import Advice, InputError, Parameter, ParameterError, place, plural, quoted
 
 
 class Source(NamedTuple):
@@ -42,6 +43,12 @@ class Source(NamedTuple):
         Column of the weights.
     missing : tuple of str
         Texts that stand for a missing value, besides the usual ones.
+    times : array of shape (n,), optional
+        When each row was measured, in seconds since 1970. The rows are then split in that order.
+    time_name : str, optional
+        Column of the times.
+    notation : Notation, optional
+        How that column writes its times.
     """
 
     name: str
@@ -57,10 +64,23 @@ class Source(NamedTuple):
     weights: NDArray[np.float64] | None = None
     weight_name: str | None = None
     missing: tuple[str, ...] = ()
+    times: NDArray[np.float64] | None = None
+    time_name: str | None = None
+    notation: Notation | None = None
 
     def part(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Features and targets of the given rows."""
         return self.X[rows], self.y[rows]
+
+    def time_ranges(self) -> dict[str, list[str]]:
+        """First and last time of the rows to train, validate and test on, as ISO 8601."""
+        if self.times is None or self.notation is None:
+            return {}
+        return {
+            name: [format_time(float(end), self.notation) for end in (found.min(), found.max())]
+            for name, rows in zip(("train", "validation", "test"), self.rows, strict=True)
+            if len(found := self.times[rows])
+        }
 
 
 def from_catalogue(name: str, split: int = 0) -> Source:
@@ -72,7 +92,7 @@ def from_catalogue(name: str, split: int = 0) -> Source:
 
 
 def from_table(path: Any, *, split: int = 0, **reading: Any) -> Source:
-    """Read a table, split it by the paper's recipe or group by group, and prepare it.
+    """Read a table, split it at random, group by group or in order of time, and prepare it.
 
     Parameters
     ----------
@@ -88,11 +108,18 @@ def from_table(path: Any, *, split: int = 0, **reading: Any) -> Source:
     assert table.y is not None
     assert table.target_name is not None
     assert table.rows is not None
+    if table.times is not None and split:
+        raise ParameterError(
+            *(Parameter("split", split), " and ", Parameter("time", reading["time"])),
+            ": in order of time there is one split; leave one of them out",
+        )
     try:
-        if table.groups is None:
-            rows = split_rows(len(table.y), split)
-        else:
+        if table.times is not None:
+            rows = split_times(table.times)
+        elif table.groups is not None:
             rows = split_groups(table.groups, split)
+        else:
+            rows = split_rows(len(table.y), split)
     except InputError as error:
         raise InputError(f"{place(path)}: {error}") from error
     prepared = table.prepare(rows.train)
@@ -108,6 +135,8 @@ def from_table(path: Any, *, split: int = 0, **reading: Any) -> Source:
             f"{train + val + test} groups of rows: {train} to train, {val} to validate, "
             f"{test} to test"
         )
+    if table.times is not None:
+        said += _of_times(table, rows)
     grouped = table.groups is not None
     found = suspects(table.columns, table.y, table.target_name, table.rows, grouped=grouped)
     where = f"{place(path)}: "
@@ -126,6 +155,9 @@ def from_table(path: Any, *, split: int = 0, **reading: Any) -> Source:
         table.weights,
         reading.get("weight"),
         missing_texts(reading.get("missing", ())),
+        times=table.times,
+        time_name=reading.get("time"),
+        notation=table.notation,
     )
 
 
@@ -142,4 +174,26 @@ def _of_categories(prepared: Prepared) -> list[str]:
         if count:
             words += f"; {plural(int(count), 'row')} to validate or test with an unknown level"
         said.append(words)
+    return said
+
+
+def _of_times(table: Table, rows: Split) -> list[str]:
+    """Say where time divides the rows, and what is odd about their times."""
+    assert table.times is not None
+    assert table.notation is not None
+    notation, said = table.notation, []
+    ends = [format_time(float(table.times[part].max()), notation) for part in rows]
+    train, val, test = (
+        f"{len(part)} to {verb} until {end.removesuffix('T00:00:00Z')}"
+        for part, verb, end in zip(rows, ("train", "validate", "test"), ends, strict=True)
+    )
+    said.append(f"rows in order of time: {train}, {val}, {test}")
+    steps = np.diff(table.times)
+    if (steps < 0).any():
+        how = "the newest first" if (steps <= 0).all() else "in another order"
+        said.append(f"the file has its rows {how}: they are sorted by time")
+    alike = len(steps) + 1 - len(np.unique(table.times))
+    if alike:
+        same = f"{plural(alike, 'row')} of the same time as an earlier one"
+        said.append(f"{same}; rows of one time stay on one side of each split")
     return said

@@ -45,11 +45,7 @@ def split_rows(n: int, seed: int) -> Split:
     >>> [len(part) for part in split_rows(1000, seed=0)]
     [700, 100, 200]
     """
-    if n < FEWEST_ROWS:
-        raise InputError(
-            f"the table has {n} row{'s' * (n != 1)}; at least {FEWEST_ROWS} are needed to split "
-            f"into training, validation and test"
-        )
+    _check_count(n)
     _check_seed(seed)
     # The paper's legacy generator: np.random.seed(i); np.random.permutation(N), without touching
     # the global state.
@@ -103,6 +99,81 @@ def split_groups(groups: ArrayLike, seed: int) -> Split:
     )
 
 
+def split_times(times: ArrayLike) -> Split:
+    """Split rows in order of time: train on the past, validate and test on its future.
+
+    The oldest 70 % are to train, the next 10 % to validate, and the newest 20 % to test. Rows of
+    the same time are on the same side of both cuts, which are moved as little as that takes.
+
+    Parameters
+    ----------
+    times
+        The time of each row, as a number, shape (n,).
+
+    Returns
+    -------
+    Split
+        Rows of each part in order of time; those of the same time in that of the table.
+
+    Examples
+    --------
+    >>> split = split_times([9, 8, 7, 6, 5, 4, 3, 2, 1, 0])
+    >>> [part.tolist() for part in split]
+    [[9, 8, 7, 6, 5, 4, 3], [2], [1, 0]]
+    """
+    seconds = np.asarray(times, np.float64)
+    n = len(seconds)
+    _check_count(n)
+    order = np.argsort(seconds, kind="stable")
+    cuts = 1 + np.flatnonzero(np.diff(seconds[order]))  # between rows of different times
+    cuts = cuts[cuts > 1]  # one row is too few to train on
+    if len(cuts) < 2:
+        count = len(np.unique(seconds))
+        raise InputError(
+            f"the rows have {count} different time{'s' * (count != 1)}; more are needed to split "
+            f"them into earlier ones for training and later ones for validation and test"
+        )
+    n_val, n_test = int(0.1 * n), int(0.2 * n)
+    first = _nearest(cuts[:-1], n - n_val - n_test)
+    second = _nearest(cuts[cuts > first], n - n_test)
+    train, val, test = np.split(order.astype(np.int64), [first, second])
+    return Split(train, val, test)
+
+
+def _nearest(values: NDArray[np.int64], wanted: int) -> int:
+    return int(values[np.argmin(np.abs(values - wanted))])
+
+
+def time_blocks(times: ArrayLike, count: int) -> NDArray[np.intp]:
+    """Assign rows to consecutive blocks of time, of about equal size.
+
+    Rows of the same time are in the same block, so that there may be fewer blocks.
+
+    Parameters
+    ----------
+    times
+        The time of each row, as a number, shape (n,).
+    count
+        How many blocks.
+
+    Returns
+    -------
+    array of int, shape (n,)
+        Number of each row's block, from 0, the oldest.
+
+    Examples
+    --------
+    >>> time_blocks([5, 1, 2, 3, 4, 4], 3).tolist()
+    [2, 0, 0, 1, 1, 1]
+    """
+    _, which, counts = np.unique(
+        np.asarray(times, np.float64), return_inverse=True, return_counts=True
+    )
+    middle = np.cumsum(counts) - counts / 2  # rank of all rows of this time
+    block = np.floor(count * middle / max(len(which), 1)).astype(np.intp)
+    return np.asarray(np.unique(block, return_inverse=True)[1], np.intp)[which]
+
+
 def number_groups(groups: ArrayLike) -> NDArray[np.intp]:
     """Assign the groups of rows numbers from 0, in the order of their names.
 
@@ -130,6 +201,14 @@ def number_groups(groups: ArrayLike) -> NDArray[np.intp]:
     if missing or (names.dtype.kind == "f" and not np.isfinite(names).all()):
         raise InputError("groups has a value that is missing or not finite")
     return numbers.astype(np.intp)
+
+
+def _check_count(n: int) -> None:
+    if n < FEWEST_ROWS:
+        raise InputError(
+            f"the table has {n} row{'s' * (n != 1)}; at least {FEWEST_ROWS} are needed to split "
+            f"into training, validation and test"
+        )
 
 
 def _check_seed(seed: int) -> None:

@@ -12,14 +12,16 @@ from twinedge.data.columns import (
     check_columns,
     check_names,
     check_weight_column,
+    column_holding,
     group_position,
+    hold_times,
     match_features,
     name_columns,
     target_position,
-    weight_position,
     without_dropped,
 )
 from twinedge.data.csvfile import FRAME, open_table
+from twinedge.data.times import Notation
 from twinedge.encoding import Column, Encoding, is_categorical, is_frame
 from twinedge.errors import (
     Advice,
@@ -109,6 +111,12 @@ class Table:
         What the user should know about how the file was read.
     rows : ndarray of int64, shape (n,), or None
         Number of each row in the file; None if it was not read from one.
+    times : ndarray of float64, shape (n,), or None
+        When each row was measured, in seconds since 1970; None if no such column was asked for.
+    notation : Notation, optional
+        How that column writes its times.
+    dated : tuple of str
+        Columns among those ``dropped`` that hold dates or times.
     """
 
     columns: tuple[Column, ...]
@@ -121,6 +129,9 @@ class Table:
     weights: NDArray[np.float64] | None = None
     remarks: tuple[Advice, ...] = ()
     rows: NDArray[np.int64] | None = None
+    times: NDArray[np.float64] | None = None
+    notation: Notation | None = None
+    dated: tuple[str, ...] = ()
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -182,6 +193,7 @@ def read_table(
     drop_missing_target: bool = False,
     skip_bad_rows: bool = False,
     missing: Missing = (),
+    time: str | None = None,
 ) -> Table:
     """Read a table to train on.
 
@@ -218,6 +230,9 @@ def read_table(
     missing
         Numbers and texts that stand for a missing value in every column, besides an empty cell,
         ``NA`` and the like. Numbers are compared as numbers: -9999 is also -9999.0.
+    time
+        Name of a column that says when each row was measured; it is not a feature. It holds dates
+        and times as `times.read_times` takes them. Not with ``group``.
 
     Returns
     -------
@@ -232,10 +247,15 @@ def read_table(
     path = FRAME if is_frame(source) else Path(source)
     if path is FRAME:
         of_frame = [str(name) for name in source.columns if is_categorical(source[name])]
-        others = target, group, weight
+        others = target, group, weight, time
         categorical = [*categorical, *(name for name in of_frame if name not in others)]
     if impute not in (None, "median"):
         raise InputError(f"impute: unknown method {quoted(str(impute))}; use 'median' or leave out")
+    if group is not None and time is not None:
+        raise ParameterError(
+            *(Parameter("group", group), " and ", Parameter("time", time)),
+            ": rows are held out group by group or in order of time, not both; choose one",
+        )
     # A table without a target is not for training; commands that read one lack these options.
     skip = skip_bad_rows if target is not None else None
     with open_table(source, skip_bad_rows=skip, missing=missing_texts(missing)) as file:
@@ -245,15 +265,19 @@ def read_table(
         kept = without_dropped(names, drop, goal, path)
         label = None if group is None else group_position(names, group, goal, path)
         named = name_columns(names, categorical, goal, path)
-        scales = None
+        scales = clock = None
+        taken: dict[int | None, str] = {goal: "the target", label: "the group"}
+        taken |= dict.fromkeys(named, "a category")
         if weight is not None:
-            taken: dict[int | None, str] = {goal: "the target", label: "the group"}
-            taken |= dict.fromkeys(named, "a category")
-            scales = weight_position(names, weight, taken, path)
-        index = file.index if file.index not in (goal, label, scales) else None
-        kept = [k for k in kept if k not in (label, index, scales)]
+            scales = column_holding("weights", names, weight, taken, path)
+            taken[scales] = "the weight"
+        if time is not None:
+            clock = column_holding("times", names, time, taken, path)
+        index = file.index if file.index not in (goal, label, scales, clock) else None
+        unread = [k for k in range(len(names)) if k not in kept or k == index]
+        kept = [k for k in kept if k not in (label, index, scales, clock)]
         features = [k for k in kept if k != goal]
-        kept += [] if scales is None else [scales]
+        beside = [k for k in (scales, clock) if k is not None]
         if not features:
             raise InputError(
                 f"{place(path)}: no feature is left in {plural(len(names), 'column')}; "
@@ -262,7 +286,7 @@ def read_table(
         to_train = features if goal is not None else []
         may_miss = features if impute else []
         columns = file.columns(
-            kept,
+            [*kept, *beside],
             texts=named,
             may_be_texts=to_train,
             may_miss=[*may_miss, *([goal] if drop_missing_target and goal is not None else [])],
@@ -270,6 +294,8 @@ def read_table(
             could_drop=to_train,
             label=label,
             target=None if drop_missing_target else goal,
+            times={} if clock is None else {clock: None},
+            glance=unread,
         )
         remarks: list[tuple[str | Parameter, ...]] = []
         if index is not None:
@@ -277,11 +303,13 @@ def read_table(
         remarks += [(remark,) for remark in file.remarks]
         labels = np.array(file.labels) if label is not None else None
         rows = file.row_numbers
+        notation = None if clock is None else file.notations[clock]
+        dated = tuple(names[k] for k in unread if k != clock and hold_times(file.glanced[k]))
     y = weights = None
+    times = None if clock is None else columns.pop().values
     if scales is not None:
         weights = columns.pop().values
         check_weight_column(weights, names[scales], path)
-        kept.pop()
     if goal is not None:
         y = columns.pop(kept.index(goal)).values
         present = ~np.isnan(y)
@@ -296,6 +324,7 @@ def read_table(
             y, rows = y[present], rows[present]
             labels = None if labels is None else labels[present]
             weights = None if weights is None else weights[present]
+            times = None if times is None else times[present]
             columns = [one._replace(values=one.values[present]) for one in columns]
         if not len(y):
             raise InputError(f"{place(path)}: no row has a target")
@@ -312,6 +341,9 @@ def read_table(
         weights=weights,
         remarks=tuple(Advice(f"{place(path)}: ", *parts) for parts in remarks),
         rows=rows,
+        times=times,
+        notation=notation,
+        dated=dated,
     )
 
 
