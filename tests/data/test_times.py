@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twinedge.data.times import (
+from twinedge.times import (
     NUMBERS,
     Notation,
     as_row_times,
