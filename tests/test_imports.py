@@ -31,13 +31,14 @@ ALLOWED = {
     "weighting": {"errors"},
     "calibration": {"errors", "weighting"},
     "scoring": {"calibration", "errors"},
+    "forecasting": {"data", "scoring", "times"},
     "data": {"cells", "encoding", "errors", "placing", "times"},
     "anchors": {
         *("data", "dealing", "errors", "extras", "placing", "progress", "scoring", "weighting"),
     },
     "learn": {
         *("budget", "calibration", "data", "dealing", "encoding", "errors", "notebook"),
-        *("placing", "progress", "quiet", "record", "scoring", "version", "weighting"),
+        *("placing", "progress", "quiet", "record", "scoring", "times", "version", "weighting"),
     },
     "notebook": set(),
     "loading": {"errors", "learn", "record", "runtime"},
@@ -47,7 +48,9 @@ ALLOWED = {
     },
     "record": {"errors", "placing"},
     "budget": {"errors", "pack", "placing", "record"},
-    "fitting": {"budget", "data", "errors", "learn", "progress", "scoring", "weighting"},
+    "fitting": {
+        *("budget", "data", "errors", "forecasting", "learn", "progress", "scoring", "weighting"),
+    },
     "reproduce": {
         *("budget", "data", "drawing", "encoding", "errors", "extras", "learn"),
         *("placing", "progress", "scoring"),

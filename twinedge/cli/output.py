@@ -49,6 +49,15 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     _write("".join("  ".join(line).rstrip() + "\n" for line in zip(*columns, strict=True)))
 
 
+def print_blocks(blocks: Sequence[dict[str, Any]]) -> None:
+    """Print the errors of consecutive blocks of time."""
+    print_text("")
+    print_table(
+        ("from", "until", "rows", "rmse", "rmse naive"),
+        [[_shown(value) for value in one.values()] for one in blocks],
+    )
+
+
 def print_record(result: dict[str, Any]) -> None:
     """Print the values of a JSON object for a person, one per line."""
     names = _aligned([key.replace("_", " ") for key in result])

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twinedge.cells import numbered
-from twinedge.data.times import looks_like_time
 from twinedge.encoding import Column
 from twinedge.errors import (
     InputError,
@@ -23,6 +22,7 @@ from twinedge.errors import (
     plural,
     quoted,
 )
+from twinedge.times import looks_like_time
 
 _INTEGER = re.compile(r"[+-]?\d{1,9}", re.ASCII)
 _ROWS_OF_AN_ID = 20

@@ -9,9 +9,9 @@ from twinedge.data.fetch import load
 from twinedge.data.splitting import Split, split_groups, split_rows, split_times, splits
 from twinedge.data.suspects import suspects
 from twinedge.data.table import Prepared, Table, missing_texts, read_table
-from twinedge.data.times import Notation, format_time
 from twinedge.encoding import Encoding
 from twinedge.errors import Advice, InputError, Parameter, ParameterError, place, plural, quoted
+from twinedge.times import Notation, format_time
 
 
 class Source(NamedTuple):

@@ -21,7 +21,6 @@ from twinedge.data.columns import (
     without_dropped,
 )
 from twinedge.data.csvfile import FRAME, open_table
-from twinedge.data.times import Notation
 from twinedge.encoding import Column, Encoding, is_categorical, is_frame
 from twinedge.errors import (
     Advice,
@@ -32,6 +31,7 @@ from twinedge.errors import (
     plural,
     quoted,
 )
+from twinedge.times import Notation
 
 Missing = str | float | Sequence[str | float]  # stands for a missing value in a file
 
@@ -232,7 +232,7 @@ def read_table(
         ``NA`` and the like. Numbers are compared as numbers: -9999 is also -9999.0.
     time
         Name of a column that says when each row was measured; it is not a feature. It holds dates
-        and times as `times.read_times` takes them. Not with ``group``.
+        and times as `twinedge.times.read_times` takes them. Not with ``group``.
 
     Returns
     -------
