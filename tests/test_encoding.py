@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twinedge.cells import looks_missing
-from twinedge.encoding import Category, Column, Encoding, column_of, frame_columns, level_of
+from twinedge.categories import Category, level_of
+from twinedge.encoding import Column, Encoding, column_of, frame_columns
 
 
 def names(cells, name="cut"):

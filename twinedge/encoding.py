@@ -1,8 +1,7 @@
-"""From the cells of a table to the inputs of a network: numbers as they are, names one-hot.
+"""From the cells of a table to the inputs of a network.
 
-A column of names is a *category*: each level has an input of its own, which is 1 where the cell
-holds that level and 0 elsewhere. Rare levels share one input. A level that no training row had is
-all zeros, which no training row ever is, so that it can be recognised and flagged.
+A column of numbers is one input. A column of names is a category, with an input for each level, and
+a column of times a calendar, with sine and cosine of day, week and year.
 
 The encoding travels with the model: in a run, in a pack, and in the files beside it.
 """
@@ -13,43 +12,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from twinedge.calendars import Calendar, waves
+from twinedge.categories import Category
 from twinedge.cells import CellKind, CellReader, complaint, is_missing, looks_missing, numbered
 from twinedge.errors import InputError, closest, listed, plural, quoted
+from twinedge.times import Notation
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
+_MOST_SECONDS = 2.0**53  # since 1970; beyond, a double skips some
 
-_MOST_LEVELS = 32  # with an input of their own
-_FEWEST_ROWS = 5  # for a level to have one; fewer in a short table
-_OTHERS = "(others)"
-_WHOLE = 2**53  # from here on, different texts of digits may be the same double
-
-
-class Category(NamedTuple):
-    """Levels with an input of their own, and rare ones that share the last."""
-
-    levels: tuple[str, ...]
-    others: tuple[str, ...] = ()
-
-    @property
-    def width(self) -> int:
-        """Number of inputs it takes."""
-        return len(self.levels) + bool(self.others)
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """What each input stands for."""
-        return (*self.levels, *((_OTHERS,) if self.others else ()))
-
-    def one_hot(self, texts: Sequence[str]) -> Floats:
-        """Encode texts as ``(n, width)``, all zeros for a text that is no level."""
-        where = {level: k for k, level in enumerate(self.levels)}
-        where |= dict.fromkeys(self.others, len(self.levels))
-        found = np.zeros((len(texts), self.width))
-        for row, text in enumerate(texts):
-            if (k := where.get(level_of(text))) is not None:
-                found[row, k] = 1
-        return found
+Kind = Category | Calendar | None  # of a column; None for numbers
 
 
 class Column(NamedTuple):
@@ -69,19 +42,21 @@ class Encoding:
 
     Parameters
     ----------
-    columns : sequence of (str, Category or None)
-        Names of the columns in order, and the levels of those that are categories.
+    columns : sequence of (str, Category or Calendar or None)
+        Names of the columns in order, and what those are that do not hold numbers.
 
     Attributes
     ----------
     names : tuple of str
         Names of the columns.
+    kinds : tuple of (Category or Calendar or None)
+        What each column is, None for numbers.
     categories : tuple of (Category or None)
-        Category of each column, None for numbers.
+        Category of each column, None for others.
     parts : tuple of slice
         Inputs of each column.
     inputs : tuple of str
-        Names of the inputs: ``carat``, ``cut=Ideal``, ...
+        Names of the inputs: ``carat``, ``cut=Ideal``, ``when:day sin``, ...
     is_plain : bool
         Whether every column holds numbers.
     is_numbered : bool
@@ -96,18 +71,19 @@ class Encoding:
     ([0.0, 1.0], [0.0, 0.0])
     """
 
-    def __init__(self, columns: Sequence[tuple[str, Category | None]]) -> None:
+    def __init__(self, columns: Sequence[tuple[str, Kind]]) -> None:
         self.names = tuple(name for name, _ in columns)
-        self.categories = tuple(category for _, category in columns)
-        widths = [1 if one is None else one.width for one in self.categories]
+        self.kinds = tuple(kind for _, kind in columns)
+        self.categories = tuple(one if isinstance(one, Category) else None for one in self.kinds)
+        widths = [1 if one is None else one.width for one in self.kinds]
         ends = np.cumsum([0, *widths]).tolist()
         self.parts = tuple(map(slice, ends[:-1], ends[1:]))
         self.inputs = tuple(
-            name if one is None else f"{name}={label}"
+            name if one is None else f"{name}{':' if isinstance(one, Calendar) else '='}{label}"
             for name, one in columns
             for label in (("",) if one is None else one.labels)
         )
-        self.is_plain = not any(self.categories)
+        self.is_plain = all(one is None for one in self.kinds)
         self.is_numbered = self.names == numbered(len(self.names))
         self._cells: list[dict[str, list[float]]] = [{} for _ in columns]
 
@@ -123,29 +99,40 @@ class Encoding:
 
     @classmethod
     def learn(
-        cls, columns: Sequence[Column], rows: npt.NDArray[np.integer[Any]] | None = None
+        cls,
+        columns: Sequence[Column],
+        rows: npt.NDArray[np.integer[Any]] | None = None,
+        calendars: Mapping[str, Notation] | None = None,
     ) -> "Encoding":
-        """Find the levels of columns that these training rows have (by default all rows)."""
-        return cls([(one.name, _category(one, rows)) for one in columns])
+        """Find out what columns are.
+
+        Parameters
+        ----------
+        columns : sequence of Column
+            The columns; those with texts are categories.
+        rows : array of int, optional
+            Training rows, which decide what levels there are; by default all.
+        calendars : mapping of str to Notation, optional
+            Columns of times, in seconds since 1970, and how they were written.
+        """
+        calendars = calendars or {}
+
+        def kind(name: str, values: Floats, texts: tuple[str, ...] | None) -> Kind:
+            values = values if rows is None else values[rows]
+            if name in calendars:
+                return Calendar.learn(name, values, calendars[name])
+            return None if texts is None else Category.learn(name, values, texts)
+
+        return cls([(one.name, kind(*one)) for one in columns])
 
     @classmethod
     def of(cls, described: Any, inputs: Sequence[str]) -> "Encoding":
         """Read what ``described`` wrote; plain if it is damaged or has other inputs."""
         try:
-            found = cls(
-                [
-                    (
-                        str(one["name"]),
-                        Category(tuple(map(str, one["levels"])), tuple(map(str, one["others"])))
-                        if "levels" in one
-                        else None,
-                    )
-                    for one in described
-                ]
-            )
+            found = cls([(str(one["name"]), _kind_of(one)) for one in described])
         except (TypeError, KeyError, AttributeError):
             return cls.plain(inputs)
-        whole = all(one is None or one.width for one in found.categories)
+        whole = all(one is None or one.width for one in found.kinds)
         return found if whole and found.inputs == tuple(inputs) else cls.plain(inputs)
 
     @property
@@ -154,23 +141,42 @@ class Encoding:
         return [
             {"name": name}
             if one is None
+            else {"name": name, "calendar": one.described}
+            if isinstance(one, Calendar)
             else {"name": name, "levels": list(one.levels), "others": list(one.others)}
-            for name, one in zip(self.names, self.categories, strict=True)
+            for name, one in zip(self.names, self.kinds, strict=True)
         ]
 
     @property
     def indicators(self) -> Flags:
-        """Which inputs ``(f,)`` belong to categories."""
-        widths = [0 if one is None else one.width for one in self.categories]
+        """Which inputs ``(f,)`` belong to categories and calendars: their size says enough."""
+        widths = [0 if one is None else one.width for one in self.kinds]
         return np.repeat([bool(width) for width in widths], [width or 1 for width in widths])
 
+    def ranges(self, X: Floats) -> Floats:
+        """Least and largest value of inputs in training rows ``(n, f)``: ``(2, f)``.
+
+        A calendar returns to where it began, so that no time is outside of it: -1 and 1.
+        """
+        found = np.stack([X.min(axis=0), X.max(axis=0)])
+        for part, kind in zip(self.parts, self.kinds, strict=True):
+            if isinstance(kind, Calendar):
+                found[:, part] = [[-1.0], [1.0]]
+        return found
+
     def apply(self, columns: Sequence[Column]) -> Floats:
-        """Encode columns, in the order of ``names``, as inputs ``(n, f)``; NaN where missing."""
+        """Encode columns, in the order of ``names``, as inputs ``(n, f)``; NaN where missing.
+
+        Values of a calendar are seconds since 1970, and none may be missing.
+        """
         found = np.empty((len(columns[0].values), len(self.inputs)))
-        for part, category, column in zip(self.parts, self.categories, columns, strict=True):
-            _, values, texts = column
-            if category is None:
+        for part, kind, column in zip(self.parts, self.kinds, columns, strict=True):
+            name, values, texts = column
+            if kind is None:
                 found[:, part.start] = values if texts is None else _numbers(column)
+                continue
+            if isinstance(kind, Calendar):
+                found[:, part] = _waves(name, values)
                 continue
             if texts is None:  # numbers that stand for levels
                 distinct, codes = np.unique(values, return_inverse=True)
@@ -178,19 +184,29 @@ class Encoding:
             else:
                 missing = np.isnan(values)
                 codes = np.where(missing, 0, values).astype(np.intp)
-            table = category.one_hot(texts) if texts else np.zeros((1, category.width))
+            table = kind.one_hot(texts) if texts else np.zeros((1, kind.width))
             found[:, part] = np.where(missing[:, None], np.nan, table[codes])
         return found
 
     def cell(self, column: int, text: str) -> list[float]:
-        """Encode one cell of a category; NaN if it is missing."""
+        """Encode one cell of a category or calendar; NaN if it is missing.
+
+        Raises
+        ------
+        InputError
+            If a cell of a calendar holds no time.
+        """
         known = self._cells[column]
         if text not in known:
-            category = self.categories[column]
-            assert category is not None
+            kind = self.kinds[column]
+            assert kind is not None
             if looks_missing(text):
-                return [np.nan] * category.width
-            found: list[float] = category.one_hot([text])[0].tolist()
+                return [np.nan] * kind.width
+            if isinstance(kind, Calendar):
+                seconds = kind.time_of(text, self.names[column])
+                of_time: list[float] = _waves(self.names[column], np.array([seconds]))[0].tolist()
+                return of_time
+            found: list[float] = kind.one_hot([text])[0].tolist()
             if not any(found):
                 return found  # not kept: there is no end of unknown texts
             known[text] = found
@@ -233,8 +249,10 @@ class Encoding:
 
     def _columns(self, cells: Sequence[Any]) -> list[Column]:
         return [
-            column_of(column, name, named=category is not None)
-            for column, name, category in zip(cells, self.names, self.categories, strict=True)
+            Column(name, kind.read(column, name))
+            if isinstance(kind, Calendar)
+            else column_of(column, name, named=kind is not None)
+            for column, name, kind in zip(cells, self.names, self.kinds, strict=True)
         ]
 
     def _in(self, labels: Sequence[Any]) -> bool:
@@ -285,31 +303,50 @@ class Encoding:
     def fill(self, X: Floats) -> Floats:
         """Find what replaces a missing cell, ``(f,)``: the median, or the most frequent level.
 
+        Nothing replaces a time: it is NaN.
+
         Parameters
         ----------
         X : array of shape (n, f)
             Inputs of training rows, NaN where missing.
         """
         values = np.empty(X.shape[1])
-        for name, part, category in zip(self.names, self.parts, self.categories, strict=True):
+        for name, part, kind in zip(self.names, self.parts, self.kinds, strict=True):
             present = X[~np.isnan(X[:, part.start]), part]
             if not len(present):
                 raise InputError(f"column {name!r} has no value in any training row")
-            if category is None:
+            if kind is None:
                 values[part] = _median(np.sort(present[:, 0]))
+            elif isinstance(kind, Calendar):
+                values[part] = np.nan
             else:
                 counts = present.sum(axis=0)
-                values[part] = np.arange(category.width) == counts.argmax()
+                values[part] = np.arange(kind.width) == counts.argmax()
         return values
 
 
-def level_of(text: str) -> str:
-    """Write a level in its canonical form, since a number may be written in several ways."""
-    text = text.strip()
-    kind, value = CellReader(comma_allowed=False).read(text)
-    if kind is not CellKind.NUMBER or abs(value) >= _WHOLE:
-        return text
-    return str(int(value)) if value.is_integer() else repr(value)
+def _kind_of(described: Any) -> Kind:
+    """Read what ``Encoding.described`` wrote of a column; any error if it is damaged."""
+    if "calendar" in described:
+        return Calendar.of(described["calendar"])
+    if "levels" not in described:
+        return None
+    levels, others = (tuple(map(str, described[key])) for key in ("levels", "others"))
+    return Category(levels, others)
+
+
+def _waves(name: str, seconds: Floats) -> Floats:
+    """Encode the times of a column; fractions of a second do not count."""
+    missing = np.flatnonzero(~np.isfinite(seconds))
+    if len(missing):
+        raise InputError(
+            f"column {quoted(name)} has no time in row {int(missing[0])} (from 0), and nothing can "
+            "replace it: fill it in or leave the row out"
+        )
+    whole = np.floor(seconds)
+    if np.abs(whole).max(initial=0.0) >= _MOST_SECONDS:
+        raise InputError(f"column {quoted(name)} holds {seconds[0]:g}, beyond all times")
+    return waves(whole.astype(np.int64))
 
 
 def is_frame(X: Any) -> bool:
@@ -426,39 +463,6 @@ def _numbers(column: Column) -> Floats:
     missing = np.isnan(column.values)
     codes = np.where(missing, 0, column.values).astype(np.intp)
     return np.where(missing, np.nan, np.array([*read, np.nan])[codes])
-
-
-def _category(column: Column, rows: npt.NDArray[np.integer[Any]] | None) -> Category | None:
-    if column.texts is None:
-        return None
-    values = column.values if rows is None else column.values[rows]
-    present = values[~np.isnan(values)].astype(np.intp)
-    counts: dict[str, int] = {}
-    for text, count in zip(
-        column.texts, np.bincount(present, minlength=len(column.texts)).tolist(), strict=True
-    ):
-        if count:
-            level = level_of(text)
-            counts[level] = counts.get(level, 0) + count
-    least = min(_FEWEST_ROWS, max(2, len(values) // 20))
-    frequent = sorted(
-        (level for level in counts if counts[level] >= least), key=lambda one: (-counts[one], one)
-    )
-    own = tuple(sorted(frequent[:_MOST_LEVELS], key=_in_order))
-    others = tuple(sorted(set(counts) - set(own), key=_in_order))
-    if len(own) + bool(others) < 2:
-        raise InputError(
-            f"column {column.name!r} does not have two levels that are frequent enough in the "
-            "training rows to tell apart"
-        )
-    return Category(own, others)
-
-
-def _in_order(level: str) -> tuple[bool, float, str]:
-    """Sort key: numbers by size, then words."""
-    kind, value = CellReader(comma_allowed=False).read(level)
-    number = kind is CellKind.NUMBER
-    return not number, value if number else 0.0, level
 
 
 def _median(present: Floats) -> float:

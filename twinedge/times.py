@@ -145,10 +145,7 @@ def read_times(
         return Times(seconds, None, notation or Notation())
     written = [cells[i] for i in present]
     numbers = sum(_NUMBER.fullmatch(text) is not None for text in written)
-    if notation is None or notation == Notation():
-        are_numbers = 2 * numbers > len(written)
-    else:
-        are_numbers = notation.unit is not None
+    are_numbers = 2 * numbers > len(written)
 
     def refuse_one(index: int, wrong: str, right: str) -> None:
         refuse(present[index], wrong, right)

@@ -15,7 +15,8 @@ import numpy as np
 from sklearn.compose import TransformedTargetRegressor
 
 from twinedge.cells import looks_missing, numbered
-from twinedge.encoding import Category, Encoding
+from twinedge.categories import Category
+from twinedge.encoding import Encoding
 from twinedge.errors import InputError, quoted
 from twinedge.learn.network import FARTHEST, Architecture, Scaling
 from twinedge.learn.twin import TwinRegressor

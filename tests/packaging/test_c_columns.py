@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from twinedge.encoding import Category, Encoding
+from twinedge.categories import Category
+from twinedge.encoding import Encoding
 from twinedge.pack import read_pack
 from twinedge.runtime.loading import load
 from twinedge_export.boards import Workshop, port_named

@@ -9,7 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from twinedge.encoding import Category, Encoding
+from twinedge.categories import Category
+from twinedge.encoding import Encoding
 from twinedge.pack import write_pack
 from twinedge.runtime.lines import Replies, serve
 from twinedge.runtime.loading import load

@@ -26,7 +26,8 @@ from twinedge.cells import (
     looks_missing,
     looks_numeric,
 )
-from twinedge.encoding import Category, Encoding
+from twinedge.categories import Category
+from twinedge.encoding import Encoding
 from twinedge.errors import InputError, closest, listed, missing_columns
 from twinedge.pack.contents import Array
 

@@ -12,7 +12,7 @@ from twinedge.budget import Board, Model, Runtime
 from twinedge.budget.boards import FEATURE, FOURS, LINES, NEAREST, QUERY, Build, Kind
 from twinedge.budget.fits import SLOW_MILLISECONDS
 from twinedge.budget.model import KERNELS, WEIGHTS
-from twinedge.encoding import Category
+from twinedge.categories import Category
 from twinedge.pack import layout
 from twinedge.pack.contents import Array, Pack
 from twinedge.runtime.pack_device import PackDevice, Reference
