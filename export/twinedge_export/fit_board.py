@@ -103,6 +103,8 @@ def search(
     intervals: bool = True,
     seed: int = 0,
     encoding: Encoding | None = None,
+    groups: Array | None = None,
+    times: Array | None = None,
     say: Callable[[str], None] = lambda message: None,
     **settings: Any,
 ) -> Search:
@@ -126,6 +128,9 @@ def search(
         For training and anchors.
     encoding : Encoding, optional
         Columns that the features come from.
+    groups, times : array of shape (n,), optional
+        Which training points belong together, or when they were measured, as for
+        ``TwinRegressor.fit``.
     say : function
         Called with a line on what is being done.
     **settings
@@ -157,7 +162,9 @@ def search(
             say(f"Training width {width}, twins {twins}")
             model = TwinRegressor(twins=twins, hidden=(width, width), **given)
             with progress.part(str(width)):
-                model.fit(*train, validation=validation, encoding=encoding)
+                model.fit(
+                    *train, validation=validation, groups=groups, times=times, encoding=encoding
+                )
             if model.interrupted_:
                 raise KeyboardInterrupt
             say(f"Scoring width {width}")

@@ -306,9 +306,12 @@ def list_boards(as_json: bool) -> None:
     "fit",
     "budget fit --board uno --dataset cs",
     "budget fit data.csv --target strength --board pico -o model",
+    "budget fit log.csv --target power --time timestamp --board pico",
 )
 @options.board("Name from 'budget boards'.", required=True)
 @options.reading
+@options.group_column
+@options.time_column
 @options.dataset
 @options.split("Which random split.")
 @options.value("--anchors", "N", Whole(1), default=ANCHORS, text="Most anchors to try.")
@@ -352,7 +355,8 @@ def fit(
 
     Twins, width, anchors and bits are chosen on the validation rows, with brief trainings; the
     winner is then trained in full. RMSE is in units of the target, sizes in bytes. If rounding the
-    winner costs more than the tolerance, it is written all the same, with a remark.
+    winner costs more than the tolerance, it is written all the same, with a remark. With --group
+    or --time, rows are held out as by train.
     """
     from twinedge.budget import board_named, judge, read_firmware
     from twinedge.budget.boards import in_words
@@ -362,6 +366,7 @@ def fit(
     from twinedge.cli.train import heard
     from twinedge.fitting import fit_source
     from twinedge.placing import EXPORT, RUN, check_folder
+    from twinedge.weighting import of_rows
     from twinedge_export.fit_board import check_measured, fitting, search, write_winner
 
     place, measured = board_named(board), read_firmware(firmware)
@@ -387,6 +392,8 @@ def fit(
                 intervals=intervals,
                 seed=seed,
                 encoding=source.encoding,
+                groups=of_rows(source.groups, source.rows.train),
+                times=of_rows(source.times, source.rows.train),
                 say=lambda message: note(message, quiet=quiet),
                 steps=steps,
                 verbose=True,

@@ -4,12 +4,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from twinedge.cli import options
-from twinedge.cli.output import note, print_json, print_record, print_table, print_text
+from twinedge.cli.output import (
+    note,
+    print_blocks,
+    print_json,
+    print_record,
+    print_table,
+    print_text,
+)
 from twinedge.cli.reading import read_device_points, read_run_points
 from twinedge.cli.values import exported_for
 from twinedge.errors import InputError
 
 if TYPE_CHECKING:
+    from twinedge.data.table import TimeColumn
     from twinedge.pack.contents import Array
     from twinedge.runtime.device import Device
     from twinedge.scoring import Scores
@@ -22,6 +30,7 @@ class _Judged(NamedTuple):
     scores: "Scores"
     known: int
     whose: str
+    over_time: dict[str, Any]
 
 
 @options.command(
@@ -29,11 +38,17 @@ class _Judged(NamedTuple):
     "evaluate runs/latest measured.csv",
     "evaluate out/model.twin measured.csv",
     "evaluate out/model.tflite measured.csv --json",
+    "evaluate runs/latest log.csv --time timestamp",
 )
 @options.model_file
 @options.argument("table", "DATA.csv", "Table with the model's columns and target.")
 @options.missing
 @options.skip_bad_rows
+@options.column(
+    "--time",
+    text="When each row was measured: errors are also shown along time, in up to five blocks, "
+    "beside those of the last known value.",
+)
 @options.backend
 @options.as_json
 @options.quiet
@@ -42,6 +57,7 @@ def evaluate(
     table: Path,
     missing: tuple[str, ...],
     skip_bad_rows: bool,
+    time: str | None,
     backend: str,
     as_json: bool,
     quiet: bool,
@@ -52,7 +68,10 @@ def evaluate(
     explained; the baseline is a model that always predicts the mean. The interval score is the
     width plus 2 / (1 - coverage) times how far an interval misses: lower is better.
     """
-    reading = {"missing": missing, "skip_bad_rows": skip_bad_rows, "quiet": quiet}
+    from twinedge.data.table import TimeColumn
+
+    clock = None if time is None else TimeColumn(time)
+    reading = {"missing": missing, "skip_bad_rows": skip_bad_rows, "quiet": quiet, "time": clock}
     model = exported_for(model, backend)
     if model.is_dir() or not model.suffix:
         if backend != "auto":
@@ -68,6 +87,7 @@ def evaluate(
     intervals = [one._asdict() for one in scores.pop("intervals")]
     name = "run" if model.is_dir() else "file"
     result = {name: str(model), "target": found.target, **scores, "trained_on": found.known}
+    result |= found.over_time
     words = in_words(found.scores)
     if found.known:
         note(
@@ -78,6 +98,7 @@ def evaluate(
     if as_json:
         print_json({**result, "intervals": intervals, "in_words": words})
         return
+    blocks = result.pop("by_time", None)
     print_record({key: value for key, value in result.items() if value is not None or key == "r2"})
     if intervals:
         print_text("")
@@ -88,6 +109,8 @@ def evaluate(
                 for one in found.scores.intervals
             ],
         )
+    if blocks:
+        print_blocks(blocks)
     print_text("", words)
 
 
@@ -96,9 +119,12 @@ def _of_run(folder: Path, table: Path, reading: dict[str, Any]) -> _Judged:
 
     from twinedge.learn.run import load_run
     from twinedge.scoring import score
+    from twinedge.times import Notation
 
     trained = load_run(folder)
-    model = trained.model
+    model, clock = trained.model, reading["time"]
+    if clock is not None and trained.source.get("time") == clock.name:
+        clock.notation = Notation(**trained.source["time_notation"])
     (x, y), _ = read_run_points(table, trained, target=True, **reading)
     mean, std = model.predict(x, return_std=True)
     scale, ends = None, {}
@@ -110,7 +136,8 @@ def _of_run(folder: Path, table: Path, reading: dict[str, Any]) -> _Judged:
     theirs = np.column_stack([model.anchor_X_, model.anchor_y_])
     known = _known(np.column_stack([x, y]), theirs)
     scores = score(y, mean, spread, scale, ends)
-    return _Judged(trained.target_name, scores, known, "rows the run was trained on")
+    over_time = _over_time(clock, y, mean)
+    return _Judged(trained.target_name, scores, known, "rows the run was trained on", over_time)
 
 
 def _of_device(device: "Device", table: Path, reading: dict[str, Any]) -> _Judged:
@@ -133,7 +160,25 @@ def _of_device(device: "Device", table: Path, reading: dict[str, Any]) -> _Judge
         theirs = np.column_stack([pack.anchors, pack.targets])
         known = _known(np.column_stack([quantise(pack, x), units]), theirs)
     scores = score(y, mean, device.spread(x), scale, ends)
-    return _Judged(device.target_name, scores, known, "anchors of the model, trained on")
+    over_time = _over_time(reading["time"], y, mean)
+    return _Judged(device.target_name, scores, known, "anchors of the model, trained on", over_time)
+
+
+def _over_time(clock: "TimeColumn | None", y: "Array", mean: "Array") -> dict[str, Any]:
+    """Return the errors in blocks of time, and of the naive forecast, if the rows have times."""
+    import numpy as np
+
+    from twinedge.forecasting import naive_forecast, score_blocks
+    from twinedge.scoring import rmse
+
+    if clock is None or clock.notation is None:
+        return {}
+    naive = naive_forecast(clock.seconds, y) - y
+    known = np.isfinite(naive)
+    return {
+        "rmse_naive": rmse(naive[known]) if known.any() else None,
+        "by_time": score_blocks(clock.seconds, clock.notation, mean - y, naive),
+    }
 
 
 def _known(rows: "Array", theirs: "Array") -> int:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from twinedge.data.source import Source
+    from twinedge.data.table import TimeColumn
     from twinedge.encoding import Encoding
     from twinedge.learn.run import Run
     from twinedge.runtime.device import Device
@@ -29,13 +30,14 @@ def read_points(
     target_name: str | None = None,
     missing: tuple[str, ...] = (),
     skip_bad_rows: bool | None = None,
+    time: "TimeColumn | None" = None,
     quiet: bool = False,
 ) -> "Points":
     """Read points for a model with these columns, and their targets if a target is named.
 
     A missing value that can be filled in is NaN. Without ``target``, the targets are empty;
     ``target_name`` is that of the model then.
-    ``skip_bad_rows`` is None for a command without that option.
+    ``skip_bad_rows`` is None for a command without that option. ``time`` is filled in.
     """
     import numpy as np
 
@@ -49,6 +51,7 @@ def read_points(
         fillable=fillable,
         missing=missing,
         skip_bad_rows=skip_bad_rows,
+        time=time,
         say=lambda remark: note(remark, quiet=quiet),
     )
     note_filled(table, int(encoding.by_column(np.isnan(x)).sum()), quiet=quiet)
@@ -61,6 +64,7 @@ def read_device_points(
     *,
     missing: tuple[str, ...] = (),
     skip_bad_rows: bool | None = None,
+    time: "TimeColumn | None" = None,
     quiet: bool = False,
 ) -> "Points":
     """Read points for an exported model, with their targets."""
@@ -71,6 +75,7 @@ def read_device_points(
         target=device.target_name,
         missing=missing,
         skip_bad_rows=skip_bad_rows,
+        time=time,
         quiet=quiet,
     )
 
@@ -82,6 +87,7 @@ def read_run_points(
     target: bool = False,
     missing: tuple[str, ...] = (),
     skip_bad_rows: bool | None = None,
+    time: "TimeColumn | None" = None,
     quiet: bool = False,
 ) -> "tuple[Points, NDArray[np.bool_]]":
     """Read points for a run, with missing values filled in; also return which were missing."""
@@ -98,6 +104,7 @@ def read_run_points(
         target_name=run.target_name,
         missing=missing,
         skip_bad_rows=skip_bad_rows,
+        time=time,
         quiet=quiet,
     )
     absent = np.isnan(x)

@@ -1,7 +1,7 @@
 """The user's own table: a file of numbers and names, with one column as the target."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -73,6 +73,28 @@ def count_duplicates(*columns: NDArray[np.float64]) -> int:
     rows = np.column_stack([part[suspects] for part in parts]) + 0.0
     keys = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.itemsize * rows.shape[1])))
     return int(suspects.size - np.unique(keys.ravel()).size)
+
+
+@dataclass
+class TimeColumn:
+    """A column of times, read beside the columns of a model.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    notation : Notation, optional
+        How it writes them; the file decides if that is not known.
+
+    Attributes
+    ----------
+    seconds : ndarray of float64, shape (n,)
+        What was read, as in `twinedge.times.Times`.
+    """
+
+    name: str
+    notation: Notation | None = None
+    seconds: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
 
 
 class Prepared(NamedTuple):
@@ -369,6 +391,7 @@ def read_features(
     fillable: NDArray[np.bool_] | None = None,
     skip_bad_rows: bool | None = None,
     missing: Missing = (),
+    time: TimeColumn | None = None,
     say: Callable[[str], None] = lambda remark: None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
     """Read a table for a trained model.
@@ -395,6 +418,8 @@ def read_features(
         recommends it.
     missing
         Numbers and texts that stand for a missing value, as for `read_table`.
+    time : TimeColumn, optional
+        A column that says when each row was measured, to be read as well.
     say : function
         Called with each remark on how the file was read.
 
@@ -423,8 +448,15 @@ def read_features(
             for k, part in zip(where, encoding.parts, strict=True)
             if fillable is not None and fillable[part].all()
         ]
-        columns = file.columns(wanted, texts=named, may_miss=may_miss)
+        clock: dict[int, Notation | None] = {}
+        if time is not None:
+            taken: dict[int | None, str] = {**dict.fromkeys(where, "a feature"), goal: "the target"}
+            clock = {column_holding("times", file.names, time.name, taken, path): time.notation}
+        columns = file.columns([*wanted, *clock], texts=named, may_miss=may_miss, times=clock)
         for remark in file.remarks:
             say(f"{place(path)}: {remark}")
+        if time is not None:
+            (time.notation,) = file.notations.values()
+            time.seconds = columns.pop().values
     y = None if goal is None else columns.pop().values
     return encoding.apply(columns), y
