@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twinedge.data.fetch import load
+from twinedge.data.order import of_order
 from twinedge.data.splitting import Split, split_groups, split_rows, split_times, splits
 from twinedge.data.suspects import suspects
 from twinedge.data.table import Prepared, Table, missing_texts, read_table
@@ -139,6 +140,9 @@ def from_table(path: Any, *, split: int = 0, **reading: Any) -> Source:
         said += _of_times(table, rows)
     grouped = table.groups is not None
     found = suspects(table.columns, table.y, table.target_name, table.rows, grouped=grouped)
+    if table.times is None and not grouped:
+        in_order = of_order(prepared.X, table.y, table.dated)
+        found += [] if in_order is None else [in_order]
     where = f"{place(path)}: "
     wrong = [Advice(where, *one.parts) for one in found]
     return Source(

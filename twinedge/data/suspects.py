@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from twinedge.encoding import Column
 from twinedge.errors import Advice, Parameter, dropping, listed, plural, quoted
+from twinedge.times import TICKS
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -33,7 +34,6 @@ _ID_DISTINCT = 0.9  # share of the rows
 _ID_DENSE = 1.5  # most numbers in the range of an id, per row
 
 _CLOCK_WORDS = {"time", "timestamp", "date", "datetime", "epoch", "ts", "unix"}
-_TICKS = {"seconds": 1.0, "milliseconds": 1e3, "microseconds": 1e6, "nanoseconds": 1e9}
 _EPOCH = 1e9, 2e9  # seconds since 1970: from 2001 to 2033
 _ROUND = 1e5  # seconds; whole multiples of that are frequencies or amounts, not times
 
@@ -275,7 +275,7 @@ def _ticks(column: Column) -> str | None:
     """Tell the unit of a column that holds times since 1970; None if it does not."""
     values = column.values[~np.isnan(column.values)]
     first, last = _EPOCH
-    for unit, per_second in _TICKS.items():
+    for unit, per_second in TICKS.items():
         seconds = values / per_second
         within = np.all((first <= seconds) & (seconds <= last))
         if within and np.any(seconds % _ROUND):
@@ -287,12 +287,15 @@ def _ticks(column: Column) -> str | None:
 
 
 def _on_clock(column: Column, unit: str) -> Advice:
-    ends = np.array([np.nanmin(column.values), np.nanmax(column.values)]) / _TICKS[unit]
+    ends = np.array([np.nanmin(column.values), np.nanmax(column.values)]) / TICKS[unit]
     days = ends.astype("datetime64[s]").astype("datetime64[D]")
     return Advice(
         f"column {quoted(column.name)} holds times in {unit} since 1970, {days[0]} to {days[1]}: "
-        "later ones are outside all that is learnt; write what matters about them, such as the "
-        "hour or the age, or leave it out with ",
+        "later ones are outside all that is learnt; to train on the past and test on the future, "
+        "use ",
+        Parameter("time", column.name),
+        "; otherwise write what matters about them, such as the hour or the age, or leave it out "
+        "with ",
         dropping([column.name]),
     )
 
