@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 _FEWEST_ROWS = 100
 _MOST_ROWS = 10_000  # consecutive ones are enough to tell
-_ALIKE = 5.0  # least autocorrelation of residuals, in standard deviations of that of shuffled rows
+_ALIKE = 4.0  # least autocorrelation of residuals, in standard deviations of that of shuffled rows
 _SORTED = 0.1  # of the steps of a sorted column, at most this share goes the other way
 _SETTINGS = 0.05  # share of values that equal the one before, beyond that of shuffled rows
 _LARGER = 1.1  # least ratio of the errors
