@@ -34,7 +34,7 @@ ALLOWED = {
     "calibration": {"errors", "weighting"},
     "scoring": {"calibration", "errors"},
     "forecasting": {"data", "scoring", "times"},
-    "data": {"cells", "encoding", "errors", "placing", "times"},
+    "data": {"calendars", "cells", "encoding", "errors", "placing", "times"},
     "anchors": {
         *("data", "dealing", "errors", "extras", "placing", "progress", "scoring", "weighting"),
     },

@@ -36,6 +36,7 @@ def fit_csv(
     drop: str | Sequence[str] = (),
     impute: str | None = None,
     categorical: str | Sequence[str] = (),
+    calendar: str | Sequence[str] = (),
     drop_missing_target: bool = False,
     skip_bad_rows: bool = False,
     missing: Missing = (),
@@ -66,6 +67,9 @@ def fit_csv(
         None refuses them.
     categorical : str or sequence of str
         Columns whose values are names, though they look like numbers.
+    calendar : str or sequence of str
+        Columns of dates and times of any usual form, or of seconds since 1970, to learn from: hour
+        of the day, day of the week, and season. That of ``time`` may be one of them.
     drop_missing_target : bool
         Leave out rows without a target; otherwise they are refused.
     skip_bad_rows : bool
@@ -126,6 +130,7 @@ def fit_csv(
             drop=[drop] if isinstance(drop, str) else drop,
             impute=impute,
             categorical=[categorical] if isinstance(categorical, str) else categorical,
+            calendar=[calendar] if isinstance(calendar, str) else calendar,
             drop_missing_target=drop_missing_target,
             skip_bad_rows=skip_bad_rows,
             missing=missing,

@@ -456,12 +456,12 @@ def _neighbors(model: TwinRegressor, neighbors: int | None, anchors: int) -> int
 
 def _metadata(run: Run, method: str) -> dict[str, Any]:
     """Names, ranges and scores that travel with the files."""
-    X = run.model.anchor_X_
+    ranges = run.encoding.ranges(run.model.anchor_X_)
     return {
         "made_by": f"twinedge {__version__}",
         "features": [
             {"name": name, "min": float(low), "max": float(high)}
-            for name, low, high in zip(run.feature_names, X.min(axis=0), X.max(axis=0), strict=True)
+            for name, low, high in zip(run.feature_names, *ranges, strict=True)
         ],
         **({} if run.encoding.is_plain else {"columns": run.encoding.described}),
         "target": run.target_name,

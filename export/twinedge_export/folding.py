@@ -57,7 +57,7 @@ class Inputs:
     def spanned(cls, model: TwinRegressor) -> "Inputs":
         """From -1 to 1 over the training data, so that few bits are all used."""
         seen = model.scaling_.reached(model.anchor_X_)
-        low, high = seen.min(axis=0), seen.max(axis=0)
+        low, high = model.scaling_.reached(model.encoding_.ranges(seen))
         return cls((low + high) / 2, np.where(high > low, (high - low) / 2, 1.0), 1.0)
 
     def clipped(self, x: Array) -> Array:

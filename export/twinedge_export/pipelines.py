@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.compose import TransformedTargetRegressor
 
-from twinedge.cells import looks_missing, numbered
+from twinedge.calendars import Calendar
 from twinedge.categories import Category
+from twinedge.cells import looks_missing, numbered
 from twinedge.encoding import Encoding
 from twinedge.errors import InputError, quoted
 from twinedge.learn.network import FARTHEST, Architecture, Scaling
@@ -88,6 +89,11 @@ def fold_pipeline(pipeline: Any) -> TwinRegressor:
 def _inputs(twin: TwinRegressor, parts: list[Part]) -> list[Part]:
     """Follow columns through the twin's own encoding and imputation."""
     encoding, found = twin.encoding_, []
+    if any(isinstance(one, Calendar) for one in encoding.kinds):
+        raise InputError(
+            "the pipeline's twin has a calendar, which cannot be exported: fit a "
+            "TwinRegressor without a pipeline"
+        )
     for part, category, own in zip(parts, encoding.categories, encoding.parts, strict=True):
         mine = [part]
         if category is not None:

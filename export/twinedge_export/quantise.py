@@ -141,7 +141,7 @@ def quantise(
         pack,
         anchors=quantise_points(pack, model.anchor_X_[chosen]),
         targets=_targets(pack, model.anchor_y_[chosen]),
-        domain=_domain(pack, model.anchor_X_, fill_values) if intervals else None,
+        domain=_domain(pack, model, fill_values) if intervals else None,
     )
 
 
@@ -169,8 +169,8 @@ def _in_one_unit(twins: list[Twin]) -> tuple[tuple[Twin, ...], int]:
     ), doublings
 
 
-def _domain(pack: Pack, X: Array, fill_values: Array | None) -> Domain:
-    least, most = quantise_points(pack, np.stack([X.min(axis=0), X.max(axis=0)]))
+def _domain(pack: Pack, model: TwinRegressor, fill_values: Array | None) -> Domain:
+    least, most = quantise_points(pack, model.encoding_.ranges(model.anchor_X_))
     fill = np.full(len(least), NO_FILL, np.int16)
     if fill_values is not None:
         known = np.isfinite(fill_values)

@@ -310,6 +310,12 @@ categorical = column(
     text="Column whose values are names, though they look like numbers; may be repeated. "
     "Columns of text always are (auto).",
 )
+calendar = column(
+    "--calendar",
+    multiple=True,
+    text="Column of dates or times to learn from: hour of the day, day of the week, season; may be "
+    "repeated, and be that of --time.",
+)
 drop_missing_target = flag("--drop-missing-target", text="Leave out rows without a target.")
 skip_bad_rows = flag(
     "--skip-bad-rows",
@@ -332,7 +338,8 @@ def together(*decorators: Decorator) -> Decorator:
 
 
 reading = together(
-    *(data_file, target, drop, missing, impute, categorical, drop_missing_target, skip_bad_rows)
+    *(data_file, target, drop, missing, impute, categorical, calendar),
+    *(drop_missing_target, skip_bad_rows),
 )
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -152,6 +152,19 @@ def name_columns(
     return _positions(names, wanted, target, path, "treat as names", "a category")
 
 
+def calendar_columns(
+    names: Sequence[str], wanted: Sequence[str], taken: Mapping[int | None, str], path: Path
+) -> list[int]:
+    """Find the columns of times to learn from; ``taken`` says what others are used for."""
+    found = sorted(_positions(names, wanted, None, path, "take times from", "a calendar"))
+    for k in found:
+        if k in taken:
+            raise InputError(
+                f"{place(path)}: column {quoted(names[k])} is {taken[k]} and cannot be a calendar"
+            )
+    return found
+
+
 def _positions(
     names: Sequence[str],
     wanted: Sequence[str],
@@ -238,6 +251,8 @@ def _check_names_of(column: Column, path: Path, *, may_be_dates: bool) -> None:
             f"{where} holds dates or times such as {quoted(texts[0])}; if they say when each row "
             "was measured, use ",
             Parameter("time", name),
+            "; to learn from their hour, weekday and season, use ",
+            Parameter("calendar", [name]),
             "; otherwise write them as a number, say days since the first, or leave the column out "
             "with ",
             dropping([name]),

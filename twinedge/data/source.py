@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from twinedge.calendars import Calendar
 from twinedge.data.fetch import load
 from twinedge.data.order import of_order
 from twinedge.data.splitting import Split, split_groups, split_rows, split_times, splits
@@ -124,7 +125,7 @@ def from_table(path: Any, *, split: int = 0, **reading: Any) -> Source:
     except InputError as error:
         raise InputError(f"{place(path)}: {error}") from error
     prepared = table.prepare(rows.train)
-    said = _of_categories(prepared)
+    said = _of_kinds(prepared)
     if table.missing:
         said.append(f"filled in {plural(table.missing, 'missing value')}")
     if table.duplicates:
@@ -139,7 +140,8 @@ def from_table(path: Any, *, split: int = 0, **reading: Any) -> Source:
     if table.times is not None:
         said += _of_times(table, rows)
     grouped = table.groups is not None
-    found = suspects(table.columns, table.y, table.target_name, table.rows, grouped=grouped)
+    looked_at = [one for one in table.columns if one.name not in table.calendars]
+    found = suspects(looked_at, table.y, table.target_name, table.rows, grouped=grouped)
     if table.times is None and not grouped:
         in_order = of_order(prepared.X, table.y, table.dated)
         found += [] if in_order is None else [in_order]
@@ -165,12 +167,16 @@ def from_table(path: Any, *, split: int = 0, **reading: Any) -> Source:
     )
 
 
-def _of_categories(prepared: Prepared) -> list[str]:
-    """Say which columns are categories, and what became of their levels."""
+def _of_kinds(prepared: Prepared) -> list[str]:
+    """Say which columns are no numbers: calendars, and categories with their levels."""
     encoding, said = prepared.encoding, []
     unknown = encoding.by_column(encoding.unknown(prepared.X)).sum(axis=0)
-    for name, one, count in zip(encoding.names, encoding.categories, unknown, strict=True):
+    for name, one, count in zip(encoding.names, encoding.kinds, unknown, strict=True):
         if one is None:
+            continue
+        if isinstance(one, Calendar):
+            what = "hour, weekday and season of its times, in UTC"
+            said.append(f"column {quoted(name)} is a calendar: {what}")
             continue
         words = f"column {quoted(name)} is a category of {plural(len(one.levels), 'level')}"
         if one.others:

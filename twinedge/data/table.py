@@ -1,6 +1,6 @@
 """The user's own table: a file of numbers and names, with one column as the target."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from twinedge.calendars import Calendar
 from twinedge.data.columns import (
+    calendar_columns,
     check_columns,
     check_names,
     check_weight_column,
@@ -139,6 +141,8 @@ class Table:
         How that column writes its times.
     dated : tuple of str
         Columns among those ``dropped`` that hold dates or times.
+    calendars : mapping of str to Notation
+        Features that are times, in seconds since 1970, and how the file writes them.
     """
 
     columns: tuple[Column, ...]
@@ -154,6 +158,7 @@ class Table:
     times: NDArray[np.float64] | None = None
     notation: Notation | None = None
     dated: tuple[str, ...] = ()
+    calendars: Mapping[str, Notation] = field(default_factory=dict)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -191,7 +196,7 @@ class Table:
             Training rows, which decide levels, medians and most frequent levels. By default all.
         """
         try:
-            encoding = Encoding.learn(self.columns, rows)
+            encoding = Encoding.learn(self.columns, rows, self.calendars)
             X = encoding.apply(self.columns)
             if not self.impute:
                 return Prepared(X, encoding, None)
@@ -216,6 +221,7 @@ def read_table(
     skip_bad_rows: bool = False,
     missing: Missing = (),
     time: str | None = None,
+    calendar: Sequence[str] = (),
 ) -> Table:
     """Read a table to train on.
 
@@ -255,6 +261,9 @@ def read_table(
     time
         Name of a column that says when each row was measured; it is not a feature. It holds dates
         and times as `twinedge.times.read_times` takes them. Not with ``group``.
+    calendar
+        Names of columns of such times to learn from: hour of the day, day of the week, and season.
+        The column of ``time`` may be one of them. None of their cells may be missing.
 
     Returns
     -------
@@ -269,7 +278,7 @@ def read_table(
     path = FRAME if is_frame(source) else Path(source)
     if path is FRAME:
         of_frame = [str(name) for name in source.columns if is_categorical(source[name])]
-        others = target, group, weight, time
+        others = target, group, weight, time, *calendar
         categorical = [*categorical, *(name for name in of_frame if name not in others)]
     if impute not in (None, "median"):
         raise InputError(f"impute: unknown method {quoted(str(impute))}; use 'median' or leave out")
@@ -295,9 +304,11 @@ def read_table(
             taken[scales] = "the weight"
         if time is not None:
             clock = column_holding("times", names, time, taken, path)
-        index = file.index if file.index not in (goal, label, scales, clock) else None
+        taken |= {k: "left out" for k in range(len(names)) if k not in kept}
+        dates = calendar_columns(names, calendar, taken, path)
+        index = file.index if file.index not in (goal, label, scales, clock, *dates) else None
         unread = [k for k in range(len(names)) if k not in kept or k == index]
-        kept = [k for k in kept if k not in (label, index, scales, clock)]
+        kept = [k for k in kept if k not in (label, index, scales, clock) or k in dates]
         features = [k for k in kept if k != goal]
         beside = [k for k in (scales, clock) if k is not None]
         if not features:
@@ -306,17 +317,17 @@ def read_table(
                 f"at least one besides the target is needed"
             )
         to_train = features if goal is not None else []
-        may_miss = features if impute else []
+        may_miss = [k for k in features if k not in dates] if impute else []
         columns = file.columns(
             [*kept, *beside],
             texts=named,
             may_be_texts=to_train,
             may_miss=[*may_miss, *([goal] if drop_missing_target and goal is not None else [])],
-            could_impute=to_train,
+            could_impute=[k for k in to_train if k not in dates],
             could_drop=to_train,
             label=label,
             target=None if drop_missing_target else goal,
-            times={} if clock is None else {clock: None},
+            times=dict.fromkeys([*dates, *([] if clock is None else [clock])]),
             glance=unread,
         )
         remarks: list[tuple[str | Parameter, ...]] = []
@@ -326,6 +337,7 @@ def read_table(
         labels = np.array(file.labels) if label is not None else None
         rows = file.row_numbers
         notation = None if clock is None else file.notations[clock]
+        calendars = {names[k]: file.notations[k] for k in dates}
         dated = tuple(names[k] for k in unread if k != clock and hold_times(file.glanced[k]))
     y = weights = None
     times = None if clock is None else columns.pop().values
@@ -366,6 +378,7 @@ def read_table(
         times=times,
         notation=notation,
         dated=dated,
+        calendars=calendars,
     )
 
 
@@ -448,15 +461,22 @@ def read_features(
             for k, part in zip(where, encoding.parts, strict=True)
             if fillable is not None and fillable[part].all()
         ]
-        clock: dict[int, Notation | None] = {}
+        times: dict[int, Notation | None] = {
+            k: kind.notation
+            for k, kind in zip(where, encoding.kinds, strict=True)
+            if isinstance(kind, Calendar)
+        }
+        clock = None
         if time is not None:
-            taken: dict[int | None, str] = {**dict.fromkeys(where, "a feature"), goal: "the target"}
-            clock = {column_holding("times", file.names, time.name, taken, path): time.notation}
-        columns = file.columns([*wanted, *clock], texts=named, may_miss=may_miss, times=clock)
+            taken: dict[int | None, str] = {k: "a feature" for k in where if k not in times}
+            taken[goal] = "the target"
+            clock = column_holding("times", file.names, time.name, taken, path)
+            times |= {clock: time.notation}
+            wanted = [*wanted, clock]
+        columns = file.columns(wanted, texts=named, may_miss=may_miss, times=times)
         for remark in file.remarks:
             say(f"{place(path)}: {remark}")
-        if time is not None:
-            (time.notation,) = file.notations.values()
-            time.seconds = columns.pop().values
+        if time is not None and clock is not None:
+            time.notation, time.seconds = file.notations[clock], columns.pop().values
     y = None if goal is None else columns.pop().values
     return encoding.apply(columns), y

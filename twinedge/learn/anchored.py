@@ -145,9 +145,8 @@ class AnchoredRegressor(RegressorMixin, TableReader):
         Inputs of a level that no training row had are flagged, too.
         """
         x = self._check(X)
-        beyond: npt.NDArray[np.bool_] = (x < self.anchor_X_.min(axis=0)) | (
-            x > self.anchor_X_.max(axis=0)
-        )
+        low, high = self.encoding_.ranges(self.anchor_X_)
+        beyond: npt.NDArray[np.bool_] = (x < low) | (x > high)
         return beyond | self.encoding_.unknown(x)
 
     def estimates(

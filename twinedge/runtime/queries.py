@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from twinedge.calendars import Calendar
 from twinedge.cells import (
     BLANKS,
     CellKind,
@@ -26,8 +27,7 @@ from twinedge.cells import (
     looks_missing,
     looks_numeric,
 )
-from twinedge.categories import Category
-from twinedge.encoding import Encoding
+from twinedge.encoding import Encoding, Kind
 from twinedge.errors import InputError, closest, listed, missing_columns
 from twinedge.pack.contents import Array
 
@@ -222,14 +222,14 @@ class QueryReader:
         for k, (name, word, fillable) in enumerate(
             zip(self._names, chosen, self._fillable, strict=True)
         ):
-            category = self._encoding.categories[k]
+            column = self._encoding.kinds[k]
             kind, value = CellKind.TEXT, nan
-            if category is None or looks_missing(word):
+            if column is None or looks_missing(word):
                 kind, value = reader.read(word, k)
             if kind is CellKind.MISSING and not (fillable and anything):
-                raise QueryError(f"{name}: {word[:40]!r} is {_none(category)}")
-            if category is not None:
-                values += self._encoding.cell(k, reader.name(word))
+                raise QueryError(f"{name}: {word[:40]!r} is {_none(column)}")
+            if column is not None:
+                values += self._cell(k, reader.name(word))
             elif kind in (CellKind.NUMBER, CellKind.MISSING):
                 values.append(value)
             else:
@@ -253,20 +253,27 @@ class QueryReader:
         for k, (name, one, fillable) in enumerate(
             zip(self._names, value, self._fillable, strict=True)
         ):
-            category = self._encoding.categories[k]
+            column = self._encoding.kinds[k]
             absent = one is None or one != one
-            if category is not None and isinstance(one, str | int | float):
+            if column is not None and isinstance(one, str | int | float):
                 absent = looks_missing(str(one))
             if absent and fillable:
-                values += [nan] * (1 if category is None else category.width)
+                values += [nan] * (1 if column is None else column.width)
                 continue
             if absent and one is not None:
-                raise QueryError(f"{name}: {str(one)!r} is {_none(category)}")
-            if category is not None and isinstance(one, str | int | float):
-                values += self._encoding.cell(k, str(one))
+                raise QueryError(f"{name}: {str(one)!r} is {_none(column)}")
+            if column is not None and isinstance(one, str | int | float):
+                values += self._cell(k, str(one))
                 continue
-            values.append(_number(name, one, category))
+            values.append(_number(name, one, column))
         return values
+
+    def _cell(self, column: int, text: str) -> list[float]:
+        """Encode a name or a time."""
+        try:
+            return self._encoding.cell(column, text)
+        except InputError as error:
+            raise QueryError(str(error)) from None
 
 
 def is_json(line: str) -> bool:
@@ -274,10 +281,10 @@ def is_json(line: str) -> bool:
     return line.lstrip()[:1] in ("{", "[")
 
 
-def _number(name: str, value: Any, category: Category | None) -> float:
+def _number(name: str, value: Any, column: Kind) -> float:
     """Take a number from JSON."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise QueryError(f"{name}: {json.dumps(value)[:40]} is {_none(category)}")
+        raise QueryError(f"{name}: {json.dumps(value)[:40]} is {_none(column)}")
     try:
         number = float(value)
     except OverflowError:
@@ -287,8 +294,10 @@ def _number(name: str, value: Any, category: Category | None) -> float:
     return number
 
 
-def _none(category: Category | None) -> str:
-    return "not a number" if category is None else "no name"
+def _none(column: Kind) -> str:
+    if isinstance(column, Calendar):
+        return "no time"
+    return "not a number" if column is None else "no name"
 
 
 def _json_parted(line: str) -> tuple[str, float | None]:
