@@ -1,9 +1,15 @@
-"""The columns of a table in C: enums of levels, a struct for a row, and its encoder."""
+"""The columns of a table in C: enums of levels, a struct for a row, and its encoder.
+
+The inputs of a time are computed in integers, as ``twinedge.calendars`` does: no setting of a
+compiler, such as fused multiplications, can change their bits.
+"""
 
 import re
 import unicodedata
 from collections.abc import Iterable
 
+from twinedge.calendars import CYCLES, SINE, Calendar
+from twinedge.categories import Category
 from twinedge.encoding import Encoding
 from twinedge.errors import listed
 from twinedge.pack.contents import Array
@@ -21,7 +27,7 @@ _TAKEN = frozenset({  # by C, C++, compilers' own macros, and the header itself
     "concept", "const_cast", "consteval", "constexpr", "constinit", "co_await", "co_return",
     "co_yield", "decltype", "dynamic_cast", "noexcept", "nullptr", "reinterpret_cast", "requires",
     "static_assert", "static_cast", "thread_local", "typeid", "typeof", "typeof_unqual",
-    "wchar_t", "i386", "linux", "unix", "encode", "level", "row", "twin",
+    "wchar_t", "i386", "linux", "unix", "cycle", "encode", "level", "row", "sine", "twin",
 })
 # fmt: on
 _PROTOTYPE = """
@@ -29,9 +35,7 @@ _PROTOTYPE = """
  * training did not see: a prediction for such a row belongs to no level in particular. */
 int model_encode(const struct model_row *row, float x[MODEL_FEATURES]);
 """
-_ENCODER = """
-/* clang-format on */
-
+_LEVEL = """
 /* One feature for each level; after the last level come "unknown" and "missing". */
 static int model_level(float *x, int width, int level) {
     int k;
@@ -39,7 +43,35 @@ static int model_level(float *x, int width, int level) {
         x[k] = level > width ? NAN : (float)(level == k);
     return level == width;
 }
+"""
+_CYCLE = """
+/* Sine of t / 2^24 right angles in units of 2^-24, as the toolkit computes it. */
+static uint32_t model_sine(uint32_t t) {
+    uint64_t square = ((uint64_t)t * t + 131072u) >> 18, sum = @4u;
+    sum = @3u - (sum * square >> 30);
+    sum = @2u - (sum * square >> 30);
+    sum = @1u - (sum * square >> 30);
+    sum = @0u - (sum * square >> 30);
+    return (uint32_t)((t * sum + 536870912u) >> 30);
+}
 
+/* Sine and cosine of where a time lies in a cycle of so many seconds that once began at `start`. */
+static void model_cycle(float *x, int64_t when, int32_t length, int32_t start) {
+    int64_t since = (when % length - start) % length;
+    uint32_t steps, t;
+    int k;
+    if (since < 0)
+        since += length;
+    steps = (uint32_t)((((uint64_t)since << 26) + (uint32_t)(length / 2)) / (uint32_t)length);
+    t = steps & 16777215u;
+    for (k = 0; k < 2; k++) {
+        uint32_t turn = (steps >> 24) + (uint32_t)k;
+        float size = (float)model_sine(turn & 1u ? 16777216u - t : t) / 16777216.0f;
+        x[k] = turn & 2u ? -size : size;
+    }
+}
+"""
+_ENCODER = """
 int model_encode(const struct model_row *row, float x[MODEL_FEATURES]) {
     int unknown = 0;
 %s
@@ -49,12 +81,12 @@ int model_encode(const struct model_row *row, float x[MODEL_FEATURES]) {
 
 
 class CColumns:
-    """Names and code for the columns of a model with categories.
+    """Names and code for the columns of a model with categories or calendars.
 
     Parameters
     ----------
     encoding : Encoding
-        Has at least one category.
+        Has at least one of these.
     filled : array of shape (f,), bool
         Features that may be missing.
     """
@@ -102,12 +134,16 @@ class CColumns:
                 + "\n".join(lines)
                 + "\n};\n"
             )
-        members = [
-            f"    {f'enum model_{member}' if levels else 'float'} {member}; /* {plain(name)} */"
-            for name, member, levels in zip(
-                self._encoding.names, self._members, self._levels, strict=True
-            )
-        ]
+        members = []
+        for name, member, kind in zip(
+            self._encoding.names, self._members, self._encoding.kinds, strict=True
+        ):
+            declared, about = "float", plain(name)
+            if isinstance(kind, Category):
+                declared = f"enum model_{member}"
+            elif isinstance(kind, Calendar):
+                declared, about = "int64_t", f"{about}: seconds since 1970, UTC"
+            members.append(f"    {declared} {member}; /* {about} */")
         row = "\n/* A point in the columns of the table. */\nstruct model_row {\n"
         return "".join(parts) + row + "\n".join(members) + "\n};\n"
 
@@ -119,23 +155,35 @@ class CColumns:
     @property
     def encoder(self) -> str:
         """The encoder itself."""
-        lines = [
-            f"    x[{part.start}] = row->{member};"
-            if category is None
-            else f"    unknown += model_level(x + {part.start}, {category.width}, "
-            f"(int)row->{member});"
-            for part, category, member in zip(
-                self._encoding.parts, self._encoding.categories, self._members, strict=True
-            )
-        ]
-        return _ENCODER % "\n".join(lines)
+        lines = []
+        for part, kind, member in zip(
+            self._encoding.parts, self._encoding.kinds, self._members, strict=True
+        ):
+            if kind is None:
+                lines.append(f"    x[{part.start}] = row->{member};")
+            elif isinstance(kind, Category):
+                width = f"{kind.width}, (int)row->{member}"
+                lines.append(f"    unknown += model_level(x + {part.start}, {width});")
+            else:
+                lines += [
+                    f"    model_cycle(x + {part.start + 2 * k}, row->{member}, {length}, {start});"
+                    for k, (length, start) in enumerate(CYCLES.values())
+                ]
+        cycle = re.sub(r"@(\d)", lambda one: str(SINE[int(one[1])]), _CYCLE)
+        kinds = set(map(type, self._encoding.kinds))
+        functions = _LEVEL * (Category in kinds) + cycle * (Calendar in kinds)
+        return "\n/* clang-format on */\n" + functions + _ENCODER % "\n".join(lines)
 
     def row(self, x: Array) -> str:
         """Write features ``(f,)`` as the initialiser of a row."""
         words = []
-        for part, levels in zip(self._encoding.parts, self._levels, strict=True):
+        for part, kind, levels in zip(
+            self._encoding.parts, self._encoding.kinds, self._levels, strict=True
+        ):
             values = x[part].tolist()
-            if levels:
+            if isinstance(kind, Calendar):
+                words.append(f"{kind.seconds(x[part])}LL")
+            elif levels:
                 words.append(levels[values.index(1) if 1 in values else len(values)])
             else:
                 words.append(literal(values[0]))

@@ -13,6 +13,7 @@ import numpy as np
 from twinedge.budget import read_firmware, twin_bytes
 from twinedge.budget.boards import FEATURE, NEAREST, scratch_cells
 from twinedge.budget.model import from_pack
+from twinedge.calendars import Calendar
 from twinedge.encoding import Encoding
 from twinedge.errors import InputError
 from twinedge.pack import Pack, read_pack, write_pack
@@ -218,26 +219,28 @@ def _columns(job: Job, pack: Pack, x: Array) -> dict[str, str]:
     features = job.metadata["features"]
     encoding = Encoding.of(job.metadata.get("columns"), [one["name"] for one in features])
     names = ", ".join(map(plain, encoding.names))
-    filled = fillable(pack)
+    filled, named = fillable(pack), any(encoding.categories)
     lines = []
-    for i, (name, category, part) in enumerate(
-        zip(encoding.names, encoding.categories, encoding.parts, strict=True), start=1
+    for i, (name, kind, part) in enumerate(
+        zip(encoding.names, encoding.kinds, encoding.parts, strict=True), start=1
     ):
         one = features[part.start]
-        if category is None:
+        if isinstance(kind, Calendar):
+            words, value = f"{kind.first} to {kind.last} seconds since 1970, UTC", ""
+        elif kind is None:
             words = f"{one['min']:.6g} to {one['max']:.6g}"
             value = f"{_unquantised(pack, part)[0]:.6g}"
         else:
             words = ", ".join(
-                f'"{plain(one)}"' if "," in one else plain(one) for one in category.labels
+                f'"{plain(one)}"' if "," in one else plain(one) for one in kind.labels
             )
-            value = plain(category.labels[int(_unquantised(pack, part).argmax())])
+            value = plain(kind.labels[int(_unquantised(pack, part).argmax())])
         if filled[part].all():
             words += f"; {value} where it is missing"
         lines.append(f"{i}. {plain(name)}: {words}")
     said = {
         "ranges": "\n".join(lines),
-        "missing": _MISSING.format("" if encoding.is_plain else ", a missing name `..._MISSING`")
+        "missing": _MISSING.format(", a missing name `..._MISSING`" if named else "")
         if filled.any()
         else "",
     }
@@ -266,7 +269,7 @@ static float x[MODEL_FEATURES];"""
         "levels": source.declarations,
         "declared": source.prototype,
         "encoder": source.encoder,
-        "includes": "#include <math.h> /* NAN */\n",
+        "includes": "#include <math.h> /* NAN */\n" if named else "",
         "constant_point": point.format("const "),
         "point": point.format(""),
         "encode": "    model_encode(&row, x);\n",
