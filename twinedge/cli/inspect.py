@@ -9,6 +9,7 @@ from twinedge.cli.output import print_json, print_record, print_table, print_tex
 from twinedge.errors import InputError
 
 if TYPE_CHECKING:
+    from twinedge.encoding import Kind
     from twinedge.pack.describe import Checksum, Description
 
 
@@ -128,9 +129,8 @@ def _print(file: str, found: "Description") -> None:
 
 
 def _print_columns(found: "Description") -> None:
-    """Print the columns that the features are made of, if any holds names."""
+    """Print the columns that the features are made of, if any holds names or times."""
     from twinedge.encoding import Encoding
-    from twinedge.errors import listed
 
     assert found.pack is not None
     features = [one.name for one in found.ranges[:-1]]
@@ -140,12 +140,23 @@ def _print_columns(found: "Description") -> None:
         print_table(
             ("column", "features", "levels", "rare levels"),
             [
-                (_safe(name), str(one.width), listed(one.levels), listed(one.others))
-                if one is not None
-                else (_safe(name), "1", "", "")
-                for name, one in zip(encoding.names, encoding.categories, strict=True)
+                (_safe(name), *_described(kind))
+                for name, kind in zip(encoding.names, encoding.kinds, strict=True)
             ],
         )
+
+
+def _described(kind: "Kind") -> tuple[str, str, str]:
+    """Return the number of features of a column, its levels or times, and its rare levels."""
+    from twinedge.calendars import Calendar
+    from twinedge.errors import listed
+
+    if isinstance(kind, Calendar):
+        ends = " to ".join(kind.format(one) for one in (kind.first, kind.last))
+        return str(kind.width), f"a calendar, trained on {ends}", ""
+    if kind is None:
+        return "1", "", ""
+    return str(kind.width), listed(kind.levels), listed(kind.others)
 
 
 def _summary(found: "Description") -> dict[str, Any]:

@@ -256,7 +256,8 @@ def curves(found: Findings) -> Drawing:
                 axes.locator_params(axis="x", nbins=4)
             axes.set_ylim(reach[0] - room, reach[1] + room)
             axes.locator_params(axis="y", nbins=4)
-            axes.set_title(plain(one.column), fontsize=10, loc="left")
+            title = f"{one.column}, {one.unit}" if one.unit else one.column
+            axes.set_title(plain(title), fontsize=10, loc="left")
         for axes in panels[len(shown) :]:
             axes.set_visible(False)
 

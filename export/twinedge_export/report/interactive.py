@@ -12,7 +12,10 @@ from twinedge.budget import Board, Model, Runtime
 from twinedge.budget.boards import FEATURE, FOURS, LINES, NEAREST, QUERY, Build, Kind
 from twinedge.budget.fits import SLOW_MILLISECONDS
 from twinedge.budget.model import KERNELS, WEIGHTS
+from twinedge.calendars import CYCLES, SINE, Calendar, waves
 from twinedge.categories import Category
+from twinedge.encoding import Encoding
+from twinedge.encoding import Kind as ColumnKind
 from twinedge.pack import layout
 from twinedge.pack.contents import Array, Pack
 from twinedge.runtime.pack_device import PackDevice, Reference
@@ -39,16 +42,18 @@ def opened(pack: Pack) -> PackDevice:
 def usual_query(pack: Pack) -> Array:
     """Return a query ``(f,)`` amid the anchors; categories have their most frequent level.
 
-    Numbers are rounded to the steps of their sliders.
+    Numbers are rounded to the steps of their sliders, times to the hour.
     """
     device, points = opened(pack), _anchors(pack)
     query = np.median(points, axis=0)
-    for part, category in zip(device.encoding.parts, device.encoding.categories, strict=True):
-        if category is None:
+    for part, kind in zip(device.encoding.parts, device.encoding.kinds, strict=True):
+        if kind is None:
             query[part] = span_of(pack, part.start).usual
+        elif isinstance(kind, Calendar):
+            query[part] = waves([kind.middle])[0]
         else:
             counts = np.rint(points[:, part]).sum(axis=0)
-            query[part] = np.arange(category.width) == counts.argmax()
+            query[part] = np.arange(kind.width) == counts.argmax()
     return query
 
 
@@ -92,15 +97,9 @@ def trial_facts(
             "name": name,
             "first": part.start,
             "fillable": bool(device.fillable[part].all()),
-            **(
-                span_of(pack, part.start)._asdict()
-                if category is None
-                else _levels(category, int(start[part].argmax()))
-            ),
+            **_control(pack, kind, part, start),
         }
-        for name, part, category in zip(
-            encoding.names, encoding.parts, encoding.categories, strict=True
-        )
+        for name, part, kind in zip(encoding.names, encoding.parts, encoding.kinds, strict=True)
     ]
     return {
         "wasm": base64.b64encode(wasm()).decode(),
@@ -111,7 +110,7 @@ def trial_facts(
         "columns": columns,
         "order": [encoding.names.index(name) for name in order],
         "targets": [float(_targets(pack).min()), float(_targets(pack).max())],
-        "examples": _examples(*examples),
+        "examples": _examples(encoding, *examples),
         "domain": _domain(pack),
         "ranges": device.ranges.tolist(),
     }
@@ -123,6 +122,17 @@ def wasm() -> bytes:
     return place.read_bytes()
 
 
+def _control(pack: Pack, kind: ColumnKind, part: slice, start: Array) -> dict[str, Any]:
+    """Say what values a column takes, and with which it starts."""
+    if isinstance(kind, Category):
+        return _levels(kind, int(start[part].argmax()))
+    if isinstance(kind, Calendar):
+        cycles = [list(one) for one in CYCLES.values()]
+        ends = {"least": kind.first, "most": kind.last, "usual": kind.middle}
+        return {**ends, "calendar": {"cycles": cycles, "sine": list(SINE)}}
+    return span_of(pack, part.start)._asdict()
+
+
 def _levels(category: Category, start: int) -> dict[str, Any]:
     """Labels of a category, and their text in a table."""
     return {
@@ -132,14 +142,20 @@ def _levels(category: Category, start: int) -> dict[str, Any]:
     }
 
 
-def _examples(X: Array, y: Array) -> list[dict[str, Any]]:
-    """Points from the smallest target to the largest."""
+def _examples(encoding: Encoding, X: Array, y: Array) -> list[dict[str, Any]]:
+    """Points from the smallest target to the largest, with the seconds of their times."""
+    calendars = {
+        k: (kind, part)
+        for k, (kind, part) in enumerate(zip(encoding.kinds, encoding.parts, strict=True))
+        if isinstance(kind, Calendar)
+    }
     order = np.argsort(y, kind="stable")
     picks = np.unique(np.linspace(0, len(y) - 1, min(_EXAMPLES, len(y))).round().astype(int))
     return [
         {
             "query": [None if np.isnan(value) else value for value in X[row].tolist()],
             "target": float(y[row]),
+            "times": {k: kind.seconds(X[row, part]) for k, (kind, part) in calendars.items()},
         }
         for row in order[picks].tolist()
     ]

@@ -73,7 +73,7 @@ def _trial(found: Findings) -> dict[str, Any]:
 
 _ALWAYS = ("page.js",)
 _CALCULATOR = ("budget.js", "chart.js", "calculator.js")
-_TRIAL = ("runtime.js", "curves.js", "try.js")
+_TRIAL = ("runtime.js", "calendar.js", "curves.js", "try.js")
 # Short titles of sections.
 _LABELS = {
     "accuracy": "Accuracy",

@@ -443,6 +443,7 @@ def _curve_rows(found: Findings) -> list[tuple[Cell, ...]]:
         for point in one.curve[::every]:
             value = point.value if isinstance(point.value, str) else f"{point.value:.6g}"
             ends = (None if np.isnan(end) else end for end in point[2:])
+            value = f"{value} {one.unit}".rstrip()
             rows.append((f"{one.column} = {value}", point.mean, *ends))
     return rows
 

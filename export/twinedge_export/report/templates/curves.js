@@ -48,12 +48,13 @@ const Curves = (() => {
   }
 
   // points: [{x, mean, low, high}]; here: {x, mean} or null where the value is missing.
-  function numbers(svg, { points, span, range, here, words }) {
+  function numbers(svg, { points, span, range, here, words, ends }) {
     const y = frame(svg, range, words);
     const [least, most] = span;
+    const [first, last] = ends ?? span.map(short);
     const x = (value) => at(inside(value, least, most), least, most, LEFT + 4, RIGHT - 4);
-    for (const [value, anchor] of [[least, "start"], [most, "end"]])
-      put(svg, "text", { x: x(value), y: BOTTOM + 15, "text-anchor": anchor }, short(value));
+    for (const [value, anchor, text] of [[least, "start", first], [most, "end", last]])
+      put(svg, "text", { x: x(value), y: BOTTOM + 15, "text-anchor": anchor }, text);
     if (points[0].low === points[0].low) {
       const upper = points.map((one) => [x(one.x), y(one.high)]);
       const lower = points.map((one) => [x(one.x), y(one.low)]).reverse();

@@ -11,6 +11,8 @@
   const FRAME = 10; // milliseconds of work at a time
   const UNKNOWN = "unknown"; // a level that no training row had
   const MISSING = "missing";
+  const HOURS = 7 * 24;
+  const WEEK = ["Monday", "Sunday"];
   const KEYS = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageUp: 20, PageDown: -20 };
   const { columns } = facts;
   const percent = (thousandths) => `${thousandths / 10} %`;
@@ -89,9 +91,22 @@
     return { parts: [field], field, show: (value) => { field.value = value; }, values, cell };
   }
 
-  const isNumber = (column) => column.labels === undefined;
-  const controls = columns.map((column, k) =>
-    (isNumber(column) ? numberControl : levelControl)(column, `try-${k}`));
+  function timeControl(column, id) {
+    const field = element("input", { id, type: "datetime-local", step: 1 });
+    const seconds = () => Math.floor(Calendar.read(field.value));
+    const values = () =>
+      Number.isFinite(seconds()) ? Calendar.waves(seconds(), column.calendar) : null;
+    const show = (text) => { field.value = Calendar.text(Number(text)); };
+    return { parts: [field], field, show, values, seconds, cell: () => `${field.value}Z` };
+  }
+
+  const isTime = (column) => column.calendar !== undefined;
+  const isNumber = (column) => column.labels === undefined && !isTime(column);
+  const widthOf = ({ labels, calendar }) =>
+    labels ? labels.length : calendar ? 2 * calendar.cycles.length : 1;
+  const controlOf = (column) =>
+    isTime(column) ? timeControl : isNumber(column) ? numberControl : levelControl;
+  const controls = columns.map((column, k) => controlOf(column)(column, `try-${k}`));
   const curves = [];
 
   function card(k) {
@@ -126,7 +141,7 @@
   }
 
   function flagged(values, flags) {
-    const parts = columns.map(({ first, labels }) => [first, first + (labels ? labels.length : 1)]);
+    const parts = columns.map((one) => [one.first, one.first + widthOf(one)]);
     const none = (part) => part.every((x) => x === 0);
     return columns.map((column, k) => {
       const [from, to] = parts[k];
@@ -208,9 +223,22 @@
     return found.calibrated ? { mean, low, high } : { mean, low: NaN, high: NaN };
   };
 
+  // A time runs through its week, every three hours.
+  function weekOf(k, changed) {
+    const { first, calendar } = columns[k];
+    const now = controls[k].seconds();
+    const monday = now - Calendar.ofWeek(now, calendar);
+    return Array.from({ length: HOURS / 3 + 1 }, (_, step) => {
+      const waves = Calendar.waves(monday + 3 * 3600 * step, calendar);
+      waves.forEach((value, j) => { changed[first + j] = value; });
+      return { x: 3 * step, ...curvePoint(changed) };
+    });
+  }
+
   function pointsOf(k, values) {
     const { first, least, most, labels } = columns[k];
     const changed = [...values];
+    if (isTime(columns[k])) return weekOf(k, changed);
     if (labels)
       return labels.map((label, level) => {
         labels.forEach((_, other) => { changed[first + other] = Number(other === level); });
@@ -224,14 +252,19 @@
   }
 
   function draw(one, range, found) {
-    const { first, least, most, name } = columns[one.k];
+    const { first, least, most, name, calendar } = columns[one.k];
     const ends = [one.points[0], one.points[one.points.length - 1]];
-    const told = ends.map(({ mean, label, x }) => `${short(mean)} at ${label ?? short(x)}`);
+    const place = (x) => (calendar ? WEEK[x / HOURS] : short(x));
+    const told = ends.map(({ mean, label, x }) => `${short(mean)} at ${label ?? place(x)}`);
     const words = `${facts.target} by ${name}: ${told.join(", ")}.`;
     const options = { points: one.points, range, words };
     if (one.points[0].label !== undefined) {
       const chosen = Number(controls[one.k].field.value);
       Curves.levels(one.svg, { ...options, here: Number.isInteger(chosen) ? chosen : -1 });
+    } else if (calendar) {
+      const x = Calendar.ofWeek(controls[one.k].seconds(), calendar) / 3600;
+      const here = { x, mean: found.prediction };
+      Curves.numbers(one.svg, { ...options, span: [0, HOURS], ends: WEEK, here });
     } else {
       const x = query[first];
       const here = x === x ? { x, mean: found.prediction } : null;
@@ -287,10 +320,11 @@
     update();
   }
 
-  const usual = () => columns.map((one) => (isNumber(one) ? `${one.usual}` : `${one.start}`));
+  const usual = () => columns.map((one) => `${one.usual ?? one.start}`);
 
-  function cellsOf(values) {
-    return columns.map(({ first, labels }) => {
+  function cellsOf({ query: values, times }) {
+    return columns.map(({ first, labels }, k) => {
+      if (times[k] !== undefined) return `${times[k]}`;
       if (!labels) return values[first] === null ? "" : `${values[first]}`;
       if (values[first] === null) return MISSING;
       const level = labels.findIndex((_, k) => values[first + k] === 1);
@@ -299,7 +333,7 @@
   }
 
   function random() {
-    return columns.map(({ least, most, step, labels }) => {
+    return columns.map(({ least, most, step = 3600, labels }) => {
       if (labels) return `${Math.floor(Math.random() * labels.length)}`;
       const value = Math.round((least + Math.random() * (most - least)) / step) * step;
       return `${Number(Math.min(Math.max(value, least), most).toPrecision(12))}`;
@@ -312,7 +346,7 @@
   at("try-start").addEventListener("input", () => {
     const example = facts.examples[Number(at("try-start").value)];
     truth = example ? example.target : null;
-    show(example ? cellsOf(example.query) : usual());
+    show(example ? cellsOf(example) : usual());
   });
   at("try-random").addEventListener("click", () => {
     truth = null;
