@@ -2,6 +2,7 @@
 
 import ctypes
 import json
+import shutil
 import subprocess
 import sys
 
@@ -20,7 +21,7 @@ from twinedge_export.boards import Workshop, port_named
 from twinedge_export.boards.build import left_out
 from twinedge_export.c_columns import CColumns
 
-WARNINGS = "-Wall -Wextra -Werror -pedantic -Wconversion -Wshadow".split()
+WARNINGS = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-Wconversion", "-Wshadow"]
 YEAR = 31_556_952
 MIXED = [
     ("load", None),
@@ -133,23 +134,9 @@ def table(tmp_path_factory):
     return path
 
 
-@pytest.fixture(scope="module")
-def exported(table, cli, tmp_path_factory):
-    home = tmp_path_factory.mktemp("hours")
-    tiny = "--hidden 12,12 --twins 2 --steps 1500 --activation silu --learning-rate 0.01"
-    options = f"--target power --time when --calendar when {tiny} --weight-decay 0.01"
-    trained = cli("train", table, *options.split(), "-o", home / "run", "--json")
-    made = cli(
-        *("export", home / "run", "--anchors", "16", "--formats", "twin,c,tflite,onnx"),
-        *("--tolerance", "10", "-o", home / "out", "--json"),
-    )
-    assert made["out"] == str(home / "out")
-    return home, trained
-
-
 @pytest.fixture(scope="session")
 def cli():
-    """Run a command in a process of its own, and return what it prints as JSON."""
+    """Run a command in a process of its own, and return what it prints, read if it is JSON."""
 
     def call(*words, **options):
         command = [sys.executable, "-m", "twinedge", *map(str, words), "--quiet"]
@@ -158,3 +145,206 @@ def cli():
         return json.loads(done.stdout) if "--json" in words else done.stdout
 
     return call
+
+
+@pytest.fixture(scope="module")
+def trained(table, cli, tmp_path_factory):
+    """A run, and what the command said of it."""
+    folder = tmp_path_factory.mktemp("hours") / "run"
+    tiny = "--hidden 12,12 --twins 2 --steps 1500 --activation silu --learning-rate 0.01"
+    options = f"--target power --time when --calendar when {tiny} --weight-decay 0.01"
+    return folder, cli("train", table, *options.split(), "-o", folder, "--json")
+
+
+@pytest.fixture(scope="module")
+def exported(trained, tmp_path_factory):
+    import twinedge
+
+    folder = tmp_path_factory.mktemp("hours") / "out"
+    formats = ("twin", "c", "tflite", "onnx")
+    twinedge.export(trained[0], folder, anchors=16, formats=formats, tolerance=10.0)
+    return folder
+
+
+QUERIES = [
+    ("2024-03-11T00:00", 0.5),
+    ("2024-03-12 06:30", 0.25),
+    ("2024-12-31T23:59:59Z", 0.75),
+    ("1710000000", 0.1),
+    ("1969-12-31T12:00:00+01:00", 0.9),
+]
+
+
+@pytest.fixture(scope="module")
+def queries(tmp_path_factory):
+    path = tmp_path_factory.mktemp("queries") / "queries.csv"
+    lines = [f"{load},{when}" for when, load in QUERIES[:3] + QUERIES[4:]]
+    path.write_text("\n".join(["load,when", *lines]) + "\n")
+    return path
+
+
+def test_the_cycles_are_learnt(trained):
+    said = trained[1]
+    assert said["features"] == 2
+    assert said["rmse_test"] < 0.25 * said["rmse_mean"]
+
+
+def test_run_pack_and_files_predict_the_same(trained, exported, queries, cli):
+    by_run = cli("predict", trained[0], queries, "--json")
+    assert by_run["outside"] == [[]] * 4  # not even half a year later
+    for name, allowed in {"twin": 0.05, "tflite": 0.5, "onnx": 0.5}.items():
+        said = cli("predict", exported / f"model.{name}", queries, "--json")
+        assert said["outside"] == [[]] * 4, name
+        assert np.abs(np.subtract(said["prediction"], by_run["prediction"])).max() < allowed, name
+
+
+def test_a_stream_answers_what_a_file_does(exported, queries, cli):
+    rows = queries.read_text()
+    streamed = cli("predict", exported / "model.twin", "-", input=rows).splitlines()
+    filed = cli("predict", exported / "model.twin", queries).splitlines()
+    assert len(streamed) == len(filed) == 5
+    as_json = "".join(f'{{"when": "{when}", "load": {load}}}\n' for when, load in QUERIES)
+    as_json += '{"when": 1710000000, "load": 0.1}\n{"when": "soon", "load": 0.1}\n'
+    *said, same, wrong = map(
+        json.loads, cli("predict", exported / "model.twin", "-", input=as_json).splitlines()
+    )
+    device = load(exported / "model.twin")
+    expected = device.predict([[when, float(load)] for when, load in QUERIES])
+    np.testing.assert_allclose([one["prediction"] for one in said], expected, rtol=1e-6)
+    assert same == said[3]
+    assert wrong == {
+        "error": "when: 'soon' cannot be read as a time; write it like 2024-01-31 09:30"
+    }
+
+
+MAIN = """\
+#include "board.h"
+#include "model.h"
+
+static const int64_t times[] = {%s};
+
+static void write_bits(float value) {
+    union {
+        float value;
+        uint32_t word;
+    } bits;
+    char text[10];
+    int k;
+    bits.value = value;
+    for (k = 0; k < 8; k++)
+        text[k] = "0123456789abcdef"[bits.word >> (28 - 4 * k) & 15];
+    text[8] = ' ';
+    text[9] = 0;
+    board_write(text);
+}
+
+int main(void) {
+    static twin_model model;
+    static uint32_t scratch[MODEL_SCRATCH / 4];
+    twin_prediction out;
+    float x[MODEL_FEATURES];
+    struct model_row row;
+    int i, k;
+    if (twin_open(&model, model_twin, MODEL_SIZE) != TWIN_OK)
+        return 1;
+    for (i = 0; i < (int)(sizeof times / sizeof times[0]); i++) {
+        row.when = times[i];
+        row.load = 0.5f;
+        if (model_encode(&row, x))
+            return 1;
+        if (twin_predict(&model, scratch, sizeof scratch, x, &out, NULL) != TWIN_OK || out.outside)
+            return 1;
+        for (k = 0; k < MODEL_FEATURES; k++)
+            write_bits(x[k]);
+        write_bits(out.mean);
+        write_bits(out.low);
+        write_bits(out.high);
+        board_write("\\n");
+    }
+    return 0;
+}
+"""
+HOST = """\
+#include "board.h"
+#include <stdio.h>
+#include <stdlib.h>
+void board_write(const char *text) { fputs(text, stdout); }
+void board_exit(int status) { exit(status); }
+"""
+MORE = """
+add_executable(times times.c host.c model/model.c)
+target_include_directories(times PRIVATE model {})
+target_link_libraries(times PRIVATE twinedge::twinedge)
+"""
+TIMES = [*range(1_709_000_000, 1_711_000_000, 12_345), -1, 0, -(2**62), 2**62, 4_102_444_800]
+
+
+@pytest.fixture(scope="module")
+def expected(exported):
+    """Bits of inputs, predictions and intervals, by Python."""
+    device = load(exported / "model.twin", "native")
+    assert device.feature_names[0] == "when:day sin"
+    x = np.column_stack([waves(TIMES), np.full(len(TIMES), 0.5)]).astype(np.float32)
+    usable = [[one, 0.5] for one in TIMES if abs(one) < 2**50]
+    encoded = device.encoding.encode(np.array(usable, np.float64))
+    assert np.array_equal(encoded[: len(TIMES) - 5], x[: len(TIMES) - 5])
+    said = device.predict_all(x)
+    assert not said.outside.any()
+    words = np.column_stack([x, said.mean, said.low, said.high]).astype(np.float32)
+    return [" ".join(f"{one:08x}" for one in row) for row in words.view(np.uint32).tolist()]
+
+
+def test_c_on_this_machine_gives_the_bits_of_the_pack(exported, firmware, expected, run, tmp_path):
+    folder = tmp_path / "c"
+    shutil.copytree(exported / "c", folder)
+    (folder / "times.c").write_text(MAIN % ", ".join(f"{one}LL" for one in TIMES))
+    (folder / "host.c").write_text(HOST)
+    with (folder / "CMakeLists.txt").open("a") as file:
+        file.write(MORE.format(firmware / "ports" / "harness"))
+    flags = "-Wall -Wextra -Werror -pedantic"
+    run("cmake", "-B", "build", f"-DCMAKE_C_FLAGS={flags}", cwd=folder)
+    run("cmake", "--build", "build", "--parallel", "2", cwd=folder)
+    said = run(folder / "build" / "times")
+    assert [line.strip() for line in said.splitlines()] == expected
+    promise = (folder / "README.md").read_text("utf-8").partition("It prints")[2]
+    promised = next(line.strip() for line in promise.splitlines() if line.startswith("    "))
+    assert run(folder / "build" / "model").strip() == promised
+
+
+def test_a_board_gives_the_bits_of_the_pack(exported, expected, tmp_path):
+    board = port_named("mps2-an386")
+    pack = read_pack((exported / "model.twin").read_bytes())
+    main = MAIN % ", ".join(f"{one}LL" for one in TIMES)
+    (tmp_path / "times.c").write_text(main + '\n#include "model.c"\n')
+    flags = (*left_out(pack), f"-I{exported / 'c' / 'model'}")
+    workshop = Workshop(board, tmp_path / "work", flags, program=str(tmp_path / "times"))
+    image = workshop.image(b"", np.empty((0, pack.features)))
+    done = subprocess.run(
+        board.command(board.run, image=image.path),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    assert [line.strip() for line in done.stdout.splitlines()] == expected
+
+
+def test_the_sketch_encodes_its_time_on_an_uno(exported, uno, first_line):
+    folder = exported / "c"
+    sent = first_line(uno(folder / "model" / "model.ino")).split()
+    promise = (folder / "README.md").read_text("utf-8").partition("It prints")[2]
+    promised = next(line.split() for line in promise.splitlines() if line.startswith("    "))
+    assert list(map(float, sent[:3])) == pytest.approx(
+        list(map(float, promised[:3])), rel=2e-7, abs=1e-6
+    )
+
+
+def test_the_project_says_what_a_time_is(exported):
+    readme = (exported / "c" / "README.md").read_text("utf-8")
+    assert "1. when: 1704067200 to 170" in readme
+    assert "seconds since 1970, UTC\n2. load" in readme
+    header = (exported / "c" / "model" / "model.h").read_text("utf-8")
+    assert "    int64_t when; /* when: seconds since 1970, UTC */" in header
+    assert "math.h" not in (exported / "c" / "model" / "model.c").read_text("utf-8")
