@@ -228,6 +228,74 @@ def test_the_keyboard_moves_every_control(opened, stones_page):
         assert query.text_content() != before, control
 
 
+@pytest.fixture(scope="module")
+def hours(tmp_path_factory):
+    """A pack with a column of times, its table and its page."""
+    import twinedge
+    from twinedge_export.report.making import report
+
+    home = tmp_path_factory.mktemp("hours")
+    rng = np.random.default_rng(0)
+    start, load = np.datetime64("2024-01-01T00:00"), rng.uniform(0, 1, 300)
+    lines = [
+        f"{start + np.timedelta64(5 * k, 'h')},{one:.3f},{np.sin(5 * k * np.pi / 12) + one:.4f}"
+        for k, one in enumerate(load.tolist())
+    ]
+    (home / "hours.csv").write_text("\n".join(["when,load,power", *lines]) + "\n")
+    tiny = {"hidden": 8, "steps": 200, "learning_rate": 0.01, "weight_decay": 0.03}
+    tiny |= {"activation": "relu", "random_state": 0}
+    run = twinedge.fit_csv(home / "hours.csv", target="power", calendar="when", **tiny)
+    twinedge.export(run, home / "out", anchors=12, formats=("twin",), tolerance=10.0)
+    pack, path = home / "out" / "model.twin", home / "page.html"
+    report([pack], path, data=home / "hours.csv", command="twinedge report")
+    return home
+
+
+def test_times_of_two_centuries_to_the_last_bit(opened, hours, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = opened(hours / "page.html")
+    rng = np.random.default_rng(1)
+    seconds = rng.integers(-2_000_000_000, 5_000_000_000, QUERIES).astype("datetime64[s]")
+    loads = rng.uniform(0, 1, QUERIES)
+    rows = [[str(one), f"{load:.3f}"] for one, load in zip(seconds, loads, strict=True)]
+    facts, said = ask(page, rows)
+    columns = [one["name"] for one in facts["columns"]]
+    assert columns == ["when", "load"]
+    printed = predicted(capsys, hours / "out" / "model.twin", columns, rows)
+    compare(said, printed)
+    assert not any("when" in names for names in printed["outside"])
+    _, (none,) = ask(page, [["", "0.5"]])
+    assert none is None
+
+
+def test_a_time_is_chosen_and_its_week_is_drawn(opened, hours, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = opened(hours / "page.html", unfolded=True)
+    assert page.get_by_label("when", exact=True).input_value().startswith("2024-02-01T")
+    drawn = page.locator("#try-controls svg").filter(has_text="Monday")
+    assert "Sunday" in drawn.text_content()
+    before = drawn.inner_html()
+    page.get_by_label("Start from").select_option("3")
+    page.locator("#trial[data-drawn]").wait_for(state="attached")
+    assert drawn.inner_html() != before
+    said = json.loads(page.locator("#trial").get_attribute("data-answer"))
+    Path("query.csv").write_text(page.get_by_role("region", name="query.csv").text_content())
+    when = Path("query.csv").read_text().splitlines()[1].split(",")[0]
+    assert when.removesuffix(":00Z") in (hours / "hours.csv").read_text()
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        main(["predict", str(hours / "out" / "model.twin"), "query.csv", "--json", "--quiet"])
+    compare([said], json.loads(capsys.readouterr().out))
+    page.get_by_role("button", name="Random values").click()
+    assert page.get_by_label("when", exact=True).input_value().startswith("2024-")
+
+
+def test_the_report_draws_a_time_through_the_week(hours):
+    text = (hours / "page.html").read_text("utf-8")
+    assert "when = 0 hours since Monday, UTC" in text
+    assert "when = 168 hours since Monday, UTC" in text
+
+
 def test_it_can_be_left_out(found, boards, firmware, opened, tmp_path):
     from twinedge_export.report.interactive import calculator_facts
     from twinedge_export.report.making import document, page

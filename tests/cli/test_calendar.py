@@ -1,0 +1,212 @@
+"""Tables with times to learn from, on the command line and in Python."""
+
+import json
+
+import numpy as np
+import pytest
+
+import twinedge
+from twinedge.calendars import Calendar, waves
+from twinedge.learn.run import load_run
+
+TINY = {
+    "hidden": 8,
+    "steps": 200,
+    "activation": "relu",
+    "learning_rate": 0.01,
+    "weight_decay": 0.03,
+    "random_state": 0,
+}
+ROWS = 240
+START = 1_704_067_200  # 2024-01-01
+
+
+def times(count=ROWS):
+    return START + 3600 * 5 * np.arange(count)
+
+
+def written(seconds, form):
+    """Write a time: as ISO 8601, day first or month first, or as a number."""
+    one = np.datetime64(int(seconds), "s").item()
+    patterns = {"iso": "%Y-%m-%dT%H:%M", "day": "%d/%m/%Y %H:%M", "month": "%m/%d/%Y %H:%M"}
+    return one.strftime(patterns[form]) if form in patterns else str(int(seconds))
+
+
+def table_of(form, count=ROWS):
+    rng = np.random.default_rng(0)
+    load = rng.uniform(0, 1, count)
+    power = 10 * waves(times(count))[:, 0] + 3 * load
+    rows = zip(times(count), load, power, strict=True)
+    lines = [f"{written(t, form)},{one:.4f},{two:.4f}" for t, one, two in rows]
+    return "\n".join(["when,load,power", *lines]) + "\n"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A run on a table that writes the day first, its export, and the table."""
+    folder = tmp_path_factory.mktemp("calendar")
+    (folder / "day.csv").write_text(table_of("day"))
+    table = folder / "day.csv"
+    twinedge.fit_csv(table, target="power", calendar="when", run=folder / "run", **TINY)
+    twinedge.export(folder / "run", folder / "out", anchors=8, formats=("twin",), tolerance=10.0)
+    return folder
+
+
+def test_a_run_knows_its_calendar(home):
+    run = load_run(home / "run")
+    kind = run.encoding.kinds[0]
+    assert isinstance(kind, Calendar)
+    assert kind.notation.day_first is True
+    assert START <= kind.first < kind.last <= START + 3600 * 5 * ROWS
+    assert run.encoding.names == ("when", "load")
+    kept = json.loads((home / "run" / "run.json").read_text())["columns"]
+    assert kept[0]["calendar"]["day_first"] is True
+
+
+@pytest.mark.parametrize("model", ["run", "out/model.twin"])
+def test_every_notation_gives_the_same_predictions(cli, home, model, tmp_path):
+    (tmp_path / "day.csv").write_text(table_of("day", 12))  # which alone would not decide
+    (tmp_path / "iso.csv").write_text(table_of("iso", 12))
+    (tmp_path / "seconds.csv").write_text(table_of("seconds", 12))
+    said = [
+        cli("predict", home / model, f"{form}.csv", "--json", "--quiet").json
+        for form in ("day", "iso", "seconds")
+    ]
+    assert said[0]["prediction"] == said[1]["prediction"] == said[2]["prediction"]
+    assert said[0]["outside"] == [[]] * 12
+
+
+def test_a_table_of_the_same_form_is_evaluated_calibrated_and_learnt(cli, home):
+    table = home / "day.csv"
+    by_run = cli("evaluate", home / "run", table, "--json", "--quiet").json
+    by_pack = cli("evaluate", home / "out" / "model.twin", table, "--json", "--quiet").json
+    assert by_run["rmse"] == pytest.approx(by_pack["rmse"], rel=0.2)
+    pack = home / "out" / "model.twin"
+    assert cli("calibrate", pack, table, "-o", "new.twin", "--quiet").code == 0
+    assert cli("adapt", pack, table, "--store", "site.store", "--quiet").code == 0
+    assert cli("predict", pack, table, "--store", "site.store", "--quiet").code == 0
+
+
+def test_the_time_column_may_be_the_calendar(cli, home):
+    pack = home / "out" / "model.twin"
+    said = cli("evaluate", pack, home / "day.csv", "--time", "when", "--json", "--quiet").json
+    assert said["rows"] == ROWS
+
+
+def test_inspect_tells_what_a_calendar_is(cli, home):
+    lines = cli("inspect", home / "out" / "model.twin").out.splitlines()
+    (line,) = [one for one in lines if "a calendar" in one]
+    assert line.split()[:2] == ["when", "6"]
+    assert "trained on 2024-01-01T00:00:00Z to 2024-02-" in line
+
+
+def test_a_remark_says_what_became_of_the_times(tmp_path):
+    (tmp_path / "t.csv").write_text(table_of("iso"))
+    said = []
+    table = tmp_path / "t.csv"
+    twinedge.fit_csv(table, target="power", calendar="when", say=said.append, **TINY)
+    (remark,) = [one for one in said if "calendar" in one]
+    words = "t.csv: column 'when' is a calendar: hour, weekday and season of its times, in UTC"
+    assert remark.endswith(words)
+    assert not any("'when'" in one for one in said if one != remark)  # nothing looks wrong with it
+
+
+def test_a_data_frame_has_times_of_its_own_kind(home, tmp_path):
+    import pandas
+
+    frame = pandas.read_csv(home / "day.csv")
+    frame["when"] = pandas.to_datetime(frame["when"], dayfirst=True)
+    run = twinedge.fit_csv(frame, target="power", calendar="when", **TINY)
+    assert isinstance(run.encoding.kinds[0], Calendar)
+    same = load_run(home / "run").model.predict(frame[["when", "load"]])
+    assert run.model.predict(frame[["when", "load"]]) == pytest.approx(same, rel=1e-5)
+    device = twinedge.load(home / "out" / "model.twin")
+    texts = pandas.read_csv(home / "day.csv")
+    assert device.predict(frame).tolist() == device.predict(texts).tolist()
+    assert not device.outside(frame.iloc[:3])[:, :6].any()
+
+
+def test_a_regressor_takes_a_calendar_by_its_encoding(home):
+    import pandas
+
+    from twinedge.encoding import Encoding
+
+    frame = pandas.read_csv(home / "day.csv", usecols=["when", "load"])
+    frame["when"] = pandas.to_datetime(frame["when"], dayfirst=True)
+    power = pandas.read_csv(home / "day.csv")["power"]
+    encoding = Encoding([("when", Calendar()), ("load", None)])
+    model = twinedge.TwinRegressor(**TINY).fit(frame, power, encoding=encoding)
+    assert model.predict(frame[["load", "when"]]).shape == (ROWS,)
+    assert not model.outside(frame.assign(when=pandas.Timestamp("2030-07-01"))).any()
+
+
+BAD = {
+    "no such column": ("iso", ["--calendar", "wen"], ["no column 'wen' to take times from"]),
+    "the target": (
+        "iso",
+        ["--calendar", "power"],
+        ["column 'power' is the target and cannot be a calendar"],
+    ),
+    "left out": (
+        "iso",
+        ["--calendar", "when", "--drop", "when"],
+        ["column 'when' is left out and cannot be a calendar"],
+    ),
+    "a category": (
+        "iso",
+        ["--calendar", "when", "--categorical", "when"],
+        ["column 'when' is a category and cannot be a calendar"],
+    ),
+    "numbers that are no times": (
+        "iso",
+        ["--calendar", "when,load"],
+        ["column 'load' holds numbers such as 0.", "which are no times", "seconds since 1970"],
+    ),
+}
+
+
+@pytest.mark.parametrize("command", ["train", "check", "budget fit --board uno"])
+@pytest.mark.parametrize("case", BAD)
+def test_a_column_that_cannot_be_a_calendar_is_refused(refused, tmp_path, case, command):
+    form, options, says = BAD[case]
+    (tmp_path / "t.csv").write_text(table_of(form))
+    refused(*command.split(), "t.csv", "--target", "power", *options, says=says)
+
+
+@pytest.mark.parametrize("impute", [[], ["--impute", "median"]])
+def test_a_missing_time_is_refused_and_not_filled_in(refused, tmp_path, impute):
+    lines = table_of("iso").splitlines()
+    lines[7] = "," + lines[7].partition(",")[2]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    words = ["row 8, column 'when': missing value; fill it in or remove the row"]
+    options = ["--target", "power", "--calendar", "when", *impute]
+    refused("train", "t.csv", *options, says=words)
+
+
+def test_a_word_among_times_is_refused_by_its_row(refused, tmp_path, home):
+    lines = table_of("iso").splitlines()
+    lines[7] = "soon" + lines[7][lines[7].index(",") :]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    words = ["row 8, column 'when': 'soon' cannot be read as a time"]
+    refused("train", "t.csv", "--target", "power", "--calendar", "when", says=words)
+    refused("predict", home / "out" / "model.twin", "t.csv", says=words)
+
+
+def test_a_column_of_dates_is_refused_with_what_could_be_done(refused, tmp_path):
+    (tmp_path / "t.csv").write_text(table_of("iso"))
+    says = ["--time when", "hour, weekday and season, use --calendar when", "--drop when"]
+    refused("train", "t.csv", "--target", "power", says=says)
+
+
+def test_a_pack_with_a_calendar_is_refused_by_those_who_do_not_know_it(home):
+    """Older releases read the inputs as columns, and ask for these by name."""
+    from twinedge.encoding import Encoding
+    from twinedge.pack import read_pack
+
+    metadata = read_pack((home / "out" / "model.twin").read_bytes()).metadata
+    unknown = [{"name": one["name"]} for one in metadata["columns"]]
+    names = [one["name"] for one in metadata["features"]]
+    old = Encoding.of(unknown, names)
+    assert old.names[:2] == ("when:day sin", "when:day cos")
+    with pytest.raises(twinedge.InputError, match="no column 'when:day sin', which the model"):
+        old.encode({"when": "2024-01-01", "load": 1})
