@@ -17,13 +17,19 @@ Only numpy is needed, so that a Raspberry Pi can calibrate its own models.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from twinedge.errors import InputError
-from twinedge.weighting import check_weights, effective_rows, of_rows, relative
+from twinedge.weighting import (
+    check_weights,
+    effective_rows,
+    joined_weights,
+    of_rows,
+    relative,
+)
 
 Array = npt.NDArray[Any]
 
@@ -94,12 +100,46 @@ class Calibration:
         raise InputError(f"there are no intervals of coverage {coverage:g}, only of {there}{more}")
 
 
+class CalibrationRows(NamedTuple):
+    """Rows that networks were not trained on, as ``calibrate`` takes them."""
+
+    signals: Array
+    errors: Array
+    outside: Array | None = None
+    sample_weight: Array | None = None
+    groups: Array | None = None
+
+    def joined(self, others: "CalibrationRows | None") -> "CalibrationRows":
+        """Return these rows and others, whose groups are different ones."""
+        if others is None:
+            return self
+        both = (self, others)
+        counts = [len(one.errors) for one in both]
+        first, second = (
+            np.arange(count) if one.groups is None else _numbered(one.groups)
+            for one, count in zip(both, counts, strict=True)
+        )
+        return CalibrationRows(
+            np.concatenate([one.signals for one in both], axis=1),
+            np.concatenate([one.errors for one in both]),
+            np.concatenate(
+                [
+                    np.zeros(count, bool) if one.outside is None else one.outside
+                    for one, count in zip(both, counts, strict=True)
+                ]
+            ),
+            joined_weights(*((one.sample_weight, len(one.errors)) for one in both)),
+            np.concatenate([first, second + first.max(initial=-1) + 1]),
+        )
+
+
 def calibrate(
     signals: Array,
     errors: Array,
     *,
     outside: Array | None = None,
     sample_weight: npt.ArrayLike | None = None,
+    groups: Array | None = None,
     chosen: bool = False,
     levels: Sequence[float] = LEVELS,
 ) -> Calibration:
@@ -115,6 +155,10 @@ def calibrate(
         Whether a feature of the row lies outside its training range.
     sample_weight : array of shape (n,), optional
         How much each row counts; by default all alike. Rows of weight 0 are left out.
+    groups : array of shape (n,), optional
+        Which rows belong together. Intervals then cover their share in groups that are not among
+        them: a row's error is divided by the scale of a model fitted without its group, and rows
+        count for less the more their group has in common.
     chosen : bool
         Whether training settings were chosen on these rows.
     levels : sequence of float
@@ -134,7 +178,7 @@ def calibrate(
         kept = weights > 0
         # Contiguous, as without weights: sums in another order would end in other bits.
         signals = np.ascontiguousarray(signals[:, kept])
-        errors, outside = errors[kept], outside[kept]
+        errors, outside, groups = errors[kept], outside[kept], of_rows(groups, kept)
         weights = relative(weights[kept])
     rows = len(errors)
     if rows < LEAST_ROWS:
@@ -152,16 +196,17 @@ def calibrate(
     if not signals.any():
         raise InputError("spread, asymmetry and difficulty are zero for all rows to calibrate on")
     scores = np.empty(rows)
-    order = np.random.default_rng(0).permutation(rows)
-    for fold in np.array_split(order, min(_FOLDS, rows)):
-        others = np.setdiff1d(order, fold)
+    for fold in _folds(rows, groups):
+        others = np.setdiff1d(np.arange(rows), fold)
         model = _fitted(signals[:, others], errors[others], of_rows(weights, others))
         scores[fold] = errors[fold] / _scale(model, signals[:, fold])
     further = _FLATTERY if chosen else 0
-    usual = quantile(scores, _USUAL, further, weights)
+    if groups is not None:
+        worth = worth_of_groups(scores, groups, weights)
+    usual = quantile(scores, _USUAL, further, weights, worth)
     assert usual is not None  # LEAST_ROWS is enough for it
     constant, *of_signals = usual * np.sqrt(_fitted(signals, errors, weights))
-    found = {level: quantile(scores / usual, level, further, weights) for level in levels}
+    found = {level: quantile(scores / usual, level, further, weights, worth) for level in levels}
     done = Calibration(
         np.array(of_signals),
         float(constant),
@@ -173,8 +218,49 @@ def calibrate(
     return replace(done, typical=float(np.average(done.scale(signals), weights=weights)))
 
 
+def _folds(rows: int, groups: Array | None) -> list[Array]:
+    """Split rows at random into parts; rows of a group stay together."""
+    rng = np.random.default_rng(0)
+    if groups is None:
+        return np.array_split(rng.permutation(rows), min(_FOLDS, rows))
+    number = _numbered(groups)
+    order = rng.permutation(int(number.max()) + 1)
+    parts = np.array_split(order, min(_FOLDS, len(order)))
+    return [np.flatnonzero(np.isin(number, part)) for part in parts]
+
+
+def _numbered(groups: Array) -> Array:
+    return np.unique(groups, return_inverse=True)[1]
+
+
+def worth_of_groups(scores: Array, groups: Array, weights: Array | None = None) -> float:
+    """How many rows on their own are worth as much as rows in groups, to find a quantile.
+
+    Rows that have everything in common are worth one for each group, rows that have nothing in
+    common what they are worth without groups. What scores ``(n,)`` have in common is measured by
+    their ranks.
+
+    Examples
+    --------
+    >>> groups = np.repeat([0, 1, 2], 4)
+    >>> round(worth_of_groups(groups.astype(float), groups), 6)
+    3.0
+    """
+    ranks = np.unique(scores, return_inverse=True)[1].astype(np.float64)
+    shared = in_common(ranks - np.average(ranks, weights=weights), groups, weights) or 0.0
+    shared = min(max(shared, 0.0), 1.0)
+    each = np.ones(len(scores)) if weights is None else weights
+    of_groups = np.bincount(_numbered(groups), each)
+    squares = shared * np.square(of_groups).sum() + (1 - shared) * np.square(each).sum()
+    return float(np.square(each.sum()) / squares)
+
+
 def quantile(
-    scores: Array, coverage: float, further: float = 0.0, weights: Array | None = None
+    scores: Array,
+    coverage: float,
+    further: float = 0.0,
+    weights: Array | None = None,
+    worth: float | None = None,
 ) -> float | None:
     """Split-conformal quantile of scores: a new score is at most this in ``coverage`` of cases.
 
@@ -189,6 +275,9 @@ def quantile(
     weights : array of shape (n,), optional
         Weights of the scores, above 0. The new score is expected to weigh as much as one of these
         drawn in proportion to its weight, which makes n rows count as their effective number.
+    worth : float, optional
+        How many independent scores these are worth; by default that effective number. The fewer,
+        the further out the quantile, though not beyond the last.
 
     Returns
     -------
@@ -202,6 +291,9 @@ def quantile(
     least = (rows + 1) * coverage - 1e-9
     if least > rows:
         return None
+    if worth is not None:
+        # By how much a quantile of so many scores falls short on average, in ranks of a median.
+        least = min(least + (coverage - 0.5) * (rows / worth - 1), rows - 1e-9)
     # The last rank may be a rounding error below the number of rows.
     places = np.searchsorted(ranks, [least, least + 1]).clip(max=len(ranks) - 1)
     here, beyond = scores[order][places]

@@ -416,11 +416,19 @@ def twin_file(job: Job, *, weights: str, qat: bool | None, seed: int) -> tuple[F
 
 
 def _calibrated(pack: Pack, job: Job) -> Pack:
-    """Calibrate on the validation points; without intervals if they do not suffice."""
+    """Calibrate on points that were held out; without intervals if they do not suffice."""
     if pack.intervals is None:
         return pack
+    left_out = job.model.left_out_
     try:
-        return calibrate_pack(pack, *job.judge.points, sample_weight=job.judge.weights, chosen=True)
+        return calibrate_pack(
+            pack,
+            *job.judge.points,
+            sample_weight=job.judge.weights,
+            groups=job.model.validation_groups_,
+            beside=left_out,
+            chosen=left_out is None,
+        )
     except InputError:
         twins = tuple(replace(twin, bias=0, difficulty=None) for twin in pack.twins)
         return replace(pack, twins=twins, intervals=None)

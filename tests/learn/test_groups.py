@@ -361,11 +361,11 @@ def test_difficulty_is_learnt_with_each_row_in_its_group(tiny_twin, monkeypatch)
     model.groups_ = (model.anchor_X_[:, 0] > 0).astype(int) + 2 * (model.anchor_X_[:, 1] > 5)
     seen = []
 
-    def look(x, y, points, seed, groups, weights):
+    def look(x, y, seed, groups, weights):
         seen.append((x, groups))
-        return np.zeros(len(points))
+        return np.zeros(len(x))
 
-    monkeypatch.setattr(uncertainty, "_difficulty", look)
+    monkeypatch.setattr(uncertainty, "_left_out", look)
     uncertainty.learn_difficulty(model, 0)
     ((x, groups),) = seen
     back = x * model.scaling_.x_scale + model.scaling_.x_mean
@@ -442,12 +442,12 @@ def test_a_run_keeps_groups_and_trust(grouped, machines, tmp_path):
 
 def test_a_run_without_intervals_of_its_own_keeps_the_trust(machines, brief, tmp_path):
     X, y, machine, shift = machines
-    validation = X[:5], (y + shift)[:5], machine[:5]
+    validation = X[:5], (y + shift)[:5]  # too few to calibrate on
     model = TwinRegressor(**brief)
     model.fit(X[15:], (y + shift)[15:], validation=validation, groups=machine[15:])
     assert model.calibration_ is None
     assert model.trust_ > 0.5
-    Run(model, ("a", "b"), "y", validation[:2], validation[:2]).save(tmp_path / "run")
+    Run(model, ("a", "b"), "y", validation, validation).save(tmp_path / "run")
     assert load_run(tmp_path / "run").model.trust_ == model.trust_
 
 

@@ -98,6 +98,8 @@ def scorable(evidence: Evidence) -> tuple[str, ...]:
 
 def compared(evidence: Evidence) -> tuple[str, ...]:
     """Names of the methods that "auto" chooses among, the preferred one first."""
+    if evidence.across:  # a few groups say nothing about another one
+        return scorable(evidence)[:1]
     return tuple(name for name in scorable(evidence) if name in PREFERENCE)
 
 

@@ -13,8 +13,9 @@ from joblib import cpu_count
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from twinedge import scoring
+from twinedge.calibration import CalibrationRows
 from twinedge.errors import InputError
-from twinedge.weighting import effective_rows, in_proportion, of_rows
+from twinedge.weighting import effective_rows, in_proportion, joined_weights, of_rows
 
 FloatArray = npt.NDArray[Any]
 Rows = npt.NDArray[np.intp]
@@ -188,6 +189,8 @@ class Evidence:
         Which of them belong together; by default each is on its own.
     weights : array of shape (v,), optional
         How much each of them counts: squared errors are multiplied by it, divided by the mean.
+    across : bool
+        Whether there are too few groups of validation points for them to choose a method.
     """
 
     def __init__(
@@ -197,8 +200,9 @@ class Evidence:
         y: FloatArray,
         groups: FloatArray | None = None,
         weights: FloatArray | None = None,
+        across: bool = False,
     ) -> None:
-        self.model, self.X, self.y, self.groups = model, X, y, groups
+        self.model, self.X, self.y, self.groups, self.across = model, X, y, groups, across
         self.weights = None if weights is None else weights / weights.mean()
         self.twins = len(model.weights_)
         self.scale = float(model.anchor_y_.std()) or 1.0
@@ -220,7 +224,27 @@ class Evidence:
         features = model.anchor_X_.shape[1]
         if X.shape[1] != features:
             raise InputError(f"validation has {X.shape[1]} features; the model has {features}")
-        return cls(model, X, y, _known(model, X, "groups"), _known(model, X, "weights"))
+        groups, weights = _known(model, X, "groups"), _known(model, X, "weights")
+        held = cls(model, X, y, groups, weights)
+        left_out = getattr(model, "left_out_", None)
+        return held if left_out is None or groups is None else held._with_left_out(left_out)
+
+    def _with_left_out(self, left_out: CalibrationRows) -> "Evidence":
+        """Add the training points, each as wrong as networks that did not see its group.
+
+        The model has seen them, but not in this: their targets are what all its anchors predict,
+        plus the error of the other networks. So many groups do not favour any anchors by luck, as a
+        few validation groups would.
+        """
+        model, errors = self.model, left_out.errors
+        seen = Evidence(model, model.anchor_X_, model.anchor_y_)
+        predicted = seen.predicted("all" if seen._affordable() == len(seen) else seen._affordable())
+        count = 1 + int(np.max(self.groups, initial=-1))
+        groups = np.concatenate([self.groups, count + left_out.groups])
+        weights = joined_weights((self.weights, len(self)), (left_out.sample_weight, len(errors)))
+        X = np.concatenate([self.X, model.anchor_X_])
+        y = np.concatenate([self.y, predicted + errors])
+        return Evidence(model, X, y, groups, weights, across=True)
 
     def __len__(self) -> int:
         return len(self.y)
@@ -231,15 +255,18 @@ class Evidence:
             return self
         rows = np.sort(np.random.default_rng(seed).permutation(len(self))[:most])
         more = of_rows(self.groups, rows), of_rows(self.weights, rows)
-        return Evidence(self.model, self.X[rows], self.y[rows], *more)
+        return Evidence(self.model, self.X[rows], self.y[rows], *more, across=self.across)
 
     def rmse(self, anchors: Any, neighbors: int | None = None) -> float:
         """Root mean square error of the model with these anchors, in units of the target."""
+        return scoring.rmse(self.predicted(anchors, neighbors), self.y, self.weights)
+
+    def predicted(self, anchors: Any, neighbors: int | None = None) -> FloatArray:
+        """Return what the model predicts for the points with these anchors, ``(v,)``."""
         more = {} if neighbors is None else {"neighbors": neighbors}
         predict = partial(self.model.predict, anchors=anchors, **more)
         parts = _in_parts(predict, self.X, len(self))
-        predicted = np.concatenate([found for _, found in parts])
-        return scoring.rmse(predicted, self.y, self.weights)
+        return np.concatenate([found for _, found in parts])
 
     def all_anchors(self, neighbors: int | None = None) -> AllAnchors:
         """Measure the model with all anchors, of which ``neighbors`` nearest predict."""

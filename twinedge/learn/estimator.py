@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import _num_samples, check_array, check_is_fitted
 
 from twinedge import scoring
-from twinedge.data.splitting import number_groups
+from twinedge.data.splitting import number_groups, time_blocks
 from twinedge.encoding import Encoding
 from twinedge.errors import InputError, wrong_value
 from twinedge.learn.inputs import TableReader, copy_columns, counted_rows
@@ -26,11 +26,12 @@ from twinedge.learn.parameters import (
     widths,
 )
 from twinedge.learn.selection import PLANS, SETTINGS, Candidate, Choice, Plan, choose
-from twinedge.learn.tasks import PairTask, PointTask
+from twinedge.learn.tasks import FOLDS, PairTask, PointTask
 from twinedge.learn.teachers import LEAST_ROWS, School, teachers_of
 from twinedge.learn.training import Checkpoint
 from twinedge.progress import progress_bar
 from twinedge.scoring import check_targets
+from twinedge.times import as_row_times
 from twinedge.weighting import check_weights, joined_weights, of_rows, relative
 
 Validation = tuple[Any, Any] | tuple[Any, Any, Any] | tuple[Any, Any, Any, Any] | None
@@ -39,6 +40,7 @@ Groups = npt.NDArray[np.intp]
 # Parameters that do not affect the training, so that it can be resumed with different values; a
 # ``random_state`` acts through the seed drawn from it.
 _NOT_OF_THE_TRAINING = ("anchors", "intervals", "n_jobs", "random_state", "verbose")
+FEW_GROUPS = 5  # validation rows of fewer groups decide nothing
 _CHOSEN = ("activation", "learning_rate", "weight_decay", "steps")
 
 
@@ -76,15 +78,26 @@ class NetworkRegressor(RegressorMixin, TableReader):
         groups: Any = None,
         encoding: Encoding | None = None,
         sample_weight: Any = None,
+        times: Any = None,
     ) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
         """Check the data and split it into training and validation rows, both unscaled.
 
         Rows of one group stay together, and rows of weight 0 are left out; the groups and weights
-        are kept in attributes.
+        are kept in attributes. With times, the newest rows are for validation, and the others are
+        in groups that are blocks of time.
         """
         if self.impute is not None:
             one_of("impute", self.impute, ("median",))
-        X, y, groups, weights = counted_rows(X, y, groups, sample_weight)
+        if times is not None:
+            if groups is not None:
+                raise InputError(
+                    "groups and times: rows are held out group by group or in order of time, not "
+                    "both; choose one"
+                )
+            times = _seconds(times, _num_samples(X))
+        beside = groups if times is None else times
+        X, y, beside, weights = counted_rows(X, y, beside, sample_weight)
+        groups, times = (beside, None) if times is None else (None, beside)
         X, y = self._read_training(X, y, encoding)
         self.groups_ = self.validation_groups_ = None
         self.sample_weights_ = self.validation_weights_ = None
@@ -103,7 +116,7 @@ class NetworkRegressor(RegressorMixin, TableReader):
             if shape != (len(X_val),):
                 raise InputError(f"validation has {len(X_val)} points and targets of shape {shape}")
             y_val = check_array(y_val, ensure_2d=False, dtype=np.float64)
-            self.groups_ = groups
+            self.groups_ = groups if times is None else time_blocks(times, FOLDS)
             if of_groups is not None:
                 self.validation_groups_ = _numbered(of_groups, len(y_val))
             self.sample_weights_, self.validation_weights_ = relative(weights), relative(counts)
@@ -114,7 +127,10 @@ class NetworkRegressor(RegressorMixin, TableReader):
         if fraction >= 1 or len(y) - held < 2:
             raise wrong_value("validation_fraction", fraction, "leaves nothing to train on")
         rng = np.random.default_rng([seed, 0])
-        if groups is None:
+        if times is not None:
+            order, held = _newest_first(times, held)
+            self.groups_ = time_blocks(times[order[held:]], FOLDS)
+        elif groups is None:
             order = rng.permutation(len(y))
         else:
             order, held = _together(groups, held, rng)
@@ -199,6 +215,23 @@ class NetworkRegressor(RegressorMixin, TableReader):
         threads = jobs_of(self.n_jobs)
         return School(*found, *train, *held, self.scaling_, seed, threads, named=named)
 
+    @property
+    def _few_groups(self) -> bool:
+        """Whether there are so few validation groups that training groups decide instead."""
+        held = self.validation_groups_
+        return self.groups_ is not None and held is not None and len(np.unique(held)) < FEW_GROUPS
+
+    def _owner(self, task: PairTask | PointTask, seed: int) -> dict[str, Any]:
+        """Return the data and settings that a checkpoint belongs to."""
+        settings = {
+            key: repr(value)
+            for key, value in self.get_params().items()
+            if key not in _NOT_OF_THE_TRAINING
+        }
+        shape = dict(zip(("twins", "hidden"), map(repr, self._shape()), strict=True))
+        settings |= {key: shape[key] for key in shape if key in settings}
+        return {"data": task.fingerprint(), "seed": seed, **settings}
+
     def _choose(
         self,
         task: PairTask | PointTask,
@@ -211,14 +244,6 @@ class NetworkRegressor(RegressorMixin, TableReader):
         resume: bool,
     ) -> Choice:
         """Train, and keep in attributes how it went."""
-        settings = {
-            key: repr(value)
-            for key, value in self.get_params().items()
-            if key not in _NOT_OF_THE_TRAINING
-        }
-        shape = dict(zip(("twins", "hidden"), map(repr, self._shape()), strict=True))
-        settings |= {key: shape[key] for key in shape if key in settings}
-        owner = {"data": task.fingerprint(), "seed": seed, **settings}
         plan = self._plan(task.train)
         school = self._school(plan, task, train, held, seed)
         with progress_bar(self.verbose) as progress:
@@ -229,9 +254,10 @@ class NetworkRegressor(RegressorMixin, TableReader):
                 networks=networks,
                 seed=seed,
                 progress=progress,
-                checkpoint=Checkpoint(checkpoint, owner, resume),
+                checkpoint=Checkpoint(checkpoint, self._owner(task, seed), resume),
                 school=school,
                 threads=jobs_of(self.n_jobs),
+                across=self._few_groups,
             )
         self.activation_ = choice.candidate.activation
         self.learning_rate_ = choice.candidate.setting.learning_rate
@@ -268,6 +294,24 @@ def _numbered(groups: Any, rows: int) -> Groups:
     if len(numbers) != rows:
         raise InputError(f"groups has {len(numbers)} rows; one for each of {rows} is needed")
     return numbers
+
+
+def _seconds(times: Any, rows: int) -> FloatArray:
+    """Return the times of ``rows`` rows, as numbers; at least two differ."""
+    seconds: FloatArray = as_row_times(times, rows).seconds
+    if np.ptp(seconds) == 0:
+        raise InputError("times has one time for all rows; at least two are needed")
+    return seconds
+
+
+def _newest_first(times: FloatArray, held: int) -> tuple[Groups, int]:
+    """Order of the rows, and how many of about ``held`` come before a change of time."""
+    order = np.argsort(-times, kind="stable")
+    ends = 1 + np.flatnonzero(np.diff(times[order]))
+    ends = ends[ends <= len(times) - 2]  # leave some to train on
+    if not held or not len(ends):
+        return order, 0
+    return order, int(ends[np.argmin(np.abs(ends - held))])
 
 
 def _together(groups: Groups, held: int, rng: np.random.Generator) -> tuple[Groups, int]:
@@ -353,6 +397,7 @@ class AnnRegressor(NetworkRegressor):
         *,
         validation: Validation = None,
         groups: npt.ArrayLike | None = None,
+        times: npt.ArrayLike | None = None,
         sample_weight: npt.ArrayLike | None = None,
         encoding: Encoding | None = None,
         checkpoint: Path | None = None,
@@ -360,7 +405,7 @@ class AnnRegressor(NetworkRegressor):
     ) -> "AnnRegressor":
         """Train on these points; parameters as in ``TwinRegressor.fit``."""
         seed = seed_of(self.random_state)
-        train, held = self._prepare(X, y, validation, seed, groups, encoding, sample_weight)
+        train, held = self._prepare(X, y, validation, seed, groups, encoding, sample_weight, times)
         task = PointTask(**self._scale(train, held))
         choice = self._choose(
             task, train, held, networks=1, seed=seed, checkpoint=checkpoint, resume=resume

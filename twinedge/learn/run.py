@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from twinedge.calibration import USUAL_TRUST, Calibration
+from twinedge.calibration import USUAL_TRUST, Calibration, CalibrationRows
 from twinedge.encoding import Encoding
 from twinedge.errors import InputError, plural
 from twinedge.learn.network import (
@@ -161,6 +161,7 @@ class Run:
             points["fill_values"] = self.fill_values
         optional = {
             "difficulty": model.difficulty_,
+            **_left_out(model),
             "groups_train": model.groups_,
             "groups_val": model.validation_groups_,
             "weights_train": model.sample_weights_,
@@ -240,6 +241,10 @@ def load_run(folder: Path) -> Run:
         # Missing in runs older than intervals.
         model.difficulty_ = points.get("difficulty")
         model.calibration_ = _restored(record.get("calibration"))
+        if "left_out_errors" in points:
+            names = "left_out_signals", "left_out_errors", "left_out_outside"
+            more = model.sample_weights_, model.groups_
+            model.left_out_ = CalibrationRows(*(points[name] for name in names), *more)
         model.trust_ = record.get("trust", USUAL_TRUST)
         return Run(
             model,
@@ -271,6 +276,11 @@ def _networks(
     return architecture, weights
 
 
+def checkpoint_of(folder: Path) -> Path:
+    """Return the folder beside a run that keeps its training until it is finished."""
+    return folder.with_name(f"{folder.name}.checkpoint")
+
+
 def check_writable(folder: Path, *, overwrite: bool = False) -> None:
     """Refuse a folder that a run cannot be written to, before hours are spent on it."""
     check_folder(folder, RUN, overwrite=overwrite)
@@ -286,6 +296,18 @@ def _restored(stored: dict[str, Any] | None) -> Calibration | None:
         return None
     arrays = {"weights": np.array(stored["weights"]), "quantiles": dict(stored["quantiles"])}
     return Calibration(**{**stored, **arrays})
+
+
+def _left_out(model: TwinRegressor) -> dict[str, FloatArray | None]:
+    """Return what is known of training rows whose groups networks did not see."""
+    rows = model.left_out_
+    if rows is None:
+        return {}
+    return {
+        "left_out_signals": rows.signals,
+        "left_out_errors": rows.errors,
+        "left_out_outside": rows.outside,
+    }
 
 
 def _seed(random_state: Any) -> int | None:

@@ -10,16 +10,22 @@ which of the two is better: teachers have seen the rows that a fold holds out. B
 teachers tells how noisy the target is, and lessons pay off if it is noisy. That expectation is
 given up only if the validation rows are clearly against it. In the same way, networks keep their
 last weights unless earlier ones, from before they fitted noise, are clearly better there.
+
+Validation rows of a few groups are a matter of luck, however many they are: they decide nothing.
+Instead, as many steps as in the final round are trained *across* the training groups, each left out
+by the networks that predict it. These choose among the finalists, and their errors say how far off
+the model will be in a group that it never saw.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from twinedge.learn.network import FloatArray
 from twinedge.learn.steps import Setting, expected_seconds
-from twinedge.learn.tasks import BATCH, FOLDS, PairTask, PointTask
+from twinedge.learn.tasks import BATCH, FOLDS, PairTask, PointTask, Rows
 from twinedge.learn.teachers import SHARE, Lessons, School, TaughtTask, Word
 from twinedge.learn.training import (
     TITLES,
@@ -42,14 +48,18 @@ SETTINGS = {
 # Thousands of rows cannot be memorised: larger batches, and more of them, pay off.
 _MANY_ROWS, _MANY_BATCH, _MANY_LONGER = 3000, 4 * BATCH, 4 / 3
 # After few steps relu is ahead even where silu ends far ahead.
-_LONG_ENOUGH = 8_000  # steps needed to compare activations
+LONG_ENOUGH = 8_000  # steps needed to compare activations
 # What to expect from the error of the teachers, in standard deviations of the target.
 _NOISY = 0.32  # above this, networks are better with teachers
 _CLEAR = 0.2  # below this, lessons are not worth their time
 _EXACT = 0.01  # below this, networks go on improving for twice the time
 # Standard errors by which validation rows must object to what is expected, and to the last weights.
 _OBJECTION, _REGRET = 1.0, 2.0
+ACROSS = 10  # folds of groups at most, so that networks see nearly as many as the final ones
 _STILL = 1e-6  # scaled range of a constant feature: rounding noise
+
+
+LeftOut = tuple[Rows, FloatArray]  # rows, and networks (c, size) that did not see them
 
 
 class Candidate(NamedTuple):
@@ -121,6 +131,9 @@ class Choice:
         of all teachers together, in standard deviations of the target. None without teachers.
     interrupted : bool
         Whether the user stopped the training early.
+    across : list of (rows, weights)
+        For each fold of groups, its rows, and a network ``(1, size)`` of the same candidate and
+        length that left it out.
     """
 
     candidate: Candidate
@@ -130,6 +143,7 @@ class Choice:
     score: float
     teaching: dict[str, Any] | None = None
     interrupted: bool = False
+    across: list[LeftOut] = field(default_factory=list)
 
 
 class _Finalist(NamedTuple):
@@ -151,9 +165,11 @@ def choose(
     checkpoint: Checkpoint,
     school: School | None = None,
     threads: int = 1,
+    across: bool = False,
 ) -> Choice:
     """Compare the candidates and train ``networks`` networks of the best, on ``threads`` threads.
 
+    With ``across``, validation rows decide nothing, but errors across the groups of training do.
     If the user stops it, the best networks so far are the outcome, from the first look on.
     """
     trials: list[dict[str, Any]] = []
@@ -186,7 +202,8 @@ def choose(
         winner = winner._replace(weights=winner.best)
         return _chosen(task, _finalist(task, [winner], False), trials, interrupted=True)
 
-    progress.plan(_stages(task, candidates, plan, networks, school))
+    across = across and task.has_folds
+    progress.plan(_stages(task, candidates, plan, networks, school, across))
     lessons, pupils = None, candidates
     if _compares(task, candidates, school):
         jobs = [
@@ -198,22 +215,36 @@ def choose(
             return stopped(stop)
         try:
             points = school.points(task) if school else task.x[:0]
-            words = _heard(task, candidates, scouts, points)
-            best = _best(task, candidates, words)
+            words = predict_held_out(task, candidates, scouts, points)
+            best = best_candidates(task, candidates, words)
             if school:
                 lessons = school.lessons(task, points, [words[k] for k in best], progress.stage)
         except KeyboardInterrupt:
             return stopped(Interrupted(scouts))
-        finalists = [candidates[k] for k in best[: 1 if plan.folds >= _LONG_ENOUGH else None]]
+        finalists = [candidates[k] for k in best[: 1 if plan.folds >= LONG_ENOUGH else None]]
         pupils = [_gentlest(candidates, one.activation) for one in finalists]
         candidates = finalists
     steps = plan.final
+    if school is not None and lessons is not None and plan.teachers and lessons.noise < _EXACT:
+        steps *= 2
+    left_out: list[LeftOut] = []
+    if across:
+        finer = task.across(ACROSS)
+        jobs = [
+            NetworkJob(*one, steps, seed + k, k) for one in candidates for k in range(finer.folds)
+        ]
+        try:
+            results = race(finer, "across groups", jobs)
+        except Interrupted as stop:
+            return stopped(stop)
+        words = predict_held_out(finer, candidates, results, task.x[:0])
+        best = best_candidates(finer, candidates, words)[0]
+        mine = results[best * finer.folds : (best + 1) * finer.folds]
+        left_out = [(finer.fold(k), one.weights[None]) for k, one in enumerate(mine)]
+        candidates, pupils = [candidates[best]], [pupils[best]]
     rounds: list[tuple[Any, str, list[Candidate]]] = [(task, "final round", candidates)]
-    if school is not None and lessons is not None:
-        if school.named or lessons.noise >= _CLEAR:
-            rounds.append((TaughtTask(task, lessons), "lessons", pupils))
-        if plan.teachers and lessons.noise < _EXACT:
-            steps *= 2
+    if school is not None and lessons is not None and (school.named or lessons.noise >= _CLEAR):
+        rounds.append((TaughtTask(task, lessons), "lessons", pupils))
     progress.plan(
         {TITLES[stage]: _seconds(task, asked, networks * steps) for _, stage, asked in rounds}
     )
@@ -238,7 +269,8 @@ def choose(
     if task.train == len(task.y):  # no rows were held out to object to what teachers say
         found = [one for one in found if not one.taught]
     noisy = None if lessons is None or interrupted else lessons.noise > _NOISY
-    return _chosen(task, _winner(found, noisy), trials, lessons, interrupted)
+    winner = _winner(found, noisy, asked=not across)
+    return _chosen(task, winner, trials, lessons, interrupted, left_out)
 
 
 def _compares(
@@ -254,15 +286,20 @@ def _stages(
     plan: Plan,
     networks: int,
     school: School | None,
+    across: bool,
 ) -> dict[str, float]:
     """Return the expected seconds of each stage, as far as they can be known before the first."""
     stages, finalists = {}, candidates
     if _compares(task, candidates, school):
         stages[TITLES["folds"]] = _seconds(task, candidates, FOLDS * plan.folds)
         finalists = list({one.activation: one for one in candidates}.values())
-        finalists = finalists[: 1 if plan.folds >= _LONG_ENOUGH else None]
+        finalists = finalists[: 1 if plan.folds >= LONG_ENOUGH else None]
     if school is not None:
         stages |= school.seconds()
+    if across:
+        steps = task.across(ACROSS).folds * plan.final
+        stages[TITLES["across groups"]] = _seconds(task, finalists, steps)
+        finalists = finalists[:1]
     last = _seconds(task, finalists, networks * plan.final)
     stages[TITLES["final round"]] = last
     return stages if school is None else {**stages, TITLES["lessons"]: last}
@@ -276,29 +313,31 @@ def _seconds(task: PairTask | PointTask, candidates: list[Candidate], steps: int
     return sum(expected_seconds(steps, *shape) for shape in shapes)
 
 
-def _heard(
+def predict_held_out(
     task: PairTask | PointTask,
     candidates: list[Candidate],
-    scouts: list[Trained],
+    networks: list[Trained],
     points: FloatArray,
 ) -> list[Word]:
     """Predict with the networks of each candidate: rows they did not see, then all other points."""
     elsewhere = np.concatenate([task.x[task.train :], points])
     words = []
     for k, candidate in enumerate(candidates):
-        mine = scouts[k * FOLDS : (k + 1) * FOLDS]
+        mine = networks[k * task.folds : (k + 1) * task.folds]
         architecture = task.architecture(candidate.activation)
         rows, rest = np.empty(task.train, np.float32), np.zeros(len(elsewhere), np.float32)
         for job, weights, *_ in mine:
             held = task.fold(job.fold or 0)
             asked = np.concatenate([task.x[held], elsewhere])
             said = task.predict(architecture, weights[None], asked[None], [job])[0]
-            rows[held], rest = said[: len(held)], rest + said[len(held) :] / FOLDS
+            rows[held], rest = said[: len(held)], rest + said[len(held) :] / task.folds
         words.append(Word(f"{candidate.activation} networks", rows, rest))
     return words
 
 
-def _best(task: PairTask | PointTask, candidates: list[Candidate], words: list[Word]) -> list[int]:
+def best_candidates(
+    task: PairTask | PointTask, candidates: list[Candidate], words: list[Word]
+) -> list[int]:
     """Return which candidate of each activation is best on the rows, and the best of all first."""
     off = np.abs(np.stack([word.rows for word in words]) - task.y[: task.train])
     off = np.where(np.isfinite(off), off, np.finfo(np.float32).max).astype(np.float64)
@@ -329,14 +368,16 @@ def _errors(
     return np.where(np.isfinite(found), found, np.finfo(np.float32).max)
 
 
-def _winner(found: list[_Finalist], noisy: bool | None) -> _Finalist:
+def _winner(found: list[_Finalist], noisy: bool | None, asked: bool = True) -> _Finalist:
     """Return the best with teachers if the target is noisy, otherwise the best without.
 
-    The other one must be clearly better to win, unless nothing is known about the noise.
+    The other one must be clearly better to win, unless nothing is known about the noise; it cannot
+    if the validation rows are not ``asked``.
     """
     found = sorted(found, key=lambda one: rmse(one.errors))
     expected = next((one for one in found if one.taught is noisy), found[0])
-    return found[0] if _surpasses(found[0].errors, expected.errors, _OBJECTION) else expected
+    objects = asked and _surpasses(found[0].errors, expected.errors, _OBJECTION)
+    return found[0] if objects else expected
 
 
 def _surpasses(errors: FloatArray, others: FloatArray, clearly: float) -> bool:
@@ -351,12 +392,13 @@ def _chosen(
     trials: list[dict[str, Any]],
     lessons: Lessons | None = None,
     interrupted: bool = False,
+    across: Sequence[LeftOut] = (),
 ) -> Choice:
     job = one.networks[0].job
     weights, errors = [network.weights for network in one.networks], one.errors
     earlier = [network.best for network in one.networks]
     of_earlier = _errors(task, one.networks, earlier)
-    if _surpasses(of_earlier, errors, _REGRET):
+    if not across and _surpasses(of_earlier, errors, _REGRET):
         weights, errors = earlier, of_earlier
     teaching = None
     if lessons is not None:
@@ -374,6 +416,7 @@ def _chosen(
         rmse(errors),
         teaching,
         interrupted,
+        [(rows, _without_constants(task, network, job)) for rows, network in across],
     )
 
 

@@ -1,7 +1,8 @@
 """What the trainer is to learn: the rows, which network sees which, and how they are scored."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +51,8 @@ class Task:
     weights : array of shape (n,), optional
         How much each row counts, on average 1 over the training rows. A row is drawn in proportion
         to its weight, and errors are weighted means.
+    folds : int
+        How many parts of the training rows are held out in turn.
     """
 
     x: FloatArray
@@ -61,6 +64,7 @@ class Task:
     batch: int = BATCH
     groups: Rows | None = None
     weights: FloatArray | None = None
+    folds: int = FOLDS
 
     def batch_of(self, activation: str) -> int:
         """Examples per step of a network with this activation."""
@@ -72,6 +76,11 @@ class Task:
     def teachable(self) -> bool:
         """Whether a network may learn made-up points from teachers."""
         return True
+
+    def across(self, most: int) -> Self:
+        """Return the task with as many folds as groups, but at most so many."""
+        assert self.groups is not None
+        return replace(self, folds=min(most, int(self.groups.max()) + 1))
 
     @property
     def has_folds(self) -> bool:
@@ -145,8 +154,8 @@ class Task:
     def fold(self, number: int) -> Rows:
         """Training rows that are held out together; rows of a group stay together."""
         if self.groups is None:
-            return _fold(self.train, number)
-        of_groups = _fold(int(self.groups.max()) + 1, number)
+            return _fold(self.train, self.folds, number)
+        of_groups = _fold(int(self.groups.max()) + 1, self.folds, number)
         return np.flatnonzero(np.isin(self.groups, of_groups))
 
     def _held_out(self, job: NetworkJob) -> Rows:
@@ -246,9 +255,9 @@ class PairTask(Task):
         return np.asarray(np.average(estimates, axis=2, weights=each))
 
 
-def _fold(count: int, number: int) -> Rows:
-    """One of the ``FOLDS`` random parts of ``count`` rows or groups."""
-    return np.array_split(np.random.default_rng(0).permutation(count), FOLDS)[number]
+def _fold(count: int, folds: int, number: int) -> Rows:
+    """One of the random parts of ``count`` rows or groups."""
+    return np.array_split(np.random.default_rng(0).permutation(count), folds)[number]
 
 
 def _even(lists: list[Rows]) -> Rows:

@@ -151,6 +151,8 @@ _LOOKS = 20  # validations over one training
 # Rounds of a training, as progress shows them.
 TITLES = {
     "folds": "Comparing settings",
+    "longer folds": "Training the networks",
+    "across groups": "Training across groups",
     "final round": "Training the networks",
     "lessons": "Learning from teachers",
 }

@@ -12,7 +12,7 @@ from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from twinedge.budget import Model, twin_bytes
-from twinedge.calibration import USUAL_TRUST, adapted, calibrate
+from twinedge.calibration import USUAL_TRUST, CalibrationRows, adapted, calibrate
 from twinedge.defaults import ANCHORS, NEIGHBORS
 from twinedge.encoding import Encoding
 from twinedge.errors import InputError, listed
@@ -23,9 +23,10 @@ from twinedge.learn.loops import SemiSupervisedTask
 from twinedge.learn.network import Architecture, FloatArray
 from twinedge.learn.pairs import ExtraPairs, deal, differences, partners_of, signals
 from twinedge.learn.parameters import nonnegative_number, row_number, seed_of, shape_of
+from twinedge.learn.selection import LeftOut
 from twinedge.learn.tasks import PairTask
 from twinedge.learn.training import DivergedError
-from twinedge.learn.uncertainty import learn_difficulty, trust_between
+from twinedge.learn.uncertainty import learn_difficulty, predict_left_out, trust_between
 from twinedge.notebook import facts_table, intervals_shown, network_shape
 from twinedge.progress import Progress, progress_bar
 from twinedge.scoring import check_targets
@@ -125,6 +126,9 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         How far points measured on site are trusted: learnt from ``groups``, 0.4 without.
     calibration_ : Calibration or None
         Turns predictions into intervals; None if there were too few validation points.
+    left_out_ : CalibrationRows or None
+        Errors of networks that did not see a training point's group, if there were too few
+        validation groups for choices and intervals.
     trials_ : list of dict
         Every network that was trained, with its validation error.
     teaching_ : dict or None
@@ -146,6 +150,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
     """
 
     difficulty_: FloatArray | None = None
+    left_out_: CalibrationRows | None = None
     trust_: float = USUAL_TRUST
     own_: tuple[FloatArray, ...] = ()  # points, targets, scores and scales of ``adapt``
 
@@ -197,6 +202,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         *,
         validation: Validation = None,
         groups: npt.ArrayLike | None = None,
+        times: npt.ArrayLike | None = None,
         sample_weight: npt.ArrayLike | None = None,
         encoding: Encoding | None = None,
         unlabelled: npt.ArrayLike | None = None,
@@ -220,6 +226,10 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
             Which rows belong together: a batch, a machine, a hull. They are always held out
             together, so that the model's scores, and how far it trusts points measured on site,
             hold for groups that it never saw.
+        times : array of shape (n,), optional
+            When each row was measured: ``datetime64``, numbers, or texts such as 2024-01-31 09:30.
+            The newest rows are then held out for choices, and folds are blocks of time, so that
+            errors and intervals hold for the future. Not with ``groups``.
         sample_weight : array of shape (n,), optional
             How much each row counts, at least 0; by default all count alike. Only ratios matter. A
             row is drawn in proportion to its weight, so that a pair counts as much as the weights
@@ -239,7 +249,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
             Continue from what that folder holds.
         """
         twins, seed = self._shape()[0], seed_of(self.random_state)
-        train, held = self._prepare(X, y, validation, seed, groups, encoding, sample_weight)
+        train, held = self._prepare(X, y, validation, seed, groups, encoding, sample_weight, times)
         for remark in check_precision(*train, self.encoding_.inputs, self.target_name_):
             warnings.warn(remark, PrecisionWarning, stacklevel=2)
         deal(self.anchors, len(train[1]), twins)  # fail now, not after the training
@@ -266,9 +276,9 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
                 self.validation_, self.validation_weights_ = train, self.sample_weights_
             self.validation_rmse_ = choice.score
             self.difficulty_, self.calibration_, self.own_ = None, None, ()
-            self.trust_ = USUAL_TRUST
+            self.trust_, self.left_out_ = USUAL_TRUST, None
             try:
-                self._judge(held, seed, progress)
+                self._judge(held, choice.across, seed, progress)
             except KeyboardInterrupt:  # keep the networks, even without scores or intervals
                 self.interrupted_ = True
         if not np.isfinite(self.validation_rmse_):
@@ -317,7 +327,13 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         """Return the number of twins and the widths of their layers."""
         return shape_of(self.twins, self.hidden)
 
-    def _judge(self, held: tuple[FloatArray, FloatArray], seed: int, progress: Progress) -> None:
+    def _judge(
+        self,
+        held: tuple[FloatArray, FloatArray],
+        folds: list[LeftOut],
+        seed: int,
+        progress: Progress,
+    ) -> None:
         """Score the networks, and learn how large an error to expect."""
         measuring, learning, calibrating = _AFTERWARDS
         progress.stage(measuring)
@@ -328,10 +344,32 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         difficulty = learn_difficulty(self, seed)
         self.trust_ = trust_between(self, seed)
         self.difficulty_ = difficulty
-        if len(held[1]):
+        if folds:
+            self.left_out_ = predict_left_out(self, folds, seed)
+        if len(held[1]) or folds:
             progress.stage(calibrating)
             with suppress(InputError):  # too few points, or all with the same error
-                self.calibrate(*held, sample_weight=self.validation_weights_, chosen=True)
+                self._calibrate_held_out(held)
+
+    def _calibrate_held_out(self, held: tuple[FloatArray, FloatArray]) -> None:
+        """Calibrate on validation points, and on training points that were left out in turn."""
+        left, chosen = self.left_out_, self.left_out_ is None
+        if not len(held[1]):
+            rows = left
+        else:
+            more = self.validation_weights_, self.validation_groups_
+            rows = CalibrationRows(*self._errors(*held), *more).joined(left)
+        assert rows is not None
+        self.calibration_ = calibrate(**rows._asdict(), chosen=chosen)
+
+    def _errors(
+        self, X: npt.ArrayLike, y: npt.ArrayLike
+    ) -> tuple[FloatArray, FloatArray, npt.NDArray[np.bool_]]:
+        """Signals ``(3, n)`` and errors ``(n,)`` of points, and which have a feature outside."""
+        x = self._check(X)
+        mean, signals = self.signals(x)
+        outside: npt.NDArray[np.bool_] = np.asarray(self.outside(x).any(axis=1))
+        return signals, check_targets(y, len(x)) - mean, outside
 
     def calibrate(
         self,
@@ -358,15 +396,20 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
             If the model was fitted without intervals, or there is nothing to learn from these
             points; ``calibration_`` stays as it was.
         """
-        x = self._check(X)
+        check_is_fitted(self)
         if self.difficulty_ is None:
             raise InputError("the model was fitted without intervals and cannot be calibrated")
-        mean, signals = self._signals(x, None, None)
-        outside = np.asarray(self.outside(x).any(axis=1))
-        errors = check_targets(y, len(x)) - mean
+        signals, errors, outside = self._errors(X, y)
         self.calibration_ = calibrate(
             signals, errors, outside=outside, sample_weight=sample_weight, chosen=chosen
         )
+
+    def signals(self, X: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Predictions ``(n,)``, and their spread, asymmetry and difficulty ``(3, n)``.
+
+        All are in units of the target; the model must have been fitted with intervals.
+        """
+        return self._signals(X, None, None)
 
     def adapt(self, X: npt.ArrayLike, y: npt.ArrayLike) -> "TwinRegressor":
         """Learn points measured where the model is used, as anchors, without training again.

@@ -12,6 +12,7 @@ For true differences the last two are zero. All anchors are used here, whatever 
 
 import warnings
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,13 +21,14 @@ from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.model_selection import GroupKFold, cross_val_predict
 
 from twinedge import scoring
-from twinedge.calibration import USUAL_TRUST, in_common
+from twinedge.calibration import USUAL_TRUST, CalibrationRows, in_common
 from twinedge.errors import InputError
 from twinedge.learn.anchored import AnchoredRegressor
 from twinedge.learn.estimator import Groups
 from twinedge.learn.network import Architecture, FloatArray, Scaling
 from twinedge.learn.pairs import last_hidden
 from twinedge.learn.parameters import nonnegative_number, one_of
+from twinedge.learn.selection import LeftOut
 from twinedge.weighting import draw, in_proportion, of_rows
 
 _LEAST_ROWS = 20
@@ -38,6 +40,41 @@ _MADE_UP = 2048  # points between rows
 _FARTHEST = 0.5  # most of the way from one row to another
 _RIDGE = 0.01  # of the variance of the hidden layer
 _EACH_SIDE = 0.5  # share of the rows in the weight of all examples
+
+
+def predict_left_out(model: Any, folds: Sequence[LeftOut], seed: int) -> CalibrationRows:
+    """Predict each training row of a fitted model with networks that did not see its group.
+
+    Parameters
+    ----------
+    model : TwinRegressor
+        Fitted.
+    folds : sequence of (rows, weights)
+        Parts of all training rows, and the networks ``(c, size)`` that were trained without them.
+        Only the rows that they saw are their anchors, and teach them how large an error to expect.
+    seed : int
+        As for ``learn_difficulty``.
+    """
+    count, off = len(model.anchor_y_), _tree_errors(model, seed)
+    found = CalibrationRows(
+        np.empty((3, count)),
+        np.empty(count),
+        np.empty(count, bool),
+        model.sample_weights_,
+        model.groups_,
+    )
+    for held, networks in folds:
+        seen = np.setdiff1d(np.arange(count), held)
+        part = copy(model)
+        part.anchors, part.weights_ = "auto", networks
+        part.anchor_X_, part.anchor_y_ = model.anchor_X_[seen], model.anchor_y_[seen]
+        part.sample_weights_ = of_rows(model.sample_weights_, seen)
+        part.groups_ = of_rows(model.groups_, seen)
+        part.difficulty_ = learn_difficulty(part, seed, errors=off[seen])
+        mean, found.signals[:, held] = part.signals(model.anchor_X_[held])
+        found.errors[held] = model.anchor_y_[held] - mean
+        found.outside[held] = part.outside(model.anchor_X_[held]).any(axis=1)
+    return found
 
 
 class _Fitted(Protocol):
@@ -53,7 +90,10 @@ class _Fitted(Protocol):
 
 
 def learn_difficulty(
-    model: _Fitted, seed: int, anchors: Sequence[FloatArray] | None = None
+    model: _Fitted,
+    seed: int,
+    anchors: Sequence[FloatArray] | None = None,
+    errors: FloatArray | None = None,
 ) -> FloatArray:
     """Teach a fitted model's twins how large an error to expect.
 
@@ -65,6 +105,8 @@ def learn_difficulty(
         Seed of the trees and of the made-up points.
     anchors : sequence of array of int, optional
         Rows of ``anchor_X_`` that each twin will predict with; by default a sample of all.
+    errors : array of shape (n,), optional
+        Scaled errors of trees at the training points, if they are known already.
 
     Returns
     -------
@@ -85,8 +127,11 @@ def learn_difficulty(
     first, second = draw(rng, len(rows), weights, (2, _MADE_UP))
     share = _FARTHEST * rng.random((_MADE_UP, 1), np.float32)
     points = np.concatenate([x, x[first] + share * (x[second] - x[first])])
-    groups = None if model.groups_ is None else model.groups_[rows]
-    wanted = _difficulty(x, y, points, int(rng.integers(2**31)), groups, weights)
+    groups, tree_seed = of_rows(model.groups_, rows), int(rng.integers(2**31))
+    off = of_rows(errors, rows)
+    if off is None:
+        off = _left_out(x, y, tree_seed, groups, weights)
+    wanted = _difficulty(x, off, points, tree_seed, weights)
     if anchors is None:
         anchors = [in_proportion(rows, model.sample_weights_, _ANCHORS)] * twins
     seen = [
@@ -118,27 +163,29 @@ def trust_between(model: _Fitted, seed: int) -> float:
     """
     found = None
     if model.groups_ is not None and len(np.unique(model.groups_)) > 1:
-        y = model.scaling_.target(model.anchor_y_).astype(np.float64)
-        x, weights = model.scaling_.features(model.anchor_X_), model.sample_weights_
-        off = _left_out(x, y, seed, model.groups_, weights)
-        found = in_common(off, model.groups_, weights)
+        found = in_common(_tree_errors(model, seed), model.groups_, model.sample_weights_)
     return USUAL_TRUST if found is None else min(max(found, _LEAST_TRUST), 1 - _LEAST_TRUST)
+
+
+def _tree_errors(model: _Fitted, seed: int) -> FloatArray:
+    """Scaled errors ``(n,)`` of trees at the training points of a model."""
+    y = model.scaling_.target(model.anchor_y_).astype(np.float64)
+    x = model.scaling_.features(model.anchor_X_)
+    return _left_out(x, y, seed, model.groups_, model.sample_weights_)
 
 
 def _difficulty(
     x: FloatArray,
-    y: FloatArray,
+    off: FloatArray,
     points: FloatArray,
     seed: int,
-    groups: Groups | None,
     weights: FloatArray | None,
 ) -> FloatArray:
-    """How far trees are off at points, as predicted by other trees."""
-    off = np.abs(_left_out(x, y, seed, groups, weights))
+    """How far trees that were ``off`` by so much at ``x`` are off at points, by other trees."""
     foreseen = ExtraTreesRegressor(
-        200, max_features=0.6, min_samples_leaf=min(8, len(y) // 4), random_state=seed
+        200, max_features=0.6, min_samples_leaf=min(8, len(off) // 4), random_state=seed
     )
-    found: FloatArray = foreseen.fit(x, off, sample_weight=weights).predict(points)
+    found: FloatArray = foreseen.fit(x, np.abs(off), sample_weight=weights).predict(points)
     return found
 
 

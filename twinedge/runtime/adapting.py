@@ -10,7 +10,7 @@ from math import isqrt
 
 import numpy as np
 
-from twinedge.calibration import Calibration, adapted, calibrate
+from twinedge.calibration import Calibration, CalibrationRows, adapted, calibrate
 from twinedge.errors import InputError
 from twinedge.pack.contents import LARGEST, TARGET, Array, Intervals, Pack
 from twinedge.pack.layout import MAX_ANCHORS
@@ -36,7 +36,14 @@ def calibration_of(pack: Pack) -> Calibration | None:
 
 
 def calibrate_pack(
-    pack: Pack, X: Array, y: Array, *, sample_weight: Array | None = None, chosen: bool = False
+    pack: Pack,
+    X: Array,
+    y: Array,
+    *,
+    sample_weight: Array | None = None,
+    groups: Array | None = None,
+    beside: CalibrationRows | None = None,
+    chosen: bool = False,
 ) -> Pack:
     """Calibrate a pack that has second outputs, on its own integer predictions for these rows.
 
@@ -48,6 +55,10 @@ def calibrate_pack(
         Rows that the networks were not trained on.
     sample_weight : array of shape (n,), optional
         How much each row counts; by default all alike.
+    groups : array of shape (n,), optional
+        Which rows belong together.
+    beside : CalibrationRows, optional
+        More rows, with the errors of other networks: training rows whose groups they did not see.
     chosen : bool
         Whether training settings were chosen on these rows.
 
@@ -66,7 +77,8 @@ def calibrate_pack(
     signals = found.signals.astype(np.float64) * unit / members
     outside = np.asarray(reference.outside(pack, q).any(axis=1))
     errors = np.asarray(y, np.float64) - found.mean
-    made = calibrate(signals, errors, outside=outside, sample_weight=sample_weight, chosen=chosen)
+    rows = CalibrationRows(signals, errors, outside, sample_weight, groups).joined(beside)
+    made = calibrate(**rows._asdict(), chosen=chosen)
     spread, asymmetry, difficulty = (_integer(65536 * weight) for weight in made.weights)
     intervals = Intervals(
         spread,
@@ -81,6 +93,8 @@ def calibrate_pack(
     )
     scales = reference.raw_scale(found.signals, intervals, members)
     typical = round(float(np.average(scales, weights=sample_weight)))
+    if beside is not None:  # the scales of all rows, of which only these are known as integers
+        typical = round(16 * made.typical / unit)
     return replace(pack, intervals=replace(intervals, typical=typical))
 
 
