@@ -165,7 +165,10 @@ def times_of(values: ArrayLike) -> Times:
     >>> times_of(np.array(["2024-01-31", "2024-02-01"], "datetime64[D]")).seconds.tolist()
     [1706659200.0, 1706745600.0]
     """
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise InputError("times must be one for each row") from error
     if array.ndim != 1:
         raise InputError(f"times has shape {array.shape}; one for each row is needed")
     if array.dtype.kind == "M":
