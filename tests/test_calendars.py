@@ -3,13 +3,14 @@
 import json
 import math
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from twinedge.calendars import CYCLES, Calendar, waves
+from twinedge.calendars import CYCLES, SINE, Calendar, waves
 from twinedge.encoding import Column, Encoding
 from twinedge.errors import InputError
 from twinedge.times import Notation
@@ -106,7 +107,7 @@ def test_numbers_and_dates_of_any_kind_are_times():
     for cell in (
         at(2024, 3, 4, 6),
         at(2024, 3, 4, 6) + 0.75,
-        datetime(2024, 3, 4, 6),  # noqa: DTZ001 - as a data frame has it
+        datetime(2024, 3, 4, 6),
         np.datetime64("2024-03-04T06:00"),
     ):
         assert encoding.encode([[cell]]).tolist() == expected
@@ -198,3 +199,12 @@ def test_numbers_that_are_no_times_are_not_learnt():
 def test_middle_is_a_full_hour_of_training():
     assert WEEK.middle == at(2024, 1, 4, 12)
     assert timedelta(seconds=WEEK.middle - WEEK.first) == timedelta(days=3, hours=12)
+
+
+def test_the_page_has_the_numbers_of_the_code():
+    text = (Path(__file__).parents[1] / "docs" / "data.md").read_text("utf-8")
+    part = text.partition("### Hour, weekday and season")[2].partition("\n### ")[0]
+    for length, _ in CYCLES.values():
+        assert f"{length:,}" in part
+    for term in SINE:
+        assert f"= {term}" in part
