@@ -5,11 +5,11 @@ Functions import the heavy packages, so that a table that cannot be read is refu
 
 import signal
 import threading
-import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from twinedge.data.source import Source, from_catalogue, from_table
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from twinedge.learn.estimator import Validation
     from twinedge.learn.run import Run
     from twinedge.learn.twin import TwinRegressor
+    from twinedge.scoring import Array
 
 Say = Callable[[str], None]
 
@@ -41,6 +42,7 @@ def fit_csv(
     skip_bad_rows: bool = False,
     missing: Missing = (),
     group: str | None = None,
+    time: str | None = None,
     weight: str | None = None,
     split: int = 0,
     run: str | Path | None = None,
@@ -79,6 +81,10 @@ def fit_csv(
         -9999, say.
     group : str, optional
         Column that says which rows belong together. They are held out together.
+    time : str, optional
+        Column that says when each row was measured: dates and times of any usual form, or numbers;
+        it is not a feature. The model is trained on the oldest rows, chosen on the next ones, and
+        tested on the newest, so that its scores hold for the future. Not with ``group``.
     weight : str, optional
         Column that says how much each row counts, in training, in intervals and in all errors; it
         is not a feature. Rows of weight 0 are left out.
@@ -135,6 +141,7 @@ def fit_csv(
             skip_bad_rows=skip_bad_rows,
             missing=missing,
             group=group,
+            time=time,
             weight=weight,
             split=split,
         )
@@ -183,9 +190,9 @@ def _fitted(
 ) -> "Run":
     import numpy as np
 
-    from twinedge.learn.run import Run, check_writable
+    from twinedge.learn.run import Run, check_writable, checkpoint_of
     from twinedge.learn.small_trees import ROOM
-    from twinedge.learn.suitability import few_rows, standing
+    from twinedge.learn.comparison import few_rows, standing
     from twinedge.learn.training import discard
     from twinedge.learn.twin import TwinRegressor
     from twinedge.weighting import effective_rows, of_rows, relative
@@ -195,10 +202,10 @@ def _fitted(
     checkpoint = None
     if folder is not None:
         check_writable(folder, overwrite=overwrite)
-        checkpoint = folder.with_name(f"{folder.name}.checkpoint")
+        checkpoint = checkpoint_of(folder)
     for remark in source.remarks:
         say(remark)
-    start = time.perf_counter()
+    start = perf_counter()
     with progress.part("Training"):
         _fit(model, source, checkpoint, resume, say)
     validation, test = source.part(source.rows.val), source.part(source.rows.test)
@@ -210,14 +217,18 @@ def _fitted(
         train = source.part(source.rows.train)
         room = model.pack_bytes() or ROOM
         weighed = model.sample_weights_, model.validation_weights_, weights
-        scores |= standing(train, test, said, validation, room, weighed).scores()
+        naive = _naive(source)
+        scores |= standing(train, test, said, validation, room, weighed, naive).scores()
+        scores |= _scores_by_time(source, said - test[1], naive, weights)
+        covered = None
         if model.calibration_ is not None and COVERAGE in model.calibration_.quantiles:
             low, high = model.predict_interval(test[0], COVERAGE).T
             covered = (low <= test[1]) & (test[1] <= high)
             scores["coverage_test"] = float(np.average(covered, weights=weights))
+        scores |= _scores_by_group(source, model, said - test[1], covered, weights)
     except KeyboardInterrupt:  # the model is kept, without its test scores
         model.interrupted_ = True
-    scores["seconds"] = round(time.perf_counter() - start, 2)
+    scores["seconds"] = round(perf_counter() - start, 2)
     few = few_rows(
         int(effective_rows(weights, len(test[1]))),
         int(effective_rows(model.validation_weights_, len(validation[1]))),
@@ -234,6 +245,8 @@ def _fitted(
             "dataset": source.name,
             "split": source.split,
             "rows": len(source.y),
+            **({} if source.groups is None else {"group": source.group_name}),
+            **_time_record(source),
             **({} if source.weights is None else {"weight": source.weight_name}),
             **({"missing": list(source.missing)} if source.missing else {}),
         },
@@ -252,6 +265,67 @@ def _fitted(
     if not model.interrupted_:
         discard(checkpoint)
     return done
+
+
+def _naive(source: Source) -> "Array | None":
+    """Last known target before each test row; None if the order of rows means nothing."""
+    from twinedge.forecasting import naive_forecast
+
+    if source.times is None:
+        return None
+    return naive_forecast(source.times, source.y)[source.rows.test]
+
+
+def _scores_by_time(
+    source: Source, error: "Array", naive: "Array | None", weights: "Array | None"
+) -> dict[str, Any]:
+    """Score test rows in consecutive blocks of time, if they have times."""
+    from twinedge.forecasting import score_blocks
+
+    if source.times is None or source.notation is None or naive is None:
+        return {}
+    test = source.rows.test
+    of_naive = naive - source.y[test]
+    blocks = score_blocks(source.times[test], source.notation, error, of_naive, weights)
+    return {"by_time": blocks}
+
+
+def _scores_by_group(
+    source: Source,
+    model: "TwinRegressor",
+    error: "Array",
+    covered: "Array | None",
+    weights: "Array | None",
+) -> dict[str, Any]:
+    """Score each test group, and each training group that networks left out in turn."""
+    import numpy as np
+
+    from twinedge.scoring import rmse, score_groups
+
+    if source.groups is None:
+        return {}
+    tested = score_groups(source.groups[source.rows.test], error, covered, weights)
+    scores: dict[str, Any] = {"groups": [{**one, "part": "test"} for one in tested]}
+    left_out = model.left_out_
+    if left_out is not None:
+        within, each = None, left_out.sample_weight
+        if covered is not None and model.calibration_ is not None:
+            reach = model.calibration_.reach(COVERAGE)
+            within = np.abs(left_out.errors) <= reach * model.calibration_.scale(left_out.signals)
+        found = score_groups(
+            source.groups[source.rows.train], -left_out.errors, within, left_out.sample_weight
+        )
+        scores["groups"] += [{**one, "part": "left out"} for one in found]
+        scores["rmse_left_out"] = rmse(left_out.errors, weights=each)
+    return scores
+
+
+def _time_record(source: Source) -> dict[str, Any]:
+    """Return what a run keeps about the order of its rows, if that is known."""
+    if source.times is None or source.notation is None:
+        return {}
+    ranges, notation = source.time_ranges(), source.notation._asdict()
+    return {"time": source.time_name, "time_notation": notation, "time_ranges": ranges}
 
 
 def _nothing(remark: str) -> None:
@@ -287,6 +361,7 @@ def _fit(
                 *source.part(train),
                 validation=validation,
                 groups=groups,
+                times=of_rows(source.times, train),
                 sample_weight=of_rows(source.weights, train),
                 encoding=source.encoding,
                 checkpoint=checkpoint,

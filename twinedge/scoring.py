@@ -86,6 +86,55 @@ def score(
     )
 
 
+def score_groups(
+    groups: Array,
+    error: Array,
+    covered: Array | None = None,
+    weights: Array | None = None,
+) -> list[dict[str, Any]]:
+    """Score predictions group by group.
+
+    Parameters
+    ----------
+    groups : array of shape (n,)
+        Which rows belong together: names or numbers.
+    error : array of shape (n,)
+        Prediction minus target.
+    covered : array of shape (n,), optional
+        Whether the interval of a row covers its target.
+    weights : array of shape (n,), optional
+        How much each row counts.
+
+    Returns
+    -------
+    list of dict
+        In JSON types, by name: ``name``, ``rows``, ``rmse`` and ``mean_error`` in units of the
+        target, and ``coverage``, None without intervals.
+
+    Examples
+    --------
+    >>> score_groups(np.array(["b", "a", "b"]), np.array([1.0, 2.0, 3.0]))[0]
+    {'name': 'a', 'rows': 1, 'rmse': 2.0, 'mean_error': 2.0, 'coverage': None}
+    """
+    names, number = np.unique(groups, return_inverse=True)
+    found = []
+    for k, name in enumerate(names.tolist()):
+        mine = number == k
+        each = None if weights is None else weights[mine]
+        found.append(
+            {
+                "name": name,
+                "rows": int(mine.sum()),
+                "rmse": rmse(error[mine], weights=each),
+                "mean_error": float(np.average(error[mine], weights=each)),
+                "coverage": None
+                if covered is None
+                else float(np.average(covered[mine], weights=each)),
+            }
+        )
+    return found
+
+
 def check_targets(y: Any, count: int) -> Array:
     """Check measured targets of ``count`` points; returns them as an array, which may hold NaN.
 

@@ -7,6 +7,7 @@ from twinedge.cli import options
 from twinedge.cli.output import (
     note,
     print_blocks,
+    print_groups,
     print_json,
     print_record,
     print_table,
@@ -14,10 +15,11 @@ from twinedge.cli.output import (
 )
 from twinedge.cli.reading import read_device_points, read_run_points
 from twinedge.cli.values import exported_for
+from twinedge.defaults import COVERAGE
 from twinedge.errors import InputError
 
 if TYPE_CHECKING:
-    from twinedge.data.table import TimeColumn
+    from twinedge.data.table import GroupColumn, TimeColumn
     from twinedge.pack.contents import Array
     from twinedge.runtime.device import Device
     from twinedge.scoring import Scores
@@ -31,6 +33,7 @@ class _Judged(NamedTuple):
     known: int
     whose: str
     over_time: dict[str, Any]
+    groups: list[dict[str, Any]]
 
 
 @options.command(
@@ -39,6 +42,7 @@ class _Judged(NamedTuple):
     "evaluate out/model.twin measured.csv",
     "evaluate out/model.tflite measured.csv --json",
     "evaluate runs/latest log.csv --time timestamp",
+    "evaluate out/model.twin measured.csv --group machine",
 )
 @options.model_file
 @options.argument("table", "DATA.csv", "Table with the model's columns and target.")
@@ -49,6 +53,10 @@ class _Judged(NamedTuple):
     text="When each row was measured: errors are also shown along time, in up to five blocks, "
     "beside those of the last known value.",
 )
+@options.column(
+    "--group",
+    text="Rows with the same value here belong together: errors are also shown for each group.",
+)
 @options.backend
 @options.as_json
 @options.quiet
@@ -58,6 +66,7 @@ def evaluate(
     missing: tuple[str, ...],
     skip_bad_rows: bool,
     time: str | None,
+    group: str | None,
     backend: str,
     as_json: bool,
     quiet: bool,
@@ -68,10 +77,15 @@ def evaluate(
     explained; the baseline is a model that always predicts the mean. The interval score is the
     width plus 2 / (1 - coverage) times how far an interval misses: lower is better.
     """
-    from twinedge.data.table import TimeColumn
+    from twinedge.data.table import GroupColumn, TimeColumn
 
-    clock = None if time is None else TimeColumn(time)
-    reading = {"missing": missing, "skip_bad_rows": skip_bad_rows, "quiet": quiet, "time": clock}
+    reading = {
+        "missing": missing,
+        "skip_bad_rows": skip_bad_rows,
+        "quiet": quiet,
+        "time": None if time is None else TimeColumn(time),
+        "group": None if group is None else GroupColumn(group),
+    }
     model = exported_for(model, backend)
     if model.is_dir() or not model.suffix:
         if backend != "auto":
@@ -88,6 +102,8 @@ def evaluate(
     name = "run" if model.is_dir() else "file"
     result = {name: str(model), "target": found.target, **scores, "trained_on": found.known}
     result |= found.over_time
+    if found.groups:
+        result["groups"] = found.groups
     words = in_words(found.scores)
     if found.known:
         note(
@@ -98,7 +114,7 @@ def evaluate(
     if as_json:
         print_json({**result, "intervals": intervals, "in_words": words})
         return
-    blocks = result.pop("by_time", None)
+    blocks, groups = (result.pop(key, None) for key in ("by_time", "groups"))
     print_record({key: value for key, value in result.items() if value is not None or key == "r2"})
     if intervals:
         print_text("")
@@ -111,6 +127,8 @@ def evaluate(
         )
     if blocks:
         print_blocks(blocks)
+    if groups:
+        print_groups(groups)
     print_text("", words)
 
 
@@ -136,8 +154,8 @@ def _of_run(folder: Path, table: Path, reading: dict[str, Any]) -> _Judged:
     theirs = np.column_stack([model.anchor_X_, model.anchor_y_])
     known = _known(np.column_stack([x, y]), theirs)
     scores = score(y, mean, spread, scale, ends)
-    over_time = _over_time(clock, y, mean)
-    return _Judged(trained.target_name, scores, known, "rows the run was trained on", over_time)
+    more = _over_time(clock, y, mean), _of_groups(reading["group"], y, mean, ends)
+    return _Judged(trained.target_name, scores, known, "rows the run was trained on", *more)
 
 
 def _of_device(device: "Device", table: Path, reading: dict[str, Any]) -> _Judged:
@@ -160,8 +178,8 @@ def _of_device(device: "Device", table: Path, reading: dict[str, Any]) -> _Judge
         theirs = np.column_stack([pack.anchors, pack.targets])
         known = _known(np.column_stack([quantise(pack, x), units]), theirs)
     scores = score(y, mean, device.spread(x), scale, ends)
-    over_time = _over_time(reading["time"], y, mean)
-    return _Judged(device.target_name, scores, known, "anchors of the model, trained on", over_time)
+    more = _over_time(reading["time"], y, mean), _of_groups(reading["group"], y, mean, ends)
+    return _Judged(device.target_name, scores, known, "anchors of the model, trained on", *more)
 
 
 def _over_time(clock: "TimeColumn | None", y: "Array", mean: "Array") -> dict[str, Any]:
@@ -179,6 +197,22 @@ def _over_time(clock: "TimeColumn | None", y: "Array", mean: "Array") -> dict[st
         "rmse_naive": rmse(naive[known]) if known.any() else None,
         "by_time": score_blocks(clock.seconds, clock.notation, mean - y, naive),
     }
+
+
+def _of_groups(
+    column: "GroupColumn | None", y: "Array", mean: "Array", ends: "dict[float, Array]"
+) -> list[dict[str, Any]]:
+    """Return the scores of each group, if the rows have any."""
+    from twinedge.scoring import score_groups
+
+    if column is None:
+        return []
+    usual = min(ends, key=lambda level: abs(level - COVERAGE), default=None)
+    covered = None
+    if usual is not None:
+        low, high = ends[usual].T
+        covered = (low <= y) & (y <= high)
+    return score_groups(column.groups, mean - y, covered)
 
 
 def _known(rows: "Array", theirs: "Array") -> int:

@@ -58,6 +58,24 @@ def print_blocks(blocks: Sequence[dict[str, Any]]) -> None:
     )
 
 
+_ALL_GROUPS, _WORST = 20, 5  # groups that are all printed, and otherwise how many of the worst
+
+
+def print_groups(groups: Sequence[dict[str, Any]]) -> None:
+    """Print the scores of groups; of many, the worst and the best."""
+    shown = sorted(groups, key=lambda one: -one["rmse"])
+    if len(shown) > _ALL_GROUPS:
+        shown = [*shown[:_WORST], shown[-1]]
+        print_text("", f"The {_WORST} worst of {len(groups)} groups, and the best:")
+    else:
+        print_text("")
+    heads = ["group", *list(shown[0])[1:]]
+    print_table(
+        [head.replace("_", " ") for head in heads],
+        [[_shown(value) for value in one.values()] for one in shown],
+    )
+
+
 def print_record(result: dict[str, Any]) -> None:
     """Print the values of a JSON object for a person, one per line."""
     names = _aligned([key.replace("_", " ") for key in result])

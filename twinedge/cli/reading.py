@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from twinedge.data.source import Source
-    from twinedge.data.table import TimeColumn
+    from twinedge.data.table import GroupColumn, TimeColumn
     from twinedge.encoding import Encoding
     from twinedge.learn.run import Run
     from twinedge.runtime.device import Device
@@ -31,13 +31,15 @@ def read_points(
     missing: tuple[str, ...] = (),
     skip_bad_rows: bool | None = None,
     time: "TimeColumn | None" = None,
+    group: "GroupColumn | None" = None,
     quiet: bool = False,
 ) -> "Points":
     """Read points for a model with these columns, and their targets if a target is named.
 
     A missing value that can be filled in is NaN. Without ``target``, the targets are empty;
     ``target_name`` is that of the model then.
-    ``skip_bad_rows`` is None for a command without that option. ``time`` is filled in.
+    ``skip_bad_rows`` is None for a command without that option. ``time`` and ``group`` are filled
+    in.
     """
     import numpy as np
 
@@ -52,6 +54,7 @@ def read_points(
         missing=missing,
         skip_bad_rows=skip_bad_rows,
         time=time,
+        group=group,
         say=lambda remark: note(remark, quiet=quiet),
     )
     note_filled(table, int(encoding.by_column(np.isnan(x)).sum()), quiet=quiet)
@@ -65,6 +68,7 @@ def read_device_points(
     missing: tuple[str, ...] = (),
     skip_bad_rows: bool | None = None,
     time: "TimeColumn | None" = None,
+    group: "GroupColumn | None" = None,
     quiet: bool = False,
 ) -> "Points":
     """Read points for an exported model, with their targets."""
@@ -76,6 +80,7 @@ def read_device_points(
         missing=missing,
         skip_bad_rows=skip_bad_rows,
         time=time,
+        group=group,
         quiet=quiet,
     )
 
@@ -88,6 +93,7 @@ def read_run_points(
     missing: tuple[str, ...] = (),
     skip_bad_rows: bool | None = None,
     time: "TimeColumn | None" = None,
+    group: "GroupColumn | None" = None,
     quiet: bool = False,
 ) -> "tuple[Points, NDArray[np.bool_]]":
     """Read points for a run, with missing values filled in; also return which were missing."""
@@ -105,6 +111,7 @@ def read_run_points(
         missing=missing,
         skip_bad_rows=skip_bad_rows,
         time=time,
+        group=group,
         quiet=quiet,
     )
     absent = np.isnan(x)

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from twinedge.cli import options
-from twinedge.cli.output import note, print_json, print_record, print_text
+from twinedge.cli.output import (
+    note,
+    print_blocks,
+    print_groups,
+    print_json,
+    print_record,
+    print_text,
+)
 from twinedge.cli.reading import check_named
 from twinedge.cli.values import Number, Several, Whole, WordOr
 from twinedge.defaults import HIDDEN, HIDDEN_OF_ONE, NEIGHBORS, RUN, TWINS
@@ -23,17 +30,13 @@ _SMALL, _LARGE = (",".join(map(str, one)) for one in (HIDDEN, HIDDEN_OF_ONE))
     "train data.csv --target strength",
     "train data.csv --target -1 --drop id --impute median -o runs/sensor",
     "train data.csv --target strength --group batch",
+    "train log.csv --target power --time timestamp",
     "train --dataset cs --split 0 --effort quick --jobs 2",
 )
 @options.reading
-@options.column(
-    "--group",
-    text="Rows with the same value here belong together: a batch, a machine. Not a feature.",
-)
-@options.column(
-    "--weight",
-    text="How much each row counts; rows of weight 0 are left out. Not a feature.",
-)
+@options.group_column
+@options.time_column
+@options.weight_column
 @options.dataset
 @options.split("Which random split: 70 % training, 10 % validation, 20 % test.")
 @options.folder_option(
@@ -109,6 +112,7 @@ def train(
     drop_missing_target: bool,
     skip_bad_rows: bool,
     group: str | None,
+    time: str | None,
     weight: str | None,
     dataset: str | None,
     split: int,
@@ -131,6 +135,10 @@ def train(
     for groups that the model never saw, and it learns how far to trust points that a device
     measures itself.
 
+    With --time, the model is trained on the oldest 70 % of the rows, chosen on the next 10 %, and
+    tested on the newest 20 %: scores and intervals are then for the future. Beside them is the
+    naive forecast, the last value that was measured before each test row.
+
     Rows may count more or less than others, with --weight: in training, in intervals, and in all
     errors that are printed.
     """
@@ -144,6 +152,7 @@ def train(
         "drop_missing_target": drop_missing_target,
         "skip_bad_rows": skip_bad_rows,
         "group": group,
+        "time": time,
         "weight": weight,
     }
     check_named(table, reading, dataset)
@@ -167,8 +176,16 @@ def train(
     if as_json:
         print_json(result)
     else:
-        verdict = result.pop("verdict", None)
+        verdict, blocks, ranges, groups = (
+            result.pop(k, None) for k in ("verdict", "by_time", "time_ranges", "groups")
+        )
         print_record(with_reasons(result))
+        if blocks:
+            print_blocks(blocks)
+        if groups:
+            print_groups(groups)
+        if ranges:
+            print_text("", in_order(ranges))
         if verdict:
             print_text("", verdict)
     if done.model.interrupted_:
@@ -186,11 +203,20 @@ def heard(quiet: bool) -> dict[str, Any]:
     }
 
 
+def in_order(ranges: dict[str, list[str]]) -> str:
+    """Say for which times the scores of a run are."""
+    (_, past), *_, (_, future) = ranges.values()
+    return (
+        f"Trained on rows until {past}, tested on later ones until {future}: the test scores are "
+        "for the future of what was learnt."
+    )
+
+
 def with_reasons(result: dict[str, Any]) -> dict[str, Any]:
     """Say why the twin does not beat a rival whose error is larger."""
     narrow = [
         rival
-        for rival in ("mean", "linear", "trees")
+        for rival in ("naive", "mean", "linear", "trees")
         if result.get(f"beats_{rival}") is False and result[f"rmse_{rival}"] > result["rmse_test"]
     ]
     reason = "no: the difference is within the error of the comparison"
@@ -201,7 +227,7 @@ def summary(run: "Run") -> dict[str, Any]:
     """Return what is printed about a run."""
     model = run.model
     return {
-        **run.source,
+        **{key: value for key, value in run.source.items() if key != "time_notation"},
         "features": len(run.encoding.names),
         "twins": len(model.weights_),
         "activation": model.activation_,

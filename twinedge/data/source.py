@@ -51,6 +51,8 @@ class Source(NamedTuple):
         Column of the times.
     notation : Notation, optional
         How that column writes its times.
+    group_name : str, optional
+        Column of the groups.
     """
 
     name: str
@@ -69,6 +71,7 @@ class Source(NamedTuple):
     times: NDArray[np.float64] | None = None
     time_name: str | None = None
     notation: Notation | None = None
+    group_name: str | None = None
 
     def part(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Features and targets of the given rows."""
@@ -137,6 +140,12 @@ def from_table(path: Any, *, split: int = 0, **reading: Any) -> Source:
             f"{train + val + test} groups of rows: {train} to train, {val} to validate, "
             f"{test} to test"
         )
+        alone = int(np.count_nonzero(np.unique(table.groups, return_counts=True)[1] == 1))
+        if alone:
+            said.append(
+                f"{plural(alone, 'group')} of a single row: they say nothing about what rows of "
+                "one group have in common"
+            )
     if table.times is not None:
         said += _of_times(table, rows)
     grouped = table.groups is not None
@@ -164,6 +173,7 @@ def from_table(path: Any, *, split: int = 0, **reading: Any) -> Source:
         times=table.times,
         time_name=reading.get("time"),
         notation=table.notation,
+        group_name=reading.get("group"),
     )
 
 

@@ -99,6 +99,25 @@ class TimeColumn:
     seconds: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
 
 
+@dataclass
+class GroupColumn:
+    """A column that says which rows belong together, read beside the columns of a model.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+
+    Attributes
+    ----------
+    groups : ndarray of str, shape (n,)
+        What was read.
+    """
+
+    name: str
+    groups: NDArray[np.str_] = field(default_factory=lambda: np.empty(0, np.str_))
+
+
 class Prepared(NamedTuple):
     """A table in the form that a network takes.
 
@@ -405,6 +424,7 @@ def read_features(
     skip_bad_rows: bool | None = None,
     missing: Missing = (),
     time: TimeColumn | None = None,
+    group: GroupColumn | None = None,
     say: Callable[[str], None] = lambda remark: None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
     """Read a table for a trained model.
@@ -433,6 +453,8 @@ def read_features(
         Numbers and texts that stand for a missing value, as for `read_table`.
     time : TimeColumn, optional
         A column that says when each row was measured, to be read as well.
+    group : GroupColumn, optional
+        A column that says which rows belong together, to be read as well.
     say : function
         Called with each remark on how the file was read.
 
@@ -473,10 +495,13 @@ def read_features(
             clock = column_holding("times", file.names, time.name, taken, path)
             times |= {clock: time.notation}
             wanted = [*wanted, clock]
-        columns = file.columns(wanted, texts=named, may_miss=may_miss, times=times)
+        label = None if group is None else group_position(file.names, group.name, goal, path)
+        columns = file.columns(wanted, texts=named, may_miss=may_miss, times=times, label=label)
         for remark in file.remarks:
             say(f"{place(path)}: {remark}")
         if time is not None and clock is not None:
             time.notation, time.seconds = file.notations[clock], columns.pop().values
+        if group is not None:
+            group.groups = np.array(file.labels)
     y = None if goal is None else columns.pop().values
     return encoding.apply(columns), y

@@ -36,8 +36,10 @@ from twinedge.weighting import mean_and_std
 _AFTERWARDS = {
     "Measuring the validation error": 1.0,
     "Learning how large errors are": 3.0,
+    "Predicting groups left out": 0.0,
     "Calibrating intervals": 2.0,
 }
+_PER_GROUP = 1.5  # seconds for each fold of groups left out
 
 
 class TwinRegressor(AnchoredRegressor, NetworkRegressor):
@@ -335,7 +337,8 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         progress: Progress,
     ) -> None:
         """Score the networks, and learn how large an error to expect."""
-        measuring, learning, calibrating = _AFTERWARDS
+        measuring, learning, leaving_out, calibrating = _AFTERWARDS
+        progress.plan({**_AFTERWARDS, leaving_out: _PER_GROUP * len(folds)})
         progress.stage(measuring)
         self.validation_rmse_ = self.rmse(*self.validation_, self.validation_weights_)
         if not self.intervals or not np.isfinite(self.weights_).all():
@@ -345,7 +348,8 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         self.trust_ = trust_between(self, seed)
         self.difficulty_ = difficulty
         if folds:
-            self.left_out_ = predict_left_out(self, folds, seed)
+            progress.stage(leaving_out, len(folds))
+            self.left_out_ = predict_left_out(self, folds, seed, progress)
         if len(held[1]) or folds:
             progress.stage(calibrating)
             with suppress(InputError):  # too few points, or all with the same error

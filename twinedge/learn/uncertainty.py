@@ -29,6 +29,7 @@ from twinedge.learn.network import Architecture, FloatArray, Scaling
 from twinedge.learn.pairs import last_hidden
 from twinedge.learn.parameters import nonnegative_number, one_of
 from twinedge.learn.selection import LeftOut
+from twinedge.progress import Progress
 from twinedge.weighting import draw, in_proportion, of_rows
 
 _LEAST_ROWS = 20
@@ -42,7 +43,9 @@ _RIDGE = 0.01  # of the variance of the hidden layer
 _EACH_SIDE = 0.5  # share of the rows in the weight of all examples
 
 
-def predict_left_out(model: Any, folds: Sequence[LeftOut], seed: int) -> CalibrationRows:
+def predict_left_out(
+    model: Any, folds: Sequence[LeftOut], seed: int, progress: Progress
+) -> CalibrationRows:
     """Predict each training row of a fitted model with networks that did not see its group.
 
     Parameters
@@ -54,6 +57,8 @@ def predict_left_out(model: Any, folds: Sequence[LeftOut], seed: int) -> Calibra
         Only the rows that they saw are their anchors, and teach them how large an error to expect.
     seed : int
         As for ``learn_difficulty``.
+    progress : Progress
+        Receives how many folds are done.
     """
     count, off = len(model.anchor_y_), _tree_errors(model, seed)
     found = CalibrationRows(
@@ -63,7 +68,7 @@ def predict_left_out(model: Any, folds: Sequence[LeftOut], seed: int) -> Calibra
         model.sample_weights_,
         model.groups_,
     )
-    for held, networks in folds:
+    for done, (held, networks) in enumerate(folds, 1):
         seen = np.setdiff1d(np.arange(count), held)
         part = copy(model)
         part.anchors, part.weights_ = "auto", networks
@@ -74,6 +79,7 @@ def predict_left_out(model: Any, folds: Sequence[LeftOut], seed: int) -> Calibra
         mean, found.signals[:, held] = part.signals(model.anchor_X_[held])
         found.errors[held] = model.anchor_y_[held] - mean
         found.outside[held] = part.outside(model.anchor_X_[held]).any(axis=1)
+        progress.at(f"part {done}", done, len(folds))
     return found
 
 

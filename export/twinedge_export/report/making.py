@@ -23,6 +23,7 @@ from twinedge_export.report import interactive
 from twinedge_export.report.costs import boards, memory, origin, pack
 from twinedge_export.report.document import Cell, Chapter, Document, Grid, Light, number, shown
 from twinedge_export.report.findings import Findings
+from twinedge_export.report.groups import groups
 from twinedge_export.report.interactive import calculator_facts
 from twinedge_export.report.quality import accuracy, anchors, drivers, intervals, trial
 from twinedge_export.report.verdict import facts, reasons, verdict
@@ -53,6 +54,7 @@ def document(
         (
             accuracy(found),
             intervals(found),
+            *groups(found),
             drivers(found),
             *([trial(found)] if tried else []),
             anchors(found),
@@ -79,6 +81,7 @@ _LABELS = {
     "accuracy": "Accuracy",
     "intervals": "Intervals",
     "spread": "Spread",
+    "groups": "Groups",
     "drivers": "Drivers",
     "try": "Try it",
     "anchors": "Anchors",

@@ -26,7 +26,7 @@ from twinedge.learn.run import Run
 from twinedge.learn.selection import SETTINGS, Candidate, Plan
 from twinedge.learn.selection import choose as choose_plan
 from twinedge.learn.small_trees import fit_small_trees
-from twinedge.learn.suitability import compare
+from twinedge.learn.comparison import compare
 from twinedge.learn.tasks import PointTask
 from twinedge.learn.training import Checkpoint
 from twinedge.pack.contents import Array, Pack
@@ -99,7 +99,9 @@ def sizes(
     everything = np.arange(len(y))
     folds = [everything]
     if not unseen and METHODS[method].looks:
-        folds = Evidence.of(model, points).folds(seed)
+        # Evidence across groups ends with training points.
+        parts = (part[part < len(y)] for part in Evidence.of(model, points).folds(seed))
+        folds = [part for part in parts if len(part)]
 
     def chosen(k: int, seen: Array) -> Array:
         if k == len(exported) and len(folds) == 1:
