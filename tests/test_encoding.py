@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twinedge.cells import looks_missing
 from twinedge.categories import Category, level_of
+from twinedge.cells import looks_missing
 from twinedge.encoding import Column, Encoding, column_of, frame_columns
 
 
