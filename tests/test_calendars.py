@@ -11,8 +11,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from twinedge.calendars import CYCLES, SINE, Calendar, waves
-from twinedge.encoding import Column, Encoding
+from twinedge.encoding import Encoding
 from twinedge.errors import InputError
+from twinedge.tables import Column
 from twinedge.times import Notation
 
 UTC = timezone.utc

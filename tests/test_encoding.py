@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from twinedge.categories import Category, level_of
 from twinedge.cells import looks_missing
-from twinedge.encoding import Column, Encoding, column_of, frame_columns
+from twinedge.encoding import Encoding
+from twinedge.tables import Column, column_of, frame_columns
 
 
 def names(cells, name="cut"):

@@ -94,8 +94,8 @@ class Calendar(NamedTuple):
         """
         if notation.unit == NUMBERS:
             raise InputError(
-                f"column {quoted(name)} holds numbers such as {seconds[0]:g}, which are no times: a "
-                "calendar needs dates, or seconds since 1970"
+                f"column {quoted(name)} holds numbers such as {seconds[0]:g}, which are no times: "
+                "a calendar needs dates, or seconds since 1970"
             )
         return cls(notation, int(np.floor(seconds.min())), int(np.floor(seconds.max())))
 

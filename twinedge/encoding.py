@@ -6,35 +6,35 @@ a column of times a calendar, with sine and cosine of day, week and year.
 The encoding travels with the model: in a run, in a pack, and in the files beside it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from twinedge.calendars import Calendar, waves
 from twinedge.categories import Category
-from twinedge.cells import CellKind, CellReader, complaint, is_missing, looks_missing, numbered
+from twinedge.cells import looks_missing, numbered
 from twinedge.errors import InputError, closest, listed, plural, quoted
+from twinedge.tables import (
+    Column,
+    all_numbers,
+    alone,
+    check_unique,
+    column_of,
+    has_names,
+    is_frame,
+    is_record,
+    numbers_of,
+    rows_of,
+)
 from twinedge.times import Notation
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
-_MOST_SECONDS = 2.0**53  # since 1970; beyond, a double skips some
-
 Kind = Category | Calendar | None  # of a column; None for numbers
 
-
-class Column(NamedTuple):
-    """A column as it was read.
-
-    ``values`` ``(n,)`` are its numbers or, in a column of names, indices into ``texts``. NaN is a
-    missing cell.
-    """
-
-    name: str
-    values: Floats
-    texts: tuple[str, ...] | None = None
+_MOST_SECONDS = 2.0**53  # since 1970; beyond, a double skips some
 
 
 class Encoding:
@@ -173,7 +173,7 @@ class Encoding:
         for part, kind, column in zip(self.parts, self.kinds, columns, strict=True):
             name, values, texts = column
             if kind is None:
-                found[:, part.start] = values if texts is None else _numbers(column)
+                found[:, part.start] = values if texts is None else numbers_of(column)
                 continue
             if isinstance(kind, Calendar):
                 found[:, part] = _waves(name, values)
@@ -236,8 +236,8 @@ class Encoding:
         if is_record(X):
             labels = list(X.keys())
             wanted = self.names if self._in(labels) else labels
-            return self.apply(self._columns([_alone(X[name]) for name in wanted]))
-        cells = X if isinstance(X, np.ndarray) else _cells(X)
+            return self.apply(self._columns([alone(X[name]) for name in wanted]))
+        cells = X if isinstance(X, np.ndarray) else rows_of(X)
         if cells.ndim != 2:
             raise InputError(
                 f"queries must be rows of {len(self.names)} columns, not {cells.shape}"
@@ -284,7 +284,7 @@ class Encoding:
         """Whether an array holds inputs, not columns: a category has at least two inputs."""
         if cells.shape[1] != len(self.inputs):
             return False
-        return cells.dtype.kind in "biuf" or (not self.is_plain and _all_numbers(cells))
+        return cells.dtype.kind in "biuf" or (not self.is_plain and all_numbers(cells))
 
     def unknown(self, X: Floats) -> Flags:
         """Which inputs ``(n, f)`` belong to a level that no training row had."""
@@ -349,131 +349,7 @@ def _waves(name: str, seconds: Floats) -> Floats:
     return waves(whole.astype(np.int64))
 
 
-def is_frame(X: Any) -> bool:
-    """Whether ``X`` is a data frame, of any library."""
-    return hasattr(X, "columns") and hasattr(X, "dtypes") and hasattr(X, "__getitem__")
-
-
-def is_record(X: Any) -> bool:
-    """Whether ``X`` is one row with names: a mapping, or a row of a data frame."""
-    return isinstance(X, Mapping) or (hasattr(X, "keys") and hasattr(X, "index"))
-
-
-def has_names(labels: Sequence[Any]) -> bool:
-    """Whether the columns of a table have names; pandas numbers columns that have none."""
-    kinds = {isinstance(one, str) for one in labels}
-    if len(kinds) > 1:
-        raise InputError("the columns of a table must all have names, or none: some are numbers")
-    return kinds == {True}
-
-
-def check_unique(labels: Sequence[str]) -> None:
-    """Refuse columns of the same name."""
-    for name in labels:
-        if (count := list(labels).count(name)) > 1:
-            raise InputError(f"{count} columns are called {quoted(name)}; give each its own name")
-
-
-def frame_columns(X: Any) -> list[Column]:
-    """Take a data frame apart; a column that is not all numbers is one of names."""
-    labels = list(X.columns)
-    names = labels if has_names(labels) else numbered(len(labels))
-    check_unique(names)
-    return [column_of(X[label], name) for label, name in zip(labels, names, strict=True)]
-
-
-def is_categorical(column: Any) -> bool:
-    """Whether a column of a data frame is categorical, in any library."""
-    kind = str(getattr(column, "dtype", "")).lower()
-    return kind.startswith(("category", "categorical", "enum"))
-
-
-def column_of(cells: Any, name: str, *, named: bool | None = None) -> Column:
-    """Make a column from cells of any kind.
-
-    Parameters
-    ----------
-    cells : array of shape (n,), of any library
-        The cells.
-    name : str
-        Name of the column.
-    named : bool, optional
-        Whether they are names. By default they are if the column is categorical, or if some cells
-        are texts that do not hold a number.
-    """
-    values = np.asarray(cells)
-    if values.dtype.kind in "mM":
-        raise InputError(
-            f"column {quoted(name)} holds dates or times; make them a number, say hours since the "
-            "first, or leave the column out"
-        )
-    categorical = is_categorical(cells) if named is None else named
-    if values.dtype.kind in "biuf" and not categorical:
-        return Column(name, values.astype(np.float64))
-    every = values.astype(object).tolist()
-    missing = list(map(is_missing, every))
-    if not categorical and all(
-        gone or isinstance(one, bool | int | float | np.number)
-        for one, gone in zip(every, missing, strict=True)
-    ):
-        found = [np.nan if gone else one for one, gone in zip(every, missing, strict=True)]
-        return Column(name, np.array(found, np.float64))
-    codes: dict[str, int] = {}
-    held = [
-        np.nan if gone else codes.setdefault(str(one), len(codes))
-        for one, gone in zip(every, missing, strict=True)
-    ]
-    column = Column(name, np.array(held, np.float64), tuple(codes))
-    if categorical or (named is None and not _hold_numbers(codes)):
-        return column
-    return Column(name, _numbers(column))
-
-
-def _hold_numbers(texts: Iterable[str]) -> bool:
-    reader = CellReader(comma_allowed=False)
-    return all(reader.read(text, 0)[0] is CellKind.NUMBER for text in texts)
-
-
-def _alone(cell: Any) -> npt.NDArray[Any]:
-    """Make a column of one cell."""
-    column = np.empty(1, object)
-    column[0] = cell
-    return column
-
-
-def _cells(X: Any) -> npt.NDArray[Any]:
-    """Make an array of rows: of numbers if all are, otherwise of objects."""
-    try:
-        found = np.asarray(X)
-        if found.dtype.kind in "biuf":
-            return found
-        return np.asarray(X, object)
-    except ValueError as error:  # rows of different lengths
-        raise InputError("the rows of a query must all have the same length") from error
-
-
-def _numbers(column: Column) -> Floats:
-    """Read the texts of a column as numbers."""
-    reader, read = CellReader(comma_allowed=False), []
-    for text in column.texts or ():
-        kind, value = reader.read(text, 0)
-        if kind is not CellKind.NUMBER:
-            raise InputError(f"column {quoted(column.name)}: {complaint(kind, quoted(text))}")
-        read.append(value)
-    missing = np.isnan(column.values)
-    codes = np.where(missing, 0, column.values).astype(np.intp)
-    return np.where(missing, np.nan, np.array([*read, np.nan])[codes])
-
-
 def _median(present: Floats) -> float:
     # np.median adds before it halves, and so overflows on values near the largest double.
     low, high = float(present[(len(present) - 1) // 2]), float(present[len(present) // 2])
     return low if low == high else low / 2 + high / 2
-
-
-def _all_numbers(cells: npt.NDArray[Any]) -> bool:
-    try:
-        cells.astype(np.float64)
-    except (TypeError, ValueError):
-        return False
-    return True

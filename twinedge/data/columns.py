@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twinedge.cells import numbered
-from twinedge.encoding import Column
 from twinedge.errors import (
     InputError,
     Parameter,
@@ -22,6 +21,7 @@ from twinedge.errors import (
     plural,
     quoted,
 )
+from twinedge.tables import Column
 from twinedge.times import looks_like_time
 
 _INTEGER = re.compile(r"[+-]?\d{1,9}", re.ASCII)

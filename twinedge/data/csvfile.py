@@ -33,7 +33,6 @@ from twinedge.data.dialect import (
 )
 from twinedge.data.frames import READERS, rows_of_file, rows_of_frame
 from twinedge.data.textfile import TextLines, open_text
-from twinedge.encoding import Column, is_frame
 from twinedge.errors import (
     Advice,
     InputError,
@@ -44,6 +43,7 @@ from twinedge.errors import (
     plural,
     quoted,
 )
+from twinedge.tables import Column, is_frame
 from twinedge.times import Notation, read_times
 
 # Only one block of cells, about 10 MB, is held as text at a time.

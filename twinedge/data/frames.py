@@ -7,8 +7,8 @@ from typing import Any
 
 from twinedge.cells import is_missing
 from twinedge.data.dialect import Row
-from twinedge.encoding import check_unique
 from twinedge.errors import InputError, place
+from twinedge.tables import check_unique
 
 READERS = {".parquet": "read_parquet", ".xlsx": "read_excel", ".xls": "read_excel"}
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from twinedge.encoding import Column
 from twinedge.errors import Advice, Parameter, dropping, listed, plural, quoted
+from twinedge.tables import Column
 from twinedge.times import TICKS
 
 Floats = NDArray[np.float64]

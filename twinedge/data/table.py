@@ -23,7 +23,7 @@ from twinedge.data.columns import (
     without_dropped,
 )
 from twinedge.data.csvfile import FRAME, open_table
-from twinedge.encoding import Column, Encoding, is_categorical, is_frame
+from twinedge.encoding import Encoding
 from twinedge.errors import (
     Advice,
     InputError,
@@ -33,6 +33,7 @@ from twinedge.errors import (
     plural,
     quoted,
 )
+from twinedge.tables import Column, is_categorical, is_frame
 from twinedge.times import Notation
 
 Missing = str | float | Sequence[str | float]  # stands for a missing value in a file

@@ -8,9 +8,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.validation import _num_samples, check_array, check_is_fitted, validate_data
 
-from twinedge.encoding import Encoding, frame_columns, is_frame
+from twinedge.encoding import Encoding
 from twinedge.errors import InputError, quoted
 from twinedge.learn.network import FloatArray
+from twinedge.tables import frame_columns, is_frame
 from twinedge.weighting import check_weights
 
 
