@@ -180,6 +180,8 @@ def calibrate(
         signals = np.ascontiguousarray(signals[:, kept])
         errors, outside, groups = errors[kept], outside[kept], of_rows(groups, kept)
         weights = relative(weights[kept])
+    if groups is not None and not _numbered(groups).any():
+        groups = None  # there is no other group to learn from
     rows = len(errors)
     if rows < LEAST_ROWS:
         raise InputError(f"{rows} rows are too few to calibrate on: {LEAST_ROWS} are needed")
