@@ -345,9 +345,8 @@ def _fit(
     if source.groups is not None or source.weights is not None:
         beside = of_rows(source.groups, val), of_rows(source.weights, val)
         validation = (*source.part(val), *beside)
-    names = source.encoding.inputs, source.target_name
     try:
-        remarks = check_precision(*source.part(train), *names)
+        remarks = check_precision(*source.part(train), source.encoding, source.target_name)
     except InputError as error:
         raise InputError(f"{source.name}: {error}") from error
     for remark in remarks:

@@ -79,8 +79,9 @@ def column_of(cells: Any, name: str, *, named: bool | None = None) -> Column:
     values = np.asarray(cells)
     if values.dtype.kind in "mM":
         raise InputError(
-            f"column {quoted(name)} holds dates or times; make them a number, say hours since the "
-            "first, or leave the column out"
+            f"column {quoted(name)} holds dates or times; learn from hour, weekday and season with "
+            "fit_csv(calendar=...), make them a number, say hours since the first, or leave the "
+            "column out"
         )
     categorical = is_categorical(cells) if named is None else named
     if values.dtype.kind in "biuf" and not categorical:

@@ -1,6 +1,7 @@
 """Tables with times to learn from, on the command line and in Python."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -109,6 +110,20 @@ def test_a_remark_says_what_became_of_the_times(tmp_path):
     words = "t.csv: column 'when' is a calendar: hour, weekday and season of its times, in UTC"
     assert remark.endswith(words)
     assert not any("'when'" in one for one in said if one != remark)  # nothing looks wrong with it
+
+
+def test_hours_of_new_year_are_not_too_fine_for_a_device(tmp_path):
+    """The season hardly moves in an hour, least of all its cosine then; that is no mistake."""
+    rng = np.random.default_rng(0)
+    cells = [f"{START + 60 * k},{load:.4f},{load + k % 7}" for k, load in enumerate(rng.random(60))]
+    (tmp_path / "t.csv").write_text("\n".join(["when,load,power", *cells]))
+    said = []
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*32-bit")
+        table = tmp_path / "t.csv"
+        twinedge.fit_csv(table, target="power", calendar="when", say=said.append, **TINY)
+        twinedge.fit_csv(table, target="power", calendar="when", **TINY)
+    assert not any("32-bit" in one for one in said)
 
 
 def test_a_data_frame_has_times_of_its_own_kind(home, tmp_path):

@@ -1,6 +1,5 @@
 """How estimators read tables: by the names of columns, whatever their order and kind."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -140,22 +139,22 @@ class PrecisionWarning(UserWarning):
     """A column has digits that a device's 32-bit floats cannot hold."""
 
 
-def check_precision(X: FloatArray, y: FloatArray, names: Sequence[str], target: str) -> list[str]:
+def check_precision(X: FloatArray, y: FloatArray, encoding: Encoding, target: str) -> list[str]:
     """Check that a device, which calculates in 32-bit floats, can tell training rows apart.
 
     Parameters
     ----------
     X, y : array of shape (n, f), (n,)
         Training rows.
-    names : sequence of str
-        Names of the features.
+    encoding : Encoding
+        Their columns; only those of numbers are looked at.
     target : str
         Name of the target.
 
     Returns
     -------
     list of str
-        A remark on each feature that loses digits worth keeping.
+        A remark on each column that loses digits worth keeping.
 
     Raises
     ------
@@ -163,7 +162,11 @@ def check_precision(X: FloatArray, y: FloatArray, names: Sequence[str], target: 
         If a number is out of range, or the target varies too little for its size.
     """
     remarks = []
-    columns = [(f"column {quoted(name)}", X[:, k]) for k, name in enumerate(names)]
+    columns = [
+        (f"column {quoted(name)}", X[:, part.start])
+        for name, part, kind in zip(encoding.names, encoding.parts, encoding.kinds, strict=True)
+        if kind is None
+    ]
     for where, values in [*columns, (f"target {quoted(target)}", y)]:
         largest = float(np.abs(values).max())
         if largest and not _LEAST <= largest <= _MOST:

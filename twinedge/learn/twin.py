@@ -252,7 +252,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         """
         twins, seed = self._shape()[0], seed_of(self.random_state)
         train, held = self._prepare(X, y, validation, seed, groups, encoding, sample_weight, times)
-        for remark in check_precision(*train, self.encoding_.inputs, self.target_name_):
+        for remark in check_precision(*train, self.encoding_, self.target_name_):
             warnings.warn(remark, PrecisionWarning, stacklevel=2)
         deal(self.anchors, len(train[1]), twins)  # fail now, not after the training
         table = self._scale(train, held)
