@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 from twinedge.data.source import Source, from_catalogue, from_table
 from twinedge.data.table import Missing
-from twinedge.defaults import COVERAGE
 from twinedge.errors import InputError, Parameter, ParameterError
 from twinedge.progress import Progress, progress_bar
 
 if TYPE_CHECKING:
+    from twinedge.held_out import HeldOut
     from twinedge.learn.estimator import Validation
     from twinedge.learn.run import Run
     from twinedge.learn.twin import TwinRegressor
-    from twinedge.scoring import Array
 
 Say = Callable[[str], None]
 
+_LONG = 60.0  # seconds of each training in folds: they take equally long
 # What follows the training.
 _TESTING, _WRITING = "Comparing with other models on the test rows", "Writing the run"
 
@@ -45,6 +45,8 @@ def fit_csv(
     time: str | None = None,
     weight: str | None = None,
     split: int = 0,
+    folds: int | None = None,
+    test: Any = None,
     run: str | Path | None = None,
     resume: bool = False,
     overwrite: bool = False,
@@ -90,6 +92,14 @@ def fit_csv(
         is not a feature. Rows of weight 0 are left out.
     split : int
         Which random split.
+    folds : int, optional
+        Cross-validate: train this many models, at least 2, each tested on rows that it did not see,
+        of whole groups or in blocks of time if these are given. ``rmse_test`` and the other test
+        scores are then of all rows, and the model that is returned is trained with none set aside:
+        its ``test`` is empty.
+    test : path or data frame, optional
+        A table of your own to test on, with the same columns. All rows of the other are then for
+        training, seven eighths, and validation. Not with ``folds``.
     run : path, optional
         Run folder to write. Checkpoints are kept beside it, to resume from.
     resume : bool
@@ -144,6 +154,8 @@ def fit_csv(
             time=time,
             weight=weight,
             split=split,
+            folds=folds,
+            test=test,
         )
         return fit_source(
             source,
@@ -175,7 +187,15 @@ def fit_source(
 ) -> "Run":
     """Fit a twin to a table that has been read; parameters as in ``fit_csv``."""
     with progress_bar(bool(settings.get("verbose"))) as progress:
-        progress.plan({_TESTING: 3 + len(source.y) / 500, _WRITING: 1})
+        count = len(source.folds)
+        folds = {f"Fold {k} of {count}": _LONG for k in range(1, count + 1)}
+        progress.plan(
+            {
+                **(folds | {"Training": _LONG} if folds else {}),
+                _TESTING: 3 + len(source.y) / 500,
+                _WRITING: 1,
+            }
+        )
         return _fitted(source, progress, run, resume, overwrite, say or _nothing, settings)
 
 
@@ -188,11 +208,9 @@ def _fitted(
     say: Say,
     settings: dict[str, Any],
 ) -> "Run":
-    import numpy as np
-
+    from twinedge.held_out import HeldOut, fold_scores, left_out_scores
+    from twinedge.learn.comparison import few_rows
     from twinedge.learn.run import Run, check_writable, checkpoint_of
-    from twinedge.learn.small_trees import ROOM
-    from twinedge.learn.comparison import few_rows, standing
     from twinedge.learn.training import discard
     from twinedge.learn.twin import TwinRegressor
     from twinedge.weighting import effective_rows, of_rows, relative
@@ -206,31 +224,24 @@ def _fitted(
     for remark in source.remarks:
         say(remark)
     start = perf_counter()
+    folds = _cross_validated(source, progress, checkpoint, resume, say, settings)
     with progress.part("Training"):
         _fit(model, source, checkpoint, resume, say)
     validation, test = source.part(source.rows.val), source.part(source.rows.test)
-    weights = relative(of_rows(source.weights, source.rows.test))
+    weights = of_rows(source.weights, source.rows.test)
     scores: dict[str, Any] = {"rmse_val": model.validation_rmse_}
     try:
         progress.stage(_TESTING)
-        said = model.predict(test[0])
-        train = source.part(source.rows.train)
-        room = model.pack_bytes() or ROOM
-        weighed = model.sample_weights_, model.validation_weights_, weights
-        naive = _naive(source)
-        scores |= standing(train, test, said, validation, room, weighed, naive).scores()
-        scores |= _scores_by_time(source, said - test[1], naive, weights)
-        covered = None
-        if model.calibration_ is not None and COVERAGE in model.calibration_.quantiles:
-            low, high = model.predict_interval(test[0], COVERAGE).T
-            covered = (low <= test[1]) & (test[1] <= high)
-            scores["coverage_test"] = float(np.average(covered, weights=weights))
-        scores |= _scores_by_group(source, model, said - test[1], covered, weights)
+        left_out = left_out_scores(model, source)
+        tested = HeldOut.together(folds or [HeldOut.of(model, source)])
+        scores |= tested.scores() | (fold_scores(folds) if folds else {})
+        scores |= {**left_out, "groups": scores["groups"] + left_out["groups"]} if left_out else {}
+        weights = tested.weights
     except KeyboardInterrupt:  # the model is kept, without its test scores
         model.interrupted_ = True
     scores["seconds"] = round(perf_counter() - start, 2)
     few = few_rows(
-        int(effective_rows(weights, len(test[1]))),
+        int(effective_rows(weights, len(test[1]) or len(source.y))),
         int(effective_rows(model.validation_weights_, len(validation[1]))),
     )
     if few:
@@ -251,7 +262,7 @@ def _fitted(
             **({"missing": list(source.missing)} if source.missing else {}),
         },
         scores=scores,
-        test_weights=weights,
+        test_weights=relative(of_rows(source.weights, source.rows.test)),
     )
     if folder is None or checkpoint is None:
         return done
@@ -263,61 +274,39 @@ def _fitted(
         kept = f"; the training is kept in {checkpoint}: continue with "
         raise ParameterError(*error.parts, kept, Parameter("resume", True)) from error
     if not model.interrupted_:
-        discard(checkpoint)
+        for one in (checkpoint, *(_of_fold(checkpoint, k) for k in range(len(source.folds)))):
+            discard(one)
     return done
 
 
-def _naive(source: Source) -> "Array | None":
-    """Last known target before each test row; None if the order of rows means nothing."""
-    from twinedge.forecasting import naive_forecast
-
-    if source.times is None:
-        return None
-    return naive_forecast(source.times, source.y)[source.rows.test]
-
-
-def _scores_by_time(
-    source: Source, error: "Array", naive: "Array | None", weights: "Array | None"
-) -> dict[str, Any]:
-    """Score test rows in consecutive blocks of time, if they have times."""
-    from twinedge.forecasting import score_blocks
-
-    if source.times is None or source.notation is None or naive is None:
-        return {}
-    test = source.rows.test
-    of_naive = naive - source.y[test]
-    blocks = score_blocks(source.times[test], source.notation, error, of_naive, weights)
-    return {"by_time": blocks}
-
-
-def _scores_by_group(
+def _cross_validated(
     source: Source,
-    model: "TwinRegressor",
-    error: "Array",
-    covered: "Array | None",
-    weights: "Array | None",
-) -> dict[str, Any]:
-    """Score each test group, and each training group that networks left out in turn."""
-    import numpy as np
+    progress: Progress,
+    checkpoint: Path | None,
+    resume: bool,
+    say: Say,
+    settings: dict[str, Any],
+) -> "list[HeldOut]":
+    """Train a model for each fold, if there are any, and predict the rows that it did not see."""
+    from twinedge.held_out import HeldOut
+    from twinedge.learn.twin import TwinRegressor
 
-    from twinedge.scoring import rmse, score_groups
+    found = []
+    for k, fold_of in enumerate(source.folds):
+        fold, model = fold_of(), TwinRegressor(**{"n_jobs": -1, **settings})
+        kept = None if checkpoint is None else _of_fold(checkpoint, k)
+        again = resume and kept is not None and kept.exists()
+        with progress.part(f"Fold {k + 1} of {len(source.folds)}", opaque=True):
+            _fit(model, fold, kept, again, _nothing)
+        if model.interrupted_:
+            say(f"Stopped in fold {k + 1} of {len(source.folds)}, before the training itself.")
+            raise KeyboardInterrupt
+        found.append(HeldOut.of(model, fold))
+    return found
 
-    if source.groups is None:
-        return {}
-    tested = score_groups(source.groups[source.rows.test], error, covered, weights)
-    scores: dict[str, Any] = {"groups": [{**one, "part": "test"} for one in tested]}
-    left_out = model.left_out_
-    if left_out is not None:
-        within, each = None, left_out.sample_weight
-        if covered is not None and model.calibration_ is not None:
-            reach = model.calibration_.reach(COVERAGE)
-            within = np.abs(left_out.errors) <= reach * model.calibration_.scale(left_out.signals)
-        found = score_groups(
-            source.groups[source.rows.train], -left_out.errors, within, left_out.sample_weight
-        )
-        scores["groups"] += [{**one, "part": "left out"} for one in found]
-        scores["rmse_left_out"] = rmse(left_out.errors, weights=each)
-    return scores
+
+def _of_fold(checkpoint: Path, fold: int) -> Path:
+    return checkpoint.with_name(f"{checkpoint.name}.fold{fold + 1}")
 
 
 def _time_record(source: Source) -> dict[str, Any]:

@@ -76,6 +76,12 @@ def print_groups(groups: Sequence[dict[str, Any]]) -> None:
     )
 
 
+def print_folds(folds: Sequence[dict[str, Any]]) -> None:
+    """Print the scores of each fold, and that the test scores are of all of them."""
+    print_text("", f"Cross-validated: test scores are of all rows, in {len(folds)} folds.")
+    print_table(list(folds[0]), [[_shown(value) for value in one.values()] for one in folds])
+
+
 def print_record(result: dict[str, Any]) -> None:
     """Print the values of a JSON object for a person, one per line."""
     names = _aligned([key.replace("_", " ") for key in result])

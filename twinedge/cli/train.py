@@ -9,6 +9,7 @@ from twinedge.cli import options
 from twinedge.cli.output import (
     note,
     print_blocks,
+    print_folds,
     print_groups,
     print_json,
     print_record,
@@ -29,7 +30,8 @@ _SMALL, _LARGE = (",".join(map(str, one)) for one in (HIDDEN, HIDDEN_OF_ONE))
     "train",
     "train data.csv --target strength",
     "train data.csv --target -1 --drop id --impute median -o runs/sensor",
-    "train data.csv --target strength --group batch",
+    "train data.csv --target strength --group batch --folds 5",
+    "train data.csv --target strength --test measured_later.csv",
     "train log.csv --target power --time timestamp",
     "train --dataset cs --split 0 --effort quick --jobs 2",
 )
@@ -39,6 +41,16 @@ _SMALL, _LARGE = (",".join(map(str, one)) for one in (HIDDEN, HIDDEN_OF_ONE))
 @options.weight_column
 @options.dataset
 @options.split("Which random split: 70 % training, 10 % validation, 20 % test.")
+@options.value(
+    "--folds",
+    "N",
+    Whole(2),
+    text="Cross-validate: N models are each tested on rows that they did not see, the last is "
+    "trained on all.",
+)
+@options.file_option(
+    "--test", metavar="FILE", text="Test on this table; the other is for training and validation."
+)
 @options.folder_option(
     "--output", "-o", metavar="RUN", default=Path(RUN), text="Run folder to write."
 )
@@ -116,6 +128,8 @@ def train(
     weight: str | None,
     dataset: str | None,
     split: int,
+    folds: int | None,
+    test: Path | None,
     output: Path,
     overwrite: bool,
     seed: int,
@@ -139,6 +153,10 @@ def train(
     tested on the newest 20 %: scores and intervals are then for the future. Beside them is the
     naive forecast, the last value that was measured before each test row.
 
+    With --folds, the table is divided into N parts, at random, by group or by time. Each is
+    predicted by a model that was trained on the others: the test scores are of all rows. The
+    model that is written is trained last, on all rows but those for validation.
+
     Rows may count more or less than others, with --weight: in training, in intervals, and in all
     errors that are printed.
     """
@@ -155,6 +173,7 @@ def train(
         "time": time,
         "weight": weight,
     }
+    reading |= {"folds": folds, "test": test}
     check_named(table, reading, dataset)
     from twinedge.fitting import fit_csv, fit_dataset
 
@@ -176,15 +195,17 @@ def train(
     if as_json:
         print_json(result)
     else:
-        verdict, blocks, ranges, groups = (
-            result.pop(k, None) for k in ("verdict", "by_time", "time_ranges", "groups")
+        verdict, blocks, ranges, groups, of_folds = (
+            result.pop(k, None) for k in ("verdict", "by_time", "time_ranges", "groups", "folds")
         )
         print_record(with_reasons(result))
         if blocks:
             print_blocks(blocks)
+        if of_folds:
+            print_folds(of_folds)
         if groups:
             print_groups(groups)
-        if ranges:
+        if ranges and "test" in ranges:
             print_text("", in_order(ranges))
         if verdict:
             print_text("", verdict)

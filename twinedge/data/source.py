@@ -1,5 +1,8 @@
 """A table ready for training: encoded, filled in and split, with remarks for the user."""
 
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,11 +11,40 @@ from numpy.typing import NDArray
 from twinedge.calendars import Calendar
 from twinedge.data.fetch import load
 from twinedge.data.order import of_order
-from twinedge.data.splitting import Split, split_groups, split_rows, split_times, splits
+from twinedge.data.splitting import (
+    Split,
+    cross_splits,
+    split_groups,
+    split_in_two,
+    split_rows,
+    split_times,
+    splits,
+)
 from twinedge.data.suspects import suspects
-from twinedge.data.table import Prepared, Table, missing_texts, read_table
+from twinedge.data.table import (
+    FRAME,
+    GroupColumn,
+    Prepared,
+    Table,
+    TimeColumn,
+    WeightColumn,
+    count_duplicates,
+    is_frame,
+    missing_texts,
+    read_features,
+    read_table,
+)
 from twinedge.encoding import Encoding
-from twinedge.errors import Advice, InputError, Parameter, ParameterError, place, plural, quoted
+from twinedge.errors import (
+    Advice,
+    InputError,
+    Parameter,
+    ParameterError,
+    place,
+    plural,
+    quoted,
+    wrong_value,
+)
 from twinedge.times import Notation, format_time
 
 
@@ -53,6 +85,10 @@ class Source(NamedTuple):
         How that column writes its times.
     group_name : str, optional
         Column of the groups.
+    folds : tuple of function
+        For cross-validation: each returns the same table, split for one fold.
+    test_name : str, optional
+        Name of the file of the test rows, if they have one of their own.
     """
 
     name: str
@@ -72,6 +108,8 @@ class Source(NamedTuple):
     time_name: str | None = None
     notation: Notation | None = None
     group_name: str | None = None
+    folds: tuple[Callable[[], "Source"], ...] = ()
+    test_name: str | None = None
 
     def part(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Features and targets of the given rows."""
@@ -96,7 +134,14 @@ def from_catalogue(name: str, split: int = 0) -> Source:
     return Source(known.name, known.X, known.y, encoding, known.target_name, rows, split)
 
 
-def from_table(path: Any, *, split: int = 0, **reading: Any) -> Source:
+def from_table(
+    path: Any,
+    *,
+    split: int = 0,
+    folds: int | None = None,
+    test: Any = None,
+    **reading: Any,
+) -> Source:
     """Read a table, split it at random, group by group or in order of time, and prepare it.
 
     Parameters
@@ -105,9 +150,14 @@ def from_table(path: Any, *, split: int = 0, **reading: Any) -> Source:
         A table, as ``read_table`` takes it.
     split : int
         Which random split: 70 % training, 10 % validation, 20 % test.
+    folds : int, optional
+        How many folds to cross-validate with. Then no rows are left to test the model itself.
+    test : path or data frame, optional
+        Test rows in a table of their own; the others are then for training and validation.
     **reading
         Options of ``read_table``, including ``target``.
     """
+    _check_testing(folds, test)
     table = read_table(path, **reading)
     path = table.path
     assert table.y is not None
@@ -119,7 +169,14 @@ def from_table(path: Any, *, split: int = 0, **reading: Any) -> Source:
             ": in order of time there is one split; leave one of them out",
         )
     try:
-        if table.times is not None:
+        crossed = (
+            []
+            if folds is None
+            else cross_splits(len(table.y), folds, split, table.groups, table.times)
+        )
+        if crossed or test is not None:
+            rows = split_in_two(len(table.y), split, table.groups, table.times)
+        elif table.times is not None:
             rows = split_times(table.times)
         elif table.groups is not None:
             rows = split_groups(table.groups, split)
@@ -135,11 +192,11 @@ def from_table(path: Any, *, split: int = 0, **reading: Any) -> Source:
         repeats = plural(table.duplicates, "row") + " identical to an earlier one"
         said.append(f"{repeats}; the test error may look better than it is")
     if table.groups is not None:
-        train, val, test = (len(set(table.groups[part])) for part in rows)
-        said.append(
-            f"{train + val + test} groups of rows: {train} to train, {val} to validate, "
-            f"{test} to test"
-        )
+        train, val, tested = (len(set(table.groups[part])) for part in rows)
+        parts = [f"{train} to train", f"{val} to validate"]
+        if tested:
+            parts.append(f"{tested} to test")
+        said.append(f"{plural(train + val + tested, 'group')} of rows: {', '.join(parts)}")
         alone = int(np.count_nonzero(np.unique(table.groups, return_counts=True)[1] == 1))
         if alone:
             said.append(
@@ -156,7 +213,7 @@ def from_table(path: Any, *, split: int = 0, **reading: Any) -> Source:
         found += [] if in_order is None else [in_order]
     where = f"{place(path)}: "
     wrong = [Advice(where, *one.parts) for one in found]
-    return Source(
+    source = Source(
         path.name,
         prepared.X,
         table.y,
@@ -174,6 +231,105 @@ def from_table(path: Any, *, split: int = 0, **reading: Any) -> Source:
         time_name=reading.get("time"),
         notation=table.notation,
         group_name=reading.get("group"),
+    )
+    if crossed:
+        folds_of = tuple(partial(_fold, source, table, rows) for rows in crossed)
+        return source._replace(folds=folds_of)
+    return source if test is None else _with_test(source, test, reading)
+
+
+def _check_testing(folds: Any, test: Any) -> None:
+    if folds is None:
+        return
+    if test is not None:
+        raise ParameterError(
+            *(Parameter("folds", folds), " and ", Parameter("test", str(test))),
+            ": rows are tested in folds or in a table of their own, not both; choose one",
+        )
+    if not isinstance(folds, int | np.integer) or isinstance(folds, bool) or folds < 2:
+        raise wrong_value("folds", folds, "is not a whole number of at least 2")
+
+
+def _fold(source: Source, table: Table, rows: Split) -> Source:
+    """Prepare a table anew for the training rows of a fold."""
+    prepared = table.prepare(rows.train)
+    return source._replace(
+        X=prepared.X,
+        encoding=prepared.encoding,
+        rows=rows,
+        fill_values=prepared.fill_values,
+        remarks=(),
+    )
+
+
+def _with_test(source: Source, test: Any, reading: dict[str, Any]) -> Source:
+    """Append test rows that have a table of their own."""
+    fill = source.fill_values
+    beside = {
+        name: kind(str(reading[name]))
+        for name, kind in (("time", TimeColumn), ("group", GroupColumn), ("weight", WeightColumn))
+        if reading.get(name) is not None
+    }
+    if "time" in beside:
+        beside["time"].notation = source.notation
+    said: list[str] = []
+    X, y = read_features(
+        test,
+        source.encoding,
+        target=source.target_name,
+        target_name=source.target_name,
+        fillable=None if fill is None else np.isfinite(fill),
+        skip_bad_rows=bool(reading.get("skip_bad_rows")),
+        missing=source.missing,
+        say=said.append,
+        **beside,
+    )
+    assert y is not None
+    place_of = place(FRAME if is_frame(test) else Path(test))
+    if "weight" in beside:
+        counts = beside["weight"].weights > 0
+        X, y, beside["weight"].weights = X[counts], y[counts], beside["weight"].weights[counts]
+        for name, values in (("group", "groups"), ("time", "seconds")):
+            if name in beside:
+                setattr(beside[name], values, getattr(beside[name], values)[counts])
+    absent = np.isnan(X)
+    if fill is not None:
+        X = np.where(absent, fill, X)
+    if absent.any():
+        said.append(f"{place_of}: filled in {plural(int(absent.sum()), 'missing value')}")
+    both = (
+        count_duplicates(
+            *np.concatenate([np.column_stack([source.X, source.y]), np.column_stack([X, y])]).T
+        )
+        - count_duplicates(*source.X.T, source.y)
+        - count_duplicates(*X.T, y)
+    )
+    if both > 0:
+        said.append(
+            f"{place_of}: {plural(both, 'row')} also in {source.name}; the test error may look "
+            "better than it is"
+        )
+    more: dict[str, Any] = {}
+    if source.groups is not None:
+        shared = sorted(set(source.groups) & set(beside["group"].groups))
+        if shared:
+            said.append(
+                f"{place_of}: {plural(len(shared), 'group')} also in {source.name}, such as "
+                f"{quoted(shared[0])}: the test error is not that of unseen groups alone"
+            )
+        more["groups"] = np.concatenate([source.groups, beside["group"].groups])
+    if source.weights is not None:
+        more["weights"] = np.concatenate([source.weights, beside["weight"].weights])
+    if source.times is not None:
+        more["times"] = np.concatenate([source.times, beside["time"].seconds])
+    count = len(source.y)
+    return source._replace(
+        X=np.concatenate([source.X, X]),
+        y=np.concatenate([source.y, y]),
+        rows=source.rows._replace(test=np.arange(count, count + len(y))),
+        remarks=(*source.remarks, *said),
+        test_name=(FRAME if is_frame(test) else Path(test)).name,
+        **more,
     )
 
 
@@ -202,12 +358,13 @@ def _of_times(table: Table, rows: Split) -> list[str]:
     assert table.times is not None
     assert table.notation is not None
     notation, said = table.notation, []
-    ends = [format_time(float(table.times[part].max()), notation) for part in rows]
-    train, val, test = (
+    parts = [
         f"{len(part)} to {verb} until {end.removesuffix('T00:00:00Z')}"
-        for part, verb, end in zip(rows, ("train", "validate", "test"), ends, strict=True)
-    )
-    said.append(f"rows in order of time: {train}, {val}, {test}")
+        for part, verb in zip(rows, ("train", "validate", "test"), strict=True)
+        if len(part)
+        for end in [format_time(float(table.times[part].max()), notation)]
+    ]
+    said.append(f"rows in order of time: {', '.join(parts)}")
     steps = np.diff(table.times)
     if (steps < 0).any():
         how = "the newest first" if (steps <= 0).all() else "in another order"

@@ -174,6 +174,109 @@ def time_blocks(times: ArrayLike, count: int) -> NDArray[np.intp]:
     return np.asarray(np.unique(block, return_inverse=True)[1], np.intp)[which]
 
 
+def split_in_two(
+    n: int, seed: int, groups: ArrayLike | None = None, times: ArrayLike | None = None
+) -> Split:
+    """Split rows into seven eighths to train and one eighth to validate, and none to test.
+
+    Parameters
+    ----------
+    n
+        Number of rows, at least 10.
+    seed
+        0 to 2**32 - 1; the same seed gives the same split. Not used with ``times``.
+    groups
+        The group of each row, shape (n,): rows of one group stay together.
+    times
+        The time of each row, shape (n,): the newest rows are to validate.
+
+    Examples
+    --------
+    >>> [len(part) for part in split_in_two(80, 0)]
+    [70, 10, 0]
+    """
+    _check_count(n)
+    _check_seed(seed)
+    if times is not None:
+        held = time_blocks(times, 8)
+        if not held.any():
+            raise InputError("all rows have the same time: there are no later ones to validate on")
+        held = held == held.max()
+    elif groups is not None:
+        group = number_groups(groups)
+        count = int(group.max(initial=-1)) + 1
+        if count < FEWEST_GROUPS - 1:
+            raise InputError(
+                f"{count} group{'s' * (count != 1)} of rows cannot be split into training and "
+                f"validation; at least {FEWEST_GROUPS - 1} are needed"
+            )
+        order = np.random.RandomState(seed).permutation(count)
+        held = np.isin(group, order[: max(1, count // 8)])
+    else:
+        held = np.zeros(n, bool)
+        held[np.random.RandomState(seed).permutation(n)[: max(1, n // 8)]] = True
+    return Split(np.flatnonzero(~held), np.flatnonzero(held), np.empty(0, np.int64))
+
+
+def cross_splits(
+    n: int,
+    folds: int,
+    seed: int,
+    groups: ArrayLike | None = None,
+    times: ArrayLike | None = None,
+) -> list[Split]:
+    """Split rows for cross-validation: each is in the test part of exactly one fold.
+
+    The parts are random, of whole groups, or blocks of time. What is left of a fold is split in
+    two, as ``split_in_two`` does.
+
+    Parameters
+    ----------
+    n
+        Number of rows.
+    folds
+        How many, at least 2.
+    seed, groups, times
+        As for ``split_in_two``.
+
+    Examples
+    --------
+    >>> [[len(part) for part in fold] for fold in cross_splits(100, 4, 0)]
+    [[66, 9, 25], [66, 9, 25], [66, 9, 25], [66, 9, 25]]
+    """
+    _check_count(n)
+    _check_seed(seed)
+    owner, what = np.arange(n), "row"
+    if times is not None:
+        part = time_blocks(times, folds)
+        if part.max() + 1 < folds:
+            raise InputError(
+                f"the rows have too few different times for {folds} folds; use {part.max() + 1}"
+            )
+    else:
+        if groups is not None:
+            owner, what = number_groups(groups), "group"
+        count = int(owner.max()) + 1
+        if count < folds:
+            raise InputError(f"{folds} folds need at least {folds} {what}s, and there are {count}")
+        place = np.empty(count, np.intp)
+        order = np.random.RandomState(seed).permutation(count)
+        for number, those in enumerate(np.array_split(order, folds)):
+            place[those] = number
+        part = place[owner]
+    found = []
+    for fold in range(folds):
+        rest = np.flatnonzero(part != fold)
+        named = None if groups is None else np.asarray(groups)[rest]
+        timed = None if times is None else np.asarray(times)[rest]
+        try:
+            train, val, _ = split_in_two(len(rest), seed, named, timed)
+        except InputError as error:
+            raise InputError(f"fold {fold + 1} of {folds}: of what it leaves, {error}") from error
+        found.append(Split(rest[train], rest[val], np.flatnonzero(part == fold)))
+    return found
+
+
 def number_groups(groups: ArrayLike) -> NDArray[np.intp]:
     """Assign the groups of rows numbers from 0, in the order of their names.
 

@@ -119,6 +119,25 @@ class GroupColumn:
     groups: NDArray[np.str_] = field(default_factory=lambda: np.empty(0, np.str_))
 
 
+@dataclass
+class WeightColumn:
+    """A column that says how much each row counts, read beside the columns of a model.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+
+    Attributes
+    ----------
+    weights : ndarray of float64, shape (n,)
+        What was read; some may be 0.
+    """
+
+    name: str
+    weights: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+
+
 class Prepared(NamedTuple):
     """A table in the form that a network takes.
 
@@ -426,6 +445,7 @@ def read_features(
     missing: Missing = (),
     time: TimeColumn | None = None,
     group: GroupColumn | None = None,
+    weight: WeightColumn | None = None,
     say: Callable[[str], None] = lambda remark: None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
     """Read a table for a trained model.
@@ -456,6 +476,8 @@ def read_features(
         A column that says when each row was measured, to be read as well.
     group : GroupColumn, optional
         A column that says which rows belong together, to be read as well.
+    weight : WeightColumn, optional
+        A column that says how much each row counts, to be read as well.
     say : function
         Called with each remark on how the file was read.
 
@@ -471,9 +493,10 @@ def read_features(
     InputError
         If columns are missing or a cell is not a number; the message names row and column.
     """
-    path = Path(path)
+    source = path
+    path = FRAME if is_frame(source) else Path(source)
     encoding = features if isinstance(features, Encoding) else Encoding.plain(features)
-    with open_table(path, encoding.names, skip_bad_rows, missing_texts(missing)) as file:
+    with open_table(source, encoding.names, skip_bad_rows, missing_texts(missing)) as file:
         where, goal = match_features(
             file.names, file.has_header, encoding.names, target, path, target_name
         )
@@ -497,9 +520,15 @@ def read_features(
             times |= {clock: time.notation}
             wanted = [*wanted, clock]
         label = None if group is None else group_position(file.names, group.name, goal, path)
+        if weight is not None:
+            used: dict[int | None, str] = {**dict.fromkeys(where, "a feature"), goal: "the target"}
+            wanted = [*wanted, column_holding("weights", file.names, weight.name, used, path)]
         columns = file.columns(wanted, texts=named, may_miss=may_miss, times=times, label=label)
         for remark in file.remarks:
             say(f"{place(path)}: {remark}")
+        if weight is not None:
+            weight.weights = columns.pop().values
+            check_weight_column(weight.weights, weight.name, path)
         if time is not None and clock is not None:
             time.notation, time.seconds = file.notations[clock], columns.pop().values
         if group is not None:
