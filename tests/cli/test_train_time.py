@@ -279,3 +279,12 @@ def test_time_promises_the_error_on_later_rows_and_a_random_split_does_not(cli, 
     assert ratios["random"] < 0.85
     remarks = from_table(tmp_path / "past.csv", target="flow", drop=["at"]).remarks
     assert any("errors on later rows may be larger" in one for one in remarks)
+
+
+def test_a_report_has_a_section_on_time(cli, trained, tmp_path):
+    answer = cli("report", trained[0], "--quick", "-o", "report.html", "--quiet")
+    assert answer.code == 0
+    page = (tmp_path / "report.html").read_text()
+    assert "How errors change with time" in page
+    for block in trained[1]["by_time"]:
+        assert block["until"] in page

@@ -26,6 +26,7 @@ from twinedge_export.report.findings import Findings
 from twinedge_export.report.groups import groups
 from twinedge_export.report.interactive import calculator_facts
 from twinedge_export.report.quality import accuracy, anchors, drivers, intervals, trial
+from twinedge_export.report.times import times
 from twinedge_export.report.verdict import facts, reasons, verdict
 
 
@@ -55,6 +56,7 @@ def document(
             accuracy(found),
             intervals(found),
             *groups(found),
+            *times(found),
             drivers(found),
             *([trial(found)] if tried else []),
             anchors(found),
@@ -82,6 +84,7 @@ _LABELS = {
     "intervals": "Intervals",
     "spread": "Spread",
     "groups": "Groups",
+    "time": "Time",
     "drivers": "Drivers",
     "try": "Try it",
     "anchors": "Anchors",
