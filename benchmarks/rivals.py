@@ -202,7 +202,7 @@ def ask(
 
 def linear(rows: Rows) -> Fitted:
     """Ridge regression, tuned by leave-one-out on the training rows."""
-    from twinedge.learn.suitability import linear_model
+    from twinedge.learn.comparison import linear_model
 
     model = linear_model().fit(*rows.train)
     choice = f"ridge {model[-1].alpha_:g}"

@@ -6,7 +6,7 @@ import pytest
 from twinedge import AnnRegressor, TwinRegressor
 from twinedge.anchors import select
 from twinedge.anchors.curves import measure, rmse
-from twinedge.learn.suitability import standing, suitability
+from twinedge.learn.comparison import standing
 from twinedge.learn.uncertainty import judge
 from twinedge.runtime.adapting import calibrate_pack
 from twinedge.scoring import score
@@ -43,7 +43,6 @@ TAKES = {
     "uncertainties": lambda twin, ann, pack, X, y: judge(twin, X, y),
     "scores": lambda twin, ann, pack, X, y: score(y, twin.predict(X), twin.spread(X)),
     "standing": lambda twin, ann, pack, X, y: standing(anchors(twin), (X, y), twin.predict(X)),
-    "check": lambda twin, ann, pack, X, y: suitability(X, y),
     "rmse with anchors": lambda twin, ann, pack, X, y: rmse(twin, (X, y)),
     "curve of anchors": lambda twin, ann, pack, X, y: measure(twin, (X, y)),
     "choice of anchors": lambda twin, ann, pack, X, y: select(X, y, 4),

@@ -12,8 +12,8 @@ from twinedge.cli import main
 from twinedge.cli.output import print_record
 from twinedge.cli.train import with_reasons
 from twinedge.data import read_table, split_rows
+from twinedge.learn.comparison import standing
 from twinedge.learn.run import load_run
-from twinedge.learn.suitability import standing
 
 
 def test_a_training_reports_what_it_did(trained):

@@ -9,8 +9,8 @@ import pytest
 
 import twinedge
 from twinedge.cli import main
+from twinedge.learn.comparison import fit_linear, standing
 from twinedge.learn.run import load_run
-from twinedge.learn.suitability import fit_linear, standing
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from twinedge.learn.suitability import compare, few_rows, linear_model, rmse_range, standing
+from twinedge.learn.comparison import compare, few_rows, linear_model, rmse_range, standing
+from twinedge.verdict import FEWEST
 
 
 @pytest.fixture
@@ -74,6 +75,23 @@ def test_a_linear_model_takes_any_columns(rng):
     assert np.isfinite(linear_model().fit(X[:4], y[:4]).predict(X)).all()
 
 
+def test_groups_with_an_error_in_common_are_counted_not_their_rows(rng):
+    """A rival that is worse by chance in each of eight groups is not called worse."""
+    groups = np.repeat(np.arange(8), 50)
+    calls = []
+    for _ in range(300):
+        ours, theirs = rng.normal(size=(2, 8))[:, groups] + 0.1 * rng.normal(size=(2, 400))
+        calls.append(compare(ours, theirs, groups))
+    assert np.mean([one.better or one.worse for one in calls]) < 0.15
+    assert np.mean([compare(*rng.normal(size=(2, 8))[:, groups]).worse for _ in range(300)]) > 0.3
+
+
+def test_groups_do_not_hide_what_holds_in_all_of_them(rng):
+    groups = np.repeat(np.arange(8), 50)
+    ours, theirs = rng.normal(size=(2, 400))
+    assert compare(ours, 2 * theirs, groups).worse
+
+
 @pytest.fixture
 def judged(rng):
     """Return a function that judges predictions ``p(X)`` of 100 test rows of ``t(X, noise)``."""
@@ -88,20 +106,20 @@ def judged(rng):
     return judge
 
 
-def test_a_twin_that_is_ahead_of_both_needs_no_words(judged):
-    found = judged(lambda X, noise: np.sin(3 * X[:, 0]), lambda X: np.sin(3 * X[:, 0]) + 0.1)
-    assert found.rmse == pytest.approx(0.1)
+def test_a_twin_that_is_ahead_of_all_needs_no_words(judged):
+    found = judged(lambda X, noise: np.sin(3 * X[:, 0]), lambda X: np.sin(3 * X[:, 0]) + 0.01)
+    assert found.rmse == pytest.approx(0.01)
     assert found.r2 > 0.9
-    assert found.verdict is None
+    assert found.verdict[:2] == ("best", "twin")
     assert found.scores() == {
         "rmse_test": found.rmse,
         "r2_test": found.r2,
-        "rmse_mean": found.mean.rmse,
+        "rmse_mean": found.rivals["mean"].rmse,
         "beats_mean": True,
-        "rmse_linear": found.linear.rmse,
+        "rmse_linear": found.rivals["linear"].rmse,
         "beats_linear": True,
-        "rmse_trees": found.trees.rmse,
-        "beats_trees": False,
+        "rmse_trees": found.rivals["trees"].rmse,
+        "beats_trees": True,
         "verdict": None,
     }
 
@@ -111,10 +129,10 @@ def test_trees_of_the_same_bytes_are_named_where_they_are_better(judged):
     found = judged(
         lambda X, noise: np.sign(X) @ [1, 2] + 0.1 * noise, lambda X: np.tanh(3 * X) @ [1, 2]
     )
-    assert found.trees.rmse < 0.7 * found.rmse
+    assert found.rivals["trees"].rmse < 0.7 * found.rmse
     assert found.scores()["beats_trees"] is False
-    assert found.verdict.startswith("Trees in the same 4,096 bytes do better (RMSE ")
-    assert "emlearn" in found.verdict
+    assert found.verdict.sentence.startswith("Trees in the same 4,096 bytes do better (RMSE ")
+    assert "emlearn" in found.verdict.sentence
 
 
 def test_without_validation_rows_or_room_there_are_no_trees(rng):
@@ -122,41 +140,43 @@ def test_without_validation_rows_or_room_there_are_no_trees(rng):
     part, none = (X, X[:, 0]), (X[:0], X[:0, 0])
     for validation, room in ((None, 4096), (none, 4096), (part, 20)):
         found = standing(part, part, X[:, 0] + 0.1, validation, room)
-        assert found.trees is None
+        assert "trees" not in found.rivals
         assert found.scores()["rmse_trees"] is found.scores()["beats_trees"] is None
 
 
 def test_noise_is_no_better_than_the_mean(judged):
     found = judged(lambda X, noise: noise, lambda X: 0.05 * X[:, 0])
-    assert found.verdict.startswith("The twin is no better than predicting the mean")
-    assert f"(RMSE {found.rmse:.4g} against {found.mean.rmse:.4g})" in found.verdict
+    assert found.verdict.sentence.startswith("The twin is no better than predicting the mean")
+    mean = found.rivals["mean"].rmse
+    assert f"(RMSE {mean:.4g} against {found.rmse:.4g} of the twin)" in found.verdict.sentence
 
 
 def test_what_is_far_off_is_worse_than_the_mean(judged):
     found = judged(lambda X, noise: noise, lambda X: 5 * X[:, 0])
-    assert found.verdict.startswith("The twin is worse than predicting the mean")
+    assert found.verdict.sentence.startswith("The twin is worse than predicting the mean")
     assert found.r2 < -1
 
 
 def test_a_line_needs_no_twin(judged):
     as_well = judged(lambda X, noise: X[:, 0] + 0.2 * noise, lambda X: X[:, 0])
-    assert as_well.verdict.startswith("A linear model does as well")
+    assert as_well.verdict.sentence.startswith("A linear model does as well")
     assert as_well.scores()["beats_mean"] is True
     better = judged(lambda X, noise: X[:, 0] + 0.2 * noise, lambda X: X[:, 0] + 0.3 * X[:, 1])
-    assert better.verdict.startswith("A linear model does better")
+    assert better.verdict.sentence.startswith("A linear model does better")
 
 
 def test_few_rows_are_blamed_where_they_are_few(judged):
     noise = judged(lambda X, noise: noise, lambda X: 0 * X[:, 0], rows=2)
-    assert noise.verdict.startswith("2 test rows cannot tell the twin from the mean")
+    assert noise.verdict[:2] == ("undecided", None)
+    assert "2 test rows cannot tell the twin from" in noise.verdict.sentence
     line = judged(lambda X, noise: X[:, 0] + 0.1 * noise, lambda X: X[:, 0], rows=6)
-    assert line.verdict.startswith("6 test rows cannot tell the twin from a linear model")
+    assert "6 test rows cannot tell the twin from trees" in line.verdict.sentence
 
 
 def test_a_target_that_does_not_vary_has_no_r2(judged):
     found = judged(lambda X, noise: np.full(len(X), 0.1), lambda X: X[:, 0])
     assert found.r2 is None
-    assert found.mean.better
+    assert found.rivals["mean"].better
 
 
 @pytest.mark.parametrize("rows", [1, 2, 10, 50])
@@ -169,6 +189,10 @@ def test_nine_of_ten_true_errors_are_in_their_range(rng, rows):
 def test_one_row_is_worth_what_the_normal_distribution_says():
     low, high = rmse_range(1)
     assert (low, high) == pytest.approx((1 / norm.ppf(0.975), 1 / norm.ppf(0.525)))
+
+
+def test_the_fewest_rows_for_a_verdict_are_those_of_a_range_that_is_not_vague():
+    assert rmse_range(FEWEST)[1] <= 1.5 < rmse_range(FEWEST - 1)[1]
 
 
 def test_few_rows_are_said_to_be_few():

@@ -268,8 +268,10 @@ def test_candidates_are_compared_by_weighted_errors(numbered):
         Word("right about light rows", numbered["y"][:16] + 1.0 * heavy, np.zeros(0)),
         Word("right about heavy rows", numbered["y"][:16] + 1.0 * ~heavy, np.zeros(0)),
     ]
-    assert not selection._best(PairTask(**(numbered | {"weights": None})), names, words)[0]
-    assert selection._best(PairTask(**numbered), names, words)[0] == 1
+    assert not selection.best_candidates(PairTask(**(numbered | {"weights": None})), names, words)[
+        0
+    ]
+    assert selection.best_candidates(PairTask(**numbered), names, words)[0] == 1
 
 
 def test_candidates_are_scored_with_anchors_in_proportion_to_their_weights(numbered):

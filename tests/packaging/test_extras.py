@@ -50,8 +50,8 @@ import io, json, sys
 from contextlib import redirect_stderr, redirect_stdout
 from twinedge.cli import main
 try:
-    from twinedge.learn.suitability import STEPS
-    STEPS["quick"] = 50  # of each training of the check
+    from twinedge.learn.selection import PLANS, Plan
+    PLANS["quick"] = Plan(folds=20, final=50, teachers=False)  # of the check
 except ModuleNotFoundError:
     pass
 done = {}

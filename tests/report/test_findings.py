@@ -11,6 +11,7 @@ from twinedge.budget import ann_bytes, summarise, twin_bytes
 from twinedge.learn.small_trees import fit_small_trees, forest_bytes
 from twinedge.pack import read_pack, write_pack
 from twinedge.runtime.reference import evaluate
+from twinedge.verdict import Rival
 from twinedge_export.deploy import export
 from twinedge_export.job import RoundingError
 from twinedge_export.report.of_run import growing, widest, with_anchors
@@ -126,18 +127,20 @@ def test_trees_take_the_same_bytes_and_are_told(found, text):
 
 
 @pytest.mark.parametrize(
-    ("word", "says"),
+    ("behind", "says"),
     [
-        ("better", "consider emlearn"),
-        ("as good", "may be chance"),
-        ("worse", "worse than the twin by more than chance"),
+        (-0.1, "consider emlearn"),
+        (0.01, "may be chance"),
+        (0.1, "worse than the twin by more than chance"),
     ],
 )
-def test_trees_are_recommended_only_where_they_are_better(found, write, word, says):
-    told = write(replace(found, trees=found.trees._replace(than_the_twin=word)))
+def test_trees_are_recommended_only_where_they_are_better(found, write, behind, says):
+    rmse = found.judged.rmse
+    rival = Rival((1 + behind) * rmse, behind * rmse, 0.05 * rmse)
+    told = write(replace(found, trees=found.trees._replace(rival=rival)))
     lead = " ".join(next(one for one in told.sections if one.name == "accuracy").lead)
     assert says in lead
-    assert ("emlearn" in lead) == (word == "better")
+    assert ("emlearn" in lead) == (behind < 0)
 
 
 def test_the_share_of_the_variance_is_called_by_its_name(found, text):

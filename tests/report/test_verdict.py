@@ -6,10 +6,19 @@ import numpy as np
 import pytest
 
 from twinedge.scoring import Coverage
+from twinedge.verdict import Rival
 from twinedge_export.report.drivers import drivers
 from twinedge_export.report.interactive import span_of, usual_query
 from twinedge_export.report.reliability import Baseline, Judged, beside_rows, beside_run, by_size
 from twinedge_export.report.verdict import facts, reasons, verdict
+
+# Models that compare with a twin of this error as named; a worse one has many times its error.
+RIVALS = {
+    "worse": lambda rmse, times: Rival(times * rmse, (times - 1) * rmse, 0.1 * rmse),
+    "as good": lambda rmse, _: Rival(rmse, 0.0, 0.1 * rmse),
+    "better": lambda rmse, times: Rival(0.8 * rmse / times, (0.8 / times - 1) * rmse, 0.1 * rmse),
+    "perhaps better": lambda rmse, _: Rival(0.9 * rmse, -0.1 * rmse, 0.2 * rmse),
+}
 
 
 def standing(found, mean, linear):
@@ -19,8 +28,8 @@ def standing(found, mean, linear):
         found,
         trees=None,
         baselines=(
-            Baseline("the mean", 4 * rmse, mean),
-            Baseline("a linear model", 2 * rmse, linear),
+            Baseline("mean", RIVALS[mean](rmse, 4)),
+            Baseline("linear", RIVALS[linear](rmse, 2)),
         ),
     )
 
@@ -40,8 +49,10 @@ def covering(found, covered):
         ("worse", "worse", "go", "Worth using: 4.0 times better than the mean and 2.0 times"),
         ("worse", "as good", "limit", "A linear model is as accurate"),
         ("worse", "better", "stop", "Use a linear model instead"),
-        ("as good", "better", "stop", "no better than predicting the mean"),
-        ("better", "better", "stop", "worse than predicting the mean"),
+        ("as good", "worse", "stop", "no better than predicting the mean"),
+        ("better", "worse", "stop", "worse than predicting the mean"),
+        ("as good", "better", "stop", "Use a linear model instead"),
+        ("worse", "perhaps better", "limit", "too few to tell it from a linear model"),
     ],
 )
 def test_baselines_decide(found, mean, linear, state, says):
@@ -61,9 +72,17 @@ def test_intervals_that_hold_too_little_are_no_green_light(found):
 
 def test_trees_that_are_better_are_told(found):
     fine = covering(standing(found, "worse", "worse"), 0.9)
-    better = replace(fine, trees=found.trees._replace(than_the_twin="better"))
+    rival = RIVALS["better"](found.judged.rmse, 1)
+    better = replace(fine, trees=found.trees._replace(rival=rival))
     assert verdict(better).state == "limit"
     assert "trees" in verdict(better).words
+
+
+def test_the_best_of_all_is_told_not_the_simplest(found):
+    behind = covering(standing(found, "worse", "better"), 0.9)
+    best = RIVALS["better"](found.judged.rmse, 4)
+    said = verdict(replace(behind, trees=found.trees._replace(rival=best)))
+    assert "trees of the same bytes" in said.words
 
 
 def test_no_board_is_no_green_light(found):

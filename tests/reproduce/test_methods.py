@@ -6,8 +6,8 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.model_selection import train_test_split
 
 from twinedge import data
-from twinedge.learn import selection, suitability
-from twinedge.reproduce import forests, networks
+from twinedge.learn import selection
+from twinedge.reproduce import forests, multipliers, networks
 from twinedge.reproduce.parts import paper_order
 from twinedge.reproduce.published import published_network, published_twin
 
@@ -23,7 +23,7 @@ def short(monkeypatch):
     monkeypatch.setattr(forests, "SMALL_TREES", 2)
     monkeypatch.setattr(forests, "TREES", 4)
     monkeypatch.setattr(forests, "LOOP_WEIGHTS", (1e-12, 1.0))
-    monkeypatch.setitem(suitability.STEPS, "quick", 50)
+    monkeypatch.setitem(multipliers.STEPS, "quick", 50)
 
 
 def test_twins_are_evaluated_in_every_way(cell):

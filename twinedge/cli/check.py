@@ -1,4 +1,4 @@
-"""``twinedge check``: whether a twin suits the data, and what does better if not."""
+"""``twinedge check``: which model suits the data, before one is trained."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,28 +8,31 @@ from twinedge.cli.output import note, print_json, print_table, print_text
 from twinedge.cli.reading import read_source
 
 if TYPE_CHECKING:
-    from twinedge.learn.suitability import Rival, Suitability
-
-NAMES = {
-    "networks": "an ensemble of ordinary networks",
-    "forest": "a random forest",
-    "trees": "trees of a pack's size",
-    "nearest": "k-nearest neighbors",
-    "linear": "a linear model",
-    "mean": "the mean of the targets",
-}
+    from twinedge.learn.suitability import Suitability
 
 
 @options.command(
     "check",
     "check data.csv --target strength",
     "check data.csv --target -1 --drop id --effort normal",
+    "check data.csv --target strength --group batch",
     "check --dataset wn --split 0 --json",
 )
 @options.reading
+@options.group_column
+@options.weight_column
+@options.time_column
 @options.dataset
 @options.split("Which random split, as in train; its test rows are not used.")
-@options.effort("quick", "How long each network is trained.")
+@options.effort("quick", "How long networks are trained, as in train.")
+@options.folder_option(
+    "--output",
+    "-o",
+    metavar="RUN",
+    text="Keep the networks beside this run folder: train with the same options and --resume "
+    "continues with them.",
+)
+@options.jobs("Trainings at a time; by default one per core.")
 @options.seed
 @options.as_json
 @options.quiet
@@ -38,75 +41,70 @@ def check(
     dataset: str | None,
     split: int,
     effort: str,
+    output: Path | None,
+    n_jobs: int | None,
     seed: int,
     as_json: bool,
     quiet: bool,
     **reading: Any,
 ) -> None:
-    """Tell whether a twin suits the data.
+    """Tell which model suits the data.
 
-    Trains twins on more and more pairs, and the alternatives: an ensemble of ordinary networks, a
-    random forest, trees that take no more bytes than a pack, k-nearest neighbors, a linear model.
-    All are compared on points held out of the training and validation rows. Errors are in units of
-    the target. A model that differs from the twin by no more than chance explains (a 90 % interval)
-    is called neither better nor worse.
+    Trains the networks that train compares, and other models: boosted trees and a forest of any
+    size, trees that take no more bytes than a pack, nearest neighbors, a linear model. All are
+    compared on training rows that they did not see, in five folds; with --group, whole groups are
+    held out, with --time, blocks of time. Errors are in units of the target. A model that differs
+    from the twin by no more than chance explains (a 90 % interval) is called neither better nor
+    worse.
     """
     source = read_source(table, reading, dataset, split, quiet=quiet)
     for remark in source.remarks:
         note(remark, quiet=quiet)
-    import numpy as np
-
-    from twinedge.errors import plural
+    from twinedge.learn.run import checkpoint_of
     from twinedge.learn.suitability import suitability
+    from twinedge.verdict import NAMES
 
-    rows = np.concatenate([source.rows.train, source.rows.val])
-    found = suitability(*source.part(rows), effort=effort, seed=seed, verbose=not quiet)
+    found = suitability(
+        source,
+        effort=effort,
+        seed=seed,
+        n_jobs=n_jobs or -1,
+        verbose=not quiet,
+        checkpoint=None if output is None else checkpoint_of(output),
+    )
     if as_json:
-        print_json({"dataset": source.name, "split": split, **_result(found)})
+        print_json({"dataset": source.name, "split": split, "effort": effort, **_result(found)})
         return
-    lines = {
-        **{f"a twin, {plural(m, 'partner')} a point": one for m, one in found.multipliers.items()},
-        "a twin, all pairs": None,
-        **{NAMES[name]: one for name, one in found.rivals.items()},
-    }
     print_table(
         ("model", "RMSE", "to the twin", "by chance"),
-        [[name, *_numbers(found.twin, one)] for name, one in lines.items()],
+        [
+            ["a twin", *_numbers(found, found.twin)],
+            *(
+                [NAMES[name], *_numbers(found, one.rmse, one.error)]
+                for name, one in sorted(found.rivals.items(), key=lambda item: item[1].rmse)
+            ),
+        ],
     )
     print_text("by chance: how far chance alone may move the ratio from 1 (90 % interval)", "")
-    print_text(*_words(found))
+    print_text(found.verdict.sentence, *found.beside)
 
 
-def _numbers(twin: float, rival: "Rival | None") -> list[str]:
+def _numbers(found: "Suitability", rmse: float, error: float | None = None) -> list[str]:
     """Error, its ratio to the twin's, and how far chance alone may move that from 1."""
-    rmse, error = (twin, 0.0) if rival is None else (rival.rmse, rival.error)
-    unit = twin or 1.0
-    return [f"{rmse:.5g}", f"{rmse / unit:.3f}", f"{error / unit:.3f}"]
+    unit = found.twin or 1.0
+    return [f"{rmse:.5g}", f"{rmse / unit:.3f}", "" if error is None else f"{error / unit:.3f}"]
 
 
 def _result(found: "Suitability") -> dict[str, Any]:
+    verdict = found.verdict
     return {
         "rows": found.rows,
         "rmse_twin": found.twin,
-        "rmse_multipliers": {str(m): one.rmse for m, one in found.multipliers.items()},
-        "error_multipliers": {str(m): one.error for m, one in found.multipliers.items()},
         "rmse_rivals": {name: one.rmse for name, one in found.rivals.items()},
         "error_rivals": {name: one.error for name, one in found.rivals.items()},
-        "rises_with_pairs": found.rises_with_pairs,
-        "suits": found.suits,
         "better": found.better,
-        "reasons": found.reasons,
-        "advice": found.advice,
+        "outcome": verdict.outcome,
+        "best": verdict.best,
+        "best_of_a_packs_size": found.small_verdict.best,
+        "verdict": " ".join([verdict.sentence, *found.beside]),
     }
-
-
-def _words(found: "Suitability") -> list[str]:
-    """Sum up the findings in sentences."""
-    against = [f"{reason[0].upper()}{reason[1:]}." for reason in found.reasons]
-    names = ", ".join(NAMES[name] for name in found.better)
-    better = [f"Better than the twin: {names}."] if names else []
-    better += [found.advice] if found.advice else []
-    if not found.suits:
-        return ["Warning: a twin may be the wrong model for these data.", *against, *better]
-    rises = ["Accuracy rises with the number of pairs."] * found.rises_with_pairs
-    return ["A twin suits these data.", *rises, *against, *better]

@@ -524,8 +524,7 @@ CLAIMS: dict[str, list[Claim]] = {
     "check": [
         Claim(
             "Text",
-            "Trying few pairs shows where a twin does not suit: `twinedge check` warns only on BC "
-            "and WN.",
+            "Trying few pairs shows where a twin does not suit: that test warns only on BC and WN.",
             _on(_warned, UNSUITED),
         ),
     ],

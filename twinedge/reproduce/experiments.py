@@ -98,7 +98,7 @@ def _check(setup: Setup) -> Experiment:
     }
     return Experiment(
         "check",
-        "Where twinedge check warns",
+        "Where twins gain little from more pairs",
         columns=[Measure(title, "check", item(name)) for title, name in columns.items()],
         remarks=[
             f"effort {setup.effort}; warned: share of the splits; ratios of out-of-fold errors on "

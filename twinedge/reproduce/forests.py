@@ -1,4 +1,4 @@
-"""Cells of random forests, ordinary and twinned, and of ``twinedge check``.
+"""Cells of random forests, ordinary and twinned, and of twins that learn from few pairs.
 
 As published, they use the first 200 rows of a set, split at random; by the text, 200 random rows.
 """
@@ -13,9 +13,9 @@ from twinedge import data
 from twinedge.learn.forest import FOLDS, GRIDS, TwinnedRegressor, pair_features
 from twinedge.learn.loops import LoopRegressor
 from twinedge.learn.network import FloatArray
-from twinedge.learn.suitability import suitability
 from twinedge.reproduce.cells import Cell
 from twinedge.reproduce.experiment import LOOP_WEIGHTS
+from twinedge.reproduce.multipliers import pair_gain
 from twinedge.reproduce.parts import paper_order, table_of
 from twinedge.scoring import rmse
 
@@ -112,10 +112,10 @@ def _grid(cell: Cell) -> tuple[dict[str, list[Any]], int]:
 
 
 def check(cell: Cell) -> dict[str, Any]:
-    """Check whether a twin suits the data."""
+    """Tell whether a twin suits the data, by what it gains from more pairs."""
     table, split = data.load(cell.dataset), data.splits(cell.dataset, cell.split)
     rows = np.concatenate([split.train, split.val])
-    found = suitability(table.X[rows], table.y[rows], effort=cell.setup.effort)
+    found = pair_gain(table.X[rows], table.y[rows], effort=cell.setup.effort)
     few = found.multipliers[min(found.multipliers)].rmse
     return {
         "warns": float(not found.suits),

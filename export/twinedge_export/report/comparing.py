@@ -35,7 +35,7 @@ from twinedge_export.report.document import (
     shape,
 )
 from twinedge_export.report.findings import Findings
-from twinedge_export.report.reliability import stands
+from twinedge_export.report.reliability import compared
 from twinedge_export.report.verdict import rows_in_words
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _same_rows(models: Sequence[Named]) -> bool:
 
 def _than(best: Findings, other: Findings) -> str:
     """Compare another model with the best on the same rows: "worse", if by more than chance."""
-    return stands(best.judged.error, other.judged.error)[1]
+    return compared(best.judged.error, other.judged.error).than_the_twin
 
 
 def _verdict(models: Sequence[Named]) -> Light:

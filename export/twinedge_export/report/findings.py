@@ -16,6 +16,7 @@ from twinedge.pack.describe import Description, describe
 from twinedge.runtime.loading import load
 from twinedge.runtime.pack_device import PackDevice
 from twinedge.scoring import Coverage, Scores, score
+from twinedge.verdict import Rival
 from twinedge_export.report.drivers import Driver, drivers
 from twinedge_export.report.reliability import (
     Baseline,
@@ -63,7 +64,7 @@ class NetworkRival(NamedTuple):
 
 
 class Trees(NamedTuple):
-    """Trees as emlearn stores them, and whether they are "better", "worse" or "as good".
+    """Trees as emlearn stores them, compared with the twin.
 
     ``family`` is one of ``twinedge.learn.small_trees``; ``leaves`` is the most in a tree.
     """
@@ -72,8 +73,17 @@ class Trees(NamedTuple):
     trees: int
     leaves: int
     bytes: int
-    rmse: float
-    than_the_twin: str
+    rival: Rival
+
+    @property
+    def rmse(self) -> float:
+        """Their error, in units of the target."""
+        return self.rival.rmse
+
+    @property
+    def than_the_twin(self) -> str:
+        """Whether they are "better", "worse" or "as good"."""
+        return self.rival.than_the_twin
 
 
 @dataclass(frozen=True)

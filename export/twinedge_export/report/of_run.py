@@ -22,11 +22,11 @@ from twinedge.budget.model import largest
 from twinedge.data import read_features
 from twinedge.dealing import deal_out
 from twinedge.errors import InputError, plural
+from twinedge.learn.comparison import compare
 from twinedge.learn.run import Run
 from twinedge.learn.selection import SETTINGS, Candidate, Plan
 from twinedge.learn.selection import choose as choose_plan
 from twinedge.learn.small_trees import fit_small_trees
-from twinedge.learn.comparison import compare
 from twinedge.learn.tasks import PointTask
 from twinedge.learn.training import Checkpoint
 from twinedge.pack.contents import Array, Pack
@@ -169,9 +169,8 @@ def trees(
     if found is None:
         return None
     beside = compare(error, found.predict(points[0]) - points[1])
-    word = "better" if beside.better else "worse" if beside.worse else "as good"
     family, leaves, *_ = found.setting
-    return Trees(family, found.trees, leaves, found.bytes, beside.rmse, word)
+    return Trees(family, found.trees, leaves, found.bytes, beside)
 
 
 def rivals(

@@ -17,6 +17,7 @@ import numpy as np
 from twinedge import scoring
 from twinedge.pack.contents import Array
 from twinedge.scoring import rank_correlation
+from twinedge.verdict import Rival
 
 if TYPE_CHECKING:
     from twinedge.learn.run import Run
@@ -176,32 +177,38 @@ _RIDGE = 1e-6  # of the variance of a column: allows linearly dependent columns
 
 
 class Baseline(NamedTuple):
-    """A simple model on the judged points: its error, and how it compares with the twin.
+    """A simple model on the judged points, "mean" or "linear", compared with the twin."""
 
-    ``than_the_twin`` is "better" or "worse" if that is more than chance, otherwise "as good".
-    """
+    kind: str
+    rival: Rival
 
-    name: str
-    rmse: float
-    than_the_twin: str
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return {"mean": "the mean", "linear": "a linear model"}[self.kind]
+
+    @property
+    def rmse(self) -> float:
+        """Its error, in units of the target."""
+        return self.rival.rmse
+
+    @property
+    def than_the_twin(self) -> str:
+        """Whether it is "better", "worse" or "as good"."""
+        return self.rival.than_the_twin
 
 
 def beside_run(run: "Run", points: tuple[Array, Array], error: Array) -> tuple[Baseline, ...]:
     """Fit both to the training rows of a run; ``error`` ``(n,)`` is that of the pack."""
-    from twinedge.learn.suitability import compare, fit_linear
+    from twinedge.learn.comparison import compare, fit_linear
 
     (X, y), weights = points, run.model.sample_weights_
     learnt_X, learnt_y = run.model.anchor_X_, run.model.anchor_y_
     errors = {
-        "the mean": np.full(len(y), float(np.average(learnt_y, weights=weights))) - y,
-        "a linear model": fit_linear(learnt_X, learnt_y, weights).predict(X) - y,
+        "mean": np.full(len(y), float(np.average(learnt_y, weights=weights))) - y,
+        "linear": fit_linear(learnt_X, learnt_y, weights).predict(X) - y,
     }
-    found = []
-    for name, theirs in errors.items():
-        beside = compare(error, theirs)
-        word = "better" if beside.better else "worse" if beside.worse else "as good"
-        found.append(Baseline(name, beside.rmse, word))
-    return tuple(found)
+    return tuple(Baseline(kind, compare(error, theirs)) for kind, theirs in errors.items())
 
 
 def beside_rows(points: tuple[Array, Array], error: Array) -> tuple[Baseline, ...]:
@@ -210,7 +217,7 @@ def beside_rows(points: tuple[Array, Array], error: Array) -> tuple[Baseline, ..
     n = len(y)
     if n < 3:
         return ()
-    errors = {"the mean": (y.sum() - y) / (n - 1) - y}
+    errors = {"mean": (y.sum() - y) / (n - 1) - y}
     X = np.where(np.isnan(X), np.nanmean(X, axis=0), X)
     scale = X.std(axis=0)
     X = ((X - X.mean(axis=0)) / np.where(scale > 0, scale, 1))[:, scale > 0]
@@ -218,14 +225,13 @@ def beside_rows(points: tuple[Array, Array], error: Array) -> tuple[Baseline, ..
         Z = np.column_stack([np.ones(n), X])
         inverse = np.linalg.inv(Z.T @ Z + _RIDGE * n * np.eye(Z.shape[1]))
         hat = Z @ inverse @ Z.T
-        errors["a linear model"] = (hat @ y - y) / np.maximum(1 - np.diag(hat), 1e-9)
-    return tuple(Baseline(name, *stands(error, one)) for name, one in errors.items())
+        errors["linear"] = (hat @ y - y) / np.maximum(1 - np.diag(hat), 1e-9)
+    return tuple(Baseline(kind, compared(error, one)) for kind, one in errors.items())
 
 
-def stands(ours: Array, theirs: Array) -> tuple[float, str]:
-    """Return the RMS of their errors ``(n,)``, and a paired comparison of the squares."""
+def compared(ours: Array, theirs: Array) -> Rival:
+    """Compare errors ``(n,)`` by their squares, point by point, where there is no scipy."""
     behind = np.square(theirs) - np.square(ours)
     chance = _Z * float(behind.std(ddof=1)) / np.sqrt(len(behind))
-    mean = float(behind.mean())
-    word = "worse" if mean > chance else "better" if mean < -chance else "as good"
-    return scoring.rmse(theirs), word
+    rmse, rival = scoring.rmse(ours), scoring.rmse(theirs)
+    return Rival(rival, rival - rmse, chance / max(rmse + rival, 1e-300))

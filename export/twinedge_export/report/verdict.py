@@ -4,6 +4,8 @@ from math import sqrt
 from typing import Any
 
 from twinedge.scoring import Coverage
+from twinedge.verdict import NAMES, is_suspicious
+from twinedge.verdict import verdict as rule
 from twinedge_export.report.document import (
     Fact,
     Light,
@@ -23,18 +25,10 @@ _HELD = ("fits", "fits, slowly")
 
 
 def verdict(found: Findings) -> Light:
-    """Say what to do with the model, in one sentence."""
-    beside = {one.name: one for one in found.baselines}
-    mean, linear = beside.get("the mean"), beside.get("a linear model")
-    if mean is not None and mean.than_the_twin != "worse":
-        than = "worse than" if mean.than_the_twin == "better" else "no better than"
-        return Light("stop", f"Do not use it: it is {than} predicting the mean.")
-    if linear is not None and linear.than_the_twin == "better":
-        return Light("stop", "Use a linear model instead: it is more accurate, and simpler.")
-    if linear is not None and linear.than_the_twin == "as good":
-        return Light("limit", "A linear model is as accurate here, and simpler.")
-    if found.trees is not None and found.trees.than_the_twin == "better":
-        return Light("limit", "Good, but trees of the same bytes are more accurate here.")
+    """Say what to do with the model, in one sentence; other models are judged as in ``check``."""
+    against = _against_others(found)
+    if against is not None:
+        return against
     trust = found.usual and _held(found.usual, found)
     if trust == "fewer":
         return Light("limit", "Accurate, but its intervals hold less than they claim.")
@@ -42,11 +36,35 @@ def verdict(found: Findings) -> Light:
         return Light("limit", "Accurate, but no board is known to hold it.")
     better = [
         f"{one.rmse / found.judged.rmse:.1f} times better than {one.name}"
-        for one in beside.values()
+        for one in found.baselines
     ]
     if not better or not found.judged.rmse:
         return Light("go", "It does what it claims on these rows.")
     return Light("go", f"Worth using: {listed(better)}.")
+
+
+def _against_others(found: Findings) -> Light | None:
+    """Say what other models mean for this one; None if it is the one to use."""
+    rivals = {one.kind: one.rival for one in found.baselines}
+    if not rivals:
+        return None
+    if found.trees is not None:
+        rivals["trees"] = found.trees.rival
+    ruled = rule(found.judged.rmse, rivals, len(found.judged.y), found.budget["twin_bytes"])
+    if ruled.rival == "mean" and ruled.outcome in ("behind", "as good"):
+        than = "worse than" if ruled.outcome == "behind" else "no better than"
+        return Light("stop", f"Do not use it: it is {than} predicting the mean.")
+    if ruled.outcome == "undecided":
+        return Light("limit", f"The rows are too few to tell it from {NAMES[ruled.rival]}.")
+    if ruled.outcome == "behind" and ruled.rival == "linear":
+        if is_suspicious("linear", rivals):
+            return Light("stop", "A linear model is almost exact: does a column hold the target?")
+        return Light("stop", "Use a linear model instead: it is more accurate, and simpler.")
+    if ruled.outcome == "as good" and ruled.rival == "linear":
+        return Light("limit", "A linear model is as accurate here, and simpler.")
+    if ruled.outcome == "behind":
+        return Light("limit", "Good, but trees of the same bytes are more accurate here.")
+    return None
 
 
 def reasons(found: Findings) -> tuple[str, ...]:

@@ -1,0 +1,217 @@
+"""Does ``twinedge check`` name the model that wins?
+
+Every cell checks the training rows of one split of a table, and fits the models that it compares to
+measure their errors on test rows. The error of the twin there is that of a default training, from
+the stored cells of accuracy.py and rivals.py. A model is named rightly if no other is better on the
+test rows by more than the noise of the difference: 1.645 times its standard deviation over the
+splits of the table. Beside it is what ``check`` said before: three folds, one network of 128-128
+after 2,000 steps, and the best of the models that it called better.
+
+    python benchmarks/advice.py --jobs 2
+    python benchmarks/advice.py --tables cs,wn --splits 3
+    python benchmarks/advice.py --splits 0                # from existing cells
+"""
+
+import argparse
+import json
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from record import lines_of, publish
+from rivals_rows import LONG, Rows, rows_of
+from workers import write_cells
+
+from twinedge import data
+from twinedge.data.source import Source
+from twinedge.data.splitting import SPLITS, Split
+from twinedge.learn.small_trees import ROOM
+from twinedge.verdict import LARGE, Rival, verdict
+
+RESULTS = Path(__file__).parent / "results"
+LONG_SPLITS = 3
+BEFORE_SPLITS = 3  # of each of the paper's sets: the earlier check takes minutes
+NOISE = 1.645  # standard deviations
+TWIN = "5/normal/4x56-56"
+
+
+class Job(NamedTuple):
+    """One cell to compute."""
+
+    kind: str
+    table: str
+    split: int
+    tables: Path
+
+    @property
+    def key(self) -> str:
+        """Everything that determines a cell."""
+        return f"{self.kind}/{self.table}/{self.split}"
+
+
+def compute(job: Job) -> dict[str, Any]:
+    """Check one split, as now or as before."""
+    rows = rows_of(job.table, job.split, job.tables)
+    start = time.perf_counter()
+    found = _check(rows) if job.kind == "check" else _before(rows)
+    return {"cell": job.key, **found, "seconds": round(time.perf_counter() - start, 1)}
+
+
+def _check(rows: Rows) -> dict[str, Any]:
+    from twinedge.learn.suitability import RIVALS, suitability
+
+    parts = rows.train, rows.validation, rows.test
+    ends = np.cumsum([0, *(len(y) for _, y in parts)])
+    source = Source(
+        rows.name,
+        *(np.concatenate(one) for one in zip(*parts, strict=True)),
+        rows.encoding,
+        rows.target_name,
+        Split(*(np.arange(*ends[k : k + 2]) for k in range(3))),
+        rows.split,
+    )
+    found = suitability(source, n_jobs=1)
+    X, y = rows.test
+    test = {
+        name: float(
+            np.sqrt(np.mean(np.square(fit(rows.train, rows.validation, (None, None), 0)(X) - y)))
+        )
+        for name, fit in RIVALS.items()
+    }
+    return {
+        "rows": found.rows,
+        "twin": found.twin,
+        "rivals": found.rivals,
+        "test": test,
+    }
+
+
+def _before(rows: Rows) -> dict[str, Any]:
+    from twinedge.reproduce.multipliers import pair_gain
+
+    X, y = (np.concatenate(one) for one in zip(rows.train, rows.validation, strict=True))
+    found = pair_gain(X, y)
+    return {"twin": found.twin, "rivals": found.rivals}
+
+
+def named(cell: dict[str, Any], kind: str, *, small: bool = False) -> str | None:
+    """Return the model that a cell names as the best, None if it is undecided."""
+    rivals = {
+        name: Rival(*one)
+        for name, one in cell["rivals"].items()
+        if not (small and name in LARGE) and name != "networks"
+    }
+    if kind == "check":
+        return verdict(cell["twin"], rivals, cell["rows"], ROOM).best
+    better = [name for name, one in rivals.items() if one.better]
+    return min(better, key=lambda name: rivals[name].rmse, default="twin")
+
+
+def test_errors(cells: dict[str, dict[str, Any]]) -> dict[tuple[str, int], dict[str, float]]:
+    """Errors of all models on the test rows of each table and split."""
+    trained = json.loads((RESULTS / "accuracy.json").read_text())["cells"]
+    long = json.loads((RESULTS / "rivals.json").read_text())["cells"]
+    found = {}
+    for key, cell in cells.items():
+        kind, table, split = key.split("/")
+        if kind == "check":
+            twin = trained.get(f"{TWIN}/{table}/{split}") or long[f"twins/20/{table}/{split}"]
+            found[table, int(split)] = {"twin": twin["rmse_test"], **cell["test"]}
+    return found
+
+
+def outcome(
+    name: str | None,
+    errors: dict[tuple[str, int], dict[str, float]],
+    at: tuple[str, int],
+    models: list[str],
+) -> str:
+    """Say whether a model was named rightly, among some models."""
+    if name is None:
+        return "undecided"
+    best = min(models, key=lambda one: errors[at][one])
+    if name == best:
+        return "right"
+    behind = [one[name] - one[best] for (table, _), one in errors.items() if table == at[0]]
+    noise = NOISE * np.std(behind, ddof=1) if len(behind) > 1 else 0.0
+    return "right" if errors[at][name] - errors[at][best] <= noise else "wrong"
+
+
+def summarise(cells: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Count how often each kind of check was right."""
+    errors = test_errors(cells)
+    counts: dict[str, Counter[str]] = {}
+    tables: dict[str, Counter[str]] = {}
+    for key, cell in cells.items():
+        kind, table, split = key.split("/")
+        at = table, int(split)
+        if at not in errors:
+            continue
+        for title, small in {kind: False, f"{kind}, of a pack's size": True}.items():
+            models = [one for one in errors[at] if not (small and one in LARGE)]
+            found = outcome(named(cell, kind, small=small), errors, at, models)
+            counts.setdefault(title, Counter())[found] += 1
+            if title == "check":
+                tables.setdefault(table, Counter())[found] += 1
+    shares = {
+        title: {
+            "cells": sum(one.values()),
+            **{word: one[word] / sum(one.values()) for word in ("right", "undecided", "wrong")},
+        }
+        for title, one in counts.items()
+    }
+    seconds = [cell["seconds"] for key, cell in cells.items() if key.startswith("check/")]
+    return {"shares": shares, "tables": tables, "median_seconds": float(np.median(seconds))}
+
+
+def main() -> None:
+    """Fill in the missing cells, print the table, and last one line of JSON."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--splits", type=int, default=SPLITS, help="at most (default 25)")
+    parser.add_argument("--tables", default=",".join([*data.names(), *LONG]))
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--files", type=Path, default=Path("runs/tables"), help="of long tables")
+    parser.add_argument("--cells", type=Path, default=Path("runs/advice"))
+    parser.add_argument("--results", type=Path, default=RESULTS / "advice.json")
+    options = parser.parse_args()
+
+    known = read_cells(options.results, options.cells)
+    asked = [
+        Job("check", name, split, options.files)
+        for name in options.tables.split(",")
+        for split in range(min(options.splits, LONG_SPLITS if name in LONG else SPLITS))
+    ]
+    asked += [
+        job._replace(kind="before")
+        for job in asked
+        if job.table not in LONG and job.split < BEFORE_SPLITS
+    ]
+    write_cells(
+        options.cells, compute, [job for job in asked if job.key not in known], options.jobs
+    )
+    cells = read_cells(options.results, options.cells)
+    summary = summarise(cells)
+    print(f"{'':34}{'cells':>8}{'right':>8}{'undecided':>11}{'wrong':>8}")
+    for title, one in summary["shares"].items():
+        numbers = f"{one['right']:8.1%}{one['undecided']:11.1%}{one['wrong']:8.1%}"
+        print(f"{title:34}{one['cells']:8d}{numbers}")
+    for table, one in summary["tables"].items():
+        print(
+            f"{table:34}{sum(one.values()):8d}{one['right']:8d}{one['undecided']:11d}{one['wrong']:8d}"
+        )
+    publish(options.results, ("tensorflow", "scikit-learn", "numpy"), summary=summary, cells=cells)
+
+
+def read_cells(results: Path, folder: Path) -> dict[str, dict[str, Any]]:
+    """Cells of the result file and of all files of lines in a folder."""
+    found = json.loads(results.read_text())["cells"] if results.exists() else {}
+    found.update(lines_of(folder))
+    return {key: found[key] for key in sorted(found)}
+
+
+if __name__ == "__main__":
+    main()
