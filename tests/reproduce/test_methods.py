@@ -144,7 +144,7 @@ def test_loops_are_tried_at_every_weight(cell):
     assert len({found["supervised"], *found["semi_supervised"]}) == 3
 
 
-def test_a_check_cell_says_what_the_command_would(cell):
+def test_a_check_cell_says_what_a_twin_gains_from_pairs(cell):
     found = forests.check(cell("check", "wsb"))
     assert found["warns"] in (0.0, 1.0)
     assert found["reasons"] or not found["warns"]

@@ -310,6 +310,19 @@ categorical = column(
     text="Column whose values are names, though they look like numbers; may be repeated. "
     "Columns of text always are (auto).",
 )
+group_column = column(
+    "--group",
+    text="Rows with the same value here belong together: a batch, a machine. Not a feature.",
+)
+weight_column = column(
+    "--weight",
+    text="How much each row counts; rows of weight 0 are left out. Not a feature.",
+)
+time_column = column(
+    "--time",
+    text="When each row was measured: dates, times or seconds since 1970. Models learn from the "
+    "past and are tested on the future. Not a feature.",
+)
 calendar = column(
     "--calendar",
     multiple=True,
