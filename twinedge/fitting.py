@@ -260,9 +260,11 @@ def _fitted(
             **_time_record(source),
             **({} if source.weights is None else {"weight": source.weight_name}),
             **({"missing": list(source.missing)} if source.missing else {}),
+            **({} if source.options is None else {"options": source.options}),
         },
         scores=scores,
         test_weights=relative(of_rows(source.weights, source.rows.test)),
+        rows=source.row_numbers(),
     )
     if folder is None or checkpoint is None:
         return done

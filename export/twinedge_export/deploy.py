@@ -28,6 +28,7 @@ from twinedge.learn.uncertainty import learn_difficulty
 from twinedge.pack.contents import Array
 from twinedge.placing import EXPORT, Placed, check_folder, place_folder
 from twinedge.progress import Progress, progress_bar
+from twinedge.provenance import DIGEST, TrainingRows
 from twinedge.runtime.loading import load
 from twinedge.version import __version__
 from twinedge_export.c_project import c_project
@@ -90,7 +91,8 @@ def _file(
     model: TwinRegressor | None = None,
 ) -> File:
     rounded = model or job.model
-    settings: dict[str, Any] = {"shape": shape, "metadata": job.metadata, "pack": job.pack}
+    metadata = {key: value for key, value in job.metadata.items() if key != DIGEST}
+    settings: dict[str, Any] = {"shape": shape, "metadata": metadata, "pack": job.pack}
 
     def level(made: str) -> Level:
         return Level(made, lambda: make(rounded, job.rows, level=made, **settings), lambda: rounded)
@@ -472,4 +474,5 @@ def _metadata(run: Run, method: str) -> dict[str, Any]:
             if key in run.scores
         },
         "select": method,
+        DIGEST: TrainingRows.of(run.model.anchor_X_, run.model.anchor_y_, run.fill_values).record(),
     }

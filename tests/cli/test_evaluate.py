@@ -26,6 +26,7 @@ def test_errors_are_those_of_the_python_api(cli, tiny_run, curve_csv, curve):
         "mean_scale": pytest.approx(scale.mean()),
         "rank_correlation": pytest.approx(rank_correlation(scale, error)),
         "trained_on": 80,
+        "trained_on_exact": True,
     }
     assert [one["claimed"] for one in intervals] == list(model.calibration_.quantiles)
     low, high = model.predict_interval(X).T
@@ -69,7 +70,7 @@ def test_a_person_reads_a_table(cli, tiny_run, curve_csv):
     ]
     assert table.splitlines()[0].split("  ")[0] == "claimed"
     assert "is claimed" in words
-    assert "80 of 120 rows are rows the run was trained on" in answer.err
+    assert "80 of 120 rows were trained on: errors on new rows will be larger" in answer.err
 
 
 def test_a_pack_is_judged_by_what_its_integers_say(cli, tiny_run, curve_csv, curve, tmp_path):
@@ -80,7 +81,7 @@ def test_a_pack_is_judged_by_what_its_integers_say(cli, tiny_run, curve_csv, cur
     report = cli("evaluate", pack, curve_csv, "--json").json
     assert report["file"] == str(pack)
     assert report["rmse"] == pytest.approx(np.sqrt(np.mean((device.predict(X) - y) ** 2)))
-    assert report["trained_on"] == 8  # its anchors are all it knows
+    assert (report["trained_on"], report["trained_on_exact"]) == (80, True)
     assert [one["claimed"] for one in report["intervals"]] == list(device.coverages)
 
 

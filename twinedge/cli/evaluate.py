@@ -21,6 +21,7 @@ from twinedge.errors import InputError
 if TYPE_CHECKING:
     from twinedge.data.table import GroupColumn, TimeColumn
     from twinedge.pack.contents import Array
+    from twinedge.provenance import Known
     from twinedge.runtime.device import Device
     from twinedge.scoring import Scores
 
@@ -30,8 +31,7 @@ class _Judged(NamedTuple):
 
     target: str
     scores: "Scores"
-    known: int
-    whose: str
+    known: "Known | None"
     over_time: dict[str, Any]
     groups: list[dict[str, Any]]
 
@@ -100,21 +100,22 @@ def evaluate(
     scores = found.scores._asdict()
     intervals = [one._asdict() for one in scores.pop("intervals")]
     name = "run" if model.is_dir() else "file"
-    result = {name: str(model), "target": found.target, **scores, "trained_on": found.known}
+    known = found.known
+    result = {name: str(model), "target": found.target, **scores}
+    result |= {
+        "trained_on": None if known is None else known.rows,
+        "trained_on_exact": None if known is None else known.exact,
+    }
     result |= found.over_time
     if found.groups:
         result["groups"] = found.groups
     words = in_words(found.scores)
-    if found.known:
-        note(
-            f"{found.known} of {found.scores.rows} rows are {found.whose}: "
-            "errors on new rows will be larger",
-            quiet=quiet,
-        )
+    if known is not None and known.rows:
+        note(f"{known.words(found.scores.rows)}: errors on new rows will be larger", quiet=quiet)
     if as_json:
         print_json({**result, "intervals": intervals, "in_words": words})
         return
-    blocks, groups = (result.pop(key, None) for key in ("by_time", "groups"))
+    blocks, groups, _ = (result.pop(key, None) for key in ("by_time", "groups", "trained_on_exact"))
     print_record({key: value for key, value in result.items() if value is not None or key == "r2"})
     if intervals:
         print_text("")
@@ -136,6 +137,7 @@ def _of_run(folder: Path, table: Path, reading: dict[str, Any]) -> _Judged:
     import numpy as np
 
     from twinedge.learn.run import load_run
+    from twinedge.provenance import Known
     from twinedge.scoring import score
     from twinedge.times import Notation
 
@@ -152,15 +154,16 @@ def _of_run(folder: Path, table: Path, reading: dict[str, Any]) -> _Judged:
         scale, ends = std, {level: every[..., k] for k, level in enumerate(levels)}
     spread = std if scale is None else model.spread(x)
     theirs = np.column_stack([model.anchor_X_, model.anchor_y_])
-    known = _known(np.column_stack([x, y]), theirs)
+    known = Known(_count(np.column_stack([x, y]), theirs), True)
     scores = score(y, mean, spread, scale, ends)
     more = _over_time(clock, y, mean), _of_groups(reading["group"], y, mean, ends)
-    return _Judged(trained.target_name, scores, known, "rows the run was trained on", *more)
+    return _Judged(trained.target_name, scores, known, *more)
 
 
 def _of_device(device: "Device", table: Path, reading: dict[str, Any]) -> _Judged:
     import numpy as np
 
+    from twinedge.provenance import DIGEST, Known, TrainingRows
     from twinedge.runtime.pack_device import PackDevice
     from twinedge.runtime.reference import quantise
     from twinedge.scoring import score
@@ -171,15 +174,19 @@ def _of_device(device: "Device", table: Path, reading: dict[str, Any]) -> _Judge
     if device.coverages:
         every = device.predict_interval(x, device.coverages)
         scale, ends = std, {level: every[..., k] for k, level in enumerate(device.coverages)}
-    known = 0
+    known = None
     if isinstance(device, PackDevice):
         pack = device.pack
-        units = np.rint((y - float(pack.y_offset)) / float(pack.y_gain))
-        theirs = np.column_stack([pack.anchors, pack.targets])
-        known = _known(np.column_stack([quantise(pack, x), units]), theirs)
+        digest = TrainingRows.read(pack.metadata.get(DIGEST))
+        if digest is not None:
+            known = digest.known(x, y)
+        else:  # an older pack knows its anchors
+            units = np.rint((y - float(pack.y_offset)) / float(pack.y_gain))
+            theirs = np.column_stack([pack.anchors, pack.targets])
+            known = Known(_count(np.column_stack([quantise(pack, x), units]), theirs), True)
     scores = score(y, mean, device.spread(x), scale, ends)
     more = _over_time(reading["time"], y, mean), _of_groups(reading["group"], y, mean, ends)
-    return _Judged(device.target_name, scores, known, "anchors of the model, trained on", *more)
+    return _Judged(device.target_name, scores, known, *more)
 
 
 def _over_time(clock: "TimeColumn | None", y: "Array", mean: "Array") -> dict[str, Any]:
@@ -215,7 +222,7 @@ def _of_groups(
     return score_groups(column.groups, mean - y, covered)
 
 
-def _known(rows: "Array", theirs: "Array") -> int:
+def _count(rows: "Array", theirs: "Array") -> int:
     """How many rows ``(n, f + 1)`` are exactly among ``theirs``."""
     seen = {row.tobytes() for row in theirs.astype(float)}
     return sum(row.tobytes() in seen for row in rows.astype(float))

@@ -1,6 +1,7 @@
 """``twinedge inspect``: what is inside a pack, byte by byte."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,8 @@ from twinedge.cli.output import print_json, print_record, print_table, print_tex
 from twinedge.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from twinedge.encoding import Kind
     from twinedge.pack.describe import Checksum, Description
 
@@ -125,7 +128,24 @@ def _print(file: str, found: "Description") -> None:
     )
     if found.pack.metadata:
         print_text("")
-        print_record({_safe(key): _safe(value) for key, value in found.pack.metadata.items()})
+        print_record({_safe(key): _safe(value) for key, value in _origin(found.pack.metadata)})
+
+
+def _origin(metadata: dict[str, Any]) -> "Iterator[tuple[str, Any]]":
+    """Yield what metadata say, with the digest of the training rows in words."""
+    from twinedge.provenance import DIGEST, TrainingRows
+
+    for key, value in metadata.items():
+        rows = None
+        with suppress(InputError):  # something else of the same name
+            rows = TrainingRows.read(value) if key == DIGEST else None
+        if rows is not None:
+            every = "of each" if rows.is_complete else f"of {len(rows.hashes)} of them"
+            yield key, f"{rows.count}, with a hash {every} to recognize them"
+        elif key == "trained_on" and isinstance(value, dict):
+            yield from ((f"trained on, {name}", one) for name, one in value.items())
+        else:
+            yield key, value
 
 
 def _print_columns(found: "Description") -> None:

@@ -22,6 +22,7 @@ from twinedge.defaults import HIDDEN, HIDDEN_OF_ONE, NEIGHBORS, RUN, TWINS
 if TYPE_CHECKING:
     from twinedge.learn.run import Run
 
+_RECORDED_ONLY = ("options", "time_notation")
 _TEACHERS = ("networks", "trees", "boosting", "gp")
 _SMALL, _LARGE = (",".join(map(str, one)) for one in (HIDDEN, HIDDEN_OF_ONE))
 
@@ -248,7 +249,7 @@ def summary(run: "Run") -> dict[str, Any]:
     """Return what is printed about a run."""
     model = run.model
     return {
-        **{key: value for key, value in run.source.items() if key != "time_notation"},
+        **{key: value for key, value in run.source.items() if key not in _RECORDED_ONLY},
         "features": len(run.encoding.names),
         "twins": len(model.weights_),
         "activation": model.activation_,

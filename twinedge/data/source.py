@@ -1,6 +1,6 @@
 """A table ready for training: encoded, filled in and split, with remarks for the user."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -89,6 +89,11 @@ class Source(NamedTuple):
         For cross-validation: each returns the same table, split for one fold.
     test_name : str, optional
         Name of the file of the test rows, if they have one of their own.
+    numbers : array of shape (n,), optional
+        Number of each row in the file; rows of a test file of their own have none.
+    options : dict, optional
+        How the table was read and split, in JSON types, for the record: what differs from the
+        defaults.
     """
 
     name: str
@@ -110,6 +115,15 @@ class Source(NamedTuple):
     group_name: str | None = None
     folds: tuple[Callable[[], "Source"], ...] = ()
     test_name: str | None = None
+    numbers: NDArray[np.int64] | None = None
+    options: dict[str, Any] | None = None
+
+    def row_numbers(self) -> dict[str, NDArray[np.int64]]:
+        """Return the numbers in the file of the rows to train, validate and test on, if known."""
+        if self.numbers is None:
+            return {}
+        parts = {part: rows[rows < len(self.numbers)] for part, rows in self.rows._asdict().items()}
+        return {part: self.numbers[rows] for part, rows in parts.items()}
 
     def part(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Features and targets of the given rows."""
@@ -231,11 +245,29 @@ def from_table(
         time_name=reading.get("time"),
         notation=table.notation,
         group_name=reading.get("group"),
+        numbers=table.rows,
+        options=_options({**reading, "split": split, "folds": folds, "test": test}),
     )
     if crossed:
         folds_of = tuple(partial(_fold, source, table, rows) for rows in crossed)
         return source._replace(folds=folds_of)
     return source if test is None else _with_test(source, test, reading)
+
+
+def _options(given: dict[str, Any]) -> dict[str, Any]:
+    """Return what differs from the defaults, in JSON types; of paths, the name."""
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        if name == "test" and value is not None:
+            found[name] = (FRAME if is_frame(value) else Path(value)).name
+        elif name == "missing":
+            found |= {name: list(missing_texts(value))} if missing_texts(value) else {}
+        elif value is not None and value is not False and value != ():
+            if not isinstance(value, str) and isinstance(value, Sequence):
+                found |= {name: [str(one) for one in value]} if len(value) else {}
+            else:
+                found[name] = int(value) if isinstance(value, np.integer) else value
+    return found
 
 
 def _check_testing(folds: Any, test: Any) -> None:

@@ -2,8 +2,9 @@
 
     run.json      what was trained, on what, with which scores; checksums of all files
     twin.keras    the networks, in the units of the table
-    points.npz    training, validation and test points, their groups and weights, scaling, values
-                  for missing cells, and the networks again, as an array, with their second output
+    points.npz    training, validation and test points, their groups, weights and numbers in the
+                  file, scaling, values for missing cells, and the networks again, as an array, with
+                  their second output; errors at training points whose groups were left out
 
 A run is written to a temporary folder and moved into place as a whole.
 """
@@ -34,6 +35,7 @@ from twinedge.learn.parameters import widths
 from twinedge.learn.twin import TwinRegressor
 from twinedge.notebook import facts_table, intervals_shown
 from twinedge.placing import RUN, check_folder, digest, place_folder
+from twinedge.provenance import DIGEST, TrainingRows
 from twinedge.record import FILE, FORMAT, VERSION, read_record
 from twinedge.version import __version__
 
@@ -41,6 +43,7 @@ _FILES = ("twin.keras", "points.npz")
 _CHOSEN = ("activation", "learning_rate", "weight_decay", "steps", "trials", "interrupted")
 _RETIRED = ("distil",)  # parameters that older runs may have
 _NOT_KEPT = ("n_jobs",)  # a property of the machine, not of the model
+_PARTS = ("train", "val", "test")
 _SCALING = ("x_mean", "x_scale", "y_mean", "y_scale", "limit")
 
 
@@ -67,6 +70,8 @@ class Run:
         like.
     test_weights : array of shape (n,), optional
         How much each test point counts. Weights of the others are kept by the model.
+    rows : dict of str to array
+        Numbers in the file of the ``train``, ``val`` and ``test`` points, if they are known.
     """
 
     model: TwinRegressor
@@ -77,6 +82,7 @@ class Run:
     source: dict[str, Any] = field(default_factory=dict)
     scores: dict[str, Any] = field(default_factory=dict)
     test_weights: FloatArray | None = None
+    rows: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Name the columns, and drop validation points that are the training points.
@@ -167,6 +173,7 @@ class Run:
             "weights_train": model.sample_weights_,
             "weights_val": self.judging_weights if len(self.validation[1]) else None,
             "weights_test": self.test_weights,
+            **{f"rows_{part}": numbers for part, numbers in self.rows.items()},
         }
         points.update({name: one for name, one in optional.items() if one is not None})
         np.savez_compressed(folder / "points.npz", **points)
@@ -178,6 +185,7 @@ class Run:
             "columns": self.encoding.described,
             "target_name": self.target_name,
             "source": self.source,
+            DIGEST: TrainingRows.of(*self._trained, self.fill_values).record(),
             "scores": self.scores,
             "parameters": {
                 **{k: v for k, v in model.get_params().items() if k not in _NOT_KEPT},
@@ -255,6 +263,7 @@ def load_run(folder: Path) -> Run:
             record["source"],
             record["scores"],
             points.get("weights_test"),
+            {part: points[f"rows_{part}"] for part in _PARTS if f"rows_{part}" in points},
         )
     except ImportError:
         raise  # a missing TensorFlow is not damage
