@@ -14,7 +14,6 @@ from twinedge.errors import InputError, quoted
 from twinedge.times import NUMBERS, TICKS, Notation, format_time, read_times, times_of
 
 Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 # Cycles in seconds, and the time of 1970 at which they began: the week on a Monday. The year is the
 # mean one of the Gregorian calendar, so that a date keeps its phase to within two days for ever.
@@ -30,7 +29,7 @@ _SINE_BITS = 30
 _QUARTER = 1 << QUARTER_BITS
 _LABELS = tuple(f"{cycle} {wave}" for cycle in CYCLES for wave in WAVES)
 _YEARS = 400  # in which dates and weekdays repeat
-_ENDS = -(2.0**63), 2.0**63
+_ENDS = -62_135_596_800, 253_402_300_799  # the years 1 and 9999
 
 
 class Calendar(NamedTuple):
@@ -75,7 +74,7 @@ class Calendar(NamedTuple):
         first, last = described["first"], described["last"]
         if not (day_first in (None, True, False) and unit in (None, *TICKS)):
             raise KeyError
-        if not all(isinstance(one, int) and _ENDS[0] <= one < _ENDS[1] for one in (first, last)):
+        if not all(isinstance(one, int) and _ENDS[0] <= one <= _ENDS[1] for one in (first, last)):
             raise TypeError
         return cls(Notation(day_first, unit), first, last)
 
@@ -206,7 +205,7 @@ def waves(seconds: npt.ArrayLike) -> Floats:
 
 
 def _sine(t: npt.NDArray[np.uint64]) -> Floats:
-    """Sine of t quarters of 2^-24 right angles, a multiple of 2^-24."""
+    """Sine of t / 2^24 right angles, to a multiple of 2^-24."""
     one = np.uint64(_SINE_BITS)
     z = (t * t + np.uint64(1 << 17)) >> np.uint64(18)
     first, *rest = SINE[::-1]

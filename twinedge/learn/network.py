@@ -251,7 +251,7 @@ _FENCE = 100.0  # interquartile ranges beyond the quartiles: what is farther is 
 # A row dominates a column with this share of its variance, if it is this many deviations out.
 _DOMINANT, _FAR = 0.25, 6.0
 _HEADROOM, _LEAST_REACH = 1.25, 2.0
-_INDICATOR = 0.5  # scale of an input of a category: a rare level is not a wild value
+_INDICATOR = 0.5  # scale of an input of a category or calendar: a rare level is not a wild value
 _FINE = 2.0**16  # deviations from zero where steps of float32 are a hundredth of a deviation
 _NOISE = 1e-12  # of the mean: the spread of a constant column is rounding noise, not quite zero
 
@@ -279,8 +279,8 @@ class Scaling:
     ) -> "Scaling":
         """Z-score of these rows; a constant column is only shifted.
 
-        ``indicators`` ``(f,)`` says which features are inputs of categories, ``weights`` ``(n,)``
-        how much each row counts.
+        ``indicators`` ``(f,)`` says which features are inputs of categories and calendars,
+        ``weights`` ``(n,)`` how much each row counts.
         """
         y_mean, y_scale = map(float, mean_and_std(y, 0, weights))
         y_scale = 1.0 if y_scale <= _NOISE * abs(y_mean) else y_scale
@@ -324,7 +324,7 @@ def _rounded(x: FloatArray, coarse: npt.NDArray[np.bool_]) -> FloatArray:
 def _scales(
     x: FloatArray, numbers: npt.NDArray[np.bool_], weights: FloatArray | None
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Mean and scale ``(f,)`` of columns, and the limit; ``numbers`` ``(f,)`` are no categories."""
+    """Mean and scale ``(f,)`` of columns, and the limit; ``numbers`` ``(f,)`` are no indicators."""
     wild = len(x) // _ROWS_TO_A_WILD_ONE if len(x) > _MANY_ROWS else 0
     ordered, quarter = np.sort(x[:, numbers], axis=0), len(x) // 4
     ends = ordered[[wild, -1 - wild]]
