@@ -194,8 +194,8 @@ def format_time(seconds: float, notation: Notation) -> str:
     if notation.unit == NUMBERS:
         return f"{seconds:.15g}"
     ticks = np.datetime64(round(seconds * 1e6), "us")
-    digits = "s" if ticks == ticks.astype("datetime64[s]") else "us"
-    return f"{np.datetime_as_string(ticks, digits)}Z"
+    whole = ticks.astype("datetime64[s]")
+    return f"{whole if whole == ticks else ticks}Z"
 
 
 def looks_like_time(text: str) -> bool:
@@ -246,9 +246,10 @@ def _read_numbers(
     unit = _unit(values) if notation is None or notation.unit is None else notation.unit
     seconds = values / TICKS.get(unit, 1.0)
     low, high = (-np.inf, np.inf) if unit == NUMBERS else _ENDS
-    for i in np.flatnonzero(~np.isnan(values) & ~((low <= seconds) & (seconds <= high))):
+    beyond = ~np.isnan(values) & ~((low <= seconds) & (seconds <= high))
+    for i in np.flatnonzero(beyond).tolist():
         wrong = f"{quoted(texts[i])} is far beyond the other times, in {unit} since 1970"
-        refuse(int(i), wrong, "; correct it")
+        refuse(i, wrong, "; correct it")
         seconds[i] = np.nan
     return seconds, Notation(unit=unit)
 
@@ -304,36 +305,30 @@ def _complaint(text: str) -> tuple[str, str]:
 
 def _fields(matches: "Sequence[re.Match[str] | None]") -> _Fields:
     """Take times apart; month and day have their order, except those to be decided."""
-    rows: list[tuple[float, ...]] = []
-    for match in matches:
-        if match is None:  # not a time at all: no such day
-            rows.append((1, 0, 0, 0, 0, 0, 0, 0, False))
-            continue
-        one = match.groupdict()
-        year = one["Y1"] or one["Y2"] or one["Y3"] or one["Y4"] or one["Y5"]
-        years = int(year)
-        if len(year) == 2:
-            years += 1900 if years >= 69 else 2000
-        if one["mark"] is not None:
-            first, second = int(one["one"]), int(one["two"])
-        else:  # as if the day came first, in numbers that leave nothing to decide
-            name = one["m4"] or one["m5"]
-            month = _MONTHS.index(name[:3].lower()) + 1 if name else int(one["m1"] or one["m2"])
-            first, second = int(one["d1"] or one["d2"] or one["d4"] or one["d5"] or 1), month
-        seconds = float((one["S1"] or one["S2"] or "0").replace(",", "."))
-        hour, minute = int(one["H1"] or one["H2"] or 0), int(one["M1"] or one["M2"] or 0)
-        half = " ap".index((one["half"] or " ").lower())
-        open_order = one["mark"] in ("/", "-")
-        row = (years, first, second, hour, minute, seconds, half, _offset(one["zone"]))
-        rows.append((*row, not open_order))
-    table = np.array(rows, np.float64).reshape(len(rows), 9)
-    whole = table.astype(np.int64)
-    return _Fields(
-        *(whole[:, k] for k in range(5)),
-        table[:, 5],
-        *(whole[:, k] for k in (6, 7)),
-        table[:, 8] > 0,
-    )
+    nothing = (1, *[0] * 8)  # not a time at all: no such day
+    rows = [nothing if match is None else _parts(match) for match in matches]
+    table = np.array(rows, np.float64).reshape(len(rows), len(nothing))
+    year, one, two, hour, minute, _, half, offset, dotted = table.astype(np.int64).T
+    return _Fields(year, one, two, hour, minute, table[:, 5], half, offset, dotted > 0)
+
+
+def _parts(match: "re.Match[str]") -> tuple[float, ...]:
+    one = match.groupdict()
+    written = one["Y1"] or one["Y2"] or one["Y3"] or one["Y4"] or one["Y5"]
+    year = int(written)
+    if len(written) == 2:
+        year += 1900 if year >= 69 else 2000
+    if one["mark"] is not None:
+        first, second = int(one["one"]), int(one["two"])
+    else:  # as if the day came first, in numbers that leave nothing to decide
+        name = one["m4"] or one["m5"]
+        month = _MONTHS.index(name[:3].lower()) + 1 if name else int(one["m1"] or one["m2"])
+        first, second = int(one["d1"] or one["d2"] or one["d4"] or one["d5"] or 1), month
+    hour, minute = int(one["H1"] or one["H2"] or 0), int(one["M1"] or one["M2"] or 0)
+    seconds = float((one["S1"] or one["S2"] or "0").replace(",", "."))
+    half = " ap".index((one["half"] or " ").lower())
+    dotted = one["mark"] not in ("/", "-")
+    return year, first, second, hour, minute, seconds, half, _offset(one["zone"]), dotted
 
 
 def _offset(zone: str | None) -> int:
@@ -365,7 +360,7 @@ def _day_first(
         return rising[0], f"times such as {example} are read {order} first: then they rise"
     if fields.half[open_order].any():
         return False, f"times such as {example} are read month first, as is usual with AM and PM"
-    if np.array_equal(*ways):
+    if np.array_equal(ways[0], ways[1]):
         return True, None
     return True, f"times such as {example} could have day or month first: read day first"
 
@@ -395,7 +390,7 @@ def _invalid(fields: _Fields, day_first: bool) -> NDArray[np.bool_]:
         & (fields.second < 61)  # 60 is a leap second
         & (np.abs(fields.offset) < _DAY)
     )
-    return ~good
+    return np.asarray(~good)
 
 
 def _seconds(fields: _Fields, day_first: bool) -> Floats:
@@ -405,7 +400,7 @@ def _seconds(fields: _Fields, day_first: bool) -> Floats:
     days = start.astype("datetime64[D]").astype(np.int64) + day - 1
     hour = np.where(fields.half > 0, fields.hour % 12 + 12 * (fields.half == 2), fields.hour)
     whole = days * _DAY + hour * 3600 + fields.minute * 60 - fields.offset
-    return whole + fields.second
+    return np.asarray(whole + fields.second)
 
 
 def as_row_times(values: Any, rows: int) -> Times:

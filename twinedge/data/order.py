@@ -80,7 +80,8 @@ def looks_ordered(X: Floats, y: Floats) -> bool:
     if spread <= 1e-9 * float(np.abs(y).max()):
         return False
     rest = (rest - rest.mean()) / spread
-    return float(np.mean(rest[1:] * rest[:-1])) * np.sqrt(len(y)) > _ALIKE
+    alike = float(np.mean(rest[1:] * rest[:-1]))
+    return bool(alike * np.sqrt(len(y)) > _ALIKE)
 
 
 def errors_in_order(X: Floats, y: Floats) -> tuple[float, float]:
