@@ -10,7 +10,8 @@ fitted to the errors of rows that the networks were not trained on, by the likel
 distribution, which large errors do not sway. Conformal prediction then says how many scales an
 interval must reach to cover a given share of such errors. A row's error is divided by the scale of
 a model that was fitted without it, so that the result is not optimistic when rows are few. Rows may
-have weights: then the likelihood is weighted, and an interval covers its share of the weight.
+have weights: then the likelihood is weighted, and an interval covers its share of the weight. Rows
+in groups are worth less than as many on their own, and the quantile is taken further out.
 
 Only numpy is needed, so that a Raspberry Pi can calibrate its own models.
 """
@@ -157,8 +158,8 @@ def calibrate(
         How much each row counts; by default all alike. Rows of weight 0 are left out.
     groups : array of shape (n,), optional
         Which rows belong together. Intervals then cover their share in groups that are not among
-        them: a row's error is divided by the scale of a model fitted without its group, and rows
-        count for less the more their group has in common.
+        them: the more that scores of a group have in common, the fewer rows they are worth, and
+        the further out their quantile is taken.
     chosen : bool
         Whether training settings were chosen on these rows.
     levels : sequence of float
@@ -198,8 +199,9 @@ def calibrate(
     if not signals.any():
         raise InputError("spread, asymmetry and difficulty are zero for all rows to calibrate on")
     scores = np.empty(rows)
-    for fold in _folds(rows, groups):
-        others = np.setdiff1d(np.arange(rows), fold)
+    order = np.random.default_rng(0).permutation(rows)
+    for fold in np.array_split(order, min(_FOLDS, rows)):
+        others = np.setdiff1d(order, fold)
         model = _fitted(signals[:, others], errors[others], of_rows(weights, others))
         scores[fold] = errors[fold] / _scale(model, signals[:, fold])
     further = _FLATTERY if chosen else 0
@@ -218,17 +220,6 @@ def calibrate(
         float(np.average(outside, weights=weights)),
     )
     return replace(done, typical=float(np.average(done.scale(signals), weights=weights)))
-
-
-def _folds(rows: int, groups: Array | None) -> list[Array]:
-    """Split rows at random into parts; rows of a group stay together."""
-    rng = np.random.default_rng(0)
-    if groups is None:
-        return np.array_split(rng.permutation(rows), min(_FOLDS, rows))
-    number = _numbered(groups)
-    order = rng.permutation(int(number.max()) + 1)
-    parts = np.array_split(order, min(_FOLDS, len(order)))
-    return [np.flatnonzero(np.isin(number, part)) for part in parts]
 
 
 def _numbered(groups: Array) -> Array:

@@ -175,11 +175,11 @@ def coverage(share, grouped, groups=8, rows=12, times=60):
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.9])
 def test_intervals_cover_what_they_claim_in_new_groups(share):
-    assert 0.88 < coverage(share, grouped=True) < 0.945
+    assert 0.86 < coverage(share, grouped=True) < 0.94
 
 
 def test_rows_counted_one_by_one_cover_less_in_new_groups():
-    assert coverage(0.9, grouped=False) < 0.88
+    assert coverage(0.9, grouped=False) < coverage(0.9, grouped=True) - 0.015
 
 
 def test_rows_are_worth_one_for_each_group_if_they_have_all_in_common():

@@ -1,0 +1,171 @@
+"""Do intervals cover what they claim in groups that the training never saw?
+
+Three tables fall into groups: mixes of concrete (CS), shapes of buildings (EE), hulls of yachts
+(YH). Each division holds out a fifth of the groups to test and a tenth to validate, as `train
+--group` does; EE has one group to validate and YH two, so that training groups decide there. A
+default training follows, and an export with 32 anchors. Coverage of the 90 % intervals is the share
+of the test rows that they cover, by the float model and by the integers of the pack, and the mean
+over divisions is shown. Beside it is the coverage of intervals that are calibrated on the
+validation rows alone, and the error of the pack, relative to the float model with all anchors.
+
+Every finished cell is one line in a file of --cells, so the run can be stopped and resumed at any
+time, on several machines; a cell takes one core.
+
+    python benchmarks/group_coverage.py --jobs 16
+    python benchmarks/group_coverage.py --datasets yh --divisions 0,1 --effort quick
+    python benchmarks/group_coverage.py --no-compute     # from existing cells
+"""
+
+import argparse
+import warnings
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+from record import lines_of, publish
+from trained import TRAINING
+from workers import write_cells
+
+from twinedge import TwinRegressor, data, export, load, scoring
+from twinedge.calibration import interval_score
+from twinedge.errors import InputError
+from twinedge.learn.run import Run
+
+RESULTS = Path(__file__).parent / "results" / "group_coverage.json"
+CELLS = Path(__file__).parent / "results" / "group_coverage"
+SETS = ("cs", "ee", "yh")
+# Columns that distinguish groups: ingredients, relative compactness, and all but the Froude number.
+COLUMNS = {"cs": slice(0, 7), "ee": slice(0, 1), "yh": slice(0, 5)}
+DIVISIONS = 10
+COVERAGE, ANCHORS = 0.9, 32
+LOWEST, HIGHEST = 0.86, 0.94  # what a mean coverage may be
+
+
+class Job(NamedTuple):
+    """One cell to compute."""
+
+    effort: str
+    name: str
+    division: int
+
+    @property
+    def key(self) -> str:
+        """Everything that determines a cell, the version of the training first."""
+        return f"{TRAINING}/{self.effort}/{self.name}/{self.division}"
+
+
+def groups_of(name: str) -> tuple[Any, np.ndarray]:
+    """Load a table, and number the group of each row."""
+    table = data.load(name)
+    distinct = np.unique(table.X[:, COLUMNS[name]], axis=0, return_inverse=True)[1]
+    return table, distinct.ravel()
+
+
+def compute(job: Job) -> dict[str, Any]:
+    """Train, export and test one division."""
+    warnings.simplefilter("ignore")
+    table, group = groups_of(job.name)
+    rows = data.split_groups(group, job.division)
+    train, validation, test = ((table.X[part], table.y[part]) for part in rows)
+    model = TwinRegressor(effort=job.effort, random_state=0)
+    model.fit(*train, validation=(*validation, group[rows.val]), groups=group[rows.train])
+    names = table.feature_names, table.target_name
+    run = Run(model, *names, validation, test, scores={"rmse_test": model.rmse(*test)})
+    with TemporaryDirectory() as folder:
+        done = export(run, folder, anchors=ANCHORS, formats=("twin",), tolerance=1.0)
+        device = load(Path(folder) / "model.twin")
+        found = {
+            "cell": job.key,
+            "groups": [len(np.unique(group[part])) for part in rows],
+            "across": model.left_out_ is not None,
+            "worth": model.calibration_.rows,
+            "rmse": run.scores["rmse_test"],
+            "rmse_pack": scoring.rmse(device.predict(test[0]), test[1]),
+            "ratio_on_validation": done.files[0].score.ratio_to_float,
+            "method": done.method,
+            "float": judged(model.predict_interval(test[0], COVERAGE), test[1]),
+            "pack": judged(device.predict_interval(test[0], [COVERAGE])[..., 0], test[1]),
+        }
+    try:
+        model.calibrate(*validation, chosen=True)
+        found["validation_only"] = judged(model.predict_interval(test[0], COVERAGE), test[1])
+    except InputError:  # too few rows of one group
+        found["validation_only"] = None
+    return found
+
+
+def judged(ends: np.ndarray, y: np.ndarray) -> dict[str, float]:
+    """Score intervals."""
+    low, high = np.asarray(ends, np.float64).T
+    return {
+        "coverage": float(np.mean((low <= y) & (y <= high))),
+        "width": float(np.mean(high - low)),
+        "score": interval_score(low, high, y, COVERAGE),
+    }
+
+
+def summarise(cells: dict[str, dict[str, Any]], effort: str) -> list[dict[str, Any]]:
+    """Means over the available divisions, set by set."""
+    lines = []
+    for name in SETS:
+        mine = [cells[key] for k in range(DIVISIONS) if (key := Job(effort, name, k).key) in cells]
+        if not mine:
+            continue
+        known = [one["validation_only"] for one in mine if one["validation_only"]]
+        covered = float(np.mean([one["float"]["coverage"] for one in mine]))
+        line = {
+            "dataset": name,
+            "divisions": len(mine),
+            "coverage": covered,
+            "coverage_pack": float(np.mean([one["pack"]["coverage"] for one in mine])),
+            "coverage_validation_only": float(np.mean([one["coverage"] for one in known])),
+            "score": float(np.mean([one["float"]["score"] for one in mine])),
+            "score_validation_only": float(np.mean([one["score"] for one in known])),
+            "rmse_ratio_pack": float(
+                np.mean([one["rmse_pack"] for one in mine]) / np.mean([one["rmse"] for one in mine])
+            ),
+            "within": LOWEST <= covered <= HIGHEST,
+        }
+        lines.append(line)
+    return lines
+
+
+def main() -> None:
+    """Compute the missing cells, print the table, and last one line of JSON."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--datasets", default=",".join(SETS))
+    parser.add_argument("--divisions", default=",".join(map(str, range(DIVISIONS))))
+    parser.add_argument("--effort", default="normal", choices=("quick", "normal", "thorough"))
+    parser.add_argument("--jobs", type=int, default=1, help="cells computed at a time")
+    parser.add_argument("--cells", type=Path, default=CELLS)
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--compute", action=argparse.BooleanOptionalAction, default=True)
+    options = parser.parse_args()
+    jobs = [
+        Job(options.effort, name, int(division))
+        for name in options.datasets.split(",")
+        for division in options.divisions.split(",")
+    ]
+    known = {key for key, _ in lines_of(options.cells)}
+    todo = [job for job in jobs if job.key not in known]
+    if options.compute and todo:
+        write_cells(options.cells, compute, todo, options.jobs)
+    cells = dict(lines_of(options.cells))
+    summary = summarise(cells, options.effort)
+    print(f"{'set':5}{'divisions':>10}{'coverage':>10}{'pack':>8}{'validation':>12}{'rmse':>8}")
+    for line in summary:
+        parts = (line["coverage_pack"], line["coverage_validation_only"], line["rmse_ratio_pack"])
+        print(
+            f"{line['dataset']:5}{line['divisions']:10d}{line['coverage']:10.3f}"
+            f"{parts[0]:8.3f}{parts[1]:12.3f}{parts[2]:8.3f}"
+        )
+    packages = ("tensorflow", "scikit-learn", "numpy")
+    content = {"effort": options.effort, "summary": summary, "cells": cells}
+    publish(options.results, packages, **content)
+
+
+if __name__ == "__main__":
+    main()
