@@ -227,9 +227,11 @@ class Evidence:
         groups, weights = _known(model, X, "groups"), _known(model, X, "weights")
         held = cls(model, X, y, groups, weights)
         left_out = getattr(model, "left_out_", None)
-        return held if left_out is None or groups is None else held._with_left_out(left_out)
+        if left_out is None or groups is None:
+            return held
+        return held._with_left_out(left_out, groups)
 
-    def _with_left_out(self, left_out: CalibrationRows) -> "Evidence":
+    def _with_left_out(self, left_out: CalibrationRows, groups: FloatArray) -> "Evidence":
         """Add the training points, each as wrong as networks that did not see its group.
 
         The model has seen them, but not in this: their targets are what all its anchors predict,
@@ -239,8 +241,7 @@ class Evidence:
         model, errors = self.model, left_out.errors
         seen = Evidence(model, model.anchor_X_, model.anchor_y_)
         predicted = seen.predicted("all" if seen._affordable() == len(seen) else seen._affordable())
-        count = 1 + int(np.max(self.groups, initial=-1))
-        groups = np.concatenate([self.groups, count + left_out.groups])
+        groups = np.concatenate([groups, 1 + groups.max(initial=-1) + left_out.groups])
         weights = joined_weights((self.weights, len(self)), (left_out.sample_weight, len(errors)))
         X = np.concatenate([self.X, model.anchor_X_])
         y = np.concatenate([self.y, predicted + errors])

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twinedge.calendars import Calendar
+from twinedge.data.csvfile import FRAME
 from twinedge.data.fetch import load
 from twinedge.data.order import of_order
 from twinedge.data.splitting import (
@@ -22,19 +23,17 @@ from twinedge.data.splitting import (
 )
 from twinedge.data.suspects import suspects
 from twinedge.data.table import (
-    FRAME,
     GroupColumn,
     Prepared,
     Table,
     TimeColumn,
     WeightColumn,
     count_duplicates,
-    is_frame,
     missing_texts,
     read_features,
     read_table,
 )
-from twinedge.encoding import Encoding
+from twinedge.encoding import Encoding, is_frame
 from twinedge.errors import (
     Advice,
     InputError,
@@ -297,13 +296,13 @@ def _fold(source: Source, table: Table, rows: Split) -> Source:
 def _with_test(source: Source, test: Any, reading: dict[str, Any]) -> Source:
     """Append test rows that have a table of their own."""
     fill = source.fill_values
-    beside = {
-        name: kind(str(reading[name]))
-        for name, kind in (("time", TimeColumn), ("group", GroupColumn), ("weight", WeightColumn))
-        if reading.get(name) is not None
-    }
-    if "time" in beside:
-        beside["time"].notation = source.notation
+    time = group = weight = None
+    if source.time_name is not None:
+        time = TimeColumn(source.time_name, source.notation)
+    if source.group_name is not None:
+        group = GroupColumn(source.group_name)
+    if source.weight_name is not None:
+        weight = WeightColumn(source.weight_name)
     said: list[str] = []
     X, y = read_features(
         test,
@@ -313,17 +312,15 @@ def _with_test(source: Source, test: Any, reading: dict[str, Any]) -> Source:
         fillable=None if fill is None else np.isfinite(fill),
         skip_bad_rows=bool(reading.get("skip_bad_rows")),
         missing=source.missing,
+        time=time,
+        group=group,
+        weight=weight,
         say=said.append,
-        **beside,
     )
     assert y is not None
     place_of = place(FRAME if is_frame(test) else Path(test))
-    if "weight" in beside:
-        counts = beside["weight"].weights > 0
-        X, y, beside["weight"].weights = X[counts], y[counts], beside["weight"].weights[counts]
-        for name, values in (("group", "groups"), ("time", "seconds")):
-            if name in beside:
-                setattr(beside[name], values, getattr(beside[name], values)[counts])
+    counts = np.ones(len(y), bool) if weight is None else weight.weights > 0
+    X, y = X[counts], y[counts]
     absent = np.isnan(X)
     if fill is not None:
         X = np.where(absent, fill, X)
@@ -342,18 +339,19 @@ def _with_test(source: Source, test: Any, reading: dict[str, Any]) -> Source:
             "better than it is"
         )
     more: dict[str, Any] = {}
-    if source.groups is not None:
-        shared = sorted(set(source.groups) & set(beside["group"].groups))
+    if group is not None and source.groups is not None:
+        groups = group.groups[counts]
+        shared = sorted(set(source.groups) & set(groups))
         if shared:
             said.append(
                 f"{place_of}: {plural(len(shared), 'group')} also in {source.name}, such as "
                 f"{quoted(shared[0])}: the test error is not that of unseen groups alone"
             )
-        more["groups"] = np.concatenate([source.groups, beside["group"].groups])
-    if source.weights is not None:
-        more["weights"] = np.concatenate([source.weights, beside["weight"].weights])
-    if source.times is not None:
-        more["times"] = np.concatenate([source.times, beside["time"].seconds])
+        more["groups"] = np.concatenate([source.groups, groups])
+    if weight is not None and source.weights is not None:
+        more["weights"] = np.concatenate([source.weights, weight.weights[counts]])
+    if time is not None and source.times is not None:
+        more["times"] = np.concatenate([source.times, time.seconds[counts]])
     count = len(source.y)
     return source._replace(
         X=np.concatenate([source.X, X]),

@@ -198,10 +198,10 @@ def split_in_two(
     _check_count(n)
     _check_seed(seed)
     if times is not None:
-        held = time_blocks(times, 8)
-        if not held.any():
+        block = time_blocks(times, 8)
+        if not block.any():
             raise InputError("all rows have the same time: there are no later ones to validate on")
-        held = held == held.max()
+        held = np.asarray(block == block.max())
     elif groups is not None:
         group = number_groups(groups)
         count = int(group.max(initial=-1)) + 1

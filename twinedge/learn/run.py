@@ -250,9 +250,13 @@ def load_run(folder: Path) -> Run:
         model.difficulty_ = points.get("difficulty")
         model.calibration_ = _restored(record.get("calibration"))
         if "left_out_errors" in points:
-            names = "left_out_signals", "left_out_errors", "left_out_outside"
-            more = model.sample_weights_, model.groups_
-            model.left_out_ = CalibrationRows(*(points[name] for name in names), *more)
+            model.left_out_ = CalibrationRows(
+                points["left_out_signals"],
+                points["left_out_errors"],
+                points["left_out_outside"],
+                model.sample_weights_,
+                model.groups_,
+            )
         model.trust_ = record.get("trust", USUAL_TRUST)
         return Run(
             model,

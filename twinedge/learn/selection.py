@@ -238,10 +238,10 @@ def choose(
         except Interrupted as stop:
             return stopped(stop)
         words = predict_held_out(finer, candidates, results, task.x[:0])
-        best = best_candidates(finer, candidates, words)[0]
-        mine = results[best * finer.folds : (best + 1) * finer.folds]
-        left_out = [(finer.fold(k), one.weights[None]) for k, one in enumerate(mine)]
-        candidates, pupils = [candidates[best]], [pupils[best]]
+        one = best_candidates(finer, candidates, words)[0]
+        mine = results[one * finer.folds : (one + 1) * finer.folds]
+        left_out = [(finer.fold(k), network.weights[None]) for k, network in enumerate(mine)]
+        candidates, pupils = [candidates[one]], [pupils[one]]
     rounds: list[tuple[Any, str, list[Candidate]]] = [(task, "final round", candidates)]
     if school is not None and lessons is not None and (school.named or lessons.noise >= _CLEAR):
         rounds.append((TaughtTask(task, lessons), "lessons", pupils))

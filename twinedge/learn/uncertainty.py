@@ -61,13 +61,7 @@ def predict_left_out(
         Receives how many folds are done.
     """
     count, off = len(model.anchor_y_), _tree_errors(model, seed)
-    found = CalibrationRows(
-        np.empty((3, count)),
-        np.empty(count),
-        np.empty(count, bool),
-        model.sample_weights_,
-        model.groups_,
-    )
+    signals, errors, outside = np.empty((3, count)), np.empty(count), np.empty(count, bool)
     for done, (held, networks) in enumerate(folds, 1):
         seen = np.setdiff1d(np.arange(count), held)
         part = copy(model)
@@ -76,11 +70,11 @@ def predict_left_out(
         part.sample_weights_ = of_rows(model.sample_weights_, seen)
         part.groups_ = of_rows(model.groups_, seen)
         part.difficulty_ = learn_difficulty(part, seed, errors=off[seen])
-        mean, found.signals[:, held] = part.signals(model.anchor_X_[held])
-        found.errors[held] = model.anchor_y_[held] - mean
-        found.outside[held] = part.outside(model.anchor_X_[held]).any(axis=1)
+        mean, signals[:, held] = part.signals(model.anchor_X_[held])
+        errors[held] = model.anchor_y_[held] - mean
+        outside[held] = part.outside(model.anchor_X_[held]).any(axis=1)
         progress.at(f"part {done}", done, len(folds))
-    return found
+    return CalibrationRows(signals, errors, outside, model.sample_weights_, model.groups_)
 
 
 class _Fitted(Protocol):
