@@ -33,7 +33,7 @@ from twinedge.data.table import (
     read_features,
     read_table,
 )
-from twinedge.encoding import Encoding, is_frame
+from twinedge.encoding import Encoding
 from twinedge.errors import (
     Advice,
     InputError,
@@ -44,6 +44,7 @@ from twinedge.errors import (
     quoted,
     wrong_value,
 )
+from twinedge.tables import is_frame
 from twinedge.times import Notation, format_time
 
 
