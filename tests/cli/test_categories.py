@@ -197,7 +197,7 @@ def whole_stones(stones, tmp_path):
 @pytest.mark.usefixtures("whole_stones")
 def test_the_commands_of_the_page_work(cli, page, tiny):
     commands = re.findall(r"^    twinedge (.*?)(?:  +#.*)?$", page, re.M)
-    assert len(commands) == 5
+    assert len(commands) == 6
     lines = [f"2024-01-{1 + k // 24:02} {k % 24:02}:00,{k % 7},{k % 24}" for k in range(240)]
     Path("log.csv").write_text("\n".join(["timestamp,load,power", *lines]))
     for number, command in enumerate(commands):
