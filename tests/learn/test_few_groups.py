@@ -101,6 +101,13 @@ def test_targets_of_few_validation_groups_choose_nothing(machines, kind):
     assert first.activation_ == second.activation_
 
 
+def test_no_network_leaves_out_groups_for_nothing(machines):
+    fixed = {"activation": "relu", "weight_decay": 0.03, "steps": 30, "intervals": False}
+    model = fitted(machines, **fixed)
+    assert {trial["stage"] for trial in model.trials_} == {"final round"}
+    assert model.left_out_ is None
+
+
 def test_groups_that_fit_holds_out_itself_may_be_few_as_well(machines):
     X, y, machine = machines
     model = TwinRegressor(**{**BRIEF, "steps": 30}).fit(X, y, groups=machine)
@@ -162,7 +169,7 @@ def draw(rng, groups, rows, share):
     return np.stack([scale, *rng.uniform(0.5, 1, (2, len(group)))]), errors, group
 
 
-def coverage(share, grouped, groups=8, rows=12, times=60):
+def coverage(share, grouped, groups=8, rows=12, times=40):
     rng = np.random.default_rng(0)
     found = []
     for _ in range(times):

@@ -258,6 +258,7 @@ class NetworkRegressor(RegressorMixin, TableReader):
                 school=school,
                 threads=jobs_of(self.n_jobs),
                 across=self._few_groups,
+                intervals=bool(getattr(self, "intervals", False)),
             )
         self.activation_ = choice.candidate.activation
         self.learning_rate_ = choice.candidate.setting.learning_rate

@@ -166,10 +166,12 @@ def choose(
     school: School | None = None,
     threads: int = 1,
     across: bool = False,
+    intervals: bool = False,
 ) -> Choice:
     """Compare the candidates and train ``networks`` networks of the best, on ``threads`` threads.
 
-    With ``across``, validation rows decide nothing, but errors across the groups of training do.
+    With ``across``, validation rows decide nothing, but errors across the groups of training do;
+    these are also found if only ``intervals`` need them.
     If the user stops it, the best networks so far are the outcome, from the first look on.
     """
     trials: list[dict[str, Any]] = []
@@ -228,7 +230,7 @@ def choose(
     if school is not None and lessons is not None and plan.teachers and lessons.noise < _EXACT:
         steps *= 2
     left_out: list[LeftOut] = []
-    if across:
+    if across and (intervals or len(candidates) > 1):
         finer = task.across(ACROSS)
         jobs = [
             NetworkJob(*one, steps, seed + k, k) for one in candidates for k in range(finer.folds)
@@ -270,7 +272,7 @@ def choose(
         found = [one for one in found if not one.taught]
     noisy = None if lessons is None or interrupted else lessons.noise > _NOISY
     winner = _winner(found, noisy, asked=not across)
-    return _chosen(task, winner, trials, lessons, interrupted, left_out)
+    return _chosen(task, winner, trials, lessons, interrupted, left_out, asked=not across)
 
 
 def _compares(
@@ -393,12 +395,13 @@ def _chosen(
     lessons: Lessons | None = None,
     interrupted: bool = False,
     across: Sequence[LeftOut] = (),
+    asked: bool = True,
 ) -> Choice:
     job = one.networks[0].job
     weights, errors = [network.weights for network in one.networks], one.errors
     earlier = [network.best for network in one.networks]
     of_earlier = _errors(task, one.networks, earlier)
-    if not across and _surpasses(of_earlier, errors, _REGRET):
+    if asked and _surpasses(of_earlier, errors, _REGRET):
         weights, errors = earlier, of_earlier
     teaching = None
     if lessons is not None:
