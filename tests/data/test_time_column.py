@@ -241,6 +241,16 @@ def test_times_are_read_beside_the_columns_of_a_model(write):
     assert y.tolist() == [10, 20, 30]
 
 
+def test_a_calendar_knows_how_its_times_are_written(write):
+    rows = "\n".join(f"{k % 12 + 1:02}/{k % 28 + 1:02}/2024,{k % 7},{k % 5}" for k in range(40))
+    table = read_table(write(f"at,a,y\n{rows}\n"), target="y", calendar=["at"])
+    time = TimeColumn("at")
+    later = write("at,a,y\n03/04/2024,1,1\n")
+    read_features(later, table.prepare().encoding, target="y", time=time)
+    assert time.notation.day_first is False
+    assert time.seconds.tolist() == [FIRST + 63 * DAY]
+
+
 def test_times_for_a_model_are_checked(write, complaint):
     path = write(TABLE)
     assert "is a feature and cannot hold" in complaint(

@@ -517,7 +517,7 @@ def read_features(
             taken: dict[int | None, str] = {k: "a feature" for k in where if k not in times}
             taken[goal] = "the target"
             clock = column_holding("times", file.names, time.name, taken, path)
-            times |= {clock: time.notation}
+            times = {clock: time.notation, **times}  # a calendar knows its own notation
             wanted = [*wanted, clock]
         label = None if group is None else group_position(file.names, group.name, goal, path)
         if weight is not None:
