@@ -260,7 +260,7 @@ def _fitted(
             **_time_record(source),
             **({} if source.weights is None else {"weight": source.weight_name}),
             **({"missing": list(source.missing)} if source.missing else {}),
-            **({} if source.options is None else {"options": source.options}),
+            **({"options": source.options} if source.options else {}),
         },
         scores=scores,
         test_weights=relative(of_rows(source.weights, source.rows.test)),

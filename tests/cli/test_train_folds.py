@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from twinedge import fit_csv
@@ -54,6 +54,7 @@ def table(frame, tmp_path_factory):
 BESIDE = ["batch", "day", "worth"]
 
 
+@settings(deadline=None)
 @given(
     n=st.integers(30, 90),
     folds=st.integers(2, 6),

@@ -246,7 +246,7 @@ def from_table(
         notation=table.notation,
         group_name=reading.get("group"),
         numbers=table.rows,
-        options=_options({**reading, "split": split, "folds": folds, "test": test}),
+        options=_options({**reading, "folds": folds, "test": test}),
     )
     if crossed:
         folds_of = tuple(partial(_fold, source, table, rows) for rows in crossed)
@@ -255,9 +255,11 @@ def from_table(
 
 
 def _options(given: dict[str, Any]) -> dict[str, Any]:
-    """Return what differs from the defaults, in JSON types; of paths, the name."""
+    """Return what differs from the defaults, in JSON types, apart from the target."""
     found: dict[str, Any] = {}
     for name, value in given.items():
+        if name == "target":
+            continue
         if name == "test" and value is not None:
             found[name] = (FRAME if is_frame(value) else Path(value)).name
         elif name == "missing":
