@@ -17,6 +17,7 @@ time, on several machines; a cell takes one core.
 """
 
 import argparse
+import json
 import warnings
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,9 +32,9 @@ from twinedge import TwinRegressor, data, export, load, scoring
 from twinedge.calibration import interval_score
 from twinedge.errors import InputError
 from twinedge.learn.run import Run
+from twinedge.reproduce.cells import processor
 
 RESULTS = Path(__file__).parent / "results" / "group_coverage.json"
-CELLS = Path(__file__).parent / "results" / "group_coverage"
 SETS = ("cs", "ee", "yh")
 # Columns that distinguish groups: ingredients, relative compactness, and all but the Froude number.
 COLUMNS = {"cs": slice(0, 7), "ee": slice(0, 1), "yh": slice(0, 5)}
@@ -77,6 +78,7 @@ def compute(job: Job) -> dict[str, Any]:
         device = load(Path(folder) / "model.twin")
         found = {
             "cell": job.key,
+            "processor": processor(),
             "groups": [len(np.unique(group[part])) for part in rows],
             "across": model.left_out_ is not None,
             "worth": model.calibration_.rows,
@@ -140,7 +142,7 @@ def main() -> None:
     parser.add_argument("--divisions", default=",".join(map(str, range(DIVISIONS))))
     parser.add_argument("--effort", default="normal", choices=("quick", "normal", "thorough"))
     parser.add_argument("--jobs", type=int, default=1, help="cells computed at a time")
-    parser.add_argument("--cells", type=Path, default=CELLS)
+    parser.add_argument("--cells", type=Path, default=Path("runs/group_coverage"))
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--compute", action=argparse.BooleanOptionalAction, default=True)
     options = parser.parse_args()
@@ -149,11 +151,11 @@ def main() -> None:
         for name in options.datasets.split(",")
         for division in options.divisions.split(",")
     ]
-    known = {key for key, _ in lines_of(options.cells)}
+    known = read_cells(options.results, options.cells)
     todo = [job for job in jobs if job.key not in known]
     if options.compute and todo:
         write_cells(options.cells, compute, todo, options.jobs)
-    cells = dict(lines_of(options.cells))
+    cells = read_cells(options.results, options.cells)
     summary = summarise(cells, options.effort)
     print(f"{'set':5}{'divisions':>10}{'coverage':>10}{'pack':>8}{'validation':>12}{'rmse':>8}")
     for line in summary:
@@ -165,6 +167,13 @@ def main() -> None:
     packages = ("tensorflow", "scikit-learn", "numpy")
     content = {"effort": options.effort, "summary": summary, "cells": cells}
     publish(options.results, packages, **content)
+
+
+def read_cells(results: Path, folder: Path) -> dict[str, dict[str, Any]]:
+    """Cells of the result file and of all files of lines in a folder."""
+    found = json.loads(results.read_text())["cells"] if results.exists() else {}
+    found.update(lines_of(folder))
+    return {key: found[key] for key in sorted(found)}
 
 
 if __name__ == "__main__":

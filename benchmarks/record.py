@@ -10,13 +10,13 @@ from machine import describe
 
 
 def publish(path: Path, packages: tuple[str, ...], **content: Any) -> None:
-    """Write results and machine atomically; print the same."""
+    """Write results and machine atomically; print the same, but for single cells."""
     record = {"machine": describe(*packages), **content}
     beside = path.with_suffix(".partial")
     path.parent.mkdir(parents=True, exist_ok=True)
     beside.write_text(json.dumps(record, indent=1) + "\n")
     beside.replace(path)
-    print(json.dumps(record))
+    print(json.dumps({key: one for key, one in record.items() if key != "cells"}))
 
 
 def lines_of(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:

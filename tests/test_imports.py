@@ -72,7 +72,7 @@ ALLOWED = {
     },
     "reproduce": {
         *("budget", "data", "drawing", "encoding", "errors", "extras", "learn"),
-        *("placing", "progress", "scoring"),
+        *("placing", "progress", "scoring", "verdict"),
     },
 }
 

@@ -102,19 +102,44 @@ class Calibration:
 
 
 class CalibrationRows(NamedTuple):
-    """Rows that networks were not trained on, as ``calibrate`` takes them."""
+    """Rows that networks were not trained on, as ``calibrate`` takes them.
+
+    ``typical`` ``(3,)`` says how large the same networks' signals are on validation rows, as root
+    mean squares. One network has another spread than several together, and the prediction of a
+    pack another than that of all anchors: on the same rows, their signals can be compared.
+    """
 
     signals: Array
     errors: Array
     outside: Array | None = None
     sample_weight: Array | None = None
     groups: Array | None = None
+    typical: Array | None = None
+
+    def like(self, signals: Array) -> "CalibrationRows":
+        """Return these rows with signals as large as those of a model, ``(3, v)`` for it."""
+        if self.typical is None:
+            return self
+        typical = np.sqrt(np.mean(np.square(signals), axis=1))
+        ratio = np.where(self.typical > 0, typical / np.maximum(self.typical, 1e-300), 1.0)
+        return self._replace(signals=self.signals * ratio[:, None], typical=typical)
+
+    def calibrated(self, chosen: bool = False) -> "Calibration":
+        """Calibrate on these rows; ``chosen`` as for ``calibrate``."""
+        return calibrate(
+            self.signals,
+            self.errors,
+            outside=self.outside,
+            sample_weight=self.sample_weight,
+            groups=self.groups,
+            chosen=chosen,
+        )
 
     def joined(self, others: "CalibrationRows | None") -> "CalibrationRows":
-        """Return these rows and others, whose groups are different ones."""
+        """Return these validation rows and others, whose groups are different ones."""
         if others is None:
             return self
-        both = (self, others)
+        both = (self, others.like(self.signals))
         counts = [len(one.errors) for one in both]
         first, second = (
             np.arange(count) if one.groups is None else _numbered(one.groups)

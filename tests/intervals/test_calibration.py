@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from twinedge.calibration import (
     LEAST_ROWS,
     Calibration,
+    CalibrationRows,
     calibrate,
     interval_score,
     quantile,
@@ -159,3 +160,23 @@ def test_a_pack_without_second_outputs_cannot_be_calibrated(packs, curve):
 def test_a_scale_is_the_root_of_a_sum_of_squares():
     found = Calibration(np.array([1.0, 2, 0]), 2.0, {0.9: 1.5}, 10, 0, 0)
     assert found.scale(np.array([[3.0], [3.0], [9.0]])) == pytest.approx([7.0])
+
+
+def test_signals_of_other_networks_are_brought_to_the_size_of_the_models():
+    """By what both say of the same validation rows; their order and the errors stay."""
+    rng = np.random.default_rng(0)
+    own = CalibrationRows(rng.random((3, 20)), rng.normal(size=20))
+    other = CalibrationRows(
+        rng.random((3, 50)), rng.normal(size=50), typical=np.array([0.5, 2.0, 0.0])
+    )
+    found = other.like(own.signals)
+    sizes = np.sqrt(np.mean(own.signals**2, axis=1))
+    expected = other.signals * [[sizes[0] / 0.5], [sizes[1] / 2], [1]]
+    np.testing.assert_allclose(found.signals, expected)
+    np.testing.assert_allclose(found.typical, sizes)
+    np.testing.assert_allclose(found.like(own.signals).signals, found.signals)
+    both = own.joined(other)
+    np.testing.assert_allclose(both.signals, np.column_stack([own.signals, found.signals]))
+    np.testing.assert_array_equal(both.errors, np.append(own.errors, other.errors))
+    plain = other._replace(typical=None)
+    assert plain.like(own.signals) is plain

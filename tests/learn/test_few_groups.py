@@ -6,7 +6,7 @@ import pytest
 from twinedge import AnnRegressor, TwinRegressor, export
 from twinedge.anchors import choose
 from twinedge.anchors.pool import Evidence
-from twinedge.calibration import CalibrationRows, calibrate, quantile, worth_of_groups
+from twinedge.calibration import CalibrationRows, quantile, worth_of_groups
 from twinedge.learn import uncertainty
 from twinedge.learn.run import Run, load_run
 from twinedge.learn.selection import ACROSS
@@ -118,10 +118,17 @@ def test_groups_that_fit_holds_out_itself_may_be_few_as_well(machines):
 def test_intervals_come_from_all_groups(model):
     both = len(model.left_out_.errors) + len(model.validation_[1])
     alone = CalibrationRows(*model._errors(*model.validation_), None, model.validation_groups_)
-    again = calibrate(**alone.joined(model.left_out_)._asdict())
+    again = alone.joined(model.left_out_).calibrated()
     assert again.quantiles == model.calibration_.quantiles
     # Rows of one machine are wrong together, and count for less.
     assert 11 < model.calibration_.rows < 0.5 * both
+
+
+def test_signals_of_single_networks_are_as_large_as_those_of_the_model(model):
+    """One network has less spread than all of them: its signals would make intervals too wide."""
+    own = model.signals(model.validation_[0])[1]
+    typical = np.sqrt(np.mean(np.square(own), axis=1))
+    np.testing.assert_allclose(model.left_out_.typical, typical)
 
 
 def test_a_run_keeps_what_was_left_out(model, machines, tmp_path):

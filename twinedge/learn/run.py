@@ -256,6 +256,7 @@ def load_run(folder: Path) -> Run:
                 points["left_out_outside"],
                 model.sample_weights_,
                 model.groups_,
+                points.get("left_out_typical"),
             )
         model.trust_ = record.get("trust", USUAL_TRUST)
         return Run(
@@ -320,6 +321,7 @@ def _left_out(model: TwinRegressor) -> dict[str, FloatArray | None]:
         "left_out_signals": rows.signals,
         "left_out_errors": rows.errors,
         "left_out_outside": rows.outside,
+        "left_out_typical": rows.typical,
     }
 
 

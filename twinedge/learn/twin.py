@@ -349,7 +349,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         self.difficulty_ = difficulty
         if folds:
             progress.stage(leaving_out, len(folds))
-            self.left_out_ = predict_left_out(self, folds, seed, progress)
+            self.left_out_ = predict_left_out(self, folds, held[0], seed, progress)
         if len(held[1]) or folds:
             progress.stage(calibrating)
             with suppress(InputError):  # too few points, or all with the same error
@@ -364,7 +364,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
             more = self.validation_weights_, self.validation_groups_
             rows = CalibrationRows(*self._errors(*held), *more).joined(left)
         assert rows is not None
-        self.calibration_ = calibrate(**rows._asdict(), chosen=chosen)
+        self.calibration_ = rows.calibrated(chosen)
 
     def _errors(
         self, X: npt.ArrayLike, y: npt.ArrayLike

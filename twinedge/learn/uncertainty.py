@@ -44,7 +44,7 @@ _EACH_SIDE = 0.5  # share of the rows in the weight of all examples
 
 
 def predict_left_out(
-    model: Any, folds: Sequence[LeftOut], seed: int, progress: Progress
+    model: Any, folds: Sequence[LeftOut], X: FloatArray, seed: int, progress: Progress
 ) -> CalibrationRows:
     """Predict each training row of a fitted model with networks that did not see its group.
 
@@ -55,6 +55,9 @@ def predict_left_out(
     folds : sequence of (rows, weights)
         Parts of all training rows, and the networks ``(c, size)`` that were trained without them.
         Only the rows that they saw are their anchors, and teach them how large an error to expect.
+    X : array of shape (v, inputs)
+        Validation points, which neither they nor the model saw; there may be none. They tell how
+        signals of these networks compare with those of the model.
     seed : int
         As for ``learn_difficulty``.
     progress : Progress
@@ -62,6 +65,7 @@ def predict_left_out(
     """
     count, off = len(model.anchor_y_), _tree_errors(model, seed)
     signals, errors, outside = np.empty((3, count)), np.empty(count), np.empty(count, bool)
+    elsewhere = np.zeros((3, len(X)))
     for done, (held, networks) in enumerate(folds, 1):
         seen = np.setdiff1d(np.arange(count), held)
         part = copy(model)
@@ -72,9 +76,15 @@ def predict_left_out(
         part.difficulty_ = learn_difficulty(part, seed, errors=off[seen])
         mean, signals[:, held] = part.signals(model.anchor_X_[held])
         errors[held] = model.anchor_y_[held] - mean
+        if len(X):
+            elsewhere += part.signals(X)[1] / len(folds)
         outside[held] = part.outside(model.anchor_X_[held]).any(axis=1)
         progress.at(f"part {done}", done, len(folds))
-    return CalibrationRows(signals, errors, outside, model.sample_weights_, model.groups_)
+    found = CalibrationRows(signals, errors, outside, model.sample_weights_, model.groups_)
+    if not len(X):
+        return found
+    typical = np.sqrt(np.mean(np.square(elsewhere), axis=1))
+    return found._replace(typical=typical).like(model.signals(X)[1])
 
 
 class _Fitted(Protocol):

@@ -10,7 +10,7 @@ from math import isqrt
 
 import numpy as np
 
-from twinedge.calibration import Calibration, CalibrationRows, adapted, calibrate
+from twinedge.calibration import Calibration, CalibrationRows, adapted
 from twinedge.errors import InputError
 from twinedge.pack.contents import LARGEST, TARGET, Array, Intervals, Pack
 from twinedge.pack.layout import MAX_ANCHORS
@@ -78,7 +78,7 @@ def calibrate_pack(
     outside = np.asarray(reference.outside(pack, q).any(axis=1))
     errors = np.asarray(y, np.float64) - found.mean
     rows = CalibrationRows(signals, errors, outside, sample_weight, groups).joined(beside)
-    made = calibrate(**rows._asdict(), chosen=chosen)
+    made = rows.calibrated(chosen)
     spread, asymmetry, difficulty = (_integer(65536 * weight) for weight in made.weights)
     intervals = Intervals(
         spread,
