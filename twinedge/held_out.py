@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from twinedge.data.source import Source
+from twinedge.data.splitting import number_groups, time_blocks
 from twinedge.defaults import COVERAGE
 from twinedge.forecasting import naive_forecast, score_blocks
 from twinedge.scoring import rmse, score_groups
@@ -114,10 +115,15 @@ class HeldOut:
 
     def scores(self) -> dict[str, Any]:
         """Return the scores that a run keeps, in JSON types."""
-        from twinedge.learn.comparison import standing_beside
+        from twinedge.learn.comparison import BLOCKS, standing_beside
 
         weights = relative(self.weights)
-        beside = standing_beside(self.rivals, self.y, self.predicted, self.room, weights)
+        alike = None  # rows whose errors may have something in common
+        if self.groups is not None:
+            alike = number_groups(self.groups)
+        elif self.times is not None:
+            alike = time_blocks(self.times, BLOCKS)
+        beside = standing_beside(self.rivals, self.y, self.predicted, self.room, weights, alike)
         found, error = beside.scores(), self.predicted - self.y
         if self.times is not None and self.notation is not None:
             of_naive = self.rivals["naive"] - self.y

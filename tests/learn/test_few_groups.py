@@ -6,7 +6,7 @@ import pytest
 from twinedge import AnnRegressor, TwinRegressor, export
 from twinedge.anchors import choose
 from twinedge.anchors.pool import Evidence
-from twinedge.calibration import CalibrationRows, quantile, worth_of_groups
+from twinedge.calibration import CalibrationRows, calibrate, quantile, worth_of_groups
 from twinedge.learn import uncertainty
 from twinedge.learn.run import Run, load_run
 from twinedge.learn.selection import ACROSS

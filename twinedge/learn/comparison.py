@@ -24,6 +24,7 @@ from twinedge.scoring import check_targets, r2
 from twinedge.verdict import Rival, Verdict, verdict
 
 LEVEL = 0.9  # of all intervals here
+BLOCKS = 20  # of time: errors of rows in one block may have something in common
 # Points are too few if the true RMSE may be this many times the measured one. Choosing among models
 # takes fewer of them than saying how good one is.
 _VAGUE, _VAGUE_CHOICE = 1.5, 2.0
@@ -186,12 +187,18 @@ def standing_beside(
     predicted: FloatArray,
     room: int = ROOM,
     weights: FloatArray | None = None,
+    groups: Any = None,
 ) -> Standing:
-    """Compare predictions ``(n,)`` of targets with those of rivals, by their names."""
+    """Compare predictions ``(n,)`` of targets with those of rivals, by their names.
+
+    ``groups`` ``(n,)`` as for ``compare``.
+    """
     y = check_targets(y, len(predicted))
     root = 1.0 if weights is None else np.sqrt(weights / weights.mean())
     error = predicted - y
-    rivals = {name: compare(error * root, (other - y) * root) for name, other in others.items()}
+    rivals = {
+        name: compare(error * root, (other - y) * root, groups) for name, other in others.items()
+    }
     rmse, explained = scoring.rmse(error, weights=weights), r2(y, error, weights)
     return Standing(len(y), rmse, explained, rivals, room)
 

@@ -26,7 +26,7 @@ from twinedge.data.source import Source
 from twinedge.data.splitting import time_blocks
 from twinedge.errors import InputError, plural
 from twinedge.forecasting import naive_forecast
-from twinedge.learn.comparison import compare, fit_linear
+from twinedge.learn.comparison import BLOCKS, compare, fit_linear
 from twinedge.learn.network import FloatArray
 from twinedge.learn.parameters import jobs_of, seed_of
 from twinedge.learn.selection import (
@@ -45,7 +45,6 @@ from twinedge.verdict import LARGE, NAMES, Rival, Verdict, verdict
 from twinedge.weighting import of_rows
 
 FEWEST_ROWS = 30
-_BLOCKS = 20  # of time: errors of rows in one block may have something in common
 _COMPARING = "Training the other models"
 
 Points = tuple[FloatArray, FloatArray]
@@ -150,7 +149,7 @@ def suitability(
         errors["naive"] = np.where(np.isnan(naive), twin, naive)  # the first row has none before
     groups = task.groups
     if source.times is not None:
-        groups = time_blocks(source.times[source.rows.train], _BLOCKS)
+        groups = time_blocks(source.times[source.rows.train], BLOCKS)
     found = {name: compare(twin, one, groups) for name, one in errors.items()}
     return Suitability(len(y), scoring.rmse(twin), found)
 
