@@ -179,6 +179,18 @@ def test_undecided_is_said_with_what_would_decide(cli, found):
     assert re.search(r"boosted trees of any size +0\.9 +0\.900 +0\.200\n", cli(*COMMAND).out)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("dataset", "best", "small"),
+    [("yh", "twin", "twin"), ("rcl", "twin", "twin"), ("wn", "forest", None)],
+)
+def test_the_papers_sets_get_the_advice_that_a_default_training_confirms(cli, dataset, best, small):
+    """On test rows, twins have the least error of YH and RCL, and a large forest that of WN."""
+    answer = cli("check", "--dataset", dataset, "--json", "--quiet").json
+    assert answer["best"] == best
+    assert small is None or answer["best_of_a_packs_size"] == small
+
+
 def test_json_is_one_object(cli, found):
     found()
     answer = cli(*COMMAND, "--json")
