@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twinedge.data import read_features, read_table
+from twinedge.data.features import TimeColumn
 from twinedge.data.source import from_table
 from twinedge.data.splitting import split_times, time_blocks
-from twinedge.data.table import TimeColumn
 
 TABLE = "at,a,y\n2024-01-03,1,10\n2024-01-01,2,20\n2024-01-02,4,30\n"
 DAY = 86400

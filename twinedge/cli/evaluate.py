@@ -19,7 +19,7 @@ from twinedge.defaults import COVERAGE
 from twinedge.errors import InputError
 
 if TYPE_CHECKING:
-    from twinedge.data.table import GroupColumn, TimeColumn
+    from twinedge.data.features import GroupColumn, TimeColumn
     from twinedge.pack.contents import Array
     from twinedge.provenance import Known
     from twinedge.runtime.device import Device
@@ -77,7 +77,7 @@ def evaluate(
     explained; the baseline is a model that always predicts the mean. The interval score is the
     width plus 2 / (1 - coverage) times how far an interval misses: lower is better.
     """
-    from twinedge.data.table import GroupColumn, TimeColumn
+    from twinedge.data.features import GroupColumn, TimeColumn
 
     reading = {
         "missing": missing,

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from twinedge.data.features import GroupColumn, TimeColumn
     from twinedge.data.source import Source
-    from twinedge.data.table import GroupColumn, TimeColumn
     from twinedge.encoding import Encoding
     from twinedge.learn.run import Run
     from twinedge.runtime.device import Device

@@ -1,9 +1,10 @@
 """Read tables: the user's own files, the paper's nine data sets, and its 25 splits."""
 
 from twinedge.data.catalogue import Dataset, names
+from twinedge.data.features import read_features
 from twinedge.data.fetch import load
 from twinedge.data.splitting import Split, split_groups, split_rows, splits
-from twinedge.data.table import Table, read_features, read_table
+from twinedge.data.table import Table, read_table
 
 __all__ = [
     "Dataset",

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from twinedge.calendars import Calendar
 from twinedge.data.csvfile import FRAME
+from twinedge.data.features import GroupColumn, TimeColumn, WeightColumn, read_features
 from twinedge.data.fetch import load
 from twinedge.data.order import of_order
 from twinedge.data.splitting import (
@@ -22,17 +23,7 @@ from twinedge.data.splitting import (
     splits,
 )
 from twinedge.data.suspects import suspects
-from twinedge.data.table import (
-    GroupColumn,
-    Prepared,
-    Table,
-    TimeColumn,
-    WeightColumn,
-    count_duplicates,
-    missing_texts,
-    read_features,
-    read_table,
-)
+from twinedge.data.table import Prepared, Table, count_duplicates, missing_texts, read_table
 from twinedge.encoding import Encoding
 from twinedge.errors import (
     Advice,

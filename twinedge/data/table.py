@@ -1,6 +1,6 @@
 """The user's own table: a file of numbers and names, with one column as the target."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from twinedge.calendars import Calendar
 from twinedge.data.columns import (
     calendar_columns,
     check_columns,
@@ -17,7 +16,6 @@ from twinedge.data.columns import (
     column_holding,
     group_position,
     hold_times,
-    match_features,
     name_columns,
     target_position,
     without_dropped,
@@ -76,66 +74,6 @@ def count_duplicates(*columns: NDArray[np.float64]) -> int:
     rows = np.column_stack([part[suspects] for part in parts]) + 0.0
     keys = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.itemsize * rows.shape[1])))
     return int(suspects.size - np.unique(keys.ravel()).size)
-
-
-@dataclass
-class TimeColumn:
-    """A column of times, read beside the columns of a model.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-    notation : Notation, optional
-        How it writes them; the file decides if that is not known.
-
-    Attributes
-    ----------
-    seconds : ndarray of float64, shape (n,)
-        What was read, as in `twinedge.times.Times`.
-    """
-
-    name: str
-    notation: Notation | None = None
-    seconds: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-
-
-@dataclass
-class GroupColumn:
-    """A column that says which rows belong together, read beside the columns of a model.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-
-    Attributes
-    ----------
-    groups : ndarray of str, shape (n,)
-        What was read.
-    """
-
-    name: str
-    groups: NDArray[np.str_] = field(default_factory=lambda: np.empty(0, np.str_))
-
-
-@dataclass
-class WeightColumn:
-    """A column that says how much each row counts, read beside the columns of a model.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-
-    Attributes
-    ----------
-    weights : ndarray of float64, shape (n,)
-        What was read; some may be 0.
-    """
-
-    name: str
-    weights: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
 
 
 class Prepared(NamedTuple):
@@ -432,106 +370,3 @@ def missing_texts(missing: Missing) -> tuple[str, ...]:
     if isinstance(missing, str) or not isinstance(missing, Iterable):
         return (str(missing),)
     return tuple(map(str, missing))
-
-
-def read_features(
-    path: str | Path,
-    features: Sequence[str] | Encoding,
-    *,
-    target: str | None = None,
-    target_name: str | None = None,
-    fillable: NDArray[np.bool_] | None = None,
-    skip_bad_rows: bool | None = None,
-    missing: Missing = (),
-    time: TimeColumn | None = None,
-    group: GroupColumn | None = None,
-    weight: WeightColumn | None = None,
-    say: Callable[[str], None] = lambda remark: None,
-) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-    """Read a table for a trained model.
-
-    Columns are found by name, in any order; extra columns are ignored. A file without a header is
-    read by position if it has as many columns as the model has features (plus the target last, if
-    wanted), or is laid out like the headerless file the model was trained on.
-
-    Parameters
-    ----------
-    path
-        A file as for `read_table`.
-    features
-        Names of the model's features, in its order; or its encoding.
-    target
-        Name of the target column, if it is wanted too.
-    target_name
-        Name of the model's target, which tells whether the model was trained on a file without a
-        header; by default that is unknown.
-    fillable : ndarray of bool, shape (f,), optional
-        Inputs that the model can fill in if they are missing; by default none.
-    skip_bad_rows : bool, optional
-        Leave out rows that cannot be used. Otherwise they are refused; if it is False, the message
-        recommends it.
-    missing
-        Numbers and texts that stand for a missing value, as for `read_table`.
-    time : TimeColumn, optional
-        A column that says when each row was measured, to be read as well.
-    group : GroupColumn, optional
-        A column that says which rows belong together, to be read as well.
-    weight : WeightColumn, optional
-        A column that says how much each row counts, to be read as well.
-    say : function
-        Called with each remark on how the file was read.
-
-    Returns
-    -------
-    X : ndarray of float64, shape (n, f)
-        Inputs in the model's order; NaN where a fillable cell is missing.
-    y : ndarray of float64, shape (n,), or None
-        Targets, if they were asked for.
-
-    Raises
-    ------
-    InputError
-        If columns are missing or a cell is not a number; the message names row and column.
-    """
-    source = path
-    path = FRAME if is_frame(source) else Path(source)
-    encoding = features if isinstance(features, Encoding) else Encoding.plain(features)
-    with open_table(source, encoding.names, skip_bad_rows, missing_texts(missing)) as file:
-        where, goal = match_features(
-            file.names, file.has_header, encoding.names, target, path, target_name
-        )
-        wanted = where if goal is None else [*where, goal]
-        named = [k for k, one in zip(where, encoding.categories, strict=True) if one is not None]
-        may_miss = [
-            k
-            for k, part in zip(where, encoding.parts, strict=True)
-            if fillable is not None and fillable[part].all()
-        ]
-        times: dict[int, Notation | None] = {
-            k: kind.notation
-            for k, kind in zip(where, encoding.kinds, strict=True)
-            if isinstance(kind, Calendar)
-        }
-        clock = None
-        if time is not None:
-            taken: dict[int | None, str] = {k: "a feature" for k in where if k not in times}
-            taken[goal] = "the target"
-            clock = column_holding("times", file.names, time.name, taken, path)
-            times = {clock: time.notation, **times}  # a calendar knows its own notation
-            wanted = [*wanted, clock]
-        label = None if group is None else group_position(file.names, group.name, goal, path)
-        if weight is not None:
-            used: dict[int | None, str] = {**dict.fromkeys(where, "a feature"), goal: "the target"}
-            wanted = [*wanted, column_holding("weights", file.names, weight.name, used, path)]
-        columns = file.columns(wanted, texts=named, may_miss=may_miss, times=times, label=label)
-        for remark in file.remarks:
-            say(f"{place(path)}: {remark}")
-        if weight is not None:
-            weight.weights = columns.pop().values
-            check_weight_column(weight.weights, weight.name, path)
-        if time is not None and clock is not None:
-            time.notation, time.seconds = file.notations[clock], columns.pop().values
-        if group is not None:
-            group.groups = np.array(file.labels)
-    y = None if goal is None else columns.pop().values
-    return encoding.apply(columns), y
