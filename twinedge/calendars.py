@@ -186,8 +186,8 @@ def waves(seconds: npt.ArrayLike) -> Floats:
 
     Examples
     --------
-    >>> waves([6 * 3600])[0, :2].tolist()  # at 6 o'clock in the morning
-    [1.0, 0.0]
+    >>> waves([0, 6 * 3600])[:, 0].tolist()  # at midnight, and at 6 o'clock in the morning
+    [0.0, 1.0]
     """
     times = np.asarray(seconds, np.int64)
     found = np.empty((len(times), len(_LABELS)))

@@ -127,8 +127,8 @@ def test_stopped_between_folds_and_final_round(
     [
         "twinedge.learn.twin.TwinRegressor.rmse",
         "twinedge.learn.twin.learn_difficulty",
-        "twinedge.learn.twin.TwinRegressor.calibrate",
-        "twinedge.learn.comparison.standing",
+        "twinedge.calibration.CalibrationRows.calibrated",
+        "twinedge.learn.comparison.rival_predictions",
     ],
 )
 def test_stopped_while_the_networks_are_judged(moment, cli, curve_csv, loud, tmp_path, monkeypatch):

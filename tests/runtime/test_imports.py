@@ -20,7 +20,7 @@ def test_packs_and_their_evaluation_load_numpy_alone():
     assert "numpy" in outside
     own = {name for name in loaded if name.startswith("twinedge")}
     allowed = {
-        *("pack", "runtime", "calibration", "cells", "defaults", "encoding", "errors"),
-        *("notebook", "version", "weighting"),
+        *("pack", "runtime", "calendars", "calibration", "categories", "cells", "defaults"),
+        *("encoding", "errors", "notebook", "tables", "times", "version", "weighting"),
     }
     assert {name.split(".")[1] for name in own - {"twinedge"}} <= allowed

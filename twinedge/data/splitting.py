@@ -164,7 +164,7 @@ def time_blocks(times: ArrayLike, count: int) -> NDArray[np.intp]:
     Examples
     --------
     >>> time_blocks([5, 1, 2, 3, 4, 4], 3).tolist()
-    [2, 0, 0, 1, 1, 1]
+    [2, 0, 0, 1, 2, 2]
     """
     _, which, counts = np.unique(
         np.asarray(times, np.float64), return_inverse=True, return_counts=True
