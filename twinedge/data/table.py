@@ -281,10 +281,11 @@ def read_table(
             taken[scales] = "the weight"
         if time is not None:
             clock = column_holding("times", names, time, taken, path)
-        taken |= {k: "left out" for k in range(len(names)) if k not in kept}
+        unread = sorted(set(range(len(names))).difference(kept))
+        taken |= dict.fromkeys(unread, "left out")
         dates = calendar_columns(names, calendar, taken, path)
         index = file.index if file.index not in (goal, label, scales, clock, *dates) else None
-        unread = [k for k in range(len(names)) if k not in kept or k == index]
+        unread += [] if index is None else [index]
         kept = [k for k in kept if k not in (label, index, scales, clock) or k in dates]
         features = [k for k in kept if k != goal]
         beside = [k for k in (scales, clock) if k is not None]
