@@ -185,7 +185,7 @@ def _twin(
     candidates, plan = model._candidates(), model._plan(task.train)
     networks = model._shape()[0]
 
-    def trained(stage: str, steps: int) -> list[Trained]:
+    def trained(stage: str, steps: int, **more: int) -> list[Trained]:
         jobs = [NetworkJob(*one, steps, seed + k, k) for one in candidates for k in range(FOLDS)]
         return train_networks(
             task,
@@ -195,6 +195,7 @@ def _twin(
             progress=progress,
             checkpoint=checkpoint,
             threads=threads,
+            **more,
         )
 
     found = trained("folds", plan.folds)
@@ -202,7 +203,7 @@ def _twin(
     best = best_candidates(task, candidates, words)
     if plan.folds < LONG_ENOUGH:
         candidates = [candidates[k] for k in best]
-        found = trained("longer folds", plan.final * networks // FOLDS)
+        found = trained("longer folds", plan.final * networks // FOLDS, looks=1)
         words = predict_held_out(task, candidates, found, task.x[:0])
         best = best_candidates(task, candidates, words)
     left = _averaging(task, found[best[0] * FOLDS :][:FOLDS], networks)

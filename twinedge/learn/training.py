@@ -238,8 +238,12 @@ def train(
     progress: Progress,
     checkpoint: Checkpoint,
     threads: int = 1,
+    looks: int = _LOOKS,
 ) -> list[Trained]:
     """Train all networks, ``threads`` stacks at a time; returns them in the order of ``jobs``.
+
+    They are scored ``looks`` times on validation data; once is enough if only the last weights are
+    of use.
 
     Raises
     ------
@@ -249,7 +253,7 @@ def train(
     tf.begin_training()
     meter = _Meter(progress)
     groups = _stacks(jobs, threads)
-    runs = [_Run(task, [jobs[i] for i in group], seed, meter) for group in groups]
+    runs = [_Run(task, [jobs[i] for i in group], seed, meter, looks) for group in groups]
     fresh = [run.snapshot() for run in runs]
     for run, saved in zip(runs, checkpoint.load(stage, fresh), strict=True):
         run.restore(saved)
@@ -325,8 +329,10 @@ class _Watch(NamedTuple):
 class _Run:
     """One stack in training, with the best weights of each of its networks."""
 
-    def __init__(self, task: Learnable, jobs: list[NetworkJob], seed: int, meter: _Meter) -> None:
-        self._task, self._jobs, self._meter = task, jobs, meter
+    def __init__(
+        self, task: Learnable, jobs: list[NetworkJob], seed: int, meter: _Meter, looks: int
+    ) -> None:
+        self._task, self._jobs, self._meter, self._looks = task, jobs, meter, looks
         self._architecture = task.architecture(jobs[0].activation)
         self._stack = Stack(
             self._architecture,
@@ -354,7 +360,7 @@ class _Run:
             raise
 
     def _advance(self, stop: threading.Event) -> None:
-        look_every = max(CHUNK, self._stack.steps // _LOOKS // CHUNK * CHUNK)
+        look_every = max(CHUNK, self._stack.steps // self._looks // CHUNK * CHUNK)
         while not self._stack.finished and not stop.is_set():
             before = self._stack.step
             loss = self._stack.advance()
