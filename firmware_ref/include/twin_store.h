@@ -32,27 +32,13 @@
 #ifndef TWIN_STORE_H
 #define TWIN_STORE_H
 
-#include "twin.h"
+#include "twin_journal.h"
 
 #if TWIN_STORE && TWIN_INTERVALS
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* The storage of a store. It starts at address 0; the second block starts at `block_size`. The
- * functions return 0 on success, anything else on failure. Addresses and sizes are multiples of
- * `program_size`. No slot is programmed twice between two erasures, except where a power cut or a
- * failure left a block unfinished: then with the bytes that it already holds. Reading what a cut
- * has left must not fail: a memory that detects corrupt bytes may return any. */
-typedef struct twin_storage {
-    int (*read)(void *context, uint32_t address, void *bytes, uint32_t size);
-    int (*program)(void *context, uint32_t address, const void *bytes, uint32_t size);
-    int (*erase)(void *context, uint32_t address); /* sets all bytes of the block there to 255 */
-    void *context;
-    uint32_t block_size;   /* bytes of each block */
-    uint16_t program_size; /* bytes programmed at once: 1, 2, 4, 8, 16 or 32 */
-} twin_storage;
 
 /* An open store. The fields may be read. */
 typedef struct twin_store {
