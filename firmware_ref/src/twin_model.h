@@ -5,6 +5,7 @@
 
 #include "twin_kernel.h"
 #include "twin_read.h"
+#include "twin_words.h"
 
 /* Describe hidden layer `depth` of the twin at `record`; returns the address after it: the next
  * layer, or the output's weights. `at` is its address: after the head, or after the layer before.
@@ -19,14 +20,6 @@ TWIN_INTERNAL twin_flash twini_layer_at(twini_layer *layer, const twin_model *mo
 #define TWIN_HEAD_MULTIPLIER 8
 #define TWIN_HEAD_BIAS       12
 
-/* A function that is not worth inlining, even into its only caller. */
-#if defined(__GNUC__)
-#define TWIN_NOT_INLINE __attribute__((noinline))
-#else
-#define TWIN_NOT_INLINE
-#endif
-#define TWIN_APART TWIN_NOT_INLINE static
-
 /* A function that intervals call as well; and one that the store calls, too. */
 #if TWIN_INTERVALS
 #define TWIN_SHARED TWIN_APART
@@ -38,17 +31,6 @@ TWIN_INTERNAL twin_flash twini_layer_at(twini_layer *layer, const twin_model *mo
 #else
 #define TWIN_LENT TWIN_SHARED
 #endif
-
-/* CRC-32 as in zip, of one more word, bit by bit: small, and needs no table. Without the inversions
- * at start and end. */
-static inline uint32_t twini_crc_bits(uint32_t crc, uint32_t word) {
-    uint8_t bits = 32;
-    crc ^= word;
-    do
-        crc = (crc >> 1) ^ (0xEDB88320u & (0 - (crc & 1)));
-    while (--bits);
-    return crc;
-}
 
 /* One more flag of a model, if its anchors are points of a store, in RAM. */
 #define TWIN_OWN 128

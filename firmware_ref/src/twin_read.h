@@ -15,6 +15,14 @@
 #define TWIN_COPY memcpy
 #endif
 
+/* A function that is not worth inlining, even into its only caller. */
+#if defined(__GNUC__)
+#define TWIN_NOT_INLINE __attribute__((noinline))
+#else
+#define TWIN_NOT_INLINE
+#endif
+#define TWIN_APART TWIN_NOT_INLINE static
+
 #if TWIN_FLASH
 #include <avr/pgmspace.h>
 #endif

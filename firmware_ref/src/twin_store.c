@@ -12,59 +12,8 @@ enum { GENERATION = 4, PACK = 8, END = 12, HEAD = 16 };
 enum { ERASED, TORN, WHOLE };
 enum { HEADS = 2, MOST_POINTS = 1024, MOST_MEMBERS = 4096, VERSION = 1, FREEDOM = 4 };
 
-#if defined(__GNUC__)
-#define ALIGNED __builtin_assume_aligned
-#else
-#define ALIGNED(at, to) (at)
-#endif
-
 #define BEYOND     0x40000000 /* targets are below this */
 #define MOST_SCORE 511
-
-/* Whether numbers in memory are stored as in the storage. */
-#if TWIN_OWN_IN_RAM
-#define LITTLE 1
-#elif defined(__GNUC__)
-#define LITTLE (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
-#else
-#define LITTLE 0
-#endif
-
-/* Numbers in the caller's word-aligned memory: little-endian, as in the storage. */
-#if LITTLE
-static uint32_t twini_word(const void *at) {
-    uint32_t word;
-    TWIN_COPY(&word, ALIGNED(at, 4), sizeof word);
-    return word;
-}
-static int32_t twini_half_word(const void *at) {
-    int16_t half;
-    TWIN_COPY(&half, ALIGNED(at, 2), sizeof half);
-    return half;
-}
-static void twini_put(void *at, uint32_t word) {
-    TWIN_COPY(ALIGNED(at, 4), &word, sizeof word);
-}
-static void twini_put_half(void *at, uint32_t value) {
-    uint16_t half = (uint16_t)value;
-    TWIN_COPY(ALIGNED(at, 2), &half, sizeof half);
-}
-#else
-static uint32_t twini_word(const void *at) {
-    return twini_u32((twin_flash)at);
-}
-static int32_t twini_half_word(const void *at) {
-    return twini_i16((twin_flash)at);
-}
-static void twini_put_half(void *at, uint32_t value) {
-    ((uint8_t *)at)[0] = (uint8_t)value;
-    ((uint8_t *)at)[1] = (uint8_t)(value >> 8);
-}
-static void twini_put(void *at, uint32_t word) {
-    twini_put_half(at, word);
-    twini_put_half((uint8_t *)at + 2, word >> 16);
-}
-#endif
 
 /* Like memcpy, which would add 300 bytes if nothing else links it. */
 TWIN_APART void twini_copy(void *to, const void *from, unsigned size) {
@@ -77,7 +26,7 @@ TWIN_APART void twini_copy(void *to, const void *from, unsigned size) {
 
 /* Features of a query, with zeros up to a multiple of 4. */
 static void twini_put_query(uint8_t *at, const int16_t *query, unsigned size) {
-#if LITTLE
+#if TWIN_LITTLE
     twini_copy(at, query, size);
 #else
     for (; size; size -= 2, at += 2)
@@ -323,7 +272,7 @@ TWIN_APART void twini_move(const twin_store *store, twin_run *run, twin_raw *out
     twin_model own;
     int32_t off;
     twin_raw said;
-#if LITTLE
+#if TWIN_LITTLE
     const uint16_t *count = &store->count;
 #else
     uint16_t little, *count = &little;
