@@ -78,6 +78,7 @@ typedef struct twin_journal {
     uint16_t next;       /* slot to program next; `slots` if records must be moved first */
     uint8_t heads;       /* slots that say what the block is, up to 2; fewer after a power cut */
     uint8_t moved;       /* whether nothing was appended since records were moved */
+    uint8_t failed;      /* whether the last read failed */
     int8_t status;       /* that of opening */
 } twin_journal;
 
