@@ -30,6 +30,7 @@ from twinedge.pack.contents import (
     Pack,
     Twin,
     check_contents,
+    schema_of,
 )
 from twinedge.pack.layout import MAX_SHIFT, NO_FILL
 from twinedge.pack.writer import shape_of
@@ -388,7 +389,11 @@ def twin_file(job: Job, *, weights: str, qat: bool | None, seed: int) -> tuple[F
             fill_values=job.fill_values,
             intervals=job.intervals,
         )
-        return write_pack(_calibrated(pack, job))
+        pack = _calibrated(pack, job)
+        if pack.intervals is not None:
+            inputs = [one["name"] for one in job.metadata["features"]]
+            pack = replace(pack, schema=schema_of(inputs, job.metadata["target"]))
+        return write_pack(pack)
 
     levels = []
     if not qat:

@@ -11,7 +11,7 @@
 
 enum { HEADER = 48, ENTRY = 12, MOST_SECTIONS = 32, MOST_WIDTH = 1024, MOST_ANCHORS = 4096 };
 enum { MOST_SHIFT = 30, LEAST_FRACTION = 5, MOST_FRACTION = 15, CURVE_LENGTH = 193 };
-enum { SCALING = 1, TWINS, CURVE, ANCHORS, IDS, METADATA, INTERVALS, RANGES, KINDS };
+enum { SCALING = 1, TWINS, CURVE, ANCHORS, IDS, METADATA, INTERVALS, RANGES, SCHEMA };
 enum { INTERVALS_HEAD = 32, LEVEL = 8, MOST_LEVELS = 15 };
 
 /* CRC-32 as in zip, of one more word. The pack's checksums cover whole words. */
@@ -166,6 +166,8 @@ static uint32_t twini_length(const twin_model *model, unsigned kind, twin_flash 
         return levels - 1 < MOST_LEVELS ? INTERVALS_HEAD + LEVEL * levels : ~length;
     case RANGES:
         return 6 * (uint32_t)model->features;
+    case SCHEMA:
+        return 4;
 #endif
     default:
         (void)at;
@@ -175,7 +177,7 @@ static uint32_t twini_length(const twin_model *model, unsigned kind, twin_flash 
 
 /* Fault 10; and fault 11, unless that is checked in steps. */
 static twin_status twini_read_sections(twin_model *model, twin_flash pack, uint32_t size) {
-    twin_flash entry, at[KINDS], table = pack + HEADER;
+    twin_flash entry, at[RANGES], table = pack + HEADER;
     twin_flash stop = table + ENTRY * (uint32_t)twini_u16(pack + 6);
     uint32_t end = (uint32_t)(stop - pack);
     unsigned dirt = 0, found = 0, needed = 1 << SCALING | 1 << TWINS | 1 << ANCHORS;

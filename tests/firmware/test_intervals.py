@@ -136,6 +136,9 @@ FAULTS = {
     "many levels": ("section", lambda d: put(d, "I", place(d, Kind.INTERVALS)[1] + 28, 2**32 - 1)),
     "short intervals": ("section", lambda d: put(d, "I", place(d, Kind.INTERVALS)[0] + 8, 16)),
     "short domain": ("section", lambda d: put(d, "I", place(d, Kind.DOMAIN)[0] + 8, 6)),
+    "short schema": ("section", lambda d: put(d, "I", place(d, Kind.SCHEMA)[0] + 8, 3)),
+    "long schema": ("section", lambda d: put(d, "I", place(d, Kind.SCHEMA)[0] + 8, 5)),
+    "schema required": ("section", lambda d: put(d, "H", place(d, Kind.SCHEMA)[0] + 2, 1)),
     "second shift": ("value", lambda d: put(d, "B", place(d, Kind.TWINS)[1] + 7, 31)),
     "second multiplier": ("value", lambda d: put(d, "h", place(d, Kind.TWINS)[1] + 10, -1)),
     "bias of the output": (

@@ -95,7 +95,7 @@ def test_section_entries(packs, data, same, fault):
     assert same(packs.repair(fault(data))) == "section"
 
 
-@pytest.mark.parametrize("kind", [0, 9, 31, 32, 32767, 32768, 65535])
+@pytest.mark.parametrize("kind", [0, 10, 31, 32, 32767, 32768, 65535])
 def test_an_unknown_optional_section_is_skipped(packs, data, same, kind):
     assert same(packs.repair(reasons["put"](data, "HH", reasons["METADATA"], kind, 0))) == "ok"
 

@@ -73,6 +73,7 @@ def with_intervals(rng, pack, weights="normal"):
         domain=Domain(
             *ends, np.where(rng.random(pack.features) < 0.5, fill, NO_FILL).astype(np.int16)
         ),
+        schema=int(rng.integers(2**32)),
     )
 
 

@@ -122,7 +122,7 @@ def test_section_entries(packs, data, fault):
     assert refused(packs.repair(fault(data))) is Reason.SECTION
 
 
-@pytest.mark.parametrize("kind", [0, 9, 31, 32, 32767, 32768, 65535])
+@pytest.mark.parametrize("kind", [0, 10, 31, 32, 32767, 32768, 65535])
 def test_an_unknown_optional_section_is_skipped(packs, data, kind):
     pack = read_pack(packs.repair(put(data, "HH", METADATA, kind, 0)))
     assert pack.metadata == {}

@@ -1,5 +1,8 @@
 """What a pack holds, as numpy arrays, and the checks on its numbers: no sum may overflow."""
 
+import json
+import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -189,6 +192,8 @@ class Pack:
         How far off predictions are expected to be; each twin then has a difficulty.
     domain : Domain, optional
         Ranges of the features, and values for missing ones.
+    schema : int, optional
+        Stands for the columns and the target; packs with the same schema share stores.
     ids : array of shape (k,), uint32, or None
         Training row of each anchor.
     metadata : dict
@@ -209,6 +214,7 @@ class Pack:
     trained_on_neighbors: bool = False
     intervals: Intervals | None = None
     domain: Domain | None = None
+    schema: int | None = None
     ids: Array | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
 
@@ -235,6 +241,31 @@ class Pack:
         return int(np.minimum(self.counts, self.neighbors).sum())
 
 
+def schema_of(inputs: Sequence[str], target: str) -> int:
+    """Return the number that stands for what a model is about.
+
+    Parameters
+    ----------
+    inputs : sequence of str
+        Names of the inputs, in order: those of a category name its levels (``Encoding.inputs``).
+    target : str
+        Name of the target.
+
+    Returns
+    -------
+    int
+        CRC-32 of these names as JSON, UTF-8 with sorted keys and no spaces.
+
+    Examples
+    --------
+    >>> schema_of(["angle", "cut=Fair"], "level")
+    4011967936
+    """
+    about = {"inputs": list(inputs), "target": target}
+    text = json.dumps(about, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return zlib.crc32(text.encode("utf-8", "surrogatepass"))
+
+
 LARGEST = 32767  # magnitude of a quantised feature or activation, and of a multiplier
 ACCUMULATOR, OUTPUT, TARGET, CURVE = 2**31, 2**30, 2**30, 2**14  # the first values out of range
 
@@ -253,6 +284,8 @@ def check_contents(pack: Pack) -> None:
     check_anchors(pack.counts, pack.anchors, pack.targets)
     if pack.intervals is not None:
         check_intervals(pack.intervals)
+    if pack.schema is not None and not 0 <= pack.schema < 2**32:
+        raise PackError(Reason.VALUE, "the schema is a number that cannot be stored")
 
 
 def check_scaling(offsets: Array, gains: Array) -> None:

@@ -133,6 +133,8 @@ def _parts(section: Section, header: Header) -> Iterator[_Sized]:
         yield "levels", LEVEL.size * levels, 0, "intervals", f"uint32[{levels}][2]: level, quantile"
     elif kind is Kind.DOMAIN:
         yield "domain", length, 0, "domain", f"int16[{length // 6}][3]: ends, fill value"
+    elif kind is Kind.SCHEMA:
+        yield "schema", length, 0, "schema", "uint32"
     elif length:
         own = kind is Kind.METADATA
         title, use = name_of(section.kind), "metadata" if own else "other"

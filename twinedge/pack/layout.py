@@ -50,6 +50,7 @@ ENTRY = struct.Struct("<HHII")
 TWIN_HEAD = struct.Struct("<3B3BBBhhi")
 INTERVALS = struct.Struct("<4I2H3I")
 LEVEL = struct.Struct("<II")
+SCHEMA = struct.Struct("<I")
 HEADER_CRC_AT = 12
 ALIGNMENT = 16
 CURVE_FINE, CURVE_LENGTH = 128, 193  # entries 1/32 apart up to 4, then 1/8 apart up to 12
@@ -74,6 +75,7 @@ class Kind(IntEnum):
     METADATA = 6
     INTERVALS = 7
     DOMAIN = 8
+    SCHEMA = 9
 
     @property
     def required(self) -> bool:
@@ -95,6 +97,7 @@ MEANINGS = {
     Kind.METADATA: "names, units, scores (JSON)",
     Kind.INTERVALS: "calibration of intervals: weights of the signals, quantiles",
     Kind.DOMAIN: "range of each feature, and its value when missing",
+    Kind.SCHEMA: "stands for columns and target: which stores belong to the pack",
 }
 
 
@@ -186,6 +189,7 @@ class Shape:
             Kind.ANCHORS: sum(part.size for part in self.anchor_parts()),
             Kind.IDS: 4 * self.anchors,
             Kind.DOMAIN: 6 * self.features,
+            Kind.SCHEMA: SCHEMA.size,
         }.get(kind)
 
     def device_sections(self, activation: str, levels: int = 0) -> dict[Kind, int]:
@@ -197,7 +201,7 @@ class Shape:
         if activation != "silu":
             kinds.remove(Kind.CURVE)
         if self.scaled:
-            kinds += [Kind.INTERVALS, Kind.DOMAIN]
+            kinds += [Kind.INTERVALS, Kind.DOMAIN, Kind.SCHEMA]
         lengths = {kind: self.length(kind) for kind in kinds}
         lengths[Kind.INTERVALS] = INTERVALS.size + LEVEL.size * levels if self.scaled else None
         return {kind: length for kind, length in lengths.items() if length is not None}

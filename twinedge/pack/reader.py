@@ -39,6 +39,7 @@ from twinedge.pack.layout import (
     NEWEST,
     OLDEST,
     REQUIRED,
+    SCHEMA,
     TRAINED_ON_NEIGHBORS,
     TWIN_HEAD,
     WITH_INTERVALS,
@@ -235,6 +236,7 @@ def read_pack(data: bytes) -> Pack:
     check_anchors(**anchors)
     intervals = _intervals(content.get(Kind.INTERVALS))
     domain = _domain(content.get(Kind.DOMAIN))
+    schema = content.get(Kind.SCHEMA)
     ids = content.get(Kind.IDS)
     metadata = _metadata(content.get(Kind.METADATA))
     return Pack(
@@ -252,6 +254,7 @@ def read_pack(data: bytes) -> Pack:
         trained_on_neighbors=header.trained_on_neighbors,
         intervals=intervals,
         domain=domain,
+        schema=None if schema is None else SCHEMA.unpack(schema)[0],
         ids=None if ids is None else np.frombuffer(ids, "<u4").astype(np.uint32),
         metadata=metadata,
     )

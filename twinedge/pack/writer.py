@@ -23,6 +23,7 @@ from twinedge.pack.layout import (
     MAX_LAYERS,
     MAX_LEVELS,
     REQUIRED,
+    SCHEMA,
     TRAINED_ON_NEIGHBORS,
     TWIN_HEAD,
     WITH_INTERVALS,
@@ -68,6 +69,8 @@ def write_pack(pack: Pack, *, metadata: bool = True) -> bytes:
         sections[Kind.INTERVALS] = _intervals(pack.intervals)
     if pack.domain is not None:
         sections[Kind.DOMAIN] = _domain(pack.domain, shape)
+    if pack.schema is not None:
+        sections[Kind.SCHEMA] = SCHEMA.pack(pack.schema)
     if metadata and pack.ids is not None:
         count = (shape.anchors,)
         sections[Kind.IDS] = _bytes(Part("ids", np.dtype("<u4"), count, count), pack.ids)

@@ -217,6 +217,7 @@ def calculator_facts(
             "curve_length": layout.CURVE_LENGTH,
             "intervals": layout.INTERVALS.size,
             "level": layout.LEVEL.size,
+            "schema": layout.SCHEMA.size,
             "max_layers": layout.MAX_LAYERS,
             "max_width": layout.MAX_WIDTH,
             "max_twins": layout.MAX_TWINS,

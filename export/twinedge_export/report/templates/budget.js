@@ -106,6 +106,7 @@ const Budget = (facts) => {
     lengths.anchors = align(2 * model.counts.length, 4) + points + 4 * anchors;
     if (isScaled(model)) lengths.intervals = layout.intervals + layout.level * model.levels;
     if (model.intervals) lengths.domain = 6 * model.features;
+    if (isScaled(model)) lengths.schema = layout.schema;
     return lengths;
   }
 
