@@ -60,8 +60,9 @@ def fit_csv(
 
     Parameters
     ----------
-    path : path or data frame
-        CSV, Parquet or Excel file, or a data frame, with one row per point.
+    path : path or data frame, or a list of these
+        CSV, Parquet or Excel file, or a data frame, with one row per point. Several have the same
+        columns, in any order, and their rows are joined.
     target : str or int
         Column to predict, by name or position: 0 is the first, -1 the last.
     drop : str or sequence of str
@@ -82,14 +83,16 @@ def fit_csv(
         What stands for a missing value in every column, besides empty cells, ``NA`` and the like:
         -9999, say.
     group : str, optional
-        Column that says which rows belong together. They are held out together.
+        Column that says which rows belong together. They are held out together. Rows of one of
+        several tables that lacks it are groups of their own.
     time : str, optional
         Column that says when each row was measured: dates and times of any usual form, or numbers;
         it is not a feature. The model is trained on the oldest rows, chosen on the next ones, and
         tested on the newest, so that its scores hold for the future. Not with ``group``.
     weight : str, optional
         Column that says how much each row counts, in training, in intervals and in all errors; it
-        is not a feature. Rows of weight 0 are left out.
+        is not a feature. Rows of weight 0 are left out; those of one of several tables that lacks
+        the column count 1.
     split : int
         Which random split.
     folds : int, optional
@@ -256,6 +259,7 @@ def _fitted(
             "dataset": source.name,
             "split": source.split,
             "rows": len(source.y),
+            **({"tables": source.tables} if source.tables else {}),
             **({} if source.groups is None else {"group": source.group_name}),
             **_time_record(source),
             **({} if source.weights is None else {"weight": source.weight_name}),

@@ -41,6 +41,8 @@ class HeldOut:
         Whether the usual interval covers the target; None without intervals.
     weights, groups, times : array of shape (n,), optional
         How much each row counts, which rows belong together, and when they were measured.
+    grouped : array of bool, shape (n,), optional
+        Whether the table of a row names its group; None if that holds for all.
     notation : Notation, optional
         How the table writes its times.
     """
@@ -52,6 +54,7 @@ class HeldOut:
     covered: Array | None = None
     weights: Array | None = None
     groups: Array | None = None
+    grouped: Array | None = None
     times: Array | None = None
     notation: Notation | None = None
 
@@ -82,6 +85,7 @@ class HeldOut:
             covered,
             of_rows(source.weights, rows),
             of_rows(source.groups, rows),
+            of_rows(source.grouped, rows),
             of_rows(source.times, rows),
             source.notation,
         )
@@ -131,7 +135,7 @@ class HeldOut:
         if self.covered is not None:
             found["coverage_test"] = self.coverage
         if self.groups is not None:
-            scored = score_groups(self.groups, error, self.covered, weights)
+            scored = _score_named(self.grouped, self.groups, error, self.covered, weights)
             found["groups"] = [{**one, "part": "test"} for one in scored]
         return found
 
@@ -162,8 +166,23 @@ def left_out_scores(model: "TwinRegressor", source: Source) -> dict[str, Any]:
         reach = model.calibration_.reach(COVERAGE)
         within = np.abs(left_out.errors) <= reach * model.calibration_.scale(left_out.signals)
     weights, named = left_out.sample_weight, source.groups[source.rows.train]
-    scored = score_groups(named, -left_out.errors, within, weights)
+    grouped = of_rows(source.grouped, source.rows.train)
+    scored = _score_named(grouped, named, -left_out.errors, within, weights)
     return {
         "groups": [{**one, "part": "left out"} for one in scored],
         "rmse_left_out": rmse(left_out.errors, weights=weights),
     }
+
+
+def _score_named(
+    grouped: Array | None,
+    groups: Array,
+    error: Array,
+    covered: Array | None,
+    weights: Array | None,
+) -> list[dict[str, Any]]:
+    """Score groups that a table names; a row that is a group of its own says little by itself."""
+    if grouped is not None:
+        groups, error = groups[grouped], error[grouped]
+        covered, weights = of_rows(covered, grouped), of_rows(weights, grouped)
+    return score_groups(groups, error, covered, weights)

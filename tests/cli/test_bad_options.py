@@ -60,7 +60,7 @@ def test_bad_values_for_predict(refused, tiny_run, curve_csv, options, says):
         ("train --dataset tf --target y", ["--target", "DATA.csv"]),
         ("train --dataset tf --drop x1", ["--drop", "DATA.csv"]),
         ("train --dataset tf --impute median", ["--impute", "DATA.csv"]),
-        ("train a.csv b.csv", ["unexpected extra argument", "b.csv", "twinedge train --help"]),
+        ("anchors a b", ["unexpected extra argument", "b", "twinedge anchors --help"]),
         ("train --targt y", ["--targt", "did you mean '--target'?", "twinedge train --help"]),
         ("train t.csv --target", ["--target", "requires an argument", "twinedge train --help"]),
         ("report run --select", ["--select", "requires an argument", "twinedge report --help"]),

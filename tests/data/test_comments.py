@@ -12,7 +12,7 @@ ROWS = "1,2,3\n4,5,6.5\n7,9,9\n"
 
 
 def remarks(table):
-    return [one.removeprefix(f"{table.path}: ") for one in table.remarks]
+    return [one.removeprefix(f"{table.where}: ") for one in table.remarks]
 
 
 def left_out(count):

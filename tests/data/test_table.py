@@ -18,7 +18,7 @@ def test_a_plain_table_is_read(write):
     assert table.X.dtype == table.y.dtype == np.float64
     assert table.feature_names == ("a", "b")
     assert table.target_name == "y"
-    assert table.path == path
+    assert table.paths == (path,)
     assert (table.duplicates, table.missing, table.dropped) == (0, 0, ())
     assert table.remarks == ()
     X, encoding, fill_values = table.prepare()

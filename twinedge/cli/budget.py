@@ -333,7 +333,7 @@ def list_boards(as_json: bool) -> None:
 @options.quiet
 def fit(
     board: str,
-    table: Path | None,
+    tables: tuple[Path, ...],
     dataset: str | None,
     split: int,
     anchors: int,
@@ -371,7 +371,7 @@ def fit(
 
     place, measured = board_named(board), read_firmware(firmware)
     check_measured(place, measured)
-    source = read_source(table, reading, dataset, split, quiet=quiet)
+    source = read_source(tables, reading, dataset, split, quiet=quiet)
     train, validation = source.part(source.rows.train), source.part(source.rows.val)
     most = min(anchors, len(train[1]))
     # Fail now, not after training.

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @options.as_json
 @options.quiet
 def check(
-    table: Path | None,
+    tables: tuple[Path, ...],
     dataset: str | None,
     split: int,
     effort: str,
@@ -57,7 +57,7 @@ def check(
     from the twin by no more than chance explains (a 90 % interval) is called neither better nor
     worse.
     """
-    source = read_source(table, reading, dataset, split, quiet=quiet)
+    source = read_source(tables, reading, dataset, split, quiet=quiet)
     for remark in source.remarks:
         note(remark, quiet=quiet)
     from twinedge.learn.run import checkpoint_of

@@ -45,7 +45,7 @@ class _Argument(click.Argument):
 
     def row(self) -> tuple[str, str]:
         """Return its name and text for the help."""
-        return (self.metavar or "").strip("[]"), self._text + "  [required]" * self.required
+        return (self.metavar or "").strip("[]."), self._text + "  [required]" * self.required
 
 
 class _Option(click.Option):
@@ -283,7 +283,12 @@ tolerance = value(
 )
 
 # What a command learns from: a file with its options, or one of the paper's sets.
-data_file = argument("table", "[DATA.csv]", "Table with one row per point.")
+data_file = argument(
+    "tables",
+    "[DATA.csv]...",
+    "Table with one row per point; rows of several with the same columns are joined.",
+    nargs=-1,
+)
 target = column(
     "--target", text="Column to predict, by name or position (0 is the first, -1 the last)."
 )

@@ -118,37 +118,37 @@ def read_run_points(
     return (np.where(absent, values, x), y), absent
 
 
-def check_named(path: Path | None, reading: dict[str, Any], dataset: str | None) -> None:
-    """Refuse a command that names no table or two, or options that do not apply to it."""
-    if path is not None and dataset is not None:
-        raise InputError(f"{path} and --dataset {dataset}: name one of the two, not both")
+def check_named(paths: tuple[Path, ...], reading: dict[str, Any], dataset: str | None) -> None:
+    """Refuse a command that names no table, or files and a set, or options that do not apply."""
+    if paths and dataset is not None:
+        raise InputError(f"{paths[0]} and --dataset {dataset}: name one of the two, not both")
     if dataset is not None:
         for name, one in reading.items():
             if one not in (None, False, ()):
                 raise InputError(f"{as_option(Parameter(name))} is for a DATA.csv, not a --dataset")
-    elif path is None:
+    elif not paths:
         raise InputError("nothing to train on: name a DATA.csv or a --dataset")
     elif reading["target"] is None:
         raise InputError("--target is missing: the column to predict, by name or position")
 
 
 def read_source(
-    path: Path | None,
+    paths: tuple[Path, ...],
     reading: dict[str, Any],
     dataset: str | None,
     split: int,
     *,
     quiet: bool = False,
 ) -> "Source":
-    """Read the table that a command names: a file with its options, or one of the paper's sets.
+    """Read what a command names: one or more files with options, or one of the paper's sets.
 
     ``reading`` holds options of ``twinedge.data.read_table``.
     """
-    check_named(path, reading, dataset)
+    check_named(paths, reading, dataset)
     from twinedge.data.source import from_catalogue, from_table
 
-    if path is None:
+    if not paths:
         return from_catalogue(str(dataset), split)
     with progress_bar(not quiet) as progress:
         progress.stage("Reading the table")
-        return from_table(path, split=split, **reading)
+        return from_table(paths, split=split, **reading)

@@ -33,6 +33,7 @@ _SMALL, _LARGE = (",".join(map(str, one)) for one in (HIDDEN, HIDDEN_OF_ONE))
     "train data.csv --target -1 --drop id --impute median -o runs/sensor",
     "train data.csv --target strength --group batch --folds 5",
     "train data.csv --target strength --test measured_later.csv",
+    "train base.csv points.csv --target strength --group device",
     "train log.csv --target power --time timestamp",
     "train --dataset cs --split 0 --effort quick --jobs 2",
 )
@@ -115,7 +116,7 @@ _SMALL, _LARGE = (",".join(map(str, one)) for one in (HIDDEN, HIDDEN_OF_ONE))
 @options.as_json
 @options.quiet
 def train(
-    table: Path | None,
+    tables: tuple[Path, ...],
     target: str | None,
     drop: tuple[str, ...],
     missing: tuple[str, ...],
@@ -150,6 +151,9 @@ def train(
     for groups that the model never saw, and it learns how far to trust points that a device
     measures itself.
 
+    Several tables have the same columns, in any order, and their rows are joined. Columns of
+    --group and --weight may be missing in some: rows are then groups of their own, and count 1.
+
     With --time, the model is trained on the oldest 70 % of the rows, chosen on the next 10 %, and
     tested on the newest 20 %: scores and intervals are then for the future. Beside them is the
     naive forecast, the last value that was measured before each test row.
@@ -175,7 +179,7 @@ def train(
         "weight": weight,
     }
     reading |= {"folds": folds, "test": test}
-    check_named(table, reading, dataset)
+    check_named(tables, reading, dataset)
     from twinedge.fitting import fit_csv, fit_dataset
 
     given: dict[str, Any] = {
@@ -188,10 +192,7 @@ def train(
         "random_state": seed,
         **heard(quiet),
     }
-    if table is None:
-        done = fit_dataset(str(dataset), **given)
-    else:
-        done = fit_csv(table, **reading, **given)
+    done = fit_csv(tables, **reading, **given) if tables else fit_dataset(str(dataset), **given)
     result = {**summary(done), "run": str(output)}
     if as_json:
         print_json(result)

@@ -211,9 +211,10 @@ def boards(
 def columns(
     context: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Complete the names of the columns in the table that the command line names."""
+    """Complete the names of the columns in the table, or the first, that the command line names."""
     # While an option lacks its value, click leaves arguments before it among the rest.
-    for path in (context.params.get("table"), *context.args):
+    tables = context.params.get("tables") or (context.params.get("table"),)
+    for path in (*tables, *context.args):
         with suppress(Exception):  # a line that is being typed is no occasion to complain
             from twinedge.data.csvfile import open_table
 

@@ -3,8 +3,9 @@
 from twinedge.data.catalogue import Dataset, names
 from twinedge.data.features import read_features
 from twinedge.data.fetch import load
+from twinedge.data.reading import read_table
 from twinedge.data.splitting import Split, split_groups, split_rows, splits
-from twinedge.data.table import Table, read_table
+from twinedge.data.table import Table
 
 __all__ = [
     "Dataset",

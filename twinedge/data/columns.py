@@ -195,7 +195,7 @@ def check_columns(
     columns: Sequence[Column],
     y: NDArray[np.float64],
     target: str,
-    path: Path,
+    path: str | Path,
     categories: Collection[str] = (),
 ) -> None:
     """Refuse a table with a column, or a target, that nothing can be learnt from.
@@ -239,7 +239,7 @@ def _is_constant(values: NDArray[np.float64]) -> bool:
     return len(present) > 0 and present.min() == present.max()
 
 
-def _check_names_of(column: Column, path: Path, *, may_be_dates: bool) -> None:
+def _check_names_of(column: Column, path: str | Path, *, may_be_dates: bool) -> None:
     """Refuse a column of texts that cannot be levels, such as dates or ids."""
     name, values, texts = column
     assert texts is not None

@@ -400,6 +400,7 @@ def open_table(
     known: Collection[str] = (),
     skip_bad_rows: bool | None = None,
     missing: Collection[str] = (),
+    path: Path | None = None,
 ) -> Iterator[CsvFile]:
     """Open a table and read its header.
 
@@ -416,11 +417,14 @@ def open_table(
         False, the message says that they could be left out.
     missing
         Texts that stand for a missing value, besides the usual ones.
+    path
+        What to call a data frame in messages.
     """
-    path = FRAME if is_frame(table) else Path(table)
+    in_memory = is_frame(table)
+    path = path or FRAME if in_memory else Path(table)
     bad = BadRows(path, skip_bad_rows)
-    if path is FRAME or path.suffix.lower() in READERS:
-        rows = rows_of_frame(table, 0) if path is FRAME else rows_of_file(path)
+    if in_memory or path.suffix.lower() in READERS:
+        rows = rows_of_frame(table, 0) if in_memory else rows_of_file(path)
         cells = CellReader(comma_allowed=False, missing=missing)
         yield CsvFile(path, rows, cells, known, bad)
         return

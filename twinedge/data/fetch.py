@@ -24,7 +24,7 @@ from twinedge.data.catalogue import (
     paper_test_function,
 )
 from twinedge.data.dialect import RowError, Rows, find_delimiter
-from twinedge.data.table import read_table
+from twinedge.data.reading import read_table
 from twinedge.data.xlsx import first_sheet, open_zip, read_member
 from twinedge.errors import InputError, place, quoted
 from twinedge.placing import place_file

@@ -1,6 +1,7 @@
 """A table ready for training: encoded, filled in and split, with remarks for the user."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from twinedge.data.csvfile import FRAME
 from twinedge.data.features import GroupColumn, TimeColumn, WeightColumn, read_features
 from twinedge.data.fetch import load
 from twinedge.data.order import of_order
+from twinedge.data.reading import read_table
 from twinedge.data.splitting import (
     Split,
     cross_splits,
@@ -23,7 +25,13 @@ from twinedge.data.splitting import (
     splits,
 )
 from twinedge.data.suspects import suspects
-from twinedge.data.table import Prepared, Table, count_duplicates, missing_texts, read_table
+from twinedge.data.table import (
+    Prepared,
+    Table,
+    count_duplicates,
+    missing_texts,
+    place_of_all,
+)
 from twinedge.encoding import Encoding
 from twinedge.errors import (
     Advice,
@@ -45,7 +53,7 @@ class Source(NamedTuple):
     Parameters
     ----------
     name : str
-        Name of the file or data set.
+        Name of the file or data set; of several files, the first ones.
     X, y : arrays of shape (n, f) and (n,)
         Features and targets of all rows.
     encoding : Encoding
@@ -62,6 +70,9 @@ class Source(NamedTuple):
         What the user should know about the table.
     groups : array of str, optional
         Which rows belong together.
+    grouped : array of bool, shape (n,), optional
+        Whether the file of a row names its group; if not, the row is a group of its own. None if
+        that holds for all rows.
     weights : array of shape (n,), optional
         How much each row counts, above 0.
     weight_name : str, optional
@@ -80,8 +91,11 @@ class Source(NamedTuple):
         For cross-validation: each returns the same table, split for one fold.
     test_name : str, optional
         Name of the file of the test rows, if they have one of their own.
-    numbers : array of shape (n,), optional
-        Number of each row in the file; rows of a test file of their own have none.
+    numbers : array of shape (n,) or (n, 2), optional
+        Number of each row in the file; with several files, that of the file, from 0, and that of
+        the row in it. Rows of a test file of their own have none.
+    tables : dict of str to int, optional
+        Several files that the rows are from, and how many are from each.
     options : dict, optional
         How the table was read and split, in JSON types, for the record: what differs from the
         defaults.
@@ -97,6 +111,7 @@ class Source(NamedTuple):
     fill_values: NDArray[np.float64] | None = None
     remarks: tuple[str, ...] = ()
     groups: NDArray[np.str_] | None = None
+    grouped: NDArray[np.bool_] | None = None
     weights: NDArray[np.float64] | None = None
     weight_name: str | None = None
     missing: tuple[str, ...] = ()
@@ -108,6 +123,7 @@ class Source(NamedTuple):
     test_name: str | None = None
     numbers: NDArray[np.int64] | None = None
     options: dict[str, Any] | None = None
+    tables: dict[str, int] | None = None
 
     def row_numbers(self) -> dict[str, NDArray[np.int64]]:
         """Return the numbers in the file of the rows to train, validate and test on, if known."""
@@ -151,7 +167,7 @@ def from_table(
 
     Parameters
     ----------
-    path : path or data frame
+    path : path or data frame, or a list of these
         A table, as ``read_table`` takes it.
     split : int
         Which random split: 70 % training, 10 % validation, 20 % test.
@@ -164,7 +180,7 @@ def from_table(
     """
     _check_testing(folds, test)
     table = read_table(path, **reading)
-    path = table.path
+    where = f"{table.where}: "
     assert table.y is not None
     assert table.target_name is not None
     assert table.rows is not None
@@ -174,21 +190,9 @@ def from_table(
             ": in order of time there is one split; leave one of them out",
         )
     try:
-        crossed = (
-            []
-            if folds is None
-            else cross_splits(len(table.y), folds, split, table.groups, table.times)
-        )
-        if crossed or test is not None:
-            rows = split_in_two(len(table.y), split, table.groups, table.times)
-        elif table.times is not None:
-            rows = split_times(table.times)
-        elif table.groups is not None:
-            rows = split_groups(table.groups, split)
-        else:
-            rows = split_rows(len(table.y), split)
+        rows, *crossed = _splits(table, split, folds, test is not None)
     except InputError as error:
-        raise InputError(f"{place(path)}: {error}") from error
+        raise InputError(f"{where}{error}") from error
     prepared = table.prepare(rows.train)
     said = _of_kinds(prepared)
     if table.missing:
@@ -197,12 +201,13 @@ def from_table(
         repeats = plural(table.duplicates, "row") + " identical to an earlier one"
         said.append(f"{repeats}; the test error may look better than it is")
     if table.groups is not None:
-        train, val, tested = (len(set(table.groups[part])) for part in rows)
+        named = np.ones(len(table.y), bool) if table.grouped is None else table.grouped
+        train, val, tested = (len(set(table.groups[part[named[part]]])) for part in rows)
         parts = [f"{train} to train", f"{val} to validate"]
         if tested:
             parts.append(f"{tested} to test")
         said.append(f"{plural(train + val + tested, 'group')} of rows: {', '.join(parts)}")
-        alone = int(np.count_nonzero(np.unique(table.groups, return_counts=True)[1] == 1))
+        alone = int(np.count_nonzero(np.unique(table.groups[named], return_counts=True)[1] == 1))
         if alone:
             said.append(
                 f"{plural(alone, 'group')} of a single row: they say nothing about what rows of "
@@ -212,14 +217,13 @@ def from_table(
         said += _of_times(table, rows)
     grouped = table.groups is not None
     looked_at = [one for one in table.columns if one.name not in table.calendars]
-    found = suspects(looked_at, table.y, table.target_name, table.rows, grouped=grouped)
-    if table.times is None and not grouped:
+    found = suspects(looked_at, table.y, table.target_name, _row_names(table), grouped=grouped)
+    if table.times is None and not grouped and table.file_of is None:
         in_order = of_order(prepared.X, table.y, table.dated)
         found += [] if in_order is None else [in_order]
-    where = f"{place(path)}: "
     wrong = [Advice(where, *one.parts) for one in found]
     source = Source(
-        path.name,
+        place_of_all([Path(path.name) for path in table.paths]),
         prepared.X,
         table.y,
         prepared.encoding,
@@ -229,6 +233,7 @@ def from_table(
         prepared.fill_values,
         (*table.remarks, *(where + words for words in said), *wrong),
         table.groups,
+        table.grouped,
         table.weights,
         reading.get("weight"),
         missing_texts(reading.get("missing", ())),
@@ -236,13 +241,72 @@ def from_table(
         time_name=reading.get("time"),
         notation=table.notation,
         group_name=reading.get("group"),
-        numbers=table.rows,
+        numbers=_row_numbers(table),
         options=_options({**reading, "folds": folds, "test": test}),
+        tables=_rows_of_each(table),
     )
     if crossed:
         folds_of = tuple(partial(_fold, source, table, rows) for rows in crossed)
         return source._replace(folds=folds_of)
     return source if test is None else _with_test(source, test, reading)
+
+
+def _splits(table: Table, split: int, folds: int | None, has_test: bool) -> list[Split]:
+    """Split the rows for the model that is kept, and then for each fold.
+
+    Rows without a group beside those of named ones are split by themselves: some of the named
+    groups are then in every part, however many other rows there are.
+    """
+
+    def of(n: int, groups: Any, times: Any) -> list[Split]:
+        if folds is not None or has_test:
+            crossed = [] if folds is None else cross_splits(n, folds, split, groups, times)
+            return [split_in_two(n, split, groups, times), *crossed]
+        if times is not None:
+            return [split_times(times)]
+        return [split_rows(n, split) if groups is None else split_groups(groups, split)]
+
+    assert table.y is not None
+    if table.groups is not None and table.grouped is not None:
+        named, alone = np.flatnonzero(table.grouped), np.flatnonzero(~table.grouped)
+        with suppress(InputError):  # too few of either: they are split together
+            each = of(len(named), table.groups[named], None), of(len(alone), None, None)
+            return [
+                Split(
+                    *(
+                        np.sort(np.concatenate([named[k], alone[i]]))
+                        for k, i in zip(one, other, strict=True)
+                    )
+                )
+                for one, other in zip(*each, strict=True)
+            ]
+    return of(len(table.y), table.groups, table.times)
+
+
+def _row_names(table: Table) -> NDArray[Any]:
+    """Return the number of each row in its file; of several files, also which of them."""
+    assert table.rows is not None
+    if table.file_of is None:
+        return table.rows
+    places = [place(path) for path in table.paths]
+    pairs = zip(table.rows.tolist(), table.file_of.tolist(), strict=True)
+    return np.array([f"{number} of {places[k]}" for number, k in pairs])
+
+
+def _row_numbers(table: Table) -> NDArray[np.int64] | None:
+    if table.file_of is None or table.rows is None:
+        return table.rows
+    return np.column_stack([table.file_of, table.rows])
+
+
+def _rows_of_each(table: Table) -> dict[str, int] | None:
+    """Count the rows of each of several files, by their names."""
+    if table.file_of is None:
+        return None
+    names = [path.name for path in table.paths]
+    if len(set(names)) < len(names):
+        names = [str(path) for path in table.paths]
+    return dict(zip(names, np.bincount(table.file_of).tolist(), strict=True))
 
 
 def _options(given: dict[str, Any]) -> dict[str, Any]:
@@ -342,6 +406,8 @@ def _with_test(source: Source, test: Any, reading: dict[str, Any]) -> Source:
                 f"{quoted(shared[0])}: the test error is not that of unseen groups alone"
             )
         more["groups"] = np.concatenate([source.groups, groups])
+        if source.grouped is not None:
+            more["grouped"] = np.concatenate([source.grouped, np.ones(len(groups), bool)])
     if weight is not None and source.weights is not None:
         more["weights"] = np.concatenate([source.weights, weight.weights[counts]])
     if time is not None and source.times is not None:

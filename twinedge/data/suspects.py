@@ -7,7 +7,7 @@ are often wrong.
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +57,7 @@ def suspects(
     columns: Sequence[Column],
     y: Floats,
     target: str,
-    rows: Integers,
+    rows: NDArray[Any],
     *,
     grouped: bool = False,
 ) -> list[Advice]:
@@ -71,8 +71,8 @@ def suspects(
         Targets.
     target : str
         Name of the targets.
-    rows : array of int, shape (n,)
-        Number of each row in its file.
+    rows : array of int or str, shape (n,)
+        Number of each row in its file, or "5 of base.csv" if there are several.
     grouped : bool
         Whether it is already known which rows belong together.
 
@@ -190,7 +190,7 @@ def _stands_apart(value: float, distinct: Floats, counts: Integers) -> bool:
     return bool(counts[0] > 1 and gaps[0] > gaps[1:].max())
 
 
-def _on_cells(cells: Sequence[_Cells], target: str, rows: Integers) -> list[Advice]:
+def _on_cells(cells: Sequence[_Cells], target: str, rows: NDArray[Any]) -> list[Advice]:
     """Name cells that are far from all others; columns with the same ones are named together."""
     alike: dict[tuple[float, ...], list[_Cells]] = {}
     for one in cells:
@@ -200,7 +200,7 @@ def _on_cells(cells: Sequence[_Cells], target: str, rows: Integers) -> list[Advi
 
 
 def _on_values(
-    values: tuple[float, ...], cells: Sequence[_Cells], target: str, rows: Integers
+    values: tuple[float, ...], cells: Sequence[_Cells], target: str, rows: NDArray[Any]
 ) -> Advice:
     named = [
         f"{'target' if one.name == target else 'column'} {quoted(one.name)} "
@@ -231,7 +231,7 @@ def _exact(value: float) -> int | float | str:
     return value if float(f"{value:g}") == value else repr(value)
 
 
-def _numbered_rows(rows: Integers) -> str:
+def _numbered_rows(rows: NDArray[Any]) -> str:
     text = ", ".join(map(str, rows[:_ROWS_TO_NAME].tolist()))
     more = len(rows) - _ROWS_TO_NAME
     return (

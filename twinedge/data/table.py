@@ -1,43 +1,23 @@
-"""The user's own table: a file of numbers and names, with one column as the target."""
+"""The user's own table: columns of numbers and names, with one column as the target."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from twinedge.data.columns import (
-    calendar_columns,
-    check_columns,
-    check_names,
-    check_weight_column,
-    column_holding,
-    group_position,
-    hold_times,
-    name_columns,
-    target_position,
-    without_dropped,
-)
-from twinedge.data.csvfile import FRAME, open_table
 from twinedge.encoding import Encoding
-from twinedge.errors import (
-    Advice,
-    InputError,
-    Parameter,
-    ParameterError,
-    place,
-    plural,
-    quoted,
-)
-from twinedge.tables import Column, is_categorical, is_frame
+from twinedge.errors import Advice, InputError, Parameter, ParameterError, place, quoted
+from twinedge.tables import Column
 from twinedge.times import Notation
 
 Missing = str | float | Sequence[str | float]  # stands for a missing value in a file
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: spreads the bits of a product
 _HALF = np.uint64(32)
+_MOST_NAMED = 3  # files in a message
 
 
 def count_duplicates(*columns: NDArray[np.float64]) -> int:
@@ -90,7 +70,7 @@ class Prepared(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """A table read from a file.
+    """A table read from a file, or from several, one below the other.
 
     Parameters
     ----------
@@ -99,19 +79,25 @@ class Table:
     y : ndarray of float64, shape (n,), or None
         Target, in the units of the file; None if no target was asked for.
     target_name : str or None
-    path : Path
+    paths : tuple of Path
+        The files, in the order of their rows.
     dropped : tuple of str
-        Columns of the file that are neither feature nor target.
+        Columns of the files that are neither feature nor target.
     impute : bool
         Whether missing cells are filled in.
     groups : ndarray of str, shape (n,), or None
         Which rows belong together; None if no such column was asked for.
+    grouped : ndarray of bool, shape (n,), or None
+        Whether the file of a row has that column; where not, a row is a group of its own. None if
+        all files have it.
     weights : ndarray of float64, shape (n,), or None
         How much each row counts, above 0; None if no such column was asked for.
     remarks : tuple of Advice
         What the user should know about how the file was read.
     rows : ndarray of int64, shape (n,), or None
-        Number of each row in the file; None if it was not read from one.
+        Number of each row in its file; None if it was not read from one.
+    file_of : ndarray of int64, shape (n,), or None
+        Which of several files each row is from, as an index into ``paths``; None if there is one.
     times : ndarray of float64, shape (n,), or None
         When each row was measured, in seconds since 1970; None if no such column was asked for.
     notation : Notation, optional
@@ -125,17 +111,24 @@ class Table:
     columns: tuple[Column, ...]
     y: NDArray[np.float64] | None
     target_name: str | None
-    path: Path
+    paths: tuple[Path, ...]
     dropped: tuple[str, ...]
     impute: bool = False
     groups: NDArray[np.str_] | None = None
+    grouped: NDArray[np.bool_] | None = None
     weights: NDArray[np.float64] | None = None
     remarks: tuple[Advice, ...] = ()
     rows: NDArray[np.int64] | None = None
+    file_of: NDArray[np.int64] | None = None
     times: NDArray[np.float64] | None = None
     notation: Notation | None = None
     dated: tuple[str, ...] = ()
     calendars: Mapping[str, Notation] = field(default_factory=dict)
+
+    @property
+    def where(self) -> str:
+        """The files, for messages; of many, the first."""
+        return place_of_all(self.paths)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -148,7 +141,7 @@ class Table:
         for one in self.columns:
             if one.texts is not None:
                 raise InputError(
-                    f"{place(self.path)}: column {quoted(one.name)} holds names: encode them with "
+                    f"{self.where}: column {quoted(one.name)} holds names: encode them with "
                     f"Table.prepare"
                 )
         return np.column_stack([one.values for one in self.columns])
@@ -180,184 +173,25 @@ class Table:
             fill_values = encoding.fill(X if rows is None else X[rows])
         except InputError as error:
             raise ParameterError(
-                f"{place(self.path)}: {error}; leave it out with ", Parameter("drop")
+                f"{self.where}: {error}; leave it out with ", Parameter("drop")
             ) from error
         return Prepared(np.where(np.isnan(X), fill_values, X), encoding, fill_values)
 
 
-def read_table(
-    path: Any,
-    *,
-    target: str | int | None,
-    drop: Sequence[str] = (),
-    impute: str | None = None,
-    group: str | None = None,
-    weight: str | None = None,
-    categorical: Sequence[str] = (),
-    drop_missing_target: bool = False,
-    skip_bad_rows: bool = False,
-    missing: Missing = (),
-    time: str | None = None,
-    calendar: Sequence[str] = (),
-) -> Table:
-    """Read a table to train on.
+def place_of_all(paths: Sequence[Path]) -> str:
+    """Name files in a message; of many, the first.
 
-    Parameters
-    ----------
-    path
-        CSV file: UTF-8, UTF-16 or Windows-1252, also compressed by gzip; columns separated by
-        comma, semicolon, tab, bar or blanks; with a header or without (then the columns are called
-        x0, x1, ...); decimal commas if commas do not separate columns; comments start with ``#``.
-        Or a Parquet or Excel file, read by pandas. Or a data frame.
-    target
-        Name of the target column, or its position: 0 is the leftmost, -1 the rightmost. A string
-        that is no column's name and holds an integer is a position. None: there is no target, and
-        constant columns are allowed.
-    drop
-        Names of columns to leave out; ``"a,b"`` means two.
-    impute
-        None refuses missing features. "median" allows them: `Table.prepare` fills in the median of
-        the training rows or, for names, the most frequent one.
-    group
-        Name of a column that says which rows belong together; it is not a feature, and may be text.
-    weight
-        Name of a column that says how much each row counts; it is not a feature. Rows of weight 0
-        are left out.
-    categorical
-        Names of columns whose values are names, though they may look like numbers. A column of
-        texts is always categorical.
-    drop_missing_target
-        Leave out rows without a target, and say how many; otherwise they are refused.
-    skip_bad_rows
-        Leave out rows that cannot be used, and say how many: with cells too many or too few, words
-        among numbers, infinite values, or missing ones that are not filled in. Otherwise they are
-        refused, and so is a file with more bad rows than good ones.
-    missing
-        Numbers and texts that stand for a missing value in every column, besides an empty cell,
-        ``NA`` and the like. Numbers are compared as numbers: -9999 is also -9999.0.
-    time
-        Name of a column that says when each row was measured; it is not a feature. It holds dates
-        and times as `twinedge.times.read_times` takes them. Not with ``group``.
-    calendar
-        Names of columns of such times to learn from: hour of the day, day of the week, and season.
-        The column of ``time`` may be one of them. None of their cells may be missing.
-
-    Returns
-    -------
-    Table
-
-    Raises
-    ------
-    InputError
-        If the file cannot be used as asked; the message names row and column.
+    Examples
+    --------
+    >>> place_of_all([Path("base.csv"), Path("points.csv")])
+    'base.csv and points.csv'
+    >>> place_of_all([Path(f"{k}.csv") for k in range(9)])
+    '0.csv and 8 more tables'
     """
-    source = path
-    path = FRAME if is_frame(source) else Path(source)
-    if path is FRAME:
-        of_frame = [str(name) for name in source.columns if is_categorical(source[name])]
-        others = target, group, weight, time, *calendar
-        categorical = [*categorical, *(name for name in of_frame if name not in others)]
-    if impute not in (None, "median"):
-        raise InputError(f"impute: unknown method {quoted(str(impute))}; use 'median' or leave out")
-    if group is not None and time is not None:
-        raise ParameterError(
-            *(Parameter("group", group), " and ", Parameter("time", time)),
-            ": rows are held out group by group or in order of time, not both; choose one",
-        )
-    # A table without a target is not for training; commands that read one lack these options.
-    skip = skip_bad_rows if target is not None else None
-    with open_table(source, skip_bad_rows=skip, missing=missing_texts(missing)) as file:
-        names = file.names
-        check_names(names, path, file.index)
-        goal = None if target is None else target_position(names, target, path)
-        kept = without_dropped(names, drop, goal, path)
-        label = None if group is None else group_position(names, group, goal, path)
-        named = name_columns(names, categorical, goal, path)
-        scales = clock = None
-        taken: dict[int | None, str] = {goal: "the target", label: "the group"}
-        taken |= dict.fromkeys(named, "a category")
-        if weight is not None:
-            scales = column_holding("weights", names, weight, taken, path)
-            taken[scales] = "the weight"
-        if time is not None:
-            clock = column_holding("times", names, time, taken, path)
-        unread = sorted(set(range(len(names))).difference(kept))
-        taken |= dict.fromkeys(unread, "left out")
-        dates = calendar_columns(names, calendar, taken, path)
-        index = file.index if file.index not in (goal, label, scales, clock, *dates) else None
-        unread += [] if index is None else [index]
-        kept = [k for k in kept if k not in (label, index, scales, clock) or k in dates]
-        features = [k for k in kept if k != goal]
-        beside = [k for k in (scales, clock) if k is not None]
-        if not features:
-            raise InputError(
-                f"{place(path)}: no feature is left in {plural(len(names), 'column')}; "
-                f"at least one besides the target is needed"
-            )
-        to_train = features if goal is not None else []
-        may_miss = [k for k in features if k not in dates] if impute else []
-        columns = file.columns(
-            [*kept, *beside],
-            texts=named,
-            may_be_texts=to_train,
-            may_miss=[*may_miss, *([goal] if drop_missing_target and goal is not None else [])],
-            could_impute=[k for k in to_train if k not in dates],
-            could_drop=to_train,
-            label=label,
-            target=None if drop_missing_target else goal,
-            times=dict.fromkeys([*dates, *([] if clock is None else [clock])]),
-            glance=unread,
-        )
-        remarks: list[tuple[str | Parameter, ...]] = []
-        if index is not None:
-            remarks.append(("the first column, without a name, numbers the rows: left out",))
-        remarks += [(remark,) for remark in file.remarks]
-        labels = np.array(file.labels) if label is not None else None
-        rows = file.row_numbers
-        notation = None if clock is None else file.notations[clock]
-        calendars = {names[k]: file.notations[k] for k in dates}
-        dated = tuple(names[k] for k in unread if k != clock and hold_times(file.glanced[k]))
-    y = weights = None
-    times = None if clock is None else columns.pop().values
-    if scales is not None:
-        weights = columns.pop().values
-        check_weight_column(weights, names[scales], path)
-    if goal is not None:
-        y = columns.pop(kept.index(goal)).values
-        present = ~np.isnan(y)
-        if not present.all():
-            without = plural(int((~present).sum()), "row")
-            remarks.append((f"{without} without a target left out",))
-        if weights is not None and not weights[present].all():
-            without = plural(int((weights[present] == 0).sum()), "row")
-            remarks.append((f"{without} of weight 0 left out",))
-            present &= weights > 0
-        if not present.all():
-            y, rows = y[present], rows[present]
-            labels = None if labels is None else labels[present]
-            weights = None if weights is None else weights[present]
-            times = None if times is None else times[present]
-            columns = [one._replace(values=one.values[present]) for one in columns]
-        if not len(y):
-            raise InputError(f"{place(path)}: no row has a target")
-        check_columns(columns, y, names[goal], path, [names[k] for k in named])
-    used = set(kept)
-    return Table(
-        tuple(columns),
-        y,
-        None if goal is None else names[goal],
-        path,
-        dropped=tuple(name for k, name in enumerate(names) if k not in used),
-        impute=impute is not None,
-        groups=labels,
-        weights=weights,
-        remarks=tuple(Advice(f"{place(path)}: ", *parts) for parts in remarks),
-        rows=rows,
-        times=times,
-        notation=notation,
-        dated=dated,
-        calendars=calendars,
-    )
+    if len(paths) > _MOST_NAMED:
+        return f"{place(paths[0])} and {len(paths) - 1} more tables"
+    *others, last = map(place, paths)
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def missing_texts(missing: Missing) -> tuple[str, ...]:

@@ -71,7 +71,8 @@ class Run:
     test_weights : array of shape (n,), optional
         How much each test point counts. Weights of the others are kept by the model.
     rows : dict of str to array
-        Numbers in the file of the ``train``, ``val`` and ``test`` points, if they are known.
+        Numbers in the file of the ``train``, ``val`` and ``test`` points, if they are known. With
+        several files, of shape (n, 2): which of ``source["tables"]``, from 0, and the row in it.
     """
 
     model: TwinRegressor

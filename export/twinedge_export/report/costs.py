@@ -281,6 +281,14 @@ def _given(found: Findings) -> list[tuple[Cell, ...]]:
     ]
 
 
+def _in_words(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {_in_words(one)}" for key, one in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(_in_words, value))
+    return str(value)
+
+
 def _trained(found: Findings) -> list[tuple[Cell, ...]]:
     assert found.run is not None
     assert found.export is not None
@@ -289,7 +297,7 @@ def _trained(found: Findings) -> list[tuple[Cell, ...]]:
     names = ("training", "validation", "test")
     rows: list[tuple[Cell, ...]] = [
         ("run", found.name),
-        *((key, str(value)) for key, value in run.source.items()),
+        *((key, _in_words(value)) for key, value in run.source.items()),
         ("rows used", ", ".join(f"{n:,} {name}" for n, name in zip(counts, names, strict=True))),
         ("target", run.target_name),
         ("columns", ", ".join(found.device.encoding.names)),

@@ -30,7 +30,7 @@ def groups(found: Findings) -> tuple[Chapter, ...]:
         f"({best['name']}) and {worst['rmse']:.4g} at worst ({worst['name']}), over "
         f"{number(len(scores), 'group')}. Expect the next one to be among these."
     ]
-    if all(one["coverage"] is not None for one in tested):
+    if tested and all(one["coverage"] is not None for one in tested):
         covered = np.average([one["coverage"] for one in tested], weights=_rows(tested))
         lead.append(
             f"Intervals that claim {percent(COVERAGE)} cover {percent(float(covered))} of the rows "

@@ -1,0 +1,414 @@
+"""Read a table to train on: a file or data frame, or several with the same columns."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from twinedge.data.columns import (
+    calendar_columns,
+    check_columns,
+    check_names,
+    check_weight_column,
+    column_holding,
+    group_position,
+    hold_times,
+    name_columns,
+    target_position,
+    without_dropped,
+)
+from twinedge.data.csvfile import FRAME, CsvFile, open_table
+from twinedge.data.table import Missing, Table, missing_texts
+from twinedge.errors import (
+    Advice,
+    InputError,
+    Parameter,
+    ParameterError,
+    closest,
+    dropping,
+    listed,
+    place,
+    plural,
+    quoted,
+)
+from twinedge.tables import Column, is_categorical, is_frame
+from twinedge.times import NUMBERS, Notation
+
+
+class _Wanted(NamedTuple):
+    """Which columns of a file are for what: options of ``read_table``."""
+
+    target: str | int | None
+    drop: Sequence[str]
+    group: str | None
+    weight: str | None
+    categorical: Sequence[str]
+    time: str | None
+    calendar: Sequence[str]
+    impute: bool
+    drop_missing_target: bool
+
+
+def read_table(
+    path: Any,
+    *,
+    target: str | int | None,
+    drop: Sequence[str] = (),
+    impute: str | None = None,
+    group: str | None = None,
+    weight: str | None = None,
+    categorical: Sequence[str] = (),
+    drop_missing_target: bool = False,
+    skip_bad_rows: bool = False,
+    missing: Missing = (),
+    time: str | None = None,
+    calendar: Sequence[str] = (),
+) -> Table:
+    """Read a table to train on.
+
+    Parameters
+    ----------
+    path
+        CSV file: UTF-8, UTF-16 or Windows-1252, also compressed by gzip; columns separated by
+        comma, semicolon, tab, bar or blanks; with a header or without (then the columns are called
+        x0, x1, ...); decimal commas if commas do not separate columns; comments start with ``#``.
+        Or a Parquet or Excel file, read by pandas. Or a data frame. Or a list of these, with the
+        same columns in any order: their rows are joined, in the order of the list. What ``drop``,
+        ``group`` and ``weight`` name may be missing in some. Rows of a table without the column of
+        the groups are groups of their own, and without that of the weights they count 1.
+    target
+        Name of the target column, or its position: 0 is the leftmost, -1 the rightmost. A string
+        that is no column's name and holds an integer is a position, in the first of several tables.
+        None: there is no target, and constant columns are allowed.
+    drop
+        Names of columns to leave out; ``"a,b"`` means two.
+    impute
+        None refuses missing features. "median" allows them: `Table.prepare` fills in the median of
+        the training rows or, for names, the most frequent one.
+    group
+        Name of a column that says which rows belong together; it is not a feature, and may be text.
+    weight
+        Name of a column that says how much each row counts; it is not a feature. Rows of weight 0
+        are left out.
+    categorical
+        Names of columns whose values are names, though they may look like numbers. A column of
+        texts is always categorical.
+    drop_missing_target
+        Leave out rows without a target, and say how many; otherwise they are refused.
+    skip_bad_rows
+        Leave out rows that cannot be used, and say how many: with cells too many or too few, words
+        among numbers, infinite values, or missing ones that are not filled in. Otherwise they are
+        refused, and so is a file with more bad rows than good ones.
+    missing
+        Numbers and texts that stand for a missing value in every column, besides an empty cell,
+        ``NA`` and the like. Numbers are compared as numbers: -9999 is also -9999.0.
+    time
+        Name of a column that says when each row was measured; it is not a feature. It holds dates
+        and times as `twinedge.times.read_times` takes them. Not with ``group``.
+    calendar
+        Names of columns of such times to learn from: hour of the day, day of the week, and season.
+        The column of ``time`` may be one of them. None of their cells may be missing.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    InputError
+        If the file cannot be used as asked; the message names row and column.
+    """
+    sources = path if isinstance(path, list | tuple) else [path]
+    paths = _paths(sources)
+    for frame in filter(is_frame, sources):
+        of_frame = [str(name) for name in frame.columns if is_categorical(frame[name])]
+        others = target, group, weight, time, *calendar
+        categorical = [*categorical, *(name for name in of_frame if name not in others)]
+    if impute not in (None, "median"):
+        raise InputError(f"impute: unknown method {quoted(str(impute))}; use 'median' or leave out")
+    if group is not None and time is not None:
+        raise ParameterError(
+            *(Parameter("group", group), " and ", Parameter("time", time)),
+            ": rows are held out group by group or in order of time, not both; choose one",
+        )
+    # A table without a target is not for training; commands that read one lack these options.
+    skip = skip_bad_rows if target is not None else None
+    wanted = _Wanted(
+        *(target, drop, group, weight, categorical, time, calendar),
+        *(impute is not None, drop_missing_target),
+    )
+    with ExitStack() as stack:  # all are open at once: a pipe cannot be read again
+        files = [
+            stack.enter_context(
+                open_table(one, skip_bad_rows=skip, missing=missing_texts(missing), path=named)
+            )
+            for one, named in zip(sources, paths, strict=True)
+        ]
+        for file in files:
+            check_names(file.names, file.path, file.index)
+        if len(files) > 1:
+            wanted = _check_same_columns(files, wanted)
+        tables: list[Table] = []
+        for file in files:
+            mine = _present(wanted, file, files)
+            tables.append(_read(file, mine, tables[0] if tables else None))
+            if mine.group != group or mine.weight != weight:
+                tables[-1] = _completed(tables[-1], wanted, mine)
+    table = tables[0] if len(tables) == 1 else _joined(tables)
+    if table.y is not None:
+        if not len(table.y):
+            raise InputError(f"{table.where}: no row has a target")
+        named = {name for word in categorical for name in (word, *word.split(","))}
+        check_columns(table.columns, table.y, str(table.target_name), table.where, named)
+    return table
+
+
+def _paths(sources: Sequence[Any]) -> tuple[Path, ...]:
+    """Name each table for messages; refuse a file that is there twice."""
+    if not sources:
+        raise InputError("no table to read: name at least one")
+    found: list[Path] = []
+    for number, source in enumerate(sources, 1):
+        if is_frame(source):
+            found.append(FRAME if len(sources) == 1 else Path(f"{FRAME} {number}"))
+            continue
+        path = Path(source)
+        if any(path.exists() and one.exists() and path.samefile(one) for one in found):
+            raise InputError(f"{place(path)}: is named twice; each of its rows would count double")
+        found.append(path)
+    return tuple(found)
+
+
+def _check_same_columns(files: Sequence[CsvFile], wanted: _Wanted) -> _Wanted:
+    """Refuse tables of different columns, but for those that may be missing in some.
+
+    Returns the options with the target and what is dropped by name.
+    """
+    first, *others = files
+    known = {name for file in files for name in file.names}
+    dropped = [
+        name for word in wanted.drop for name in ([word] if word in known else word.split(","))
+    ]
+    target = wanted.target
+    if target is not None:
+        target = first.names[target_position(first.names, target, first.path)]
+    free = {*dropped, wanted.group, wanted.weight, wanted.time} - {target}
+
+    def columns(file: CsvFile) -> list[str]:
+        return [name for k, name in enumerate(file.names) if name not in free and k != file.index]
+
+    for file in others:
+        mine, theirs = columns(file), columns(first)
+        lacks = [name for name in theirs if name not in mine]
+        more = [name for name in mine if name not in theirs]
+        if lacks and first.has_header and not file.has_header:
+            raise InputError(
+                f"{place(file.path)}: has no header; to join it with {place(first.path)}, name its "
+                f"columns in the first row: {listed(theirs)}"
+            )
+        if lacks or more:
+            words = [f"has no column {listed(lacks)}{closest(lacks[0], more)}"] if lacks else []
+            words += [f"has a column {listed(more)} that is not there"] if more else []
+            unequal = [name for name in (*lacks, *more) if name != target]
+            raise ParameterError(
+                f"{place(file.path)}: has other columns than {place(first.path)}: it "
+                f"{', and '.join(words)}; tables to train on have the same columns",
+                *((": leave out what is not in all with ", dropping(unequal)) if unequal else ()),
+            )
+    return wanted._replace(target=target, drop=dropped)
+
+
+def _present(wanted: _Wanted, file: CsvFile, files: Sequence[CsvFile]) -> _Wanted:
+    """Return what to read from a file, without columns that only others of several have."""
+    known = {name for one in files if one is not file for name in one.names}
+
+    def is_here(name: str | None) -> bool:
+        return name in file.names or name not in known  # in none: refused where it is looked for
+
+    return wanted._replace(
+        drop=[name for name in wanted.drop if is_here(name)],
+        group=wanted.group if is_here(wanted.group) else None,
+        weight=wanted.weight if is_here(wanted.weight) else None,
+    )
+
+
+def _read(file: CsvFile, wanted: _Wanted, first: Table | None) -> Table:
+    """Read one file; the first of several decides about names, and how times are written."""
+    names, path = file.names, file.path
+    goal = None if wanted.target is None else target_position(names, wanted.target, path)
+    kept = without_dropped(names, wanted.drop, goal, path)
+    label = None if wanted.group is None else group_position(names, wanted.group, goal, path)
+    named = name_columns(names, wanted.categorical, goal, path)
+    scales = clock = None
+    taken: dict[int | None, str] = {goal: "the target", label: "the group"}
+    taken |= dict.fromkeys(named, "a category")
+    if wanted.weight is not None:
+        scales = column_holding("weights", names, wanted.weight, taken, path)
+        taken[scales] = "the weight"
+    if wanted.time is not None:
+        clock = column_holding("times", names, wanted.time, taken, path)
+    unread = sorted(set(range(len(names))).difference(kept))
+    taken |= dict.fromkeys(unread, "left out")
+    dates = calendar_columns(names, wanted.calendar, taken, path)
+    index = file.index if file.index not in (goal, label, scales, clock, *dates) else None
+    unread += [] if index is None else [index]
+    kept = [k for k in kept if k not in (label, index, scales, clock) or k in dates]
+    features = [k for k in kept if k != goal]
+    beside = [k for k in (scales, clock) if k is not None]
+    if not features:
+        raise InputError(
+            f"{place(path)}: no feature is left in {plural(len(names), 'column')}; "
+            f"at least one besides the target is needed"
+        )
+    notations: dict[int, Notation | None] = dict.fromkeys(dates)
+    notations |= {} if clock is None else {clock: None}
+    may_be_named = features if goal is not None else []
+    if first is not None:
+        may_be_named = []
+        named |= {names.index(one.name) for one in first.columns if one.texts is not None}
+        notations |= {k: first.calendars[names[k]] for k in dates}
+        notations |= {} if clock is None else {clock: first.notation}
+    to_train = features if goal is not None else []
+    may_miss = [k for k in features if k not in dates] if wanted.impute else []
+    without_target = [goal] if wanted.drop_missing_target and goal is not None else []
+    columns = file.columns(
+        [*kept, *beside],
+        texts=named,
+        may_be_texts=may_be_named,
+        may_miss=[*may_miss, *without_target],
+        could_impute=[k for k in to_train if k not in dates],
+        could_drop=to_train,
+        label=label,
+        target=None if wanted.drop_missing_target else goal,
+        times=notations,
+        glance=unread,
+    )
+    remarks: list[str] = []
+    if index is not None:
+        remarks.append("the first column, without a name, numbers the rows: left out")
+    remarks += file.remarks
+    y = weights = None
+    times = None if clock is None else columns.pop().values
+    if scales is not None:
+        weights = columns.pop().values
+        check_weight_column(weights, names[scales], path)
+    present = np.ones(len(file.row_numbers), bool)
+    if goal is not None:
+        y = columns.pop(kept.index(goal)).values
+        present = ~np.isnan(y)
+        if not present.all():
+            remarks.append(f"{plural(int((~present).sum()), 'row')} without a target left out")
+        if weights is not None and not weights[present].all():
+            without = plural(int((weights[present] == 0).sum()), "row")
+            remarks.append(f"{without} of weight 0 left out")
+            present &= weights > 0
+    used = set(kept)
+    return Table(
+        tuple(one._replace(values=one.values[present]) for one in columns),
+        None if y is None else y[present],
+        None if goal is None else names[goal],
+        (path,),
+        dropped=tuple(name for k, name in enumerate(names) if k not in used),
+        impute=wanted.impute,
+        groups=None if label is None else np.array(file.labels)[present],
+        weights=None if weights is None else weights[present],
+        remarks=tuple(Advice(f"{place(path)}: {words}") for words in remarks),
+        rows=file.row_numbers[present],
+        times=None if times is None else times[present],
+        notation=None if clock is None else file.notations[clock],
+        dated=tuple(names[k] for k in unread if k != clock and hold_times(file.glanced[k])),
+        calendars={names[k]: file.notations[k] for k in dates},
+    )
+
+
+def _completed(table: Table, wanted: _Wanted, mine: _Wanted) -> Table:
+    """Make up groups and weights of a table that lacks a column which others have."""
+    (path,), rows = table.paths, table.rows
+    assert rows is not None
+    said = list(table.remarks)
+    if mine.group != wanted.group:
+        table = replace(
+            table,
+            groups=np.array([f"{place(path)}, row {number}" for number in rows.tolist()], np.str_),
+            grouped=np.zeros(len(rows), bool),
+        )
+        what = f"no column {quoted(str(wanted.group))} for the groups"
+        said.append(Advice(f"{place(path)}: {what}: each of its rows is a group of its own"))
+    if mine.weight != wanted.weight:
+        table = replace(table, weights=np.ones(len(rows)))
+        what = f"no column {quoted(str(wanted.weight))} for the weights"
+        said.append(Advice(f"{place(path)}: {what}: each of its rows counts 1"))
+    return replace(table, remarks=tuple(said))
+
+
+def _joined(tables: Sequence[Table]) -> Table:
+    """Put tables with the same columns one below the other."""
+    first = tables[0]
+    counts = [len(table.columns[0].values) for table in tables]
+    columns = [{one.name: one for one in table.columns} for table in tables]
+    masks = [
+        np.ones(count, bool) if table.grouped is None else table.grouped
+        for table, count in zip(tables, counts, strict=True)
+    ]
+    calendars = {
+        name: _common([table.calendars[name] for table in tables], tables)
+        for name in first.calendars
+    }
+    notation = None
+    if first.notation is not None:
+        notation = _common([table.notation or Notation() for table in tables], tables)
+    return replace(
+        first,
+        columns=tuple(_stacked([mine[one.name] for mine in columns]) for one in first.columns),
+        y=_end_to_end([table.y for table in tables]),
+        paths=tuple(path for table in tables for path in table.paths),
+        dropped=tuple(dict.fromkeys(name for table in tables for name in table.dropped)),
+        groups=_end_to_end([table.groups for table in tables]),
+        grouped=None if all(mask.all() for mask in masks) else np.concatenate(masks),
+        weights=_end_to_end([table.weights for table in tables]),
+        remarks=tuple(remark for table in tables for remark in table.remarks),
+        rows=_end_to_end([table.rows for table in tables]),
+        file_of=np.repeat(np.arange(len(tables)), counts),
+        times=_end_to_end([table.times for table in tables]),
+        notation=notation,
+        dated=tuple(dict.fromkeys(name for table in tables for name in table.dated)),
+        calendars=calendars,
+    )
+
+
+def _end_to_end(parts: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
+    """Join arrays, all of which are there or none."""
+    return (
+        np.concatenate([one for one in parts if one is not None]) if parts[0] is not None else None
+    )
+
+
+def _stacked(parts: Sequence[Column]) -> Column:
+    """Join the cells of a column; a text has one index in all of them."""
+    first = parts[0]
+    if first.texts is None:
+        return first._replace(values=np.concatenate([one.values for one in parts]))
+    codes: dict[str, int] = {}
+    values = []
+    for one in parts:
+        new = [codes.setdefault(text, len(codes)) for text in one.texts or ()]
+        absent = np.isnan(one.values)
+        old = np.where(absent, len(new), one.values).astype(np.intp)
+        values.append(np.array([*new, np.nan])[old])
+    return Column(first.name, np.concatenate(values), tuple(codes))
+
+
+def _common(notations: Sequence[Notation], tables: Sequence[Table]) -> Notation:
+    """Return how times are written, as far as tables tell; refuse dates beside plain numbers."""
+    plain = [one.unit == NUMBERS for one in notations]
+    if any(plain) and not all(plain):
+        numbers, dates = tables[plain.index(True)], tables[plain.index(False)]
+        raise InputError(
+            f"{numbers.where}: its times are plain numbers, and those of {dates.where} are dates; "
+            "write them in one way"
+        )
+    return next((one for one in notations if one != Notation()), notations[0])
