@@ -18,14 +18,16 @@ enum { SLOT_RIGHT, SLOT_REPORTED, SLOT_WRONG, SLOT_UNREAD };
 /* How far a block can be relied on: it has no head; one, but lacks records; or it is complete. */
 enum { BLOCK_EMPTY, BLOCK_PARTIAL, BLOCK_VALID };
 
-/* Checksum of the buffer, for this slot of a block. */
+/* End of what means something in the buffer, for this slot of a block; and its checksum. */
+static uint8_t *twini_slot_end(const twin_journal *journal, unsigned slot) {
+    return slot < HEAD_SLOTS ? journal->buffer + HEAD_BYTES : journal->record + journal->size;
+}
+
 TWIN_APART uint32_t twini_slot_sum(const twin_journal *journal, unsigned slot,
                                    uint32_t generation) {
-    const uint8_t *at = journal->buffer + SLOT_NUMBER, *end = journal->record + journal->size;
+    const uint8_t *at = journal->buffer + SLOT_NUMBER, *end = twini_slot_end(journal, slot);
     uint32_t crc = UINT32_MAX;
-    if (slot < HEAD_SLOTS)
-        end = journal->buffer + HEAD_BYTES;
-    else
+    if (slot >= HEAD_SLOTS)
         crc = twini_crc_bits(crc, generation);
     do
         crc = twini_crc_bits(crc, twini_word(at));
@@ -50,9 +52,12 @@ static unsigned twini_is_whole(const twin_journal *journal, unsigned slot) {
 TWIN_APART unsigned twini_write_slot(const twin_journal *journal, uint32_t block, unsigned slot,
                                      uint32_t generation) {
     const twin_storage *storage = journal->storage;
-    uint8_t *at = journal->buffer, *end = journal->record + journal->size;
+    uint8_t *at = journal->buffer, *end = twini_slot_end(journal, slot);
     unsigned result;
+    uint8_t *rest;
     twini_put(at, twini_slot_sum(journal, slot, generation));
+    for (rest = end; rest != at + journal->slot; rest++)
+        *rest = 255;
     block += (uint32_t)slot * journal->slot;
     result =
         storage->program(storage->context, block, at, journal->slot) ? SLOT_REPORTED : SLOT_RIGHT;
@@ -323,7 +328,7 @@ twin_status twin_journal_next(twin_journal *journal, uint32_t *number) {
 twin_status twin_journal_append(twin_journal *journal) {
     if (journal->status)
         return (twin_status)journal->status;
-    if (!~journal->number)
+    if (!~journal->number || journal->count + HEAD_SLOTS == journal->slots)
         return TWIN_ERROR_FULL;
     while (journal->next < journal->slots) {
         twini_put(journal->buffer + SLOT_NUMBER, journal->number);
@@ -338,8 +343,6 @@ twin_status twin_journal_append(twin_journal *journal) {
     }
     if (!journal->moved)
         return TWIN_MORE;
-    if (journal->end == journal->slots)
-        return TWIN_ERROR_FULL;
     journal->moved = 0;
     return TWIN_ERROR_STORAGE;
 }
