@@ -6,9 +6,9 @@ import pytest
 from twinedge import AnnRegressor, TwinRegressor
 from twinedge.anchors import select
 from twinedge.anchors.curves import measure, rmse
-from twinedge.learn.comparison import standing
+from twinedge.learn.comparison import rival_predictions, standing_beside
 from twinedge.learn.uncertainty import judge
-from twinedge.runtime.adapting import calibrate_pack
+from twinedge.runtime.calibrating import calibrate_pack
 from twinedge.scoring import score
 from twinedge_export.job import Judge
 from twinedge_export.quantise import quantise
@@ -42,7 +42,9 @@ TAKES = {
     "calibrate a pack": lambda twin, ann, pack, X, y: calibrate_pack(pack, X, y),
     "uncertainties": lambda twin, ann, pack, X, y: judge(twin, X, y),
     "scores": lambda twin, ann, pack, X, y: score(y, twin.predict(X), twin.spread(X)),
-    "standing": lambda twin, ann, pack, X, y: standing(anchors(twin), (X, y), twin.predict(X)),
+    "standing": lambda twin, ann, pack, X, y: standing_beside(
+        rival_predictions(anchors(twin), X), y, twin.predict(X)
+    ),
     "rmse with anchors": lambda twin, ann, pack, X, y: rmse(twin, (X, y)),
     "curve of anchors": lambda twin, ann, pack, X, y: measure(twin, (X, y)),
     "choice of anchors": lambda twin, ann, pack, X, y: select(X, y, 4),

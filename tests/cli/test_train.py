@@ -12,7 +12,7 @@ from twinedge.cli import main
 from twinedge.cli.output import print_record
 from twinedge.cli.train import with_reasons
 from twinedge.data import read_table, split_rows
-from twinedge.learn.comparison import standing
+from twinedge.learn.comparison import rival_predictions, standing_beside
 from twinedge.learn.run import load_run
 
 
@@ -242,7 +242,8 @@ def test_a_lower_error_that_beats_nothing_says_why(capsys):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(160, 2))
     y = X[:, 0] + 0.2 * rng.normal(size=160)
-    scores = standing((X[:60], y[:60]), (X[60:], y[60:]), X[60:, 0]).scores()
+    rivals = rival_predictions((X[:60], y[:60]), X[60:])
+    scores = standing_beside(rivals, y[60:], X[60:, 0]).scores()
     assert scores["rmse_linear"] > scores["rmse_test"]
     assert scores["beats_linear"] is False
     print_record(with_reasons(scores))

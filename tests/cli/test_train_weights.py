@@ -9,7 +9,7 @@ import pytest
 
 import twinedge
 from twinedge.cli import main
-from twinedge.learn.comparison import fit_linear, standing
+from twinedge.learn.comparison import fit_linear, rival_predictions, standing_beside
 from twinedge.learn.run import load_run
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
@@ -126,11 +126,20 @@ def test_an_export_of_the_run_follows_the_heavy_rows(trained, curve, tmp_path):
 
 def test_without_weights_rivals_are_those_of_before(curve):
     X, y = curve
-    parts = [(X[some], y[some]) for some in (slice(80), slice(80, 100), slice(100, None))]
-    said = y[100:] + 0.1
-    plain = standing(parts[0], parts[2], said, parts[1])
-    ones = standing(parts[0], parts[2], said, parts[1], weights=(None, None, np.ones(20)))
-    assert plain == ones
+    train, validation, test = [slice(80), slice(80, 100), slice(100, None)]
+    rivals, weighed = (
+        rival_predictions(
+            (X[train], y[train]), X[test], (X[validation], y[validation]), weights=one
+        )
+        for one in [(None, None), (np.ones(80), np.ones(20))]
+    )
+    said = y[test] + 0.1
+    assert standing_beside(rivals, y[test], said) == standing_beside(
+        rivals, y[test], said, weights=np.ones(20)
+    )
+    assert list(weighed) == list(rivals)
+    for name, one in rivals.items():
+        np.testing.assert_allclose(weighed[name], one, rtol=1e-9)
 
 
 @pytest.mark.parametrize(

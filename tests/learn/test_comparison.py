@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from twinedge.learn.comparison import compare, few_rows, linear_model, rmse_range, standing
+from twinedge.learn.comparison import (
+    compare,
+    few_rows,
+    linear_model,
+    rival_predictions,
+    rmse_range,
+    standing_beside,
+)
 from twinedge.verdict import FEWEST
 
 
@@ -100,8 +107,9 @@ def judged(rng):
         X = rng.normal(size=(200 + rows, 2))
         y = target(X, rng.normal(size=len(X)))
         train, validation, test = np.split(np.arange(len(X)), [150, 200])
-        parts = [(X[rows], y[rows]) for rows in (train, test)]
-        return standing(*parts, predict(X[test]), (X[validation], y[validation]), 4096)
+        known, chosen_on = (X[train], y[train]), (X[validation], y[validation])
+        rivals = rival_predictions(known, X[test], chosen_on, 4096)
+        return standing_beside(rivals, y[test], predict(X[test]), 4096)
 
     return judge
 
@@ -139,7 +147,8 @@ def test_without_validation_rows_or_room_there_are_no_trees(rng):
     X = rng.normal(size=(60, 2))
     part, none = (X, X[:, 0]), (X[:0], X[:0, 0])
     for validation, room in ((None, 4096), (none, 4096), (part, 20)):
-        found = standing(part, part, X[:, 0] + 0.1, validation, room)
+        rivals = rival_predictions(part, X, validation, room)
+        found = standing_beside(rivals, X[:, 0], X[:, 0] + 0.1, room)
         assert "trees" not in found.rivals
         assert found.scores()["rmse_trees"] is found.scores()["beats_trees"] is None
 

@@ -123,39 +123,6 @@ class Standing(NamedTuple):
         return verdict(self.rmse, self.rivals, self.rows, self.room, "test row")
 
 
-def standing(
-    train: Points,
-    test: Points,
-    predicted: FloatArray,
-    validation: Points | None = None,
-    room: int = ROOM,
-    weights: tuple[FloatArray | None, ...] = (None, None, None),
-    naive: FloatArray | None = None,
-) -> Standing:
-    """Compare a twin on test points with the mean, a linear model and trees of its size.
-
-    Parameters
-    ----------
-    train, test : (X, y)
-        Points it was trained on, and points it never saw: at least one.
-    predicted : array of shape (n,)
-        Its predictions for the latter.
-    validation : (X, y), optional
-        Points that its settings were chosen on. They choose the trees, too; without them, there are
-        no trees.
-    room : int
-        Bytes of its pack.
-    weights : tuple of array or None
-        How much training, validation and test points count; None if all do alike.
-    naive : array of shape (n,), optional
-        The last known target before each test point, if they are in the order of time.
-    """
-    others = rival_predictions(train, test[0], validation, room, weights[:2])
-    if naive is not None:
-        others["naive"] = naive
-    return standing_beside(others, test[1], predicted, room, weights[2])
-
-
 def rival_predictions(
     train: Points,
     X: FloatArray,
@@ -163,9 +130,26 @@ def rival_predictions(
     room: int = ROOM,
     weights: tuple[FloatArray | None, ...] = (None, None),
 ) -> dict[str, FloatArray]:
-    """Predict test points ``X`` with the rivals of a twin; parameters as in ``standing``.
+    """Predict test points with the rivals of a twin: the mean, a linear model, trees of its size.
 
-    Returns the predictions ``(n,)`` of the mean, of a linear model, and of trees if any fit.
+    Parameters
+    ----------
+    train : (X, y)
+        Points that it was trained on.
+    X : array of shape (n, f)
+        Points that it never saw.
+    validation : (X, y), optional
+        Points that its settings were chosen on. They choose the trees, too; without them, there are
+        no trees.
+    room : int
+        Bytes of its pack.
+    weights : tuple of array or None
+        How much training and validation points count; None if all do alike.
+
+    Returns
+    -------
+    dict of str to array of shape (n,)
+        Predictions of ``"mean"``, of ``"linear"``, and of ``"trees"`` if any fit.
     """
     of_train, of_validation = weights
     found = {
