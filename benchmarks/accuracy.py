@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from intervals import measure
 from machine import describe
-from record import lines_of
+from record import read_cells
 from rivals import RUNS, rows_of
 from trained import TRAINING, fit_or_load
 from workers import write_cells
@@ -92,11 +92,10 @@ def compute(job: Job) -> dict[str, Any]:
     }
 
 
-def read_cells(results: Path, folder: Path) -> Cells:
-    """Cells of the result file and of all files of lines in a folder."""
-    found: Cells = json.loads(results.read_text())["cells"] if results.exists() else {}
-    found.update(lines_of(folder))
-    return {key: found[key] for key in sorted(found) if key.startswith(f"{TRAINING}/")}
+def current_cells(results: Path, folder: Path) -> Cells:
+    """Cells that were made by the present way to train."""
+    found = read_cells(results, folder)
+    return {key: cell for key, cell in found.items() if key.startswith(f"{TRAINING}/")}
 
 
 def summarise(cells: Cells, effort: str) -> list[dict[str, Any]]:
@@ -168,7 +167,7 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
 
-    known = read_cells(options.results, options.cells)
+    known = current_cells(options.results, options.cells)
     asked = (
         Job(shape, name, split, options.effort, options.runs)
         for shape in options.shapes.split(",")
@@ -177,7 +176,7 @@ def main() -> None:
     )
     jobs = [job for job in asked if job.key not in known]
     write_cells(options.cells, compute, jobs, options.jobs)
-    cells = read_cells(options.results, options.cells)
+    cells = current_cells(options.results, options.cells)
     summary = summarise(cells, options.effort)
     keep(options.results, cells, summary)
     print(

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from record import lines_of, publish
+from record import publish, read_cells
 from rivals_rows import LONG, Rows, rows_of
 from workers import write_cells
 
@@ -211,13 +211,6 @@ def main() -> None:
             f"{table:38}{sum(one.values()):8d}{one['right']:8d}{one['undecided']:11d}{one['wrong']:8d}"
         )
     publish(options.results, ("tensorflow", "scikit-learn", "numpy"), summary=summary, cells=cells)
-
-
-def read_cells(results: Path, folder: Path) -> dict[str, dict[str, Any]]:
-    """Cells of the result file and of all files of lines in a folder."""
-    found = json.loads(results.read_text())["cells"] if results.exists() else {}
-    found.update(lines_of(folder))
-    return {key: found[key] for key in sorted(found)}
 
 
 if __name__ == "__main__":

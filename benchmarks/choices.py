@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from accuracy import RESULTS as ACCURACY
-from accuracy import read_cells
+from accuracy import current_cells
 from record import lines_of, publish
 from rivals_rows import DEFAULT, MEMBERS, rows_of
 from trained import TRAINING
@@ -124,7 +124,7 @@ def main() -> None:
     jobs = [] if options.no_compute else [job for job in all_jobs() if job.key not in known]
     write_cells(options.cells, compute, jobs, options.jobs)
     cells = known_cells(options.results, options.cells)
-    summary = summarise(cells, read_cells(ACCURACY, Path("runs/accuracy")))
+    summary = summarise(cells, current_cells(ACCURACY, Path("runs/accuracy")))
     print(f"{'set':5}{'default':>12}{'ratio':>8}  best fixed setting")
     for line in summary:
         print(f"{line['dataset']:5}{line['default']:12.5f}{line['ratio']:8.3f}  {line['best']}")

@@ -17,14 +17,13 @@ time, on several machines; a cell takes one core.
 """
 
 import argparse
-import json
 import warnings
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
-from record import lines_of, publish
+from record import publish, read_cells
 from trained import TRAINING
 from workers import write_cells
 
@@ -167,13 +166,6 @@ def main() -> None:
     packages = ("tensorflow", "scikit-learn", "numpy")
     content = {"effort": options.effort, "summary": summary, "cells": cells}
     publish(options.results, packages, **content)
-
-
-def read_cells(results: Path, folder: Path) -> dict[str, dict[str, Any]]:
-    """Cells of the result file and of all files of lines in a folder."""
-    found = json.loads(results.read_text())["cells"] if results.exists() else {}
-    found.update(lines_of(folder))
-    return {key: found[key] for key in sorted(found)}
 
 
 if __name__ == "__main__":

@@ -26,3 +26,10 @@ def lines_of(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             with suppress(ValueError):  # truncated when a run was stopped
                 cell = json.loads(line)
                 yield cell.pop("cell"), cell
+
+
+def read_cells(results: Path, folder: Path) -> dict[str, dict[str, Any]]:
+    """Cells of the result file and of all files of lines in a folder, by name; the latest count."""
+    found = json.loads(results.read_text())["cells"] if results.exists() else {}
+    found.update(lines_of(folder))
+    return {key: found[key] for key in sorted(found)}

@@ -41,16 +41,16 @@ def test_a_key_tells_apart_all_that_decides_a_cell(accuracy, job, monkeypatch, t
 def test_cells_of_another_training_are_dropped(accuracy, job, monkeypatch, tmp_path):
     (tmp_path / "a.jsonl").write_text(json.dumps({"cell": job.key, **CELL}) + "\n")
     none = tmp_path / "none.json"
-    assert accuracy.read_cells(none, tmp_path) == {job.key: CELL}
+    assert accuracy.current_cells(none, tmp_path) == {job.key: CELL}
     monkeypatch.setattr(accuracy, "TRAINING", "next")
-    assert accuracy.read_cells(none, tmp_path) == {}
+    assert accuracy.current_cells(none, tmp_path) == {}
 
 
 def test_the_published_cells_are_of_the_training_of_today(accuracy, tmp_path):
     """Raising the version means computing them again."""
     stored = json.loads(accuracy.RESULTS.read_text())["cells"]
     assert stored
-    assert accuracy.read_cells(accuracy.RESULTS, tmp_path).keys() == stored.keys()
+    assert accuracy.current_cells(accuracy.RESULTS, tmp_path).keys() == stored.keys()
 
 
 def test_the_readme_shows_the_published_summary(accuracy):

@@ -57,7 +57,7 @@ def test_cells_of_another_training_are_dropped(choices, cells, monkeypatch, tmp_
 def test_the_published_summary_follows_from_cells_of_the_training_of_today(choices, tmp_path):
     record = json.loads(choices.RESULTS.read_text())
     assert choices.known_cells(choices.RESULTS, tmp_path) == record["cells"]
-    chosen = choices.read_cells(choices.ACCURACY, tmp_path)
+    chosen = choices.current_cells(choices.ACCURACY, tmp_path)
     assert choices.summarise(record["cells"], chosen) == record["summary"]
     assert [line["dataset"] for line in record["summary"]] == list(choices.data.names())
 
