@@ -59,6 +59,18 @@ typedef struct twin_storage {
 
 /* An open journal. The fields may be read, and `record` points to what may be written. */
 typedef struct twin_journal {
+    int8_t status;  /* that of opening */
+    uint8_t heads;  /* slots that say what the block is, up to 3; fewer than 2 after a power cut */
+    uint8_t moved;  /* whether nothing was appended since records were moved */
+    uint8_t failed; /* whether the last read failed */
+    uint16_t size;  /* bytes of a record */
+    uint16_t slot;  /* bytes of a slot */
+    uint16_t slots; /* in a block; all but 3 can hold records */
+    uint16_t count; /* records */
+    uint16_t damaged; /* slots of the block that hold no record, though one was written there */
+    uint16_t at;      /* slot to read next */
+    uint16_t end;     /* slot after the last record */
+    uint16_t next;    /* slot to program next; `slots` if records must be moved first */
     const twin_storage *storage;
     uint8_t *buffer;     /* the caller's, for one slot */
     uint8_t *record;     /* `size` bytes in it: the record read last, or to be appended */
@@ -68,18 +80,6 @@ typedef struct twin_journal {
     uint32_t generation; /* how often a block was erased and filled, in sequence */
     uint32_t number;     /* of the next record */
     uint32_t least;      /* number that the next record read has at least */
-    uint16_t size;       /* bytes of a record */
-    uint16_t slot;       /* bytes of a slot */
-    uint16_t slots;      /* in a block; all but 3 can hold records */
-    uint16_t count;      /* records */
-    uint16_t damaged;    /* slots of the block that hold no record, though one was written there */
-    uint16_t at;         /* slot to read next */
-    uint16_t end;        /* slot after the last record */
-    uint16_t next;       /* slot to program next; `slots` if records must be moved first */
-    uint8_t heads;       /* slots that say what the block is, up to 2; fewer after a power cut */
-    uint8_t moved;       /* whether nothing was appended since records were moved */
-    uint8_t failed;      /* whether the last read failed */
-    int8_t status;       /* that of opening */
 } twin_journal;
 
 /* Bytes of a slot for records of `size` bytes, a multiple of 4, at least 20. 0 if that or the

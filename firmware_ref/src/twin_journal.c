@@ -9,8 +9,7 @@
  * are for heads. */
 enum { SLOT_NUMBER = 4, SLOT_RECORD = 8 };
 enum { HEAD_GENERATION = 4, HEAD_OWNER = 8, HEAD_STAMP = 12, HEAD_SIZES = 16 };
-enum { HEAD_NUMBER = 20, HEAD_EXTENT = 24, HEAD_BYTES = 28, HEAD_SLOTS = 3 };
-enum { LEAST_RECORD = 20, MOST_PROGRAM = 256, PIECE = 32 };
+enum { HEAD_NUMBER = 20, HEAD_EXTENT = 24, HEAD_END = 28, HEAD_SLOTS = 3 };
 
 /* What became of a slot: it is right; right, but said to have failed; wrong; or nobody knows. */
 enum { SLOT_RIGHT, SLOT_REPORTED, SLOT_WRONG, SLOT_UNREAD };
@@ -18,66 +17,69 @@ enum { SLOT_RIGHT, SLOT_REPORTED, SLOT_WRONG, SLOT_UNREAD };
 /* How far a block can be relied on: it has no head; one, but lacks records; or it is complete. */
 enum { BLOCK_EMPTY, BLOCK_PARTIAL, BLOCK_VALID };
 
-/* End of what means something in the buffer, for this slot of a block; and its checksum. */
+/* End of what means something in the buffer, for this slot of a block. */
 static uint8_t *twini_slot_end(const twin_journal *journal, unsigned slot) {
-    return slot < HEAD_SLOTS ? journal->buffer + HEAD_BYTES : journal->record + journal->size;
+    return slot < HEAD_SLOTS ? journal->buffer + HEAD_END : journal->record + journal->size;
 }
 
+/* Its checksum, in a block of this generation. */
 TWIN_APART uint32_t twini_slot_sum(const twin_journal *journal, unsigned slot,
                                    uint32_t generation) {
     const uint8_t *at = journal->buffer + SLOT_NUMBER, *end = twini_slot_end(journal, slot);
-    uint32_t crc = UINT32_MAX;
-    if (slot >= HEAD_SLOTS)
-        crc = twini_crc_bits(crc, generation);
-    do
-        crc = twini_crc_bits(crc, twini_word(at));
-    while ((at += 4) != end);
-    return ~crc;
+    uint32_t crc = UINT32_MAX, word = generation;
+    if (slot < HEAD_SLOTS) {
+        word = twini_word(at);
+        at += 4;
+    }
+    for (;;) {
+        crc = twini_crc_bits(crc, word);
+        if (at == end)
+            return ~crc;
+        word = twini_word(at);
+        at += 4;
+    }
 }
 
-/* Read a slot of the block in use; `journal->failed` says if that failed. */
-TWIN_APART void twini_read_slot(twin_journal *journal, unsigned slot) {
+/* Read a slot of the block in use. Returns whether it is whole; `journal->failed` says if it could
+ * not be read. */
+TWIN_APART unsigned twini_read_slot(twin_journal *journal, unsigned slot) {
     const twin_storage *storage = journal->storage;
     if (storage->read(storage->context, journal->block + (uint32_t)slot * journal->slot,
-                      journal->buffer, journal->slot))
+                      journal->buffer, journal->slot)) {
         journal->failed = 1;
+        return 0;
+    }
+    /* Most slots that are not whole are erased: there is no need for a checksum to see that. */
+    return ~twini_word(journal->buffer + SLOT_NUMBER) &&
+           twini_word(journal->buffer) == twini_slot_sum(journal, slot, journal->generation);
 }
 
-static unsigned twini_is_whole(const twin_journal *journal, unsigned slot) {
-    return twini_word(journal->buffer) == twini_slot_sum(journal, slot, journal->generation);
-}
-
-/* Program the buffer, with its checksum, to a slot of the block that starts at `block`. Read it
- * back in pieces, so that it can be tried again elsewhere. */
-TWIN_APART unsigned twini_write_slot(const twin_journal *journal, uint32_t block, unsigned slot,
-                                     uint32_t generation) {
+/* Program the buffer, with its checksum, to a slot: of the block in use, or of the other, for the
+ * next generation. Read it back word by word, so that it can be tried again elsewhere. */
+TWIN_APART unsigned twini_write_slot(const twin_journal *journal, unsigned slot, unsigned other) {
     const twin_storage *storage = journal->storage;
-    uint8_t *at = journal->buffer, *end = twini_slot_end(journal, slot);
+    uint8_t *at = journal->buffer;
+    uint32_t address = journal->block;
     unsigned result;
-    uint8_t *rest;
-    twini_put(at, twini_slot_sum(journal, slot, generation));
-    for (rest = end; rest != at + journal->slot; rest++)
-        *rest = 255;
-    block += (uint32_t)slot * journal->slot;
-    result =
-        storage->program(storage->context, block, at, journal->slot) ? SLOT_REPORTED : SLOT_RIGHT;
+    if (other)
+        address = storage->block_size - address;
+    address += (uint32_t)slot * journal->slot;
+    twini_put(at, twini_slot_sum(journal, slot, journal->generation + other));
+    result = storage->program(storage->context, address, at, journal->slot) != 0;
     do {
-        uint8_t piece[PIECE], *found = piece;
-        uint32_t left = (uint32_t)(end - at);
-        if (left > PIECE)
-            left = PIECE;
-        if (storage->read(storage->context, block, piece, left))
+        uint32_t word, found;
+        if (storage->read(storage->context, address, &found, sizeof found))
             return SLOT_UNREAD;
-        block += left;
-        do
-            if (*found++ != *at++)
-                result = SLOT_WRONG;
-        while (--left);
-    } while (at != end);
+        TWIN_COPY(&word, TWIN_ALIGNED(at, 4), sizeof word);
+        if (word != found)
+            result = SLOT_WRONG;
+        address += 4;
+        at += 4;
+    } while (at != twini_slot_end(journal, slot));
     return result;
 }
 
-static void twini_rewind(twin_journal *journal) {
+TWIN_APART void twini_rewind(twin_journal *journal) {
     journal->at = HEAD_SLOTS;
     journal->least = 0;
     journal->failed = 0;
@@ -85,16 +87,13 @@ static void twini_rewind(twin_journal *journal) {
 
 /* Read the next record that lies before slot `end`. Returns whether there is one. */
 TWIN_APART unsigned twini_next_record(twin_journal *journal, unsigned end) {
-    unsigned slot;
-    while ((slot = journal->at) < end) {
-        uint32_t number;
-        twini_read_slot(journal, slot);
+    while (journal->at < end) {
+        unsigned whole = twini_read_slot(journal, journal->at);
+        uint32_t number = twini_word(journal->buffer + SLOT_NUMBER);
         if (journal->failed)
-            return 0;
-        number = twini_word(journal->buffer + SLOT_NUMBER);
+            break;
         journal->at++;
-        if (number - journal->least < UINT32_MAX - journal->least &&
-            twini_is_whole(journal, slot)) {
+        if (whole && number >= journal->least) {
             journal->least = number + 1;
             return 1;
         }
@@ -102,9 +101,10 @@ TWIN_APART unsigned twini_next_record(twin_journal *journal, unsigned end) {
     return 0;
 }
 
-/* Find the records of the block in use. Returns how many lie before slot `end`. */
-TWIN_APART unsigned twini_find_records(twin_journal *journal, unsigned end) {
-    unsigned before = 0;
+/* Find the records of a block. Returns how many lie before slot `end`. */
+static unsigned twini_find_records(twin_journal *journal, unsigned end) {
+    unsigned before = 0, slot;
+    uint32_t erased;
     journal->at = HEAD_SLOTS;
     journal->least = 0;
     journal->count = 0;
@@ -112,32 +112,23 @@ TWIN_APART unsigned twini_find_records(twin_journal *journal, unsigned end) {
     while (twini_next_record(journal, journal->slots)) {
         journal->count++;
         journal->end = journal->at;
-        before += journal->at <= end;
+        if (journal->at <= end)
+            before++;
     }
     if (journal->number < journal->least)
         journal->number = journal->least;
-    return before;
-}
-
-/* Count slots without a record: those between records; and those after them that were programmed,
- * if the last slot shows what erased bytes are. */
-static void twini_count_damaged(twin_journal *journal) {
-    unsigned slot = journal->slots - 1u;
-    uint8_t erased;
+    /* Slots between records are damaged; those after them, if they are not like the last one. */
     journal->damaged = (uint16_t)(journal->end - HEAD_SLOTS - journal->count);
+    slot = journal->slots - 1u;
     twini_read_slot(journal, slot);
-    erased = *journal->buffer;
-    for (; slot >= journal->end; slot--) {
-        unsigned left = journal->slot;
-        twini_read_slot(journal, slot);
-        while (left && journal->buffer[left - 1] == erased)
-            left--;
-        if (left) {
-            if (slot + 1u == journal->slots)
-                break;
-            journal->damaged++;
+    erased = twini_word(journal->buffer);
+    if (erased == twini_word(journal->buffer + SLOT_NUMBER))
+        while (slot-- > journal->end) {
+            twini_read_slot(journal, slot);
+            if (twini_word(journal->buffer + SLOT_NUMBER) != erased)
+                journal->damaged++;
         }
-    }
+    return before;
 }
 
 /* Sizes as a head has them. */
@@ -145,23 +136,20 @@ static uint32_t twini_sizes(const twin_journal *journal) {
     return journal->slot | (uint32_t)journal->size << 16;
 }
 
-/* Look at a block, and at its records if it has one head only. Returns how far it can be relied
- * on. */
+/* Look at a block. Returns how far it can be relied on. */
 TWIN_APART unsigned twini_look_at(twin_journal *journal, uint32_t block) {
     const uint8_t *head = journal->buffer;
     uint32_t extent = 0;
-    unsigned slot;
+    unsigned slot = HEAD_SLOTS, before;
     journal->block = block;
     journal->generation = 0;
     journal->number = 0;
     journal->stamp = 0;
     journal->heads = 0;
     journal->status = TWIN_OK;
-    for (slot = 0; slot < HEAD_SLOTS; slot++) {
-        twini_read_slot(journal, slot);
-        if (!twini_is_whole(journal, slot))
-            continue;
-        if (!journal->heads) {
+    do {
+        if (twini_read_slot(journal, --slot)) {
+            journal->heads++;
             journal->generation = twini_word(head + HEAD_GENERATION);
             journal->number = twini_word(head + HEAD_NUMBER);
             journal->stamp = twini_word(head + HEAD_STAMP);
@@ -170,30 +158,26 @@ TWIN_APART unsigned twini_look_at(twin_journal *journal, uint32_t block) {
                 twini_word(head + HEAD_SIZES) != twini_sizes(journal))
                 journal->status = TWIN_ERROR_OTHER;
         }
-        journal->heads =
-            (uint8_t)(journal->heads + (twini_word(head + HEAD_GENERATION) == journal->generation));
-    }
-    if (journal->heads == 1 && twini_find_records(journal, extent & 65535u) != extent >> 16)
+    } while (slot);
+    before = twini_find_records(journal, extent & 65535u);
+    if (journal->heads == 1 && before != extent >> 16)
         return BLOCK_PARTIAL;
     return journal->heads ? BLOCK_VALID : BLOCK_EMPTY;
 }
 
-/* Program the head in the buffer to two of the first slots, beginning with `slot`. Returns how many
- * it is in.
+/* Program the head in the buffer to two of the first slots. Returns how many it is in.
  *
  * As long as there is none, one that may be there or not is the last: a block that is erased later,
  * but not completely, must not be left with two of them. */
-TWIN_APART uint8_t twini_write_heads(const twin_journal *journal, uint32_t block, unsigned slot) {
-    unsigned left = HEAD_SLOTS;
-    uint8_t heads = 0;
+TWIN_APART unsigned twini_write_heads(const twin_journal *journal, unsigned other) {
+    unsigned slot = 0, heads = 0;
     do {
-        unsigned result = twini_write_slot(journal, block, slot, 0);
+        unsigned result = twini_write_slot(journal, slot, other);
         if (result <= SLOT_REPORTED)
             heads++;
         else if (result == SLOT_UNREAD && !heads)
             break;
-        slot = slot == HEAD_SLOTS - 1 ? 0 : slot + 1;
-    } while (--left && heads < 2);
+    } while (++slot < HEAD_SLOTS && heads < 2);
     return heads;
 }
 
@@ -202,97 +186,111 @@ static unsigned twini_settle(twin_journal *journal) {
     unsigned left = journal->count, slot = 0;
     while (twini_next_record(journal, journal->end)) {
         left--;
-        if (twini_write_slot(journal, journal->block, journal->at - 1u, journal->generation) >
-            SLOT_REPORTED)
+        if (twini_write_slot(journal, journal->at - 1u, 0) > SLOT_REPORTED)
             return 1;
     }
-    do
-        twini_read_slot(journal, slot);
-    while ((!twini_is_whole(journal, slot) ||
-            twini_word(journal->buffer + HEAD_GENERATION) != journal->generation) &&
-           ++slot < HEAD_SLOTS);
-    if (left || journal->failed || slot == HEAD_SLOTS)
-        return 1;
-    journal->heads = twini_write_heads(journal, journal->block, slot);
-    return !journal->heads;
+    while (!twini_read_slot(journal, slot))
+        if (++slot == HEAD_SLOTS)
+            return 1;
+    return left || !twini_write_heads(journal, 0);
 }
 
-/* Move what is to be kept of the records before slot `end`. */
-TWIN_APART twin_status twini_relocate(twin_journal *journal, unsigned end,
-                                      unsigned (*keep)(void *, uint32_t, uint8_t *), void *context,
-                                      uint32_t stamp) {
-    const twin_storage *storage = journal->storage;
-    uint32_t block = storage->block_size - journal->block, generation = journal->generation + 1;
-    uint8_t *buffer = journal->buffer, heads;
-    uint32_t next = HEAD_SLOTS, count = 0;
-    journal->next = journal->slots; /* the other block may be valid even if this fails */
-    journal->moved = 0;
-    if (!journal->status && journal->heads == 1) {
-        twini_rewind(journal);
-        if (twini_settle(journal))
-            return TWIN_ERROR_STORAGE;
-    }
-    twini_rewind(journal);
-    if (storage->erase(storage->context, block))
-        return TWIN_ERROR_STORAGE;
-    while (twini_next_record(journal, end)) {
+/* Copy records to the other block. Returns its extent, as a head has it; or 0 if that failed. */
+static uint32_t twini_copy_records(twin_journal *journal,
+                                   unsigned (*keep)(void *, uint32_t, uint8_t *), void *context) {
+    uint32_t extent = HEAD_SLOTS;
+    while (twini_next_record(journal, journal->end)) {
         if (keep && !keep(context, journal->least - 1, journal->record))
             continue;
-        count++;
         do
-            if (next == journal->slots)
-                return TWIN_ERROR_STORAGE;
-        while (twini_write_slot(journal, block, next++, generation));
+            if ((extent & 65535u) == journal->slots)
+                return 0;
+        while (twini_write_slot(journal, extent++ & 65535u, 1));
+        extent += 65536u;
     }
-    if (journal->failed)
-        return TWIN_ERROR_STORAGE;
-    twini_put(buffer + HEAD_GENERATION, generation);
-    twini_put(buffer + HEAD_OWNER, journal->owner);
-    twini_put(buffer + HEAD_STAMP, stamp);
-    twini_put(buffer + HEAD_SIZES, twini_sizes(journal));
-    twini_put(buffer + HEAD_NUMBER, journal->number);
-    twini_put(buffer + HEAD_EXTENT, next | count << 16);
-    heads = twini_write_heads(journal, block, 0);
+    return journal->failed ? 0 : extent;
+}
+
+static unsigned twini_none(void *context, uint32_t number, uint8_t *record) {
+    (void)context;
+    (void)number;
+    (void)record;
+    return 0;
+}
+
+twin_status twin_journal_move(twin_journal *journal,
+                              unsigned (*keep)(void *context, uint32_t number, uint8_t *record),
+                              void *context, uint32_t stamp) {
+    const twin_storage *storage = journal->storage;
+    uint32_t block, extent = 0;
+    uint8_t *buffer = journal->buffer;
+    unsigned heads = 0;
+    twin_status status = (twin_status)journal->status;
+    if (status && (status != TWIN_ERROR_OTHER || keep != twini_none))
+        return status;
+    block = storage->block_size - journal->block;
+    journal->next = journal->slots; /* the other block may be valid even if this fails */
+    journal->moved = 0;
+    twini_rewind(journal);
+    if (status || journal->heads != 1 || !twini_settle(journal)) {
+        twini_rewind(journal);
+        if (!storage->erase(storage->context, block))
+            extent = twini_copy_records(journal, keep, context);
+    }
+    if (extent) {
+        twini_put(buffer + HEAD_GENERATION, journal->generation + 1);
+        twini_put(buffer + HEAD_OWNER, journal->owner);
+        twini_put(buffer + HEAD_STAMP, stamp);
+        twini_put(buffer + HEAD_SIZES, twini_sizes(journal));
+        twini_put(buffer + HEAD_NUMBER, journal->number);
+        twini_put(buffer + HEAD_EXTENT, extent);
+        heads = twini_write_heads(journal, 1);
+    }
+    twini_rewind(journal);
     if (!heads)
         return TWIN_ERROR_STORAGE;
     journal->block = block;
-    journal->generation = generation;
+    journal->generation++;
     journal->stamp = stamp;
-    journal->heads = heads;
-    journal->count = (uint16_t)count;
-    journal->next = journal->end = (uint16_t)next;
-    journal->damaged = (uint16_t)(next - HEAD_SLOTS - count);
+    journal->heads = (uint8_t)heads;
+    journal->count = (uint16_t)(extent >> 16);
+    journal->next = journal->end = (uint16_t)extent;
+    journal->damaged = (uint16_t)(journal->end - HEAD_SLOTS - journal->count);
     journal->moved = 1;
     journal->status = TWIN_OK;
     return TWIN_OK;
 }
 
+twin_status twin_journal_clear(twin_journal *journal, uint32_t stamp) {
+    return twin_journal_move(journal, twini_none, 0, stamp);
+}
+
 uint32_t twin_journal_slot(const twin_storage *storage, uint16_t size) {
     uint32_t unit = storage->program_size, block = storage->block_size, slot;
-    if (!unit || unit > MOST_PROGRAM || unit & (unit - 1) || block & (unit - 1) || block >> 31 ||
-        size < LEAST_RECORD || size & 3 || !storage->read || !storage->program || !storage->erase)
+    if (unit - 1 > 255 || (block | unit) & (unit - 1) || block >> 31 || size < 20 || size & 3 ||
+        !storage->read || !storage->program || !storage->erase)
         return 0;
     slot = twini_align(size + (uint32_t)SLOT_RECORD, unit);
-    return slot >> 16 || block / slot <= HEAD_SLOTS ? 0 : slot;
+    block /= slot;
+    return block <= HEAD_SLOTS || (block | slot) >> 16 ? 0 : slot;
 }
 
 twin_status twin_journal_open(twin_journal *journal, const twin_storage *storage, uint32_t owner,
                               uint16_t size, void *buffer) {
-    uint32_t slot = twin_journal_slot(storage, size), slots, generation;
+    uint32_t slot = twin_journal_slot(storage, size), generation;
     unsigned first, second;
     journal->status = TWIN_ERROR_STORE;
     if (!slot || (uintptr_t)buffer & 3)
         return TWIN_ERROR_STORE;
-    slots = storage->block_size / slot;
     journal->storage = storage;
     journal->buffer = (uint8_t *)buffer;
     journal->record = journal->buffer + SLOT_RECORD;
     journal->owner = owner;
     journal->size = size;
     journal->slot = (uint16_t)slot;
-    journal->next = journal->slots = (uint16_t)(slots >> 16 ? UINT16_MAX : slots);
+    journal->next = journal->slots = (uint16_t)(storage->block_size / slot);
     journal->moved = 0;
-    twini_rewind(journal);
+    journal->failed = 0;
     first = twini_look_at(journal, 0);
     generation = journal->generation;
     second = twini_look_at(journal, storage->block_size);
@@ -300,9 +298,6 @@ twin_status twin_journal_open(twin_journal *journal, const twin_storage *storage
     if ((first == second ? (int32_t)(journal->generation - generation) <= 0 : first > second) &&
         twini_look_at(journal, 0) < first)
         twini_look_at(journal, storage->block_size);
-    if (journal->heads != 1)
-        twini_find_records(journal, 0);
-    twini_count_damaged(journal);
     if (journal->status)
         journal->number = 0; /* that of the first record, if this owner takes over */
     if (journal->failed)
@@ -330,9 +325,9 @@ twin_status twin_journal_append(twin_journal *journal) {
         return (twin_status)journal->status;
     if (!~journal->number || journal->count + HEAD_SLOTS == journal->slots)
         return TWIN_ERROR_FULL;
+    twini_put(journal->buffer + SLOT_NUMBER, journal->number);
     while (journal->next < journal->slots) {
-        twini_put(journal->buffer + SLOT_NUMBER, journal->number);
-        if (!twini_write_slot(journal, journal->block, journal->next++, journal->generation)) {
+        if (!twini_write_slot(journal, journal->next++, 0)) {
             journal->number++;
             journal->count++;
             journal->end = journal->next;
@@ -345,24 +340,6 @@ twin_status twin_journal_append(twin_journal *journal) {
         return TWIN_MORE;
     journal->moved = 0;
     return TWIN_ERROR_STORAGE;
-}
-
-twin_status twin_journal_move(twin_journal *journal,
-                              unsigned (*keep)(void *context, uint32_t number, uint8_t *record),
-                              void *context, uint32_t stamp) {
-    twin_status status = (twin_status)journal->status;
-    if (!status)
-        status = twini_relocate(journal, journal->end, keep, context, stamp);
-    twini_rewind(journal);
-    return status;
-}
-
-twin_status twin_journal_clear(twin_journal *journal, uint32_t stamp) {
-    twin_status status = (twin_status)journal->status;
-    if (!status || status == TWIN_ERROR_OTHER)
-        status = twini_relocate(journal, 0, 0, 0, stamp);
-    twini_rewind(journal);
-    return status;
 }
 
 #endif
