@@ -3,6 +3,7 @@
 import threading
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from math import isqrt
 
 import numpy as np
@@ -11,19 +12,19 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from twinedge.calibration import adapted
-from twinedge.pack import Intervals, read_pack, write_pack
+from twinedge.pack import Intervals, write_pack
 from twinedge.pack.layout import NO_FILL
 from twinedge.runtime import reference
-from twinedge.runtime.adapting import (
-    Points,
+from twinedge.runtime.adaptation import (
+    MOST_POINTS,
     adapted_pack,
-    blended,
-    calibrate_pack,
-    judged,
-    most_points,
     over,
+    point_weights,
     quantised_targets,
+    score_errors,
 )
+from twinedge.runtime.adaptation import adapted as adapted_integers
+from twinedge.runtime.calibrating import calibrate_pack
 from twinedge.runtime.device import Device
 from twinedge.runtime.loading import load
 
@@ -32,7 +33,7 @@ WORD = 2**32
 LEVELS = {500: 44000, 800: 84000, 900: 108000, 990: 170000}
 
 
-# The rule of FORMAT.md, section 12, in integers without bounds other than those it names.
+# The rule of FORMAT.md, section 13, in integers without bounds other than those it names.
 
 
 def slow_over(a, b):
@@ -41,26 +42,40 @@ def slow_over(a, b):
     return 65536 * a // b if b else WORD - 1
 
 
-def slow_rel(scale, typical):
-    return min(slow_over(scale, typical) // 256, 65535)
+def slow_score(error, scale):
+    size = min((slow_over(abs(error), scale) // 128 + 1) // 2, 511)
+    return -size if error < 0 else size
 
 
-def slow_blend(trust, typical, entries, mean, scale, own):
-    """Mean and scale with points, given scores and scales of their entries."""
-    k = len(entries)
-    part, scales = k * slow_rel(scale, typical), sum(one for _, one in entries)
-    among = k * trust + 65536 - trust
-    near = 32768 if part >= scales else slow_over(part, scales) // 2
-    weight = slow_over(k * trust, among) // 2 * near % WORD // 32768
-    off = (own - mean + 2**31) % WORD - 2**31
-    total = abs(sum(score for score, _ in entries))
-    shared = total * (16 * total // k) % WORD // 16
-    alone = max(sum(score**2 for score, _ in entries) - shared, 0)
-    surprise = slow_over(alone, 65536 - trust) // 4 + slow_over(shared, among) // 4
-    wider = slow_over(256 + surprise, 256 + 64 * k)
-    left = 65536 - 3 * (trust * (weight * (65536 - near) // 32768) // 2**17)
-    wide = scale * isqrt(left * wider) // 65536
-    return mean + (off * weight + 16384) // 32768, min(wide, 2**31 - 1)
+def slow_weights(scores):
+    needed = (len(scores) + 1) // 2 + 1
+    above = max(n for n in range(512) if not n or sum(one >= n for one in scores) >= needed)
+    below = max(n for n in range(512) if not n or sum(one <= -n for one in scores) >= needed)
+    return [min(max(112 - abs(one - (above - below)), 0), 48) for one in scores]
+
+
+def slow_adapt(trust, entries, mean, scale):
+    """Mean and scale with points, given their errors and scores."""
+    weights = slow_weights([score for _, score in entries])
+    total = sum(weights)
+    if not total:
+        return mean, scale
+    least = max(total, 48)
+    rows = [(weight, *one) for weight, one in zip(weights, entries, strict=True)]
+    off = sum(weight * error for weight, error, _ in rows)
+    most = 16 * abs(sum(weight * score for weight, _, score in rows)) // least
+    among = total * trust + 48 * (65536 - trust)
+    share = slow_over(total * trust, among) // 2
+    shift = min(abs(off) // least, most * scale // 4096) * share // 32768
+    moved = min(max(mean + (-shift if off < 0 else shift), -(2**31)), 2**31 - 1)
+    rows = [(weight, min(max(score, -32), 32)) for weight, _, score in rows]
+    total_score = abs(sum(weight * score for weight, score in rows))
+    shared = total_score * (16 * total_score // least) // 16
+    alone = max(sum(weight * score**2 for weight, score in rows) - shared, 0)
+    surprise = slow_over(alone, 65536 - trust) // 4 + 12 * slow_over(shared, among)
+    wider = slow_over(12288 + surprise, 12288 + 64 * total)
+    left = 65536 - 13 * (trust * share // 2**19)
+    return moved, min(scale * isqrt(left * wider) // 65536, 2**31 - 1)
 
 
 def slow_target(pack, y):
@@ -103,16 +118,12 @@ def intervals_with(trust, typical):
     return Intervals(1, 1, 1, 1, 1, typical, 0, LEVELS, trust)
 
 
-def drawn_points(seed, k, score, scale):
-    """This many points, with scores and scales up to these."""
+def drawn_points(seed, k, score):
+    """Errors and scores of this many points, with scores up to this one."""
     rng = np.random.default_rng(seed)
-    return Points(
-        np.arange(k, dtype=np.uint32),
-        np.zeros((k, 1), np.int16),
-        np.zeros(k, np.int32),
-        rng.integers(-score, score + 1, k).astype(np.int16),
-        rng.integers(0, scale + 1, k).astype(np.uint16),
-    )
+    scores = rng.integers(-score, score + 1, k).astype(np.int32)
+    size = 2 ** rng.uniform(0, 31, k)
+    return (np.sign(scores) * size).astype(np.int64).clip(-(2**31) + 1, 2**31 - 1), scores
 
 
 counts = st.one_of(st.integers(1, 12), st.sampled_from([64, 255, 256, 1023, 1024]))
@@ -120,35 +131,34 @@ halves = st.one_of(st.integers(0, 65535), st.sampled_from([0, 1, 26214, 65534, 6
 signed = st.one_of(st.integers(-(2**31), 2**31 - 1), st.integers(-1000, 1000))
 
 
-@settings(max_examples=400)
+@settings(max_examples=400, deadline=None)
 @given(
     trust=halves,
-    typical=words,
     count=counts,
     seed=st.integers(0, 2**20),
-    score=st.sampled_from([0, 1, 16, 100, 511]),
-    widest=st.sampled_from([0, 1, 256, 4000, 65535]),
+    score=st.sampled_from([0, 1, 16, 100, 130, 511]),
+    same=st.booleans(),
     mean=signed,
     scale=st.one_of(st.integers(0, 2**31 - 1), st.integers(0, 5000)),
-    own=signed,
 )
-def test_blending_is_that_of_the_format(
-    trust, typical, count, seed, score, widest, mean, scale, own
-):
-    points = drawn_points(seed, count, score, widest)
-    entries = list(zip(points.scores.tolist(), points.scales.tolist(), strict=True))
-    found = blended(
-        intervals_with(trust, typical),
-        points,
+def test_adapting_is_that_of_the_format(trust, count, seed, score, same, mean, scale):
+    errors, scores = drawn_points(seed, count, score)
+    if same:  # all on one side, as those of a machine that is off
+        errors, scores = np.abs(errors), np.abs(scores)
+    entries = list(zip(errors.tolist(), scores.tolist(), strict=True))
+    found = adapted_integers(
+        intervals_with(trust, 1),
+        errors.astype(np.int32),
+        scores,
         np.array([mean, 0, mean]),
         np.array([scale, 77, scale], np.uint32),
-        np.array([own, 5, own]),
     )
-    for place, query in ((0, (mean, scale, own)), (1, (0, 77, 5))):
-        right = slow_blend(trust, typical, entries, *query)
+    for place, query in ((0, (mean, scale)), (1, (0, 77))):
+        right = slow_adapt(trust, entries, *query)
         assert (int(found[0][place]), int(found[1][place])) == right
     assert found[0][0] == found[0][2]
     assert found[1][0] == found[1][2]
+    assert point_weights(scores).tolist() == slow_weights(scores.tolist())
 
 
 @settings(max_examples=300)
@@ -156,16 +166,12 @@ def test_blending_is_that_of_the_format(
     st.integers(-(2**30) + 1, 2**30 - 1),
     signed,
     st.one_of(st.integers(0, 2**31 - 1), st.integers(0, 300)),
-    words,
 )
-def test_scores_and_scales_of_points_are_those_of_the_format(target, mean, scale, typical):
-    score, relative = judged(
-        intervals_with(1, typical), np.array([mean]), np.array([scale]), np.array([target])
-    )
-    size = min(slow_over(abs(target - mean), scale) // 256, 511)
-    assert int(score[0]) == (-size if target < mean else size)
-    assert int(relative[0]) == slow_rel(scale, typical)
-    assert (score.dtype, relative.dtype) == (np.int16, np.uint16)
+def test_errors_and_scores_of_points_are_those_of_the_format(target, mean, scale):
+    error, score = score_errors(np.array([mean]), np.array([scale]), np.array([target]))
+    assert int(error[0]) == min(max(target - mean, -(2**31) + 1), 2**31 - 1)
+    assert int(score[0]) == slow_score(target - mean, scale)
+    assert (error.dtype, score.dtype) == (np.int32, np.int32)
 
 
 @pytest.fixture(scope="module")
@@ -294,31 +300,17 @@ def test_both_backends_and_the_format_agree_to_the_bit(random_pack, opened, seed
 
 def by_hand(pack, x, points, y, neighbors):
     """Means and scales with points, in integers, and spreads."""
-    q, theirs = reference.quantise(pack, x), reference.quantise(pack, points)
-    at_points = reference.evaluate_raw(pack, theirs)
+    q, at = reference.quantise(pack, x), reference.quantise(pack, points)
+    at_points = reference.evaluate_raw(pack, at)
     scales = reference.raw_scale(at_points.signals, pack.intervals, pack.members).tolist()
-    targets, entries = [slow_target(pack, one) for one in y], []
-    for target, mean, scale in zip(targets, at_points.raw_mean.tolist(), scales, strict=True):
-        size = min(slow_over(abs(target - mean), scale) // 256, 511)
-        relative = slow_rel(scale, pack.intervals.typical)
-        entries.append((-size if target < mean else size, relative))
-    twins = len(pack.twins)
-    of_points = replace(
-        pack,
-        neighbors=0,
-        trained_on_neighbors=False,
-        counts=np.full(twins, len(y), np.uint16),
-        anchors=np.concatenate([theirs] * twins),
-        targets=np.array(targets * twins, np.int32),
-        ids=None,
-    )
-    own = reference.evaluate_raw(of_points, q).raw_mean.tolist()
+    rows = zip(map(partial(slow_target, pack), y), at_points.raw_mean.tolist(), scales, strict=True)
+    entries = [(target - mean, slow_score(target - mean, scale)) for target, mean, scale in rows]
     asked = pack if neighbors is None else replace(pack, neighbors=neighbors)
     alone = reference.evaluate_raw(asked, q)
     scale = reference.raw_scale(alone.signals, pack.intervals, asked.members).tolist()
     right = [
-        slow_blend(pack.intervals.trust, pack.intervals.typical, entries, *one)
-        for one in zip(alone.raw_mean.tolist(), scale, own, strict=True)
+        slow_adapt(pack.intervals.trust, entries, *one)
+        for one in zip(alone.raw_mean.tolist(), scale, strict=True)
     ]
     mean, wide = (np.array(part) for part in zip(*right, strict=True))
     return mean, wide, alone.spread
@@ -368,37 +360,31 @@ def test_predictions_are_pulled_towards_what_is_measured(device, site):
 @pytest.mark.parametrize("trust", [0.05, 0.4, 0.95])
 def test_it_is_the_rule_in_floats_but_for_rounding(trained, opened, site, curve, count, trust):
     intervals = replace(trained.intervals, trust=round(65536 * trust))
-    pack = replace(trained, intervals=intervals)
     X, y = site[0][:count], site[1][:count]
-    own = replace(
-        pack,
-        counts=np.array([count], np.uint16),
-        anchors=reference.quantise(pack, X),
-        targets=quantised_targets(pack, y).astype(np.int32),
-        ids=None,
-    )
-    theirs = reference.evaluate(own, curve[0]).mean
-    for device in opened(pack):
+    for device in opened(replace(trained, intervals=intervals)):
         mean, scale = device.predict(curve[0], return_std=True)
         at_points, scales = device.predict(X, return_std=True)
-        right = adapted(trust, (y - at_points) / scales, scales, mean, scale, theirs)
+        right = adapted(trust, y - at_points, (y - at_points) / scales, mean, scale)
         device.learn(X, y)
         found = device.predict(curve[0], return_std=True)
-        np.testing.assert_allclose(found[0], right[0], atol=0.002 * curve[1].std())
-        # Scores are kept in sixteenths.
+        # Scores are rounded to sixteenths, and limit how far a prediction moves.
+        assert (np.abs(found[0] - right[0]) <= scale / 32 + 0.002 * curve[1].std()).all()
         np.testing.assert_allclose(found[1], right[1], rtol=0.02)
 
 
 def test_expected_points_narrow_intervals_and_surprising_ones_widen_them(trained_path, curve):
     X = curve[0][:40]
     for backend in BACKENDS:
-        calm, wild = load(trained_path, backend), load(trained_path, backend)
+        calm, wild, absurd = (load(trained_path, backend) for _ in range(3))
         mean, scale = calm.predict(X, return_std=True)
         before = np.diff(calm.predict_interval(X))
         calm.learn(X, mean + 0.1 * scale)
-        wild.learn(X, mean + 8 * scale * np.where(np.arange(40) % 2, 1, -1))
+        sign = np.where(np.arange(40) % 2, 1, -1)
+        wild.learn(X, mean + 3 * scale * sign)
+        absurd.learn(X, mean + 8 * scale * sign)
         assert (np.diff(calm.predict_interval(X)) < before).all()
-        assert (np.diff(wild.predict_interval(X)) > 2 * before).all()
+        assert (np.diff(wild.predict_interval(X)) > 1.5 * before).all()
+        np.testing.assert_array_equal(np.diff(absurd.predict_interval(X)), before)
 
 
 def test_a_missing_feature_of_a_point_is_filled_in_as_that_of_a_query(random_pack, opened):
@@ -448,7 +434,7 @@ def test_what_is_forgotten_leaves_no_trace(device, site, curve):
         ({"last": 5}, [6, 7, 8, 9]),
         ({"first": 9, "last": 2**32 - 1}, [0, 1, 2, 3, 4, 5, 6, 7, 8]),
         ({"first": 10}, list(range(10))),
-        ({"first": 5, "last": 4}, list(range(10))),
+        ({"first": 5, "last": 5}, [0, 1, 2, 3, 4, 6, 7, 8, 9]),
         ({"first": 2**40}, list(range(10))),
         ({"first": 0, "last": 2**70}, []),
         ({"keep": 4}, [6, 7, 8, 9]),
@@ -456,12 +442,17 @@ def test_what_is_forgotten_leaves_no_trace(device, site, curve):
         ({"keep": 10}, list(range(10))),
         ({"keep": 10**30}, list(range(10))),
         ({"keep": np.int64(1)}, [9]),
+        ({"before": 0}, list(range(10))),
+        ({"before": 1}, list(range(10))),
+        ({"before": 103}, [0, 3, 4, 5, 6, 7, 8, 9]),
+        ({"before": np.uint32(109)}, [0, 9]),
+        ({"before": 2**70}, [0]),
     ],
     ids=str,
 )
 def test_points_are_forgotten_by_number_or_by_age(device, trained_path, site, curve, how, left):
     X, y = site[0][:10], site[1][:10]
-    device.learn(X, y)
+    device.learn(X, y, [0, *range(101, 110)])  # the time of the first is unknown
     assert device.forget(**how) == 10 - len(left)
     assert device.points.numbers.tolist() == left
     fresh = load(trained_path, device.info["backend"])
@@ -469,7 +460,7 @@ def test_points_are_forgotten_by_number_or_by_age(device, trained_path, site, cu
     assert answers(device, curve[0]) == answers(fresh, curve[0])
 
 
-def test_numbers_go_on_behind_the_last_and_are_kept(device, site):
+def test_numbers_go_on_after_the_last_and_are_never_used_again(device, site):
     X, y = site
     device.learn(X[:5], y[:5])
     device.forget(1, 2)
@@ -477,10 +468,10 @@ def test_numbers_go_on_behind_the_last_and_are_kept(device, site):
     assert device.points.numbers.tolist() == [0, 3, 4, 5, 6]
     device.forget(5, 6)
     device.learn(X[7:8], y[7:8])
-    assert device.points.numbers.tolist() == [0, 3, 4, 5]
+    assert device.points.numbers.tolist() == [0, 3, 4, 7]
     device.forget()
     device.learn(X[:1], y[:1])
-    assert device.points.numbers.tolist() == [0]
+    assert device.points.numbers.tolist() == [8]
 
 
 @pytest.mark.parametrize(
@@ -497,14 +488,55 @@ def test_numbers_go_on_behind_the_last_and_are_kept(device, site):
         {"keep": None, "first": np.nan},
         {"keep": 3, "first": 1},
         {"keep": 3, "last": 1},
+        {"keep": 3, "before": 1},
+        {"before": 3, "first": 1},
+        {"before": -3},
+        {"before": "2026-01-01"},
+        {"first": 3, "last": 2},
+        {"first": 2**40, "last": 2},
     ],
     ids=str,
 )
 def test_what_does_not_say_which_points_is_refused(device, site, complaint, how):
     device.learn(*site)
     message = complaint(device.forget, **how)
-    assert "whole number" in message or "not both" in message
+    assert "whole number" in message or "not both" in message or "is after 2" in message
     assert device.learnt == 20
+
+
+# Times.
+
+
+def test_points_have_the_times_that_are_given(device, site):
+    X, y = site
+    device.learn(X[:2], y[:2])
+    device.learn(X[2:4], y[2:4], np.array([7.0, 2**32 - 1]))
+    device.learn(X[4:5], y[4:5], [True + 0])
+    assert device.points.times.tolist() == [0, 0, 7, 2**32 - 1, 1]
+    np.testing.assert_array_equal(device.points.X, X[:5].astype(np.float32))
+    np.testing.assert_array_equal(device.points.y, y[:5].astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    ("times", "says"),
+    [
+        ([1], "one for each point, not shape (1,)"),
+        (5, "not shape ()"),
+        ([[1, 2]], "not shape (1, 2)"),
+        ([1, -1], "whole numbers from 0"),
+        ([1, 2**32], "whole numbers from 0"),
+        ([1, 0.5], "whole numbers from 0"),
+        ([1, np.nan], "whole numbers from 0"),
+        ([1, np.inf], "whole numbers from 0"),
+        (["a", "b"], "whole numbers from 0"),
+        ([None, None], "whole numbers from 0"),
+        ([True, False], "whole numbers from 0"),
+    ],
+    ids=str,
+)
+def test_times_that_no_store_can_hold_are_refused(device, site, complaint, times, says):
+    assert says in complaint(device.learn, site[0][:2], site[1][:2], times)
+    assert device.learnt == 0
 
 
 # Points that cannot be learnt.
@@ -557,13 +589,15 @@ def test_what_is_no_point_is_refused_and_nothing_is_learnt(
 
 
 @pytest.mark.parametrize("value", [30000.0, -30000.0])
-def test_a_target_far_off_is_learnt_as_long_as_it_can_be_stored(trained, opened, value):
+def test_a_target_far_off_is_kept_as_long_as_it_can_be_stored_and_changes_nothing(
+    trained, opened, site, value
+):
     y = value * float(trained.y_gain) * 30000 + float(trained.y_offset)
     for device in opened(trained):
+        before = answers(device, site[0])
         device.learn(GOOD, [y])
-        before = device.predict(GOOD)[0]
-        assert np.isfinite(before)
-        assert np.sign(before - float(trained.y_offset)) == np.sign(value)
+        assert device.learnt == 1
+        assert answers(device, site[0]) == before
 
 
 def test_to_learn_nothing_is_to_learn_nothing(device, curve):
@@ -572,16 +606,14 @@ def test_to_learn_nothing_is_to_learn_nothing(device, curve):
     assert answers(device, curve[0]) == right
 
 
-@pytest.mark.parametrize("twins", [1, 3, 8])
+@pytest.mark.parametrize("twins", [1, 8])
 def test_there_are_as_many_points_as_there_may_be_and_no_more(
     random_pack, tmp_path, complaint, twins
 ):
-    counts = [1] * twins
+    counts, most = [1] * twins, MOST_POINTS
     pack = random_pack(
         np.random.default_rng(3), features=1, hidden=(2,), counts=counts, scaled=True, neighbors=0
     )
-    most = most_points(pack)
-    assert most == {1: 1024, 3: 1024, 8: 512}[twins]
     path = tmp_path / "model.twin"
     path.write_bytes(write_pack(pack))
     device = load(path)
@@ -681,65 +713,28 @@ def test_a_pack_with_the_points_inside_predicts_as_the_device_does(
         by_spread=0,
         by_asymmetry=0,
         by_difficulty=0,
-        constant=4096 * 800,
-        typical=16 * 800,
+        constant=4096 * 8000,
+        typical=16 * 8000,
     )
     pack = replace(trained, intervals=intervals)
     device = opened(pack)[1]
     device.learn(site[0][:count], site[1][:count])
-    new = read_pack(write_pack(adapted_pack(pack, device.points)))
+    new = adapted_pack(pack, device.points.errors, device.points.scores)
     (tmp_path / "adapted.twin").write_bytes(write_pack(new))
     other = load(tmp_path / "adapted.twin")
     before = np.abs(opened(pack)[0].predict(curve[0]) - device.predict(curve[0]))
     assert before.mean() > 0.005 * curve[1].std()
-    apart = other.predict(curve[0]) - device.predict(curve[0])
-    # Its points have their share, within 0.02.
-    off = np.abs(site[1][:count] - load(tmp_path / "model.twin").predict(site[0][:count])).max()
-    assert np.abs(apart).max() < 0.03 * off + 0.005 * curve[1].std()
+    np.testing.assert_allclose(other.predict(curve[0]), device.predict(curve[0]), rtol=1e-5)
     width, right = (np.diff(one.predict_interval(curve[0])) for one in (other, device))
-    np.testing.assert_allclose(width, right, rtol=0.03)
+    np.testing.assert_allclose(width, right, rtol=0.01)
     assert other.coverages == device.coverages
     assert new.metadata == trained.metadata
     assert other.learn(site[0][:1], site[1][:1]) == 1
 
 
-@settings(max_examples=25)
-@given(st.integers(1, 60), st.integers(1, 65535), st.integers(0, 10))
-def test_points_have_their_share_of_the_anchors(trained, count, trust, seed):
-    pack = replace(trained, intervals=replace(trained.intervals, trust=trust))
-    points = replace(drawn_points(seed, count, 30, 500), features=np.zeros((count, 3), np.int16))
-    new = adapted_pack(pack, points)
-    new = read_pack(write_pack(new))
-    own = np.count_nonzero((new.anchors == 0).all(axis=1))
-    share = count * trust / (count * trust + 65536 - trust)
-    assert len(new.targets) <= 16 * (8 + count)
-    best = min(abs(a * count / (a * count + 8) - share) for a in range(1, 17))
-    assert abs(own / len(new.targets) - share) <= max(0.02, best + 1e-9)
-    assert new.counts.sum() == len(new.targets)
-
-
-def test_each_twin_of_a_pack_gets_the_points(random_pack):
-    pack = random_pack(
-        np.random.default_rng(2), features=2, counts=[3, 4], neighbors=0, scaled=True
-    )
-    points = replace(
-        drawn_points(0, 5, 30, 500),
-        features=np.arange(10, dtype=np.int16).reshape(5, 2),
-        targets=np.arange(5, dtype=np.int32),
-    )
-    new = adapted_pack(pack, points)
-    for part in np.split(np.arange(len(new.targets)), np.cumsum(new.counts)[:-1]):
-        rows = np.column_stack([new.anchors[part], new.targets[part]]).tolist()
-        times = {rows.count([*one, k]) for k, one in enumerate(points.features.tolist())}
-        assert len(times) == 1
-        assert times != {0}
-
-
-def test_what_no_pack_can_say_is_refused(trained, random_pack, complaint):
-    points = replace(drawn_points(0, 2, 9, 9), features=np.zeros((2, 3), np.int16))
-    assert "nearest anchors" in complaint(adapted_pack, replace(trained, neighbors=3), points)
+def test_a_pack_without_intervals_takes_no_points(random_pack, complaint):
     bare = random_pack(np.random.default_rng(3), features=3, scaled=False)
-    assert "no intervals" in complaint(adapted_pack, bare, points)
+    assert "no intervals" in complaint(adapted_pack, bare, np.ones(2), np.ones(2))
 
 
 # Stores; their bytes are in test_store.py.
@@ -838,7 +833,9 @@ def test_a_pack_that_was_replaced_is_not_taken_for_the_one_loaded(
     st.lists(
         st.one_of(
             st.integers(1, 4).map(lambda n: ("learn", n)),
-            st.tuples(st.just("forget"), st.integers(0, 12), st.integers(0, 12)),
+            st.tuples(st.integers(0, 12), st.integers(0, 12)).map(
+                lambda ends: ("forget", *sorted(ends))
+            ),
             st.integers(0, 9).map(lambda n: ("keep", n)),
             st.just(("again",)),
         ),

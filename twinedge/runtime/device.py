@@ -302,7 +302,7 @@ class Device:
         """Keep what is learnt in a file, and load what is already there."""
         self.learn([], [])  # raises the error
 
-    def learn(self, X: Any, y: Any) -> int:
+    def learn(self, X: Any, y: Any, times: Any = None) -> int:
         """Learn points measured on site, as anchors of this device.
 
         Predictions and intervals change at once: the prediction from these points is blended with
@@ -315,6 +315,9 @@ class Device:
             Points, in the user's units.
         y : array of shape (n,)
             Their measured targets.
+        times : array of shape (n,), optional
+            When they were measured, as whole numbers below 2^32: seconds since 1970, or any
+            counter. By default 0, for unknown.
 
         Returns
         -------
@@ -330,7 +333,12 @@ class Device:
         raise InputError(f"{self.info['file']} cannot learn: only a .twin with intervals does")
 
     def forget(
-        self, first: int | None = None, last: int | None = None, *, keep: int | None = None
+        self,
+        first: int | None = None,
+        last: int | None = None,
+        *,
+        keep: int | None = None,
+        before: int | None = None,
     ) -> int:
         """Forget points that were learnt; returns how many.
 
@@ -340,6 +348,13 @@ class Device:
             Numbers of the points; without ``last``, only ``first``; without either, all.
         keep : int, optional
             Instead, forget all but this many of the latest.
+        before : int, optional
+            Instead, forget those with an earlier time; points without a time stay.
+
+        Raises
+        ------
+        InputError
+            If the arguments do not say which points, or the file cannot learn.
         """
         raise InputError(f"{self.info['file']} cannot learn: only a .twin with intervals does")
 

@@ -2,27 +2,25 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from numbers import Integral
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from twinedge.errors import InputError, wrong_value
+from twinedge.errors import InputError
 from twinedge.pack import PackError, read_pack, write_pack
 from twinedge.pack.contents import LARGEST, Array, Intervals, Pack
 from twinedge.runtime import reference
-from twinedge.runtime.adapting import (
-    Points,
-    blended,
-    judged,
-    most_points,
-    own_pack,
-    quantised_targets,
-    unlike,
-)
+from twinedge.runtime.adaptation import MOST_POINTS, adapted, unlike
 from twinedge.runtime.device import Device
-from twinedge.runtime.store import Store
+from twinedge.runtime.store import (
+    LARGEST_TIME,
+    Points,
+    Store,
+    check_forgotten,
+    forgotten,
+    scored,
+)
 from twinedge.scoring import check_targets
 
 
@@ -88,13 +86,6 @@ class Reference:
         return self._pack if neighbors < 0 else replace(self._pack, neighbors=neighbors)
 
 
-class _Own(NamedTuple):
-    """Points, and an evaluator of the pack that has them as its only anchors."""
-
-    points: Points
-    said: Evaluator
-
-
 class PackDevice(Device):
     """A device that evaluates a pack.
 
@@ -137,11 +128,10 @@ class PackDevice(Device):
             fillable=reference.fillable(pack),
         )
         self.pack = pack
-        self._evaluate_with = evaluate_with
         self._evaluator = evaluate_with(pack)
         self.points = Points.none(pack.features)
         self._store: Store | None = None
-        self._own: _Own | None = None  # None without points
+        self._following = 0  # number of the next point, without a store
 
     @property
     def learnt(self) -> int:
@@ -151,7 +141,8 @@ class PackDevice(Device):
     def keep(self, path: str | Path) -> None:
         """Keep what is learnt in a store, and load what is already there.
 
-        What was learnt before without a store is added to it.
+        What was learnt before without a store is added to it. Points that were learnt with another
+        pack of the same schema are evaluated again.
 
         Parameters
         ----------
@@ -161,32 +152,32 @@ class PackDevice(Device):
         Raises
         ------
         InputError
-            If the file is not a store, or belongs to another pack; if the pack has no intervals.
+            If the file is not a store, or belongs to another model; if the pack has no intervals.
         """
         self._able()
-        store = Store(path, self.pack, self._file())
+        store = Store(path, self.pack, self._file(), self._evaluator.raw)
         if self._store is None:
             store.add(self.points)
         else:
             self._store.close()
         self._store = store
-        self._set(store.points)
+        self.points = store.points
 
     def _learnt_state(self) -> Any:
-        return self.points if self._store is None and len(self.points) else None
+        return (self.points, self._following) if self._store is None and self._following else None
 
-    def __setstate__(self, points: Points) -> None:
+    def __setstate__(self, learnt: tuple[Points, int]) -> None:
         """Learn again what a pickled device had learnt without a store."""
-        self._set(points)
+        self.points, self._following = learnt
 
     @property
     def lost(self) -> int:
         """Number of store entries that cannot be read: damaged, or cut short."""
         return 0 if self._store is None else self._store.lost
 
-    def learn(self, X: Any, y: Any) -> int:
+    def learn(self, X: Any, y: Any, times: Any = None) -> int:
         """Learn points measured on site; see ``Device.learn``."""
-        intervals = self._able()
+        self._able()
         x = self._check(X)
         y = check_targets(y, len(x))
         if len(bad := np.flatnonzero(unlike(self.pack, y))):
@@ -194,9 +185,10 @@ class PackDevice(Device):
                 f"the target of point {bad[0] + 1} is {float(y[bad[0]]):g}: not a number, or far "
                 f"beyond those of training"
             )
+        new = Points.unscored(x, y, None if times is None else _check_times(times, len(x)))
         if not len(x):
             return 0
-        most = most_points(self.pack)
+        most = MOST_POINTS
         if len(x) > most:
             raise InputError(f"{len(x)} new points are too many: {most} at most")
         before = self._before()
@@ -205,36 +197,35 @@ class PackDevice(Device):
                 f"{len(before)} learnt and {len(x)} new points are too many, "
                 f"{most} at most: forget some"
             )
-        q, targets = reference.quantise(self.pack, x), quantised_targets(self.pack, y)
-        mean, _, scale = self._evaluator.raw(q).astype(np.int64)
-        new = Points(
-            before.next_numbers(len(x)),
-            q,
-            targets.astype(np.int32),
-            *judged(intervals, mean, scale, targets),
-        )
+        new = scored(self.pack, self._evaluator.raw, new)
         if self._store is None:
-            self._set(before.joined(new))
+            numbers = (self._following + np.arange(len(new))).astype(np.uint32)
+            self.points = before.joined(replace(new, numbers=numbers))
+            self._following += len(new)
         else:
             self._store.add(new)
-            self._set(self._store.points)
+            self.points = self._store.points
         return len(x)
 
     def forget(
-        self, first: int | None = None, last: int | None = None, *, keep: int | None = None
+        self,
+        first: int | None = None,
+        last: int | None = None,
+        *,
+        keep: int | None = None,
+        before: int | None = None,
     ) -> int:
         """Forget points; see ``Device.forget``."""
         self._able()
-        _check_range(first, last, keep)
-        before = self._before()
-        low, high = _range(first, last, keep, before.numbers)
+        check_forgotten(first, last, keep, before)
+        held = self._before()
+        gone = forgotten(held, first, last, keep, before)
         if self._store is not None:
-            gone = self._store.forget(low, high)
-            self._set(self._store.points)
-            return gone
-        left = before[(before.numbers < low) | (before.numbers > high)]
-        self._set(left)
-        return len(before) - len(left)
+            self._store.keep(~gone)
+            self.points = self._store.points
+        else:
+            self.points = held[~gone]
+        return int(gone.sum())
 
     def _able(self) -> Intervals:
         if self.pack.intervals is None:
@@ -242,10 +233,10 @@ class PackDevice(Device):
         return self.pack.intervals
 
     def _before(self) -> Points:
-        """Lock the store, if there is one, and return all points learnt so far."""
+        """Lock the store, if there is one, and return all points that were learnt so far."""
         if self._store is not None:
             self._store.lock()
-            return self._store.points
+            return self._store.held
         return self.points
 
     def _file(self) -> bytes:
@@ -262,31 +253,23 @@ class PackDevice(Device):
             raise InputError(f"{path} has changed since it was loaded: load it again")
         return data
 
-    def _set(self, points: Points) -> None:
-        own = self._evaluate_with(own_pack(self.pack, points)) if len(points) else None
-        self.points = points
-        self._own = None if own is None else _Own(points, own)
-
     def _predict(self, x: Array, neighbors: int | None) -> tuple[Array, Array]:
-        if self._own is not None:
-            mean, spread, _ = self._adapted(self._own, x, neighbors, ())
+        if len(self.points):
+            mean, spread, _ = self._adapted(x, neighbors, ())
         else:
             mean, spread = self._evaluator.predict_with_spread(x, neighbors or -1)
         return mean, spread
 
     def _bounds(self, x: Array, neighbors: int | None, levels: tuple[int, ...]) -> Array:
-        if self._own is not None:
-            return self._adapted(self._own, x, neighbors, levels)
+        if len(self.points):
+            return self._adapted(x, neighbors, levels)
         return self._evaluator.predict_with_bounds(x, levels, neighbors or -1)
 
-    def _adapted(
-        self, own: _Own, x: Array, neighbors: int | None, levels: tuple[int, ...]
-    ) -> Array:
+    def _adapted(self, x: Array, neighbors: int | None, levels: tuple[int, ...]) -> Array:
         """Predict with the points: mean, spread, scale, low and high at each level."""
-        pack, intervals = self.pack, self._able()
-        q = reference.quantise(pack, x)
-        mean, root, scale = self._evaluator.raw(q, neighbors or -1)
-        mean, scale = blended(intervals, own.points, mean, scale, own.said.raw(q)[0])
+        pack, points = self.pack, self.points
+        mean, root, scale = self._evaluator.raw(reference.quantise(pack, x), neighbors or -1)
+        mean, scale = adapted(self._able(), points.errors, points.scores, mean, scale)
         most = neighbors or pack.neighbors
         counts = np.minimum(pack.counts, most) if most else pack.counts
         unit = pack.y_gain
@@ -335,23 +318,19 @@ def _bare(pack: Pack) -> bytes:
     return write_pack(pack, metadata=False)
 
 
-def _check_range(first: Any, last: Any, keep: Any) -> None:
-    """Refuse arguments that do not say which points to forget."""
-    for name, one in (("first", first), ("last", last), ("keep", keep)):
-        whole = isinstance(one, Integral) and not isinstance(one, bool)
-        if one is not None and (not whole or one < 0):
-            raise wrong_value(name, one, "is not a whole number of at least 0")
-    if keep is not None and (first is not None or last is not None):
-        raise InputError("forget takes numbers of points, or how many to keep, not both")
-
-
-def _range(
-    first: int | None, last: int | None, keep: int | None, numbers: Array
-) -> tuple[int, int]:
-    """Return the first and the last number to forget."""
-    if keep is not None:
-        gone = max(len(numbers) - int(keep), 0)
-        return 0, int(numbers[gone - 1]) if gone else -1
-    low = 0 if first is None else int(first)
-    high = (2**32 - 1 if first is None else low) if last is None else int(last)
-    return low, high
+def _check_times(times: Any, count: int) -> Array:
+    """Refuse times that no store can hold."""
+    try:
+        found = np.asarray(times)
+        whole = found.dtype.kind in "iuf" and bool((np.floor(found) == found).all())
+    except ValueError:  # lists of different lengths
+        found, whole = np.empty(0), False
+    if found.shape != (count,):
+        raise InputError(
+            f"times must have shape ({count},), one for each point, not shape {found.shape}"
+        )
+    if not whole or (count and not 0 <= found.min() <= found.max() <= LARGEST_TIME):
+        raise InputError(
+            f"times must be whole numbers from 0 to {LARGEST_TIME}, such as seconds since 1970"
+        )
+    return found

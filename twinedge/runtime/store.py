@@ -1,46 +1,168 @@
-"""The store of a device as a file: section 11 of FORMAT.md, the same bytes as in flash.
+"""The store of a device: points that it measured itself, in a journal beside the pack.
 
-A file is two blocks in a row. Whenever a program is killed or the power fails, the file holds the
-points from before a change or those from after it.
+Points are in the user's units, so they stay when another pack of the same schema replaces the one
+that they were learnt with: section 12 of FORMAT.md.
 """
 
-import os
 import struct
-import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from numbers import Integral
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
-from twinedge.errors import InputError
-from twinedge.pack.contents import Pack
-from twinedge.pack.layout import HEADER_CRC_AT, align
-from twinedge.runtime.adapting import Points, check_point, most_points
+from twinedge.errors import InputError, wrong_value
+from twinedge.pack.contents import TARGET, Array, Pack
+from twinedge.pack.layout import HEADER_CRC_AT
+from twinedge.runtime import reference
+from twinedge.runtime.adaptation import MOST_POINTS, quantised_targets, score_errors
+from twinedge.runtime.journal import Content, slot_of
+from twinedge.runtime.journal_file import Journal
 
-try:
-    import fcntl
-except ImportError:  # Windows: two programs must not write to one store
-    fcntl = None  # type: ignore[assignment]
-
-_VERSION = 1
-_HEADS = 2
-_HEAD = struct.Struct("<4I")  # checksum, generation, whose points, slot after those moved
-_ENTRY = struct.Struct("<IIihH")  # checksum, number, target, score, scale; features follow
-_WHOSE_AT = 8
-_UNITS = (1, 2, 4, 8, 16, 32)  # bytes that a storage programs at once
-_ERASED = b"\xff" * 4  # start of a slot that was never written
+UNSCORED = -(2**31)  # the score of a point that the pack cannot evaluate, or has not yet
+LARGEST_TIME = 2**32 - 1
+_VERSION = 2
 _SPARE = 64  # slots of a new file beyond those for the most points
-_WORD = 0xFFFFFFFF
-_FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
+_BEFORE_FEATURES = 16  # bytes
+
+Raw = Callable[[Array], Array]  # quantised queries to means, spreads and scales, integers
 
 
-class _Head(NamedTuple):
-    """Head of a block; ``end`` is 0 unless the entries before it have to be whole."""
+@dataclass(frozen=True)
+class Points:
+    """Points measured on site, in the order they arrived.
 
-    generation: int
-    whose: int
-    end: int
+    Parameters
+    ----------
+    numbers : array of shape (k,), uint32
+        Numbers of the points, ascending.
+    times : array of shape (k,), uint32
+        When they were measured, or a counter; 0 if that is unknown.
+    X : array of shape (k, f), float32
+        Features in the user's units; NaN for a missing one.
+    y : array of shape (k,), float32
+        Measured targets, in their unit.
+    errors : array of shape (k,), int32
+        How far off the pack is, in units of an estimate.
+    scores : array of shape (k,), int32
+        The same, in sixteenths of its scale; ``UNSCORED`` for a point that it cannot evaluate.
+    """
+
+    numbers: Array
+    times: Array
+    X: Array
+    y: Array
+    errors: Array
+    scores: Array
+
+    @classmethod
+    def unscored(cls, X: Array, y: Array, times: Array | None = None) -> "Points":
+        """Make points ``(k, f)`` with targets ``(k,)`` that have no numbers and no scores yet."""
+        with np.errstate(over="ignore"):  # infinity is as good as any number beyond the range
+            X, y = np.asarray(X).astype(np.float32), np.asarray(y).astype(np.float32)
+        none = np.zeros(len(X), np.uint32)
+        times = none if times is None else times.astype(np.uint32)
+        scores = np.full(len(X), UNSCORED, np.int32)
+        return cls(none, times, X, y, none.astype(np.int32), scores)
+
+    @classmethod
+    def none(cls, features: int) -> "Points":
+        """Return an empty set of points."""
+        return cls.unscored(np.empty((0, features)), np.empty(0))
+
+    @classmethod
+    def of(cls, content: Content) -> "Points":
+        """Read the points in a journal.
+
+        Raises
+        ------
+        InputError
+            If its records are not points.
+        """
+        size = content.head.size
+        if not content.head.generation:
+            return cls.none(0)
+        records = np.ascontiguousarray(content.records).view(_record(features_in(size)))
+        time, target, error, score, features = (
+            records[name][:, 0] for name in records.dtype.names or ()
+        )
+        return cls(content.numbers, time, features, target, error, score)
+
+    def to_records(self) -> Array:
+        """Return the bytes of a journal's records, uint8 ``(k, 16 + 4 f)``."""
+        records = np.empty(len(self), _record(self.X.shape[1]))
+        columns = self.times, self.y, self.errors, self.scores, self.X
+        for name, column in zip(records.dtype.names or (), columns, strict=True):
+            records[name] = column
+        return records.view(np.uint8).reshape(len(self), records.itemsize)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, which: Array | slice) -> "Points":
+        return Points(*(column[which] for column in vars(self).values()))
+
+    def joined(self, more: "Points") -> "Points":
+        """Return these points followed by more."""
+        pairs = zip(vars(self).values(), vars(more).values(), strict=True)
+        return Points(*(np.concatenate(pair) for pair in pairs))
+
+    def usable(self, most: int) -> "Points":
+        """Return the points that the pack can evaluate, the latest if there are more than that."""
+        return self[np.flatnonzero(self.scores != UNSCORED)[-most:]]
+
+    def among(self, others: "Points") -> Array:
+        """Which points ``(k,)`` have the same time, features and target as one of the others."""
+        known = set(others._identities())
+        return np.array([one in known for one in self._identities()], bool)
+
+    def _identities(self) -> list[bytes]:
+        same = replace(self, errors=0 * self.errors, scores=0 * self.scores)
+        return [one.tobytes() for one in same.to_records()]
+
+
+def _record(features: int) -> np.dtype[np.void]:
+    """Return the type of a record."""
+    return np.dtype(
+        [
+            ("time", "<u4"),
+            ("target", "<f4"),
+            ("error", "<i4"),
+            ("score", "<i4"),
+            ("features", "<f4", (features,)),
+        ]
+    )
+
+
+def features_in(size: int) -> int:
+    """Return the number of features in a record of so many bytes."""
+    return (size - _BEFORE_FEATURES) // 4
+
+
+def scored(pack: Pack, raw: Raw, points: Points) -> Points:
+    """Return points with what a pack with intervals makes of them."""
+    assert pack.intervals is not None
+    targets = quantised_targets(pack, points.y)
+    lacking = (np.isnan(points.X) & ~reference.fillable(pack)).any(axis=1)
+    able = np.flatnonzero((targets < TARGET) & ~lacking)
+    errors, scores = np.zeros(len(points), np.int32), np.full(len(points), UNSCORED, np.int32)
+    if len(able):
+        mean, _, scale = raw(reference.quantise(pack, points.X[able])).astype(np.int64)
+        errors[able], scores[able] = score_errors(mean, scale, targets[able])
+    return replace(points, errors=errors, scores=scores)
+
+
+def owner_of(schema: int, slot: int) -> int:
+    """Return the owner of a journal with points of this schema, in slots of so many bytes."""
+    return (schema + 65536 * _VERSION + slot) % 2**32
+
+
+def schema_in(content: Content) -> int:
+    """Return the schema that the points of a journal belong to."""
+    return (content.head.owner - owner_of(0, content.head.slot)) % 2**32
 
 
 class Store:
@@ -53,37 +175,37 @@ class Store:
     path : path
         The file; it is created when the first point is learnt.
     pack : Pack
-        The pack that the points belong to, with intervals.
+        The pack that evaluates the points, with intervals.
     data : bytes
-        The whole file of that pack.
+        The whole file of that pack, or its header.
+    raw : function
+        Evaluates queries with that pack.
 
     Attributes
     ----------
-    points : Points
+    held : Points
         What it holds.
+    points : Points
+        Those that are used: the pack can evaluate them, and there are not too many.
     lost : int
-        Number of entries that cannot be read: damaged, or cut short.
+        Number of slots that cannot be read: damaged, or cut short.
 
     Raises
     ------
     InputError
-        If the file is not a store, or belongs to another pack.
+        If the file is not a store, or belongs to another model.
     """
 
-    def __init__(self, path: str | Path, pack: Pack, data: bytes) -> None:
+    def __init__(self, path: str | Path, pack: Pack, data: bytes, raw: Raw) -> None:
         if pack.intervals is None:
             raise InputError("the pack has no intervals and cannot learn without them")
-        self.path = Path(path)
-        self._features = pack.features
-        self._room = most_points(pack)
-        self._pack = struct.unpack_from("<I", data, HEADER_CRC_AT)[0]
-        self._file: int | None = None
-        self._next: int | None = None  # slot to write; None until points have been moved
-        self.points = Points.none(pack.features)
-        self._read()
+        self._pack, self._raw = pack, raw
+        self._stamp: int = struct.unpack_from("<I", data, HEADER_CRC_AT)[0]
+        self._journal = Journal(path)
+        self._load()
 
     def __len__(self) -> int:
-        return len(self.points)
+        return len(self.held)
 
     def __enter__(self) -> "Store":
         return self
@@ -96,56 +218,24 @@ class Store:
     ) -> None:
         self.close()
 
-    def __del__(self) -> None:
-        if getattr(self, "_file", None) is not None:
-            self.close()
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._journal.path
+
+    @property
+    def lost(self) -> int:
+        """Number of slots that cannot be read: damaged, or cut short."""
+        return self._journal.content.damaged
+
+    @property
+    def cut(self) -> bool:
+        """Whether the end of the file is missing: it can be read, but not written."""
+        return self._journal.content.cut
 
     def close(self) -> None:
         """Close the file, so that other programs can write to it."""
-        if self._file is not None:
-            os.close(self._file)
-        self._file = self._next = None
-
-    def add(self, points: Points) -> None:
-        """Add points; they are numbered in order, whatever numbers they have.
-
-        Raises
-        ------
-        InputError
-            If there is no room for them, or the file cannot be written; none of them is kept then.
-        """
-        if not len(points):
-            return
-        self.lock()
-        if len(self.points) + len(points) > self._most:
-            raise InputError(
-                f"{self.path} has room for {self._most} points and holds {len(self.points)}: "
-                f"forget some before learning {len(points)} more"
-            )
-        numbers = self.points.next_numbers(len(points))
-        new = Points(numbers, *list(vars(points).values())[1:])
-        both = self.points.joined(new)
-        # Writing one entry is atomic; several at once need a move.
-        if len(new) > 1:
-            self._move(both)
-        else:
-            if self._next is None or self._next == self._slots:
-                self._move(self.points)
-            assert self._next is not None
-            self._put(self._block, self._next, self._entries(new))
-            self._next += 1
-        self.points = both
-
-    def forget(self, first: int, last: int) -> int:
-        """Forget the points with these numbers, both ends included; returns how many."""
-        self.lock()
-        keep = (self.points.numbers < first) | (self.points.numbers > last)
-        gone = int((~keep).sum())
-        if gone or self.lost:
-            left = self.points[keep]
-            self._move(left)
-            self.points = left
-        return gone
+        self._journal.close()
 
     def lock(self) -> None:
         """Keep other programs from writing, and read what they wrote.
@@ -155,242 +245,88 @@ class Store:
         InputError
             If another program holds the lock, or the file cannot be written.
         """
-        if self._file is not None:
-            return
-        self._open()
-        try:
-            self._read()
-        except InputError:
-            self.close()
-            raise
+        before = self._journal.content
+        self._journal.lock()
+        if self._journal.content is not before:
+            self._load()
 
-    def _read(self) -> None:
-        """Read what the file holds; if it is refused, nothing changes."""
-        data = self._content()
-        least = _ENTRY.size + 2 * align(self._features, 4)
-        if not data.strip(b"\xff"):
-            self._lay_out(least, (self._room + _SPARE) * least)
-            return
-        half = len(data) // 2
-        blocks = data[:half], data[half:]
-        heads = [_head(block, least) for block in blocks]
-        later = _later(heads[0], heads[1])
-        head = heads[later]
-        if head is None:
-            raise InputError(f"{self.path} is not a store of twinedge")
-        sizes = {self._whose(size): size for size in _slot_sizes(least)}
-        if head.whose not in sizes:
-            raise InputError(f"{self.path} holds points of another pack; name another file")
-        if len(data) % 2 or self._misplaced(data, sizes[head.whose]):
-            raise InputError(f"{self.path} is cut short: a store is two blocks of the same size")
-        self._lay_out(sizes[head.whose], half)
-        for number in (later, 1 - later):
-            head = heads[number]
-            if head is not None and self._take(blocks[number], head):
-                self._block = number
-                return
-        self._generation = 0
+    def add(self, points: Points) -> None:
+        """Add points that the pack has scored; they are numbered in order.
 
-    def _content(self) -> bytes:
-        """Read the file; empty if it does not exist."""
-        try:
-            if self.path.exists() and not self.path.is_file():
-                raise InputError(f"{self.path} is not a file")
-            return self.path.read_bytes()
-        except FileNotFoundError:
-            return b""
-        except OSError as error:
-            raise InputError(f"cannot read {self.path}: {error.strerror}") from error
-
-    def _lay_out(self, slot: int, size: int) -> None:
-        """Start without points, with slots and blocks of these sizes in bytes."""
-        self.lost, self._block, self._generation = 0, 1, 0
-        self.points = self.points[:0]
-        self._slot, self._size, self._slots = slot, size, size // slot
-        self._most = min(self._room, self._slots - _HEADS - 1)
-
-    def _misplaced(self, data: bytes, slot: int) -> bool:
-        """Whether our heads are in impossible places, because the file was longer once."""
-        whose = struct.pack("<I", self._whose(slot))
-        half, at = len(data) // 2, data.find(whose)
-        while at >= 0:
-            start = at - _WHOSE_AT
-            if (
-                start >= 0
-                and start not in (0, slot, half, half + slot)
-                and _whole_head(data, start)
-            ):
-                return True
-            at = data.find(whose, at + 1)
-        return False
-
-    def _whose(self, slot: int) -> int:
-        return int(self._pack + 65536 * _VERSION + slot) & _WORD
-
-    def _take(self, block: bytes, head: _Head) -> bool:
-        """Load the points of a block; False if the block is incomplete."""
-        size = _ENTRY.size + 2 * align(self._features, 4)
-        kept, lost = [], 0
-        for number in range(_HEADS, self._slots):
-            at = number * self._slot
-            entry = block[at : at + size]
-            checksum, *fields = _ENTRY.unpack_from(entry)
-            features = np.frombuffer(entry, "<i2", self._features, _ENTRY.size)
-            whole = checksum != _WORD and checksum == zlib.crc32(entry[4:])
-            if not whole and number < head.end:
-                return False
-            if whole and check_point(features, fields[1]):
-                kept.append((*fields, features))
-            elif checksum != _WORD:
-                lost += 1
-        self.lost, self._generation = lost, head.generation
-        if kept:
-            numbers, targets, scores, scales, rows = zip(*kept, strict=True)
-            self.points = Points(
-                np.array(numbers, np.uint32),
-                np.array(rows, np.int16),
-                np.array(targets, np.int32),
-                np.array(scores, np.int16),
-                np.array(scales, np.uint16),
-            )
-        return True
-
-    def _entries(self, points: Points) -> bytes:
-        features = np.zeros((len(points), align(self._features, 4)), "<i2")
-        features[:, : self._features] = points.features
-        columns = (points.numbers, points.targets, points.scores, points.scales)
-        rows = zip(*(column.tolist() for column in columns), features, strict=True)
-        found = []
-        for *fields, row in rows:
-            entry = _ENTRY.pack(0, *fields)[4:] + row.tobytes()
-            found.append((struct.pack("<I", zlib.crc32(entry)) + entry).ljust(self._slot, b"\xff"))
-        return b"".join(found)
-
-    def _head_of(self, generation: int, points: int) -> bytes:
-        whose = self._whose(self._slot)
-        head = _HEAD.pack(0, generation & _WORD, whose, _HEADS + points)[4:]
-        return (struct.pack("<I", zlib.crc32(head)) + head).ljust(self._slot, b"\xff")
-
-    def _move(self, points: Points) -> None:
-        """Write points to the other block; the old ones stay valid until that is done."""
-        self._next = None
-        image = b"\xff" * (_HEADS * self._slot) + self._entries(points)
-        image = image.ljust(self._size, b"\xff")
-        other, generation = 1 - self._block, self._generation + 1
-        head = self._head_of(generation, len(points))
-        if not self._generation:
-            other = 0
-            self._create(head + head + image[len(2 * head) :] + b"\xff" * self._size)
-        else:
-            self._put(other, 0, image)
-            for number in range(_HEADS):
-                self._put(other, number, head)
-        self._block, self._generation = other, generation
-        self._next, self.lost = _HEADS + len(points), 0
-
-    def _put(self, block: int, slot: int, data: bytes) -> None:
-        assert self._file is not None
-        try:
-            _write(self._file, block * self._size + slot * self._slot, data)
-        except OSError as error:
-            self._next = None
-            raise self._unwritten(error) from error
-
-    def _create(self, data: bytes) -> None:
-        """Replace the empty file by a whole new one, and keep it locked throughout.
-
-        Not with ``twinedge.placing``: the new file is locked before it gets its name, and stays
-        open.
+        Raises
+        ------
+        InputError
+            If there is no room for them, or the file cannot be written; none of them is kept then.
         """
-        beside = self.path.resolve().with_name(f".{self.path.name}.{os.getpid()}.partial")
-        try:
-            file = os.open(beside, _FLAGS | os.O_TRUNC, 0o666)
-            try:
-                _claim(file)
-                _write(file, 0, data)
-                beside.replace(self.path.resolve())
-                _settle(beside.parent)
-            except OSError:
-                os.close(file)
-                raise
-        except OSError as error:
-            raise self._unwritten(error) from error
-        finally:
-            beside.unlink(missing_ok=True)
-        self.close()
-        self._file = file
+        if not len(points):
+            return
+        self.lock()
+        numbers = self._journal.add(points.to_records())
+        self._set(self.held.joined(replace(points, numbers=numbers)))
 
-    def _unwritten(self, error: OSError) -> InputError:
-        return InputError(f"cannot write {self.path}: {error.strerror}")
+    def keep(self, which: Array) -> None:
+        """Forget all points but these, bool ``(k,)`` of those held.
 
-    def _open(self) -> None:
-        while self._file is None:
-            try:
-                file = os.open(self.path, _FLAGS, 0o666)
-            except OSError as error:
-                raise self._unwritten(error) from error
-            try:
-                _claim(file)
-                if os.path.samestat(os.fstat(file), self.path.stat()):
-                    self._file = file
-            except BlockingIOError:
-                raise InputError(f"{self.path} is in use by another program") from None
-            except FileNotFoundError:
-                pass  # it was replaced or removed in between
-            except OSError as error:  # for example, a file system without locks
-                raise self._unwritten(error) from error
-            finally:
-                if self._file is None:
-                    os.close(file)
+        Raises
+        ------
+        InputError
+            If the file cannot be written; nothing is forgotten then.
+        """
+        self.lock()
+        if not which.all() or self.lost:
+            self._journal.keep(which)
+            self._set(self.held[which])
 
+    def _load(self) -> None:
+        """Make points of the records, evaluated by this pack."""
+        pack, content = self._pack, self._journal.content
+        size = _BEFORE_FEATURES + 4 * pack.features
+        schema = self._stamp if pack.schema is None else pack.schema
+        if not content.head.generation:
+            owner = owner_of(schema, slot_of(size))
+            self._journal.lay_out(owner, size, MOST_POINTS + _SPARE, self._stamp)
+            self._set(Points.none(pack.features))
+            return
+        if schema_in(content) != schema or content.head.size != size:
+            self.close()
+            other = "pack" if pack.schema is None else "model, with other columns or another target"
+            raise InputError(f"{self.path} holds points of another {other}; name another file")
+        held = Points.of(content)
+        if content.head.stamp != self._stamp or (held.scores == UNSCORED).any():
+            held = scored(pack, self._raw, held)
+            self._journal.update(held.to_records(), self._stamp)
+        self._set(held)
 
-def _claim(file: int) -> None:
-    """Lock a file, or raise BlockingIOError."""
-    if fcntl is not None:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    def _set(self, held: Points) -> None:
+        self.held, self.points = held, held.usable(MOST_POINTS)
 
 
-def _write(file: int, at: int, data: bytes) -> None:
-    """Write all of it, and flush it to disk."""
-    os.lseek(file, at, os.SEEK_SET)
-    while data:
-        data = data[os.write(file, data) :]
-    os.fsync(file)
+def check_forgotten(first: Any, last: Any, keep: Any, before: Any) -> None:
+    """Refuse arguments that do not say which points to forget."""
+    given = {"first": first, "last": last, "keep": keep, "before": before}
+    for name, one in given.items():
+        whole = isinstance(one, Integral) and not isinstance(one, bool)
+        if one is not None and (not whole or one < 0):
+            raise wrong_value(name, one, "is not a whole number of at least 0")
+    if sum((first is not None or last is not None, keep is not None, before is not None)) > 1:
+        raise InputError(
+            "forget takes numbers of points, how many to keep, or a time: one of these, not both"
+        )
+    if first is not None and last is not None and first > last:
+        raise InputError(f"forget takes the first and the last number, but {first} is after {last}")
 
 
-def _settle(folder: Path) -> None:
-    """Flush a folder to disk, so that a file keeps its new name after a power failure."""
-    if os.name == "posix":
-        file = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(file)
-        finally:
-            os.close(file)
-
-
-def _slot_sizes(least: int) -> list[int]:
-    """Possible sizes of slots, by how much their storage programs at once."""
-    return sorted({align(least, unit) for unit in _UNITS})
-
-
-def _head(block: bytes, least: int) -> _Head | None:
-    """Read the head of a block; None if neither copy is whole."""
-    for at in _slot_sizes(least):
-        if found := _whole_head(block, at):
-            return found._replace(end=0)
-    return _whole_head(block, 0)
-
-
-def _whole_head(data: bytes, at: int) -> _Head | None:
-    found = data[at : at + _HEAD.size]
-    if len(found) < _HEAD.size or found[:4] == _ERASED:
-        return None
-    checksum, *fields = _HEAD.unpack(found)
-    return _Head(*fields) if checksum == zlib.crc32(found[4:]) else None
-
-
-def _later(one: _Head | None, other: _Head | None) -> int:
-    """Which of two blocks is in use: 0 for ``one``, 1 for ``other``."""
-    if one is None or other is None:
-        return int(one is None)
-    return int(0 < (other.generation - one.generation & _WORD) < 2**31)
+def forgotten(
+    points: Points, first: int | None, last: int | None, keep: int | None, before: int | None
+) -> Array:
+    """Which points to forget, bool ``(k,)``; see ``Device.forget``."""
+    if keep is not None:
+        older: Array = np.arange(len(points)) < max(len(points) - int(keep), 0)
+        return older
+    low = 0 if first is None else int(first)
+    high = LARGEST_TIME if last is None and first is None else low if last is None else int(last)
+    values = points.numbers.astype(np.int64)
+    if before is not None:
+        values, low, high = points.times.astype(np.int64), 1, int(before) - 1
+    within: Array = (values >= min(low, 2**32)) & (values <= min(high, 2**32))
+    return within
