@@ -38,7 +38,9 @@ LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 LEAST_ROWS = 10
 USUAL_TRUST = 0.4  # in points measured on site, if no groups are known
 _USUAL = 0.6827  # within one scale, as within one standard deviation of a normal distribution
-_KNOWN = 0.75  # share of a group's common variance to count on: trust may be misplaced
+_KNOWN = 13 / 16  # share of a group's common variance to count on: trust may be misplaced
+_NO_WEIGHT, _DESCENT = 7.0, 3.0  # scales from what points agree on; and those below full weight
+_MOST_SURPRISE = 2.0  # scales of a point's error that widen intervals: on average 1 when squared
 _FREEDOM = 4  # degrees of freedom of the Student distribution
 _ROUNDS = 300  # of a fit
 _FOLDS = 10
@@ -319,36 +321,57 @@ def quantile(
 
 
 def adapted(
-    trust: float, scores: Array, scales: Array, mean: Array, scale: Array, own: Array
+    trust: float, errors: Array, scores: Array, mean: Array, scale: Array
 ) -> tuple[Array, Array]:
-    """Blend predictions with points measured on site, as a device does.
+    """Shift predictions by what was wrong at points measured on site, as a device does.
 
     Parameters
     ----------
     trust : float
         In such points: the share of the error that points of one group, say one machine, have in
         common.
-    scores, scales : array of shape (k,)
-        Errors of the points divided by their scales, and these scales.
+    errors, scores : array of shape (k,)
+        Measured targets of the points minus their predictions, and the same divided by their
+        scales.
     mean, scale : array of shape (n,)
         Predictions, and how large their errors are expected to be.
-    own : array of shape (n,)
-        Predictions with the points as the only anchors.
 
     Returns
     -------
     mean, scale : array of shape (n,)
-        The blended predictions and their scales.
+        The predictions with the points, and their scales.
     """
-    count, rest = len(scores), 1 - trust
-    near = np.minimum(1, scale / scales.mean())
-    weight = count * trust / (count * trust + rest) * near
+    weight = point_weights(scores)
+    count = weight.sum()
+    if not count:
+        return mean, scale
+    least, rest = max(count, 1.0), 1 - trust
+    share = count * trust / (count * trust + rest)
+    # No more scales than the points were off by.
+    most = abs((weight * scores).sum()) / least * scale
+    shift = (weight * errors).sum() / least
+    moved = mean + share * np.clip(shift, -most, most)
     # The points explain part of the variance, but widen the scale if their own errors surprise.
-    left = 1 - _KNOWN * trust * weight * (2 - near)
-    alone, shared = np.square(scores - scores.mean()).sum(), count * scores.mean() ** 2
+    score = np.clip(scores, -_MOST_SURPRISE, _MOST_SURPRISE)
+    shared = (weight * score).sum() ** 2 / least
+    alone = max((weight * np.square(score)).sum() - shared, 0)
     surprise = alone / rest + shared / (count * trust + rest)
     wider = (_FREEDOM + surprise) / (_FREEDOM + count)
-    return mean + weight * (own - mean), scale * np.sqrt(left * wider)
+    return moved, scale * np.sqrt((1 - _KNOWN * trust * share) * wider)
+
+
+def point_weights(scores: Array) -> Array:
+    """Weights of points with these scores ``(k,)``, from 0 for an absurd one to 1.
+
+    A point is compared with what most points agree on, and the model has a vote: no error.
+    """
+    needed = (len(scores) + 1) // 2 + 1
+    agreed = 0.0
+    if needed <= len(scores):
+        ascending = np.sort(scores)
+        agreed = max(ascending[-needed], 0) + min(ascending[needed - 1], 0)
+    weight: Array = np.clip((_NO_WEIGHT - np.abs(scores - agreed)) / _DESCENT, 0, 1)
+    return weight
 
 
 def in_common(errors: Array, groups: Array, weights: Array | None = None) -> float | None:

@@ -85,7 +85,7 @@ typedef enum twin_status {
 
     /* Errors of a store (twin_store.h). */
     TWIN_ERROR_STORE = -20,  /* this storage and memory cannot hold a store */
-    TWIN_ERROR_OTHER = -21,  /* the points in it belong to a different pack */
+    TWIN_ERROR_OTHER = -21,  /* the points in it have different columns or targets */
     TWIN_ERROR_FULL = -22,   /* there is no room for another point */
     TWIN_ERROR_STORAGE = -23 /* it could not be read, erased or programmed */
 } twin_status;
@@ -147,6 +147,7 @@ typedef struct twin_prediction {
     float high;        /* with the coverage of twin_set_coverage */
     uint32_t outside;  /* features beyond their range in training */
     uint32_t missing;  /* features that were NaN */
+    uint16_t points;   /* of a store that count in it (twin_store.h) */
     uint8_t intervals; /* 1 if scale, low and high are valid */
 #endif
 } twin_prediction;
@@ -163,6 +164,7 @@ typedef struct twin_raw {
     int32_t high;
     uint32_t outside;
     uint32_t missing;
+    uint16_t points;
     uint8_t intervals;
 #endif
     uint16_t count; /* estimates so far */

@@ -130,10 +130,8 @@
 #endif
 #endif
 
-/* Not settings: 1 if points of a store are in a different kind of memory than packs; 1 if there
- * is a kernel for this Cortex-M, written for the GNU assembler; bytes of scratch that it takes for
- * silu; and bytes of scratch that host kernels work in. */
-#define TWIN_OWN_IN_RAM (TWIN_STORE && TWIN_FLASH)
+/* Not settings: 1 if there is a kernel for this Cortex-M, written for the GNU assembler; bytes of
+ * scratch that it takes for silu; and bytes of scratch that host kernels work in. */
 #if defined(__GNUC__) && defined(__ARM_ARCH_PROFILE) && !defined(__ARMCC_VERSION) &&               \
     !defined(__ICCARM__) && !defined(__ARM_BIG_ENDIAN)
 #if __ARM_ARCH_PROFILE == 'M' && TWIN_BLOCK >= 2 && TWIN_PARTIAL

@@ -1,106 +1,117 @@
-/* A device that learns: points measured on site become anchors of its own.
+/* A device that learns: what it measures on site corrects its predictions.
  *
  * A point measured where the model runs knows this machine, this batch, this hull. The device keeps
- * such points in a store, and a prediction blends what the pack says with what the network makes of
- * them; the pack says how far to trust them (FORMAT.md, sections 11 and 12):
+ * such points in a store, and predictions are shifted by what the pack gets wrong at them; the pack
+ * says how far to trust them (FORMAT.md, sections 12 and 13):
  *
- *     static uint32_t memory[512];
+ *     static uint32_t memory[256];
  *     twin_store store;
- *     if (twin_store_size(&model, &storage, 32) > sizeof memory ||
- *         twin_store_open(&store, &model, pack, &storage, memory, 32) != TWIN_OK)
+ *     if (twin_store_size(&model, &storage, 32) > sizeof memory)
  *         do_without_it();
+ *     status = twin_store_open(&store, &model, pack, &storage, memory, 32);
+ *     while (status == TWIN_MORE)
+ *         status = twin_store_step(&store, scratch, sizeof scratch);
  *     for (;;) {
  *         if (twin_predict_adapted(&store, scratch, sizeof scratch, x, &out) == TWIN_OK)
  *             use(out.low, out.high);
- *         if (measure(&y) && twin_learn(&store, scratch, sizeof scratch, x, y) != TWIN_OK)
- *             do_without_it();
+ *         if (measure(&y) &&
+ *             (status = twin_learn(&store, scratch, sizeof scratch, x, y, now())) ==
+ * TWIN_ERROR_FULL) status = twin_keep_latest(&store, 24);
  *     }
  *
- * The store is a journal in two erasable blocks: of flash, EEPROM or FRAM, of a file or of RAM.
- * What they are is the caller's choice, behind three functions. A power cut at any moment leaves
- * the points as they were before the call that it hit, or as they would have been after it;
- * unsettled bits may read either way until the next successful write. A flipped bit costs the point
- * it is in, and `lost` counts it.
+ * One reading cannot break it: a point that is far from what the others and the pack allow has no
+ * weight, and if it is the only one, predictions are those of the pack.
  *
- * Opening only reads. Learning writes one slot. The first time after opening, and whenever a block
- * is full, it also erases the other block and moves all points there, as does forgetting. No call
- * takes longer than that, none allocates, and none recurses.
+ * Points are kept in the user's units, in a journal (twin_journal.h), which says what storage must
+ * do and why a power cut does no harm. They belong to a schema, not to one pack: after an update to
+ * another pack of the same schema, they are scored again and go on working. Opening only reads.
+ * Learning writes one slot. The first time after opening, and whenever a block is full, it also
+ * erases the other block and moves all points there, as does forgetting. No call takes longer than
+ * that, none allocates, and none recurses.
  *
- * A program that calls none of this does not have it in its image. Not available if TWIN_STORE is
- * 0. A store must not be used by two threads at a time, not even to predict. */
+ * If storage fails, a call returns TWIN_ERROR_STORAGE, predictions go on with the points that were
+ * read or learnt before, and a later call tries again.
+ *
+ * A program that calls none of this does not have it in its image. Not available if TWIN_STORE,
+ * TWIN_INTERVALS or TWIN_FLOAT is 0. A store must not be used by two threads at a time, not even to
+ * predict. */
 
 #ifndef TWIN_STORE_H
 #define TWIN_STORE_H
 
 #include "twin_journal.h"
 
-#if TWIN_STORE && TWIN_INTERVALS
+#if TWIN_STORE && TWIN_INTERVALS && TWIN_FLOAT
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+/* A point: what a record has before its features (FORMAT.md, section 12). */
+typedef struct twin_point {
+    uint32_t number;
+    uint32_t time;
+    float target;  /* as measured */
+    int32_t error; /* of the pack, in units of an estimate */
+    int32_t score; /* the same in sixteenths of the scale it had */
+} twin_point;
+
 /* An open store. The fields may be read. */
 typedef struct twin_store {
+    twin_journal journal; /* `number` is that of the next point; `damaged` counts bad slots */
     const twin_model *model;
-    const twin_storage *storage;
-    uint8_t *memory;     /* the caller's: entries, with room for one more */
-    uint8_t *spare;      /* that room */
-    uint8_t *targets;    /* after them, targets of the points */
-    uint32_t pack;       /* identifies the pack that points belong to */
-    uint32_t block;      /* start of the block in use */
-    uint32_t generation; /* how often a block was erased and filled, in sequence */
-    uint32_t number;     /* of the next point */
-    uint32_t slots;      /* in a block */
-    uint32_t next;       /* slot to program next; `slots` if the block is full */
-    uint16_t slot;       /* bytes of a slot */
-    uint16_t most;       /* most points */
-    uint16_t count;      /* points */
-    uint16_t lost;       /* entries that cannot be read: damaged, or cut short */
-    unsigned settled;    /* whether the block is sure to read the same next time */
-    int status;          /* that of opening, or TWIN_ERROR_STORAGE once a read has failed */
+    twin_point *points; /* the caller's memory, the oldest first */
+    uint32_t pack;      /* checksum of the pack */
+    uint16_t most;      /* points there is room for */
+    uint16_t count;     /* points */
+    int8_t status;      /* of opening; TWIN_MORE as long as points are to be read */
 } twin_store;
 
-/* Bytes of memory for this many points: at most 1024, and at most 4096 over all twins. */
+/* Bytes of memory for this many points, at most 1024; 0 if the storage cannot hold a store. */
 uint32_t twin_store_size(const twin_model *model, const twin_storage *storage, uint16_t points);
 
-/* Find what a store holds; one that was never written is empty. `pack` is the one that the model
- * was opened from, with intervals. `memory` is aligned to 4 and as large as twin_store_size says.
- * Model, storage and memory must stay as long as the store is used.
+/* Open a store; one that was never written is empty. `pack` is the one that the model was opened
+ * from, with intervals. `memory` is aligned to 4 and as large as twin_store_size says. Model,
+ * storage and memory must stay as long as the store is used.
  *
- * TWIN_ERROR_STORE if the model is not open, its pack has no intervals, or a block has fewer than
- * `points` + 3 slots. TWIN_ERROR_OTHER if the points belong to a different pack, or to a storage
- * with a different program size: twin_forget of all numbers takes it over. TWIN_ERROR_FULL if it
- * holds more than `points` points. TWIN_ERROR_STORAGE if a read failed. Unless a store is open,
- * predictions are those of the pack alone. */
+ * TWIN_MORE: call twin_store_step until it returns something else. TWIN_ERROR_STORE if the model is
+ * not open, its pack has no intervals, twin_store_size is 0, or the memory is not aligned.
+ * TWIN_ERROR_OTHER if the points have another schema, or the storage had another program size:
+ * twin_forget of all numbers takes it over. TWIN_ERROR_STORAGE if a read failed: open it again.
+ * Predictions are those of the pack unless all points were read. */
 twin_status twin_store_open(twin_store *store, const twin_model *model, twin_pack pack,
                             const twin_storage *storage, void *memory, uint16_t points);
 
-/* Learn from a point: `query` as for twin_predict_raw, `target` its measured value in the units of
- * the raw mean. TWIN_OK means that it is stored permanently.
- *
- * TWIN_ERROR_FULL if the store is full: forget some points. TWIN_ERROR_QUERY or TWIN_ERROR_TARGET
- * if the point is invalid. TWIN_ERROR_STORAGE if a block could not be erased or programmed: it may
- * be worn out, or a second call, which takes the next slot, may succeed. Existing points stay. */
-twin_status twin_learn_raw(twin_store *store, void *scratch, uint32_t size, const int16_t *query,
-                           int32_t target);
+/* Read another point; if another pack has scored it, that takes as long as a prediction. TWIN_MORE
+ * if there may be more, then TWIN_OK; or TWIN_ERROR_FULL if there are more than `points`: the
+ * latest are used, and some must be forgotten before another is learnt. TWIN_ERROR_STORAGE if a
+ * read failed: call it again. A point that this pack cannot evaluate is not used, but stays. */
+twin_status twin_store_step(twin_store *store, void *scratch, uint32_t size);
 
-/* Forget the points numbered `first` to `last`. The number of a point is that of the store
- * before it was learnt; after forgetting, numbers continue after the last that is left. 0 to
- * store.number - 101 keeps the latest 100 if there are more, 0 to UINT32_MAX keeps none. */
+/* Learn from a point: `x` as for twin_predict, its measured `target`, and the time or a counter of
+ * your choice, 0 if you have none. TWIN_OK means that it is stored permanently.
+ *
+ * TWIN_ERROR_FULL if there is no room: forget some points. TWIN_ERROR_QUERY or TWIN_ERROR_TARGET if
+ * the point is invalid. TWIN_MORE if there are points to read first. TWIN_ERROR_STORAGE if a block
+ * could not be read, erased or programmed: it may be worn out, or a later call may succeed. */
+twin_status twin_learn(twin_store *store, void *scratch, uint32_t size, const float *x,
+                       float target, uint32_t time);
+
+/* Forget the points numbered `first` to `last`: a point has the number that journal.number was
+ * before it was learnt. 0 to UINT32_MAX forgets all. TWIN_ERROR_VALUE if `first` is above `last`.
+ */
 twin_status twin_forget(twin_store *store, uint32_t first, uint32_t last);
 
-/* Predict with the points of the store. Spread, count and flags are those of the pack. */
-twin_status twin_predict_adapted_raw(const twin_store *store, void *scratch, uint32_t size,
-                                     const int16_t *query, twin_raw *out);
+/* Forget all but the latest `points`; and points older than `time`, except those without one. */
+twin_status twin_keep_latest(twin_store *store, uint16_t points);
+twin_status twin_forget_before(twin_store *store, uint32_t time);
 
-#if TWIN_FLOAT
-/* The same in the user's units. An infinite or NaN target is refused. */
-twin_status twin_learn(twin_store *store, void *scratch, uint32_t size, const float *x,
-                       float target);
+/* Predict with the points of the store: `out->points` says how many had any weight. Spread, count
+ * and flags are those of the pack. */
 twin_status twin_predict_adapted(const twin_store *store, void *scratch, uint32_t size,
                                  const float *x, twin_prediction *out);
-#endif
+twin_status twin_predict_adapted_raw(const twin_store *store, void *scratch, uint32_t size,
+                                     const int16_t *query, twin_raw *out);
 
 #ifdef __cplusplus
 }

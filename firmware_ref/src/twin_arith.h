@@ -29,19 +29,6 @@ static inline int32_t twini_sat(int32_t a) {
     return a > TWIN_LARGEST ? TWIN_LARGEST : a < -TWIN_LARGEST ? -TWIN_LARGEST : a;
 }
 
-/* A feature of an anchor of these pairs. */
-static inline int16_t twini_feature(const twini_pairs *pairs, twin_flash at) {
-#if TWIN_OWN_IN_RAM
-    if (pairs->own) {
-        int16_t feature;
-        TWIN_COPY(&feature, (const void *)(uintptr_t)at, sizeof feature);
-        return feature;
-    }
-#endif
-    (void)pairs;
-    return twini_i16(at);
-}
-
 /* By how much silu lies below relu at a distance a from zero, with b fraction bits. */
 static inline int32_t twini_bump(twin_flash curve, int32_t a, uint8_t b) {
     uint8_t width = (uint8_t)(b - 5);

@@ -131,27 +131,32 @@ TWIN_INTERNAL int32_t twini_target_of(const twin_model *model, float value) {
 }
 #endif
 
-twin_status twin_read(const twin_run *run, twin_prediction *out) {
+TWIN_LENT void twini_report(const twin_run *run, const twin_raw *raw, twin_prediction *out) {
     const twin_model *model = run->model;
-    twin_raw raw;
-#if TWIN_INTERVALS && defined(__AVR__) /* as below */
-    __builtin_memset(&raw, 0, sizeof raw);
-#endif
-    twini_combine(run, &raw);
     out->mean = out->spread = twini_nan();
     if (run->count) {
-        out->mean = twin_target(model, raw.mean);
-        out->spread = twini_in_units(model, raw.root, raw.count);
+        out->mean = twin_target(model, raw->mean);
+        out->spread = twini_in_units(model, raw->root, raw->count);
     }
 #if TWIN_INTERVALS
     out->scale = out->low = out->high = twini_nan();
-    if (raw.intervals)
-        twini_tell(model, &raw, out);
-    out->outside = run->outside;
-    out->missing = run->missing;
-    out->intervals = raw.intervals;
+    if (raw->intervals) {
+        out->scale = twini_in_units(model, raw->scale, 16);
+        out->low = twin_target(model, raw->low);
+        out->high = twin_target(model, raw->high);
+    }
+    out->outside = raw->outside;
+    out->missing = raw->missing;
+    out->points = raw->points;
+    out->intervals = raw->intervals;
 #endif
-    return (twin_status)run->status;
+}
+
+twin_status twin_read(const twin_run *run, twin_prediction *out) {
+    twin_raw raw;
+    twin_status status = twin_read_raw(run, &raw);
+    twini_report(run, &raw, out);
+    return status;
 }
 
 twin_status twin_predict(const twin_model *model, void *scratch, uint32_t size, const float *x,

@@ -65,9 +65,6 @@ typedef struct twini_pairs {
     void *room;                    /* for `first` to use as it likes */
     twin_flash anchor[TWIN_BLOCK]; /* features of each anchor: i16, zeros up to a multiple of 4 */
     uint8_t count;
-#if TWIN_OWN_IN_RAM
-    uint8_t own; /* whether the anchors are points of a store, in RAM */
-#endif
 } twini_pairs;
 
 typedef struct twin_kernel {

@@ -32,9 +32,6 @@ TWIN_INTERNAL twin_flash twini_layer_at(twini_layer *layer, const twin_model *mo
 #define TWIN_LENT TWIN_SHARED
 #endif
 
-/* One more flag of a model, if its anchors are points of a store, in RAM. */
-#define TWIN_OWN 128
-
 /* Constant where this build has no choice: twin_open refuses the rest. */
 static inline unsigned twini_is_silu(const twin_model *model) {
     return TWIN_SILU ? model->silu : 0;
@@ -44,7 +41,7 @@ static inline unsigned twini_is_wide(const twin_model *model) {
 }
 
 static inline unsigned twini_is_scaled(const twin_model *model) {
-    return TWIN_INTERVALS ? (TWIN_OWN_IN_RAM ? model->flags >> 1 & 1 : model->flags >> 1) : 0;
+    return TWIN_INTERVALS ? model->flags >> 1 : 0;
 }
 
 /* Bytes in a row of `n` weights. */
@@ -88,35 +85,38 @@ TWIN_INTERNAL twin_status twini_start(twin_run *run, const twin_model *model, vo
 TWIN_INTERNAL void twini_combine(const twin_run *run, twin_raw *out);
 
 #if TWIN_INTERVALS
-/* The largest s with s * s <= a; and a * b >> shift, but at most 2^31 - 1. */
+/* The largest s with s * s <= a; a * b >> shift, but at most 2^31 - 1; and a / n, rounded down, for
+ * a below 2^48, n up to 2^16, and quotients of 32 bits. */
 TWIN_LENT uint32_t twini_root(uint64_t a);
 TWIN_LENT uint32_t twini_product(uint32_t a, uint32_t b, uint8_t shift);
+TWIN_LENT uint32_t twini_divide(uint64_t a, uint32_t n);
+
+/* a + b and a - b, within 32 bits. */
+static inline int32_t twini_above(int32_t a, uint32_t b) {
+    int32_t sum = (int32_t)((uint32_t)a + b);
+    return sum < a ? INT32_MAX : sum;
+}
+static inline int32_t twini_below(int32_t a, uint32_t b) {
+    int32_t difference = (int32_t)((uint32_t)a - b);
+    return difference > a ? INT32_MIN : difference;
+}
 
 /* Ends of the interval, once mean and scale are known. */
 static inline void twini_bound(const twin_model *model, twin_raw *out) {
     uint32_t width = twini_product(model->quantile, out->scale, 20);
-    out->low = (int32_t)((uint32_t)out->mean - width);
-    out->high = (int32_t)((uint32_t)out->mean + width);
-    if (out->low > out->mean)
-        out->low = INT32_MIN;
-    if (out->high < out->mean)
-        out->high = INT32_MAX;
+    out->low = twini_below(out->mean, width);
+    out->high = twini_above(out->mean, width);
 }
 
 #if TWIN_FLOAT
-/* A distance divided by `parts`, in the units of the target; it has no offset. */
-TWIN_LENT float twini_in_units(const twin_model *model, uint32_t distance, uint16_t parts);
-
-/* Scale and interval, in the units of the target. */
-static inline void twini_tell(const twin_model *model, const twin_raw *raw, twin_prediction *out) {
-    out->scale = twini_in_units(model, raw->scale, 16);
-    out->low = twin_target(model, raw->low);
-    out->high = twin_target(model, raw->high);
-}
-
 /* A measured value in the units of an estimate; INT32_MIN if it is NaN or far too large. */
 TWIN_INTERNAL int32_t twini_target_of(const twin_model *model, float value);
 #endif
+#endif
+
+#if TWIN_FLOAT
+/* What a run predicts, in the units of the target. */
+TWIN_LENT void twini_report(const twin_run *run, const twin_raw *raw, twin_prediction *out);
 #endif
 
 /* Stop the run, and keep the reason for whoever reads it. */

@@ -208,12 +208,7 @@ static void twini_next_twin(twin_run *run, twini_layer *layer) {
     const twin_model *model = run->model;
     twin_flash record = twini_record(model, run->twin);
     run->before += run->owned;
-#if TWIN_OWN_IN_RAM
-    run->owned =
-        model->flags & TWIN_OWN ? model->anchor_count : twini_u16(model->counts + 2 * run->twin);
-#else
     run->owned = twini_u16(model->counts + 2 * run->twin);
-#endif
     run->chosen = run->owned;
 #if TWIN_NEIGHBORS
     run->chosen = twini_choose(run->neighbors, run->owned);
@@ -259,18 +254,6 @@ TWIN_SHARED int32_t twini_units(twin_flash head, unsigned second, int32_t total)
     return twini_rsh(units, twini_u8(head + TWIN_HEAD_SHIFT + second));
 }
 
-static int32_t twini_target(const twin_model *model, twin_flash at) {
-#if TWIN_OWN_IN_RAM
-    if (model->flags & TWIN_OWN) {
-        int32_t target;
-        TWIN_COPY(&target, (const void *)(uintptr_t)at, sizeof target);
-        return target;
-    }
-#endif
-    (void)model;
-    return twini_i32(at);
-}
-
 #if TWIN_INTERVALS
 /* Add the other signals of a pair: asymmetry and difficulty. */
 static void twini_take_signals(twin_run *run, int32_t asymmetry, int32_t difficulty) {
@@ -292,9 +275,6 @@ static void twini_evaluate(twin_run *run, unsigned count, twini_layer *layer) {
     pairs.partial = run->partial;
     pairs.room = run->room;
     pairs.count = (uint8_t)count;
-#if TWIN_OWN_IN_RAM
-    pairs.own = model->flags & TWIN_OWN;
-#endif
     for (i = 0; i < TOTALS * TWIN_BLOCK; i++)
         totals[i] = 0;
 #if TWIN_HOST
@@ -328,8 +308,8 @@ static void twini_evaluate(twin_run *run, unsigned count, twini_layer *layer) {
             difference -= back;
         }
 #endif
-        twini_take(run, twini_units(record, 0, difference) +
-                            twini_target(model, model->targets + 4 * number));
+        twini_take(run,
+                   twini_units(record, 0, difference) + twini_i32(model->targets + 4 * number));
     }
 }
 
@@ -376,9 +356,8 @@ uint16_t twin_step(twin_run *run, uint16_t anchors) {
     return (uint16_t)left;
 }
 
-/* a / n rounded down, for a below 2^48 and n below 2^14, in 16-bit digits: 64-bit division is a
- * large library function on small devices. */
-static uint32_t twini_divide(uint64_t a, uint32_t n) {
+/* In 16-bit digits: 64-bit division is a large library function on small devices. */
+TWIN_LENT uint32_t twini_divide(uint64_t a, uint32_t n) {
     uint32_t rest = (uint32_t)(a >> 32), high;
     rest = (rest % n) << 16 | ((uint32_t)a >> 16);
     high = rest / n;
@@ -450,6 +429,7 @@ twin_status twin_read_raw(const twin_run *run, twin_raw *out) {
     }
     out->outside = run->outside;
     out->missing = run->missing;
+    out->points = 0;
 #endif
     return (twin_status)run->status;
 }

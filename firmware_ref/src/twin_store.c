@@ -1,19 +1,23 @@
-/* The journal of a device's own points, and predictions with them: FORMAT.md, sections 11, 12. */
+/* Points of a device, and predictions with them: FORMAT.md, sections 12 and 13. */
 
 #include "twin_store.h"
-#include "twin_arith.h"
 #include "twin_model.h"
+#include "twin_words.h"
 
-#if TWIN_STORE && TWIN_INTERVALS
+#if TWIN_STORE && TWIN_INTERVALS && TWIN_FLOAT
 
-/* Offsets in an entry, after its checksum; and in a head, in the first two slots of a block. */
-enum { NUMBER = 4, TARGET = 8, SCORE = 12, SCALE = 14, FEATURES = 16 };
-enum { GENERATION = 4, PACK = 8, END = 12, HEAD = 16 };
-enum { ERASED, TORN, WHOLE };
-enum { HEADS = 2, MOST_POINTS = 1024, MOST_MEMBERS = 4096, VERSION = 1, FREEDOM = 4 };
+/* Bytes of a record before its features, which are those of a point; and the number before it. */
+enum { TIME = 0, POINT = 16, NUMBER = 4, SCORE = 12 };
+/* In a pack: its checksum, number of sections, and their table; in that, kind and place. */
+enum { CHECKSUM = 12, SECTIONS = 6, TABLE = 48, ENTRY = 12, PLACE = 4, SCHEMA = 9 };
+enum { MOST_POINTS = 1024, VERSION = 2, FREEDOM = 4 };
+/* Weights, and the distance from which on there is none; scores, and as much of them as widens an
+ * interval. */
+enum { FULL = 48, NOTHING = 112, MOST_SCORE = 511, MOST_SURPRISE = 32 };
 
-#define BEYOND     0x40000000 /* targets are below this */
-#define MOST_SCORE 511
+#define UNSCORED 0x80000000u
+
+#define BEYOND 0x40000000 /* targets are below this */
 
 /* Like memcpy, which would add 300 bytes if nothing else links it. */
 TWIN_APART void twini_copy(void *to, const void *from, unsigned size) {
@@ -24,184 +28,24 @@ TWIN_APART void twini_copy(void *to, const void *from, unsigned size) {
     while (--size);
 }
 
-/* Features of a query, with zeros up to a multiple of 4. */
-static void twini_put_query(uint8_t *at, const int16_t *query, unsigned size) {
+/* Convert words from the machine's order of bytes to that of a record, or back. */
+static void twini_convert(uint8_t *at, unsigned words) {
 #if TWIN_LITTLE
-    twini_copy(at, query, size);
+    (void)at;
+    (void)words;
 #else
-    for (; size; size -= 2, at += 2)
-        twini_put_half(at, (uint16_t)*query++);
+    for (; words; words--, at += 4) {
+        uint32_t word;
+        TWIN_COPY(&word, at, sizeof word);
+        twini_put(at, word);
+    }
 #endif
 }
 
-/* Checksum of an entry for this slot. */
-TWIN_APART uint32_t twini_checksum(const twin_store *store, uint32_t slot, const uint8_t *entry) {
-    const uint8_t *end = entry + FEATURES + (slot < HEADS ? 0 : store->model->anchor_size);
-    uint32_t crc = UINT32_MAX;
-    while ((entry += 4) != end)
-        crc = twini_crc_bits(crc, twini_word(entry));
-    return ~crc;
-}
-
-/* Read a slot of the block into the room after the last entry. */
-TWIN_APART unsigned twini_fetch(twin_store *store, uint32_t slot) {
-    const twin_storage *storage = store->storage;
-    uint8_t *entry = store->spare;
-    if (storage->read(storage->context, store->block + slot * store->slot, entry, store->slot)) {
-        store->status = TWIN_ERROR_STORAGE;
-        return TORN;
-    }
-    if (!~twini_word(entry))
-        return ERASED;
-    return twini_word(entry) == twini_checksum(store, slot, entry) ? WHOLE : TORN;
-}
-
-/* Write an entry, or a head, to a slot. Returns whether it failed. */
-TWIN_APART unsigned twini_program(twin_store *store, uint32_t slot, uint8_t *entry) {
-    const twin_storage *storage = store->storage;
-    twini_put(entry, twini_checksum(store, slot, entry));
-    /* A slot reprogrammed after a cut may report failure: it is good if it reads back right. */
-    return (storage->program(storage->context, store->block + slot * store->slot, entry,
-                             store->slot) &&
-            store->settled) ||
-           twini_fetch(store, slot) != WHOLE;
-}
-
-/* Accept the entry after the last as another point. */
-TWIN_APART void twini_take_point(twin_store *store) {
-    const uint8_t *entry = store->spare;
-    store->number = twini_word(entry + NUMBER) + 1;
-    TWIN_COPY(store->targets + 4 * store->count++, entry + TARGET, 4);
-    store->spare += store->slot;
-}
-
-TWIN_APART void twini_turn(twin_store *store) {
-    store->block = store->storage->block_size - store->block;
-}
-
-/* Switch to the other block, and find the points in its slots up to `slots`. Returns its
- * generation, or 0 if it is not valid. */
-TWIN_APART uint32_t twini_load(twin_store *store, uint32_t slots) {
-    uint32_t slot, end = 0;
-    unsigned second;
-    twini_turn(store);
-    store->spare = store->memory;
-    store->count = 0;
-    store->lost = 0;
-    store->number = 0;
-    store->generation = 0;
-    store->settled = TORN;
-    second = twini_fetch(store, 1);
-    if (second != WHOLE) {
-        if (twini_fetch(store, 0) != WHOLE)
-            return 0;
-        end = twini_word(store->memory + END);
-    }
-    store->generation = twini_word(store->memory + GENERATION);
-    if (!slots)
-        return store->generation;
-    if (twini_word(store->memory + PACK) != store->pack)
-        store->status = TWIN_ERROR_OTHER;
-    else
-        store->settled = second;
-    for (slot = HEADS; slot < slots && !store->status; slot++) {
-        unsigned kind = twini_fetch(store, slot);
-        if (kind != WHOLE) {
-            if (slot < end)
-                return store->generation = 0;
-            store->lost = (uint16_t)(store->lost + kind);
-        } else if (store->count == store->most)
-            store->status = TWIN_ERROR_FULL;
-        else
-            twini_take_point(store);
-    }
-    return store->generation;
-}
-
-/* Write the points except those numbered `first` to `last`, then the heads. Returns whether it
- * failed. */
-TWIN_APART unsigned twini_fill(twin_store *store, uint32_t first, uint32_t last,
-                               uint32_t generation) {
-    uint8_t *entry = store->memory;
-    uint32_t next = HEADS;
-    for (; entry != store->spare; entry += store->slot)
-        if (twini_word(entry + NUMBER) - first > last - first &&
-            twini_program(store, next++, entry))
-            return 1;
-    store->next = store->slots; /* from now on the block may be valid, even if this fails */
-    twini_fetch(store, 0);      /* for what follows the head */
-    twini_put(entry + GENERATION, generation);
-    twini_put(entry + PACK, store->pack);
-    twini_put(entry + END, next);
-    if (twini_program(store, 0, entry))
-        return 1;
-    if (store->settled) {
-        if (twini_program(store, 1, entry))
-            return 1;
-        store->next = next;
-    }
-    return 0;
-}
-
-/* Move the points to the other block, except those numbered `first` to `last`.
- *
- * The block they are in may have been started, or even erased again, when the power was cut, and
- * may read differently next time: as long as it has no second head, it is written once more. */
-TWIN_APART twin_status twini_compact(twin_store *store, uint32_t first, uint32_t last) {
-    const twin_storage *storage = store->storage;
-    unsigned failed;
-    if (!store->settled && twini_fill(store, store->number, store->number, store->generation))
-        return TWIN_ERROR_STORAGE;
-    store->settled = WHOLE;
-    twini_turn(store);
-    failed = storage->erase(storage->context, store->block) ||
-             twini_fill(store, first, last, store->generation + 1);
-    twini_turn(store);
-    if (failed)
-        return TWIN_ERROR_STORAGE;
-    store->status = TWIN_OK;
-    twini_load(store, store->slots);
-    return (twin_status)store->status;
-}
-
-static uint32_t twini_slot_size(const twin_model *model, const twin_storage *storage) {
-    return twini_align(FEATURES + (uint32_t)model->anchor_size, storage->program_size);
-}
-
-uint32_t twin_store_size(const twin_model *model, const twin_storage *storage, uint16_t points) {
-    return (points + 1u) * twini_slot_size(model, storage) + 4u * points;
-}
-
-twin_status twin_store_open(twin_store *store, const twin_model *model, twin_pack pack,
-                            const twin_storage *storage, void *memory, uint16_t points) {
-    uint32_t slot = twini_slot_size(model, storage), slots = storage->block_size / slot, generation;
-    store->model = model;
-    store->status = TWIN_ERROR_STORE;
-    if (!model->kernel || !model->intervals ||
-        (uint32_t)points * model->twin_count > MOST_MEMBERS || points > MOST_POINTS ||
-        slots <= points + (uint32_t)HEADS)
-        return (twin_status)store->status;
-    store->storage = storage;
-    store->memory = (uint8_t *)memory;
-    store->targets = store->memory + (points + 1u) * slot;
-    store->pack = twini_u32((twin_flash)pack + 12) + VERSION * 65536u + slot;
-    store->slot = (uint16_t)slot;
-    store->most = points;
-    store->next = store->slots = slots;
-    store->status = TWIN_OK;
-    store->block = 0;
-    generation = twini_load(store, 0);
-    if ((int32_t)(twini_load(store, 0) - generation) >= 0)
-        twini_turn(store);
-    if (!twini_load(store, store->slots))
-        twini_load(store, store->slots);
-    return (twin_status)store->status;
-}
-
-twin_status twin_forget(twin_store *store, uint32_t first, uint32_t last) {
-    if (store->status && (store->status != TWIN_ERROR_OTHER || first || ~last))
-        return (twin_status)store->status;
-    return twini_compact(store, first, last);
+/* Copy a point to a record, which its number precedes; and back. */
+TWIN_APART void twini_put_point(uint8_t *record, const twin_point *point) {
+    twini_copy(record - NUMBER, point, sizeof *point);
+    twini_convert(record - NUMBER, sizeof *point / 4);
 }
 
 /* a / b in units of 1/65536, as precisely as 32 bits allow: both lose their last bits until a has
@@ -214,179 +58,307 @@ TWIN_APART uint32_t twini_over(uint32_t a, uint32_t b) {
     return b ? (a << 16) / b : UINT32_MAX;
 }
 
-/* Scale of a prediction, relative to 256 for the mean in calibration. */
-TWIN_APART uint32_t twini_relative(const twin_model *model, uint32_t scale) {
-    scale = twini_over(scale, twini_u32(model->intervals + 20)) >> 8;
-    return scale < 65535u ? scale : 65535u;
+static uint32_t twini_size_of(int32_t number) {
+    return (uint32_t)(number < 0 ? -number : number);
 }
 
-/* Learn from the query of a run that was begun. */
-TWIN_APART twin_status twini_learn(twin_store *store, twin_run *run, int32_t target) {
-    uint8_t *entry;
+/* Evaluate the pack at a point, and compare it with what was measured there. */
+TWIN_APART twin_status twini_score(const twin_store *store, void *scratch, uint32_t size,
+                                   const float *x, twin_point *point) {
+    int32_t target = twini_target_of(store->model, point->target);
     uint32_t off;
+    twin_run run;
     twin_raw said;
-    twin_status status = TWIN_OK;
-    if (target >= BEYOND || target <= -BEYOND)
-        return TWIN_ERROR_TARGET;
-    if (store->count == store->most)
-        return TWIN_ERROR_FULL;
-    if (store->next == store->slots)
-        status = twini_compact(store, store->number, store->number);
+    twin_status status = twin_begin(&run, store->model, scratch, size, x, 0);
     if (status)
         return status;
-    twin_step(run, TWIN_ALL);
-    twini_combine(run, &said);
+    if (target == INT32_MIN || target >= BEYOND || target <= -BEYOND)
+        return TWIN_ERROR_TARGET;
+    twin_step(&run, TWIN_ALL);
+    twini_combine(&run, &said);
     off = (uint32_t)target - (uint32_t)said.mean; /* fits 32 bits, except for the sign */
     if (target < said.mean)
         off = 0 - off;
-    off = twini_over(off, said.scale) >> 8;
-    if (off > MOST_SCORE)
-        off = MOST_SCORE;
-    if (target < said.mean)
-        off = 0 - off;
-    entry = store->spare;
-    twini_put(entry + NUMBER, store->number++);
-    twini_put(entry + TARGET, (uint32_t)target);
-    twini_put_half(entry + SCORE, off);
-    twini_put_half(entry + SCALE, twini_relative(store->model, said.scale));
-    twini_put_query(entry + FEATURES, run->query, store->model->anchor_size);
-    if (twini_program(store, store->next++, entry))
-        return TWIN_ERROR_STORAGE;
-    twini_take_point(store);
+    point->error = (int32_t)(off < INT32_MAX ? off : INT32_MAX);
+    off = ((twini_over(off, said.scale) >> 7) + 1) >> 1;
+    point->score = (int32_t)(off < MOST_SCORE ? off : MOST_SCORE);
+    if (target < said.mean) {
+        point->error = -point->error;
+        point->score = -point->score;
+    }
     return TWIN_OK;
 }
 
-twin_status twin_learn_raw(twin_store *store, void *scratch, uint32_t size, const int16_t *query,
-                           int32_t target) {
-    twin_status status = (twin_status)store->status;
-    twin_run run;
-    if (!status)
-        status = twin_begin_raw(&run, store->model, scratch, size, query, 0);
-    return status ? status : twini_learn(store, &run, target);
+static void twini_remove(twin_store *store, unsigned i) {
+    for (store->count--; i < store->count; i++)
+        store->points[i] = store->points[i + 1];
 }
 
-/* Move the mean by `weight`, in 1/32768, of the way to what the pack would predict if the points
- * were the anchors of each twin; and update the interval. The run is done, so its query and scratch
- * are still there. */
-TWIN_APART void twini_move(const twin_store *store, twin_run *run, twin_raw *out, int32_t weight) {
-    twin_model own;
-    int32_t off;
-    twin_raw said;
-#if TWIN_LITTLE
-    const uint16_t *count = &store->count;
-#else
-    uint16_t little, *count = &little;
-    twini_put_half(count, store->count);
-#endif
-    twini_copy(&own, store->model, sizeof own);
-    own.anchor_size = store->slot;
-    own.targets = (twin_flash)(uintptr_t)store->targets;
-    own.anchors = (twin_flash)(uintptr_t)(store->memory + FEATURES);
-#if TWIN_OWN_IN_RAM
-    own.anchor_count = *count;
-    own.flags |= TWIN_OWN;
-#endif
-    run->model = &own; /* cppcheck-suppress autoVariables ; nobody asks the run later */
-    run->sum = 0;
-    run->total = (unsigned)store->count * own.twin_count;
-    run->count = 0;
-    run->twin = 0;
-#if TWIN_NEIGHBORS
-    run->neighbors = 0;
-#endif
-    do {
-        run->before = 0u - run->owned; /* all twins have the same anchors */
-#if !TWIN_OWN_IN_RAM
-        own.counts = (twin_flash)((uintptr_t)count - 2u * run->twin);
-#endif
-    } while (twin_step(run, store->count));
-    twini_combine(run, &said);
-    off = (int32_t)((uint32_t)said.mean - (uint32_t)out->mean);
-    off = (int32_t)(((int64_t)off * weight + 16384) >> 15);
-    out->mean = (int32_t)((uint32_t)out->mean + (uint32_t)off);
-    twini_bound(store->model, out);
+/* What to forget, while records are moved. */
+typedef struct twini_range {
+    const twin_store *store;
+    uint32_t first, last; /* numbers */
+    uint32_t before;      /* time, or 0 for any */
+} twini_range;
+
+static unsigned twini_forgets(const twini_range *range, uint32_t number, uint32_t time) {
+    return number >= range->first && number <= range->last &&
+           (!range->before || time - 1 < range->before - 1);
 }
 
-/* Predict again, with the points of the store; there are some. */
-TWIN_APART void twini_heed(const twin_store *store, twin_run *run, twin_raw *out) {
-    uint32_t k = store->count, trust, rest, among, near, own, part;
-    uint32_t squares = 0, scales = 0, sum = 0;
-    const uint8_t *entry = store->memory;
-    twini_combine(run, out);
-    do {
-        uint32_t score = (uint32_t)twini_half_word(entry + SCORE);
-        sum += score;
-        squares += score * score;
-        scales += (uint16_t)twini_half_word(entry + SCALE);
-        entry += store->slot;
-    } while (--k);
-    k = store->count;
-    near = 32768;
-    part = k * twini_relative(store->model, out->scale);
-    if (part < scales)
-        near = twini_over(part, scales) >> 1;
-    if (sum >> 31)
-        sum = 0 - sum;
-    sum = (sum * (16 * sum / k)) >> 4;
-    part = squares < sum ? 0 : squares - sum;
-    trust = twini_u16(store->model->intervals + 18);
-    rest = 65536u - trust;
-    among = k * trust + rest;
-    part = (twini_over(part, rest) >> 2) + (twini_over(sum, among) >> 2);
-    part = twini_over(64 * FREEDOM + part, 64 * FREEDOM + 64 * k);
-    own = ((twini_over(k * trust, among) >> 1) * near) >> 15;
-    rest = 65536u - 3 * ((trust * ((own * (65536u - near)) >> 15)) >> 17);
-    out->scale = twini_product(out->scale, twini_root((uint64_t)rest * part), 16);
-    twini_move(store, run, out, (int32_t)own);
+/* For twin_journal_move. Scores are those of this pack from now on. */
+static unsigned twini_keep(void *context, uint32_t number, uint8_t *record) {
+    const twini_range *range = (const twini_range *)context;
+    const twin_store *store = range->store;
+    unsigned i;
+    if (twini_forgets(range, number, twini_word(record + TIME)))
+        return 0;
+    if (store->journal.stamp != store->pack)
+        twini_put(record + SCORE, UNSCORED);
+    for (i = 0; i < store->count; i++)
+        if (store->points[i].number == number)
+            twini_put_point(record, store->points + i);
+    return 1;
 }
 
-static unsigned twini_knows(const twin_store *store) {
-    return !store->status && store->count;
-}
-
-twin_status twin_predict_adapted_raw(const twin_store *store, void *scratch, uint32_t size,
-                                     const int16_t *query, twin_raw *out) {
+/* Move the points, except those of a range. */
+TWIN_APART twin_status twini_move(twin_store *store, uint32_t first, uint32_t last,
+                                  uint32_t before) {
+    twini_range range;
+    unsigned i = 0;
     twin_status status;
-    twin_run run;
-    if (!twin_begin_raw(&run, store->model, scratch, size, query, 0))
-        twin_step(&run, TWIN_ALL);
-    status = twin_read_raw(&run, out);
-    if (!status && twini_knows(store))
-        twini_heed(store, &run, out);
+    range.store = store;
+    range.first = first;
+    range.last = last;
+    range.before = before;
+    status = twin_journal_move(&store->journal, twini_keep, &range, store->pack);
+    if (status)
+        return status;
+    while (i < store->count)
+        if (twini_forgets(&range, store->points[i].number, store->points[i].time))
+            twini_remove(store, i);
+        else
+            i++;
+    return TWIN_OK;
+}
+
+/* The number that packs have in common if their features and targets mean the same. */
+static uint32_t twini_schema(twin_flash pack) {
+    unsigned left = twini_u16(pack + SECTIONS);
+    twin_flash entry = pack + TABLE;
+    for (; left; left--, entry += ENTRY)
+        if (twini_u16(entry) == SCHEMA)
+            return twini_u32(pack + (twini_size)twini_u32(entry + PLACE));
+    return twini_u32(pack + CHECKSUM);
+}
+
+static uint16_t twini_record_size(const twin_model *model) {
+    return (uint16_t)(POINT + 4u * model->features);
+}
+
+uint32_t twin_store_size(const twin_model *model, const twin_storage *storage, uint16_t points) {
+    uint32_t slot = twin_journal_slot(storage, twini_record_size(model));
+    if (!slot || !points || points > MOST_POINTS)
+        return 0;
+    return twini_align(slot, 4) + (uint32_t)sizeof(twin_point) * points;
+}
+
+twin_status twin_store_open(twin_store *store, const twin_model *model, twin_pack pack,
+                            const twin_storage *storage, void *memory, uint16_t points) {
+    twin_flash flash = (twin_flash)pack;
+    uint32_t slot = twin_journal_slot(storage, twini_record_size(model));
+    twin_status status = TWIN_ERROR_STORE;
+    store->model = model;
+    store->most = points;
+    store->count = 0;
+    if (model->kernel && model->intervals && twin_store_size(model, storage, points)) {
+        store->pack = twini_u32(flash + CHECKSUM);
+        store->points = (twin_point *)(void *)((uint8_t *)memory + twini_align(slot, 4));
+        status = twin_journal_open(&store->journal, storage,
+                                   twini_schema(flash) + VERSION * 65536u + slot,
+                                   twini_record_size(model), memory);
+        if (!status && store->journal.count)
+            status = TWIN_MORE;
+    }
+    store->status = (int8_t)status;
     return status;
 }
 
-#if TWIN_FLOAT
-
-twin_status twin_learn(twin_store *store, void *scratch, uint32_t size, const float *x,
-                       float target) {
-    twin_status status = (twin_status)store->status;
-    int32_t units;
-    twin_run run;
-    if (status)
-        return status;
-    units = twini_target_of(store->model, target);
-    status = twin_begin(&run, store->model, scratch, size, x, 0);
-    return status ? status : twini_learn(store, &run, units);
+/* Another point in RAM; if there is no room, the oldest has to go. */
+TWIN_APART void twini_use(twin_store *store, const twin_point *point) {
+    if (store->count == store->most)
+        twini_remove(store, 0);
+    store->points[store->count++] = *point;
 }
 
-twin_status twin_predict_adapted(const twin_store *store, void *scratch, uint32_t size,
-                                 const float *x, twin_prediction *out) {
-    const twin_model *model = store->model;
-    twin_status status;
-    twin_run run;
-    twin_raw raw;
-    if (!twin_begin(&run, model, scratch, size, x, 0))
-        twin_step(&run, TWIN_ALL);
-    status = twin_read(&run, out);
-    if (!status && twini_knows(store)) {
-        twini_heed(store, &run, &raw);
-        out->mean = twin_target(model, raw.mean);
-        twini_tell(model, &raw, out);
+twin_status twin_store_step(twin_store *store, void *scratch, uint32_t size) {
+    twin_journal *journal = &store->journal;
+    twin_status status = (twin_status)store->status;
+    twin_point point;
+    if (status != TWIN_MORE)
+        return status;
+    if (twin_scratch_size(store->model) > size)
+        return TWIN_ERROR_SCRATCH;
+    status = twin_journal_next(journal, &point.number);
+    if (!status) {
+        store->status = TWIN_OK;
+        return store->count == store->most && store->count < journal->count ? TWIN_ERROR_FULL
+                                                                            : TWIN_OK;
+    }
+    if (status == TWIN_MORE) {
+        twini_convert(journal->record - NUMBER, journal->size / 4u + 1);
+        twini_copy(&point, journal->record - NUMBER, sizeof point);
+        if ((journal->stamp == store->pack && point.score != INT32_MIN) ||
+            !twini_score(store, scratch, size,
+                         (const float *)(const void *)(journal->record + POINT), &point))
+            twini_use(store, &point);
     }
     return status;
 }
 
-#endif
+twin_status twin_learn(twin_store *store, void *scratch, uint32_t size, const float *x,
+                       float target, uint32_t time) {
+    twin_journal *journal = &store->journal;
+    twin_status status = (twin_status)store->status;
+    twin_point point;
+    point.target = target;
+    point.time = time;
+    if (!status)
+        status = twini_score(store, scratch, size, x, &point);
+    if (!status && store->count == store->most)
+        status = TWIN_ERROR_FULL;
+    if (status)
+        return status;
+    do {
+        point.number = journal->number;
+        twini_put_point(journal->record, &point);
+        twini_copy(journal->record + POINT, x, 4u * store->model->features);
+        twini_convert(journal->record + POINT, store->model->features);
+        status = twin_journal_append(journal);
+    } while (status == TWIN_MORE && !(status = twini_move(store, UINT32_MAX, UINT32_MAX, 0)));
+    if (!status)
+        twini_use(store, &point);
+    return status;
+}
+
+/* Forget a range of an open store; or all, which also takes over that of another schema. */
+TWIN_APART twin_status twini_forget(twin_store *store, uint32_t first, uint32_t last,
+                                    uint32_t before) {
+    twin_status status = (twin_status)store->status;
+    if (status == TWIN_ERROR_OTHER && !first && !~last && !before) {
+        status = twin_journal_clear(&store->journal, store->pack);
+        if (!status)
+            store->status = TWIN_OK;
+        return status;
+    }
+    return status < 0 ? status : twini_move(store, first, last, before);
+}
+
+twin_status twin_forget(twin_store *store, uint32_t first, uint32_t last) {
+    return first > last ? TWIN_ERROR_VALUE : twini_forget(store, first, last, 0);
+}
+
+twin_status twin_forget_before(twin_store *store, uint32_t time) {
+    return time ? twini_forget(store, 0, UINT32_MAX, time) : TWIN_OK;
+}
+
+twin_status twin_keep_latest(twin_store *store, uint16_t points) {
+    uint32_t first = 0; /* number that is kept */
+    if (points && store->count >= points)
+        first = store->points[store->count - points].number;
+    return !points || (first && store->journal.count > points)
+               ? twini_forget(store, 0, first - 1, 0)
+               : TWIN_OK;
+}
+
+/* The largest number up to 511 that most scores are not below, times this sign. The pack has a
+ * vote, too: that there is no error. */
+TWIN_APART int32_t twini_agreed(const twin_store *store, int32_t sign) {
+    unsigned needed = (store->count + 1u) / 2 + 1, count, i;
+    int32_t agreed = 0, bit = (MOST_SCORE + 1) / 2;
+    for (; bit; bit >>= 1) {
+        for (i = count = 0; i < store->count; i++)
+            count += sign * store->points[i].score >= (agreed | bit);
+        if (count >= needed)
+            agreed |= bit;
+    }
+    return agreed;
+}
+
+/* Predict again, with the points of the store. */
+TWIN_APART void twini_adapt(const twin_store *store, twin_raw *out) {
+    int32_t centre = twini_agreed(store, 1) - twini_agreed(store, -1);
+    int32_t high = 0, scores = 0, clamped = 0;
+    uint32_t low = 0, squares = 0, all = 0, least, trust, among, shift, weight, part;
+    const twin_point *point = store->points, *end = point + store->count;
+    uint64_t errors;
+    for (; point != end; point++) {
+        int32_t score = point->score;
+        uint32_t off = (uint32_t)score - (uint32_t)centre;
+        off = off >> 31 ? 0 - off : off;
+        if (off >= NOTHING)
+            continue;
+        weight = NOTHING - off;
+        if (weight > FULL)
+            weight = FULL;
+        all += weight;
+        scores += (int32_t)weight * score;
+        score = score < MOST_SURPRISE ? score : MOST_SURPRISE;
+        score = score > -MOST_SURPRISE ? score : -MOST_SURPRISE;
+        clamped += (int32_t)weight * score;
+        squares += weight * (uint32_t)(score * score);
+        high += (int32_t)weight * (point->error >> 16); /* two sums save products of 64 bits */
+        low += weight * ((uint32_t)point->error & 65535u);
+        out->points++;
+    }
+    if (!all)
+        return;
+    least = all > FULL ? all : FULL;
+    trust = twini_u16(store->model->intervals + 18);
+    among = all * trust + FULL * (65536u - trust);
+    weight = twini_over(all * trust, among) >> 1;
+    errors = ((uint64_t)(int64_t)high << 16) + low;
+    high = (int32_t)(errors >> 32); /* for its sign */
+    shift = twini_divide(high < 0 ? 0 - errors : errors, least);
+    part = twini_product(out->scale, 16 * twini_size_of(scores) / least, 12);
+    shift = twini_product(shift < part ? shift : part, weight, 15);
+    out->mean = high < 0 ? twini_below(out->mean, shift) : twini_above(out->mean, shift);
+    part = twini_size_of(clamped);
+    part = (part * (16 * part / least)) >> 4;
+    squares = squares > part ? squares - part : 0;
+    part = (twini_over(squares, 65536u - trust) >> 2) + 12 * twini_over(part, among);
+    part = twini_over(64 * FULL * FREEDOM + part, 64 * (FULL * FREEDOM + all));
+    weight = 65536u - 13 * ((trust * weight) >> 19);
+    out->scale = twini_product(out->scale, twini_root((uint64_t)weight * part), 16);
+    twini_bound(store->model, out);
+}
+
+/* Finish a run, and adapt what it predicts. */
+TWIN_APART twin_status twini_finish(const twin_store *store, twin_run *run, twin_raw *out) {
+    twin_status status;
+    twin_step(run, TWIN_ALL);
+    status = twin_read_raw(run, out);
+    if (!status && !store->status && store->count)
+        twini_adapt(store, out);
+    return status;
+}
+
+twin_status twin_predict_adapted_raw(const twin_store *store, void *scratch, uint32_t size,
+                                     const int16_t *query, twin_raw *out) {
+    twin_run run;
+    (void)twin_begin_raw(&run, store->model, scratch, size, query, 0); /* twin_read_raw says it */
+    return twini_finish(store, &run, out);
+}
+
+twin_status twin_predict_adapted(const twin_store *store, void *scratch, uint32_t size,
+                                 const float *x, twin_prediction *out) {
+    twin_run run;
+    twin_raw raw;
+    twin_status status;
+    (void)twin_begin(&run, store->model, scratch, size, x, 0);
+    status = twini_finish(store, &run, &raw);
+    twini_report(&run, &raw, out);
+    return status;
+}
 
 #endif

@@ -47,7 +47,7 @@ def adapt(
 
     from twinedge.pack import write_pack
     from twinedge.placing import place_file
-    from twinedge.runtime.adapting import adapted_pack
+    from twinedge.runtime.adaptation import adapted_pack
     from twinedge.runtime.pack_device import PackDevice, Reference, read_pack_file
 
     if pack.suffix != ".twin":
@@ -74,7 +74,7 @@ def adapt(
         "rmse_before": float(np.sqrt(np.mean(np.square(before - y)))),
     }
     if output is not None:
-        new = adapted_pack(old, device.points)
+        new = adapted_pack(old, device.points.errors, device.points.scores)
         learnt = {"file": table.name, "points": len(y)}
         metadata = {**old.metadata, "adapted_to": learnt}
         place_file(output, write_pack(replace(new, metadata=metadata)))

@@ -154,7 +154,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
     difficulty_: FloatArray | None = None
     left_out_: CalibrationRows | None = None
     trust_: float = USUAL_TRUST
-    own_: tuple[FloatArray, ...] = ()  # points, targets, scores and scales of ``adapt``
+    own_: tuple[FloatArray, ...] = ()  # errors and scores of the points given to ``adapt``
 
     def __init__(
         self,
@@ -416,11 +416,12 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         return self._signals(X, None, None)
 
     def adapt(self, X: npt.ArrayLike, y: npt.ArrayLike) -> "TwinRegressor":
-        """Learn points measured where the model is used, as anchors, without training again.
+        """Learn points measured where the model is used, without training again.
 
-        Their prediction is blended with that of the model as on a device. It weighs more the more
-        points there are, and the more that points of one group have in common (``groups`` of
-        ``fit``). They stay until ``forget`` or ``fit``, and are not exported.
+        Predictions are shifted by what the model gets wrong at them, as on a device: further, the
+        more points there are, and the more that points of one group have in common (``groups`` of
+        ``fit``). A point far from what the others and the model allow has no weight. They stay
+        until ``forget`` or ``fit``, and are not exported.
 
         Parameters
         ----------
@@ -448,7 +449,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         if self.calibration_ is None:
             raise InputError("the model has no intervals and cannot adapt without them")
         mean, scale = super()._scaled(x, None, None)
-        new = x, y, (y - mean) / scale, scale
+        new = y - mean, (y - mean) / scale
         self.own_ = (
             tuple(map(np.concatenate, zip(self.own_, new, strict=True))) if self.own_ else new
         )
@@ -470,11 +471,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         mean, scale = super()._scaled(X, anchors, neighbors)
         if not self.own_:
             return mean, scale
-        points, targets, scores, scales = self.own_
-        every = np.broadcast_to(points, (self._twins, *points.shape))
-        blocks = self._across(self._check(X), every, symmetric=True)
-        own = np.concatenate([(one + targets).mean(axis=(0, 2)) for one in blocks])
-        return adapted(self.trust_, scores, scales, mean, scale, own)
+        return adapted(self.trust_, *self.own_, mean, scale)
 
     def single_anchor(self, j: int, *, twin: int = 0) -> AnnRegressor:
         """Turn a twin into the ordinary network it is for one anchor (equation 3 of the paper).

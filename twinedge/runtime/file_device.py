@@ -19,7 +19,7 @@ import numpy as np
 from twinedge.errors import InputError
 from twinedge.pack.contents import Array, Pack
 from twinedge.runtime import reference
-from twinedge.runtime.adapting import calibration_of
+from twinedge.runtime.calibrating import calibration_of
 from twinedge.runtime.device import Device
 from twinedge.runtime.pack_device import read_pack_file
 

@@ -249,7 +249,7 @@ class NativeDevice(PackDevice):
 
         An array of floats is checked as little as possible, because one query takes so little time.
         """
-        if self._own is not None:
+        if len(self.points):
             return super().predict(x, return_std, neighbors)
         if not (
             type(x) is np.ndarray
@@ -277,7 +277,7 @@ class NativeDevice(PackDevice):
         self, x: Any, coverage: float | None = None, neighbors: int | None = None
     ) -> Prediction:
         """Predict everything at once; see ``Device.predict_all``."""
-        if self._own is not None:
+        if len(self.points):
             return super().predict_all(x, coverage, neighbors)
         level = self._usual_level if coverage is None else self._level(coverage)
         x, nearest = self._check(x), self._check_neighbors(neighbors)

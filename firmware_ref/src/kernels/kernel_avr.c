@@ -112,7 +112,7 @@ static void avr_first(const twini_layer *layer, const twini_pairs *pairs, void *
     uint16_t i;
     for (i = 0; i < layer->inputs; i++) {
         room[2 * i] = pairs->query[i];
-        room[2 * i + 1] = twini_feature(pairs, pairs->anchor[0] + 2 * i);
+        room[2 * i + 1] = twini_i16(pairs->anchor[0] + 2 * i);
     }
     avr_layer(layer, room, 1, (int16_t *)out, totals);
 }

@@ -122,7 +122,7 @@ static inline void plain_of_anchor(const twini_layer *layer, twin_flash a, twin_
                                    const twini_pairs *pairs, twin_flash anchor, int32_t *sum) {
     uint32_t i;
     for (i = 0; i < layer->inputs; i++) {
-        int32_t feature = twini_feature(pairs, anchor + 2 * i);
+        int32_t feature = twini_i16(anchor + 2 * i);
         sum[0] += plain_weight(b, i, layer->wide) * feature;
         sum[1] += plain_weight(a, i, layer->wide) * feature;
     }

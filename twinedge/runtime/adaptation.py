@@ -1,0 +1,166 @@
+"""Predict with a device's own points: section 13 of FORMAT.md in numpy.
+
+The errors of points that belong together, from one machine or one batch, are modelled as a draw
+from a Student distribution in which any two of them share a part, ``trust``. Knowing some of them
+then says how far to move the others, and how certain that is. A point that is far from what the
+others and the pack allow has no weight.
+"""
+
+from dataclasses import replace
+from math import isqrt
+
+import numpy as np
+
+from twinedge.errors import InputError
+from twinedge.pack.contents import TARGET, Array, Intervals, Pack
+
+MOST_POINTS = 1024
+MOST_SCORE = 511  # in sixteenths of a scale
+FULL_WEIGHT = 48
+_NO_WEIGHT = 112  # sixteenths of a scale from what the points agree on
+_MOST_SURPRISE = 32  # of a score, in an interval
+_FREEDOM = 4  # degrees of freedom of the Student distribution
+_FARTHEST = 2**31 - 1
+_WORD = 2**32 - 1
+
+
+def quantised_targets(pack: Pack, y: Array) -> Array:
+    """Targets ``(n,)`` in units of an estimate, int64; 2^30 for NaN and out of range."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        t = (np.asarray(y).astype(np.float32) - pack.y_offset) / pack.y_gain
+    far = ~(np.abs(t) < TARGET)
+    t = np.where(far, np.float32(0), t)
+    whole = np.trunc(t)
+    rounded = whole + np.where(np.abs(t - whole) >= 0.5, np.sign(t), 0)
+    return np.where(far, TARGET, rounded).astype(np.int64)
+
+
+def unlike(pack: Pack, y: Array) -> Array:
+    """Which targets ``(n,)`` cannot be used: not numbers, or far beyond those of training."""
+    far: Array = quantised_targets(pack, y) >= TARGET
+    return far
+
+
+def score_errors(mean: Array, scale: Array, targets: Array) -> tuple[Array, Array]:
+    """Errors and scores of points, int32 ``(k,)``.
+
+    Parameters
+    ----------
+    mean, scale : array of shape (k,)
+        What the pack predicts at the points, in integers.
+    targets : array of shape (k,)
+        What was measured there, in units of an estimate.
+    """
+    off = targets.astype(np.int64) - mean
+    error = np.clip(off, -_FARTHEST, _FARTHEST)
+    score = np.minimum((over(np.abs(off), scale) >> 7) + 1 >> 1, MOST_SCORE)
+    return error.astype(np.int32), np.where(off < 0, -score, score).astype(np.int32)
+
+
+def point_weights(scores: Array) -> Array:
+    """Weights of points with these scores ``(k,)``, int64 from 0 to 48."""
+    score = scores.astype(np.int64)
+    needed = (len(score) + 1) // 2 + 1
+    agreed = _agreed(score, needed) - _agreed(-score, needed)
+    weight: Array = np.clip(_NO_WEIGHT - np.abs(score - agreed), 0, FULL_WEIGHT)
+    return weight
+
+
+def _agreed(score: Array, needed: int) -> int:
+    """Return the largest number, from 0 to 511, that so many scores are not below."""
+    if needed > len(score):
+        return 0
+    return int(np.clip(np.sort(score)[-needed], 0, MOST_SCORE))
+
+
+def adapted(
+    intervals: Intervals, errors: Array, scores: Array, mean: Array, scale: Array
+) -> tuple[Array, Array]:
+    """Mean and scale with the points, int64 ``(n,)``.
+
+    Parameters
+    ----------
+    intervals : Intervals
+        Intervals of the pack.
+    errors, scores : array of shape (k,)
+        What the pack gets wrong at the points.
+    mean, scale : array of shape (n,)
+        What the pack predicts, in integers.
+    """
+    mean, scale = mean.astype(np.int64), scale.astype(np.int64)
+    weight = point_weights(scores)
+    total = int(weight.sum())
+    if not total:
+        return mean, scale
+    trust, least = intervals.trust, max(total, FULL_WEIGHT)
+    among = total * trust + FULL_WEIGHT * (65536 - trust)
+    share = int(over(total * trust, among)) >> 1
+
+    error = int((weight * errors).sum())
+    off = 16 * abs(int((weight * scores).sum())) // least
+    most = np.minimum(scale.astype(np.uint64) * np.uint64(off) >> np.uint64(12), _FARTHEST)
+    shift = np.minimum(
+        np.minimum(abs(error) // least, most.astype(np.int64)) * share >> 15, _FARTHEST
+    )
+    moved = np.clip(mean + (shift if error >= 0 else -shift), -(2**31), 2**31 - 1)
+
+    score = np.clip(scores.astype(np.int64), -_MOST_SURPRISE, _MOST_SURPRISE)
+    sum_ = abs(int((weight * score).sum()))
+    shared = sum_ * (16 * sum_ // least) >> 4
+    alone = max(int((weight * np.square(score)).sum()) - shared, 0)
+    surprise = (int(over(alone, 65536 - trust)) >> 2) + 12 * int(over(shared, among))
+    usual = 64 * FULL_WEIGHT * _FREEDOM
+    surprise = int(over(usual + surprise, usual + 64 * total))
+    left = 65536 - 13 * (trust * share >> 19)
+    wide = scale.astype(np.uint64) * np.uint64(isqrt(left * surprise)) >> np.uint64(16)
+    return moved, np.minimum(wide, _FARTHEST).astype(np.int64)
+
+
+def adapted_pack(pack: Pack, errors: Array, scores: Array) -> Pack:
+    """Return a pack that predicts as with these points, for devices without a store.
+
+    Its targets are shifted, and its intervals scaled, as for a query of the mean scale. A pack
+    cannot express that a prediction with a smaller scale is to be shifted less.
+
+    Parameters
+    ----------
+    pack : Pack
+        A pack with intervals.
+    errors, scores : array of shape (k,)
+        What it gets wrong at the points.
+
+    Raises
+    ------
+    InputError
+        If the pack has no intervals.
+    """
+    old = pack.intervals
+    if old is None:
+        raise InputError("the pack has no intervals and cannot learn without them")
+    typical = np.array([max(old.typical, 1)])
+    shift, scale = adapted(old, errors, scores, np.zeros(1, np.int64), typical)
+    factor = float(scale[0] / typical[0])
+    spread, asymmetry, difficulty, constant, typical_scale = (
+        min(round(one * factor), _WORD) for one in (*old.weights, old.constant, old.typical)
+    )
+    intervals = replace(
+        old,
+        by_spread=spread,
+        by_asymmetry=asymmetry,
+        by_difficulty=difficulty,
+        constant=max(1, constant),
+        typical=typical_scale,
+    )
+    offset = np.float32(float(pack.y_offset) + int(shift[0]) * float(pack.y_gain))
+    return replace(pack, y_offset=offset, intervals=intervals)
+
+
+def over(a: Array | int, b: Array | int) -> Array:
+    """Return a / b in units of 1/65536, int64, as precise as 32-bit arithmetic allows."""
+    a, b = np.broadcast_arrays(np.asarray(a, np.int64), np.asarray(b, np.int64))
+    shift = np.zeros(a.shape, np.int64)
+    for bit in (16, 8, 4, 2, 1):  # until a has 16 digits
+        shift += np.where(a >> (shift + bit - 1) >> 16 > 0, bit, 0)
+    a, b = a >> shift, b >> shift
+    quotient: Array = np.where(b > 0, (a << 16) // np.maximum(b, 1), _WORD)
+    return quotient

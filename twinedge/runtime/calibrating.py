@@ -1,0 +1,95 @@
+"""Calibrate the intervals of a pack on its own integer predictions."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from twinedge.calibration import Calibration, CalibrationRows
+from twinedge.errors import InputError
+from twinedge.pack.contents import Array, Intervals, Pack
+from twinedge.runtime import reference
+from twinedge.scoring import check_targets
+
+_MOST = 2**32 - 1
+
+
+def calibration_of(pack: Pack) -> Calibration | None:
+    """Return the calibration of a pack, in units of the target; None if it has no intervals."""
+    stored, unit = pack.intervals, float(pack.y_gain)
+    if stored is None:
+        return None
+    return Calibration(
+        np.array(stored.weights) / 65536,
+        stored.constant / 4096 * unit,
+        {level / 1000: quantile / 65536 for level, quantile in stored.quantiles.items()},
+        stored.rows,
+        stored.typical / 16 * unit,
+        stored.outside / 65536,
+    )
+
+
+def calibrate_pack(
+    pack: Pack,
+    X: Array,
+    y: Array,
+    *,
+    sample_weight: Array | None = None,
+    groups: Array | None = None,
+    beside: CalibrationRows | None = None,
+    chosen: bool = False,
+) -> Pack:
+    """Calibrate a pack that has second outputs, on its own integer predictions for these rows.
+
+    Parameters
+    ----------
+    pack : Pack
+        A pack with intervals, which are replaced.
+    X, y : array of shape (n, f), (n,)
+        Rows that the networks were not trained on.
+    sample_weight : array of shape (n,), optional
+        How much each row counts; by default all alike.
+    groups : array of shape (n,), optional
+        Which rows belong together.
+    beside : CalibrationRows, optional
+        More rows, with the errors of other networks: training rows whose groups they did not see.
+    chosen : bool
+        Whether training settings were chosen on these rows.
+
+    Raises
+    ------
+    InputError
+        If the pack has no second output, or there is nothing to learn from these rows.
+    """
+    if pack.intervals is None:
+        raise InputError("the pack was exported without intervals and cannot be calibrated")
+    y = check_targets(y, len(X))
+    q = reference.quantise(pack, X)
+    found = reference.evaluate_raw(pack, q)
+    assert found.signals is not None
+    members, unit = found.estimates.shape[1], float(pack.y_gain)
+    signals = found.signals.astype(np.float64) * unit / members
+    outside = np.asarray(reference.outside(pack, q).any(axis=1))
+    errors = np.asarray(y, np.float64) - found.mean
+    rows = CalibrationRows(signals, errors, outside, sample_weight, groups).joined(beside)
+    made = rows.calibrated(chosen)
+    spread, asymmetry, difficulty = (_integer(65536 * weight) for weight in made.weights)
+    intervals = Intervals(
+        spread,
+        asymmetry,
+        difficulty,
+        max(1, _integer(4096 * made.constant / unit)),
+        min(made.rows, 65535),
+        0,
+        round(65536 * made.outside),
+        {round(1000 * level): max(1, _integer(65536 * q)) for level, q in made.quantiles.items()},
+        pack.intervals.trust,
+    )
+    scales = reference.raw_scale(found.signals, intervals, members)
+    typical = round(float(np.average(scales, weights=sample_weight)))
+    if beside is not None:  # the scales of all rows, of which only these are known as integers
+        typical = round(16 * made.typical / unit)
+    return replace(pack, intervals=replace(intervals, typical=typical))
+
+
+def _integer(number: float) -> int:
+    return min(round(number), _MOST)
