@@ -28,8 +28,8 @@ def standing(found, mean, linear):
         found,
         trees=None,
         baselines=(
-            Baseline("mean", RIVALS[mean](rmse, 4)),
-            Baseline("linear", RIVALS[linear](rmse, 2)),
+            Baseline(RIVALS[mean](rmse, 4), "mean"),
+            Baseline(RIVALS[linear](rmse, 2), "linear"),
         ),
     )
 
@@ -73,7 +73,7 @@ def test_intervals_that_hold_too_little_are_no_green_light(found):
 def test_trees_that_are_better_are_told(found):
     fine = covering(standing(found, "worse", "worse"), 0.9)
     rival = RIVALS["better"](found.judged.rmse, 1)
-    better = replace(fine, trees=found.trees._replace(rival=rival))
+    better = replace(fine, trees=replace(found.trees, rival=rival))
     assert verdict(better).state == "limit"
     assert "trees" in verdict(better).words
 
@@ -81,7 +81,7 @@ def test_trees_that_are_better_are_told(found):
 def test_the_best_of_all_is_told_not_the_simplest(found):
     behind = covering(standing(found, "worse", "better"), 0.9)
     best = RIVALS["better"](found.judged.rmse, 4)
-    said = verdict(replace(behind, trees=found.trees._replace(rival=best)))
+    said = verdict(replace(behind, trees=replace(found.trees, rival=best)))
     assert "trees of the same bytes" in said.words
 
 

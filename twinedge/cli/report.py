@@ -159,7 +159,7 @@ def _told(model: str, found: "Findings") -> dict[str, Any]:
         "covered_of_90_percent": None if usual is None else usual.covered,
         "intervals": [one._asdict() for one in intervals],
         "spread_factor": None if worth is None else worth.factor,
-        "baselines": [one._asdict() for one in found.baselines],
+        "baselines": [vars(one) for one in found.baselines],
         "importance": {one.column: one.worth for one in found.drivers},
         "anchors": found.model.anchors,
         "anchors_asked": None if done is None else done.asked,
@@ -174,6 +174,6 @@ def _told(model: str, found: "Findings") -> dict[str, Any]:
         "boards_not_measured": verdicts.count("not measured"),
         "packs": [one._asdict() for one in found.sizes],
         "ordinary_networks": [one._asdict() for one in found.rivals],
-        "trees": [found.trees._asdict()] if found.trees else [],
+        "trees": [vars(found.trees)] if found.trees else [],
         "boards": {one["board"]: one["verdict"] for one in budget["boards"]},
     }

@@ -16,10 +16,10 @@ from twinedge.pack.describe import Description, describe
 from twinedge.runtime.loading import load
 from twinedge.runtime.pack_device import PackDevice
 from twinedge.scoring import Coverage, Scores, score
-from twinedge.verdict import Rival
 from twinedge_export.report.drivers import Driver, drivers
 from twinedge_export.report.reliability import (
     Baseline,
+    Compared,
     Judged,
     Reliability,
     beside_rows,
@@ -63,8 +63,9 @@ class NetworkRival(NamedTuple):
     rmse: float
 
 
-class Trees(NamedTuple):
-    """Trees as emlearn stores them, compared with the twin.
+@dataclass(frozen=True)
+class Trees(Compared):
+    """Trees as emlearn stores them.
 
     ``family`` is one of ``twinedge.learn.small_trees``; ``leaves`` is the most in a tree.
     """
@@ -73,17 +74,6 @@ class Trees(NamedTuple):
     trees: int
     leaves: int
     bytes: int
-    rival: Rival
-
-    @property
-    def rmse(self) -> float:
-        """Their error, in units of the target."""
-        return self.rival.rmse
-
-    @property
-    def than_the_twin(self) -> str:
-        """Whether they are "better", "worse" or "as good"."""
-        return self.rival.than_the_twin
 
 
 @dataclass(frozen=True)

@@ -170,7 +170,7 @@ def trees(
         return None
     beside = compare(error, found.predict(points[0]) - points[1])
     family, leaves, *_ = found.setting
-    return Trees(family, found.trees, leaves, found.bytes, beside)
+    return Trees(beside, family, found.trees, leaves, found.bytes)
 
 
 def rivals(

@@ -176,16 +176,11 @@ _Z = 1.645  # 90 % confidence
 _RIDGE = 1e-6  # of the variance of a column: allows linearly dependent columns
 
 
-class Baseline(NamedTuple):
-    """A simple model on the judged points, "mean" or "linear", compared with the twin."""
+@dataclass(frozen=True)
+class Compared:
+    """A model compared with the twin on the judged points."""
 
-    kind: str
     rival: Rival
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        return {"mean": "the mean", "linear": "a linear model"}[self.kind]
 
     @property
     def rmse(self) -> float:
@@ -198,6 +193,18 @@ class Baseline(NamedTuple):
         return self.rival.than_the_twin
 
 
+@dataclass(frozen=True)
+class Baseline(Compared):
+    """A simple model: "mean" or "linear"."""
+
+    kind: str
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return {"mean": "the mean", "linear": "a linear model"}[self.kind]
+
+
 def beside_run(run: "Run", points: tuple[Array, Array], error: Array) -> tuple[Baseline, ...]:
     """Fit both to the training rows of a run; ``error`` ``(n,)`` is that of the pack."""
     from twinedge.learn.comparison import compare, fit_linear
@@ -208,7 +215,7 @@ def beside_run(run: "Run", points: tuple[Array, Array], error: Array) -> tuple[B
         "mean": np.full(len(y), float(np.average(learnt_y, weights=weights))) - y,
         "linear": fit_linear(learnt_X, learnt_y, weights).predict(X) - y,
     }
-    return tuple(Baseline(kind, compare(error, theirs)) for kind, theirs in errors.items())
+    return tuple(Baseline(compare(error, theirs), kind) for kind, theirs in errors.items())
 
 
 def beside_rows(points: tuple[Array, Array], error: Array) -> tuple[Baseline, ...]:
@@ -226,7 +233,7 @@ def beside_rows(points: tuple[Array, Array], error: Array) -> tuple[Baseline, ..
         inverse = np.linalg.inv(Z.T @ Z + _RIDGE * n * np.eye(Z.shape[1]))
         hat = Z @ inverse @ Z.T
         errors["linear"] = (hat @ y - y) / np.maximum(1 - np.diag(hat), 1e-9)
-    return tuple(Baseline(kind, compared(error, one)) for kind, one in errors.items())
+    return tuple(Baseline(compared(error, one), kind) for kind, one in errors.items())
 
 
 def compared(ours: Array, theirs: Array) -> Rival:
