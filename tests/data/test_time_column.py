@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twinedge.data import read_features, read_table
-from twinedge.data.features import TimeColumn
+from twinedge.data.features import SideColumn
 from twinedge.data.source import from_table
 from twinedge.data.splitting import split_times, time_blocks
 
@@ -234,9 +234,9 @@ def test_plain_numbers_put_rows_in_order_and_stay_numbers(write):
 
 
 def test_times_are_read_beside_the_columns_of_a_model(write):
-    time = TimeColumn("at")
+    time = SideColumn("at")
     X, y = read_features(write(TABLE), ("a",), target="y", time=time)
-    assert time.seconds.tolist() == [FIRST + 2 * DAY, FIRST, FIRST + DAY]
+    assert time.values.tolist() == [FIRST + 2 * DAY, FIRST, FIRST + DAY]
     assert X[:, 0].tolist() == [1, 2, 4]
     assert y.tolist() == [10, 20, 30]
 
@@ -244,19 +244,19 @@ def test_times_are_read_beside_the_columns_of_a_model(write):
 def test_a_calendar_knows_how_its_times_are_written(write):
     rows = "\n".join(f"{k % 12 + 1:02}/{k % 28 + 1:02}/2024,{k % 7},{k % 5}" for k in range(40))
     table = read_table(write(f"at,a,y\n{rows}\n"), target="y", calendar=["at"])
-    time = TimeColumn("at")
+    time = SideColumn("at")
     later = write("at,a,y\n03/04/2024,1,1\n")
     read_features(later, table.prepare().encoding, target="y", time=time)
     assert time.notation.day_first is False
-    assert time.seconds.tolist() == [FIRST + 63 * DAY]
+    assert time.values.tolist() == [FIRST + 63 * DAY]
 
 
 def test_times_for_a_model_are_checked(write, complaint):
     path = write(TABLE)
     assert "is a feature and cannot hold" in complaint(
-        read_features, path, ("a",), target="y", time=TimeColumn("a")
+        read_features, path, ("a",), target="y", time=SideColumn("a")
     )
-    assert "no column 'when'" in complaint(read_features, path, ("a",), time=TimeColumn("when"))
+    assert "no column 'when'" in complaint(read_features, path, ("a",), time=SideColumn("when"))
     bad = write(TABLE.replace("2024-01-01", "soon"))
-    message = complaint(read_features, bad, ("a",), target="y", time=TimeColumn("at"))
+    message = complaint(read_features, bad, ("a",), target="y", time=SideColumn("at"))
     assert "row 3, column 'at': 'soon' cannot be read as a time" in message

@@ -19,7 +19,7 @@ from twinedge.defaults import COVERAGE
 from twinedge.errors import InputError
 
 if TYPE_CHECKING:
-    from twinedge.data.features import GroupColumn, TimeColumn
+    from twinedge.data.features import SideColumn
     from twinedge.pack.contents import Array
     from twinedge.provenance import Known
     from twinedge.runtime.device import Device
@@ -77,14 +77,14 @@ def evaluate(
     explained; the baseline is a model that always predicts the mean. The interval score is the
     width plus 2 / (1 - coverage) times how far an interval misses: lower is better.
     """
-    from twinedge.data.features import GroupColumn, TimeColumn
+    from twinedge.data.features import SideColumn
 
     reading = {
         "missing": missing,
         "skip_bad_rows": skip_bad_rows,
         "quiet": quiet,
-        "time": None if time is None else TimeColumn(time),
-        "group": None if group is None else GroupColumn(group),
+        "time": None if time is None else SideColumn(time),
+        "group": None if group is None else SideColumn(group),
     }
     model = exported_for(model, backend)
     if model.is_dir() or not model.suffix:
@@ -189,7 +189,7 @@ def _of_device(device: "Device", table: Path, reading: dict[str, Any]) -> _Judge
     return _Judged(device.target_name, scores, known, *more)
 
 
-def _over_time(clock: "TimeColumn | None", y: "Array", mean: "Array") -> dict[str, Any]:
+def _over_time(clock: "SideColumn | None", y: "Array", mean: "Array") -> dict[str, Any]:
     """Return the errors in blocks of time, and of the naive forecast, if the rows have times."""
     import numpy as np
 
@@ -198,16 +198,16 @@ def _over_time(clock: "TimeColumn | None", y: "Array", mean: "Array") -> dict[st
 
     if clock is None or clock.notation is None:
         return {}
-    naive = naive_forecast(clock.seconds, y) - y
+    naive = naive_forecast(clock.values, y) - y
     known = np.isfinite(naive)
     return {
         "rmse_naive": rmse(naive[known]) if known.any() else None,
-        "by_time": score_blocks(clock.seconds, clock.notation, mean - y, naive),
+        "by_time": score_blocks(clock.values, clock.notation, mean - y, naive),
     }
 
 
 def _of_groups(
-    column: "GroupColumn | None", y: "Array", mean: "Array", ends: "dict[float, Array]"
+    column: "SideColumn | None", y: "Array", mean: "Array", ends: "dict[float, Array]"
 ) -> list[dict[str, Any]]:
     """Return the scores of each group, if the rows have any."""
     from twinedge.scoring import score_groups
@@ -219,7 +219,7 @@ def _of_groups(
     if usual is not None:
         low, high = ends[usual].T
         covered = (low <= y) & (y <= high)
-    return score_groups(column.groups, mean - y, covered)
+    return score_groups(column.values, mean - y, covered)
 
 
 def _count(rows: "Array", theirs: "Array") -> int:

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from twinedge.data.features import GroupColumn, TimeColumn
     from twinedge.data.source import Source
     from twinedge.encoding import Encoding
     from twinedge.learn.run import Run
@@ -28,18 +27,14 @@ def read_points(
     *,
     target: str | None = None,
     target_name: str | None = None,
-    missing: tuple[str, ...] = (),
-    skip_bad_rows: bool | None = None,
-    time: "TimeColumn | None" = None,
-    group: "GroupColumn | None" = None,
     quiet: bool = False,
+    **options: Any,
 ) -> "Points":
     """Read points for a model with these columns, and their targets if a target is named.
 
     A missing value that can be filled in is NaN. Without ``target``, the targets are empty;
-    ``target_name`` is that of the model then.
-    ``skip_bad_rows`` is None for a command without that option. ``time`` and ``group`` are filled
-    in.
+    ``target_name`` is that of the model then. ``options`` are those of ``read_features``; a command
+    without the option to skip bad rows leaves that out.
     """
     import numpy as np
 
@@ -51,69 +46,33 @@ def read_points(
         target=target,
         target_name=target_name or target,
         fillable=fillable,
-        missing=missing,
-        skip_bad_rows=skip_bad_rows,
-        time=time,
-        group=group,
         say=lambda remark: note(remark, quiet=quiet),
+        **options,
     )
     note_filled(table, int(encoding.by_column(np.isnan(x)).sum()), quiet=quiet)
     return x, np.empty(0) if y is None else y
 
 
-def read_device_points(
-    table: Path,
-    device: "Device",
-    *,
-    missing: tuple[str, ...] = (),
-    skip_bad_rows: bool | None = None,
-    time: "TimeColumn | None" = None,
-    group: "GroupColumn | None" = None,
-    quiet: bool = False,
-) -> "Points":
-    """Read points for an exported model, with their targets."""
+def read_device_points(table: Path, device: "Device", **options: Any) -> "Points":
+    """Read points for an exported model, with their targets; ``options`` of ``read_points``."""
     return read_points(
-        table,
-        device.encoding,
-        device.fillable,
-        target=device.target_name,
-        missing=missing,
-        skip_bad_rows=skip_bad_rows,
-        time=time,
-        group=group,
-        quiet=quiet,
+        table, device.encoding, device.fillable, target=device.target_name, **options
     )
 
 
 def read_run_points(
-    table: Path,
-    run: "Run",
-    *,
-    target: bool = False,
-    missing: tuple[str, ...] = (),
-    skip_bad_rows: bool | None = None,
-    time: "TimeColumn | None" = None,
-    group: "GroupColumn | None" = None,
-    quiet: bool = False,
+    table: Path, run: "Run", *, target: bool = False, **options: Any
 ) -> "tuple[Points, NDArray[np.bool_]]":
-    """Read points for a run, with missing values filled in; also return which were missing."""
+    """Read points for a run, with missing values filled in; also return which were missing.
+
+    Without ``target``, there are no targets; ``options`` are those of ``read_points``.
+    """
     import numpy as np
 
     encoding, values = run.encoding, run.fill_values
     values = np.full(len(encoding.inputs), np.nan) if values is None else values
-    column = run.target_name if target else None
-    x, y = read_points(
-        table,
-        encoding,
-        np.isfinite(values),
-        target=column,
-        target_name=run.target_name,
-        missing=missing,
-        skip_bad_rows=skip_bad_rows,
-        time=time,
-        group=group,
-        quiet=quiet,
-    )
+    options |= {"target": run.target_name if target else None, "target_name": run.target_name}
+    x, y = read_points(table, encoding, np.isfinite(values), **options)
     absent = np.isnan(x)
     return (np.where(absent, values, x), y), absent
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,63 +24,26 @@ from twinedge.times import Notation
 
 
 @dataclass
-class TimeColumn:
-    """A column of times, read beside the columns of a model.
+class SideColumn:
+    """A column that is no feature, read beside those of a model: of times, groups or weights.
 
     Parameters
     ----------
     name : str
         Its name.
     notation : Notation, optional
-        How it writes them; the file decides if that is not known.
+        How it writes times; the file decides if that is not known.
 
     Attributes
     ----------
-    seconds : ndarray of float64, shape (n,)
-        What was read, as in `twinedge.times.Times`.
+    values : ndarray, shape (n,)
+        What was read: times in seconds, as in `twinedge.times.Times`; groups as texts; weights, of
+        which some may be 0.
     """
 
     name: str
     notation: Notation | None = None
-    seconds: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-
-
-@dataclass
-class GroupColumn:
-    """A column that says which rows belong together, read beside the columns of a model.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-
-    Attributes
-    ----------
-    groups : ndarray of str, shape (n,)
-        What was read.
-    """
-
-    name: str
-    groups: NDArray[np.str_] = field(default_factory=lambda: np.empty(0, np.str_))
-
-
-@dataclass
-class WeightColumn:
-    """A column that says how much each row counts, read beside the columns of a model.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-
-    Attributes
-    ----------
-    weights : ndarray of float64, shape (n,)
-        What was read; some may be 0.
-    """
-
-    name: str
-    weights: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    values: NDArray[Any] = field(default_factory=lambda: np.empty(0))
 
 
 def read_features(
@@ -91,9 +55,9 @@ def read_features(
     fillable: NDArray[np.bool_] | None = None,
     skip_bad_rows: bool | None = None,
     missing: Missing = (),
-    time: TimeColumn | None = None,
-    group: GroupColumn | None = None,
-    weight: WeightColumn | None = None,
+    time: SideColumn | None = None,
+    group: SideColumn | None = None,
+    weight: SideColumn | None = None,
     say: Callable[[str], None] = lambda remark: None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
     """Read a table for a trained model.
@@ -120,11 +84,11 @@ def read_features(
         recommends it.
     missing
         Numbers and texts that stand for a missing value, as for `read_table`.
-    time : TimeColumn, optional
+    time : SideColumn, optional
         A column that says when each row was measured, to be read as well.
-    group : GroupColumn, optional
+    group : SideColumn, optional
         A column that says which rows belong together, to be read as well.
-    weight : WeightColumn, optional
+    weight : SideColumn, optional
         A column that says how much each row counts, to be read as well.
     say : function
         Called with each remark on how the file was read.
@@ -175,11 +139,11 @@ def read_features(
         for remark in file.remarks:
             say(f"{place(path)}: {remark}")
         if weight is not None:
-            weight.weights = columns.pop().values
-            check_weight_column(weight.weights, weight.name, path)
+            weight.values = columns.pop().values
+            check_weight_column(weight.values, weight.name, path)
         if time is not None and clock is not None:
-            time.notation, time.seconds = file.notations[clock], columns.pop().values
+            time.notation, time.values = file.notations[clock], columns.pop().values
         if group is not None:
-            group.groups = np.array(file.labels)
+            group.values = np.array(file.labels)
     y = None if goal is None else columns.pop().values
     return encoding.apply(columns), y

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from twinedge.calendars import Calendar
 from twinedge.data.csvfile import FRAME
-from twinedge.data.features import GroupColumn, TimeColumn, WeightColumn, read_features
+from twinedge.data.features import SideColumn, read_features
 from twinedge.data.fetch import load
 from twinedge.data.order import of_order
 from twinedge.data.reading import read_table
@@ -356,11 +356,11 @@ def _with_test(source: Source, test: Any, reading: dict[str, Any]) -> Source:
     fill = source.fill_values
     time = group = weight = None
     if source.time_name is not None:
-        time = TimeColumn(source.time_name, source.notation)
+        time = SideColumn(source.time_name, source.notation)
     if source.group_name is not None:
-        group = GroupColumn(source.group_name)
+        group = SideColumn(source.group_name)
     if source.weight_name is not None:
-        weight = WeightColumn(source.weight_name)
+        weight = SideColumn(source.weight_name)
     said: list[str] = []
     X, y = read_features(
         test,
@@ -377,7 +377,7 @@ def _with_test(source: Source, test: Any, reading: dict[str, Any]) -> Source:
     )
     assert y is not None
     place_of = place(FRAME if is_frame(test) else Path(test))
-    counts = np.ones(len(y), bool) if weight is None else weight.weights > 0
+    counts = np.ones(len(y), bool) if weight is None else weight.values > 0
     X, y = X[counts], y[counts]
     absent = np.isnan(X)
     if fill is not None:
@@ -398,7 +398,7 @@ def _with_test(source: Source, test: Any, reading: dict[str, Any]) -> Source:
         )
     more: dict[str, Any] = {}
     if group is not None and source.groups is not None:
-        groups = group.groups[counts]
+        groups = group.values[counts]
         shared = sorted(set(source.groups) & set(groups))
         if shared:
             said.append(
@@ -409,9 +409,9 @@ def _with_test(source: Source, test: Any, reading: dict[str, Any]) -> Source:
         if source.grouped is not None:
             more["grouped"] = np.concatenate([source.grouped, np.ones(len(groups), bool)])
     if weight is not None and source.weights is not None:
-        more["weights"] = np.concatenate([source.weights, weight.weights[counts]])
+        more["weights"] = np.concatenate([source.weights, weight.values[counts]])
     if time is not None and source.times is not None:
-        more["times"] = np.concatenate([source.times, time.seconds[counts]])
+        more["times"] = np.concatenate([source.times, time.values[counts]])
     count = len(source.y)
     return source._replace(
         X=np.concatenate([source.X, X]),
