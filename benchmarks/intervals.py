@@ -38,7 +38,7 @@ from twinedge.calibration import interval_score, quantile
 from twinedge.learn.run import Run
 from twinedge.learn.uncertainty import learn_difficulty
 from twinedge.runtime import reference
-from twinedge.runtime.adapting import calibrate_pack
+from twinedge.runtime.calibrating import calibrate_pack
 from twinedge.scoring import rank_correlation
 from twinedge_export.quantise import quantise
 

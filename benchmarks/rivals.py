@@ -278,7 +278,7 @@ def ours(rows: Rows, size: str, twins: int, effort: str, runs: Path) -> Fitted:
     from twinedge.anchors import choose
     from twinedge.learn.uncertainty import learn_difficulty
     from twinedge.pack import write_pack
-    from twinedge.runtime.adapting import calibrate_pack
+    from twinedge.runtime.calibrating import calibrate_pack
     from twinedge_export.quantise import quantise
 
     hidden = hidden_of(size, twins, rows.train[0].shape[1])

@@ -14,7 +14,7 @@ from twinedge.calibration import Calibration
 from twinedge.errors import InputError
 from twinedge.learn.twin import TwinRegressor
 from twinedge.pack.contents import Array, Pack
-from twinedge.runtime.adapting import calibration_of
+from twinedge.runtime.calibrating import calibration_of
 
 # Features may exceed the training data by a quarter, and reach two standard deviations in any case.
 # More would cost where the target has no noise: what limits a pack there is the unit of a feature.

@@ -35,7 +35,7 @@ from twinedge.pack.contents import (
 from twinedge.pack.layout import MAX_SHIFT, NO_FILL
 from twinedge.pack.writer import shape_of
 from twinedge.progress import Progress
-from twinedge.runtime.adapting import calibrate_pack
+from twinedge.runtime.calibrating import calibrate_pack
 from twinedge.runtime.loading import load as open_file
 from twinedge.runtime.reference import evaluate, silu_curve
 from twinedge.runtime.reference import quantise as quantise_points

@@ -17,7 +17,7 @@ from twinedge.calibration import (
 )
 from twinedge.errors import InputError
 from twinedge.runtime import reference
-from twinedge.runtime.adapting import calibrate_pack
+from twinedge.runtime.calibrating import calibrate_pack
 
 
 def drawn(seed, rows):

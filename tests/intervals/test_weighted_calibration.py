@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from twinedge.calibration import calibrate, in_common, quantile
 from twinedge.errors import InputError
-from twinedge.runtime.adapting import calibrate_pack
+from twinedge.runtime.calibrating import calibrate_pack
 
 
 def drawn(seed, rows):

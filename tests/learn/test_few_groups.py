@@ -11,7 +11,7 @@ from twinedge.learn import uncertainty
 from twinedge.learn.run import Run, load_run
 from twinedge.learn.selection import ACROSS
 from twinedge.pack import read_pack
-from twinedge.runtime.adapting import calibration_of
+from twinedge.runtime.calibrating import calibration_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 

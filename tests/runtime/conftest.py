@@ -99,7 +99,7 @@ def exported(tmp_path_factory, request):
 
 def _calibrated(model, rows, metadata, fill, X, y):
     """Make a pack with intervals to which all signals contribute."""
-    from twinedge.runtime.adapting import calibrate_pack
+    from twinedge.runtime.calibrating import calibrate_pack
     from twinedge_export.quantise import quantise
 
     pack = quantise(model, rows, metadata=metadata, fill_values=fill, intervals=True)
@@ -110,7 +110,7 @@ def _calibrated(model, rows, metadata, fill, X, y):
 
 def _bounds(model, pack, x, flat):
     """Scale and ends ``(n, 2, levels)`` of the float model, with the coefficients of a pack."""
-    from twinedge.runtime.adapting import calibration_of
+    from twinedge.runtime.calibrating import calibration_of
 
     calibration = calibration_of(pack)
     mean, signals = model._signals(x, flat, None)

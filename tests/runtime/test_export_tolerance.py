@@ -5,7 +5,7 @@ from copy import copy
 import numpy as np
 import pytest
 
-from twinedge.runtime.adapting import calibration_of
+from twinedge.runtime.calibrating import calibration_of
 from twinedge.runtime.loading import load
 
 TOLERANCE = 0.02  # the default of an export

@@ -38,7 +38,7 @@ def calibrate(
     from twinedge.calibration import LEVELS
     from twinedge.pack import write_pack
     from twinedge.placing import place_file
-    from twinedge.runtime.adapting import calibrate_pack
+    from twinedge.runtime.calibrating import calibrate_pack
     from twinedge.runtime.pack_device import PackDevice, Reference, read_pack_file
 
     if pack.suffix != ".twin":
