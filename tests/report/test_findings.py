@@ -137,7 +137,7 @@ def test_trees_take_the_same_bytes_and_are_told(found, text):
 def test_trees_are_recommended_only_where_they_are_better(found, write, behind, says):
     rmse = found.judged.rmse
     rival = Rival((1 + behind) * rmse, behind * rmse, 0.05 * rmse)
-    told = write(replace(found, trees=found.trees._replace(rival=rival)))
+    told = write(replace(found, trees=replace(found.trees, rival=rival)))
     lead = " ".join(next(one for one in told.sections if one.name == "accuracy").lead)
     assert says in lead
     assert ("emlearn" in lead) == (behind < 0)
