@@ -7,13 +7,18 @@ group are measured (the youngest, for concrete), and the error is taken on its o
 
     shipped     the pack as it was exported
     adapted     the pack and the new points, by the rule of the device
+    anchors     the same, but the points shift nothing: they are more anchors, with that weight
     replaced    the new points as the only anchors
     networks    four 64-64 ordinary networks, plus the mean residual at the new points
     retrained   the twins trained again with the new points of all test groups: the ceiling
 
+`adapted` is measured again with every tenth point of a division replaced by a gross error: 30
+scales too high, 30 too low, or -999. `gross` is the largest of the three errors relative to that
+without gross errors, `worst` the error relative to `shipped` in the worst division.
+
 All of ours except `retrained` use the integers of the pack. A division's error is taken over all
-its test groups; the mean over divisions is shown. Trained runs are kept in a folder, so the run can
-be stopped and resumed at any time; runs from other machines can be added.
+its test groups; the mean over divisions is shown. Trained packs are kept in a folder, so the run
+can be stopped and resumed at any time; packs from other machines can be added.
 
     python benchmarks/adaptation.py
     python benchmarks/adaptation.py --divisions 2 --datasets yh --retrain 0
@@ -21,27 +26,28 @@ be stopped and resumed at any time; runs from other machines can be added.
 
 import argparse
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
-from machine import describe
+from record import publish
 
-from twinedge import AnnRegressor, EnsembleRegressor, TwinRegressor, data, scoring
-from twinedge.anchors import choose
+from twinedge import AnnRegressor, EnsembleRegressor, TwinRegressor, data, export, load, scoring
 from twinedge.calibration import interval_score
-from twinedge.learn.run import Run, load_run
-from twinedge.learn.uncertainty import learn_difficulty, trust_between
+from twinedge.learn.run import Run
 from twinedge.pack import write_pack
-from twinedge.runtime.adapting import calibrate_pack, own_pack
-from twinedge.runtime.native import Native, NativeDevice
-from twinedge_export.quantise import quantise
+from twinedge.runtime import reference
+from twinedge.runtime.adaptation import quantised_targets
+from twinedge.runtime.native import Native
 
 RESULTS = Path(__file__).parent / "results" / "adaptation.json"
 RUNS = Path("runs/adaptation")
 LEADING = {"cs": 7, "ee": 5, "yh": 5}  # leading columns that distinguish groups
 KS = (1, 2, 3, 5, 8)
 ANCHORS, COVERAGE = 32, 0.9
-WAYS = ("shipped", "adapted", "replaced", "networks", "retrained")
+GROSS = ("30", "-30", "-999")  # scales, or a value
 
 
 def groups_of(name):
@@ -58,27 +64,26 @@ def measured(name, table, rows, group):
     return np.random.RandomState(group).permutation(rows)
 
 
-def trained(folder, name, division):
-    """Load the run of a division, or train it."""
-    place = folder / "twins" / name / str(division)
-    if not place.exists():
+def shipped(folder, name, division):
+    """Return the pack of a division and how it was trained; trains and exports it if missing."""
+    place = folder / "packs" / f"{name}-{division}.twin"
+    settings = place.with_suffix(".json")
+    if not settings.exists():
         table, group = groups_of(name)
         rows = data.split_groups(group, division)
+        train, validation, test = ((table.X[part], table.y[part]) for part in rows)
         model = TwinRegressor(twins=4, hidden=(64, 64), effort="quick", random_state=0)
-        validation = table.X[rows.val], table.y[rows.val]
-        model.fit(
-            table.X[rows.train],
-            table.y[rows.train],
-            (*validation, group[rows.val]),
-            groups=group[rows.train],
-        )
-        test = table.X[rows.test], table.y[rows.test]
-        names = table.feature_names, table.target_name
-        scores = {"rmse_val": model.validation_rmse_, "rmse_test": model.rmse(*test)}
-        where = {"dataset": name, "split": division}
+        model.fit(*train, validation=(*validation, group[rows.val]), groups=group[rows.train])
+        scores = {"rmse_test": model.rmse(*test)}
+        run = Run(model, table.feature_names, table.target_name, validation, test, scores=scores)
         place.parent.mkdir(parents=True, exist_ok=True)
-        Run(model, *names, validation, test, source=where, scores=scores).save(place)
-    return load_run(place)
+        with TemporaryDirectory() as made:
+            export(run, made, anchors=ANCHORS, formats=("twin",), tolerance=1.0)
+            shutil.copy(Path(made) / "model.twin", place)
+        chosen = ("activation", "learning_rate", "weight_decay", "steps")
+        found = {key: getattr(model, f"{key}_") for key in chosen}
+        settings.write_text(json.dumps({**found, "across": model.left_out_ is not None}))
+    return place, json.loads(settings.read_text())
 
 
 def networks(folder, name, division):
@@ -106,7 +111,8 @@ def retrained(folder, name, division, k):
     if not place.exists():
         table, group = groups_of(name)
         rows = data.split_groups(group, division)
-        first = trained(folder, name, division).model
+        settings = shipped(folder, name, division)[1]
+        settings.pop("across")
         new = [
             measured(name, table, rows.test[group[rows.test] == one], one)[:k]
             for one in np.unique(group[rows.test])
@@ -115,12 +121,9 @@ def retrained(folder, name, division, k):
         model = TwinRegressor(
             twins=4,
             hidden=(64, 64),
-            activation=first.activation_,
-            learning_rate=first.learning_rate_,
-            weight_decay=first.weight_decay_,
-            steps=first.steps_,
             intervals=False,
             random_state=0,
+            **settings,
         )
         validation = table.X[rows.val], table.y[rows.val], group[rows.val]
         model.fit(table.X[train], table.y[train], validation=validation, groups=group[train])
@@ -129,61 +132,90 @@ def retrained(folder, name, division, k):
     return np.load(place)
 
 
-def device_of(run):
-    """Make the pack of a run, like an export."""
-    model, twins = run.model, len(run.model.weights_)
-    options = {"model": model, "validation": run.validation, "twins": twins, "seed": 0}
-    rows = choose(model.anchor_X_, model.anchor_y_, ANCHORS, "auto", **options).rows
-    lists = [rows[twin::twins] for twin in range(twins)]
-    model.difficulty_ = learn_difficulty(model, 0, lists)
-    model.trust_ = trust_between(model, 0)
-    pack = calibrate_pack(quantise(model, lists, intervals=True), *run.validation, chosen=True)
-    return NativeDevice(pack, Path("model.twin"), Native(write_pack(pack), pack))
+def as_anchors(pack, X, y, queries):
+    """Predict with the points as the only anchors, in the integers of the pack."""
+    twins = len(pack.twins)
+    own = replace(
+        pack,
+        counts=np.full(twins, len(y), pack.counts.dtype),
+        anchors=np.tile(reference.quantise(pack, X), (twins, 1)),
+        targets=np.tile(quantised_targets(pack, y).astype(np.int32), twins),
+        ids=None,
+        neighbors=0,
+        trained_on_neighbors=False,
+        metadata={},
+    )
+    return Native(write_pack(own), own).predict_with_spread(queries)[0]
+
+
+def with_gross_error(kind, y, mean, scale, first):
+    """Replace every tenth point; ``first`` is how many points there were before these."""
+    y = y.copy()
+    tenth = (first + np.arange(len(y))) % 10 == 0
+    y[tenth] = -999.0 if kind == "-999" else (mean + float(kind) * scale)[tenth]
+    return y
 
 
 def measure(folder, name, division, retrain):
     """Try each way in one division, for each k."""
     table, group = groups_of(name)
     rows = data.split_groups(group, division)
-    device = device_of(trained(folder, name, division))
+    device = load(shipped(folder, name, division)[0])
+    trust = device.pack.intervals.trust / 65536
     ordinary = networks(folder, name, division)
     again = {k: retrained(folder, name, division, k) for k in KS} if retrain else {}
-    cells = {"trust": device.pack.intervals.trust / 65536}
+    mean, scale = device.predict(table.X, return_std=True)
+    ends = device.predict_interval(table.X, COVERAGE)
+    cells = {"trust": trust}
     for k in KS:
-        found = {way: [] for way in (*WAYS, "y", "ends", "shipped_ends")}
+        found = {}
+        before = division
         for one in np.unique(group[rows.test]):
             order = measured(name, table, rows.test[group[rows.test] == one], one)
             new, rest = order[:k], order[k:]
             if not len(rest):
                 continue
-            found["y"].append(table.y[rest])
-            found["shipped"].append(device.predict(table.X[rest]))
-            found["shipped_ends"].append(device.predict_interval(table.X[rest], COVERAGE))
-            device.learn(table.X[new], table.y[new])
-            found["adapted"].append(device.predict(table.X[rest]))
-            found["ends"].append(device.predict_interval(table.X[rest], COVERAGE))
-            own = own_pack(device.pack, device.points)
-            alone = Native(write_pack(own), own)
-            found["replaced"].append(alone.predict_with_spread(table.X[rest])[0])
-            device.forget()
-            shift = np.mean(table.y[new] - ordinary[new])
-            found["networks"].append(ordinary[rest] + shift)
+            X, y = table.X[new], table.y[new]
+            own = as_anchors(device.pack, X, y, table.X[rest])
+            share = k * trust / (k * trust + 1 - trust)
+            near = np.minimum(1, scale[rest] / scale[new].mean())
+            parts = {
+                "y": table.y[rest],
+                "shipped": mean[rest],
+                "shipped_ends": ends[rest],
+                "anchors": mean[rest] + share * near * (own - mean[rest]),
+                "replaced": own,
+                "networks": ordinary[rest] + np.mean(y - ordinary[new]),
+            }
             if again:
-                found["retrained"].append(again[k][rest])
-        if found["y"]:
-            cells[str(k)] = judged({way: np.concatenate(v) for way, v in found.items() if v})
+                parts["retrained"] = again[k][rest]
+            for kind in ("", *GROSS):
+                wrong = with_gross_error(kind, y, mean[new], scale[new], before) if kind else y
+                device.learn(X, wrong)
+                parts[f"adapted{kind}"] = device.predict(table.X[rest])
+                parts[f"adapted{kind}_ends"] = device.predict_interval(table.X[rest], COVERAGE)
+                device.forget()
+            before += k
+            for key, part in parts.items():
+                found.setdefault(key, []).append(part)
+        if found:
+            cells[str(k)] = scores({key: np.concatenate(parts) for key, parts in found.items()})
     return cells
 
 
-def judged(found):
+def scores(found):
     """Return errors of each way, and scores of intervals."""
     y = found["y"]
-    cell = {way: scoring.rmse(found[way], y) for way in WAYS if way in found}
-    for way, ends in (("shipped", "shipped_ends"), ("adapted", "ends")):
-        low, high = found[ends].T
-        cell[f"{way}_coverage"] = float(np.mean((low <= y) & (y <= high)))
-        cell[f"{way}_score"] = interval_score(low, high, y, COVERAGE)
-    return {**cell, "points": len(y)}
+    cell = {"points": len(y)}
+    for key, part in found.items():
+        if key.endswith("_ends"):
+            low, high = part.T
+            way = key.removesuffix("_ends")
+            cell[f"{way}_coverage"] = float(np.mean((low <= y) & (y <= high)))
+            cell[f"{way}_score"] = interval_score(low, high, y, COVERAGE)
+        elif key != "y":
+            cell[key] = scoring.rmse(part, y)
+    return cell
 
 
 def summarise(cells):
@@ -198,6 +230,11 @@ def summarise(cells):
             line = {"dataset": name, "k": int(k), "divisions": len(there)}
             keys = [key for key in there[0] if key != "points" and key != "retrained"]
             line |= {key: float(np.mean([cell[key] for cell in there])) for key in keys}
+            line["gross"] = max(line[f"adapted{kind}"] for kind in GROSS) / line["adapted"]
+            line["worst"] = max(cell["adapted"] / cell["shipped"] for cell in there)
+            line["worst_gross"] = max(
+                cell[f"adapted{kind}"] / cell["shipped"] for cell in there for kind in GROSS
+            )
             both = [cell for cell in there if "retrained" in cell]
             if both:  # fewer divisions, so next to the others on the same ones
                 line["retrained"] = float(np.mean([cell["retrained"] for cell in both]))
@@ -215,7 +252,7 @@ def main():
     parser.add_argument("--divisions", type=int, default=20, help="seeds 0 to N - 1 (default 20)")
     parser.add_argument("--datasets", default=",".join(LEADING))
     parser.add_argument("--retrain", type=int, default=5, help="divisions to train again in")
-    parser.add_argument("--runs", type=Path, default=RUNS, help="where trained runs are kept")
+    parser.add_argument("--runs", type=Path, default=RUNS, help="where trained packs are kept")
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
     cells = {}
@@ -225,22 +262,20 @@ def main():
             cells[f"{name}/{division}"] = cell
             print(f"{name} {division}: trust {cell['trust']:.2f}", flush=True)
     lines = summarise(cells)
-    record = {
-        "machine": describe("tensorflow", "scikit-learn", "numpy"),
-        "summary": lines,
-        "cells": cells,
-    }
-    options.results.parent.mkdir(parents=True, exist_ok=True)
-    options.results.write_text(json.dumps(record, indent=1) + "\n")
-    print("set  k  shipped  adapted  replaced  networks  retrained  covered before / after")
+    print(
+        "set  k  shipped  adapted  anchors  replaced  networks  retrained  "
+        "covered before / after / gross  gross  worst / gross"
+    )
     for line in lines:
         again = f"{line['retrained']:9.2f}" if "retrained" in line else f"{'-':>9}"
+        covered = [line[f"{way}_coverage"] for way in ("shipped", "adapted", "adapted-999")]
         print(
             f"{line['dataset']:3}  {line['k']}  {line['shipped']:7.2f}  {line['adapted']:7.2f}  "
-            f"{line['replaced']:8.2f}  {line['networks']:8.2f}  {again}  "
-            f"{line['shipped_coverage']:.3f} / {line['adapted_coverage']:.3f}"
+            f"{line['anchors']:7.2f}  {line['replaced']:8.2f}  {line['networks']:8.2f}  {again}  "
+            f"{' / '.join(f'{one:.3f}' for one in covered)}          {line['gross']:.3f}  "
+            f"{line['worst']:.2f} / {line['worst_gross']:.2f}"
         )
-    print(json.dumps({"summary": lines}))
+    publish(options.results, ("tensorflow", "scikit-learn", "numpy"), summary=lines, cells=cells)
 
 
 if __name__ == "__main__":
