@@ -119,7 +119,7 @@ static inline void plain_query(const twini_layer *layer, const int16_t *query, v
 
 /* A and B of one output with one anchor, added to both orders of the pair. */
 static inline void plain_of_anchor(const twini_layer *layer, twin_flash a, twin_flash b,
-                                   const twini_pairs *pairs, twin_flash anchor, int32_t *sum) {
+                                   twin_flash anchor, int32_t *sum) {
     uint32_t i;
     for (i = 0; i < layer->inputs; i++) {
         int32_t feature = twini_i16(anchor + 2 * i);
@@ -146,7 +146,7 @@ static inline void plain_first(const twini_layer *layer, const twini_pairs *pair
         for (c = 0; c < PAIRS; c++) {
             sum[2 * c] = of_query[0];
             sum[2 * c + 1] = of_query[1];
-            plain_of_anchor(layer, a, b, pairs, pairs->anchor[c], sum + 2 * c);
+            plain_of_anchor(layer, a, b, pairs->anchor[c], sum + 2 * c);
         }
         plain_finish(layer, o, sum, (ELEMENT *)out, totals);
         a += layer->row;
