@@ -178,7 +178,7 @@ def _place(at: int, head: Head, half: int) -> tuple[int, int] | None:
 def _read_block(data: bytes, heads: dict[int, Head]) -> _Block:
     """Read a block that has these whole heads, by their slots."""
     head = heads[min(heads)]
-    copies = tuple(slot for slot, one in heads.items() if one.generation == head.generation)
+    copies = tuple(heads)
     slots = max(min(len(data) // head.slot, _MOST_SLOTS), HEADS)
     room = data[HEADS * head.slot : slots * head.slot]
     table = np.frombuffer(room, np.uint8, len(room) // head.slot * head.slot)
@@ -197,18 +197,18 @@ def _read_block(data: bytes, heads: dict[int, Head]) -> _Block:
         len(copies) > 1 or np.count_nonzero(rows + HEADS < head.end) == head.moved,
         numbers[rows].astype(np.uint32),
         table[rows, _BEFORE : _BEFORE + head.size],
-        _damaged(table, whole),
+        _damaged(table, rows),
     )
 
 
-def _damaged(table: Array, whole: Array) -> int:
-    """Count the slots that hold something else than a record, of those after the heads."""
-    if not len(table):
-        return 0
-    broken = np.arange(len(table)) < np.flatnonzero(whole).max(initial=-1)
-    if (table[-1] == table[-1, 0]).all():
-        broken |= (table != table[-1, 0]).any(axis=1)
-    return int((broken & ~whole).sum())
+def _damaged(table: Array, rows: Array) -> int:
+    """Count the slots without a record that counts, of those after the heads: see FORMAT.md."""
+    end = int(rows.max(initial=-1)) + 1
+    broken = end - len(rows)
+    words = np.ascontiguousarray(table[:, :_BEFORE]).view("<u4").reshape(-1, 2)
+    if len(words) and words[-1, 0] == words[-1, 1]:
+        broken += np.count_nonzero(words[end:, 1] != words[-1, 0])
+    return int(broken)
 
 
 def _in_use(blocks: dict[int, _Block]) -> int:
