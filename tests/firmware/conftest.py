@@ -26,6 +26,12 @@ def native():
 
 
 @pytest.fixture(scope="session")
+def flash():
+    """Return what ``flash.py`` defines."""
+    return load(HERE / "flash.py")
+
+
+@pytest.fixture(scope="session")
 def cases():
     """Return what ``cases.py`` defines."""
     return load(HERE / "cases.py")

@@ -27,7 +27,6 @@ typedef struct flash {
     uint32_t hit[2]; /* whether a change of this block failed since it was erased */
     uint32_t erasures[2];
     uint32_t is_worn;                          /* whether there are bits that never change */
-    uint32_t is_weak;                          /* or some that are undecided */
     uint8_t cell[2 * BLOCK], weak[2 * BLOCK];  /* bits, and which of them are undecided */
     uint8_t worn[2 * BLOCK], level[2 * BLOCK]; /* which bits never change, and what they are */
     uint8_t done[2 * BLOCK], meant[2 * BLOCK]; /* whether a byte was programmed, and to what */

@@ -410,3 +410,35 @@ uint32_t journal_trial(flash *memory, const twin_storage *storage, uint16_t size
     counts[3] = all->either[1];
     return all->fault;
 }
+
+/* Let each bit of the memory be stuck in turn, at 0 and at 1, and append and remove records.
+ * Returns the line of a fault, or 0; and adds up how many slots were passed over. */
+uint32_t journal_wear(flash *memory, twin_storage *storage, uint16_t size, uint32_t *passed);
+uint32_t journal_wear(flash *memory, twin_storage *storage, uint16_t size, uint32_t *passed) {
+    static trial live;
+    trial *all = &live;
+    uint32_t bits = 16 * storage->block_size, bit, block = storage->block_size, i;
+    for (bit = 0; bit < 2 * bits && !all->fault; bit++) {
+        uint32_t seed = bit + 1;
+        memset(all, 0, sizeof *all);
+        flash_reset(memory, storage, block, storage->program_size, memory->erased, memory->key,
+                    seed);
+        flash_wear(memory, bit % bits / 8, (uint8_t)(1u << bit % 8), bit >= bits);
+        all->memory = memory;
+        all->storage = storage;
+        all->size = size;
+        all->known = 1;
+        all->worn = 1;
+        all->most = (uint16_t)(block / twin_journal_slot(storage, size) - 4);
+        reopen(all);
+        for (i = 0; i < 8 && !all->fault; i++) {
+            deed what;
+            if (i % 4 == 3)
+                reopen(all);
+            plan(all, &what);
+            CHECK(suffer(all, &what, NEVER / 2, NEVER / 2) == 0);
+            *passed += all->journal.damaged;
+        }
+    }
+    return all->fault;
+}

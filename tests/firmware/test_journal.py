@@ -1,0 +1,551 @@
+"""The journal: no power cut, error or stuck bit costs a record, and bytes are those of FORMAT.md."""
+
+import ctypes
+import re
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from twinedge.runtime.journal import HEADS, Head, read_journal, slots_of
+
+OWNER, SIZE = 0xC0DE, 24
+SHAPES = [(most, more) for most in (2, 5, 9) for more in (4, 5, 8)]  # records, slots beyond them
+
+
+class Journal(ctypes.Structure):
+    """``twin_journal``."""
+
+    _fields_ = (
+        ("status", ctypes.c_int8),
+        *((name, ctypes.c_uint8) for name in ("heads", "moved", "failed")),
+        *((name, ctypes.c_uint16) for name in ("size", "slot", "slots", "count")),
+        *((name, ctypes.c_uint16) for name in ("damaged", "at", "end", "next")),
+        *((name, ctypes.c_void_p) for name in ("storage", "buffer", "record")),
+        *((name, ctypes.c_uint32) for name in ("owner", "stamp", "block", "generation")),
+        *((name, ctypes.c_uint32) for name in ("number", "least")),
+    )
+
+
+KEEP = ctypes.CFUNCTYPE(ctypes.c_uint, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p)
+
+
+def load(native, flash, folder, code=None):
+    """Load a journal, this code or that of the runtime, and nothing else of the runtime."""
+    source = native.FIRMWARE / "src" / "twin_journal.c"
+    if code is not None:
+        source = folder / "twin_journal.c"
+        source.write_text(code)
+    options = ("-O2", "-fPIC", "-shared", f"-I{flash.HERE}", *native.EXTRA_OPTIONS)
+    sources = [source, *flash.SOURCES, flash.HERE / "journal_trial.c"]
+    library = ctypes.CDLL(str(native.compile_c(folder / "journal.so", *options, sources=sources)))
+    flash.declare(library)
+    pointer, word, short, status = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint16, ctypes.c_int
+    for name, result, *arguments in (
+        ("twin_journal_slot", word, pointer, short),
+        ("twin_journal_open", status, pointer, pointer, word, short, pointer),
+        ("twin_journal_next", status, pointer, pointer),
+        ("twin_journal_append", status, pointer),
+        ("twin_journal_move", status, pointer, pointer, pointer, word),
+        ("twin_journal_clear", status, pointer, word),
+        ("journal_trial", word, pointer, pointer, short, short, word, word, pointer),
+        ("journal_wear", word, pointer, pointer, short, pointer),
+    ):
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+class Log:
+    """A journal on a flash."""
+
+    def __init__(self, native, flash, library, *, slots=9, program_size=8, size=SIZE, **kind):
+        self.native, self.library, self.size = native, library, size
+        self.slot = -(-(8 + size) // program_size) * program_size
+        self.memory, self.storage = flash.make(library, slots * self.slot, program_size, **kind)
+
+    def open(self, owner=OWNER, size=None, shift=0):
+        """Open it, as after a reset."""
+        self.size = self.size if size is None else size
+        self._room = np.full(self.slot // 4 + 8, 0xA5A5A5A5, np.uint32)
+        self.journal = Journal()
+        ctypes.memset(ctypes.byref(self.journal), 0xA5, ctypes.sizeof(Journal))
+        buffer = ctypes.c_void_p(self._room.ctypes.data + shift)
+        where = ctypes.byref(self.journal), ctypes.byref(self.storage)
+        return self._said(self.library.twin_journal_open(*where, owner, self.size, buffer))
+
+    def append(self, record, *, move=True):
+        """Append a record, after moving the others if that is needed and wanted."""
+        while True:
+            ctypes.memmove(self.journal.record, bytes(record), self.size)
+            said = self._call("append")
+            if said != "more" or not move:
+                return said
+            said = self.move()
+            if said != "ok":
+                return said
+
+    def move(self, keep=None, stamp=None):
+        """Move the records for which ``keep(number, record)`` is true, or its new bytes."""
+
+        def decide(_, number, place):
+            kept = keep(number, ctypes.string_at(place, self.size))
+            if isinstance(kept, bytes):
+                ctypes.memmove(place, kept, self.size)
+            return bool(kept)
+
+        stamp = self.journal.stamp if stamp is None else stamp
+        callback = KEEP(decide) if keep else None
+        return self._call("move", ctypes.cast(callback, ctypes.c_void_p), None, stamp)
+
+    def clear(self, stamp=0):
+        return self._call("clear", stamp)
+
+    def next(self):
+        number = ctypes.c_uint32()
+        said = self._call("next", ctypes.byref(number))
+        return said, number.value, ctypes.string_at(self.journal.record, self.size)
+
+    def records(self):
+        """All of them, with their numbers."""
+        found = []
+        while (step := self.next())[0] == "more":
+            found.append(step[1:])
+        assert step[0] == "ok"
+        assert len(found) == self.journal.count
+        return found
+
+    def content(self):
+        return read_journal(self.memory.content())
+
+    def _call(self, name, *arguments):
+        function = getattr(self.library, f"twin_journal_{name}")
+        return self._said(function(ctypes.byref(self.journal), *arguments))
+
+    def _said(self, status):
+        assert self.memory.fault == 0, f"flash.c:{self.memory.fault}"
+        assert set(self._room[self.slot // 4 + 3 :]) == {0xA5A5A5A5}
+        return self.native.name_of(status)
+
+
+@pytest.fixture(scope="module")
+def library(native, flash, tmp_path_factory):
+    return load(native, flash, tmp_path_factory.mktemp("journal"))
+
+
+@pytest.fixture
+def log(native, flash, library):
+    """Make a journal with arguments of ``Log``, and open it."""
+
+    def make(**given):
+        made = Log(native, flash, library, **given)
+        assert made.open() == "ok"
+        return made
+
+    return make
+
+
+def record_of(number, size=SIZE):
+    return np.random.default_rng(number).bytes(size)
+
+
+def fill(log, count, first=0):
+    """Append records; return them with their numbers."""
+    made = [(first + i, record_of(first + i, log.size)) for i in range(count)]
+    for _, record in made:
+        assert log.append(record) == "ok"
+    return made
+
+
+# ---- bytes
+
+
+CHANGES = st.lists(
+    st.tuples(st.sampled_from(["append"] * 4 + ["keep", "rewrite", "clear", "open"]), st.integers(0, 9)),
+    max_size=25,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(CHANGES, st.sampled_from([1, 4, 16, 64, 256]), st.sampled_from([20, 28, 60]))
+@pytest.mark.parametrize("kind", ["erased to 255", "erased to 0", "encrypted"])
+def test_it_holds_what_a_list_would_and_python_reads_it(
+    native, flash, library, kind, changes, program_size, size
+):
+    log = Log(native, flash, library, program_size=program_size, size=size, kind=kind, slots=12)
+    assert log.open() == "ok"
+    held, number, stamp = [], 0, 0
+    for what, detail in changes:
+        if what == "append":
+            said = log.append(record_of(number, size))
+            assert said == ("ok" if len(held) < 9 else "full")
+            if said == "ok":
+                held.append((number, record_of(number, size)))
+                number += 1
+        elif what == "open":
+            assert log.open() == "ok"
+        elif what == "clear":
+            assert log.clear(detail) == "ok"
+            held, stamp = [], detail
+        else:
+            held = [(n, r[::-1] if what == "rewrite" else r) for n, r in held if n % 10 != detail]
+            new = dict(held)
+            assert log.move(lambda n, r, new=new: new.get(n, False), detail) == "ok"
+            stamp = detail
+        assert log.records() == held
+        assert (log.journal.number, log.journal.stamp, log.journal.damaged) == (number, stamp, 0)
+        found = log.content()
+        if log.journal.generation == 0:
+            assert found is None or len(found) == 0
+            continue
+        assert found.head.owner == OWNER
+        assert found.head.generation == log.journal.generation
+        assert (found.following, found.head.stamp) == (number, stamp)
+        assert found.numbers.tolist() == [n for n, _ in held]
+        assert [bytes(r) for r in found.records] == [r for _, r in held]
+        assert found.damaged == 0
+        assert len(found.copies) == 2
+
+
+def test_slots_have_the_bytes_of_the_page(log):
+    made = log(program_size=32, slots=8)
+    held = fill(made, 3)
+    assert made.move(lambda number, record: number > 0, 77) == "ok"
+    held = held[1:] + fill(made, 1, first=3)
+    head = Head(2, OWNER, 77, 32, SIZE, 3, HEADS + 2, 2)
+    numbers = np.array([number for number, _ in held])
+    records = np.frombuffer(b"".join(record for _, record in held), np.uint8).reshape(-1, SIZE)
+    slots = slots_of(head, numbers, records)
+    block = made.memory.content()[: 8 * 32]
+    assert block[:28] == block[32:60] == head.to_bytes()[:28]
+    assert block[64:96] == b"\xff" * 32
+    assert block[96:192] == slots
+    assert block[192:] == b"\xff" * 64
+
+
+@pytest.mark.parametrize("program_size", [1, 32, 128])
+def test_it_reads_what_python_writes(native, flash, log, program_size):
+    made = log(program_size=program_size)
+    numbers = np.array([3, 5, 6])
+    records = np.arange(3 * SIZE, dtype=np.uint8).reshape(3, SIZE)
+    head = Head(9, OWNER, 4, made.slot, SIZE, 6, HEADS + 2, 2)
+    image = head.to_bytes() * 2 + b"\xff" * made.slot + slots_of(head, numbers, records)
+    ctypes.memmove(made.memory.cell, image, len(image))
+    assert made.open() == "ok"
+    assert made.records() == [(n, bytes(r)) for n, r in zip(numbers, records, strict=True)]
+    assert (made.journal.stamp, made.journal.number, made.journal.generation) == (4, 7, 9)
+    assert made.append(record_of(0)) == "ok"
+    assert made.content().numbers.tolist() == [3, 5, 6, 7]
+
+
+# ---- what cannot be a journal
+
+
+@pytest.mark.parametrize("program_size", [0, 3, 12, 24, 255, 257, 512, 65535])
+def test_program_sizes_that_are_none(log, program_size):
+    made = log()
+    made.storage.block_size = 24 * program_size * 40 or 4096
+    made.storage.program_size = program_size
+    assert made.library.twin_journal_slot(ctypes.byref(made.storage), SIZE) == 0
+    assert made.open() == "store"
+    assert made.move(stamp=0) == made.clear() == "store"
+    assert made._call("append") == made._call("next", None) == "store"
+
+
+@pytest.mark.parametrize("name", ["read", "program", "erase"])
+def test_a_function_that_is_missing(log, name):
+    made = log()
+    setattr(made.storage, name, None)
+    assert made.open() == "store"
+
+
+@pytest.mark.parametrize("size", [0, 16, 19, 21, 22, 23, 26, 65533])
+def test_records_that_are_too_small_or_no_words(log, size):
+    made = log(program_size=4)
+    assert made.library.twin_journal_slot(ctypes.byref(made.storage), size) == 0
+    assert made.open(size=size) == "store"
+
+
+def test_blocks_of_odd_sizes(log):
+    made = log(program_size=8, slots=4)
+    slot = made.slot
+    sizes = {4 * slot: slot, 4 * slot - 8: 0, 4 * slot + 4: 0, 4 * slot + 8: slot, 0: 0}
+    sizes |= {65535 * slot: slot, 65536 * slot: 0, 2**31: 0, 2**31 + 4 * slot: 0, 2**32 - 8: 0}
+    for block_size, expected in sizes.items():
+        made.storage.block_size = block_size
+        assert made.library.twin_journal_slot(ctypes.byref(made.storage), SIZE) == expected
+    made.storage.block_size, made.storage.program_size = 2**30, 256
+    assert made.library.twin_journal_slot(ctypes.byref(made.storage), 65532) == 0
+
+
+@pytest.mark.parametrize("shift", [1, 2, 3])
+def test_memory_that_is_not_aligned(log, shift):
+    made = log()
+    assert made.open(shift=shift) == "store"
+    assert made.open() == "ok"
+
+
+# ---- full, other, unreadable
+
+
+def test_a_full_journal_says_so_without_wear_until_records_are_removed(log):
+    made = log(slots=7)
+    held = fill(made, 4)
+    before = made.memory.changes
+    for _ in range(3):
+        assert made.append(record_of(9), move=False) == "full"
+    assert made.memory.changes == before
+    assert made.open() == "ok"
+    assert made.append(record_of(9), move=False) == "full"
+    assert made.records() == held
+    assert made.move(lambda number, record: number != 1) == "ok"
+    assert made.append(record_of(4)) == "ok"
+    assert [number for number, _ in made.records()] == [0, 2, 3, 4]
+
+
+def test_numbers_end(log):
+    made = log()
+    head = Head(1, OWNER, 0, made.slot, SIZE, 2**32 - 2, HEADS, 0)
+    ctypes.memmove(made.memory.cell, head.to_bytes() * 2, 2 * made.slot)
+    assert made.open() == "ok"
+    assert made.append(record_of(0)) == "ok"
+    assert made.records() == [(2**32 - 2, record_of(0))]
+    assert made.append(record_of(1)) == "full"
+    assert made.open() == "ok"
+    assert made.append(record_of(1)) == "full"
+
+
+def test_another_owner_is_left_alone_until_all_is_cleared(log):
+    made = log()
+    held = fill(made, 3)
+    image = made.memory.content()
+    for other in ({"owner": OWNER + 1}, {"size": SIZE + 4}):
+        assert made.open(**other) == "other"
+        assert made._call("next", None) == made._call("append") == made.move() == "other"
+        assert made.move(lambda number, record: False) == "other"
+        assert made.memory.content() == image
+        assert made.open(size=SIZE) == "ok"
+        assert made.records() == held
+    assert made.open(OWNER + 1) == "other"
+    assert made.clear(5) == "ok"
+    assert made.records() == []
+    assert (made.journal.number, made.journal.stamp, made.journal.generation) == (0, 5, 2)
+    assert made.append(record_of(7)) == "ok"
+    assert made.open(OWNER) == "other"
+    assert made.open(OWNER + 1) == "ok"
+    assert made.records() == [(0, record_of(7))]
+
+
+@pytest.mark.parametrize("program_size", [1, 64])
+def test_an_interrupted_takeover_leaves_the_other_journal_or_an_empty_one(
+    log, flash, program_size
+):
+    seen = set()
+    for cut in range(3):
+        for seed in range(100):
+            made = log(program_size=program_size, seed=seed + 1)
+            held = fill(made, 3)
+            assert made.open(OWNER + 1) == "other"
+            made.memory.cut = made.memory.changes + cut
+            said = made.clear()
+            assert said == ("ok" if cut == 2 else "storage")
+            made.memory.dead, made.memory.cut = 0, flash.NEVER
+            said = made.open(OWNER + 1)
+            seen.add((cut, said))
+            if said == "ok":
+                assert made.records() == []
+            elif made.open(OWNER) == "ok":  # undecided bits may also read otherwise now
+                assert made.records() == held
+            else:
+                assert cut == 1
+    assert seen == {(0, "other"), (1, "other"), (1, "ok"), (2, "ok")}
+
+
+def test_what_cannot_be_read_can_be_opened_later(log, flash):
+    made = log()
+    held = fill(made, 3)
+    for calls in range(100):
+        made.memory.error = made.memory.calls + calls
+        said = made.open()
+        if made.memory.calls <= made.memory.error:
+            break
+        assert said == "storage"
+        assert made.append(record_of(0), move=False) == made.move() == made.clear() == "storage"
+    made.memory.error = flash.NEVER
+    assert calls > 20
+    assert said == "ok"
+    assert made.records() == held
+
+
+def test_a_read_that_fails_once_is_tried_again(log):
+    made = log()
+    held = fill(made, 3)
+    for calls in range(3):
+        made.memory.error = made.memory.calls + calls
+        found = []
+        said = ["more"]
+        while said[0] != "ok":
+            said = made.next()
+            if said[0] == "more":
+                found.append(said[1:])
+        assert found == held
+    made.memory.error = made.memory.calls + 2  # the second word that is read back
+    assert made.append(record_of(3)) == "ok"
+    assert made.journal.damaged == 1
+    assert made.open() == "ok"
+    assert made.records() == [*held, (3, record_of(3))]
+    assert made.journal.damaged == made.content().damaged == 1
+
+
+# ---- drivers and memories that fail
+
+
+def test_bytes_that_landed_though_the_driver_says_no_count_once(log):
+    """A driver that reports a timeout after the bytes landed, in any slot."""
+    for at in range(18):
+        made = log()
+        made.memory.lie = at * made.slot
+        held = fill(made, 4)
+        assert made.open() == "ok"
+        assert made.records() == held
+        held += fill(made, 1, first=4)
+        assert made.records() == held
+        assert made.clear() == "ok"
+
+
+@pytest.mark.parametrize("way", ["fail", "skip"])
+def test_a_slot_that_is_not_programmed_is_passed_over(log, way):
+    for at in range(18):
+        made = log()
+        setattr(made.memory, way, at * made.slot)
+        held = fill(made, 4)
+        assert made.open() == "ok"
+        assert made.records() == held
+        held += fill(made, 1, first=4)
+        assert made.records() == held
+        bad = at - made.journal.block // made.slot
+        assert made.journal.damaged == made.content().damaged == (HEADS <= bad < HEADS + 5)
+
+
+def test_a_block_that_cannot_be_erased_costs_nothing(log):
+    made = log()
+    held = fill(made, 3)
+    made.memory.stuck = made.storage.block_size - made.journal.block
+    assert made.move(lambda number, record: False) == "storage"
+    assert made.records() == held
+    assert made.append(record_of(3)) == "storage"
+    made.memory.stuck = -1
+    assert made.append(record_of(3)) == "ok"
+    assert made.records() == [*held, (3, record_of(3))]
+
+
+def test_a_move_that_fails_at_the_head_is_made_again(log):
+    """No slot takes a head: then the records stay where they are, and later calls try again."""
+    made = log()
+    held = fill(made, 3)
+    other = made.storage.block_size - made.journal.block
+    for slot in range(HEADS):
+        made.library.flash_wear(ctypes.byref(made.memory), other + slot * made.slot + 9, 255, 0)
+    assert made.move(lambda number, record: False) == "storage"
+    assert made.records() == held
+    assert made.append(record_of(3)) == "storage"
+    assert made.open() == "ok"
+    assert made.records() == held
+
+
+@pytest.mark.parametrize("program_size", [1, 16])
+@pytest.mark.parametrize("kind", ["erased to 255", "erased to 0", "encrypted"])
+def test_a_stuck_bit_stops_nothing(native, log, kind, program_size):
+    made = log(kind=kind, program_size=program_size, slots=8 if program_size == 1 else 6)
+    passed = ctypes.c_uint32()
+    fault = made.library.journal_wear(
+        ctypes.byref(made.memory), ctypes.byref(made.storage), SIZE, ctypes.byref(passed)
+    )
+    assert fault == 0, f"journal_trial.c:{fault}"
+    assert passed.value > 1000
+
+
+def test_a_bit_that_flips_costs_one_record_at_most(log):
+    for program_size in (1, 64):
+        fresh = log(program_size=program_size)
+        held = fill(fresh, 5)
+        start, slot = fresh.journal.block, fresh.slot
+        for at in range(start, start + fresh.storage.block_size):
+            for mask in (1, 64):
+                fresh.memory.cell[at] ^= mask
+                assert fresh.open() == "ok"
+                which = (at - start) // slot - HEADS
+                matters = 0 <= which < 5 and (at - start) % slot < 8 + SIZE
+                kept = [one for i, one in enumerate(held) if not matters or i != which]
+                assert fresh.records() == kept
+                assert fresh.content().numbers.tolist() == [number for number, _ in kept]
+                assert fresh.journal.damaged == fresh.content().damaged
+                assert fresh.journal.damaged == matters or which >= 5
+                fresh.memory.cell[at] ^= mask
+
+
+@pytest.mark.parametrize("kind", ["erased to 255", "erased to 0", "encrypted"])
+def test_two_power_cuts_keep_what_was_confirmed(log, flash, kind):
+    for cut in range(60):
+        made = log(kind=kind, seed=cut + 1, slots=12)
+        held = fill(made, 6)
+        for _ in range(2):
+            assert made.open() == "ok"
+            made.memory.cut = made.memory.changes + cut % 10
+            made.append(record_of(6))
+            made.memory.dead, made.memory.cut = 0, flash.NEVER
+        assert made.open() == "ok"
+        assert made.append(record_of(9)) == "ok"
+        assert made.records()[:6] == held
+        assert {record for _, record in made.records()[6:]} <= {record_of(6), record_of(9)}
+
+
+# ---- power cuts
+
+
+def try_all(native, flash, library, program_size, rounds, changes):
+    """Cut the power at every change of a memory, of all kinds; return counts."""
+    total = np.zeros(4, int)
+    for seed, (most, more) in enumerate(SHAPES * rounds):
+        for number, kind in enumerate(flash.KINDS):
+            size = 20 + 4 * (seed % 6)
+            slot = -(-(8 + size) // program_size) * program_size
+            start = 1000 * program_size + 3 * seed + number
+            memory, storage = flash.make(library, (most + more) * slot, program_size, kind, start)
+            if seed % 4 == 3:  # a stuck bit in each block
+                rng = np.random.default_rng(start)
+                for block in range(2):
+                    at = block * storage.block_size + int(rng.integers(storage.block_size))
+                    bit = 1 << int(rng.integers(8))
+                    library.flash_wear(ctypes.byref(memory), at, bit, int(rng.integers(2)))
+            memory.once = seed % 5 == 4 and kind != "erased to 0"
+            counts = (ctypes.c_uint32 * 4)()
+            where = ctypes.byref(memory), ctypes.byref(storage)
+            nested = 6 if seed % 2 else 0
+            fault = library.journal_trial(*where, size, most, changes, nested, counts)
+            assert fault == 0, f"journal_trial.c:{fault}, seed {start}, {most} + {more}, {kind}"
+            total += counts
+    return total
+
+
+def assert_survived(total, cuts):
+    assert total[0] > cuts
+    assert total[1] > cuts / 10  # errors
+    assert total[2] > cuts / 20  # the records of before
+    assert total[3] > cuts / 100  # those of after
+
+
+def test_a_power_cut_leaves_the_records_of_before_or_of_after(native, flash, library):
+    total = np.zeros(4, int)
+    for program_size in flash.PROGRAM_SIZES:
+        total += try_all(native, flash, library, program_size, 1, 4 if native.EXTRA_OPTIONS else 30)
+    assert_survived(total, 10_000 if native.EXTRA_OPTIONS else 100_000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program_size", [2**i for i in range(9)])
+def test_a_million_power_cuts(native, flash, library, program_size):
+    total = try_all(native, flash, library, program_size, 11, 30)
+    assert_survived(total, 1_000_000 / 9)
