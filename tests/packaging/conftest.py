@@ -15,12 +15,29 @@ from pathlib import Path
 from threading import Timer
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from packaging.requirements import Requirement
+
+from twinedge.pack import read_pack
+from twinedge_export.boards import Workshop, port_named
+from twinedge_export.boards.build import left_out
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 FIRMWARE = ROOT / "firmware_ref"
+HOST = """\
+#include "board.h"
+#include <stdio.h>
+#include <stdlib.h>
+void board_write(const char *text) { fputs(text, stdout); }
+void board_exit(int status) { exit(status); }
+"""
+BESIDE = """
+add_executable(beside beside.c host.c model/model.c)
+target_include_directories(beside PRIVATE model {})
+target_link_libraries(beside PRIVATE twinedge::twinedge)
+"""
 BUILD = "import sys; from setuptools import build_meta as b; print(b.build_{}(sys.argv[1]))"
 
 
@@ -70,6 +87,54 @@ def run():
         return done.stdout
 
     return call
+
+
+@pytest.fixture(scope="session")
+def promised():
+    """Return the line that the README of a C project promises."""
+
+    def read(project):
+        promise = (project / "README.md").read_text("utf-8").partition("It prints")[2]
+        return next(line.strip() for line in promise.splitlines() if line.startswith("    "))
+
+    return read
+
+
+@pytest.fixture(scope="session")
+def built_beside(run, tmp_path_factory):
+    """Build a C project with one more program, ``beside``; return the folder of both."""
+
+    def build(project, code):
+        folder = tmp_path_factory.mktemp("project") / "c"
+        shutil.copytree(project, folder)
+        (folder / "beside.c").write_text(code)
+        (folder / "host.c").write_text(HOST)
+        with (folder / "CMakeLists.txt").open("a") as file:
+            file.write(BESIDE.format(FIRMWARE / "ports" / "harness"))
+        flags = "-DCMAKE_C_FLAGS=-Wall -Wextra -Werror -pedantic"
+        run("cmake", "-B", "build", flags, "-DCMAKE_BUILD_TYPE=Debug", cwd=folder)  # quick
+        run("cmake", "--build", "build", "--parallel", "2", cwd=folder)
+        return folder / "build"
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def on_a_board(run, tmp_path_factory):
+    """Run a program with the C project of an export on an emulated board; return its lines."""
+
+    def answer(export, code):
+        folder, board = tmp_path_factory.mktemp("board"), port_named("mps2-an386")
+        pack = read_pack((export / "model.twin").read_bytes())
+        (folder / "beside.c").write_text(code + '\n#include "model.c"\n')
+        flags = (*left_out(pack), f"-I{export / 'c' / 'model'}")
+        workshop = Workshop(board, folder / "work", flags, program=str(folder / "beside"))
+        image = workshop.image(b"", np.empty((0, pack.features)))
+        command = board.command(board.run, image=image.path)
+        said = run(*command, stdin=subprocess.DEVNULL, timeout=300)
+        return [line.strip() for line in said.splitlines()]
+
+    return answer
 
 
 @pytest.fixture(scope="session")

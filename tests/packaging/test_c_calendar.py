@@ -2,7 +2,6 @@
 
 import ctypes
 import json
-import shutil
 import subprocess
 import sys
 
@@ -14,11 +13,8 @@ from hypothesis import strategies as st
 from twinedge.calendars import Calendar, waves
 from twinedge.categories import Category
 from twinedge.encoding import Encoding
-from twinedge.pack import read_pack
 from twinedge.runtime.loading import load
 from twinedge.times import Notation
-from twinedge_export.boards import Workshop, port_named
-from twinedge_export.boards.build import left_out
 from twinedge_export.c_columns import CColumns
 
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-Wconversion", "-Wshadow"]
@@ -266,18 +262,6 @@ int main(void) {
     return 0;
 }
 """
-HOST = """\
-#include "board.h"
-#include <stdio.h>
-#include <stdlib.h>
-void board_write(const char *text) { fputs(text, stdout); }
-void board_exit(int status) { exit(status); }
-"""
-MORE = """
-add_executable(times times.c host.c model/model.c)
-target_include_directories(times PRIVATE model {})
-target_link_libraries(times PRIVATE twinedge::twinedge)
-"""
 TIMES = [*range(1_709_000_000, 1_711_000_000, 12_345), -1, 0, -(2**62), 2**62, 4_102_444_800]
 
 
@@ -296,50 +280,28 @@ def expected(exported):
     return [" ".join(f"{one:08x}" for one in row) for row in words.view(np.uint32).tolist()]
 
 
-def test_c_on_this_machine_gives_the_bits_of_the_pack(exported, firmware, expected, run, tmp_path):
-    folder = tmp_path / "c"
-    shutil.copytree(exported / "c", folder)
-    (folder / "times.c").write_text(MAIN % ", ".join(f"{one}LL" for one in TIMES))
-    (folder / "host.c").write_text(HOST)
-    with (folder / "CMakeLists.txt").open("a") as file:
-        file.write(MORE.format(firmware / "ports" / "harness"))
-    flags = "-Wall -Wextra -Werror -pedantic"
-    run("cmake", "-B", "build", f"-DCMAKE_C_FLAGS={flags}", cwd=folder)
-    run("cmake", "--build", "build", "--parallel", "2", cwd=folder)
-    said = run(folder / "build" / "times")
-    assert [line.strip() for line in said.splitlines()] == expected
-    promise = (folder / "README.md").read_text("utf-8").partition("It prints")[2]
-    promised = next(line.strip() for line in promise.splitlines() if line.startswith("    "))
-    assert run(folder / "build" / "model").strip() == promised
+@pytest.fixture(scope="module")
+def code():
+    return MAIN % ", ".join(f"{one}LL" for one in TIMES)
 
 
-def test_a_board_gives_the_bits_of_the_pack(exported, expected, tmp_path):
-    board = port_named("mps2-an386")
-    pack = read_pack((exported / "model.twin").read_bytes())
-    main = MAIN % ", ".join(f"{one}LL" for one in TIMES)
-    (tmp_path / "times.c").write_text(main + '\n#include "model.c"\n')
-    flags = (*left_out(pack), f"-I{exported / 'c' / 'model'}")
-    workshop = Workshop(board, tmp_path / "work", flags, program=str(tmp_path / "times"))
-    image = workshop.image(b"", np.empty((0, pack.features)))
-    done = subprocess.run(
-        board.command(board.run, image=image.path),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=300,
-        check=True,
-    )
-    assert [line.strip() for line in done.stdout.splitlines()] == expected
+def test_c_on_this_machine_gives_the_bits_of_the_pack(
+    exported, expected, code, built_beside, promised, run
+):
+    built = built_beside(exported / "c", code)
+    assert [line.strip() for line in run(built / "beside").splitlines()] == expected
+    assert run(built / "model").strip() == promised(exported / "c")
 
 
-def test_the_sketch_encodes_its_time_on_an_uno(exported, uno, first_line):
-    folder = exported / "c"
-    sent = first_line(uno(folder / "model" / "model.ino")).split()
-    promise = (folder / "README.md").read_text("utf-8").partition("It prints")[2]
-    promised = next(line.split() for line in promise.splitlines() if line.startswith("    "))
+def test_a_board_gives_the_bits_of_the_pack(exported, expected, code, on_a_board):
+    assert on_a_board(exported, code) == expected
+
+
+def test_the_sketch_encodes_its_time_on_an_uno(exported, uno, first_line, promised):
+    sent = first_line(uno(exported / "c" / "model" / "model.ino")).split()
+    numbers = promised(exported / "c").split()
     assert list(map(float, sent[:3])) == pytest.approx(
-        list(map(float, promised[:3])), rel=2e-7, abs=1e-6
+        list(map(float, numbers[:3])), rel=2e-7, abs=1e-6
     )
 
 

@@ -1,8 +1,6 @@
 """Tables with text and missing cells in C: an enum for each category, and an encoder."""
 
 import re
-import shutil
-import subprocess
 from itertools import product
 from pathlib import Path
 
@@ -11,36 +9,17 @@ import pytest
 
 from twinedge.categories import Category
 from twinedge.encoding import Encoding
-from twinedge.pack import read_pack
 from twinedge.runtime.loading import load
-from twinedge_export.boards import Workshop, port_named
-from twinedge_export.boards.build import left_out
 from twinedge_export.c_columns import CColumns
 
 HERE = Path(__file__).parent
 WARNINGS = "-Wall -Wextra -Werror -pedantic"
-MORE = """
-add_executable(levels levels.c host.c model/model.c)
-target_include_directories(levels PRIVATE model {})
-target_link_libraries(levels PRIVATE twinedge::twinedge)
-"""
-HOST = """\
-#include "board.h"
-#include <stdio.h>
-#include <stdlib.h>
-void board_write(const char *text) { fputs(text, stdout); }
-void board_exit(int status) { exit(status); }
-"""
+LEVELS_C = (HERE / "levels.c").read_text()
 
 
 @pytest.fixture(scope="module")
 def project(stones_export):
     return stones_export / "c"
-
-
-def promised(project):
-    promise = (project / "README.md").read_text("utf-8").partition("It prints")[2]
-    return next(line.strip() for line in promise.splitlines() if line.startswith("    "))
 
 
 @pytest.fixture(scope="module")
@@ -69,54 +48,27 @@ def expected(stones_export):
 
 
 @pytest.fixture(scope="module")
-def built(project, firmware, run, tmp_path_factory):
-    """The project built by CMake, with levels.c next to the example."""
-    folder = tmp_path_factory.mktemp("project") / "c"
-    shutil.copytree(project, folder)
-    shutil.copy(HERE / "levels.c", folder)
-    (folder / "host.c").write_text(HOST)
-    with (folder / "CMakeLists.txt").open("a") as file:
-        file.write(MORE.format(firmware / "ports" / "harness"))
-    options = (f"-DCMAKE_C_FLAGS={WARNINGS}", "-DCMAKE_BUILD_TYPE=Debug")  # which builds quickly
-    run("cmake", "-B", "build", *options, cwd=folder)
-    run("cmake", "--build", "build", "--parallel", "2", cwd=folder)
-    return folder / "build"
+def built(project, built_beside):
+    return built_beside(project, LEVELS_C)
 
 
-def test_the_example_prints_what_the_readme_says(project, built, run):
+def test_the_example_prints_what_the_readme_says(project, built, run, promised):
     assert run(built / "model").strip() == promised(project)
     for name in ("main.c", "model/model.ino"):
         assert len((project / name).read_text("utf-8").splitlines()) <= 34
 
 
 def test_all_rows_are_encoded_and_predicted_to_the_bit_on_this_machine(built, run, expected):
-    assert [line.strip() for line in run(built / "levels").splitlines()] == expected
+    assert [line.strip() for line in run(built / "beside").splitlines()] == expected
 
 
 def test_all_rows_are_encoded_and_predicted_to_the_bit_on_a_board(
-    project, stones_export, expected, tmp_path
+    stones_export, expected, on_a_board
 ):
-    board = port_named("mps2-an386")
-    pack = read_pack((stones_export / "model.twin").read_bytes())
-    (tmp_path / "levels.c").write_text(
-        (HERE / "levels.c").read_text() + '\n#include "model.c"\n'  # with the rest of the project
-    )
-    flags = (*left_out(pack), f"-I{project / 'model'}")
-    workshop = Workshop(board, tmp_path / "work", flags, program=str(tmp_path / "levels"))
-    image = workshop.image(b"", np.empty((0, pack.features)))
-    done = subprocess.run(
-        board.command(board.run, image=image.path),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=300,
-        check=True,
-    )
-    assert [line.strip() for line in done.stdout.splitlines()] == expected
+    assert on_a_board(stones_export, LEVELS_C) == expected
 
 
-def test_the_sketch_encodes_its_row_on_an_uno(project, uno, first_line):
+def test_the_sketch_encodes_its_row_on_an_uno(project, uno, first_line, promised):
     sent = first_line(uno(project / "model" / "model.ino")).split()
     *numbers, side = promised(project).split()
     assert list(map(float, sent[:3])) == pytest.approx(
