@@ -29,7 +29,7 @@ const char *twin_text(twin_status status) {
     case TWIN_ERROR_PADDING:
         return "bytes of the pack that must be zero are not";
     case TWIN_ERROR_VALUE:
-        return "a number in the pack is out of its range";
+        return "a number is out of its range";
     case TWIN_ERROR_OVERFLOW:
         return "a sum in the network could overflow";
     case TWIN_ERROR_ALIGNMENT:
@@ -51,7 +51,7 @@ const char *twin_text(twin_status status) {
     case TWIN_ERROR_STORE:
         return "no store can be made of this storage and memory";
     case TWIN_ERROR_OTHER:
-        return "the points in the store belong to another pack";
+        return "the points in the store have other columns or another target";
     case TWIN_ERROR_FULL:
         return "the store has no room for another point";
     case TWIN_ERROR_STORAGE:

@@ -164,6 +164,7 @@ class Prediction(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_float) for name in ("mean", "spread", "scale", "low", "high")),
         *((name, ctypes.c_uint32) for name in ("outside", "missing")),
+        ("points", ctypes.c_uint16),
         ("intervals", ctypes.c_uint8),
     )
 
@@ -177,6 +178,7 @@ class Raw(ctypes.Structure):
         ("scale", ctypes.c_uint32),
         *((name, ctypes.c_int32) for name in ("low", "high")),
         *((name, ctypes.c_uint32) for name in ("outside", "missing")),
+        ("points", ctypes.c_uint16),
         ("intervals", ctypes.c_uint8),
         ("count", ctypes.c_uint16),
     )

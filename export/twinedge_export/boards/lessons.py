@@ -8,7 +8,10 @@ import numpy as np
 from twinedge.pack import read_pack
 from twinedge.pack.contents import Array, Pack
 from twinedge.pack.layout import NO_FILL
-from twinedge.runtime import adapting, reference
+from twinedge.runtime import reference
+from twinedge.runtime.adaptation import adapted, point_weights
+from twinedge.runtime.pack_device import Reference
+from twinedge.runtime.store import Points, scored
 from twinedge_export.boards.build import EVERYTHING, Image, Workshop
 from twinedge_export.boards.trial import Said, instructions_of, listen, multiply_adds, patience
 
@@ -21,25 +24,29 @@ _WORDS = {
     "empty": 1,
     "opened": 3,
     "learnt": 1,
-    "alone": 5,
-    "adapted": 5,
-    "raw": 5,
+    "alone": 6,
+    "adapted": 6,
+    "raw": 6,
     "stack": 1,
+    "block": 1,
     "done": 0,
 }
 _CALLS = ("alone", "adapted", "raw")  # by twin_predict, and its two counterparts with a store
+_UPDATED = 1  # the round, of those from 0, before which a second pack replaces the first
+_ALIGNED = 16  # bytes, of a pack in an image
 
 
 class Lesson(NamedTuple):
     """Results of learning points on a board, and of predicting with more of them each round.
 
     ``context``, ``memory`` and ``stack`` are bytes: of a ``twin_store``, of the memory given to it,
-    and the high-water mark. ``kept`` and ``lost`` ``(r,)`` count the points found, or not, when the
-    store was opened in each round. ``answers`` uint32 ``(3, r, n, 4)`` are bits of mean, scale, low
-    and high: from the pack alone, with the points, and the latter in integers. Instructions are
-    float64, NaN where they were not counted: ``learning`` ``(k,)`` for each point, ``opening``
-    ``(r,)`` for finding them, ``predicting`` ``(3, r, n)`` for each answer. ``mismatches`` ``(m,
-    2)`` are round and query where the bits differ from the reference.
+    and the high-water mark. ``kept`` and ``damaged`` ``(r,)`` count the points, and the slots
+    without one, found when the store was opened in each round. ``answers`` uint32 ``(3, r, n, 5)``
+    are bits of mean, scale, low and high, and the number of points in them: from the pack alone,
+    with the points, and the latter in integers. Instructions are float64, NaN where they were not
+    counted: ``learning`` ``(k,)`` for each point, ``opening`` ``(r,)`` for finding them,
+    ``predicting`` ``(3, r, n)`` for each answer. ``mismatches`` ``(m, 2)`` are round and query
+    where the bits differ from the reference. ``dump`` is what both blocks hold in the end.
     """
 
     image: Image
@@ -47,18 +54,27 @@ class Lesson(NamedTuple):
     memory: int
     stack: int
     kept: Array
-    lost: Array
+    damaged: Array
     answers: Array
     learning: Array
     opening: Array
     predicting: Array
     mismatches: Array
+    dump: bytes
 
 
 def try_points(
-    workshop: Workshop, content: bytes, x: Array, y: Array, queries: Array, counts: tuple[int, ...]
+    workshop: Workshop,
+    content: bytes,
+    x: Array,
+    y: Array,
+    queries: Array,
+    counts: tuple[int, ...],
+    update: bytes | None = None,
 ) -> Lesson:
     """Let a board learn points and predict, and compare every answer with the reference.
+
+    Points are measured at the times 1, 2, 3, and so on.
 
     Parameters
     ----------
@@ -72,6 +88,9 @@ def try_points(
         Likewise.
     counts : tuple of int
         Points learnt before the queries of each round; ascending, up to k.
+    update : bytes
+        A pack of the same schema that replaces the first one in the second round, between points
+        and queries. It needs no more scratch.
 
     Raises
     ------
@@ -79,9 +98,15 @@ def try_points(
         If the pack is invalid, the image does not fit, or a tool is missing.
     """
     board, pack = workshop.board, read_pack(content)
-    image = workshop.image(content, _rows(pack, x, y, queries, counts))
+    packs = [pack] * len(counts)
+    rows = _rows(pack, x, y, queries, counts, updates=update is not None)
+    if update is not None:
+        packs[_UPDATED:] = [read_pack(update)] * (len(counts) - _UPDATED)
+        content += bytes(-len(content) % _ALIGNED) + update
+    image = workshop.image(content, rows)
     said = listen(board, image, _WORDS, patience(_macs(pack, len(queries), counts)))
-    right = np.stack([_right(pack, x[:k], y[:k], queries) for k in counts], axis=1)
+    each = zip(packs, counts, strict=True)
+    right = np.stack([_right(one, x[:k], y[:k], queries) for one, k in each], axis=1)
     return _lesson(image, said, right, board.counts_per_instruction)
 
 
@@ -89,67 +114,65 @@ def _lesson(image: Image, said: Said, right: Array, counts_per_instruction: floa
     ((context, memory),) = said["store"]
     ((stack,),) = said["stack"]
     ((empty,),) = said["empty"]
-    times, kept, lost = np.array(said["opened"]).T
-    found = np.array([said[one] for one in _CALLS], np.uint32).reshape(*right.shape[:3], 5)
-    answers = found[..., :4]
+    times, kept, damaged = np.array(said["opened"]).T
+    found = np.array([said[one] for one in _CALLS], np.uint32).reshape(*right.shape[:3], 6)
+    answers = found[..., :5]
     learning, opening, predicting = (
         instructions_of(one, empty, counts_per_instruction)
-        for one in (np.array(said["learnt"])[:, 0], times, found[..., 4])
+        for one in (np.array(said["learnt"])[:, 0], times, found[..., 5])
     )
     wrong = np.argwhere((answers != right).any(axis=(0, 3)))
     sizes = context, memory, stack
-    return Lesson(image, *sizes, kept, lost, answers, learning, opening, predicting, wrong)
+    dump = np.array(said["block"], "<u4").tobytes()
+    return Lesson(image, *sizes, kept, damaged, answers, learning, opening, predicting, wrong, dump)
 
 
 def _macs(pack: Pack, queries: int, counts: tuple[int, ...]) -> float:
-    """Approximate multiply-adds of predicting in each round and of learning."""
-    points = len(pack.twins) * np.array(counts)
-    pairs = queries * (len(_CALLS) * pack.members + 2 * points).sum() + counts[-1] * pack.members
-    return float(pairs * multiply_adds(pack) / pack.members)
+    """Approximate multiply-adds of predicting in each round, of learning, and of an update."""
+    return float((len(_CALLS) * len(counts) * queries + 2 * counts[-1]) * multiply_adds(pack))
 
 
-def _rows(pack: Pack, x: Array, y: Array, queries: Array, counts: tuple[int, ...]) -> Array:
+def _rows(
+    pack: Pack, x: Array, y: Array, queries: Array, counts: tuple[int, ...], *, updates: bool
+) -> Array:
     """Lay out points and queries as store.c takes them."""
-    points = _words(pack, x, y, adapting.quantised_targets(pack, y))
-    none = np.full(len(queries), np.nan, np.float32)
-    asked = _words(pack, queries, none, np.zeros(len(queries)))
-    rounds = [np.vstack([points[k:more], asked]) for k, more in pairwise((0, *counts))]
+    points = _words(pack, x, y, np.arange(1, len(x) + 1))
+    none, when = np.full(len(queries), np.nan, np.float32), np.zeros((len(counts), len(queries)))
+    if updates:
+        when[_UPDATED, 0] = 1
+    rounds = [
+        np.vstack([points[k:more], _words(pack, queries, none, time)])
+        for (k, more), time in zip(pairwise((0, *counts)), when, strict=True)
+    ]
     # Integers go into the image as floats with the same bits.
     return np.vstack(rounds).view(np.float32)
 
 
-def _words(pack: Pack, x: Array, y: Array, targets: Array) -> Array:
-    """Rows ``(n, 2 f + 2)``, int32: features and target as bits of floats, then as integers."""
+def _words(pack: Pack, x: Array, y: Array, times: Array) -> Array:
+    """Rows ``(n, 2 f + 2)``, int32: features and target as bits of floats; integers, and times."""
     q = np.where(np.isnan(x), NO_FILL, reference.quantise(pack, x))
     floats = np.column_stack([x, y]).astype(np.float32).view(np.int32)
-    return np.column_stack([floats, q, targets]).astype(np.int32)
+    return np.column_stack([floats, q, times]).astype(np.int32)
 
 
 def _right(pack: Pack, x: Array, y: Array, queries: Array) -> Array:
-    """Return bits ``(3, n, 4)`` of mean, scale and interval: without the points, with them, raw."""
+    """Return what store.c is to print of each query, uint32 ``(3, n, 5)``: see ``Lesson``."""
     assert pack.intervals is not None
-    k, level = len(x), pack.intervals.usual_level
-    found = reference.evaluate(pack, np.concatenate([x, queries]))
-    alone = reference.bounds(pack, found, level)
-    points = _points(pack, x, y, found.raw_mean[:k], alone.raw_scale[:k])
-    own = reference.evaluate(adapting.own_pack(pack, points), queries).raw_mean
-    said = found.raw_mean[k:], alone.raw_scale[k:]
-    mean, scale = adapting.blended(pack.intervals, points, *said, own)
-    moved = reference.bounded(pack, mean, scale, level)
+    raw = Reference(pack).raw
+    points = scored(pack, raw, Points.unscored(x, y))
+    mean, _, scale = raw(reference.quantise(pack, queries)).astype(np.int64)
+    moved = adapted(pack.intervals, points.errors, points.scores, mean, scale)
+    floats, _ = _answers(pack, mean, scale, 0)
+    used = np.count_nonzero(point_weights(points.scores))
+    return np.stack([floats, *_answers(pack, *moved, used)])
+
+
+def _answers(pack: Pack, mean: Array, scale: Array, points: int) -> tuple[Array, Array]:
+    """Return a prediction in floats and in integers, uint32 ``(n, 5)``."""
+    assert pack.intervals is not None
+    bounds = reference.bounded(pack, mean, scale, pack.intervals.usual_level)
     prediction = mean.astype(np.float32) * pack.y_gain + pack.y_offset
-    columns = (
-        (found.mean[k:], alone.scale[k:], alone.low[k:], alone.high[k:]),
-        (prediction, moved.scale, moved.low, moved.high),
-        (one.astype(np.int32) for one in (mean, scale, moved.raw_low, moved.raw_high)),
-    )
-    return np.stack([np.column_stack([*one]).view(np.uint32) for one in columns])
-
-
-def _points(pack: Pack, x: Array, y: Array, mean: Array, scale: Array) -> adapting.Points:
-    """Points as a store keeps them; ``mean`` and ``scale`` are the pack's predictions."""
-    assert pack.intervals is not None
-    targets = adapting.quantised_targets(pack, y).astype(np.int32)
-    judged = adapting.judged(pack.intervals, mean, scale, targets)
-    return adapting.Points(
-        np.arange(len(x), dtype=np.uint32), reference.quantise(pack, x), targets, *judged
-    )
+    used = np.full(len(mean), points, np.uint32)
+    floats = np.column_stack([prediction, bounds.scale, bounds.low, bounds.high]).view(np.uint32)
+    integers = np.column_stack([mean, scale, bounds.raw_low, bounds.raw_high]).astype(np.uint32)
+    return np.column_stack([floats, used]), np.column_stack([integers, used])

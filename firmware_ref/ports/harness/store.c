@@ -1,18 +1,20 @@
 /* Learns the points of the image with its pack, predicts with them, and reports the results to
  * the host. Instead of queries the image has rows of words: features and target in the user's
- * units, then both in integers. A row without a target, NaN, is a query; the others are points,
- * learnt from floats and from integers in turn. The store is in RAM.
+ * units, then the features in integers, and a time. A row without a target, NaN, is a query; the
+ * others are points. The image may have a second pack after the first, which replaces it before
+ * the first query that has a time. The store is in RAM.
  *
  * Lines are those of main.c, except
  *
  *     store CONTEXT MEMORY                bytes of twin_store, and of its memory
  *     empty COUNTS                        of measuring nothing
- *     opened COUNTS POINTS LOST           of opening the store, before the queries
+ *     opened COUNTS POINTS DAMAGED        of opening the store, before the queries
  *     learnt COUNTS                       for each point
- *     alone MEAN SCALE LOW HIGH COUNTS    for each query: twin_predict, bits of floats
- *     adapted MEAN SCALE LOW HIGH COUNTS  twin_predict_adapted
- *     raw MEAN SCALE LOW HIGH COUNTS      twin_predict_adapted_raw, integers
+ *     alone MEAN SCALE LOW HIGH POINTS COUNTS    for each query: twin_predict, bits of floats
+ *     adapted MEAN SCALE LOW HIGH POINTS COUNTS  twin_predict_adapted
+ *     raw MEAN SCALE LOW HIGH POINTS COUNTS      twin_predict_adapted_raw, integers
  *     stack BYTES                         high-water mark of everything
+ *     block WORD                          for each word of both blocks, in the end
  *     done */
 
 #include "../../src/twin_store.h"
@@ -24,9 +26,9 @@ static twin_store store;
 static twin_storage storage;
 static twin_prediction out;
 static twin_raw raw;
-static uint32_t number[5];
+static uint32_t number[6];
 static size_t scratch_size, points;
-static unsigned turn;
+static twin_flash pack;
 static uint8_t *scratch;
 static uintptr_t top;
 static uint32_t *memory; /* of the store */
@@ -78,8 +80,7 @@ static void find_room(void) {
     storage.program = program;
     storage.erase = erase;
     storage.program_size = 4;
-    /* The fewest slots: two heads, the points, and one more. */
-    block = (points + 3) * (16 + (size_t)model.anchor_size);
+    block = (3 + points) * (24 + 4 * (size_t)model.features); /* the fewest slots */
     storage.block_size = (uint32_t)block;
     kept = (size_t)twin_store_size(&model, &storage, (uint16_t)points);
     scratch_size = (size_t)twin_scratch_size(&model);
@@ -97,51 +98,67 @@ static void find_room(void) {
 
 /* Counts go to the last number. */
 static void begin(void) {
-    number[4] = board_counter();
+    number[5] = board_counter();
 }
 
 static void end(twin_status status) {
-    number[4] = board_counter() - number[4];
+    number[5] = board_counter() - number[5];
     if (status)
         stop("refused\n");
 }
 
-static void open_store(void) {
-    begin();
-    end(twin_store_open(&store, &model, PLACE(board_pack), &storage, memory, (uint16_t)points));
-    number[0] = number[4];
-    number[1] = store.count;
-    number[2] = store.lost;
+static void open_pack(void) {
+    if (twin_open(&model, pack, twini_u32(pack + 8)))
+        stop("refused\n");
 }
 
-/* Take features and target out of a row: both bits of the target in floats, and the integer. */
-static void take(twin_flash row, uint32_t *target) {
+/* As after a reset: the next point moves all existing ones. */
+static void open_store(void) {
+    twin_status status;
+    begin();
+    status = twin_store_open(&store, &model, pack, &storage, memory, (uint16_t)points);
+    while (status == TWIN_MORE)
+        status = twin_store_step(&store, scratch, (uint32_t)scratch_size);
+    end(status);
+    number[0] = number[5];
+    number[1] = store.count;
+    number[2] = store.journal.damaged;
+}
+
+/* Replace the pack by the one after it. */
+static void update(void) {
+    pack += (twini_size)twini_align(twini_u32(pack + 8), 16);
+    open_pack();
+    if (twin_scratch_size(&model) > scratch_size)
+        stop("out of memory\n");
+}
+
+/* Take features, target and time out of a row. */
+static void take(twin_flash row, float *target, uint32_t *time) {
     uint32_t *feature = (uint32_t *)(void *)x;
+    uint32_t bits;
     unsigned i;
     for (i = 0; i < model.features; i++, row += 4)
         feature[i] = twini_u32(row);
-    target[0] = twini_u32(row);
+    bits = twini_u32(row);
+    __builtin_memcpy(target, &bits, sizeof bits);
     row += 4;
     for (i = 0; i < model.features; i++, row += 4)
         q[i] = (int16_t)twini_u16(row);
-    target[1] = twini_u32(row);
+    *time = twini_u32(row);
 }
 
-static void learn(const uint32_t *target) {
-    float y;
-    __builtin_memcpy(&y, target, sizeof y);
+static void learn(float target, uint32_t time) {
     begin();
-    if (turn++ % 2)
-        end(twin_learn(&store, scratch, (uint32_t)scratch_size, x, y));
-    else
-        end(twin_learn_raw(&store, scratch, (uint32_t)scratch_size, q, (int32_t)target[1]));
-    number[0] = number[4];
+    end(twin_learn(&store, scratch, (uint32_t)scratch_size, x, target, time));
+    number[0] = number[5];
 }
 
 static void say_floats(const char *word) {
     __builtin_memcpy(number, &out.mean, 4);
     __builtin_memcpy(number + 1, &out.scale, 12);
-    say(word, 5);
+    number[4] = out.points;
+    say(word, 6);
 }
 
 static void predict(void) {
@@ -155,16 +172,26 @@ static void predict(void) {
     end(twin_predict_adapted_raw(&store, scratch, (uint32_t)scratch_size, q, &raw));
     number[0] = (uint32_t)raw.mean;
     __builtin_memcpy(number + 1, &raw.scale, 12);
-    say("raw", 5);
+    number[4] = raw.points;
+    say("raw", 6);
+}
+
+static void say_blocks(void) {
+    uint32_t at;
+    for (at = 0; at < 2 * storage.block_size; at += 4) {
+        fetch(storage.context, at, number, 4);
+        say("block", 1);
+    }
 }
 
 int main(void) {
-    twin_flash pack = PLACE(board_pack), first = PLACE(board_queries), last, at;
+    twin_flash first = PLACE(board_queries), last, at;
     unsigned before = 0;
-    uint32_t target[2];
+    uint32_t time;
+    float target;
 
-    if (twin_open(&model, pack, twini_u32(pack + 8)))
-        stop("refused\n");
+    pack = PLACE(board_pack);
+    open_pack();
     last = first + (twini_size)twini_u32(first) + 4;
     first += 4;
     for (at = first; at != last; at += 4 * words())
@@ -176,23 +203,24 @@ int main(void) {
     board_start_counter();
     begin();
     end(TWIN_OK);
-    number[0] = number[4];
+    number[0] = number[5];
     say("empty", 1);
 
     /* What is in RAM is not a store yet; a point makes it one. */
     open_store();
-    take(first, target);
-    learn(target);
+    take(first, &target, &time);
+    learn(target, time);
     if (twin_forget(&store, 0, UINT32_MAX) || store.count)
         stop("not forgotten\n");
     for (at = first; at != last; at += 4 * words()) {
         unsigned is = is_point(at);
-        take(at, target);
+        take(at, &target, &time);
         if (is) {
-            learn(target);
+            learn(target, time);
             say("learnt", 1);
         } else {
-            /* As after a reset: the next point moves all existing ones. */
+            if (time)
+                update();
             if (before) {
                 open_store();
                 say("opened", 3);
@@ -203,6 +231,7 @@ int main(void) {
     }
     number[0] = (uint32_t)used();
     say("stack", 1);
+    say_blocks();
     say("done", 0);
     board_exit(0);
 }
