@@ -87,8 +87,8 @@ typedef struct twin_journal {
  * blocks are not multiples of it, or have fewer than 4 slots or more than 2^31 bytes. */
 uint32_t twin_journal_slot(const twin_storage *storage, uint16_t size);
 
-/* Find what a journal holds; one that was never written is empty. `buffer`, aligned to 4, has room
- * for one slot; it and the storage must stay as long as the journal is used.
+/* Find what a journal holds; one that was never written is empty. `buffer`, aligned as uint32_t,
+ * has room for one slot; it and the storage must stay as long as the journal is used.
  *
  * TWIN_ERROR_STORE if twin_journal_slot is 0, or the buffer is not aligned. TWIN_ERROR_OTHER if the
  * records belong to another owner: only twin_journal_clear is then possible. TWIN_ERROR_STORAGE if

@@ -71,8 +71,8 @@ typedef struct twin_store {
 uint32_t twin_store_size(const twin_model *model, const twin_storage *storage, uint16_t points);
 
 /* Open a store; one that was never written is empty. `pack` is the one that the model was opened
- * from, with intervals. `memory` is aligned to 4 and as large as twin_store_size says. Model,
- * storage and memory must stay as long as the store is used.
+ * from, with intervals. `memory` is aligned as uint32_t and as large as twin_store_size says.
+ * Model, storage and memory must stay as long as the store is used.
  *
  * TWIN_MORE: call twin_store_step until it returns something else. TWIN_ERROR_STORE if the model is
  * not open, its pack has no intervals, twin_store_size is 0, or the memory is not aligned.

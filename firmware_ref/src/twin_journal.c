@@ -17,6 +17,13 @@ enum { SLOT_RIGHT, SLOT_REPORTED, SLOT_WRONG, SLOT_UNREAD };
 /* How far a block can be relied on: it has no head; one, but lacks records; or it is complete. */
 enum { BLOCK_EMPTY, BLOCK_PARTIAL, BLOCK_VALID };
 
+/* Words of the machine are at multiples of this. */
+typedef struct twini_aligned {
+    uint8_t byte;
+    uint32_t word;
+} twini_aligned;
+enum { ALIGNED = sizeof(twini_aligned) - sizeof(uint32_t) };
+
 /* End of what means something in the buffer, for this slot of a block. */
 static uint8_t *twini_slot_end(const twin_journal *journal, unsigned slot) {
     return slot < HEAD_SLOTS ? journal->buffer + HEAD_END : journal->record + journal->size;
@@ -280,7 +287,7 @@ twin_status twin_journal_open(twin_journal *journal, const twin_storage *storage
     uint32_t slot = twin_journal_slot(storage, size), generation;
     unsigned first, second;
     journal->status = TWIN_ERROR_STORE;
-    if (!slot || (uintptr_t)buffer & 3)
+    if (!slot || (uintptr_t)buffer & (ALIGNED - 1))
         return TWIN_ERROR_STORE;
     journal->storage = storage;
     journal->buffer = (uint8_t *)buffer;
