@@ -321,9 +321,9 @@ static uint32_t moment(trial *all, const deed *what) {
 }
 
 static void open_often(trial *all) {
-    uint32_t i;
-    for (i = flash_below(all->memory, 3); i < 3 && !all->fault; i++)
+    do
         reopen(all);
+    while (!flash_below(all->memory, 4) && !all->fault);
 }
 
 /* After a cut or an error: open, and cut the power again in the first change, up to this many

@@ -33,13 +33,18 @@ KEEP = ctypes.CFUNCTYPE(ctypes.c_uint, ctypes.c_void_p, ctypes.c_uint32, ctypes.
 
 
 def load(native, flash, folder, code=None):
-    """Load a journal, this code or that of the runtime, and nothing else of the runtime."""
-    source = native.FIRMWARE / "src" / "twin_journal.c"
-    if code is not None:
-        source = folder / "twin_journal.c"
-        source.write_text(code)
+    """Load a journal, this code or that of the runtime, and nothing else of the runtime.
+
+    A table makes checksums quick, which are most of the work.
+    """
+    source = native.FIRMWARE / "src"
+    code = (source / "twin_journal.c").read_text() if code is None else code
+    words = (source / "twin_words.h").read_text()
+    begin, end = words.index("static inline uint32_t twini_crc_bits"), words.rindex("#endif")
+    (folder / "twin_journal.c").write_text(code)
+    (folder / "twin_words.h").write_text(words[:begin] + '#include "quick_crc.h"\n' + words[end:])
     options = ("-O2", "-fPIC", "-shared", f"-I{flash.HERE}", *native.EXTRA_OPTIONS)
-    sources = [source, *flash.SOURCES, flash.HERE / "journal_trial.c"]
+    sources = [folder / "twin_journal.c", *flash.SOURCES, flash.HERE / "journal_trial.c"]
     library = ctypes.CDLL(str(native.compile_c(folder / "journal.so", *options, sources=sources)))
     flash.declare(library)
     pointer, word, short, status = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint16, ctypes.c_int
