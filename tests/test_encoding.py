@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from twinedge.calendars import Calendar, waves
 from twinedge.categories import Category, level_of
 from twinedge.cells import looks_missing
 from twinedge.encoding import Encoding
@@ -294,3 +295,38 @@ def test_a_missing_cell_of_any_kind_is_nan(kind):
     cells = (values > 0).astype(kind) if kind == "boolean" else values.astype(kind)
     found = Encoding.plain(["a"]).encode(pd.DataFrame({"a": cells}))
     np.testing.assert_array_equal(found[:, 0], [1, np.nan, 0])
+
+
+# Back to cells.
+
+
+def test_inputs_are_written_as_the_cells_they_were():
+    rare = Category(("Fair", "Ideal"), ("Odd", "Strange"))
+    one_rare = Category(("1", "2"), ("3",))
+    encoding = Encoding(
+        [("carat", None), ("cut", rare), ("size", one_rare), ("when", Calendar(first=0, last=9))]
+    )
+    time = waves([1_700_000_000])[0].tolist()
+    X = np.array(
+        [
+            [0.1, 0, 1, 0, 1, 0, 0, *time],
+            [1e20, 0, 0, 1, 0, 0, 1, *time],
+            [np.nan, 0, 0, 0, 0, 0, 0, *time],
+            [-2.5, *[np.nan] * 12],
+        ]
+    )
+    carat, cut, size, when = encoding.decode(X.astype(np.float32))
+    assert carat == ["0.1", "1e+20", "", "-2.5"]
+    assert cut == ["Ideal", "(others)", "(unknown)", ""]
+    assert size == ["1", "3", "(unknown)", ""]
+    assert when[3] == ""
+    assert {one[10:] for one in when[:3]} == {"T22:13:20Z"}
+    # What is written is read as the same inputs.
+    again = encoding.encode([[one[0] for one in (carat, cut, size, when)]])
+    np.testing.assert_array_equal(again.astype(np.float32), X[:1].astype(np.float32))
+
+
+@given(st.lists(st.floats(width=32, allow_nan=False), min_size=1))
+def test_numbers_are_written_without_loss(numbers):
+    (cells,) = Encoding.plain(["x"]).decode(np.array(numbers, np.float32)[:, None])
+    assert [np.float32(one) for one in cells] == numbers

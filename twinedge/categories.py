@@ -6,7 +6,7 @@ and flagged.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ Floats = npt.NDArray[np.float64]
 _MOST_LEVELS = 32  # with an input of their own
 _FEWEST_ROWS = 5  # for a level to have one; fewer in a short table
 _OTHERS = "(others)"
+_UNKNOWN = "(unknown)"
 _WHOLE = 2**53  # from here on, different texts of digits may be the same double
 
 
@@ -82,6 +83,13 @@ class Category(NamedTuple):
             if (k := where.get(level_of(text))) is not None:
                 found[row, k] = 1
         return found
+
+    def texts(self, inputs: npt.NDArray[Any]) -> list[str]:
+        """Name the levels of inputs ``(n, width)``."""
+        last = self.others if len(self.others) == 1 else self.labels[len(self.levels) :]
+        labels = (*self.levels, *last, _UNKNOWN)
+        places = np.where((inputs > 0).any(axis=1), inputs.argmax(axis=1), self.width)
+        return [labels[one] for one in places.tolist()]
 
 
 def level_of(text: str) -> str:

@@ -286,6 +286,33 @@ class Encoding:
             return False
         return cells.dtype.kind in "biuf" or (not self.is_plain and all_numbers(cells))
 
+    def decode(self, X: npt.NDArray[Any]) -> list[list[str]]:
+        """Write inputs ``(n, f)`` as the cells of each column, empty where one is missing.
+
+        Numbers have the fewest digits that give the same float32. A rare level, which shares its
+        input with others, is ``(others)``, and one that no training row had ``(unknown)``. The
+        year of a calendar is not among its inputs: it is one near those of training.
+
+        Examples
+        --------
+        >>> encoding = Encoding([("carat", None), ("cut", Category(("Fair", "Ideal")))])
+        >>> encoding.decode(np.array([[0.1, 0, 1], [np.nan, 0, 0]]))
+        [['0.1', ''], ['Ideal', '(unknown)']]
+        """
+        found = []
+        for part, kind in zip(self.parts, self.kinds, strict=True):
+            inputs = X[:, part].astype(np.float32)
+            missing = [bool(np.isnan(row).any()) for row in inputs]
+            if kind is None:
+                cells = [str(one) for one in inputs[:, 0]]
+            elif isinstance(kind, Calendar):
+                rows = zip(inputs, missing, strict=True)
+                cells = ["" if lacks else kind.format(kind.seconds(row)) for row, lacks in rows]
+            else:
+                cells = kind.texts(inputs)
+            found.append(["" if lacks else one for one, lacks in zip(cells, missing, strict=True)])
+        return found
+
     def unknown(self, X: Floats) -> Flags:
         """Which inputs ``(n, f)`` belong to a level that no training row had."""
         found = np.zeros(X.shape, bool)

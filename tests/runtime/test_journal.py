@@ -534,6 +534,15 @@ def test_cut_at_any_byte_it_has_records_that_were_there_and_is_not_written(path,
     assert seen == {True, False}
 
 
+def test_a_first_block_that_is_cut_gives_what_is_left_of_it():
+    content = block(3, some(9), size=20 * SLOT) + b"\xff" * (20 * SLOT)
+    for slots in range(3, 12):
+        found = read_journal(content[: slots * SLOT + 5 * 4])
+        assert found.cut
+        assert in_words(found) == some(slots - 3)
+    assert not read_journal(content).cut
+
+
 @settings(max_examples=150, deadline=None)
 @given(st.binary(max_size=500), st.integers(0, 900), st.booleans())
 def test_whatever_is_written_over_it_there_are_whole_records_or_none(rubbish, place, longer):

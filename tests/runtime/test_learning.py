@@ -18,6 +18,7 @@ from twinedge.runtime import reference
 from twinedge.runtime.adaptation import (
     MOST_POINTS,
     adapted_pack,
+    left_one_out,
     over,
     point_weights,
     quantised_targets,
@@ -159,6 +160,29 @@ def test_adapting_is_that_of_the_format(trust, count, seed, score, same, mean, s
     assert found[0][0] == found[0][2]
     assert found[1][0] == found[1][2]
     assert point_weights(scores).tolist() == slow_weights(scores.tolist())
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    halves,
+    st.lists(
+        st.tuples(st.integers(-(2**31) + 1, 2**31 - 1), st.integers(-511, 511)),
+        min_size=1,
+        max_size=9,
+    ),
+    st.sampled_from([1, 100, 511]),
+)
+def test_leaving_one_out_is_adapting_to_the_others(trust, entries, most):
+    errors, scores = np.array(entries, np.int32).T
+    scores = np.sign(scores) * (np.abs(scores) % (most + 1))
+    intervals, rng = intervals_with(trust, 1), np.random.default_rng(len(entries))
+    mean, scale = rng.integers(-(2**20), 2**20, len(errors)), rng.integers(1, 2**16, len(errors))
+    found = left_one_out(intervals, errors, scores, mean, scale)
+    for one in range(len(errors)):
+        others = np.arange(len(errors)) != one
+        query = mean[one : one + 1], scale[one : one + 1]
+        right = adapted_integers(intervals, errors[others], scores[others], *query)
+        assert [int(part[one]) for part in found] == [int(part[0]) for part in right]
 
 
 @settings(max_examples=300)

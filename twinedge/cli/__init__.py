@@ -24,6 +24,7 @@ from twinedge.cli import (
     predict,
     report,
     reproduce,
+    store,
     train,
 )
 from twinedge.cli.options import INTERRUPTED, Group
@@ -80,7 +81,7 @@ for _command in (
 ):
     app.add_command(_command)
 app.add_for_developers(reproduce.reproduce, "twinedge", "reproduce/__init__.py")
-for _group in (budget.budget, data.data, firmware.firmware):
+for _group in (store.store, budget.budget, data.data, firmware.firmware):
     app.add_command(_group)
 
 

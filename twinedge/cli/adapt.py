@@ -1,26 +1,37 @@
-"""``twinedge adapt``: learn points measured on site, into a pack or a store."""
+"""``twinedge adapt``: learn points measured on site, into a store or a pack."""
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from twinedge.cli import options
-from twinedge.cli.output import note_lost, print_json, print_record
+from twinedge.cli.output import note, note_faults, print_json, print_record
 from twinedge.cli.reading import read_device_points
 from twinedge.errors import InputError
+
+if TYPE_CHECKING:
+    from twinedge.data.features import SideColumn
+    from twinedge.pack.contents import Array
 
 
 @options.command(
     "adapt",
-    "adapt out/model.twin site.csv -o adapted.twin",
     "adapt out/model.twin site.csv --store site.store",
     "predict out/model.twin new.csv --store site.store",
+    "adapt out/model.twin log.csv --store site.store --time measured_at",
+    "adapt out/model.twin site.csv -o adapted.twin",
 )
 @options.pack_file
 @options.argument(
     "table", "SITE.csv", "Points measured on site, with the model's columns and target."
 )
-@options.file_option("--output", "-o", text="Pack to write, with these points.")
-@options.store_file
+@options.file_option("--output", "-o", text="Pack to write, which knows these points.")
+@options.file_option("--store", text="Store to add these points to; created if it does not exist.")
+@options.column(
+    "--time",
+    text="When each point was measured: a date, a time, or a whole number. Kept in the store, so "
+    "that old points can be forgotten.",
+)
 @options.missing
 @options.skip_bad_rows
 @options.as_json
@@ -30,6 +41,7 @@ def adapt(
     table: Path,
     output: Path | None,
     store: Path | None,
+    time: str | None,
     missing: tuple[str, ...],
     skip_bad_rows: bool,
     as_json: bool,
@@ -37,49 +49,78 @@ def adapt(
 ) -> None:
     """Let a pack learn from points measured on site.
 
-    The points become anchors. How far to trust them was learnt in training, from rows that belong
-    together if there were any (train --group). A store leaves the pack as it is and travels with
-    it, even to a microcontroller; a pack with the points inside runs everywhere.
+    Predictions are shifted by what the pack gets wrong at the points. How far was learnt in
+    training, from rows that belong together if there were any (train --group). A store leaves the
+    pack as it is and travels with it, even to a microcontroller; points that it knows already are
+    not learnt twice. A pack that knows the points runs everywhere, but shifts all predictions
+    alike.
 
-    The printed error is that of the old model, on these points.
+    The printed errors are those of all points learnt so far: as shipped, and as adapted, each
+    predicted from the others. Points that are doubted, because they are far from what the others
+    and the pack allow, do not count.
     """
-    import numpy as np
-
+    from twinedge.data.features import SideColumn
     from twinedge.pack import write_pack
-    from twinedge.placing import place_file
+    from twinedge.placing import check_file, place_file
     from twinedge.runtime.adaptation import adapted_pack
-    from twinedge.runtime.pack_device import PackDevice, Reference, read_pack_file
+    from twinedge.runtime.loading import load
+    from twinedge.runtime.pack_device import PackDevice
 
     if pack.suffix != ".twin":
         raise InputError(f"{pack}: only a .twin pack can learn")
     if (output is None) == (store is None):
         raise InputError("name what to write: -o for a pack, or --store for a store")
-    old = read_pack_file(pack)
-    device = PackDevice(old, pack, Reference, "numpy")
-    x, y = read_device_points(
-        table, device, missing=missing, skip_bad_rows=skip_bad_rows, quiet=quiet
-    )
-    before = device.predict(x)
+    if output is not None:
+        check_file(output)
+    device = load(pack)
+    assert isinstance(device, PackDevice)
+    clock = None if time is None else SideColumn(time)
+    reading: dict[str, Any] = {"missing": missing, "skip_bad_rows": skip_bad_rows, "time": clock}
+    x, y = read_device_points(table, device, quiet=quiet, **reading)
+    times = None if clock is None else _whole(clock, table)
     if store is not None:
         device.keep(store)
-        note_lost(store, device.lost, quiet=quiet)
+        note_faults(store, device.lost, device.cut, quiet=quiet)
+    new = ~device.knows(x, y, times)
     try:
-        device.learn(x, y)
+        device.learn(x[new], y[new], None if times is None else times[new])
     except InputError as error:
         raise InputError(f"{table}: {error}") from error
+    errors = device.errors()
     result = {
         ("pack" if store is None else "store"): str(output or store),
-        "learnt": len(y),
+        "learnt": int(new.sum()),
+        "known": int((~new).sum()),
         "points": device.learnt,
-        "rmse_before": float(np.sqrt(np.mean(np.square(before - y)))),
+        "doubted": int(errors.doubted.sum()),
+        "rmse_shipped": errors.scores()["rmse_shipped"],
+        "rmse_adapted": errors.scores()["rmse_adapted"],
     }
     if output is not None:
-        new = adapted_pack(old, device.points.errors, device.points.scores)
+        made = adapted_pack(device.pack, device.points.errors, device.points.scores)
         learnt = {"file": table.name, "points": len(y)}
-        metadata = {**old.metadata, "adapted_to": learnt}
-        place_file(output, write_pack(replace(new, metadata=metadata)))
-        result["anchors"] = len(new.targets)
+        metadata = {**made.metadata, "adapted_to": learnt}
+        place_file(output, write_pack(replace(made, metadata=metadata)))
+        note(
+            f"{output} shifts all predictions alike; with a store, those that expect smaller "
+            "errors are shifted less",
+            quiet=quiet,
+        )
     if as_json:
         print_json(result)
     else:
         print_record(result)
+
+
+def _whole(clock: "SideColumn", table: Path) -> "Array":
+    """Return times as a store keeps them: whole seconds since 1970, or any whole numbers."""
+    import numpy as np
+
+    from twinedge.runtime.store import LARGEST_TIME
+
+    seconds: Array = np.floor(clock.values)
+    if not (seconds.min() >= 0 and seconds.max() <= LARGEST_TIME):
+        raise InputError(
+            f"{table}: a store keeps times from 1970 to 2106, and column {clock.name!r} has others"
+        )
+    return seconds

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from twinedge.cli import options
 from twinedge.cli.output import (
     note,
+    note_faults,
     print_blocks,
     print_groups,
     print_json,
@@ -13,7 +14,7 @@ from twinedge.cli.output import (
     print_table,
     print_text,
 )
-from twinedge.cli.reading import read_device_points, read_run_points
+from twinedge.cli.reading import check_store, read_device_points, read_run_points
 from twinedge.cli.values import exported_for
 from twinedge.defaults import COVERAGE
 from twinedge.errors import InputError
@@ -43,6 +44,7 @@ class _Judged(NamedTuple):
     "evaluate out/model.tflite measured.csv --json",
     "evaluate runs/latest log.csv --time timestamp",
     "evaluate out/model.twin measured.csv --group machine",
+    "evaluate out/model.twin measured.csv --store site.store",
 )
 @options.model_file
 @options.argument("table", "DATA.csv", "Table with the model's columns and target.")
@@ -57,6 +59,7 @@ class _Judged(NamedTuple):
     "--group",
     text="Rows with the same value here belong together: errors are also shown for each group.",
 )
+@options.store_file
 @options.backend
 @options.as_json
 @options.quiet
@@ -67,6 +70,7 @@ def evaluate(
     skip_bad_rows: bool,
     time: str | None,
     group: str | None,
+    store: Path | None,
     backend: str,
     as_json: bool,
     quiet: bool,
@@ -75,7 +79,8 @@ def evaluate(
 
     Errors, spread, scale and widths are in units of the target; r2 is the share of its variance
     explained; the baseline is a model that always predicts the mean. The interval score is the
-    width plus 2 / (1 - coverage) times how far an interval misses: lower is better.
+    width plus 2 / (1 - coverage) times how far an interval misses: lower is better. With --store,
+    predictions are those of a device that has learnt these points.
     """
     from twinedge.data.features import SideColumn
 
@@ -88,13 +93,18 @@ def evaluate(
     }
     model = exported_for(model, backend)
     if model.is_dir() or not model.suffix:
-        if backend != "auto":
-            raise InputError(f"{model}: backends are for exported files, not a run")
+        if backend != "auto" or store is not None:
+            raise InputError(f"{model}: stores and backends are for exported files, not a run")
         found = _of_run(model, table, reading)
     else:
         from twinedge.runtime.loading import load
 
-        found = _of_device(load(model, backend), table, reading)
+        if store is not None:
+            check_store(store)
+        device = load(model, backend, store=store)
+        if store is not None:
+            note_faults(store, device.lost, device.cut, quiet=quiet)
+        found = _of_device(device, table, reading)
     from twinedge.scoring import in_words
 
     scores = found.scores._asdict()

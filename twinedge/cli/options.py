@@ -259,9 +259,7 @@ backend = choice(
 weights = choice(
     "--weights", "int8", "int16", default=defaults.WEIGHTS, text="Weights of the .twin."
 )
-store_file = file_option(
-    "--store", text="File with points measured on site; created if it does not exist."
-)
+store_file = file_option("--store", text="Store with points measured on site.")
 overwrite = flag(
     "--overwrite",
     text="Replace files even if they were changed or are in the way; other files stay.",

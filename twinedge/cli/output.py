@@ -54,7 +54,7 @@ def print_blocks(blocks: Sequence[dict[str, Any]]) -> None:
     print_text("")
     print_table(
         ("from", "until", "rows", "rmse", "rmse naive"),
-        [[_shown(value) for value in one.values()] for one in blocks],
+        [[shown(value) for value in one.values()] for one in blocks],
     )
 
 
@@ -63,29 +63,29 @@ _ALL_GROUPS, _WORST = 20, 5  # groups that are all printed, and otherwise how ma
 
 def print_groups(groups: Sequence[dict[str, Any]]) -> None:
     """Print the scores of groups; of many, the worst and the best."""
-    shown = sorted(groups, key=lambda one: -one["rmse"])
-    if len(shown) > _ALL_GROUPS:
-        shown = [*shown[:_WORST], shown[-1]]
+    best_last = sorted(groups, key=lambda one: -one["rmse"])
+    if len(best_last) > _ALL_GROUPS:
+        best_last = [*best_last[:_WORST], best_last[-1]]
         print_text("", f"The {_WORST} worst of {len(groups)} groups, and the best:")
     else:
         print_text("")
-    heads = ["group", *list(shown[0])[1:]]
+    heads = ["group", *list(best_last[0])[1:]]
     print_table(
         [head.replace("_", " ") for head in heads],
-        [[_shown(value) for value in one.values()] for one in shown],
+        [[shown(value) for value in one.values()] for one in best_last],
     )
 
 
 def print_folds(folds: Sequence[dict[str, Any]]) -> None:
     """Print the scores of each fold, and that the test scores are of all of them."""
     print_text("", f"Cross-validated: test scores are of all rows, in {len(folds)} folds.")
-    print_table(list(folds[0]), [[_shown(value) for value in one.values()] for one in folds])
+    print_table(list(folds[0]), [[shown(value) for value in one.values()] for one in folds])
 
 
 def print_record(result: dict[str, Any]) -> None:
     """Print the values of a JSON object for a person, one per line."""
     names = _aligned([key.replace("_", " ") for key in result])
-    values = map(_shown, result.values())
+    values = map(shown, result.values())
     _write("".join(f"{name}  {word}\n" for name, word in zip(names, values, strict=True)))
 
 
@@ -121,11 +121,13 @@ def note_filled(table: Path, count: int, *, quiet: bool = False) -> None:
         note(f"{place(table)}: filled in {plural(count, 'missing value')}", quiet=quiet)
 
 
-def note_lost(store: Path, count: int, *, quiet: bool = False) -> None:
-    """Say how many entries of a store cannot be read, if any."""
-    if count:
-        entries = "1 entry" if count == 1 else f"{count} entries"
+def note_faults(store: Path, damaged: int, cut: bool, *, quiet: bool = False) -> None:
+    """Say what of a store cannot be read, if anything."""
+    if damaged:
+        entries = "1 entry" if damaged == 1 else f"{damaged} entries"
         note(f"{store}: {entries} cannot be read: damaged, or cut short", quiet=quiet)
+    if cut:
+        note(f"{store}: the end is missing, and it can only be read", quiet=quiet)
 
 
 def _write(text: str, output: Path | None = None) -> None:
@@ -162,15 +164,16 @@ def _is_number(word: str) -> bool:
     return True
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """Return a value of a JSON object in words."""
     if value is None:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):
-        return ", ".join(f"{key}: {_shown(one)}" for key, one in value.items())
+        return ", ".join(f"{key}: {shown(one)}" for key, one in value.items())
     if isinstance(value, list | tuple):
-        return ", ".join(map(_shown, value))
+        return ", ".join(map(shown, value))
     return f"{value:.5g}" if isinstance(value, float) else str(value)
 
 

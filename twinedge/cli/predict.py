@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twinedge.cli import options
-from twinedge.cli.output import note, note_lost, print_csv, print_json, stream_out
-from twinedge.cli.reading import read_points, read_run_points
+from twinedge.cli.output import note, note_faults, print_csv, print_json, stream_out
+from twinedge.cli.reading import check_store, read_points, read_run_points
 from twinedge.cli.values import PATH_OR_DASH, SHARE, Whole, WordOr, exported_for
 from twinedge.defaults import COVERAGE
 from twinedge.errors import InputError, plural
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     "predict runs/latest new.csv --anchors 32 --json",
     "predict out/model.twin new.csv -o predictions.csv",
     "predict out/model.twin new.csv --coverage 0.95",
-    "predict out/model.twin - --store site.store < /dev/ttyUSB0",
+    "predict out/model.twin - --store site.store --create-store < /dev/ttyUSB0",
 )
 @options.model_file
 @options.argument(
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 )
 @options.missing
 @options.store_file
+@options.flag("--create-store", text="With - for a table: begin the store if it does not exist.")
 @options.backend
 @options.as_json
 @options.quiet
@@ -61,6 +62,7 @@ def predict(
     coverage: float | None,
     missing: tuple[str, ...],
     store: Path | None,
+    create_store: bool,
     backend: str,
     as_json: bool,
     quiet: bool,
@@ -80,9 +82,12 @@ def predict(
     With - for a table, each line of standard input (CSV, or JSON) is answered at once by a line
     with the same fields, or by an error. A line that ends in =VALUE (in JSON: has a key "=")
     carries its true value, and is learnt from after it is answered. --store keeps what is learnt;
-    predictions for a table use it, too.
+    predictions for a table use it, too. It has to exist, so that a misspelt name is not an empty
+    store: 'adapt' makes one from a table, and --create-store one that lines fill.
     """
     lines = str(table) == "-"
+    if create_store and not (lines and store is not None):
+        raise InputError("--create-store is for lines, with - for a table, and --store")
     if lines and missing:
         raise InputError("--missing is for a table: in lines, leave out what is missing")
     model = exported_for(model, backend)
@@ -99,9 +104,11 @@ def predict(
         raise InputError(f"{model}: --anchors is for runs; a file has those it was exported with")
     from twinedge.runtime.loading import load
 
+    if store is not None and not (lines and create_store):
+        check_store(store, "; --create-store begins a new one" if lines else "")
     device = load(model, backend, store=store)
     if store is not None:
-        note_lost(store, device.lost, quiet=quiet)
+        note_faults(store, device.lost, device.cut, quiet=quiet)
     coverage = _taken(coverage, device.coverages, quiet)
     if coverage is not None:
         device.check_coverage(coverage)

@@ -77,6 +77,15 @@ def read_run_points(
     return (np.where(absent, values, x), y), absent
 
 
+def check_store(store: Path, more: str = "") -> None:
+    """Refuse a store that does not exist; the message ends with what else would help."""
+    if not store.exists():
+        raise InputError(
+            f"{store} does not exist: 'twinedge adapt MODEL.twin SITE.csv --store {store}' makes a "
+            f"store from a table of points{more}"
+        )
+
+
 def check_named(paths: tuple[Path, ...], reading: dict[str, Any], dataset: str | None) -> None:
     """Refuse a command that names no table, or files and a set, or options that do not apply."""
     if paths and dataset is not None:

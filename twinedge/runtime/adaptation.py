@@ -7,7 +7,6 @@ others and the pack allow has no weight.
 """
 
 from dataclasses import replace
-from math import isqrt
 
 import numpy as np
 
@@ -59,18 +58,20 @@ def score_errors(mean: Array, scale: Array, targets: Array) -> tuple[Array, Arra
 
 def point_weights(scores: Array) -> Array:
     """Weights of points with these scores ``(k,)``, int64 from 0 to 48."""
-    score = scores.astype(np.int64)
-    needed = (len(score) + 1) // 2 + 1
-    agreed = _agreed(score, needed) - _agreed(-score, needed)
-    weight: Array = np.clip(_NO_WEIGHT - np.abs(score - agreed), 0, FULL_WEIGHT)
-    return weight
+    needed = (len(scores) + 1) // 2 + 1
+    return _weights(scores, _agreed(scores, needed) - _agreed(-scores, needed))
 
 
-def _agreed(score: Array, needed: int) -> int:
+def _agreed(scores: Array, needed: int) -> int:
     """Return the largest number, from 0 to 511, that so many scores are not below."""
-    if needed > len(score):
+    if needed > len(scores):
         return 0
-    return int(np.clip(np.sort(score)[-needed], 0, MOST_SCORE))
+    return int(np.clip(np.sort(scores)[-needed], 0, MOST_SCORE))
+
+
+def _weights(scores: Array, agreed: int) -> Array:
+    weight: Array = np.clip(_NO_WEIGHT - np.abs(scores.astype(np.int64) - agreed), 0, FULL_WEIGHT)
+    return weight
 
 
 def adapted(
@@ -87,33 +88,68 @@ def adapted(
     mean, scale : array of shape (n,)
         What the pack predicts, in integers.
     """
+    sums = _summands(errors, scores, point_weights(scores)).sum(axis=1)
+    return _with_sums(intervals, sums, mean, scale)
+
+
+def left_one_out(
+    intervals: Intervals, errors: Array, scores: Array, mean: Array, scale: Array
+) -> tuple[Array, Array]:
+    """Mean and scale at each point with all the other points, int64 ``(k,)``.
+
+    The arguments are those of ``adapted``, for queries that are the points.
+    """
+    needed = len(scores) // 2 + 1
+    agreed = _agreed_by_others(scores, needed) - _agreed_by_others(-scores, needed)
+    sums = np.empty((5, len(scores)), np.int64)
+    for one in np.unique(agreed).tolist():  # four at most
+        summands, rows = _summands(errors, scores, _weights(scores, one)), agreed == one
+        sums[:, rows] = summands.sum(axis=1, keepdims=True) - summands[:, rows]
+    return _with_sums(intervals, sums, mean, scale)
+
+
+def _agreed_by_others(scores: Array, needed: int) -> Array:
+    """Return what ``_agreed`` says of all scores but one, int64 ``(k,)``."""
+    if needed > len(scores) - 1:
+        return np.zeros(len(scores), np.int64)
+    order = np.argsort(-scores.astype(np.int64), kind="stable")
+    found = np.full(len(scores), scores[order[needed - 1]], np.int64)
+    found[order[:needed]] = scores[order[needed]]
+    return np.clip(found, 0, MOST_SCORE)
+
+
+def _summands(errors: Array, scores: Array, weight: Array) -> Array:
+    """Return what points add to the sums of the rule, int64 ``(5, k)``."""
+    error, score = errors.astype(np.int64), scores.astype(np.int64)
+    limited = np.clip(score, -_MOST_SURPRISE, _MOST_SURPRISE)
+    return weight * np.stack([np.ones_like(score), error, score, limited, limited * limited])
+
+
+def _with_sums(intervals: Intervals, sums: Array, mean: Array, scale: Array) -> tuple[Array, Array]:
+    """Mean and scale of queries ``(n,)``, with sums ``(5,)`` for all or ``(5, n)`` for each."""
     mean, scale = mean.astype(np.int64), scale.astype(np.int64)
-    weight = point_weights(scores)
-    total = int(weight.sum())
-    if not total:
-        return mean, scale
-    trust, least = intervals.trust, max(total, FULL_WEIGHT)
+    total, error, score, limited, squared = sums
+    trust, least = intervals.trust, np.maximum(total, FULL_WEIGHT)
     among = total * trust + FULL_WEIGHT * (65536 - trust)
-    share = int(over(total * trust, among)) >> 1
+    share = over(total * trust, among) >> 1
 
-    error = int((weight * errors).sum())
-    off = 16 * abs(int((weight * scores).sum())) // least
-    most = np.minimum(scale.astype(np.uint64) * np.uint64(off) >> np.uint64(12), _FARTHEST)
-    shift = np.minimum(
-        np.minimum(abs(error) // least, most.astype(np.int64)) * share >> 15, _FARTHEST
-    )
-    moved = np.clip(mean + (shift if error >= 0 else -shift), -(2**31), 2**31 - 1)
+    off = (16 * np.abs(score) // least).astype(np.uint64)
+    most = np.minimum(scale.astype(np.uint64) * off >> np.uint64(12), _FARTHEST)
+    shift = np.minimum(np.abs(error) // least, most.astype(np.int64)) * share >> 15
+    shift = np.minimum(shift, _FARTHEST)
+    moved = np.clip(mean + np.where(error >= 0, shift, -shift), -(2**31), 2**31 - 1)
 
-    score = np.clip(scores.astype(np.int64), -_MOST_SURPRISE, _MOST_SURPRISE)
-    sum_ = abs(int((weight * score).sum()))
-    shared = sum_ * (16 * sum_ // least) >> 4
-    alone = max(int((weight * np.square(score)).sum()) - shared, 0)
-    surprise = (int(over(alone, 65536 - trust)) >> 2) + 12 * int(over(shared, among))
+    size = np.abs(limited)
+    shared = size * (16 * size // least) >> 4
+    alone = np.maximum(squared - shared, 0)
+    surprise = (over(alone, 65536 - trust) >> 2) + 12 * over(shared, among)
     usual = 64 * FULL_WEIGHT * _FREEDOM
-    surprise = int(over(usual + surprise, usual + 64 * total))
+    surprise = over(usual + surprise, usual + 64 * total)
     left = 65536 - 13 * (trust * share >> 19)
-    wide = scale.astype(np.uint64) * np.uint64(isqrt(left * surprise)) >> np.uint64(16)
-    return moved, np.minimum(wide, _FARTHEST).astype(np.int64)
+    factor = np.sqrt((left * surprise).astype(np.float64)).astype(np.uint64)  # exact below 2^52
+    wide = np.minimum(scale.astype(np.uint64) * factor >> np.uint64(16), _FARTHEST)
+    some = total > 0
+    return np.where(some, moved, mean), np.where(some, wide.astype(np.int64), scale)
 
 
 def adapted_pack(pack: Pack, errors: Array, scores: Array) -> Pack:

@@ -298,6 +298,11 @@ class Device:
         """Number of store entries that cannot be read: damaged, or cut short."""
         return 0
 
+    @property
+    def cut(self) -> bool:
+        """Whether the end of the store is missing: it can be read, but not added to."""
+        return False
+
     def keep(self, path: str | Path) -> None:
         """Keep what is learnt in a file, and load what is already there."""
         self.learn([], [])  # raises the error

@@ -115,6 +115,8 @@ def read_journal(data: bytes) -> Content | None:
         half, cut = min(misplaced), True
         while (before := half - heads[half].slot) in heads and before:
             half = before
+    elif max(heads) < half and any(one.end > half // one.slot for one in heads.values()):
+        half, cut = len(data), True  # not even the first block is whole
     copies: tuple[dict[int, Head], dict[int, Head]] = ({}, {})
     for at, head in heads.items():
         place = _place(at, head, half)
@@ -207,8 +209,8 @@ def _damaged(table: Array, rows: Array) -> int:
     broken = end - len(rows)
     words = np.ascontiguousarray(table[:, :_BEFORE]).view("<u4").reshape(-1, 2)
     if len(words) and words[-1, 0] == words[-1, 1]:
-        broken += np.count_nonzero(words[end:, 1] != words[-1, 0])
-    return int(broken)
+        broken += int(np.count_nonzero(words[end:, 1] != words[-1, 0]))
+    return broken
 
 
 def _in_use(blocks: dict[int, _Block]) -> int:

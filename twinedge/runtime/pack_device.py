@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,9 +19,13 @@ from twinedge.runtime.store import (
     Points,
     Store,
     check_forgotten,
+    check_owner,
+    evaluated,
     forgotten,
     scored,
+    stamp_of,
 )
+from twinedge.runtime.store_summary import PointErrors, StoreSummary, point_errors, read_store
 from twinedge.scoring import check_targets
 
 
@@ -175,6 +180,11 @@ class PackDevice(Device):
         """Number of store entries that cannot be read: damaged, or cut short."""
         return 0 if self._store is None else self._store.lost
 
+    @property
+    def cut(self) -> bool:
+        """Whether the end of the store is missing: it can be read, but not added to."""
+        return self._store is not None and self._store.cut
+
     def learn(self, X: Any, y: Any, times: Any = None) -> int:
         """Learn points measured on site; see ``Device.learn``."""
         self._able()
@@ -226,6 +236,52 @@ class PackDevice(Device):
         else:
             self.points = held[~gone]
         return int(gone.sum())
+
+    def knows(self, X: Any, y: Any, times: Any = None) -> Array:
+        """Which points ``(n,)`` were learnt already, with the same targets and times.
+
+        The arguments are those of ``learn``; numbers are compared in single precision.
+        """
+        self._able()
+        x = self._check(X)
+        times = None if times is None else _check_times(times, len(x))
+        held = self.points if self._store is None else self._store.held
+        return Points.unscored(x, check_targets(y, len(x)), times).among(held)
+
+    def errors(self) -> PointErrors:
+        """Errors at the points that were learnt: as shipped, and each predicted from the others."""
+        self._able()
+        return point_errors(self.pack, evaluated(self.pack, self._evaluator.raw, self.points))
+
+    def summarise(self, path: str | Path) -> StoreSummary:
+        """Read a store of any device, and say what this pack gets wrong at its points.
+
+        Parameters
+        ----------
+        path : path
+            The file, or a dump of a microcontroller's two blocks.
+
+        Raises
+        ------
+        InputError
+            If it is not a store, or belongs to another model; if the pack has no intervals.
+        """
+        self._able()
+        found = self.read_store(path)
+        predicted = evaluated(self.pack, self._evaluator.raw, found.points)
+        return replace(found, errors=point_errors(self.pack, predicted))
+
+    def read_store(self, path: str | Path) -> StoreSummary:
+        """Read a store of any device with this model; as ``summarise``, but without errors."""
+        found = read_store(Path(path))
+        check_owner(found.path, found.content, self.pack, self._stamp)
+        if not found.content.head.generation:
+            return replace(found, points=Points.none(self.pack.features))
+        return found
+
+    @cached_property
+    def _stamp(self) -> int:
+        return stamp_of(self._file())
 
     def _able(self) -> Intervals:
         if self.pack.intervals is None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from numbers import Integral
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -116,11 +116,17 @@ class Points:
 
     def among(self, others: "Points") -> Array:
         """Which points ``(k,)`` have the same time, features and target as one of the others."""
-        known = set(others._identities())
-        return np.array([one in known for one in self._identities()], bool)
+        known = set(others.identities())
+        return np.array([one in known for one in self.identities()], bool)
 
-    def _identities(self) -> list[bytes]:
-        same = replace(self, errors=0 * self.errors, scores=0 * self.scores)
+    def identities(self, *, numbered: bool = False) -> list[bytes]:
+        """Bytes that are the same for points with the same time, features and target.
+
+        If they are ``numbered``, also with the same number.
+        """
+        numbers = self.numbers if numbered else 0 * self.numbers
+        none = np.zeros(len(self), np.int32)
+        same = replace(self, errors=numbers.astype(np.uint32).view(np.int32), scores=none)
         return [one.tobytes() for one in same.to_records()]
 
 
@@ -142,17 +148,44 @@ def features_in(size: int) -> int:
     return (size - _BEFORE_FEATURES) // 4
 
 
-def scored(pack: Pack, raw: Raw, points: Points) -> Points:
-    """Return points with what a pack with intervals makes of them."""
-    assert pack.intervals is not None
+class Evaluated(NamedTuple):
+    """What a pack predicts at points ``(k,)``, in integers.
+
+    Where ``able`` is False it cannot evaluate a point, and the other numbers mean nothing.
+    """
+
+    able: Array
+    targets: Array
+    mean: Array
+    scale: Array
+
+
+def evaluated(pack: Pack, raw: Raw, points: Points) -> Evaluated:
+    """Evaluate points with a pack that has intervals."""
     targets = quantised_targets(pack, points.y)
     lacking = (np.isnan(points.X) & ~reference.fillable(pack)).any(axis=1)
-    able = np.flatnonzero((targets < TARGET) & ~lacking)
-    errors, scores = np.zeros(len(points), np.int32), np.full(len(points), UNSCORED, np.int32)
-    if len(able):
-        mean, _, scale = raw(reference.quantise(pack, points.X[able])).astype(np.int64)
-        errors[able], scores[able] = score_errors(mean, scale, targets[able])
-    return replace(points, errors=errors, scores=scores)
+    able = (targets < TARGET) & ~lacking
+    mean, scale = np.zeros((2, len(points)), np.int64)
+    if able.any():
+        mean[able], _, scale[able] = raw(reference.quantise(pack, points.X[able]))
+    return Evaluated(able, targets, mean, scale)
+
+
+def scored(pack: Pack, raw: Raw, points: Points) -> Points:
+    """Return points with what a pack with intervals makes of them."""
+    able, targets, mean, scale = evaluated(pack, raw, points)
+    errors, scores = score_errors(mean, scale, targets)
+    return replace(
+        points,
+        errors=np.where(able, errors, np.int32(0)),
+        scores=np.where(able, scores, np.int32(UNSCORED)),
+    )
+
+
+def stamp_of(data: bytes) -> int:
+    """Return the checksum in the header of a pack, by which a store knows who scored its points."""
+    stamp: int = struct.unpack_from("<I", data, HEADER_CRC_AT)[0]
+    return stamp
 
 
 def owner_of(schema: int, slot: int) -> int:
@@ -163,6 +196,24 @@ def owner_of(schema: int, slot: int) -> int:
 def schema_in(content: Content) -> int:
     """Return the schema that the points of a journal belong to."""
     return (content.head.owner - owner_of(0, content.head.slot)) % 2**32
+
+
+def _schema(pack: Pack, stamp: int) -> int:
+    return stamp if pack.schema is None else pack.schema
+
+
+def check_owner(path: Path, content: Content, pack: Pack, stamp: int) -> None:
+    """Refuse a journal whose points do not belong to a pack with this checksum.
+
+    Raises
+    ------
+    InputError
+        If they belong to another model.
+    """
+    same = schema_in(content) == _schema(pack, stamp)
+    if content.head.generation and not (same and features_in(content.head.size) == pack.features):
+        other = "pack" if pack.schema is None else "model, with other columns or another target"
+        raise InputError(f"{path} holds points of another {other}; name another file")
 
 
 class Store:
@@ -200,7 +251,7 @@ class Store:
         if pack.intervals is None:
             raise InputError("the pack has no intervals and cannot learn without them")
         self._pack, self._raw = pack, raw
-        self._stamp: int = struct.unpack_from("<I", data, HEADER_CRC_AT)[0]
+        self._stamp = stamp_of(data)
         self._journal = Journal(path)
         self._load()
 
@@ -281,16 +332,16 @@ class Store:
         """Make points of the records, evaluated by this pack."""
         pack, content = self._pack, self._journal.content
         size = _BEFORE_FEATURES + 4 * pack.features
-        schema = self._stamp if pack.schema is None else pack.schema
         if not content.head.generation:
-            owner = owner_of(schema, slot_of(size))
+            owner = owner_of(_schema(pack, self._stamp), slot_of(size))
             self._journal.lay_out(owner, size, MOST_POINTS + _SPARE, self._stamp)
             self._set(Points.none(pack.features))
             return
-        if schema_in(content) != schema or content.head.size != size:
+        try:
+            check_owner(self.path, content, pack, self._stamp)
+        except InputError:
             self.close()
-            other = "pack" if pack.schema is None else "model, with other columns or another target"
-            raise InputError(f"{self.path} holds points of another {other}; name another file")
+            raise
         held = Points.of(content)
         if content.head.stamp != self._stamp or (held.scores == UNSCORED).any():
             held = scored(pack, self._raw, held)
