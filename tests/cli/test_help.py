@@ -11,6 +11,11 @@ COMMANDS = [
     "evaluate",
     "calibrate",
     "adapt",
+    "store",
+    "store show",
+    "store export",
+    "store forget",
+    "store merge",
     "anchors",
     "inspect",
     "budget",
@@ -38,7 +43,7 @@ def test_help_fits_a_terminal(cli, command):
     assert max(map(len, cli(*command.split(), "--help").out.splitlines())) <= 80
 
 
-@pytest.mark.parametrize("group", ["", "data", "budget", "firmware"])
+@pytest.mark.parametrize("group", ["", "data", "budget", "firmware", "store"])
 def test_the_commands_are_summed_up_in_a_line_each(cli, group):
     assert "..." not in cli(*group.split(), "--help").out.split("Commands:")[1]
 
@@ -58,6 +63,6 @@ def test_v_is_short_for_version(cli):
     assert cli("-V") == cli("--version") == (0, f"{twinedge.__version__}\n", "")
 
 
-@pytest.mark.parametrize("command", ["", "data", "budget", "firmware"])
+@pytest.mark.parametrize("command", ["", "data", "budget", "firmware", "store"])
 def test_no_command_shows_the_help(cli, command):
     assert cli(*command.split()) == cli(*command.split(), "--help")

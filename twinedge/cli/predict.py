@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     "predict runs/latest new.csv --anchors 32 --json",
     "predict out/model.twin new.csv -o predictions.csv",
     "predict out/model.twin new.csv --coverage 0.95",
-    "predict out/model.twin - --store site.store --create-store < /dev/ttyUSB0",
+    "predict out/model.twin - --store site.store < /dev/ttyUSB0",
 )
 @options.model_file
 @options.argument(

@@ -69,7 +69,7 @@ def store(context: click.Context) -> None:
 @options.as_json
 @options.quiet
 def show(file: Path, pack: Path | None, points: Any, as_json: bool, quiet: bool) -> None:
-    """Show the points in a store, and what they say about its device.
+    """Show the points in a store, and their errors.
 
     Without a pack, columns are x0, x1, ... With one, the error of each point (measured minus
     predicted) is shown as shipped, and as adapted: predicted from all the other points. A point
@@ -114,13 +114,13 @@ def show(file: Path, pack: Path | None, points: Any, as_json: bool, quiet: bool)
 def export(
     files: tuple[Path, ...], output: Path, pack: Path | None, as_json: bool, quiet: bool
 ) -> None:
-    """Write the points of stores as a table, in the units that they were measured in.
+    """Write the points of stores as a table to train on.
 
-    With a pack, the columns have their names, and categories their levels; without one, features
-    are x0, x1, ... and the target is y. Each row has the name of its device: that of its file,
-    without the suffix. The same point in two dumps of one device is written once, so name dumps of
-    one device alike, in different folders. Points that have a time keep it, as the number that the
-    device gave.
+    They are in the units that they were measured in. With a pack, the columns have their names, and
+    categories their levels; without one, features are x0, x1, ... and the target is y. Each row has
+    the name of its device: that of its file, without the suffix. The same point in two dumps of one
+    device is written once, so name dumps of one device alike, in different folders. Points that
+    have a time keep it, as the number that the device gave.
     """
     from twinedge.placing import check_file
     from twinedge.runtime.collecting import as_table, shared_points
@@ -229,7 +229,7 @@ def forget(
 @options.as_json
 @options.quiet
 def merge(files: tuple[Path, ...], output: Path, as_json: bool, quiet: bool) -> None:
-    """Join the points of stores in a new one, for a device that is to know them all.
+    """Join the points of stores in a new one.
 
     The stores belong to models with the same columns and target. The same point in two of them
     counts once. Points get new numbers: in order of time if all have one, else in that of the
