@@ -156,12 +156,12 @@ class _Block(NamedTuple):
 def _heads(data: bytes, start: int) -> dict[int, Head]:
     """Find all whole heads, by their offsets: ``start``, and all that are multiples of 4 later."""
     sizes = np.frombuffer(data, "<u4", (len(data) - start) // 4, start)[_SIZES_AT // 4 :]
-    slot, size = (sizes & 65535).astype(np.int32), (sizes >> 16).astype(np.int32)
+    rows = np.flatnonzero(sizes & 0x00030003 == 0)  # both are multiples of 4
+    slot, size = (sizes[rows] & 65535).astype(np.int64), (sizes[rows] >> 16).astype(np.int64)
     spare = slot - _BEFORE - size
     likely = (size >= _LEAST_RECORD) & (spare >= 0) & (spare < _MOST_PROGRAM)
-    likely &= (slot | size) % 4 == 0
     found = {}
-    for at in (start + 4 * np.flatnonzero(likely)).tolist():
+    for at in (start + 4 * rows[likely]).tolist():
         content = data[at : at + _HEAD.size]
         if len(content) == _HEAD.size and _checked(content[4:]) == content:
             head = Head(*_HEAD.unpack(content)[1:])
