@@ -236,8 +236,13 @@ def test_braces_that_do_not_match_are_refused(join):
         join(files={"src/twin_mix.c": MIX_C + "static int f(void) {\n"})
 
 
-def test_it_is_made_of_all_files_of_the_runtime():
-    root, made = firmware_folder(), amalgamate()
+@pytest.fixture(scope="module")
+def made():
+    return amalgamate()
+
+
+def test_it_is_made_of_all_files_of_the_runtime(made):
+    root = firmware_folder()
     for text, folder in ((made.header, "include"), (made.source, "src")):
         for path in sorted((root / folder).rglob("*.[ch]")):
             if folder == "src" and path.name in ("twin.h", "twin_watch.h", "twin_store.h"):
@@ -247,15 +252,14 @@ def test_it_is_made_of_all_files_of_the_runtime():
             assert first in text
 
 
-def test_nothing_else_is_included():
-    made = amalgamate()
+def test_nothing_else_is_included(made):
     assert re.findall("#include [^<].*", made.header) == []
     assert re.findall("#include [^<].*", made.source) == ['#include "twin.h"']
 
 
-def test_make_writes_the_same_bytes_each_time(tmp_path):
-    made = amalgamate()
-    for folder in (tmp_path / "new" / "folder", tmp_path / "new" / "folder", tmp_path / "other"):
+def test_make_writes_the_same_bytes_each_time(made, tmp_path):
+    folder = tmp_path / "new" / "folder"
+    for _ in range(2):
         command = ["make", "--no-print-directory", "amalgamation", f"OUT={folder}"]
         here = firmware_folder().parent
         said = subprocess.run(command, cwd=here, capture_output=True, text=True, check=True)
@@ -264,7 +268,7 @@ def test_make_writes_the_same_bytes_each_time(tmp_path):
         assert (folder / "twin.c").read_text() == made.source
 
 
-def test_both_files_are_where_they_were_wanted(tmp_path):
+def test_both_files_are_where_they_were_wanted(made, tmp_path):
     paths = write_amalgamation(tmp_path / "a" / "b")
     assert paths == (tmp_path / "a/b/twin.h", tmp_path / "a/b/twin.c")
-    assert paths.source.read_text() == amalgamate().source
+    assert paths.source.read_text() == made.source

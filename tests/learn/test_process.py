@@ -15,7 +15,7 @@ from twinedge.learn.parameters import jobs_of
 START = """
 import json, os, sys
 import sklearn
-before = dict(os.environ)
+before, said = dict(os.environ), []
 """
 TRAIN = """
 import numpy as np
@@ -27,21 +27,25 @@ TwinRegressor(hidden=4, intervals=False, random_state=0, **setting).fit(X, X[:, 
 SAY = """
 import tensorflow as tf
 threads = tf.config.threading
-print(json.dumps([
+said.append([
     {key: value for key, value in os.environ.items() if before.get(key) != value},
     threads.get_intra_op_parallelism_threads(),
     threads.get_inter_op_parallelism_threads(),
-]))
+])
 """
+SAY_LOADED = """
+said.append([os.environ == before, "tensorflow" in sys.modules])
+"""
+THREE_THREADS = "tf.config.threading.set_intra_op_parallelism_threads(3)\n"
 
 
 @pytest.fixture
 def python():
-    """Run code in a process without variables of TensorFlow; returns its last line as JSON."""
+    """Run code in a process without variables of TensorFlow; return what it said."""
     bare = {key: value for key, value in os.environ.items() if not key.startswith("TF_")}
 
     def run(*code):
-        command = [sys.executable, "-c", "".join(code)]
+        command = [sys.executable, "-c", "".join([*code, "\nprint(json.dumps(said))"])]
         done = subprocess.run(command, env=bare, capture_output=True, text=True)
         assert not done.returncode, done.stderr
         return json.loads(done.stdout.splitlines()[-1])
@@ -49,31 +53,30 @@ def python():
     return run
 
 
-@pytest.mark.parametrize("module", ["twinedge", "twinedge.learn"])
-def test_importing_changes_no_variable_and_loads_no_tensorflow(python, module):
-    say = 'print(json.dumps([os.environ == before, "tensorflow" in sys.modules]))'
-    assert python(START, f"import {module}\n", say) == [True, False]
-
-
-def test_importing_beside_tensorflow_leaves_its_threads_alone(python):
-    found = python("import tensorflow\n", START, "import twinedge.learn\n", SAY)
-    assert found == [{}, 0, 0]
+def test_importing_changes_no_variable_and_loads_no_tensorflow(python):
+    found = python(START, "import twinedge\n", SAY_LOADED, "import twinedge.learn\n", SAY_LOADED)
+    assert found == [[True, False], [True, False]]
 
 
 def test_a_training_sets_up_a_tensorflow_of_its_own(python):
-    changed, intra, inter = python(START, TRAIN, SAY)
+    ((changed, intra, inter),) = python(START, TRAIN, SAY)
     assert changed["TF_ENABLE_ONEDNN_OPTS"] == "0"
     assert changed["TF_CPP_MIN_LOG_LEVEL"] == "3"
     assert intra == 1
     assert inter >= 1
 
 
-@pytest.mark.parametrize("imported", ["before", "after"])
-def test_a_training_leaves_a_tensorflow_of_the_program_alone(python, imported):
-    ours = "import twinedge.learn\n"
-    theirs = "import tensorflow as tf\ntf.config.threading.set_intra_op_parallelism_threads(3)\n"
-    first = theirs + ours if imported == "before" else ours + theirs
-    changed, intra, inter = python(first, START, TRAIN, SAY)
+def test_importing_and_training_leave_a_tensorflow_alone_that_was_there_before(python):
+    imports = ["import tensorflow as tf\n", START, "import twinedge.learn\n", SAY]
+    imported, (changed, intra, inter) = python(*imports, THREE_THREADS, TRAIN, SAY)
+    assert imported == [{}, 0, 0]
+    assert not [key for key in changed if key.startswith("TF_")]
+    assert (intra, inter) == (3, 0)
+
+
+def test_a_training_leaves_a_tensorflow_alone_that_came_after_twinedge(python):
+    imports = ["import twinedge.learn\nimport tensorflow as tf\n", THREE_THREADS, START]
+    ((changed, intra, inter),) = python(*imports, TRAIN, SAY)
     assert not [key for key in changed if key.startswith("TF_")]
     assert (intra, inter) == (3, 0)
 

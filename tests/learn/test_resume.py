@@ -11,6 +11,7 @@ import pytest
 from sklearn.tree import DecisionTreeRegressor
 
 from twinedge import AnnRegressor, TwinRegressor
+from twinedge.learn import selection, training
 
 SETTINGS = {
     "hidden": (8,),
@@ -164,17 +165,27 @@ def test_a_damaged_checkpoint_is_refused(complaint, curve, tiny, finished, damag
     assert "damaged" in message
 
 
-@pytest.mark.parametrize("kind", [TwinRegressor, AnnRegressor])
+RACE = {
+    "hidden": (6,),
+    "effort": "quick",
+    "teachers": ["networks", DecisionTreeRegressor(max_depth=3, random_state=0)],
+    "random_state": 0,
+}
+
+
+@pytest.fixture(scope="module", params=[TwinRegressor, AnnRegressor])
+def raced(request, curve):
+    """A kind of model, and one of it that was never stopped; what is called quick is brief."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(selection.PLANS, "quick", selection.Plan(folds=250, final=1000))
+        yield request.param, request.param(**RACE).fit(*curve)
+
+
 @pytest.mark.parametrize("stage", ["folds", "final round", "lessons"])
 def test_a_race_stopped_in_any_round_and_resumed_chooses_and_learns_the_same(
-    curve, tmp_path, monkeypatch, kind, stage
+    raced, curve, tmp_path, monkeypatch, stage
 ):
-    from twinedge.learn import selection, training
-
-    monkeypatch.setitem(selection.PLANS, "quick", selection.Plan(folds=250, final=1000))
-    teachers = ["networks", DecisionTreeRegressor(max_depth=3, random_state=0)]
-    parameters = {"hidden": (6,), "effort": "quick", "teachers": teachers, "random_state": 0}
-    whole = kind(**parameters).fit(*curve)
+    kind, whole = raced
 
     def pressed(futures, timeout):
         if (tmp_path / "c" / f"{stage}.begun").exists():
@@ -190,11 +201,11 @@ def test_a_race_stopped_in_any_round_and_resumed_chooses_and_learns_the_same(
     with monkeypatch.context() as patch:
         patch.setattr(training, "wait", pressed)
         patch.setattr(training.Checkpoint, "load", noted)
-        stopped = kind(**parameters).fit(*curve, checkpoint=tmp_path / "c")
+        stopped = kind(**RACE).fit(*curve, checkpoint=tmp_path / "c")
     assert stopped.interrupted_
     assert stopped.trials_[-1]["stage"] == stage
     assert np.isfinite(stopped.predict(curve[0])).all()
-    resumed = kind(**parameters).fit(*curve, checkpoint=tmp_path / "c", resume=True)
+    resumed = kind(**RACE).fit(*curve, checkpoint=tmp_path / "c", resume=True)
     assert resumed.trials_ == whole.trials_
     assert resumed.teaching_ == whole.teaching_
     assert not resumed.interrupted_
