@@ -193,3 +193,50 @@ def tflite_runtime(tmp_path_factory):
         pytest.skip(f"no environment with tflite-runtime: {done.stderr[-200:]}")
     assert not done.returncode, done.stderr
     return done.stdout.strip()
+
+
+@pytest.fixture(scope="session")
+def fleet_pack(tiny_run, tmp_path_factory) -> Path:
+    """A pack that can learn, for a fleet of devices.
+
+    Its intervals hold for errors that are Student with 4 degrees of freedom, divided by 1.14.
+    """
+    from dataclasses import replace
+
+    import twinedge
+    from twinedge.pack import read_pack, write_pack
+
+    path = tmp_path_factory.mktemp("exports") / "fleet" / "model.twin"
+    twinedge.export(tiny_run, path.parent, anchors=8, formats=("twin",))
+    pack = read_pack(path.read_bytes())
+    quantiles = {500: 42600, 800: 88100, 900: 122500, 950: 159600}
+    path.write_bytes(
+        write_pack(replace(pack, intervals=replace(pack.intervals, quantiles=quantiles)))
+    )
+    return path
+
+
+@pytest.fixture(scope="session")
+def write_store(fleet_pack) -> Callable[..., Path]:
+    """Write the store of a device on which the pack is off by known numbers of scales.
+
+    ``write_store(path, z)`` draws features; others may be given, and times.
+    """
+    from twinedge.runtime.loading import load
+    from twinedge.runtime.reference import quantise
+
+    device = load(fleet_pack)
+    pack, raw = device.pack, device._evaluator.raw
+
+    def write(path: Path, z: Any, X: Any = None, times: Any = None) -> Path:
+        if X is None:
+            X = np.random.default_rng(len(z)).uniform([-1, -5, -120], [1, 15, 80], (len(z), 3))
+        X = np.asarray(X, np.float32)
+        mean, _, scale = raw(quantise(pack, X)).astype(float)
+        y = (mean + np.asarray(z) * scale / 16) * float(pack.y_gain) + float(pack.y_offset)
+        one = load(fleet_pack, store=path)
+        one.learn(X, y, times)
+        one._store.close()
+        return path
+
+    return write

@@ -22,6 +22,7 @@ ALLOWED = {
     "troubleshooting": set(),
     "placing": {"errors"},
     "progress": set(),
+    "cluster": {"errors", "extras"},
     "dealing": {"errors"},
     "drawing": set(),
     "cells": set(),
@@ -67,11 +68,12 @@ ALLOWED = {
     },
     "record": {"errors", "placing"},
     "budget": {"errors", "pack", "placing", "record"},
+    "fleet": {"cluster", "errors", "pack", "progress", "runtime"},
     "fitting": {
         *("budget", "data", "errors", "held_out", "learn", "progress", "weighting"),
     },
     "reproduce": {
-        *("budget", "data", "drawing", "encoding", "errors", "extras", "learn"),
+        *("budget", "cluster", "data", "drawing", "encoding", "errors", "learn"),
         *("placing", "progress", "scoring", "verdict"),
     },
 }

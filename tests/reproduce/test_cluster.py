@@ -71,9 +71,10 @@ def test_a_killed_worker_costs_its_cell_and_nothing_else(tmp_path, tiny_command,
 
 
 def test_no_scheduler_is_one_line(tmp_path, tiny_command, monkeypatch, complaint):
+    from twinedge import cluster
     from twinedge.reproduce import running
 
-    monkeypatch.setattr(running, "_PATIENCE", "1s")
+    monkeypatch.setattr(cluster, "_PATIENCE", "1s")
     says = complaint(running.on_cluster, "tcp://127.0.0.1:9")
     assert "cluster='tcp://127.0.0.1:9': no Dask scheduler" in says
     assert "nonsense" in complaint(running.on_cluster, "nonsense://nowhere")

@@ -20,6 +20,7 @@ from twinedge.cli import (
     evaluate,
     export,
     firmware,
+    fleet,
     inspect,
     predict,
     report,
@@ -77,6 +78,7 @@ for _command in (
     anchors.anchors,
     inspect.inspect,
     report.report,
+    fleet.fleet,
     check.check,
 ):
     app.add_command(_command)

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+from twinedge.cluster import computed, connect
 from twinedge.errors import Parameter, ParameterError
-from twinedge.extras import require
 from twinedge.progress import Lines, Progress, in_words, progress_bar, watched
 from twinedge.reproduce.cells import METHODS, Cell, CellStore, Results, compute, machine
 
@@ -167,30 +167,10 @@ def on_cluster(address: str) -> Pool:
     address : str
         Address of its scheduler, as in ``tcp://10.0.0.5:8786``.
     """
-    require("distributed")
-    from distributed import Client, as_completed
-
-    try:
-        client = Client(  # type: ignore[no-untyped-call]
-            address, timeout=_PATIENCE, set_as_default=False
-        )
-    except (OSError, ValueError, TypeError) as error:
-        raise ParameterError(
-            Parameter("cluster", address),
-            ": no Dask scheduler answers there; expected an address like tcp://10.0.0.5:8786",
-        ) from error
-
-    def compute_all(cells: list[Cell]) -> Iterator[Finished]:
-        with client:
-            futures = client.map(timed, cells, pure=False)
-            for future in as_completed(futures, loop=client.loop):  # type: ignore[no-untyped-call]
-                yield future.result()
-                future.release()
-
-    return compute_all
+    client = connect(address)
+    return lambda cells: computed(client, timed, cells)
 
 
-_PATIENCE = "20s"
 _LOOK_EVERY = 0.5  # seconds
 
 

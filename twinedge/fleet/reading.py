@@ -1,0 +1,239 @@
+"""Find the stores of a fleet, and evaluate their points: here, or wherever a batch is sent.
+
+Files are hostile until checked. One that cannot be used costs a line in the answer, not the answer.
+"""
+
+import glob
+import os
+import zlib
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from twinedge.errors import InputError, MissingPackageError, place, plural
+from twinedge.fleet.checks import check_device
+from twinedge.pack import read_pack
+from twinedge.pack.contents import Array, Pack
+from twinedge.runtime import reference
+from twinedge.runtime.adaptation import MOST_POINTS
+from twinedge.runtime.journal import read_journal
+from twinedge.runtime.native import Native
+from twinedge.runtime.pack_device import Reference
+from twinedge.runtime.store import Evaluated, Points, Raw, check_owner, evaluated, stamp_of
+from twinedge.runtime.store_summary import StoreSummary, point_errors, read_store
+
+
+def find_stores(given: Sequence[str | Path], apart_from: Path) -> tuple[list[Path], list[Path]]:
+    """Find all files that may be stores; a file that is found twice counts once.
+
+    Parameters
+    ----------
+    given : sequence of path
+        Files, folders, whose files are found at any depth, and patterns such as ``site-*.store``.
+        Hidden files count only if they are named.
+    apart_from : path
+        A file that is none, such as the pack.
+
+    Returns
+    -------
+    list of path, list of path
+        Those found, and what was given but does not exist.
+    """
+    found: dict[str, Path] = {}
+    missing = []
+    for one in map(Path, given):
+        matches = [one] if one.exists() else _matches(one)
+        if not matches:
+            missing.append(one)
+        for match in matches:
+            for path in _files_in(match) if match.is_dir() else [match]:
+                found.setdefault(os.path.realpath(path), path)
+    found.pop(os.path.realpath(apart_from), None)
+    return list(found.values()), missing
+
+
+def _matches(pattern: Path) -> list[Path]:
+    # Path.glob takes no absolute pattern.
+    return sorted(map(Path, glob.glob(str(pattern), recursive=True)))  # noqa: PTH207
+
+
+def _files_in(folder: Path) -> list[Path]:
+    files = []
+    for place_, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        files += [Path(place_, name) for name in sorted(names) if not name.startswith(".")]
+    return files
+
+
+class Task(NamedTuple):
+    """A batch of stores for one worker.
+
+    ``stores`` are paths and None where the worker reads the files itself, otherwise their bytes,
+    compressed: most of a store is erased.
+    """
+
+    number: int
+    pack: bytes
+    stores: list[tuple[Path, bytes | None]]
+
+
+def enclosed(task: Task) -> Task:
+    """Return a task with the bytes of its files, for workers on other machines."""
+    stores: list[tuple[Path, bytes | None]] = []
+    for path, _ in task.stores:
+        data = None
+        with suppress(OSError):  # whoever reads it says why it cannot be read
+            if path.is_file():
+                data = zlib.compress(path.read_bytes(), 1)
+        stores.append((path, data))
+    return task._replace(stores=stores)
+
+
+@dataclass(frozen=True)
+class FleetPoints:
+    """Points of many devices, one after the other; only those that are used.
+
+    Parameters
+    ----------
+    device : array of shape (n,), int64
+        Which device each belongs to; ascending.
+    features : array of shape (n, f), int16
+        As the networks of the pack take them.
+    targets, mean, scale : array of shape (n,), int64
+        What was measured, and what the pack predicts; units as in ``Evaluated``.
+    weights : array of shape (n,)
+        How far each point is believed, from 0 to 1.
+    """
+
+    device: Array
+    features: Array
+    targets: Array
+    mean: Array
+    scale: Array
+    weights: Array
+
+    @classmethod
+    def joined(cls, parts: Sequence["FleetPoints"]) -> "FleetPoints":
+        """Put points of different devices one after the other, and number the devices anew."""
+        columns = [np.concatenate(column) for column in zip(*map(_columns, parts), strict=True)]
+        counts = np.array([len(np.unique(one.device)) for one in parts])
+        before = np.repeat(np.cumsum(counts) - counts, [len(one) for one in parts])
+        return cls(columns[0] + before, *columns[1:])
+
+    def __len__(self) -> int:
+        return len(self.device)
+
+
+def _columns(points: FleetPoints) -> list[Array]:
+    return list(vars(points).values())
+
+
+class Batch(NamedTuple):
+    """What a worker found: devices ready for JSON, their points, and files that are of no use."""
+
+    number: int
+    devices: list[dict[str, Any]]
+    points: FleetPoints
+    unused: list[dict[str, str]]
+
+
+def examine(task: Task) -> Batch:
+    """Read the stores of a batch, and check their devices."""
+    pack, raw, stamp = _opened(task.pack)
+    found = [_read(path, data, pack, stamp) for path, data in task.stores]
+    summaries = [one for one in found if isinstance(one, StoreSummary)]
+    unused = [one for one in found if not isinstance(one, StoreSummary)]
+    features = np.concatenate([np.empty((0, pack.features)), *(one.points.X for one in summaries)])
+    targets = np.concatenate([np.empty(0), *(one.points.y for one in summaries)])
+    at_all = evaluated(pack, raw, Points.unscored(features, targets))  # once: it is much quicker
+    devices: list[dict[str, Any]] = []
+    parts, start = [_no_points(pack)], 0
+    for summary in summaries:
+        rows = slice(start, start + len(summary.points))
+        start = rows.stop
+        at_points = Evaluated(*(column[rows] for column in at_all))
+        used = np.flatnonzero(at_points.able)[-MOST_POINTS:]
+        if not len(used):
+            unused.append(
+                {"file": place(summary.path), "why": "the pack can use none of its points"}
+            )
+            continue
+        device, weights = _device(summary, at_points, pack)
+        parts.append(
+            FleetPoints(
+                np.full(len(used), len(devices)),
+                reference.quantise(pack, summary.points.X[used]),
+                at_points.targets[used],
+                at_points.mean[used],
+                at_points.scale[used],
+                weights[used],
+            )
+        )
+        devices.append(device)
+    return Batch(task.number, devices, FleetPoints.joined(parts), unused)
+
+
+def _read(path: Path, data: bytes | None, pack: Pack, stamp: int) -> StoreSummary | dict[str, str]:
+    """Read a store that has points for a pack; otherwise say why it is of no use."""
+    try:
+        if data is None:
+            summary = read_store(path)
+        else:
+            content = read_journal(zlib.decompress(data))
+            if content is None:
+                raise InputError(f"{path} is not a store of twinedge")
+            summary = StoreSummary(path, content, Points.of(content))
+        check_owner(path, summary.content, pack, stamp)
+    except InputError as error:
+        why = str(error).removeprefix(f"{path} ").removesuffix("; name another file")
+        return {"file": place(path), "why": why}
+    if not len(summary.points):
+        damaged = summary.content.damaged
+        also = f", with {plural(damaged, 'damaged slot')}" if damaged else ""
+        return {"file": place(path), "why": f"is empty{also}"}
+    return summary
+
+
+def _device(
+    summary: StoreSummary, at_points: Evaluated, pack: Pack
+) -> tuple[dict[str, Any], Array]:
+    """Return what there is to say about a device, and the weights of its points."""
+    assert pack.intervals is not None
+    points, errors = summary.points, point_errors(pack, at_points)
+    known = bool((points.times > 0).all())
+    order = np.lexsort((points.numbers, points.times if known else points.numbers))
+    scale = np.maximum(at_points.scale, 1) * (float(pack.y_gain) / 16)
+    checked = check_device(errors, scale, order, pack.intervals)
+    facts = StoreSummary(summary.path, summary.content, points, errors).facts
+    if facts["damaged"] or facts["cut_short"]:
+        checked["findings"].append("damaged")
+    wanted = ("points", "used", "doubted", "damaged", "cut_short", "last_time")
+    scores = ("rmse_shipped", "rmse_adapted", "mean_error")
+    found = {name: facts[name] for name in (*wanted, *scores)}
+    name = {"device": _printable(summary.device), "file": place(summary.path)}
+    return {**name, **found, **checked}, errors.weights
+
+
+def _no_points(pack: Pack) -> FleetPoints:
+    none = np.empty(0, np.int64)
+    features = np.empty((0, pack.features), np.int16)
+    return FleetPoints(none, features, none, none, none, np.empty(0))
+
+
+def _printable(name: str) -> str:
+    return "".join(sign if sign.isprintable() else "?" for sign in name)
+
+
+@lru_cache(maxsize=1)
+def _opened(data: bytes) -> tuple[Pack, Raw, int]:
+    """Return a pack, what evaluates it and its checksum."""
+    pack = read_pack(data)
+    try:
+        return pack, Native(data, pack).raw, stamp_of(data)
+    except MissingPackageError:
+        return pack, Reference(pack).raw, stamp_of(data)

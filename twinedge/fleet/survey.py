@@ -1,0 +1,209 @@
+"""Survey a fleet: read all stores, check all devices, and put the worst first."""
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from twinedge.errors import InputError, Parameter, ParameterError, place
+from twinedge.fleet.checks import FINDINGS
+from twinedge.fleet.reading import Batch, FleetPoints, Task, enclosed, examine, find_stores
+from twinedge.fleet.retraining import Gain, estimate_gain
+from twinedge.pack.contents import Pack
+from twinedge.progress import progress_bar
+from twinedge.runtime.pack_device import read_pack_file
+
+_BATCH = 250  # stores
+RANKINGS = ("worst", "off", "drift", "interval")
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """What the stores of a fleet say.
+
+    Parameters
+    ----------
+    pack : Pack
+        The pack that all devices have.
+    devices : list of dict
+        One for each device with points, the worst first; see ``checks``.
+    unused : list of dict
+        Files that are of no use, and why.
+    gain : Gain or None
+        What retraining would bring; None if there are too few devices to say.
+    """
+
+    pack: Pack
+    devices: list[dict[str, Any]]
+    unused: list[dict[str, str]]
+    gain: Gain | None
+
+    @property
+    def totals(self) -> dict[str, Any]:
+        """What there is to say of all devices together, ready for JSON."""
+        assert self.pack.intervals is not None
+        named = Counter(name for one in self.devices for name in one["findings"])
+        used = sum(one["used"] for one in self.devices)
+        inside = {
+            name: sum(one[name] * one["used"] for one in self.devices) / used
+            for name in ("inside_shipped", "inside_adapted")
+        }
+        return {
+            "devices": len(self.devices),
+            "points": sum(one["points"] for one in self.devices),
+            "need_a_look": sum(bool(one["findings"]) for one in self.devices),
+            **{name: named[name] for name in FINDINGS},
+            "unused_files": len(self.unused),
+            "coverage": self.pack.intervals.usual_level / 1000,
+            **inside,
+        }
+
+    def record(self) -> dict[str, Any]:
+        """Return all of it ready for JSON."""
+        gain = None if self.gain is None else self.gain.record()
+        return {
+            **self.totals,
+            "retraining": gain,
+            "ranking": self.devices,
+            "unused": self.unused,
+        }
+
+    def ranked(self, by: str) -> list[dict[str, Any]]:
+        """Return the devices in the order of one of ``RANKINGS``.
+
+        By how far each is off for certain, by how far it drifts, and by how few of its points are
+        inside the interval as adapted, measured by the chance of that.
+        """
+        keys: dict[str, Any] = {
+            "worst": _by_severity,
+            "off": lambda one: -(one["off_by_at_least"] or 0.0),
+            "drift": lambda one: (
+                1.0 if one["chance_drift"] is None else one["chance_drift"],
+                -abs(one["drift"] or 0.0),
+            ),
+            "interval": lambda one: (one["chance_adapted"], one["inside_adapted"]),
+        }
+        return sorted(self.devices, key=keys[by])
+
+
+def _by_severity(device: dict[str, Any]) -> tuple[bool, bool, float]:
+    """Put first what has to do with the model, then with single points and slots."""
+    serious = device["severity"] > 1
+    return not serious, not device["findings"], -device["severity"]
+
+
+def survey(
+    stores: Sequence[str | Path],
+    pack: str | Path,
+    *,
+    jobs: int | None = None,
+    cluster: str | None = None,
+    verbose: bool = False,
+) -> Fleet:
+    """Survey a fleet.
+
+    Parameters
+    ----------
+    stores : sequence of path
+        Files, folders or patterns; also dumps of microcontrollers.
+    pack : path
+        The ``.twin`` file that the devices have, or a newer one of the same schema.
+    jobs : int, optional
+        How many processes read stores; by default one per core, if there are many stores.
+    cluster : str, optional
+        Address of the scheduler of a Dask cluster, to work there instead.
+    verbose : bool
+        Whether to show progress.
+
+    Raises
+    ------
+    InputError
+        If there is no store that can be used, or the pack has no intervals.
+    """
+    pack = Path(pack)
+    content = read_pack_file(pack)
+    if content.intervals is None:
+        raise InputError(f"{pack} has no intervals: its devices cannot learn")
+    paths, missing = find_stores(stores, pack)
+    unused = [{"file": place(one), "why": "does not exist"} for one in missing]
+    tasks = [
+        Task(start, pack.read_bytes(), [(path, None) for path in paths[start : start + _BATCH]])
+        for start in range(0, len(paths), _BATCH)
+    ]
+    batches: list[Batch] = []
+    with progress_bar(verbose) as progress:
+        progress.plan({"reading stores": 8, "estimating what retraining would bring": 2})
+        progress.stage("reading stores")
+        for batch in _examined(tasks, jobs, cluster):
+            batches.append(batch)
+            progress.at(f"{len(paths)} stores", len(batches), len(tasks))
+        batches.sort(key=lambda one: one.number)
+        devices = [device for batch in batches for device in batch.devices]
+        unused += [one for batch in batches for one in batch.unused]
+        if not devices:
+            raise InputError(_nothing(stores, unused))
+        progress.stage("estimating what retraining would bring")
+        gain = estimate_gain(content, FleetPoints.joined([one.points for one in batches]))
+    _distinguish(devices)
+    return Fleet(content, sorted(devices, key=_by_severity), unused, gain)
+
+
+def _examined(tasks: list[Task], jobs: int | None, cluster: str | None) -> Iterator[Batch]:
+    """Examine batches on this machine or on a cluster, in any order."""
+    if cluster is not None:
+        from twinedge.cluster import computed, connect
+
+        yield from computed(connect(cluster), examine, [enclosed(one) for one in tasks])
+        return
+    jobs = min(jobs or _cores(), len(tasks))
+    if jobs < 2:
+        yield from map(examine, tasks)
+        return
+    # Not forked: there is a thread that shows progress, and libraries have their own.
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"), _leave_interrupts)
+    try:
+        yield from pool.map(examine, tasks)
+    except BrokenProcessPool as error:
+        raise ParameterError(
+            "the processes that read stores die, perhaps for lack of memory: try a smaller ",
+            Parameter("jobs"),
+        ) from error
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _leave_interrupts() -> None:
+    """Leave Ctrl-C to the process that started this one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _distinguish(devices: list[dict[str, Any]]) -> None:
+    """Give devices with the same name that of the file, with its folder."""
+    names = Counter(one["device"] for one in devices)
+    for one in devices:
+        if names[one["device"]] > 1:
+            one["device"] = one["file"]
+
+
+def _nothing(stores: Sequence[str | Path], unused: list[dict[str, str]]) -> str:
+    given = place(stores[0]) + (f" and {len(stores) - 1} more" if len(stores) > 1 else "")
+    if not unused:
+        return f"{given}: there are no files"
+    if len(unused) == 1:
+        return f"{unused[0]['file']} {unused[0]['why']}: there are no points to look at"
+    return (
+        f"{given}: none of {len(unused)} files has points for this pack; the first, "
+        f"{unused[0]['file']}, {unused[0]['why']}"
+    )
