@@ -34,8 +34,11 @@ def path(random_pack, tmp_path_factory):
         x_offset=np.zeros(3, np.float32),
         x_gain=np.full(3, 64, np.float32),
         y_offset=np.float32(50),
-        y_gain=np.float32(1e-6),
-        intervals=replace(pack.intervals, quantiles={500: 50000, 900: 100000}, trust=30000),
+        y_gain=np.float32(1e-5),
+        # With a scale of about 10, so that the targets below are not absurd.
+        intervals=replace(
+            pack.intervals, quantiles={500: 50000, 900: 100000}, trust=30000, constant=2**32 - 1
+        ),
         domain=Domain(
             np.full(3, -9000, np.int16),
             np.full(3, 9000, np.int16),
@@ -78,7 +81,7 @@ def test_a_line_is_answered_before_it_is_learnt_from(device, other):
     assert before != after
     assert answered(device, "0.5,6,-20,=70", "0.5,6,-20") == [before, after]
     assert device.learnt == 1
-    np.testing.assert_array_equal(device.points.targets, other.points.targets)
+    np.testing.assert_array_equal(device.points.y, other.points.y)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +112,7 @@ def test_a_missing_feature_of_such_a_line_is_filled_in(device, other):
     assert first.endswith(",offset")
     assert second == words(other, QUERY)
     answered(device, '{"angle": 0.5, "offset": null, "idle": -20, "=": 70}')
-    assert device.points.features.tolist() == 2 * [[32, 384, -1280]]
+    np.testing.assert_array_equal(device.points.X, 2 * [[0.5, np.nan, -20]])
 
 
 def test_a_header_orders_the_columns_of_such_lines_too(device, other):
@@ -135,7 +138,7 @@ def test_lines_are_learnt_in_their_order(device, other):
             other.learn([row], [target])
     assert answered(device, *lines) == expected
     assert device.points.numbers.tolist() == list(range(known.sum()))
-    np.testing.assert_array_equal(device.points.features, other.points.features)
+    np.testing.assert_array_equal(device.points.X, other.points.X)
 
 
 BAD = [
@@ -201,7 +204,7 @@ def test_a_file_that_learns_nothing_says_so_line_by_line(random_pack, tmp_path):
 
 
 def test_a_full_device_says_so_and_goes_on_predicting(device, monkeypatch):
-    monkeypatch.setattr("twinedge.runtime.pack_device.most_points", lambda pack: 2)
+    monkeypatch.setattr("twinedge.runtime.pack_device.MOST_POINTS", 2)
     answers = answered(device, *["0.5,6,-20,=70"] * 4, "0.5,6,-20")
     assert device.learnt == 2
     full = "error: 2 learnt and 1 new points are too many, 2 at most: forget some"
