@@ -24,54 +24,53 @@ typedef struct twini_aligned {
 } twini_aligned;
 enum { ALIGNED = sizeof(twini_aligned) - sizeof(uint32_t) };
 
-/* End of what means something in the buffer, for this slot of a block. */
-static uint8_t *twini_slot_end(const twin_journal *journal, unsigned slot) {
-    return slot < HEAD_SLOTS ? journal->buffer + HEAD_END : journal->record + journal->size;
-}
-
-/* Its checksum, in a block of this generation. */
-TWIN_APART uint32_t twini_slot_sum(const twin_journal *journal, unsigned slot,
-                                   uint32_t generation) {
-    const uint8_t *at = journal->buffer + SLOT_NUMBER, *end = twini_slot_end(journal, slot);
-    uint32_t crc = UINT32_MAX, word = generation;
-    if (slot < HEAD_SLOTS) {
-        word = twini_word(at);
-        at += 4;
+/* Checksum of what means something in the buffer, for this slot of a block of this generation; and
+ * where that ends. The generation of a record goes where its checksum is. */
+TWIN_APART uint32_t twini_slot_sum(const twin_journal *journal, unsigned slot, uint32_t generation,
+                                   const uint8_t **ends) {
+    const uint8_t *at = journal->buffer + SLOT_NUMBER, *end = journal->buffer + HEAD_END;
+    uint32_t crc = UINT32_MAX;
+    if (slot >= HEAD_SLOTS) {
+        at = journal->buffer;
+        twini_put(journal->buffer, generation);
+        end = journal->record + journal->size;
     }
-    for (;;) {
-        crc = twini_crc_bits(crc, word);
-        if (at == end)
-            return ~crc;
-        word = twini_word(at);
+    do {
+        crc = twini_crc_bits(crc, twini_word(at));
         at += 4;
-    }
+    } while (at != end);
+    *ends = end;
+    return ~crc;
 }
 
 /* Read a slot of the block in use. Returns whether it is whole; `journal->failed` says if it could
  * not be read. */
 TWIN_APART unsigned twini_read_slot(twin_journal *journal, unsigned slot) {
     const twin_storage *storage = journal->storage;
+    const uint8_t *end;
+    uint32_t sum;
     if (storage->read(storage->context, journal->block + (uint32_t)slot * journal->slot,
                       journal->buffer, journal->slot)) {
         journal->failed = 1;
         return 0;
     }
+    sum = twini_word(journal->buffer);
     /* Most slots that are not whole are erased: there is no need for a checksum to see that. */
     return ~twini_word(journal->buffer + SLOT_NUMBER) &&
-           twini_word(journal->buffer) == twini_slot_sum(journal, slot, journal->generation);
+           sum == twini_slot_sum(journal, slot, journal->generation, &end);
 }
 
 /* Program the buffer, with its checksum, to a slot: of the block in use, or of the other, for the
  * next generation. Read it back word by word, so that it can be tried again elsewhere. */
 TWIN_APART unsigned twini_write_slot(const twin_journal *journal, unsigned slot, unsigned other) {
     const twin_storage *storage = journal->storage;
-    uint8_t *at = journal->buffer;
+    const uint8_t *at = journal->buffer, *end;
     uint32_t address = journal->block;
     unsigned result;
     if (other)
         address = storage->block_size - address;
     address += (uint32_t)slot * journal->slot;
-    twini_put(at, twini_slot_sum(journal, slot, journal->generation + other));
+    twini_put(journal->buffer, twini_slot_sum(journal, slot, journal->generation + other, &end));
     result = storage->program(storage->context, address, at, journal->slot) != 0;
     do {
         uint32_t word, found;
@@ -82,7 +81,7 @@ TWIN_APART unsigned twini_write_slot(const twin_journal *journal, unsigned slot,
             result = SLOT_WRONG;
         address += 4;
         at += 4;
-    } while (at != twini_slot_end(journal, slot));
+    } while (at != end);
     return result;
 }
 
@@ -128,7 +127,7 @@ static unsigned twini_find_records(twin_journal *journal, unsigned end) {
     journal->damaged = (uint16_t)(journal->end - HEAD_SLOTS - journal->count);
     slot = journal->slots - 1u;
     twini_read_slot(journal, slot);
-    erased = twini_word(journal->buffer);
+    erased = twini_word(journal->record);
     if (erased == twini_word(journal->buffer + SLOT_NUMBER))
         while (slot-- > journal->end) {
             twini_read_slot(journal, slot);

@@ -32,6 +32,12 @@ def flash():
 
 
 @pytest.fixture(scope="session")
+def logs():
+    """Return what ``logs.py`` defines."""
+    return load(HERE / "logs.py")
+
+
+@pytest.fixture(scope="session")
 def cases():
     """Return what ``cases.py`` defines."""
     return load(HERE / "cases.py")

@@ -30,8 +30,10 @@ uint32_t flash_below(flash *memory, uint32_t limit) {
     return (uint32_t)(((uint64_t)flash_draw(memory) * limit) >> 32);
 }
 
-static int is_now(int32_t *so_far, int32_t when) {
-    return (*so_far)++ == when;
+/* Whether it is time for an error, or for one more. */
+static int has_error(flash *memory) {
+    int32_t late = memory->calls++ - memory->error;
+    return late >= 0 && late < memory->burst;
 }
 
 static int flash_read(void *context, uint32_t address, void *bytes, uint32_t size) {
@@ -43,7 +45,7 @@ static int flash_read(void *context, uint32_t address, void *bytes, uint32_t siz
     FAULT(address + size > 2 * memory->block_size);
     if (memory->dead || memory->fault || (int32_t)address == memory->unread)
         return 5;
-    if (is_now(&memory->calls, memory->error)) {
+    if (has_error(memory)) {
         memset(to, 0x5A, size);
         memory->hit[address >= memory->block_size] = 1;
         return 6;
@@ -131,8 +133,8 @@ static void change(flash *memory, uint32_t address, uint32_t size, const uint8_t
  * error occurs, after some of it, all of it, or nothing. */
 static int attempt(flash *memory, uint32_t address, uint32_t size, const uint8_t *bytes) {
     wreck how = {0, size, 0, 0, 0, 0};
-    int cut = is_now(&memory->changes, memory->cut);
-    int error = is_now(&memory->calls, memory->error);
+    int cut = memory->changes++ == memory->cut;
+    int error = has_error(memory);
     if (cut) {
         how = break_down(memory, size, !bytes);
         memory->dead = 1;
@@ -209,6 +211,7 @@ void flash_reset(flash *memory, twin_storage *storage, uint32_t block_size, uint
     memory->program_size = storage->program_size = program_size;
     memory->random = seed + ((uint64_t)1 << 63);
     memory->cut = memory->error = NEVER;
+    memory->burst = 1;
     memory->fail = memory->skip = memory->lie = memory->stuck = memory->unread = -1;
     storage->read = flash_read;
     storage->program = flash_program;

@@ -16,6 +16,7 @@ typedef struct flash {
     int32_t changes; /* erase and program operations so far */
     int32_t error;   /* calls until one reports an error, or NEVER */
     int32_t calls;   /* of any function so far */
+    int32_t burst;   /* how many calls in a row report errors */
     int32_t fail;    /* address that is not programmed, with an error; or -1 */
     int32_t skip;    /* address that is not programmed, without an error; or -1 */
     int32_t lie;     /* address that is programmed, but with an error; or -1 */

@@ -19,7 +19,7 @@ class Flash(ctypes.Structure):
         *((name, ctypes.c_uint32) for name in ("block_size", "program_size")),
         ("random", ctypes.c_uint64),
         *((name, ctypes.c_uint32) for name in ("erased", "key")),
-        *((name, ctypes.c_int32) for name in ("cut", "changes", "error", "calls")),
+        *((name, ctypes.c_int32) for name in ("cut", "changes", "error", "calls", "burst")),
         *((name, ctypes.c_int32) for name in ("fail", "skip", "lie", "stuck", "unread")),
         *((name, ctypes.c_uint32) for name in ("once", "dead", "fault")),
         *((name, ctypes.c_uint32 * 2) for name in ("hit", "erasures")),

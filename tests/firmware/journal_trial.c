@@ -269,6 +269,7 @@ static int suffer(trial *all, const deed *what, uint32_t cut, uint32_t error) {
     int hit;
     memory->cut = memory->changes + (int32_t)cut;
     memory->error = memory->calls + (int32_t)error;
+    memory->burst = flash_below(memory, 4) ? 1 : 1 + (int32_t)flash_below(memory, 16);
     status = act(all, what);
     hit = memory->dead || memory->calls > memory->error;
     if (hit && !memory->dead)

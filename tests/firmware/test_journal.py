@@ -1,151 +1,29 @@
-"""The journal: no power cut, error or stuck bit costs a record, and bytes are those of FORMAT.md."""
+"""The journal: its bytes are those of FORMAT.md, and it outlives errors and bad slots."""
 
 import ctypes
 import re
-import struct
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from twinedge.runtime.journal import HEADS, Head, read_journal, slots_of
+from twinedge.runtime.journal import HEADS, Head, slots_of
 
-OWNER, SIZE = 0xC0DE, 24
-SHAPES = [(most, more) for most in (2, 5, 9) for more in (4, 5, 8)]  # records, slots beyond them
-
-
-class Journal(ctypes.Structure):
-    """``twin_journal``."""
-
-    _fields_ = (
-        ("status", ctypes.c_int8),
-        *((name, ctypes.c_uint8) for name in ("heads", "moved", "failed")),
-        *((name, ctypes.c_uint16) for name in ("size", "slot", "slots", "count")),
-        *((name, ctypes.c_uint16) for name in ("damaged", "at", "end", "next")),
-        *((name, ctypes.c_void_p) for name in ("storage", "buffer", "record")),
-        *((name, ctypes.c_uint32) for name in ("owner", "stamp", "block", "generation")),
-        *((name, ctypes.c_uint32) for name in ("number", "least")),
-    )
-
-
-KEEP = ctypes.CFUNCTYPE(ctypes.c_uint, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p)
-
-
-def load(native, flash, folder, code=None):
-    """Load a journal, this code or that of the runtime, and nothing else of the runtime.
-
-    A table makes checksums quick, which are most of the work.
-    """
-    source = native.FIRMWARE / "src"
-    code = (source / "twin_journal.c").read_text() if code is None else code
-    words = (source / "twin_words.h").read_text()
-    begin, end = words.index("static inline uint32_t twini_crc_bits"), words.rindex("#endif")
-    (folder / "twin_journal.c").write_text(code)
-    (folder / "twin_words.h").write_text(words[:begin] + '#include "quick_crc.h"\n' + words[end:])
-    options = ("-O2", "-fPIC", "-shared", f"-I{flash.HERE}", *native.EXTRA_OPTIONS)
-    sources = [folder / "twin_journal.c", *flash.SOURCES, flash.HERE / "journal_trial.c"]
-    library = ctypes.CDLL(str(native.compile_c(folder / "journal.so", *options, sources=sources)))
-    flash.declare(library)
-    pointer, word, short, status = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint16, ctypes.c_int
-    for name, result, *arguments in (
-        ("twin_journal_slot", word, pointer, short),
-        ("twin_journal_open", status, pointer, pointer, word, short, pointer),
-        ("twin_journal_next", status, pointer, pointer),
-        ("twin_journal_append", status, pointer),
-        ("twin_journal_move", status, pointer, pointer, pointer, word),
-        ("twin_journal_clear", status, pointer, word),
-        ("journal_trial", word, pointer, pointer, short, short, word, word, pointer),
-        ("journal_wear", word, pointer, pointer, short, pointer),
-    ):
-        function = getattr(library, name)
-        function.restype, function.argtypes = result, arguments
-    return library
-
-
-class Log:
-    """A journal on a flash."""
-
-    def __init__(self, native, flash, library, *, slots=9, program_size=8, size=SIZE, **kind):
-        self.native, self.library, self.size = native, library, size
-        self.slot = -(-(8 + size) // program_size) * program_size
-        self.memory, self.storage = flash.make(library, slots * self.slot, program_size, **kind)
-
-    def open(self, owner=OWNER, size=None, shift=0):
-        """Open it, as after a reset."""
-        self.size = self.size if size is None else size
-        self._room = np.full(self.slot // 4 + 8, 0xA5A5A5A5, np.uint32)
-        self.journal = Journal()
-        ctypes.memset(ctypes.byref(self.journal), 0xA5, ctypes.sizeof(Journal))
-        buffer = ctypes.c_void_p(self._room.ctypes.data + shift)
-        where = ctypes.byref(self.journal), ctypes.byref(self.storage)
-        return self._said(self.library.twin_journal_open(*where, owner, self.size, buffer))
-
-    def append(self, record, *, move=True):
-        """Append a record, after moving the others if that is needed and wanted."""
-        while True:
-            ctypes.memmove(self.journal.record, bytes(record), self.size)
-            said = self._call("append")
-            if said != "more" or not move:
-                return said
-            said = self.move()
-            if said != "ok":
-                return said
-
-    def move(self, keep=None, stamp=None):
-        """Move the records for which ``keep(number, record)`` is true, or its new bytes."""
-
-        def decide(_, number, place):
-            kept = keep(number, ctypes.string_at(place, self.size))
-            if isinstance(kept, bytes):
-                ctypes.memmove(place, kept, self.size)
-            return bool(kept)
-
-        stamp = self.journal.stamp if stamp is None else stamp
-        callback = KEEP(decide) if keep else None
-        return self._call("move", ctypes.cast(callback, ctypes.c_void_p), None, stamp)
-
-    def clear(self, stamp=0):
-        return self._call("clear", stamp)
-
-    def next(self):
-        number = ctypes.c_uint32()
-        said = self._call("next", ctypes.byref(number))
-        return said, number.value, ctypes.string_at(self.journal.record, self.size)
-
-    def records(self):
-        """All of them, with their numbers."""
-        found = []
-        while (step := self.next())[0] == "more":
-            found.append(step[1:])
-        assert step[0] == "ok"
-        assert len(found) == self.journal.count
-        return found
-
-    def content(self):
-        return read_journal(self.memory.content())
-
-    def _call(self, name, *arguments):
-        function = getattr(self.library, f"twin_journal_{name}")
-        return self._said(function(ctypes.byref(self.journal), *arguments))
-
-    def _said(self, status):
-        assert self.memory.fault == 0, f"flash.c:{self.memory.fault}"
-        assert set(self._room[self.slot // 4 + 3 :]) == {0xA5A5A5A5}
-        return self.native.name_of(status)
+OWNER, SIZE = 0xC0DE, 24  # as in logs.py
 
 
 @pytest.fixture(scope="module")
-def library(native, flash, tmp_path_factory):
-    return load(native, flash, tmp_path_factory.mktemp("journal"))
+def library(native, flash, logs, tmp_path_factory):
+    return logs.load(native, flash, tmp_path_factory.mktemp("journal"))
 
 
 @pytest.fixture
-def log(native, flash, library):
+def log(native, flash, logs, library):
     """Make a journal with arguments of ``Log``, and open it."""
 
     def make(**given):
-        made = Log(native, flash, library, **given)
+        made = logs.Log(native, flash, library, **given)
         assert made.open() == "ok"
         return made
 
@@ -168,7 +46,9 @@ def fill(log, count, first=0):
 
 
 CHANGES = st.lists(
-    st.tuples(st.sampled_from(["append"] * 4 + ["keep", "rewrite", "clear", "open"]), st.integers(0, 9)),
+    st.tuples(
+        st.sampled_from(["append"] * 4 + ["keep", "rewrite", "clear", "open"]), st.integers(0, 9)
+    ),
     max_size=25,
 )
 
@@ -177,9 +57,11 @@ CHANGES = st.lists(
 @given(CHANGES, st.sampled_from([1, 4, 16, 64, 256]), st.sampled_from([20, 28, 60]))
 @pytest.mark.parametrize("kind", ["erased to 255", "erased to 0", "encrypted"])
 def test_it_holds_what_a_list_would_and_python_reads_it(
-    native, flash, library, kind, changes, program_size, size
+    native, flash, logs, library, kind, changes, program_size, size
 ):
-    log = Log(native, flash, library, program_size=program_size, size=size, kind=kind, slots=12)
+    log = logs.Log(
+        native, flash, library, program_size=program_size, size=size, kind=kind, slots=12
+    )
     assert log.open() == "ok"
     held, number, stamp = [], 0, 0
     for what, detail in changes:
@@ -344,9 +226,7 @@ def test_another_owner_is_left_alone_until_all_is_cleared(log):
 
 
 @pytest.mark.parametrize("program_size", [1, 64])
-def test_an_interrupted_takeover_leaves_the_other_journal_or_an_empty_one(
-    log, flash, program_size
-):
+def test_an_interrupted_takeover_leaves_the_other_journal_or_an_empty_one(log, flash, program_size):
     seen = set()
     for cut in range(3):
         for seed in range(100):
@@ -507,50 +387,103 @@ def test_two_power_cuts_keep_what_was_confirmed(log, flash, kind):
         assert {record for _, record in made.records()[6:]} <= {record_of(6), record_of(9)}
 
 
-# ---- power cuts
+# ---- the code
 
 
-def try_all(native, flash, library, program_size, rounds, changes):
-    """Cut the power at every change of a memory, of all kinds; return counts."""
-    total = np.zeros(4, int)
-    for seed, (most, more) in enumerate(SHAPES * rounds):
-        for number, kind in enumerate(flash.KINDS):
-            size = 20 + 4 * (seed % 6)
-            slot = -(-(8 + size) // program_size) * program_size
-            start = 1000 * program_size + 3 * seed + number
-            memory, storage = flash.make(library, (most + more) * slot, program_size, kind, start)
-            if seed % 4 == 3:  # a stuck bit in each block
-                rng = np.random.default_rng(start)
-                for block in range(2):
-                    at = block * storage.block_size + int(rng.integers(storage.block_size))
-                    bit = 1 << int(rng.integers(8))
-                    library.flash_wear(ctypes.byref(memory), at, bit, int(rng.integers(2)))
-            counts = (ctypes.c_uint32 * 4)()
-            where = ctypes.byref(memory), ctypes.byref(storage)
-            nested = 6 if seed % 2 else 0  # cuts in a row, after the first
-            memory.once = seed % 10 == 4  # cannot decide again what two cuts left undecided
-            fault = library.journal_trial(*where, size, most, changes, nested, counts)
-            assert fault == 0, f"journal_trial.c:{fault}, seed {start}, {most} + {more}, {kind}"
-            total += counts
-    return total
+def test_it_is_small_and_needs_nothing_of_twins(native, tmp_path):
+    source = native.FIRMWARE / "src" / "twin_journal.c"
+    for cpu, most in (("cortex-m0", 1500), ("cortex-m4", 1400)):
+        output = tmp_path / f"{cpu}.o"
+        options = (f"-mcpu={cpu}", "-mthumb", "-Os", "-c")
+        native.compile_c(output, *options, compiler="arm-none-eabi-gcc", sources=[source])
+        text, data, bss = native.run("arm-none-eabi-size", output).splitlines()[1].split()[:3]
+        assert int(text) < most
+        assert (data, bss) == ("0", "0")
+        said = native.run("arm-none-eabi-nm", "--undefined-only", output)
+        needed = {line.split()[-1] for line in said.splitlines()}
+        assert needed <= {"__aeabi_uidiv"}
 
 
-def assert_survived(total, cuts):
-    assert total[0] > cuts
-    assert total[1] > cuts / 10  # errors
-    assert total[2] > cuts / 20  # the records of before
-    assert total[3] > cuts / 100  # those of after
+@pytest.mark.parametrize("language", ["c", "c++"])
+def test_it_can_be_left_out(native, tmp_path, language):
+    source, output = native.FIRMWARE / "src" / "twin_journal.c", tmp_path / "journal.o"
+    words = ("-c", *native.WARNINGS, *native.INCLUDES, "-DTWIN_STORE=0", f"-x{language}", source)
+    native.run("gcc", *words, "-o", output)
+    assert native.run("nm", output) == ""
 
 
-def test_a_power_cut_leaves_the_records_of_before_or_of_after(native, flash, library):
-    total = np.zeros(4, int)
-    for program_size in flash.PROGRAM_SIZES:
-        total += try_all(native, flash, library, program_size, 1, 4 if native.EXTRA_OPTIONS else 60)
-    assert_survived(total, 10_000 if native.EXTRA_OPTIONS else 100_000)
+def test_avr_has_it_where_it_is_asked_for(native, tmp_path):
+    source, output = native.FIRMWARE / "src" / "twin_journal.c", tmp_path / "journal.o"
+    options = ("-mmcu=atmega328p", "-Os", "-c", "-DTWIN_STORE=1", "-Wno-pedantic")
+    words = (*native.WARNINGS, *options, *native.INCLUDES, source, "-o", output)
+    native.run("avr-gcc", "-std=gnu99", *words)
+    assert "twin_journal_open" in native.run("avr-nm", "--defined-only", output)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("program_size", [2**i for i in range(9)])
-def test_a_million_power_cuts(native, flash, library, program_size):
-    total = try_all(native, flash, library, program_size, 20, 30)
-    assert_survived(total, 1_000_000 / 9)
+def test_words_that_a_machine_has_the_other_way_round(native, tmp_path):
+    """A compiler that does not tell the order of bytes gets code for either."""
+    source = native.FIRMWARE / "src" / "twin_journal.c"
+    for name in ("before", "after"):
+        text = (native.FIRMWARE / "src" / "twin_words.h").read_text()
+        if name == "after":
+            text = text.replace("__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__", "0")
+            assert "(0)" in text
+        (tmp_path / "twin_words.h").write_text(text)
+        (tmp_path / "twin_journal.c").write_text(source.read_text())
+        (tmp_path / "main.c").write_text(ORDER_PROGRAM)
+        program = tmp_path / name
+        native.compile_c(program, "-O1", sources=[tmp_path / "twin_journal.c", tmp_path / "main.c"])
+    assert native.run(tmp_path / "before") == native.run(tmp_path / "after") != ""
+
+
+ORDER_PROGRAM = r"""
+#include "twin_journal.h"
+#include <stdio.h>
+#include <string.h>
+static uint8_t cells[512];
+static int get(void *c, uint32_t at, void *to, uint32_t n) {
+    (void)c;
+    memcpy(to, cells + at, n);
+    return 0;
+}
+static int put(void *c, uint32_t at, const void *from, uint32_t n) {
+    (void)c;
+    memcpy(cells + at, from, n);
+    return 0;
+}
+static int wipe(void *c, uint32_t at) { (void)c; memset(cells + at, 255, 256); return 0; }
+int main(void) {
+    twin_storage storage = {get, put, wipe, 0, 256, 1};
+    uint32_t buffer[8], i;
+    twin_journal journal;
+    memset(buffer, 0, sizeof buffer);
+    memset(cells, 255, sizeof cells);
+    if (twin_journal_open(&journal, &storage, 5, 24, buffer))
+        return 1;
+    for (i = 0; i < 7; i++) {
+        memset(journal.record, (int)i, 24);
+        if (twin_journal_append(&journal) != TWIN_OK &&
+            twin_journal_move(&journal, 0, 0, 9) != TWIN_OK)
+            return 2;
+    }
+    for (i = 0; i < sizeof cells; i++)
+        printf("%02x", cells[i]);
+    return 0;
+}
+"""
+
+
+def test_the_example_of_the_header_compiles(native, tmp_path):
+    header = (native.FIRMWARE / "include" / "twin_journal.h").read_text()
+    (code,) = re.findall(r"(?m)(?:^ \*     .*\n)+", header)
+    source = tmp_path / "example.c"
+    source.write_text(
+        '#include "twin_journal.h"\n#include <stddef.h>\n'
+        "enum { OWNER = 1 };\nextern const twin_storage storage; extern uint32_t number;\n"
+        "void do_without_it(void); void use(uint32_t number, const uint8_t *record);\n"
+        "void fill_in(uint8_t *record);\ntwin_status example(void);\n"
+        "twin_status example(void) {\n    twin_status status;\n"
+        + re.sub(r"(?m)^ \* ?", "", code)
+        + "    return status;\n}\n"
+    )
+    native.compile_c(tmp_path / "example.o", "-O2", "-c", sources=[source])

@@ -207,9 +207,9 @@ def _damaged(table: Array, rows: Array) -> int:
     """Count the slots without a record that counts, of those after the heads: see FORMAT.md."""
     end = int(rows.max(initial=-1)) + 1
     broken = end - len(rows)
-    words = np.ascontiguousarray(table[:, :_BEFORE]).view("<u4").reshape(-1, 2)
+    words = np.ascontiguousarray(table[:, 4 : _BEFORE + 4]).view("<u4").reshape(-1, 2)
     if len(words) and words[-1, 0] == words[-1, 1]:
-        broken += int(np.count_nonzero(words[end:, 1] != words[-1, 0]))
+        broken += int(np.count_nonzero(words[end:, 0] != words[-1, 0]))
     return broken
 
 
