@@ -217,6 +217,7 @@ static uint32_t twini_copy_records(twin_journal *journal,
     return journal->failed ? 0 : extent;
 }
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): the type is that of `keep` */
 static unsigned twini_none(void *context, uint32_t number, uint8_t *record) {
     (void)context;
     (void)number;
