@@ -14,9 +14,10 @@
  *     for (;;) {
  *         if (twin_predict_adapted(&store, scratch, sizeof scratch, x, &out) == TWIN_OK)
  *             use(out.low, out.high);
- *         if (measure(&y) &&
- *             (status = twin_learn(&store, scratch, sizeof scratch, x, y, now())) ==
- * TWIN_ERROR_FULL) status = twin_keep_latest(&store, 24);
+ *         if (measure(&y))
+ *             status = twin_learn(&store, scratch, sizeof scratch, x, y, now());
+ *         if (status == TWIN_ERROR_FULL)
+ *             status = twin_keep_latest(&store, 24);
  *     }
  *
  * One reading cannot break it: a point that is far from what the others and the pack allow has no
@@ -98,8 +99,8 @@ twin_status twin_learn(twin_store *store, void *scratch, uint32_t size, const fl
                        float target, uint32_t time);
 
 /* Forget the points numbered `first` to `last`: a point has the number that journal.number was
- * before it was learnt. 0 to UINT32_MAX forgets all. TWIN_ERROR_VALUE if `first` is above `last`.
- */
+ * before it was learnt. 0 to UINT32_MAX forgets all, even if some could not be read. TWIN_MORE if
+ * there are points to read first. TWIN_ERROR_VALUE if `first` is above `last`. */
 twin_status twin_forget(twin_store *store, uint32_t first, uint32_t last);
 
 /* Forget all but the latest `points`; and points older than `time`, except those without one. */

@@ -111,12 +111,10 @@ static inline void twini_bound(const twin_model *model, twin_raw *out) {
 #if TWIN_FLOAT
 /* A measured value in the units of an estimate; INT32_MIN if it is NaN or far too large. */
 TWIN_INTERNAL int32_t twini_target_of(const twin_model *model, float value);
-#endif
-#endif
 
-#if TWIN_FLOAT
 /* What a run predicts, in the units of the target. */
 TWIN_LENT void twini_report(const twin_run *run, const twin_raw *raw, twin_prediction *out);
+#endif
 #endif
 
 /* Stop the run, and keep the reason for whoever reads it. */

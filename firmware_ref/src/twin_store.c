@@ -17,35 +17,27 @@ enum { FULL = 48, NOTHING = 112, MOST_SCORE = 511, MOST_SURPRISE = 32 };
 
 #define UNSCORED 0x80000000u
 
-#define BEYOND 0x40000000 /* targets are below this */
-
-/* Like memcpy, which would add 300 bytes if nothing else links it. */
-TWIN_APART void twini_copy(void *to, const void *from, unsigned size) {
+/* Copy words to the order of bytes that a record has, or back. Not memcpy, which would add 300
+ * bytes if nothing else links it. */
+TWIN_APART void twini_copy_words(void *to, const void *from, unsigned words) {
     const uint8_t *at = (const uint8_t *)from;
     uint8_t *into = (uint8_t *)to;
-    do
-        *into++ = *at++;
-    while (--size);
-}
-
-/* Convert words from the machine's order of bytes to that of a record, or back. */
-static void twini_convert(uint8_t *at, unsigned words) {
-#if TWIN_LITTLE
-    (void)at;
-    (void)words;
-#else
-    for (; words; words--, at += 4) {
+    do {
         uint32_t word;
-        TWIN_COPY(&word, at, sizeof word);
-        twini_put(at, word);
-    }
-#endif
+        TWIN_COPY(&word, TWIN_ALIGNED(at, 4), sizeof word);
+        twini_put(into, word);
+        at += 4;
+        into += 4;
+    } while (--words);
 }
 
-/* Copy a point to a record, which its number precedes; and back. */
-TWIN_APART void twini_put_point(uint8_t *record, const twin_point *point) {
-    twini_copy(record - NUMBER, point, sizeof *point);
-    twini_convert(record - NUMBER, sizeof *point / 4);
+TWIN_APART void twini_copy_point(twin_point *to, const twin_point *from) {
+    *to = *from;
+}
+
+/* Put a point into a record, which its number precedes; its features follow. */
+static void twini_put_point(uint8_t *record, const twin_point *point) {
+    twini_copy_words(record - NUMBER, point, sizeof *point / 4);
 }
 
 /* a / b in units of 1/65536, as precisely as 32 bits allow: both lose their last bits until a has
@@ -72,7 +64,7 @@ TWIN_APART twin_status twini_score(const twin_store *store, void *scratch, uint3
     twin_status status = twin_begin(&run, store->model, scratch, size, x, 0);
     if (status)
         return status;
-    if (target == INT32_MIN || target >= BEYOND || target <= -BEYOND)
+    if (target == INT32_MIN)
         return TWIN_ERROR_TARGET;
     twin_step(&run, TWIN_ALL);
     twini_combine(&run, &said);
@@ -81,17 +73,14 @@ TWIN_APART twin_status twini_score(const twin_store *store, void *scratch, uint3
         off = 0 - off;
     point->error = (int32_t)(off < INT32_MAX ? off : INT32_MAX);
     off = ((twini_over(off, said.scale) >> 7) + 1) >> 1;
-    point->score = (int32_t)(off < MOST_SCORE ? off : MOST_SCORE);
+    if (off > MOST_SCORE)
+        off = MOST_SCORE;
+    point->score = (int32_t)off;
     if (target < said.mean) {
         point->error = -point->error;
         point->score = -point->score;
     }
     return TWIN_OK;
-}
-
-static void twini_remove(twin_store *store, unsigned i) {
-    for (store->count--; i < store->count; i++)
-        store->points[i] = store->points[i + 1];
 }
 
 /* What to forget, while records are moved. */
@@ -125,7 +114,7 @@ static unsigned twini_keep(void *context, uint32_t number, uint8_t *record) {
 TWIN_APART twin_status twini_move(twin_store *store, uint32_t first, uint32_t last,
                                   uint32_t before) {
     twini_range range;
-    unsigned i = 0;
+    unsigned i, kept = 0;
     twin_status status;
     range.store = store;
     range.first = first;
@@ -134,11 +123,10 @@ TWIN_APART twin_status twini_move(twin_store *store, uint32_t first, uint32_t la
     status = twin_journal_move(&store->journal, twini_keep, &range, store->pack);
     if (status)
         return status;
-    while (i < store->count)
-        if (twini_forgets(&range, store->points[i].number, store->points[i].time))
-            twini_remove(store, i);
-        else
-            i++;
+    for (i = 0; i < store->count; i++)
+        if (!twini_forgets(&range, store->points[i].number, store->points[i].time))
+            twini_copy_point(store->points + kept++, store->points + i);
+    store->count = (uint16_t)kept;
     return TWIN_OK;
 }
 
@@ -152,12 +140,12 @@ static uint32_t twini_schema(twin_flash pack) {
     return twini_u32(pack + CHECKSUM);
 }
 
-static uint16_t twini_record_size(const twin_model *model) {
+static uint16_t twini_point_size(const twin_model *model) {
     return (uint16_t)(POINT + 4u * model->features);
 }
 
 uint32_t twin_store_size(const twin_model *model, const twin_storage *storage, uint16_t points) {
-    uint32_t slot = twin_journal_slot(storage, twini_record_size(model));
+    uint32_t slot = twin_journal_slot(storage, twini_point_size(model));
     if (!slot || !points || points > MOST_POINTS)
         return 0;
     return twini_align(slot, 4) + (uint32_t)sizeof(twin_point) * points;
@@ -166,7 +154,7 @@ uint32_t twin_store_size(const twin_model *model, const twin_storage *storage, u
 twin_status twin_store_open(twin_store *store, const twin_model *model, twin_pack pack,
                             const twin_storage *storage, void *memory, uint16_t points) {
     twin_flash flash = (twin_flash)pack;
-    uint32_t slot = twin_journal_slot(storage, twini_record_size(model));
+    uint32_t slot = twin_journal_slot(storage, twini_point_size(model));
     twin_status status = TWIN_ERROR_STORE;
     store->model = model;
     store->most = points;
@@ -176,7 +164,7 @@ twin_status twin_store_open(twin_store *store, const twin_model *model, twin_pac
         store->points = (twin_point *)(void *)((uint8_t *)memory + twini_align(slot, 4));
         status = twin_journal_open(&store->journal, storage,
                                    twini_schema(flash) + VERSION * 65536u + slot,
-                                   twini_record_size(model), memory);
+                                   twini_point_size(model), memory);
         if (!status && store->journal.count)
             status = TWIN_MORE;
     }
@@ -186,9 +174,11 @@ twin_status twin_store_open(twin_store *store, const twin_model *model, twin_pac
 
 /* Another point in RAM; if there is no room, the oldest has to go. */
 TWIN_APART void twini_use(twin_store *store, const twin_point *point) {
+    unsigned i = 1;
     if (store->count == store->most)
-        twini_remove(store, 0);
-    store->points[store->count++] = *point;
+        for (store->count--; i <= store->count; i++)
+            twini_copy_point(store->points + i - 1, store->points + i);
+    twini_copy_point(store->points + store->count++, point);
 }
 
 twin_status twin_store_step(twin_store *store, void *scratch, uint32_t size) {
@@ -206,11 +196,12 @@ twin_status twin_store_step(twin_store *store, void *scratch, uint32_t size) {
                                                                             : TWIN_OK;
     }
     if (status == TWIN_MORE) {
-        twini_convert(journal->record - NUMBER, journal->size / 4u + 1);
-        twini_copy(&point, journal->record - NUMBER, sizeof point);
+        uint8_t *from = journal->record - NUMBER;
+        uint8_t *features = journal->record + POINT;
+        twini_copy_words(&point, from, sizeof point / 4);
+        twini_copy_words(features, features, store->model->features);
         if ((journal->stamp == store->pack && point.score != INT32_MIN) ||
-            !twini_score(store, scratch, size,
-                         (const float *)(const void *)(journal->record + POINT), &point))
+            !twini_score(store, scratch, size, (const float *)(const void *)features, &point))
             twini_use(store, &point);
     }
     return status;
@@ -232,8 +223,7 @@ twin_status twin_learn(twin_store *store, void *scratch, uint32_t size, const fl
     do {
         point.number = journal->number;
         twini_put_point(journal->record, &point);
-        twini_copy(journal->record + POINT, x, 4u * store->model->features);
-        twini_convert(journal->record + POINT, store->model->features);
+        twini_copy_words(journal->record + POINT, x, store->model->features);
         status = twin_journal_append(journal);
     } while (status == TWIN_MORE && !(status = twini_move(store, UINT32_MAX, UINT32_MAX, 0)));
     if (!status)
@@ -241,17 +231,18 @@ twin_status twin_learn(twin_store *store, void *scratch, uint32_t size, const fl
     return status;
 }
 
-/* Forget a range of an open store; or all, which also takes over that of another schema. */
+/* Forget a range of an open store; or all, even if not all can be read, or of another schema. */
 TWIN_APART twin_status twini_forget(twin_store *store, uint32_t first, uint32_t last,
                                     uint32_t before) {
     twin_status status = (twin_status)store->status;
-    if (status == TWIN_ERROR_OTHER && !first && !~last && !before) {
-        status = twin_journal_clear(&store->journal, store->pack);
-        if (!status)
-            store->status = TWIN_OK;
-        return status;
+    if (first || ~last || before || status == TWIN_ERROR_STORE)
+        return status ? status : twini_move(store, first, last, before);
+    status = twin_journal_clear(&store->journal, store->pack);
+    if (!status) {
+        store->status = TWIN_OK;
+        store->count = 0;
     }
-    return status < 0 ? status : twini_move(store, first, last, before);
+    return status;
 }
 
 twin_status twin_forget(twin_store *store, uint32_t first, uint32_t last) {
@@ -259,16 +250,19 @@ twin_status twin_forget(twin_store *store, uint32_t first, uint32_t last) {
 }
 
 twin_status twin_forget_before(twin_store *store, uint32_t time) {
-    return time ? twini_forget(store, 0, UINT32_MAX, time) : TWIN_OK;
+    return time ? twini_forget(store, 0, UINT32_MAX, time) : (twin_status)store->status;
 }
 
 twin_status twin_keep_latest(twin_store *store, uint16_t points) {
-    uint32_t first = 0; /* number that is kept */
-    if (points && store->count >= points)
+    uint32_t first = 0; /* that is kept */
+    if (points) {
+        if (store->status || store->count < points || store->journal.count <= points)
+            return (twin_status)store->status;
         first = store->points[store->count - points].number;
-    return !points || (first && store->journal.count > points)
-               ? twini_forget(store, 0, first - 1, 0)
-               : TWIN_OK;
+        if (!first)
+            return TWIN_OK;
+    }
+    return twini_forget(store, 0, first - 1, 0);
 }
 
 /* The largest number up to 511 that most scores are not below, times this sign. The pack has a
@@ -286,7 +280,7 @@ TWIN_APART int32_t twini_agreed(const twin_store *store, int32_t sign) {
 }
 
 /* Predict again, with the points of the store. */
-TWIN_APART void twini_adapt(const twin_store *store, twin_raw *out) {
+TWIN_APART void twini_adapt_raw(const twin_store *store, twin_raw *out) {
     int32_t centre = twini_agreed(store, 1) - twini_agreed(store, -1);
     int32_t high = 0, scores = 0, clamped = 0;
     uint32_t low = 0, squares = 0, all = 0, least, trust, among, shift, weight, part;
@@ -313,7 +307,9 @@ TWIN_APART void twini_adapt(const twin_store *store, twin_raw *out) {
     }
     if (!all)
         return;
-    least = all > FULL ? all : FULL;
+    least = all;
+    if (least < FULL)
+        least = FULL;
     trust = twini_u16(store->model->intervals + 18);
     among = all * trust + FULL * (65536u - trust);
     weight = twini_over(all * trust, among) >> 1;
@@ -339,7 +335,7 @@ TWIN_APART twin_status twini_finish(const twin_store *store, twin_run *run, twin
     twin_step(run, TWIN_ALL);
     status = twin_read_raw(run, out);
     if (!status && !store->status && store->count)
-        twini_adapt(store, out);
+        twini_adapt_raw(store, out);
     return status;
 }
 
