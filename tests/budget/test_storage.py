@@ -36,13 +36,14 @@ def test_the_sections_of_the_example():
     assert pack_sections(Model.of(8, (128, 128), activation="silu"))["curve"] == 386
     # 4 bytes for the bias of the second output, 2 for each of its weights; the rest is padding.
     assert pack_sections(Model.of(8, (128, 128), intervals=True)) == {
-        "header": 112,
+        "header": 128,
         "scaling": 72,
         "twins": 20240 + 4 + 2 * 128 + 12,
         "anchors": 644,
         "intervals": 8 * 4 + 5 * 8,
         "domain": 6 * 8,
-        "padding": 28,
+        "schema": 4,
+        "padding": 40,
     }
 
 

@@ -131,7 +131,7 @@ def test_the_example_of_the_paper(move):
     assert "an estimated 125-250 ms for a query" in shown["board"]
     shown = move({**paper, "intervals": True})
     assert "19,105 parameters in 21,504 bytes" in shown["sentence"]  # with four levels
-    assert shown["board"].startswith("fits (flash 26,492 of 32,256 bytes, RAM 1,439 of 2,048")
+    assert shown["board"].startswith("fits (flash 26,524 of 32,256 bytes, RAM 1,439 of 2,048")
 
 
 def test_figures_follow_the_sliders(move):

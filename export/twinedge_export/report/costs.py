@@ -38,6 +38,7 @@ _USES = {
     "anchor counts": "how many anchors each twin has",
     "intervals": "how far off to expect predictions: weights of the signals, quantiles",
     "domain": "range of each feature, and its value when missing",
+    "schema": "stands for columns and target: which points on site belong to the pack",
     "scaling": "offset and gain of each feature and of the target",
     "header": "shape, length, checksums",
     "table": "where each section begins",
