@@ -24,6 +24,8 @@ COMMANDS = {
     "evaluate out/model.twin data.csv": PI,
     "calibrate out/model.twin data.csv -o calibrated.twin": PI,
     "adapt out/model.twin data.csv --store site.store": PI,
+    "store show site.store --pack out/model.twin": PI,
+    "store export site.store --pack out/model.twin -o points.csv": PI,
     "firmware boards": PI,
     "predict out/model.tflite data.csv": [{"tflite"}, {"tflite-runtime"}, {"train"}],
     "predict out/model_twin.tflite data.csv": [{"tflite"}, {"tflite-runtime"}, {"train"}],
