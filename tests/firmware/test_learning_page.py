@@ -1,6 +1,7 @@
 """Programs printed in docs/learning.md: the one that learns does, and resumes."""
 
 import re
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,15 +55,58 @@ def test_the_printed_program_learns_as_a_device_in_python_does(native, program, 
     assert load(file, store=points).learnt == device.learnt
 
 
-def test_a_new_pack_begins_anew(native, program, pack, tmp_path):
+def test_points_outlive_the_pack(native, program, pack, tmp_path):
     points = tmp_path / "points.store"
-    for trust in (1000, 60000):
+    row = [*pack.x_offset.tolist(), float(pack.y_offset)]
+    for count, trust in enumerate((1000, 60000), 1):
         file = tmp_path / f"{trust}.twin"
         changed = replace(pack, intervals=replace(pack.intervals, trust=trust))
         file.write_bytes(write_pack(changed))
-        row = [*pack.x_offset.tolist(), float(pack.y_offset)]
         native.run(program, file, points, input=lines([row]))
-        assert load(file, store=points).learnt == 1
+        assert load(file, store=points).learnt == count
+    file.write_bytes(write_pack(replace(pack, schema=pack.schema ^ 1)))
+    before = points.read_bytes()
+    with pytest.raises(AssertionError, match="points: the points in the store have other columns"):
+        native.run(program, file, points, input=lines([row]))
+    assert points.read_bytes() == before
+
+
+SENDER = """
+#include "twin_store.h"
+#include <stdio.h>
+{code}
+static uint8_t dump[1 << 16];
+static int read_at(void *unused, uint32_t address, void *bytes, uint32_t size) {{
+    (void)unused;
+    while (size--)
+        ((uint8_t *)bytes)[size] = dump[address + size];
+    return 0;
+}}
+static void put(char character) {{ putchar(character); }}
+int main(void) {{
+    twin_storage storage = {{read_at, NULL, NULL, NULL, 0, 1}};
+    storage.block_size = (uint32_t)fread(dump, 1, sizeof dump, stdin) / 2;
+    send_store(&storage, put);
+    return 0;
+}}
+"""
+
+
+def test_what_the_printed_lines_send_is_the_store(native, program, pack, tmp_path):
+    (code,) = [one for one in PROGRAMS if "send_store" in one]
+    (tmp_path / "sender.c").write_text(SENDER.format(code=code))
+    options = ("-O1", "-Wno-missing-prototypes")
+    sender = native.compile_c(tmp_path / "sender", *options, sources=[tmp_path / "sender.c"])
+    file, points = tmp_path / "model.twin", tmp_path / "points.store"
+    file.write_bytes(write_pack(pack))
+    row = [*pack.x_offset.tolist(), float(pack.y_offset)]
+    native.run(program, file, points, input=lines([row]))
+    with points.open("rb") as stream:
+        sent = subprocess.run([sender], stdin=stream, capture_output=True, check=True).stdout
+    dump = tmp_path / "dump.bin"
+    dump.write_bytes(bytes.fromhex(sent.decode()))
+    assert dump.read_bytes() == points.read_bytes()
+    assert load(file, store=dump).learnt == 1
 
 
 def test_the_functions_for_avr_compile(native, tmp_path):
