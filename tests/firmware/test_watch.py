@@ -277,7 +277,7 @@ def windows(missed, length=1000):
 
 def raw(native, mean=0, scale=TYPICAL, half=1000, outside=0, intervals=1):
     ends = (mean - half, mean + half)
-    return native.Raw(mean, 0, scale, *ends, outside, 0, intervals, 1)
+    return native.Raw(mean, 0, scale, *ends, outside, intervals=intervals, count=1)
 
 
 # ---- intervals
@@ -769,7 +769,7 @@ def assert_does_nothing(watched, native):
     for given_ in (raw(native), raw(native, outside=1)):
         watched.with_model("saw_raw", ctypes.byref(given_))
         watched.with_model("told_raw", ctypes.byref(given_), 5000)
-    given_ = native.Prediction(0, 0, 1, -1, 1, 0, 0, 1)
+    given_ = native.Prediction(0, 0, 1, -1, 1, intervals=1)
     watched.with_model("saw", ctypes.byref(given_))
     watched.with_model("told", ctypes.byref(given_), 5.0)
     assert watched.state() == before
@@ -808,8 +808,8 @@ def test_what_is_no_prediction_or_no_truth_counts_for_nothing(native, open_watch
     watched.with_model("told_raw", ctypes.byref(refused), 9999)
     watched.with_model("told_raw", ctypes.byref(given_), -(2**31))
     nan = float("nan")
-    refused = native.Prediction(nan, nan, nan, nan, nan, 0, 0, 0)
-    given_ = native.Prediction(0, 0, 1, -1, 1, 0, 0, 1)
+    refused = native.Prediction(nan, nan, nan, nan, nan)
+    given_ = native.Prediction(0, 0, 1, -1, 1, intervals=1)
     watched.with_model("saw", ctypes.byref(refused))
     watched.with_model("told", ctypes.byref(refused), 1.0)
     for truth in (nan, float("inf"), -float("inf")):
@@ -824,11 +824,11 @@ FLOATS = [0.0, 1e-45, 1.0, -3.4e38, 3.4e38, float("inf")]
 def test_extremes_do_no_harm(native, open_watch):
     watched = open_watch(NORMAL)
     for mean, truth, scale in itertools.product(EXTREMES, EXTREMES, (1, 2**16, 2**32 - 1)):
-        given_ = native.Raw(mean, 0, scale, -LIMIT, LIMIT, 2**32 - 1, 0, 1, 1)
+        given_ = native.Raw(mean, 0, scale, -LIMIT, LIMIT, 2**32 - 1, intervals=1, count=1)
         watched.with_model("saw_raw", ctypes.byref(given_))
         watched.with_model("told_raw", ctypes.byref(given_), truth)
     for mean, truth, scale in itertools.product(FLOATS, FLOATS, FLOATS):
-        given_ = native.Prediction(mean, 0, abs(scale), -1, 1, 0, 0, 1)
+        given_ = native.Prediction(mean, 0, abs(scale), -1, 1, intervals=1)
         watched.with_model("saw", ctypes.byref(given_))
         watched.with_model("told", ctypes.byref(given_), truth)
     assert 0 < watched.watch.told <= watched.watch.seen

@@ -38,7 +38,7 @@ static uint8_t flash[2 * BLOCK];
  *
  *     fetch     copies from there; memcpy will do if flash is mapped into memory
  *     program   writes erased bytes: a multiple of program_size, at a multiple of it
- *     erase     makes one of the blocks read 255
+ *     erase     makes one of the blocks ready to be written
  *
  * The sizes are in `storage`. On failure they return anything but 0. */
 static int fetch(void *context, uint32_t address, void *bytes, uint32_t size) {
@@ -68,7 +68,7 @@ static const twin_storage storage = {
 static twin_model model;
 static twin_store store;
 static uint32_t scratch[MODEL_SCRATCH / 4];
-static uint32_t points[128]; /* twin_store_size returns the bytes needed */
+static uint32_t points[64]; /* twin_store_size returns the bytes needed */
 
 static void check(twin_status status) {
     if (status == TWIN_OK)
@@ -110,7 +110,8 @@ static const float *features(const mix *of, const sample *at) {
 }
 
 static void tell(const mix *of, const sample *found) {
-    check(twin_learn(&store, scratch, sizeof scratch, features(of, found), found->strength));
+    check(twin_learn(&store, scratch, sizeof scratch, features(of, found), found->strength,
+                     found->days));
     board_write("told: ");
     write_digits(found->days, 0);
     board_write(" days ");
@@ -158,7 +159,9 @@ int main(void) {
     if (twin_store_size(&model, &storage, POINTS) > sizeof points)
         check(TWIN_ERROR_STORE);
     status = twin_store_open(&store, &model, model_twin.bytes, &storage, points, POINTS);
-    if (status != TWIN_ERROR_OTHER) /* points of a different pack are forgotten below */
+    while (status == TWIN_MORE)
+        status = twin_store_step(&store, scratch, sizeof scratch);
+    if (status != TWIN_ERROR_OTHER) /* points of another model are forgotten below */
         check(status);
     for (i = 0; i < sizeof mixes / sizeof *mixes; i++) {
         board_write("mix ");
