@@ -73,7 +73,7 @@ ALLOWED = {
         *("budget", "data", "errors", "held_out", "learn", "progress", "weighting"),
     },
     "reproduce": {
-        *("budget", "cluster", "data", "drawing", "encoding", "errors", "learn"),
+        *("budget", "cluster", "data", "drawing", "encoding", "errors", "extras", "learn"),
         *("placing", "progress", "scoring", "verdict"),
     },
 }

@@ -25,7 +25,7 @@ from twinedge.runtime.journal import read_journal
 from twinedge.runtime.native import Native
 from twinedge.runtime.pack_device import Reference
 from twinedge.runtime.store import Evaluated, Points, Raw, check_owner, evaluated, stamp_of
-from twinedge.runtime.store_summary import StoreSummary, point_errors, read_store
+from twinedge.runtime.store_summary import PointErrors, StoreSummary, point_errors, read_store
 
 
 def find_stores(given: Sequence[str | Path], apart_from: Path) -> tuple[list[Path], list[Path]]:
@@ -108,6 +108,8 @@ class FleetPoints:
         What was measured, and what the pack predicts; units as in ``Evaluated``.
     weights : array of shape (n,)
         How far each point is believed, from 0 to 1.
+    adapted : array of shape (n,)
+        Error of the prediction from the other points of the device, in units of the target.
     """
 
     device: Array
@@ -116,6 +118,7 @@ class FleetPoints:
     mean: Array
     scale: Array
     weights: Array
+    adapted: Array
 
     @classmethod
     def joined(cls, parts: Sequence["FleetPoints"]) -> "FleetPoints":
@@ -163,15 +166,16 @@ def examine(task: Task) -> Batch:
                 {"file": place(summary.path), "why": "the pack can use none of its points"}
             )
             continue
-        device, weights = _device(summary, at_points, pack)
+        device, errors = _device(summary, at_points, pack)
         parts.append(
             FleetPoints(
-                np.full(len(used), len(devices)),
+                np.zeros(len(used), np.int64),
                 reference.quantise(pack, summary.points.X[used]),
                 at_points.targets[used],
                 at_points.mean[used],
                 at_points.scale[used],
-                weights[used],
+                errors.weights[used],
+                errors.adapted[used],
             )
         )
         devices.append(device)
@@ -201,8 +205,8 @@ def _read(path: Path, data: bytes | None, pack: Pack, stamp: int) -> StoreSummar
 
 def _device(
     summary: StoreSummary, at_points: Evaluated, pack: Pack
-) -> tuple[dict[str, Any], Array]:
-    """Return what there is to say about a device, and the weights of its points."""
+) -> tuple[dict[str, Any], PointErrors]:
+    """Return what there is to say about a device, and the errors at its points."""
     assert pack.intervals is not None
     points, errors = summary.points, point_errors(pack, at_points)
     known = bool((points.times > 0).all())
@@ -216,13 +220,13 @@ def _device(
     scores = ("rmse_shipped", "rmse_adapted", "mean_error")
     found = {name: facts[name] for name in (*wanted, *scores)}
     name = {"device": _printable(summary.device), "file": place(summary.path)}
-    return {**name, **found, **checked}, errors.weights
+    return {**name, **found, **checked}, errors
 
 
 def _no_points(pack: Pack) -> FleetPoints:
     none = np.empty(0, np.int64)
     features = np.empty((0, pack.features), np.int16)
-    return FleetPoints(none, features, none, none, none, np.empty(0))
+    return FleetPoints(none, features, none, none, none, np.empty(0), np.empty(0))
 
 
 def _printable(name: str) -> str:
