@@ -215,15 +215,17 @@ def test_what_is_no_store_of_the_model_is_refused(refused, pack, learnt, tmp_pat
 def test_points_are_written_as_a_table_to_train_on(cli, pack, learnt, points, tmp_path):
     learnt("north.store", slice(4), [7, 8, 9, 10])
     learnt("south.store", slice(4, 6))
-    answer = cli(
-        "store", "export", "north.store", "south.store", "--pack", pack, "-o", "p.csv", "--json"
-    )
-    columns = ["angle", "offset", "idle", "level", "time", "device"]
-    assert answer.json == {"output": "p.csv", "points": 6, "devices": 2, "columns": columns}
+    command = ("store", "export", "north.store", "south.store", "--pack", pack, "-o", "p.csv")
+    columns = ["angle", "offset", "idle", "level", "device"]
+    found = {"output": "p.csv", "points": 6, "doubted": 0, "devices": 2, "columns": columns}
+    assert cli(*command, "--json").json == found
     header, *rows = table_of(tmp_path / "p.csv")
     assert header == columns
-    assert [row[4] for row in rows] == ["7", "8", "9", "10", "", ""]
-    assert [row[5] for row in rows] == ["north"] * 4 + ["south"] * 2
+    assert [row[4] for row in rows] == ["north"] * 4 + ["south"] * 2
+    cli(*command, "--times")
+    header, *timed = table_of(tmp_path / "p.csv")
+    assert header == [*columns[:4], "time", "device"]
+    assert [row[4] for row in timed] == ["7", "8", "9", "10", "", ""]
     numbers = np.array([row[:4] for row in rows], np.float32)
     right = np.column_stack([points[0], points[1]])[:6].astype(np.float32)
     np.testing.assert_array_equal(numbers, right)
@@ -237,9 +239,29 @@ def test_without_a_pack_columns_are_numbered(cli, learnt, tmp_path):
     learnt("north.store", slice(2))
     out = cli("store", "export", "north.store", "-o", "p.csv").out
     assert [row.split()[0] for row in out.splitlines()] == [
-        *("output", "points", "devices", "columns")
+        *("output", "points", "doubted", "devices", "columns")
     ]
     assert table_of(tmp_path / "p.csv")[0] == ["x0", "x1", "x2", "y", "device"]
+
+
+def test_a_glitch_is_left_out_unless_it_is_asked_for(cli, pack, learnt, points, tmp_path):
+    learnt("north.store", slice(6))
+    device = load(pack, store=tmp_path / "north.store")
+    device.learn(points[0][6:7], [-999.0])
+    command = ("store", "export", "north.store", "-o", "p.csv", "--json")
+    answer = cli(*command).json
+    assert (answer["points"], answer["doubted"]) == (6, 1)
+    assert "-999.0" not in (tmp_path / "p.csv").read_text()
+    answer = cli(*command, "--doubted").json
+    assert (answer["points"], answer["doubted"]) == (7, 0)
+    assert "-999.0" in (tmp_path / "p.csv").read_text()
+
+
+def test_points_that_are_all_doubted_are_no_table(cli, refused, pack, points, tmp_path):
+    load(pack, store=tmp_path / "north.store").learn(points[0][:1], [-999.0])
+    command = ("store", "export", "north.store", "-o", "p.csv")
+    refused(*command, says=["all points are doubted", "--doubted"])
+    assert cli(*command, "--doubted", "--json").json["points"] == 1
 
 
 def test_the_same_point_of_a_device_is_written_once(cli, learnt, tmp_path):

@@ -109,10 +109,18 @@ def show(file: Path, pack: Path | None, points: Any, as_json: bool, quiet: bool)
 @store_arguments
 @options.file_option("--output", "-o", required=True, text="Table to write.")
 @model_pack
+@options.flag("--times", text="Add a column of times, as the numbers that the device gave.")
+@options.flag("--doubted", text="Also write points that are doubted.")
 @options.as_json
 @options.quiet
 def export(
-    files: tuple[Path, ...], output: Path, pack: Path | None, as_json: bool, quiet: bool
+    files: tuple[Path, ...],
+    output: Path,
+    pack: Path | None,
+    times: bool,
+    doubted: bool,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Write the points of stores as a table to train on.
 
@@ -120,7 +128,7 @@ def export(
     categories their levels; without one, features are x0, x1, ... and the target is y. Each row has
     the name of its device: that of its file, without the suffix. The same point in two dumps of one
     device is written once, so name dumps of one device alike, in different folders. Points that
-    have a time keep it, as the number that the device gave.
+    are doubted, because they are far from what the others and the pack allow, are left out.
     """
     from twinedge.placing import check_file
     from twinedge.runtime.collecting import as_table, shared_points
@@ -139,12 +147,13 @@ def export(
             quiet=quiet,
         )
     about = (None, "y") if device is None else (device.encoding, device.target_name)
-    table = as_table(found, *about)
+    table = as_table(found, *about, times=times, doubted=doubted)
     print_csv(table.header, table.rows, output)
     _print(
         {
             "output": str(output),
             "points": len(table.rows),
+            "doubted": table.doubted,
             "devices": len({one.device for one in found if len(one.points)}),
             "columns": table.header,
         },

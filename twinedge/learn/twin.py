@@ -471,7 +471,8 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         mean, scale = super()._scaled(X, anchors, neighbors)
         if not self.own_:
             return mean, scale
-        return adapted(self.trust_, *self.own_, mean, scale)
+        errors, scores = self.own_
+        return adapted(self.trust_, errors, scores, mean, scale)
 
     def single_anchor(self, j: int, *, twin: int = 0) -> AnnRegressor:
         """Turn a twin into the ordinary network it is for one anchor (equation 3 of the paper).

@@ -10,7 +10,8 @@ import numpy as np
 from twinedge.cells import numbered
 from twinedge.encoding import Encoding
 from twinedge.errors import InputError
-from twinedge.runtime.adaptation import MOST_POINTS
+from twinedge.pack.contents import Array
+from twinedge.runtime.adaptation import MOST_POINTS, point_weights
 from twinedge.runtime.journal import slot_of
 from twinedge.runtime.journal_file import Journal
 from twinedge.runtime.store import UNSCORED, Points, owner_of, schema_in
@@ -20,10 +21,11 @@ _SPARE = 64  # slots of a new file beyond those for its points
 
 
 class PointTable(NamedTuple):
-    """Points as the cells of a table."""
+    """Points as the cells of a table, and how many were left out because they are doubted."""
 
     header: list[str]
     rows: list[list[str]]
+    doubted: int
 
 
 def distinct(stores: Sequence[StoreSummary]) -> Iterator[tuple[StoreSummary, Points]]:
@@ -70,10 +72,22 @@ def check_alike(stores: Sequence[StoreSummary]) -> None:
             )
 
 
+def _doubted(points: Points) -> Array:
+    """Numbers of the points of a device that count for nothing there."""
+    scored = points[points.scores != UNSCORED]
+    numbers: Array = scored.numbers[point_weights(scored.scores) == 0]
+    return numbers
+
+
 def as_table(
-    stores: Sequence[StoreSummary], encoding: Encoding | None = None, target: str = "y"
+    stores: Sequence[StoreSummary],
+    encoding: Encoding | None = None,
+    target: str = "y",
+    *,
+    times: bool = False,
+    doubted: bool = False,
 ) -> PointTable:
-    """Join the points of stores in a table: columns, target, time if any has one, and device.
+    """Join the points of stores in a table: columns, target and device.
 
     Parameters
     ----------
@@ -83,6 +97,11 @@ def as_table(
         What the features are made of; without it they are x0, x1, ...
     target : str
         Name of the target.
+    times : bool
+        Whether to add a column of times.
+    doubted : bool
+        Whether to take points that are so far from the others of their device that they count for
+        nothing there: a glitch would be learnt.
 
     Raises
     ------
@@ -90,9 +109,16 @@ def as_table(
         If the stores belong to different models, or hold no points.
     """
     check_alike(stores)
-    parts = [(one.device, points) for one, points in distinct(stores) if len(points)]
-    if not parts:
+    parts, count = [], 0
+    for one, points in distinct(stores):
+        absurd = np.isin(points.numbers, [] if doubted else _doubted(one.points))
+        parts.append((one.device, points[~absurd]))
+        count += len(points)
+    if not count:
         raise InputError("there are no points: the stores are empty")
+    left_out = count - sum(len(points) for _, points in parts)
+    if left_out == count:
+        raise InputError("all points are doubted: --doubted writes them all the same")
     points = parts[0][1]
     for _, more in parts[1:]:
         points = points.joined(more)
@@ -101,10 +127,11 @@ def as_table(
         encoding = Encoding.plain(numbered(points.X.shape[1]))
     columns = dict(zip(encoding.names, encoding.decode(points.X), strict=True))
     columns[_free(target, columns)] = Encoding.plain([target]).decode(points.y[:, None])[0]
-    if points.times.any():
+    if times:
         columns[_free("time", columns)] = ["" if not one else str(one) for one in points.times]
     columns[_free("device", columns)] = devices
-    return PointTable(list(columns), [list(row) for row in zip(*columns.values(), strict=True)])
+    rows = [list(row) for row in zip(*columns.values(), strict=True)]
+    return PointTable(list(columns), rows, left_out)
 
 
 def _free(name: str, taken: dict[str, list[str]]) -> str:
