@@ -163,7 +163,7 @@ def _right(pack: Pack, x: Array, y: Array, queries: Array) -> Array:
     mean, _, scale = raw(reference.quantise(pack, queries)).astype(np.int64)
     moved = adapted(pack.intervals, points.errors, points.scores, mean, scale)
     floats, _ = _answers(pack, mean, scale, 0)
-    used = np.count_nonzero(point_weights(points.scores))
+    used = int(np.count_nonzero(point_weights(points.scores)))
     return np.stack([floats, *_answers(pack, *moved, used)])
 
 
