@@ -70,12 +70,16 @@ def test_each_mix_is_told_what_is_known_and_asked_what_is_later(script, lines):
 def test_what_is_told_moves_predictions_to_where_it_says(script, lines):
     found = list(script.answers(lines))
     for mix in range(1, 5):
-        first, second = ([one for one in found if one[:2] == (mix, told)] for told in (0, 1))
-        for before, after in zip(first, second, strict=True):
-            assert before.low < before.mean < before.high
-            off = before.measured - before.mean
-            assert (after.mean - before.mean) * off > 0
-    assert any(one.low < 0 for one in found)
+        before = {one.days: one for one in found if one[:2] == (mix, 0)}
+        for after in (one for one in found if one.mix == mix and one.told):
+            first = before[after.days]
+            assert first.low < first.mean < first.high
+            off = first.measured - first.mean
+            if mix == 1 and after.told == 1:  # one sample that far off may be a mistake
+                assert after[3:] == first[3:]
+            else:
+                assert (after.mean - first.mean) * off > 0
+    assert any(one.measured < 0 for one in found)
 
 
 def test_another_number_is_refused(script, lines):
