@@ -148,20 +148,21 @@ uint32_t twin_store_size(const twin_model *model, const twin_storage *storage, u
     uint32_t slot = twin_journal_slot(storage, twini_point_size(model));
     if (!slot || !points || points > MOST_POINTS)
         return 0;
-    return twini_align(slot, 4) + (uint32_t)sizeof(twin_point) * points;
+    return slot + (uint32_t)sizeof(twin_point) * points; /* a slot is a multiple of 4 */
 }
 
 twin_status twin_store_open(twin_store *store, const twin_model *model, twin_pack pack,
                             const twin_storage *storage, void *memory, uint16_t points) {
     twin_flash flash = (twin_flash)pack;
-    uint32_t slot = twin_journal_slot(storage, twini_point_size(model));
+    uint32_t slot = twin_store_size(model, storage, points);
     twin_status status = TWIN_ERROR_STORE;
     store->model = model;
     store->most = points;
     store->count = 0;
-    if (model->kernel && model->intervals && twin_store_size(model, storage, points)) {
+    if (model->kernel && model->intervals && slot) {
+        slot -= (uint32_t)sizeof(twin_point) * points;
         store->pack = twini_u32(flash + CHECKSUM);
-        store->points = (twin_point *)(void *)((uint8_t *)memory + twini_align(slot, 4));
+        store->points = (twin_point *)(void *)((uint8_t *)memory + slot);
         status = twin_journal_open(&store->journal, storage,
                                    twini_schema(flash) + VERSION * 65536u + slot,
                                    twini_point_size(model), memory);
