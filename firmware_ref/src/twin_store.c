@@ -298,8 +298,10 @@ TWIN_APART void twini_adapt_raw(const twin_store *store, twin_raw *out) {
             weight = FULL;
         all += weight;
         scores += (int32_t)weight * score;
-        score = score < MOST_SURPRISE ? score : MOST_SURPRISE;
-        score = score > -MOST_SURPRISE ? score : -MOST_SURPRISE;
+        if (score > MOST_SURPRISE)
+            score = MOST_SURPRISE;
+        if (score < -MOST_SURPRISE)
+            score = -MOST_SURPRISE;
         clamped += (int32_t)weight * score;
         squares += weight * (uint32_t)(score * score);
         high += (int32_t)weight * (point->error >> 16); /* two sums save products of 64 bits */
