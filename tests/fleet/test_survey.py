@@ -172,3 +172,9 @@ def test_a_cluster_says_the_same(stores, fleet_pack, found, tmp_path, monkeypatc
 def test_a_pack_that_cannot_learn_is_refused(stores, complaint):
     bare = Path(__file__).parents[1] / "golden" / "odd-silu.twin"
     assert "has no intervals" in complaint(survey, [stores], bare)
+
+
+def test_without_findings_the_worst_are_those_that_are_off(found):
+    well = [one["off_by_at_least"] for one in found.devices if not one["findings"]]
+    assert len(well) == 8
+    assert well == sorted(well, reverse=True)

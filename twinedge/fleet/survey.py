@@ -93,9 +93,10 @@ class Fleet:
 
 
 def _by_severity(device: dict[str, Any]) -> tuple[bool, bool, float]:
-    """Put first what has to do with the model, then with single points and slots."""
+    """Put first what has to do with the model, then single points and slots, then who is off."""
     serious = device["severity"] > 1
-    return not serious, not device["findings"], -device["severity"]
+    amount = device["severity"] if serious else device["off_by_at_least"] or 0.0
+    return not serious, not device["findings"], -amount
 
 
 def survey(
