@@ -57,6 +57,7 @@ static uint32_t twini_size_of(int32_t number) {
 /* Evaluate the pack at a point, and compare it with what was measured there. */
 TWIN_APART twin_status twini_score(const twin_store *store, void *scratch, uint32_t size,
                                    const float *x, twin_point *point) {
+    /* cppcheck-suppress ctuuninitvar ; the caller has set the target */
     int32_t target = twini_target_of(store->model, point->target);
     uint32_t off;
     twin_run run;
@@ -175,10 +176,11 @@ twin_status twin_store_open(twin_store *store, const twin_model *model, twin_pac
 
 /* Another point in RAM; if there is no room, the oldest has to go. */
 TWIN_APART void twini_use(twin_store *store, const twin_point *point) {
-    unsigned i = 1;
-    if (store->count == store->most)
-        for (store->count--; i <= store->count; i++)
-            twini_copy_point(store->points + i - 1, store->points + i);
+    if (store->count == store->most) {
+        unsigned i = 0;
+        for (store->count--; i < store->count; i++)
+            twini_copy_point(store->points + i, store->points + i + 1);
+    }
     twini_copy_point(store->points + store->count++, point);
 }
 
