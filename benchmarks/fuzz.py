@@ -6,12 +6,18 @@ by every kernel of this processor, and all must compute the same bits, within ex
 as they ask for (fuzz_open.c), under AddressSanitizer and UndefinedBehaviorSanitizer. A finding is a
 process that failed; its input is in firmware_ref/build/fuzz.
 
+With ``--stores``, the bytes of a device's two blocks are mutated instead, and opened as a store on
+storage that may also fail or read differently each time (fuzz_store.c): predictions, learning and
+forgetting stay within their memory, and what was confirmed is there when it is opened again.
+
 Uses clang's libFuzzer, or fuzz_alone.c and gcc. Results of several machines are kept side by side
 in one file. Coverage is that of another 100,000 executions, without libFuzzer, from the packs that
-were found: lines and branches of firmware_ref/src that this machine compiles.
+were found: lines and branches of firmware_ref/src that this machine compiles; those of stores are
+counted apart.
 
     python benchmarks/fuzz.py --jobs 2
     python benchmarks/fuzz.py --alone --jobs 16
+    python benchmarks/fuzz.py --stores --jobs 2
     python benchmarks/fuzz.py --executions 20000    # a quick try
 """
 
@@ -35,6 +41,7 @@ RESULTS = Path(__file__).parent / "results" / "fuzz.json"
 FOLDER = FIRMWARE / "build" / "fuzz"
 CORPUS = FOLDER / "corpus"
 COVERED = 100_000  # executions
+STORE = ("twin_journal", "twin_store")  # files that only stores need
 
 
 def build(name: str, compiler: str) -> Path:
@@ -51,13 +58,13 @@ def commands(options: argparse.Namespace) -> list[list[Any]]:
     """Return the command of each job; together they execute as often as requested, or more."""
     share = -(-options.executions // options.jobs)
     if options.alone:
-        program, files = build("fuzz_alone", "gcc"), sorted(CORPUS.iterdir())
+        program, files = build(f"{options.fuzzer}_alone", "gcc"), sorted(CORPUS.iterdir())
         # Adjacent seeds share inputs.
         return [[program, options.seed + share * job, share, *files] for job in range(options.jobs)]
     limits = (f"-runs={share}", "-max_len=8192", "-timeout=10", "-reload=1")
     return [
         [
-            *(build("fuzz_open", "clang"), f"-seed={options.seed + job}", *limits),
+            *(build(options.fuzzer, "clang"), f"-seed={options.seed + job}", *limits),
             *(f"-artifact_prefix={FOLDER}/finding-", CORPUS),
         ]
         for job in range(options.jobs)
@@ -98,34 +105,52 @@ def add_up(count: int) -> dict[str, Any]:
     seen = [json.loads(text) for text in texts if text]
     header = (FIRMWARE / "include" / "twin.h").read_text()
     names = {int(n): name.lower() for name, n in re.findall(r"TWIN_ERROR_(\w+) = -(\d+)", header)}
-    verdicts: Counter[str] = Counter()
-    kernels: Counter[str] = Counter()
+    sums: dict[str, Counter[str]] = {"verdicts": Counter(), "kernels": Counter(), "rest": Counter()}
     for one in seen:
-        verdicts.update({names.get(n, "ok"): packs for n, packs in enumerate(one["verdicts"])})
-        kernels.update(one["kernels"])
-    return {
-        "executions": sum(one["inputs"] for one in seen),
-        "sound": verdicts.pop("ok", 0),
-        "refused": {name: packs for name, packs in verdicts.items() if packs},
-        "sound_once_values_were_put_right": sum(one["mended"] for one in seen),
-        "packs_evaluated_by_kernel": dict(kernels),
+        verdicts = {names.get(n, "ok"): times for n, times in enumerate(one.pop("verdicts"))}
+        sums["verdicts"].update(verdicts)
+        sums["kernels"].update(one.pop("kernels", {}))
+        sums["rest"].update(one)
+    rest = dict(sums["rest"])
+    found = {
+        "executions": rest.pop("inputs", 0),
+        "sound": sums["verdicts"].pop("ok", 0),
+        "refused": {name: times for name, times in sums["verdicts"].items() if times},
     }
+    if "mended" in rest:
+        found["sound_once_values_were_put_right"] = rest.pop("mended")
+        found["packs_evaluated_by_kernel"] = dict(sums["kernels"])
+    return found | rest
 
 
-def coverage(seed: int) -> dict[str, float]:
-    """Lines and branches of the runtime that the fuzzer reaches, in per cent."""
+def coverage(fuzzer: str, seed: int) -> dict[str, float]:
+    """Lines and branches that the fuzzer reaches of what it is for, in per cent."""
     read = runpy.run_path(str(FIRMWARE / "test" / "coverage.py"))
-    sources = [*sorted((FIRMWARE / "src").rglob("*.c")), *(FIRMWARE / "test").glob("fuzz_*.c")]
+    drivers = (FIRMWARE / "test" / f"{name}.c" for name in (fuzzer, "fuzz_alone"))
+    sources = [*sorted((FIRMWARE / "src").rglob("*.c")), *drivers]
     options = ("-std=c99", "-O0", "--coverage", "-DTWIN_COUNTED", f"-I{FIRMWARE / 'include'}")
     counters = FOLDER / "counters"
     counters.mkdir()
     program = FOLDER / "fuzz_counted"
-    subprocess.run(
-        ["gcc", *options, "-dumpdir", f"{counters}/", *sources, "-o", program], check=True
-    )
+    compiling = [
+        "gcc",
+        *options,
+        "-dumpdir",
+        f"{counters}/",
+        *map(str, sources),
+        "-o",
+        str(program),
+    ]
+    subprocess.run(compiling, check=True)
     command = [program, str(seed), str(COVERED), *sorted(CORPUS.iterdir())]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    totals = [sum(column) for column in zip(*read["read_counters"](counters).values(), strict=True)]
+    subprocess.run([str(word) for word in command], check=True, stdout=subprocess.DEVNULL)
+    counts = read["read_counters"](counters)
+    reached = [
+        one
+        for name, one in counts.items()
+        if (Path(name).stem in STORE) == (fuzzer == "fuzz_store")
+    ]
+    totals = [sum(column) for column in zip(*reached, strict=True)]
     shares = {"lines": totals[:2], "branches": totals[2:]}
     return {name: round(read["percent"](*pair), 1) for name, pair in shares.items()}
 
@@ -133,7 +158,8 @@ def coverage(seed: int) -> dict[str, float]:
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Fuzz, and return the record of this machine."""
     shutil.rmtree(FOLDER, ignore_errors=True)
-    shutil.copytree(FIRMWARE / "test" / "corpus", CORPUS)
+    kept = "corpus_store" if options.stores else "corpus"
+    shutil.copytree(FIRMWARE / "test" / kept, CORPUS)
     jobs = commands(options)
     codes, seconds = run(jobs)
     seen = add_up(len(jobs))
@@ -149,7 +175,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         "executions_per_second": round(seen["executions"] / seconds),
         **seen,
         "corpus": len(list(CORPUS.iterdir())),
-        "coverage_per_cent": coverage(options.seed) if not any(codes) else None,
+        "coverage_per_cent": coverage(options.fuzzer, options.seed) if not any(codes) else None,
         "findings": sum(code != 0 for code in codes),
     }
 
@@ -161,16 +187,20 @@ def main() -> int:
     )
     parser.add_argument("--executions", type=int, default=10_000_000, help="default 10,000,000")
     parser.add_argument("--jobs", type=int, default=1, help="processes in parallel (default 1)")
+    parser.add_argument("--stores", action="store_true", help="fuzz stores instead of packs")
     parser.add_argument("--alone", action="store_true", help="gcc, without libFuzzer")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
+    options.fuzzer = "fuzz_store" if options.stores else "fuzz_open"
 
     found = measure(options)
-    for name in ("executions", "seconds", "sound", "packs_evaluated_by_kernel", "findings"):
+    for name in ("executions", "seconds", "sound", "refused", "findings"):
         print(f"{name:28}{found[name]}")
-    runs = json.loads(options.results.read_text())["runs"] if options.results.exists() else {}
-    publish(options.results, (), runs={**runs, found["machine"]["processor"]: found})
+    old = json.loads(options.results.read_text()) if options.results.exists() else {}
+    runs = {name: old.get(name, {}) for name in ("runs", "stores")}
+    runs["stores" if options.stores else "runs"][found["machine"]["processor"]] = found
+    publish(options.results, (), **runs)
     return 1 if found["findings"] else 0
 
 

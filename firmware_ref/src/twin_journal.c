@@ -56,7 +56,7 @@ TWIN_APART unsigned twini_read_slot(twin_journal *journal, unsigned slot) {
     }
     sum = twini_word(journal->buffer);
     /* Most slots that are not whole are erased: there is no need for a checksum to see that. */
-    return ~twini_word(journal->buffer + SLOT_NUMBER) &&
+    return (slot < HEAD_SLOTS || ~twini_word(journal->buffer + SLOT_NUMBER)) &&
            sum == twini_slot_sum(journal, slot, journal->generation, &end);
 }
 

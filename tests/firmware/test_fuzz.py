@@ -1,9 +1,10 @@
-"""The fuzzer starts from valid packs, gets past the checks, and finds planted faults only."""
+"""The fuzzers start from what is valid, get past the checks, and find planted faults only."""
 
 import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 
 import pytest
 
@@ -74,10 +75,44 @@ FAULTS = {
     ),
 }
 
+# The same for stores, all in one file each.
+STORE_FAULTS = {
+    "more-points-than-there-is-memory-for": (
+        "twin_store.c",
+        "if (store->count == store->most) {",
+        "if (store->count > store->most) {",
+    ),
+    "a-block-that-is-full": (
+        "twin_journal.c",
+        "if ((extent & 65535u) == journal->slots)",
+        "if ((extent & 65535u) > journal->slots)",
+    ),
+    "numbers-that-do-not-ascend": (
+        "twin_journal.c",
+        "whole && number >= journal->least",
+        "whole",
+    ),
+    "checksums-of-another-generation": (
+        "twin_journal.c",
+        "twini_slot_sum(journal, slot, journal->generation + other, &end)",
+        "twini_slot_sum(journal, slot, journal->generation, &end)",
+    ),
+    "points-that-are-forgotten-in-ram-only": (
+        "twin_store.c",
+        "if (twini_forgets(range, number, twini_word(record + TIME)))\n        return 0;",
+        "if (twini_forgets(range, number, twini_word(record + TIME)))\n        return 1;",
+    ),
+}
+
 
 @pytest.fixture(scope="module")
 def kept(native):
     return native.FIRMWARE / "test" / "corpus"
+
+
+@pytest.fixture(scope="module")
+def kept_stores(native):
+    return native.FIRMWARE / "test" / "corpus_store"
 
 
 def compile_object(native, source, folder):
@@ -87,7 +122,7 @@ def compile_object(native, source, folder):
 
 @pytest.fixture(scope="module")
 def objects(native):
-    """Objects of the runtime and of both drivers of the fuzzer, by name; `make fuzz` links them."""
+    """Objects of the runtime, the fuzzers and their driver, by name; `make fuzz` links them."""
     native.run("make", "--silent", "-C", native.FIRMWARE, "watched")
     sources = [*native.SOURCES, *(native.FIRMWARE / "test").glob("fuzz_*.c")]
     built = native.FIRMWARE / "build" / "watched"
@@ -98,15 +133,27 @@ def objects(native):
 @pytest.fixture(scope="module")
 def fuzzer(native, objects, tmp_path_factory):
     """With libFuzzer."""
-    parts = [path for name, path in objects.items() if name != "fuzz_alone"]
     program = tmp_path_factory.mktemp("fuzzer") / "fuzz_open"
-    native.run("clang", "-fsanitize=fuzzer,address,undefined", *parts, "-o", program)
+    return link(native, objects, program, "fuzzer,address,undefined", {"fuzz_open"})
+
+
+@pytest.fixture(scope="module")
+def store_fuzzer(native, objects, tmp_path_factory):
+    """With libFuzzer."""
+    program = tmp_path_factory.mktemp("fuzzer") / "fuzz_store"
+    return link(native, objects, program, "fuzzer,address,undefined", {"fuzz_store"})
+
+
+def link(native, objects, program, watched, drivers):
+    parts = [
+        path for name, path in objects.items() if not name.startswith("fuzz_") or name in drivers
+    ]
+    native.run("clang", f"-fsanitize={watched}", *parts, "-o", program)
     return program
 
 
-def link_alone(native, objects, program):
-    native.run("clang", "-fsanitize=address,undefined", *objects.values(), "-o", program)
-    return program
+def link_alone(native, objects, program, fuzzer="fuzz_open"):
+    return link(native, objects, program, "address,undefined", {fuzzer, "fuzz_alone"})
 
 
 def run_alone(program, kept, inputs):
@@ -176,10 +223,59 @@ def test_a_planted_fault_is_found(native, objects, kept, tmp_path, fault):
     (tree / name).write_text(text.replace(right, wrong))
     faulty = compile_object(native, tree / unit, tmp_path)
     program = link_alone(native, {**objects, faulty.stem: faulty}, tmp_path / "fuzz_alone")
+    assert_finds(program, kept)
+
+
+def assert_finds(program, kept):
     done = run_alone(program, kept, 5000)
     assert done.returncode != 0
     found = "does not hold", "runtime error", "AddressSanitizer"
     assert any(words in done.stderr for words in found), done.stderr
+
+
+# ---- stores
+
+
+def test_stores_belong_to_this_pack(native, packs, cases):
+    pack = cases.draw(packs, "some-of-everything", scaled=True)
+    pack = replace(pack, intervals=replace(pack.intervals, trust=40000))
+    text = (native.FIRMWARE / "test" / "fuzz_store_pack.h").read_text()
+    found = bytes(int(number, 16) for number in re.findall(r"0x(\w\w)", text))
+    assert found == write_pack(pack, metadata=False)
+
+
+@pytest.mark.slow
+def test_some_fuzzing_of_stores_finds_nothing(store_fuzzer, kept_stores, tmp_path):
+    start, end = fuzz(store_fuzzer, kept_stores, tmp_path, "-runs=3000")
+    assert end > start > 100
+
+
+@pytest.mark.slow
+def test_the_fuzzer_of_stores_reads_learns_and_forgets(native, objects, kept_stores, tmp_path):
+    program = link_alone(native, objects, tmp_path / "fuzz_alone", "fuzz_store")
+    done = run_alone(program, kept_stores, 5000)
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout)
+    verdicts = {native.name_of(-n): count for n, count in enumerate(seen["verdicts"]) if count}
+    assert seen["inputs"] == sum(verdicts.values()) == 5000
+    assert verdicts["ok"] > 2500
+    assert set(verdicts) == {"ok", "other", "full", "storage"}
+    for name, least in (("points", 5000), ("damaged", 1000), ("learnt", 3000)):
+        assert seen[name] > least
+    for name, least in (("forgotten", 2000), ("failed", 100), ("adapted", 10_000)):
+        assert seen[name] > least
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", STORE_FAULTS)
+def test_a_fault_planted_in_stores_is_found(native, objects, kept_stores, tmp_path, fault):
+    name, right, wrong = STORE_FAULTS[fault]
+    text = (native.FIRMWARE / "src" / name).read_text()
+    assert text.count(right) == 1, "the runtime was rewritten: this fault needs another place"
+    (tmp_path / name).write_text(text.replace(right, wrong))
+    faulty = compile_object(native, tmp_path / name, tmp_path)
+    parts = {**objects, faulty.stem: faulty}
+    assert_finds(link_alone(native, parts, tmp_path / "fuzz_alone", "fuzz_store"), kept_stores)
 
 
 @pytest.mark.slow
