@@ -59,7 +59,7 @@ def fleet(
 
     Errors are measured minus predicted. As adapted means predicted from the other points of the
     same device. Mean errors and drifts are in scales: how far off the pack expects itself to be.
-    A device is named for what is unlikely on a healthy one (1 % or less for each check):
+    A device is named for what is unlikely on a healthy one (about 1 % for each check):
 
     \b
     off        the mean error is too large
