@@ -267,7 +267,8 @@ static void try_store(device *one, uint16_t most) {
         status = change(&all, &one->luck);
         MUST(status != TWIN_MORE && (status != TWIN_ERROR_STORAGE || !is_sure(one) || times < 8));
         seen.failed += status == TWIN_ERROR_STORAGE;
-        predict(&all, &one->luck);
+        if (one_in(&one->luck, 4))
+            predict(&all, &one->luck);
     }
     luck = one->luck;
     old = predict(&all, &luck);
