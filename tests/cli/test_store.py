@@ -260,7 +260,7 @@ def test_a_glitch_is_left_out_unless_it_is_asked_for(cli, pack, learnt, points, 
 def test_points_that_are_all_doubted_are_no_table(cli, refused, pack, points, tmp_path):
     load(pack, store=tmp_path / "north.store").learn(points[0][:1], [-999.0])
     command = ("store", "export", "north.store", "-o", "p.csv")
-    refused(*command, says=["all points are doubted", "--doubted"])
+    refused(*command, says=["all points are doubted"])
     assert cli(*command, "--doubted", "--json").json["points"] == 1
 
 

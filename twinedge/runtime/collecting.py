@@ -118,7 +118,7 @@ def as_table(
         raise InputError("there are no points: the stores are empty")
     left_out = count - sum(len(points) for _, points in parts)
     if left_out == count:
-        raise InputError("all points are doubted: --doubted writes them all the same")
+        raise InputError("all points are doubted, so there are none to write")
     points = parts[0][1]
     for _, more in parts[1:]:
         points = points.joined(more)
