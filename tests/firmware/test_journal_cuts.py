@@ -56,7 +56,9 @@ def test_a_power_cut_leaves_the_records_of_before_or_of_after(native, flash, lib
 
 @pytest.mark.slow
 @pytest.mark.parametrize("program_size", [2**i for i in range(9)])
-def test_a_million_power_cuts(flash, library, program_size):
+def test_a_million_power_cuts(native, flash, library, program_size):
+    if native.EXTRA_OPTIONS:
+        pytest.skip("instrumented")
     total = try_all(flash, library, program_size, 20, 30)
     assert_survived(total, 1_000_000 / 9)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-SUBJECTS = ("bits", "refusals", "api", "misuse", "store")
+SUBJECTS = ("bits", "refusals", "api", "misuse", "store", "journal", "journal_cuts")
 WATCH = ("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g")
 
 
