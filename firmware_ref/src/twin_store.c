@@ -68,6 +68,7 @@ TWIN_APART twin_status twini_score(const twin_store *store, void *scratch, uint3
     if (target == INT32_MIN)
         return TWIN_ERROR_TARGET;
     twin_step(&run, TWIN_ALL);
+    said.scale = 0; /* the pack has intervals, which not every compiler sees */
     twini_combine(&run, &said);
     off = (uint32_t)target - (uint32_t)said.mean; /* fits 32 bits, except for the sign */
     if (target < said.mean)
