@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from twinedge import data
-from twinedge.budget import Model, twin_bytes
-from twinedge.budget.model import largest
+from twinedge.budget import Model
+from twinedge.budget.model import largest, pack_sections
 from twinedge.encoding import Encoding
 from twinedge.learn.parameters import shape_of
+from twinedge.pack.layout import file_size
 
 SMALL = 8_192
 DEFAULT = {count: shape_of(count, "auto")[1] for count in (1, 4)}
@@ -80,10 +81,13 @@ def room(size: str, features: int) -> int:
 
 
 def pack_bytes(features: int, twins: int, hidden: tuple[int, ...]) -> int:
-    """Bytes of our pack, with intervals and room for either activation."""
-    return twin_bytes(
-        Model.of(features, hidden, ANCHORS, twins=twins, activation="silu", intervals=True)
-    )
+    """Bytes of our pack, with intervals and room for either activation.
+
+    Its schema is not counted: it is for learning on site, which no rival does.
+    """
+    model = Model.of(features, hidden, ANCHORS, twins=twins, activation="silu", intervals=True)
+    others = ("header", "padding", "schema")
+    return file_size([size for name, size in pack_sections(model).items() if name not in others])
 
 
 def hidden_of(size: str, twins: int, features: int) -> tuple[int, int]:

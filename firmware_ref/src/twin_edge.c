@@ -145,8 +145,8 @@ TWIN_LENT void twini_report(const twin_run *run, const twin_raw *raw, twin_predi
         out->low = twin_target(model, raw->low);
         out->high = twin_target(model, raw->high);
     }
-    out->outside = raw->outside;
-    out->missing = raw->missing;
+    out->outside = run->outside;
+    out->missing = run->missing;
     out->points = raw->points;
     out->intervals = raw->intervals;
 #endif
@@ -154,11 +154,12 @@ TWIN_LENT void twini_report(const twin_run *run, const twin_raw *raw, twin_predi
 
 twin_status twin_read(const twin_run *run, twin_prediction *out) {
     twin_raw raw;
-#if TWIN_INTERVALS
-    (void)twin_read_raw(run, &raw);
-#else
-    twini_combine(run, &raw); /* all there is to it, and one function less */
+#if TWIN_INTERVALS && defined(__AVR__) /* as below */
+    __builtin_memset(&raw, 0, sizeof raw);
+#elif TWIN_INTERVALS
+    raw.points = 0;
 #endif
+    twini_combine(run, &raw);
     twini_report(run, &raw, out);
     return (twin_status)run->status;
 }

@@ -97,6 +97,7 @@ def _with_intervals(rng: np.random.Generator, pack: Pack) -> Pack:
         twins=tuple(_with_difficulty(rng, twin) for twin in pack.twins),
         intervals=Intervals(half, half, half, 4096 * 64, 100, 16 * 1024, 655, _QUANTILES),
         domain=Domain(*ends, middle),
+        schema=0,
     )
 
 
