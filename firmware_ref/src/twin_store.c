@@ -61,24 +61,24 @@ TWIN_APART twin_status twini_score(const twin_store *store, void *scratch, uint3
     int32_t target = twini_target_of(store->model, point->target);
     uint32_t off;
     twin_run run;
-    twin_raw said;
+    twin_raw predicted;
     twin_status status = twin_begin(&run, store->model, scratch, size, x, 0);
     if (status)
         return status;
     if (target == INT32_MIN)
         return TWIN_ERROR_TARGET;
     twin_step(&run, TWIN_ALL);
-    said.scale = 0; /* the pack has intervals, which not every compiler sees */
-    twini_combine(&run, &said);
-    off = (uint32_t)target - (uint32_t)said.mean; /* fits 32 bits, except for the sign */
-    if (target < said.mean)
+    predicted.scale = 0; /* the pack has intervals, which not every compiler sees */
+    twini_combine(&run, &predicted);
+    off = (uint32_t)target - (uint32_t)predicted.mean; /* fits 32 bits, except for the sign */
+    if (target < predicted.mean)
         off = 0 - off;
     point->error = (int32_t)(off < INT32_MAX ? off : INT32_MAX);
-    off = ((twini_over(off, said.scale) >> 7) + 1) >> 1;
+    off = ((twini_over(off, predicted.scale) >> 7) + 1) >> 1;
     if (off > MOST_SCORE)
         off = MOST_SCORE;
     point->score = (int32_t)off;
-    if (target < said.mean) {
+    if (target < predicted.mean) {
         point->error = -point->error;
         point->score = -point->score;
     }

@@ -54,10 +54,10 @@ class Page(HTMLParser):
 
 def test_table_json_and_page_agree(cli, stores, fleet_pack):
     words = ("fleet", stores, "--pack", fleet_pack, "--top", "3", "-o", "fleet.html")
-    told = cli(*words)
-    assert told.code == 0
+    shown = cli(*words)
+    assert shown.code == 0
     record = cli(*words, "--json").json
-    lines = told.out.splitlines()
+    lines = shown.out.splitlines()
     assert lines[0].startswith("device ")
     page = Page(Path("fleet.html").read_text("utf-8"))
     rows = page.tables[0][1:]
@@ -73,9 +73,9 @@ def test_table_json_and_page_agree(cli, stores, fleet_pack):
         assert line.endswith(row[-1])
     assert "off" in ranking[0]["findings"]
     assert record["need_a_look"] == 2
-    assert "8 devices, 160 points; 2 need a look: 2 off" in told.out
-    assert f"{record['retraining']['rmse_adapted']:.4g} to" in told.out
-    assert "readme.txt is not a store of twinedge" in told.err
+    assert "8 devices, 160 points; 2 need a look: 2 off" in shown.out
+    assert f"{record['retraining']['rmse_adapted']:.4g} to" in shown.out
+    assert "readme.txt is not a store of twinedge" in shown.err
 
 
 def test_the_page_is_alone_and_names_are_escaped(cli, stores, fleet_pack):

@@ -74,8 +74,8 @@ def test_the_run_knows_the_rows_of_each_file(trained, tables):
 
 
 def test_one_remark_says_what_becomes_of_rows_without_a_group(trained, tables):
-    said = [line for line in trained[2].splitlines() if "% done" not in line]
-    assert said == [
+    notes = [line for line in trained[2].splitlines() if "% done" not in line]
+    assert notes == [
         f"{tables[0]}: no column 'device' for the groups: each of its rows is a group of its own",
         f"{tables[0]} and {tables[1]}: 6 groups of rows: 4 to train, 1 to validate, 1 to test",
     ]

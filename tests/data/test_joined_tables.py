@@ -44,8 +44,8 @@ def test_rows_without_a_group_are_groups_of_their_own(two):
     assert len(set(table.groups[:20])) == 20
     assert table.groups[20:].tolist() == [f"d{k % 5}" for k in range(30)]
     assert table.grouped.tolist() == [False] * 20 + [True] * 30
-    said = [one for one in table.remarks if "group" in one]
-    assert said == [
+    found = [one for one in table.remarks if "group" in one]
+    assert found == [
         f"{two[0]}: no column 'device' for the groups: each of its rows is a group of its own"
     ]
 
@@ -193,9 +193,9 @@ def test_cells_far_from_all_others_are_named_with_their_file(write):
     rows[40] = rows[40].replace(rows[40].split(",")[0], "-9999", 1)
     one = write("\n".join(["a,b,y", *rows[:30]]) + "\n", "one.csv")
     two = write("\n".join(["a,b,y", *rows[30:]]) + "\n", "two.csv")
-    (said,) = [one for one in from_table([one, two], target="y").remarks if "-9999" in one]
-    assert said.startswith(f"{one} and {two}: -9999 is far")
-    assert f"rows 6 of {one}, 12 of {two};" in said
+    (found,) = [one for one in from_table([one, two], target="y").remarks if "-9999" in one]
+    assert found.startswith(f"{one} and {two}: -9999 is far")
+    assert f"rows 6 of {one}, 12 of {two};" in found
 
 
 def test_bad_rows_are_left_out_and_counted_by_file(write):
@@ -203,9 +203,9 @@ def test_bad_rows_are_left_out_and_counted_by_file(write):
     two = write("y,b,a\n1,2,3\n2,3\n4,4,4\n", "two.csv")
     table = read_table([one, two], target="y", skip_bad_rows=True)
     assert len(table.y) == 22
-    said = [str(remark) for remark in table.remarks]
-    assert said[0].startswith(f"{one}: 1 row that cannot be read left out (22)")
-    assert said[1].startswith(f"{two}: 1 row that cannot be read left out (3)")
+    found = [str(remark) for remark in table.remarks]
+    assert found[0].startswith(f"{one}: 1 row that cannot be read left out (22)")
+    assert found[1].startswith(f"{two}: 1 row that cannot be read left out (3)")
 
 
 def test_a_source_knows_the_rows_of_each_table(two):

@@ -79,12 +79,12 @@ class Log:
         """Append a record, after moving the others if that is needed and wanted."""
         while True:
             ctypes.memmove(self.journal.record, bytes(record), self.size)
-            said = self._call("append")
-            if said != "more" or not move:
-                return said
-            said = self.move()
-            if said != "ok":
-                return said
+            answer = self._call("append")
+            if answer != "more" or not move:
+                return answer
+            answer = self.move()
+            if answer != "ok":
+                return answer
 
     def move(self, keep=None, stamp=None):
         """Move the records for which ``keep(number, record)`` is true, or its new bytes."""
@@ -104,8 +104,8 @@ class Log:
 
     def next(self):
         number = ctypes.c_uint32()
-        said = self._call("next", ctypes.byref(number))
-        return said, number.value, ctypes.string_at(self.journal.record, self.size)
+        answer = self._call("next", ctypes.byref(number))
+        return answer, number.value, ctypes.string_at(self.journal.record, self.size)
 
     def records(self):
         """All of them, with their numbers."""

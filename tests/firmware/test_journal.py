@@ -66,9 +66,9 @@ def test_it_holds_what_a_list_would_and_python_reads_it(
     held, number, stamp = [], 0, 0
     for what, detail in changes:
         if what == "append":
-            said = log.append(record_of(number, size))
-            assert said == ("ok" if len(held) < 9 else "full")
-            if said == "ok":
+            answer = log.append(record_of(number, size))
+            assert answer == ("ok" if len(held) < 9 else "full")
+            if answer == "ok":
                 held.append((number, record_of(number, size)))
                 number += 1
         elif what == "open":
@@ -234,12 +234,12 @@ def test_an_interrupted_takeover_leaves_the_other_journal_or_an_empty_one(log, f
             held = fill(made, 3)
             assert made.open(OWNER + 1) == "other"
             made.memory.cut = made.memory.changes + cut
-            said = made.clear()
-            assert said == ("ok" if cut == 2 else "storage")
+            answer = made.clear()
+            assert answer == ("ok" if cut == 2 else "storage")
             made.memory.dead, made.memory.cut = 0, flash.NEVER
-            said = made.open(OWNER + 1)
-            seen.add((cut, said))
-            if said == "ok":
+            answer = made.open(OWNER + 1)
+            seen.add((cut, answer))
+            if answer == "ok":
                 assert made.records() == []
             elif made.open(OWNER) == "ok":  # undecided bits may also read otherwise now
                 assert made.records() == held
@@ -253,14 +253,14 @@ def test_what_cannot_be_read_can_be_opened_later(log, flash):
     held = fill(made, 3)
     for calls in range(100):
         made.memory.error = made.memory.calls + calls
-        said = made.open()
+        answer = made.open()
         if made.memory.calls <= made.memory.error:
             break
-        assert said == "storage"
+        assert answer == "storage"
         assert made.append(record_of(0), move=False) == made.move() == made.clear() == "storage"
     made.memory.error = flash.NEVER
     assert calls > 20
-    assert said == "ok"
+    assert answer == "ok"
     assert made.records() == held
 
 
@@ -270,11 +270,11 @@ def test_a_read_that_fails_once_is_tried_again(log):
     for calls in range(3):
         made.memory.error = made.memory.calls + calls
         found = []
-        said = ["more"]
-        while said[0] != "ok":
-            said = made.next()
-            if said[0] == "more":
-                found.append(said[1:])
+        answer = ["more"]
+        while answer[0] != "ok":
+            answer = made.next()
+            if answer[0] == "more":
+                found.append(answer[1:])
         assert found == held
     made.memory.error = made.memory.calls + 2  # the second word that is read back
     assert made.append(record_of(3)) == "ok"
@@ -399,8 +399,8 @@ def test_it_is_small_and_needs_nothing_of_twins(native, tmp_path):
         text, data, bss = native.run("arm-none-eabi-size", output).splitlines()[1].split()[:3]
         assert int(text) < most
         assert (data, bss) == ("0", "0")
-        said = native.run("arm-none-eabi-nm", "--undefined-only", output)
-        needed = {line.split()[-1] for line in said.splitlines()}
+        answer = native.run("arm-none-eabi-nm", "--undefined-only", output)
+        needed = {line.split()[-1] for line in answer.splitlines()}
         assert needed <= {"__aeabi_uidiv"}
 
 

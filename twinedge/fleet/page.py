@@ -17,8 +17,8 @@ from twinedge.fleet.words import (
 _SECTIONS = {
     "worst": (
         "Worst first",
-        "Named for what a healthy device shows in at most "
-        f"{100 * FALSE_ALARMS:g} of 100 cases, for each check. Errors are measured minus "
+        f"Each check is meant to name {100 * FALSE_ALARMS:g} of 100 healthy devices or fewer; that "
+        "of intervals names up to 3 of 100 that have dozens of points. Errors are measured minus "
         "predicted; as adapted means predicted from the other points of the same device. Mean "
         "errors and drifts are in scales: how far off the pack expects itself to be.",
     ),
