@@ -4,7 +4,18 @@
  * pack goes there, followed by queries, predictions and scratch. The page grows the memory as
  * needed. */
 
+#include <stddef.h>
+
 #include "twin.h"
+
+/* Does not compile if runtime.js would read from wrong places. */
+typedef char twin_page_layout[offsetof(twin_prediction, scale) == 8 &&
+                                      offsetof(twin_prediction, outside) == 20 &&
+                                      offsetof(twin_prediction, missing) == 24 &&
+                                      offsetof(twin_prediction, intervals) == 30 &&
+                                      sizeof(twin_prediction) == 32
+                                  ? 1
+                                  : -1];
 
 #define EXPORTED __attribute__((visibility("default"), used))
 

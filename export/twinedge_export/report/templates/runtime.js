@@ -1,9 +1,9 @@
 // The C runtime in the page: opens the pack, and predicts with the bits of a device.
 
 const Twin = (() => {
-  // A twin_prediction of firmware_ref/include/twin.h, in bytes.
+  // A twin_prediction of firmware_ref/include/twin.h, in bytes; ports/wasm/page.c asserts it.
   const FLOATS = ["mean", "spread", "scale", "low", "high"];
-  const [OUTSIDE, MISSING, INTERVALS, SIZE] = [20, 24, 28, 32];
+  const [OUTSIDE, MISSING, INTERVALS, SIZE] = [20, 24, 30, 32];
   const PAGE = 65536;
 
   const bytesOf = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
