@@ -22,7 +22,8 @@ DEBIAN_dev   = $(DEBIAN_demo) g++ ccache cmake clang clang-format clang-tidy cpp
 	gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf qemu-system-misc \
 	gcc-xtensa-lx106 picolibc-xtensa-lx106-elf \
 	gcc-avr avr-libc simavr libsimavr-dev libelf-dev arduino-builder arduino-core-avr chromium \
-	qemu-user gcc-arm-linux-gnueabihf libc6-dev-armhf-cross $(DEBIAN_$(shell uname -m))
+	qemu-user gcc-arm-linux-gnueabihf libc6-dev-armhf-cross $(DEBIAN_prove) $(DEBIAN_$(shell uname -m))
+DEBIAN_prove := frama-c-base why3 z3 cvc4
 DEBIAN_aarch64 := gcc-x86-64-linux-gnu libc6-dev-amd64-cross
 DEBIAN_x86_64  := gcc-aarch64-linux-gnu libc6-dev-arm64-cross
 
@@ -41,7 +42,7 @@ BOARDS    := $(BIN)/twinedge firmware sizes
 CPPCHECK  := cppcheck -j 2 --quiet --force --error-exitcode=1 --std=c99 --inline-suppr \
 	--enable=warning,style,performance,portability -I firmware_ref/include -I firmware_ref/src
 
-.PHONY: help demo amalgamation dist version wasm report-shots test test-all test-pi lint format coverage fuzz bench clean \
+.PHONY: help demo amalgamation dist version wasm report-shots test test-all test-pi lint format coverage fuzz prove bench clean \
 	debian-demo debian-dev
 .NOTPARALLEL: # one pip at a time in .venv, and lint before the tests
 
@@ -121,6 +122,10 @@ coverage: $(VENV)/dev.stamp $(AXE) ## Lines and branches that the quick tests re
 
 fuzz: $(VENV)/dev.stamp ## Fuzz the C runtime for FUZZ_SECONDS (60)
 	@$(MAKE) --no-print-directory -C firmware_ref fuzz
+
+prove: ## Show that the C runtime has no run-time errors, by Frama-C (docs/security.md)
+	@tools/need-debian gcc $(DEBIAN_prove)
+	@$(MAKE) --no-print-directory -C firmware_ref prove PYTHON=$(PYTHON)
 
 bench: $(VENV)/dev.stamp ## Time the training and the runtime; see benchmarks/ for the rest
 	@$(BIN)/python benchmarks/train_speed.py

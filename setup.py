@@ -47,7 +47,9 @@ class BuildPy(build_py):
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
         home = Path(self.build_lib, "twinedge_export", FIRMWARE)
         shutil.rmtree(home, ignore_errors=True)
-        shutil.copytree(FIRMWARE, home, ignore=shutil.ignore_patterns("build", "test", ".*"))
+        shutil.copytree(
+            FIRMWARE, home, ignore=shutil.ignore_patterns("build", "proof", "test", ".*")
+        )
         docs = Path(self.build_lib, "twinedge", "docs")
         docs.mkdir(exist_ok=True)
         for page in Path("docs").glob("*.md"):

@@ -55,7 +55,7 @@ FOLDER = "c"
 _SKETCH = "model"  # Arduino wants the sketch in a folder of its name, and code there or below src/
 _PAGES = ("README.md", "CMakeLists.txt", "platformio.ini", "main.c")
 _SKETCH_PAGES = ("model.ino", "model.h", "model.c")
-_NOT_RUNTIME = ("Makefile", "*.md", ".*", "build", "example", "examples", "ports", "test")
+_NOT_RUNTIME = ("Makefile", "*.md", ".*", "build", "example", "examples", "ports", "proof", "test")
 
 
 class _Form(NamedTuple):

@@ -65,7 +65,7 @@ def test_platformio_packs_the_library(tools, run, unpacked, tmp_path):
     # The other examples are not sketches, and need the ports.
     examples = {name for name, member in found.items() if member.isfile() and "examples" in name}
     assert {name.split("/")[1] for name in examples} == {"Predict"}
-    assert not [name for name in found if name.split("/")[0] in ("ports", "test", "build")]
+    assert not [name for name in found if name.split("/")[0] in ("ports", "proof", "test", "build")]
 
 
 def test_platformio_installs_the_file_itself(tools, run, zipped, tmp_path):
@@ -86,7 +86,7 @@ def test_the_component_manager_packs_the_component(tools, run, unpacked, tmp_pat
     found = members(tmp_path / f"twinedge_{__version__}.tgz")
     wanted = {"idf_component.yml", "CMakeLists.txt", "Kconfig", "cmake/settings.cmake"}
     assert wanted | {"include/twin.h", "src/twin_open.c"} <= set(found)
-    assert not [name for name in found if name.split("/")[0] in ("ports", "test", "build")]
+    assert not [name for name in found if name.split("/")[0] in ("ports", "proof", "test", "build")]
 
 
 def test_the_module_has_the_fields_that_zephyr_documents(tools, run, unpacked, tmp_path):

@@ -1,0 +1,20 @@
+/* The building blocks of FORMAT.md, section 8, for all numbers that they may get: no overflow, no
+ * shift out of range, and results within the bounds of section 9. */
+
+#include "proof.h"
+
+#include "../src/twin_arith.h"
+
+void main(void) {
+    int32_t any = (int32_t)ANY(0, UINT32_MAX);
+    int32_t multiplier = (int32_t)ANY(0, 32767), product, z;
+    uint8_t shift = (uint8_t)ANY(0, 30);
+    //@ split shift;
+    product = twini_mulw(any, multiplier);
+    //@ assert -0x40000000 <= product < 0x40000000;
+    product = twini_rsh(product, shift);
+    //@ assert -0x40000000 <= product <= 0x40000000;
+    z = twini_sat(product);
+    //@ assert -32767 <= z <= 32767;
+    Frama_C_show_each_end(z);
+}

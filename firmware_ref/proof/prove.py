@@ -1,0 +1,233 @@
+"""Run Frama-C on the harnesses of this folder, and compare what stays open with alarms.txt.
+
+Usage: prove.py [--quick] [--jobs N] [--output FILE] [CASE ...]
+
+A case is a harness with the sizes it is analysed for. For each, one line says how many functions
+and statements were analysed, how many properties were shown, and how many alarms are open. An alarm
+that alarms.txt does not list is a failure, and so is one that it lists and that is gone.
+"""
+
+import argparse
+import csv
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+HERE = Path(__file__).resolve().parent
+BUILD = HERE.parent / "build" / "proof"
+
+# A 32-bit little-endian machine, as most microcontrollers are, with the settings of one.
+MACHINE = "gcc_x86_32"
+SETTINGS = "-DTWIN_HOST=0 -DTWIN_BLOCK=2"
+
+# The preprocessor is that of this machine, whatever it is.
+FOREIGN = (
+    "-U__x86_64__ -U__aarch64__ -U__FP_FAST_FMAF -U__FLT_EVAL_METHOD__ -D__FLT_EVAL_METHOD__=0"
+)
+
+# What counts as an error beyond what Frama-C has by default.
+STRICT = ["-warn-signed-overflow", "-warn-invalid-pointer", "-warn-invalid-bool"]
+EVA = ["-eva", "-eva-warn-signed-converted-downcast", "-eva-msg-key=-initial-state,-final-states"]
+WP = ["-wp", "-wp-rte", "-wp-prover", "z3,cvc4", "-wp-par", "1", "-wp-timeout", "30"]
+
+# Statuses of properties that leave nothing to be shown. Those of libraries are "considered valid".
+SHOWN = {"Valid", "Considered valid", "Dead", "Unreachable"}
+
+
+class Case(NamedTuple):
+    """A harness and how it is analysed.
+
+    Attributes
+    ----------
+    name : str
+        Of the case, in lines and in alarms.txt.
+    harness : str
+        File in this folder.
+    defines : str
+        Sizes, as options of the preprocessor.
+    options : list of str
+        Of Frama-C, in addition to those of every case.
+    quick : bool
+        Whether it is part of ``--quick``.
+    """
+
+    name: str
+    harness: str
+    defines: str
+    options: list[str]
+    quick: bool
+
+
+def journal(record: int, block: int, unit: int, quick: bool = False) -> Case:
+    """Analyse records of this size in blocks of this size, programmed in units of `unit` bytes."""
+    options = ["-eva-slevel", "100", "-eva-slevel-function", "twini_crc_bits:0"]
+    options += ["-eva-ilevel", "64"]
+    options += ["-eva-split-return-function", "storage_read:0,twin_journal_open:-20"]
+    defines = f"-DRECORD={record} -DBLOCK={block} -DUNIT={unit}"
+    return Case(f"journal-{record}-{block}-{unit}", "journal.c", defines, [*EVA, *options], quick)
+
+
+CASES = [
+    Case("arithmetic", "arithmetic.c", "", [*EVA, "-eva-precision", "3"], True),
+    journal(20, 224, 4, quick=True),
+]
+
+
+class Alarm(NamedTuple):
+    """An open property: where it is, and what it says."""
+
+    case: str
+    function: str
+    kind: str
+    text: str
+
+
+def run_case(case: Case) -> dict[str, Any]:
+    """Analyse one case; its result as in the output file."""
+    folder = BUILD / case.name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    table = folder / "properties.csv"
+    command = ["frama-c", "-machdep", MACHINE, *STRICT]
+    command.append(f"-cpp-extra-args=-I../include -I../src {FOREIGN} {SETTINGS} {case.defines}")
+    command += [case.harness, *case.options, "-then", "-report-csv", str(table)]
+    start = time.monotonic()
+    where = os.environ | {"PWD": str(HERE)}  # which Frama-C believes
+    done = subprocess.run(command, cwd=HERE, env=where, capture_output=True, text=True, check=False)
+    (folder / "output.txt").write_text(done.stdout + done.stderr)
+    result: dict[str, Any] = {"case": case.name, "seconds": round(time.monotonic() - start, 1)}
+    if done.returncode or not table.exists():
+        result["failure"] = (done.stdout + done.stderr).strip().splitlines()[-6:]
+        return result
+    result |= count_coverage(done.stdout)
+    with table.open(newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    counted = [row for row in rows if is_ours(row)]
+    opened = [row for row in counted if row["status"] not in SHOWN]
+    result["shown"] = sum(row["status"] == "Valid" for row in counted)
+    result["open"] = [
+        {"function": row["function"], "kind": row["property kind"], "text": row["property"]}
+        for row in opened
+    ]
+    source = (HERE / case.harness).read_text()
+    marks = set(re.findall(r"\bFrama_C_show_each_(\w+)\(", source))
+    reached = set(re.findall(r"Frama_C_show_each_(\w+):", done.stdout))
+    result["unreached"] = sorted(marks - reached)
+    return result
+
+
+def is_ours(row: dict[str, str]) -> bool:
+    """Whether a property is of our code, and not of a library or of a mark of a harness."""
+    return row["directory"] != "FRAMAC_SHARE/libc" and "Frama_C_show_each" not in row["function"]
+
+
+def count_coverage(output: str) -> dict[str, int]:
+    """Functions and statements that Eva reached, from its summary."""
+    found = re.search(r"(\d+) functions? analyzed \(out of (\d+)\)", output)
+    statements = re.search(r"(\d+) statements reached \(out of (\d+)\)", output)
+    if not found or not statements:
+        return {}
+    return {
+        "functions": int(found[1]),
+        "statements": int(statements[1]),
+        "statements_in_them": int(statements[2]),
+    }
+
+
+def listed_alarms() -> list[Alarm]:
+    """Alarms that may be open: lines of `case | function | kind | text`, `*` ends a prefix."""
+    alarms = []
+    for line in (HERE / "alarms.txt").read_text().splitlines():
+        if line.strip() and not line.startswith(("#", " ")):
+            case, function, kind, text = (part.strip() for part in line.split("|", 3))
+            alarms.append(Alarm(case, function, kind, text))
+    return alarms
+
+
+def matches(listed: Alarm, found: Alarm) -> bool:
+    """Whether an open alarm is the one that is listed."""
+    return all(
+        b.startswith(a[:-1]) if a.endswith("*") else a == b
+        for a, b in zip(listed, found, strict=True)
+    )
+
+
+def compare(results: Iterable[dict[str, Any]], listed: list[Alarm]) -> list[str]:
+    """Lines about failures, alarms that are not listed, and listed ones that are gone."""
+    lines = []
+    used = set()
+    ran = []
+    for result in results:
+        name = result["case"]
+        ran.append(name)
+        if "failure" in result:
+            lines.append(f"{name}: Frama-C failed: " + " / ".join(result["failure"]))
+            continue
+        lines += [f"{name}: the analysis ends before {mark}" for mark in result["unreached"]]
+        for row in result["open"]:
+            alarm = Alarm(name, row["function"], row["kind"], row["text"])
+            fitting = [entry for entry in listed if matches(entry, alarm)]
+            used.update(fitting)
+            if not fitting:
+                lines.append("not listed: " + " | ".join(alarm))
+    for entry in listed:
+        concerned = any(matches(Alarm(entry.case, "", "", ""), Alarm(n, "", "", "")) for n in ran)
+        if concerned and entry not in used:
+            lines.append("listed, but gone: " + " | ".join(entry))
+    return lines
+
+
+def summarise(result: dict[str, Any]) -> str:
+    """One line about a case."""
+    if "failure" in result:
+        return f"{result['case']:24} failed"
+    reach = ""
+    if "functions" in result:
+        reach = f"{result['functions']:3} functions, {result['statements']:4} statements, "
+    return (
+        f"{result['case']:24} {reach}{result['shown']:4} properties shown, "
+        f"{len(result['open']):2} open, {result['seconds']:5.1f} s"
+    )
+
+
+def main() -> int:
+    """Run the cases that are named, or all; return 1 if something is open and not listed."""
+    parser = argparse.ArgumentParser(description=__doc__, usage=(__doc__ or "").splitlines()[2][7:])
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--output", type=Path, default=BUILD / "proof.json")
+    parser.add_argument("cases", nargs="*")
+    arguments = parser.parse_args()
+    chosen = [
+        case
+        for case in CASES
+        if (case.quick or not arguments.quick)
+        and (not arguments.cases or case.name in arguments.cases)
+    ]
+    results = []
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        for result in pool.map(run_case, chosen):
+            results.append(result)
+            print(summarise(result), flush=True)
+    wrong = compare(results, listed_alarms())
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    arguments.output.write_text(json.dumps({"cases": results, "wrong": wrong}, indent=1) + "\n")
+    for line in wrong:
+        print(line)
+    print(
+        f"{len(results)} cases, {sum(len(r.get('open', [])) for r in results)} alarms open, "
+        f"{len(wrong)} of them or other findings not accounted for"
+    )
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
