@@ -11,13 +11,18 @@
  *     status = twin_store_open(&store, &model, pack, &storage, memory, 32);
  *     while (status == TWIN_MORE)
  *         status = twin_store_step(&store, scratch, sizeof scratch);
- *     for (;;) {
+ *     if (status != TWIN_OK && status != TWIN_ERROR_FULL)
+ *         report(twin_text(status));
+ *     while (next_query(x)) {
  *         if (twin_predict_adapted(&store, scratch, sizeof scratch, x, &out) == TWIN_OK)
  *             use(out.low, out.high);
- *         if (measure(&y))
+ *         if (!measure(&y))
+ *             continue;
+ *         status = twin_learn(&store, scratch, sizeof scratch, x, y, now());
+ *         if (status == TWIN_ERROR_FULL && twin_keep_latest(&store, 24) == TWIN_OK)
  *             status = twin_learn(&store, scratch, sizeof scratch, x, y, now());
- *         if (status == TWIN_ERROR_FULL)
- *             status = twin_keep_latest(&store, 24);
+ *         if (status != TWIN_OK)
+ *             report(twin_text(status));
  *     }
  *
  * One reading cannot break it: a point that is far from what the others and the pack allow has no
@@ -109,8 +114,10 @@ twin_status twin_forget_before(twin_store *store, uint32_t time);
 
 /* Predict with the points of the store: `out->points` says how many had any weight. Spread, count
  * and flags are those of the pack. */
+#define twin_predict_adapted TWIN_CONFIGURED(twin_predict_adapted)
 twin_status twin_predict_adapted(const twin_store *store, void *scratch, uint32_t size,
                                  const float *x, twin_prediction *out);
+#define twin_predict_adapted_raw TWIN_CONFIGURED(twin_predict_adapted_raw)
 twin_status twin_predict_adapted_raw(const twin_store *store, void *scratch, uint32_t size,
                                      const int16_t *query, twin_raw *out);
 

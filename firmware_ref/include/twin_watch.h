@@ -6,11 +6,12 @@
  *     twin_watch watch;
  *     if (twin_watch_begin(&watch, &model, 900) != TWIN_OK)
  *         do_without_it();
- *     for (;;) {
- *         if (twin_predict(&model, scratch, sizeof scratch, x, &out, NULL) == TWIN_OK)
+ *     while (next_query(x)) {
+ *         if (twin_predict(&model, scratch, sizeof scratch, x, &out, NULL) == TWIN_OK) {
  *             twin_watch_saw(&watch, &model, &out);
- *         if (measure(&truth))
- *             twin_watch_told(&watch, &model, &out, truth);
+ *             if (measure(&truth))
+ *                 twin_watch_told(&watch, &model, &out, truth);
+ *         }
  *         if (twin_watch_flags(&watch))
  *             call_for_help();
  *     }
@@ -77,6 +78,7 @@ typedef struct twin_watch {
 twin_status twin_watch_begin(twin_watch *watch, twin_model *model, uint16_t thousandths);
 
 /* Tell that a prediction was made. One without intervals does not count. */
+#define twin_watch_saw_raw TWIN_CONFIGURED(twin_watch_saw_raw)
 void twin_watch_saw_raw(twin_watch *watch, const twin_model *model, const twin_raw *given);
 
 /* Tell the true value of a prediction, with `given` as it was at the time. In any order, late,
@@ -84,12 +86,15 @@ void twin_watch_saw_raw(twin_watch *watch, const twin_model *model, const twin_r
  * interval, at once and in every run of this model: no other thread may use the model meanwhile.
  * `truth` is in the units of the raw mean: (y - offset) / gain of the target, rounded; INT32_MIN is
  * ignored. */
+#define twin_watch_told_raw TWIN_CONFIGURED(twin_watch_told_raw)
 void twin_watch_told_raw(twin_watch *watch, twin_model *model, const twin_raw *given,
                          int32_t truth);
 
 #if TWIN_FLOAT
 /* The same in the units of the target. An infinite or NaN truth is ignored. */
+#define twin_watch_saw TWIN_CONFIGURED(twin_watch_saw)
 void twin_watch_saw(twin_watch *watch, const twin_model *model, const twin_prediction *given);
+#define twin_watch_told TWIN_CONFIGURED(twin_watch_told)
 void twin_watch_told(twin_watch *watch, twin_model *model, const twin_prediction *given,
                      float truth);
 #endif

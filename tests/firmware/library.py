@@ -14,6 +14,7 @@ FIRMWARE = Path(__file__).parents[2] / "firmware_ref"
 SOURCES = sorted((FIRMWARE / "src").rglob("*.c"))
 HEADERS = sorted([*(FIRMWARE / "include").glob("*.h"), *(FIRMWARE / "src").rglob("*.h")])
 INCLUDES = [f"-I{FIRMWARE / 'include'}", f"-I{FIRMWARE / 'src'}"]
+SANITIZED = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 WARNINGS = ["-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wundef", "-Werror"]
 
 MISTAKES = (
@@ -103,15 +104,21 @@ EXTRA_OPTIONS = os.environ.get("TWIN_TEST_OPTIONS", "").split()
 CANARY = 0 if EXTRA_OPTIONS else 16  # a sanitizer sees more if memory ends with the scratch
 
 
-def run(*command, **options):
-    """Run a tool that must exist and succeed; return its output."""
+def attempt(*command, **options):
+    """Run a tool that must exist; return how it ended."""
     assert shutil.which(command[0]), f"{command[0]} is not installed"
     # A sanitizer loaded into Python would also check compilers, which takes minutes.
     env = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    env.setdefault("ASAN_OPTIONS", "detect_leaks=0")  # takes seconds, and nothing here allocates
     words = [str(part) for part in command]
-    done = subprocess.run(
+    return subprocess.run(
         words, capture_output=True, text=True, check=False, **{"env": env, **options}
     )
+
+
+def run(*command, **options):
+    """Run a tool that must exist and succeed; return its output."""
+    done = attempt(*command, **options)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -1,6 +1,4 @@
-"""The example of thirty lines predicts."""
-
-import subprocess
+"""The example of forty lines predicts."""
 
 import numpy as np
 import pytest
@@ -13,7 +11,7 @@ from twinedge.runtime import reference
 def example(native, tmp_path_factory):
     program = tmp_path_factory.mktemp("example") / "example"
     sources = [*native.SOURCES, native.FIRMWARE / "example" / "main.c"]
-    return native.compile_c(program, "-O0", "-fPIC", sources=sources)
+    return native.compile_c(program, "-DTWIN_HOST=0", *native.SANITIZED, sources=sources)
 
 
 def test_the_example_predicts(example, native, small, tmp_path):
@@ -48,16 +46,25 @@ def test_the_example_prints_the_interval_of_a_pack_that_has_them(example, native
     ],
     ids=["no file", "no such file", "too few features", "not a number", "damaged"],
 )
-def test_the_example_says_what_is_wrong(example, small, tmp_path, words, complaint):
+def test_the_example_says_what_is_wrong(native, example, small, tmp_path, words, complaint):
     data = write_pack(small)
     (tmp_path / "model.twin").write_bytes(data)
     (tmp_path / "broken.twin").write_bytes(data[:-1] + b"\1")
-    done = subprocess.run(
-        [str(example), *words], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    done = native.attempt(example, *words, cwd=tmp_path)
     assert done.returncode == 1
     assert complaint in done.stderr
 
 
-def test_it_has_about_thirty_lines(native):
-    assert len((native.FIRMWARE / "example" / "main.c").read_text().splitlines()) <= 36
+def test_a_query_that_is_refused_does_not_stop_the_next_one(native, example, small, tmp_path):
+    (tmp_path / "model.twin").write_bytes(write_pack(small))
+    queries = np.array([(np.nan, 0), (1e30, -np.inf), (0.5, np.nan), (0.5, -1.25)], np.float32)
+    done = native.attempt(example, tmp_path / "model.twin", *queries.ravel())
+    assert done.returncode == 1
+    assert done.stderr.count("not a number") == len(done.stderr.splitlines()) == 2
+    found = reference.evaluate(small, queries[[1, 3]])
+    means = [np.float32(line.split()[0]) for line in done.stdout.splitlines()]
+    assert means == found.mean.tolist()
+
+
+def test_it_has_about_forty_lines(native):
+    assert len((native.FIRMWARE / "example" / "main.c").read_text().splitlines()) <= 44

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from twinedge.pack import write_pack
+from twinedge.pack.layout import NO_FILL
 from twinedge.runtime.loading import load
 
 PAGE = Path(__file__).parents[2] / "docs" / "learning.md"
@@ -20,7 +21,7 @@ def program(native, tmp_path_factory):
     folder = tmp_path_factory.mktemp("learn")
     (folder / "program.c").write_text(PROGRAMS[0])
     sources = [folder / "program.c", *native.SOURCES]
-    return native.compile_c(folder / "learn", "-O1", "-DTWIN_HOST=0", sources=sources)
+    return native.compile_c(folder / "learn", *native.SANITIZED, "-DTWIN_HOST=0", sources=sources)
 
 
 @pytest.fixture
@@ -69,6 +70,28 @@ def test_points_outlive_the_pack(native, program, pack, tmp_path):
     with pytest.raises(AssertionError, match="points: the points in the store have other columns"):
         native.run(program, file, points, input=lines([row]))
     assert points.read_bytes() == before
+
+
+def test_a_line_that_is_refused_does_not_stop_the_next_one(native, program, pack, tmp_path):
+    fill = np.full(pack.features, NO_FILL, np.int16)
+    pack = replace(pack, domain=replace(pack.domain, fill=fill))
+    (tmp_path / "model.twin").write_bytes(write_pack(pack))
+    good, target = pack.x_offset.tolist(), float(pack.y_offset)
+    rows = [
+        [np.nan, *good[1:], target],
+        [np.inf] * pack.features,
+        [*good, np.inf],
+        [*good, np.nan],
+        [1.0],
+        [*good, target],
+        good,
+    ]
+    files = tmp_path / "model.twin", tmp_path / "points.store"
+    done = native.attempt(program, *files, input=lines(rows))
+    assert done.returncode == 0
+    assert len(done.stdout.splitlines()) == 5
+    assert len(done.stderr.splitlines()) == 4
+    assert load(files[0], store=files[1]).learnt == 1
 
 
 SENDER = """

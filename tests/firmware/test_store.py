@@ -995,24 +995,6 @@ def test_a_cpp_program_learns(bare, native, objects, tmp_path):
     native.run(tmp_path / "main")
 
 
-def test_the_example_of_the_header_compiles(native, tmp_path):
-    header = (native.FIRMWARE / "include" / "twin_store.h").read_text()
-    (code,) = re.findall(r"(?m)(?:^ \*     .*\n)+", header)
-    source = tmp_path / "example.c"
-    source.write_text(
-        '#include "twin_store.h"\n'
-        "extern twin_model model; extern const unsigned char pack[1000]; extern const float x[8];\n"
-        "extern float y; extern twin_prediction out; extern uint32_t scratch[1024];\n"
-        "extern const twin_storage storage; extern twin_status status;\n"
-        "int measure(float *to); uint32_t now(void);\n"
-        "void do_without_it(void); void use(float low, float high);\n"
-        "void example(void);\n"
-        "void example(void) {\n" + re.sub(r"(?m)^ \* ?", "", code) + "}\n"
-    )
-    native.compile_c(tmp_path / "example.o", "-O2", "-c", sources=[source])
-    assert re.findall(r"[;{)]\s*twin_\w+\(", re.sub(r"(?m)^ \*", "", code)) == []  # dropped
-
-
 def test_every_status_of_it_has_a_text(native, store_library):
     store_library.twin_text.restype = ctypes.c_char_p
     texts = {store_library.twin_text(-native.STATUSES.index(name)) for name in native.MISTAKES[-5:]}

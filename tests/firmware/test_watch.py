@@ -14,6 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from twinedge.pack import Intervals, write_pack
+from twinedge.pack.layout import NO_FILL
 
 PAGE = Path(__file__).parents[2] / "docs" / "watch.md"
 OUTSIDE, SCALE, ABOVE, BELOW, WORSE = (1 << number for number in range(5))
@@ -908,13 +909,13 @@ def test_every_compiler_gives_the_same_state(
 
 
 @pytest.fixture(scope="module")
-def program(native, objects, tmp_path_factory):
+def program(native, tmp_path_factory):
     """The program of the page, compiled as it stands."""
     folder = tmp_path_factory.mktemp("program")
     (code,) = re.findall(r"(?ms)^```c\n(.*?)^```", PAGE.read_text())
     (folder / "program.c").write_text(code)
-    sources = [folder / "program.c", *objects]
-    options = ("-O2", "-DTWIN_HOST=0", *native.EXTRA_OPTIONS)
+    sources = [folder / "program.c", *native.SOURCES]
+    options = ("-DTWIN_HOST=0", *native.SANITIZED)
     return native.compile_c(folder / "watch", *options, sources=sources)
 
 
@@ -940,16 +941,27 @@ def test_the_printed_program_watches(native, program, cases, packs, tmp_path):
     assert struct.unpack("<I", state[60:64])[0] == 350
 
 
-def test_the_example_of_the_header_compiles(native, tmp_path):
-    header = (native.FIRMWARE / "include" / "twin_watch.h").read_text()
-    (code,) = re.findall(r"(?m)(?:^ \*     .*\n)+", header)
-    source = tmp_path / "example.c"
-    source.write_text(
-        '#include "twin_watch.h"\n#include <stddef.h>\n'
-        "extern twin_model model; extern const float x[8]; extern float truth;\n"
-        "extern twin_prediction out; extern uint32_t scratch[1024];\n"
-        "int measure(float *to); void do_without_it(void); void call_for_help(void);\n"
-        "void example(void);\n"
-        "void example(void) {\n" + re.sub(r"(?m)^ \* ?", "", code) + "}\n"
+def test_the_printed_program_goes_on_after_a_line_that_is_refused(
+    native, program, cases, packs, tmp_path
+):
+    pack = cases.draw(packs, "neighbors", scaled=True)
+    intervals = replace(pack.intervals, quantiles={900: 65536})
+    fill = np.full(pack.features, NO_FILL, np.int16)
+    pack = replace(pack, intervals=intervals, domain=replace(pack.domain, fill=fill))
+    (tmp_path / "model.twin").write_bytes(write_pack(pack))
+    good = " ".join(f"{value:.9g}" for value in pack.x_offset)
+    lines = (
+        good,
+        f"nan{good[good.index(' ') :]}",
+        "inf " * pack.features,
+        "1",
+        f"{good} inf",
+        good,
     )
-    native.compile_c(tmp_path / "example.o", "-O2", "-c", sources=[source])
+    state = tmp_path / "watch.state"
+    said = native.run(program, tmp_path / "model.twin", state, input="\n".join(lines) + "\n")
+    answers = [line for line in said.splitlines() if " from " in line]
+    assert len(answers) == 4
+    assert answers[0] == answers[2] == answers[3] != answers[1]
+    assert said.count("not a number") == 2
+    assert struct.unpack("<I", state.read_bytes()[48:52])[0] == 4  # seen

@@ -7,23 +7,23 @@ static float x[MODEL_FEATURES] = {-0.107211173f, 0.815751195f};
 
 static uint32_t scratch[MODEL_SCRATCH / 4];
 static twin_model model;
-static twin_status status;
+static twin_status opened;
 
 void setup() {
     Serial.begin(115200);
-    status = twin_open(&model, model_twin, MODEL_SIZE);
+    opened = twin_open(&model, model_twin, MODEL_SIZE);
 }
 
 void loop() {
     twin_prediction out;
-    if (status == TWIN_OK)
-        status = twin_predict(&model, scratch, sizeof scratch, x, &out, NULL);
+    twin_status status = twin_predict(&model, scratch, sizeof scratch, x, &out, NULL);
     if (status == TWIN_OK) {
         Serial.print(out.mean, 6);
         Serial.print(' ');
         Serial.println(out.spread, 6);
     } else {
-        Serial.println(status); /* enum twin_status in twin.h */
+        Serial.print("error ");
+        Serial.println(opened == TWIN_OK ? status : opened); /* enum twin_status in twin.h */
     }
     delay(1000);
 }

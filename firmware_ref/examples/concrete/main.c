@@ -70,12 +70,20 @@ static twin_store store;
 static uint32_t scratch[MODEL_SCRATCH / 4];
 static uint32_t points[64]; /* twin_store_size returns the bytes needed */
 
-static void check(twin_status status) {
-    if (status == TWIN_OK)
-        return;
-    board_write(twin_text(status));
-    board_write("\n");
-    board_exit(1);
+/* Whether a call succeeded; says why not. One sample that is refused does not stop the meter. */
+static int succeeded(twin_status status) {
+    if (status != TWIN_OK) {
+        board_write("refused: ");
+        board_write(twin_text(status));
+        board_write("\n");
+    }
+    return status == TWIN_OK;
+}
+
+/* For what the meter cannot do without. */
+static void require(twin_status status) {
+    if (!succeeded(status))
+        board_exit(1);
 }
 
 /* A number whose last digits are decimals. */
@@ -98,6 +106,10 @@ static void write_number(float value) {
         board_write("-");
         value = -value;
     }
+    if (!(value < 1e6f)) { /* not a number, or none that these digits hold */
+        board_write("?");
+        return;
+    }
     write_digits((uint32_t)(value * 100.0f + 0.5f), 2);
 }
 
@@ -110,8 +122,9 @@ static const float *features(const mix *of, const sample *at) {
 }
 
 static void tell(const mix *of, const sample *found) {
-    check(twin_learn(&store, scratch, sizeof scratch, features(of, found), found->strength,
-                     found->days));
+    if (!succeeded(twin_learn(&store, scratch, sizeof scratch, features(of, found), found->strength,
+                              found->days)))
+        return;
     board_write("told: ");
     write_digits(found->days, 0);
     board_write(" days ");
@@ -121,7 +134,8 @@ static void tell(const mix *of, const sample *found) {
 
 static void predict(const mix *of, const sample *at) {
     twin_prediction out;
-    check(twin_predict_adapted(&store, scratch, sizeof scratch, features(of, at), &out));
+    if (!succeeded(twin_predict_adapted(&store, scratch, sizeof scratch, features(of, at), &out)))
+        return;
     board_write("    ");
     write_digits(at->days, 0);
     board_write(" days ");
@@ -155,19 +169,19 @@ static void follow(const mix *one) {
 int main(void) {
     twin_status status;
     unsigned i;
-    check(twin_open(&model, model_twin.bytes, MODEL_SIZE));
+    require(twin_open(&model, model_twin.bytes, MODEL_SIZE));
     if (twin_store_size(&model, &storage, POINTS) > sizeof points)
-        check(TWIN_ERROR_STORE);
+        require(TWIN_ERROR_STORE);
     status = twin_store_open(&store, &model, model_twin.bytes, &storage, points, POINTS);
     while (status == TWIN_MORE)
         status = twin_store_step(&store, scratch, sizeof scratch);
     if (status != TWIN_ERROR_OTHER) /* points of another model are forgotten below */
-        check(status);
+        require(status);
     for (i = 0; i < sizeof mixes / sizeof *mixes; i++) {
         board_write("mix ");
         write_digits(i + 1, 0);
         board_write("\n");
-        check(twin_forget(&store, 0, UINT32_MAX)); /* the mix before */
+        require(twin_forget(&store, 0, UINT32_MAX)); /* the mix before */
         follow(&mixes[i]);
     }
     board_write("done\n");
