@@ -41,7 +41,7 @@ extern "C" {
 
 /* Adds version and settings to a name, so that a program and a library compiled with different
  * ones do not link:
- * twin_open_v0_1_block2_flash0_float1_near1_silu1_wide1_text1_partial1_host0_ends1.
+ * twin_settings_v0_1_block2_flash0_float1_near1_silu1_wide1_text1_partial1_host0_ends1.
  */
 #define TWIN_CONFIGURED(name)                                                                      \
     TWIN_SPELL(name, TWIN_VERSION_MAJOR, TWIN_VERSION_MINOR, TWIN_BLOCK, TWIN_FLASH, TWIN_FLOAT,   \
@@ -53,6 +53,21 @@ extern "C" {
 #define TWIN_SPELLED(name, v, w, b, m, f, n, s, i, t, p, h, e)                                     \
     name##_v##v##_##w##_block##b##_flash##m##_float##f##_near##n##_silu##s##_wide##i##_text##t##_partial##p##_host##h##_ends##e
 /* clang-format on */
+
+/* Where programs are linked statically, every file that includes this refers to such a name, even
+ * if it calls nothing, in a section that no image contains. */
+#if defined(__GNUC__) && defined(__ELF__) && !defined(__unix__)
+#define TWIN_SETTINGS_NAMED 1
+#else
+#define TWIN_SETTINGS_NAMED 0
+#endif
+#define TWIN_QUOTE(words)  TWIN_QUOTED(words)
+#define TWIN_QUOTED(words) #words
+#if TWIN_SETTINGS_NAMED
+__asm__(".pushsection .twin_settings,\"\"\n\t"
+        ".long " TWIN_QUOTE(TWIN_CONFIGURED(twin_settings)) "\n\t"
+                                                            ".popsection");
+#endif
 
 /* What a function returns: TWIN_OK; a negative number on error; or TWIN_MORE if all is well but
  * there is more to do. */
@@ -128,9 +143,6 @@ typedef struct twin_model {
     twin_flash domain;
     uint32_t quantile; /* half an interval per unit of the scale, in 1/65536 */
 #endif
-#if TWIN_HOST
-    const struct twini_prepared *prepared; /* the caller's memory, after twin_prepare; or NULL */
-#endif
 } twin_model;
 
 /* A prediction in the units of the target. If the pack has no intervals, `intervals` is 0, and
@@ -174,10 +186,11 @@ typedef struct twin_raw {
  * scratch. The fields are private. */
 typedef struct twin_run {
     const twin_model *model;
-    int16_t *query; /* the quantised query */
-    void *partial;  /* its contribution to the first layer */
-    void *block[2]; /* activations of all layers but the last */
-    void *room;     /* what else the kernel needs */
+    const struct twin_kernel *kernel; /* of the model when this began; NULL before */
+    int16_t *query;                   /* the quantised query */
+    void *partial;                    /* its contribution to the first layer */
+    void *block[2];                   /* activations of all layers but the last */
+    void *room;                       /* what else the kernel needs */
 #if TWIN_HOST
     void *work; /* and what it would otherwise put on the stack */
 #endif
@@ -192,7 +205,7 @@ typedef struct twin_run {
     uint32_t missing;
 #endif
     int32_t reference; /* the first estimate; deviations are relative to it */
-    int status;        /* what twin_read says */
+    int status;        /* what twin_read returns, encoded */
     unsigned total;    /* estimates in total; 0 if the query was refused */
     unsigned count;    /* estimates so far */
     unsigned twin;     /* twins begun */
@@ -202,7 +215,7 @@ typedef struct twin_run {
     unsigned position; /* how many of those are done */
 #if TWIN_NEIGHBORS
     uint64_t *nearest;  /* the anchors that predict, if not all do */
-    unsigned sought;    /* steps of the search for them so far */
+    unsigned searched;  /* steps of the search for them so far */
     unsigned neighbors; /* of the model when this began */
 #endif
 } twin_run;
@@ -213,7 +226,6 @@ typedef struct twin_run {
 #define twin_open TWIN_CONFIGURED(twin_open)
 twin_status twin_open(twin_model *model, twin_pack pack, uint32_t size);
 
-#if TWIN_OPEN_STEPS
 /* A pack being checked: twin_open_begin fills it, twin_open_step advances it. The fields are
  * private. */
 typedef struct twin_opening {
@@ -248,7 +260,6 @@ typedef struct twin_opening {
 twin_status twin_open_begin(twin_opening *opening, twin_model *model, twin_pack pack,
                             uint32_t size);
 twin_status twin_open_step(twin_opening *opening, uint32_t bytes);
-#endif
 
 /* Yours, if TWIN_CRC names it: continues the CRC-32 of zip over `size` bytes at `at`. `crc` is that
  * of the bytes before, 0 at the start. `at` and `size` are multiples of 4. */
@@ -276,7 +287,8 @@ uint32_t twin_scratch_size(const twin_model *model);
 /* Predict from `model->features` integers, -32767 .. 32767: (x - offset) * gain of each feature,
  * rounded; -32768 for a missing one, which is refused unless the pack can fill it in. `members`
  * receives the `model->members` estimates in the order of the anchors, or is NULL. If the query is
- * refused, all of `out` is zero. */
+ * refused, all of `out` is zero, except that the masks name features up to the refused one. */
+#define twin_predict_raw TWIN_CONFIGURED(twin_predict_raw)
 twin_status twin_predict_raw(const twin_model *model, void *scratch, uint32_t size,
                              const int16_t *query, twin_raw *out, int32_t *members);
 
@@ -294,10 +306,12 @@ twin_status twin_predict_raw(const twin_model *model, void *scratch, uint32_t si
  * there are none yet, and for a refused run that of twin_begin. A step that reaches the next twin
  * also pays for the query's contribution to its first layer. With neighbors, the first steps of a
  * twin search for them, 16 anchors for each that they would evaluate. */
-#define TWIN_ALL UINT16_MAX
+#define TWIN_ALL       UINT16_MAX
+#define twin_begin_raw TWIN_CONFIGURED(twin_begin_raw)
 twin_status twin_begin_raw(twin_run *run, const twin_model *model, void *scratch, uint32_t size,
                            const int16_t *query, int32_t *members);
 uint16_t twin_step(twin_run *run, uint16_t anchors);
+#define twin_read_raw TWIN_CONFIGURED(twin_read_raw)
 twin_status twin_read_raw(const twin_run *run, twin_raw *out);
 
 #if TWIN_FLOAT
@@ -305,10 +319,13 @@ twin_status twin_read_raw(const twin_run *run, twin_raw *out);
  * the range of the training data. NaN stands for a missing feature: the pack fills it in, or the
  * query is refused if it cannot. `members` as above, or NULL. If the query is refused, all floats
  * are NaN. */
+#define twin_predict TWIN_CONFIGURED(twin_predict)
 twin_status twin_predict(const twin_model *model, void *scratch, uint32_t size, const float *x,
                          twin_prediction *out, int32_t *members);
+#define twin_begin TWIN_CONFIGURED(twin_begin)
 twin_status twin_begin(twin_run *run, const twin_model *model, void *scratch, uint32_t size,
                        const float *x, int32_t *members);
+#define twin_read TWIN_CONFIGURED(twin_read)
 twin_status twin_read(const twin_run *run, twin_prediction *out);
 
 /* A member's estimate, or a raw mean, in the units of the target. */

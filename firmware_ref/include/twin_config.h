@@ -1,7 +1,7 @@
 /* Configuration of the runtime. Every setting can be changed with -D; these are the defaults.
  *
  * Program and library must be compiled with the same values: otherwise they do not link, and the
- * linker names two forms of twin_open that show the difference. */
+ * linker names two forms of twin_settings or twin_open that show the difference. */
 
 #ifndef TWIN_CONFIG_H
 #define TWIN_CONFIG_H
@@ -84,16 +84,6 @@
 #endif
 #endif
 
-/* 1: a pack can also be opened in steps (twin_open_step). 0: only in one go, which saves some 400
- * bytes of code. */
-#ifndef TWIN_OPEN_STEPS
-#if defined(__AVR__)
-#define TWIN_OPEN_STEPS 0
-#else
-#define TWIN_OPEN_STEPS 1
-#endif
-#endif
-
 /* TWIN_CRC: name of a function of yours that computes the checksum of a pack, for devices with
  * CRC-32 in hardware; twin.h declares it. Undefined by default. */
 
@@ -108,6 +98,9 @@
 #else
 #define TWIN_BLOCK 2
 #endif
+#endif
+#if TWIN_BLOCK < 1 || TWIN_BLOCK > 255
+#error "TWIN_BLOCK must be 1 to 255"
 #endif
 
 /* 1: the query's contribution to the first layer is computed once and kept, in 8 bytes of scratch

@@ -115,7 +115,7 @@ void twin_watch_clear(twin_watch *watch, uint32_t flags);
  * also sets `model->quantile`. On error it changes nothing: TWIN_ERROR_MODEL if the model is not
  * open, TWIN_ERROR_MAGIC if the bytes are not a watch, such as erased flash, TWIN_ERROR_VERSION if
  * they have a different version, TWIN_ERROR_BODY_CRC if they are damaged, and TWIN_ERROR_LEVEL if
- * they belong to a different pack. */
+ * they belong to a different pack, or ask for a coverage that none has. */
 #define TWIN_WATCH_BYTES 72
 void twin_watch_save(const twin_watch *watch, uint8_t *bytes);
 twin_status twin_watch_restore(twin_watch *watch, twin_model *model, const uint8_t *bytes);

@@ -67,7 +67,7 @@ static int32_t twini_quantise(float t) {
     if (t <= -TWIN_LARGEST)
         return -TWIN_LARGEST;
     twice = (int32_t)(t + t); /* exact: halves are now integers */
-    return (twice + (twice < 0 ? -1 : 1)) / 2;
+    return (twice + 1 + (twice >> 31)) >> 1;
 }
 
 /* By the bits, as a compiler may optimise a comparison away. */
@@ -79,29 +79,18 @@ static unsigned twini_is_nan(float value) {
 
 twin_status twin_begin(twin_run *run, const twin_model *model, void *scratch, uint32_t size,
                        const float *x, int32_t *members) {
-    twin_status status = twini_start(run, model, scratch, size, members);
-    twin_flash scaling = model->scaling;
+    twin_status status = twini_begin(run, model, scratch, size, members);
+    twin_flash scaling = status ? 0 : model->scaling;
     unsigned i;
     for (i = 0; !status && i < model->features; i++) {
         float t = twini_alone(x[i] - twini_f32(scaling));
         t = twini_rounded(t * twini_f32(scaling + 4));
         /* NaN only if x is NaN: the numbers in the pack are finite. */
-#if TWIN_INTERVALS
-        status = twini_ask(run, i, (int16_t)(twini_is_nan(t) ? INT16_MIN : twini_quantise(t)));
-#else
-        if (twini_is_nan(t))
-            return twini_refuse(run, TWIN_ERROR_QUERY);
-        run->query[i] = (int16_t)twini_quantise(t);
-#endif
+        status =
+            twini_set_feature(run, i, (int16_t)(twini_is_nan(t) ? INT16_MIN : twini_quantise(t)));
         scaling += 8;
     }
     return status;
-}
-
-float twin_target(const twin_model *model, int32_t estimate) {
-    twin_flash scaling = model->scaling + 8 * (uint32_t)model->features;
-    float product = twini_rounded(twini_alone((float)estimate) * twini_f32(scaling + 4));
-    return twini_alone(product + twini_f32(scaling));
 }
 
 static float twini_nan(void) {
@@ -111,7 +100,16 @@ static float twini_nan(void) {
     return nan;
 }
 
-TWIN_LENT float twini_in_units(const twin_model *model, uint32_t distance, uint16_t parts) {
+float twin_target(const twin_model *model, int32_t estimate) {
+    twin_flash scaling = model->scaling + 8 * (uint32_t)model->features;
+    float product;
+    if (!model->kernel)
+        return twini_nan();
+    product = twini_rounded(twini_alone((float)estimate) * twini_f32(scaling + 4));
+    return twini_alone(product + twini_f32(scaling));
+}
+
+TWIN_SHARED float twini_in_units(const twin_model *model, uint32_t distance, uint16_t parts) {
     float all = twini_alone(twini_alone((float)distance) *
                             twini_f32(model->scaling + 8 * (uint32_t)model->features + 4));
     return twini_alone(all / twini_alone((float)parts));
@@ -131,7 +129,7 @@ TWIN_INTERNAL int32_t twini_target_of(const twin_model *model, float value) {
 }
 #endif
 
-TWIN_LENT void twini_report(const twin_run *run, const twin_raw *raw, twin_prediction *out) {
+TWIN_SHARED void twini_report(const twin_run *run, const twin_raw *raw, twin_prediction *out) {
     const twin_model *model = run->model;
     out->mean = out->spread = twini_nan();
     if (run->count) {
@@ -156,12 +154,10 @@ twin_status twin_read(const twin_run *run, twin_prediction *out) {
     twin_raw raw;
 #if TWIN_INTERVALS && defined(__AVR__) /* as below */
     __builtin_memset(&raw, 0, sizeof raw);
-#elif TWIN_INTERVALS
-    raw.points = 0;
 #endif
     twini_combine(run, &raw);
     twini_report(run, &raw, out);
-    return (twin_status)run->status;
+    return twini_status(run);
 }
 
 twin_status twin_predict(const twin_model *model, void *scratch, uint32_t size, const float *x,

@@ -26,8 +26,8 @@ enum { ALIGNED = sizeof(twini_aligned) - sizeof(uint32_t) };
 
 /* Checksum of what means something in the buffer, for this slot of a block of this generation; and
  * where that ends. The generation of a record goes where its checksum is. */
-TWIN_APART uint32_t twini_slot_sum(const twin_journal *journal, unsigned slot, uint32_t generation,
-                                   const uint8_t **ends) {
+TWIN_NOT_INLINE static uint32_t twini_slot_sum(const twin_journal *journal, unsigned slot,
+                                               uint32_t generation, const uint8_t **ends) {
     const uint8_t *at = journal->buffer + SLOT_NUMBER, *end = journal->buffer + HEAD_END;
     uint32_t crc = UINT32_MAX;
     if (slot >= HEAD_SLOTS) {
@@ -45,7 +45,7 @@ TWIN_APART uint32_t twini_slot_sum(const twin_journal *journal, unsigned slot, u
 
 /* Read a slot of the block in use. Returns whether it is whole; `journal->failed` says if it could
  * not be read. */
-TWIN_APART unsigned twini_read_slot(twin_journal *journal, unsigned slot) {
+TWIN_NOT_INLINE static unsigned twini_read_slot(twin_journal *journal, unsigned slot) {
     const twin_storage *storage = journal->storage;
     const uint8_t *end;
     uint32_t sum;
@@ -62,7 +62,8 @@ TWIN_APART unsigned twini_read_slot(twin_journal *journal, unsigned slot) {
 
 /* Program the buffer, with its checksum, to a slot: of the block in use, or of the other, for the
  * next generation. Read it back word by word, so that it can be tried again elsewhere. */
-TWIN_APART unsigned twini_write_slot(const twin_journal *journal, unsigned slot, unsigned other) {
+TWIN_NOT_INLINE static unsigned twini_write_slot(const twin_journal *journal, unsigned slot,
+                                                 unsigned other) {
     const twin_storage *storage = journal->storage;
     const uint8_t *at = journal->buffer, *end;
     uint32_t address = journal->block;
@@ -85,14 +86,14 @@ TWIN_APART unsigned twini_write_slot(const twin_journal *journal, unsigned slot,
     return result;
 }
 
-TWIN_APART void twini_rewind(twin_journal *journal) {
+TWIN_NOT_INLINE static void twini_rewind(twin_journal *journal) {
     journal->at = HEAD_SLOTS;
     journal->least = 0;
     journal->failed = 0;
 }
 
 /* Read the next record that lies before slot `end`. Returns whether there is one. */
-TWIN_APART unsigned twini_next_record(twin_journal *journal, unsigned end) {
+TWIN_NOT_INLINE static unsigned twini_next_record(twin_journal *journal, unsigned end) {
     while (journal->at < end) {
         unsigned whole = twini_read_slot(journal, journal->at);
         uint32_t number = twini_word(journal->buffer + SLOT_NUMBER);
@@ -143,7 +144,7 @@ static uint32_t twini_sizes(const twin_journal *journal) {
 }
 
 /* Look at a block. Returns how far it can be relied on. */
-TWIN_APART unsigned twini_look_at(twin_journal *journal, uint32_t block) {
+TWIN_NOT_INLINE static unsigned twini_look_at(twin_journal *journal, uint32_t block) {
     const uint8_t *head = journal->buffer;
     uint32_t extent = 0;
     unsigned slot = HEAD_SLOTS, before;
@@ -175,7 +176,7 @@ TWIN_APART unsigned twini_look_at(twin_journal *journal, uint32_t block) {
  *
  * As long as there is none, one that may be there or not is the last: a block that is erased later,
  * but not completely, must not be left with two of them. */
-TWIN_APART unsigned twini_write_heads(const twin_journal *journal, unsigned other) {
+TWIN_NOT_INLINE static unsigned twini_write_heads(const twin_journal *journal, unsigned other) {
     unsigned slot = 0, heads = 0;
     do {
         unsigned result = twini_write_slot(journal, slot, other);
@@ -217,6 +218,12 @@ static uint32_t twini_copy_records(twin_journal *journal,
     return journal->failed ? 0 : extent;
 }
 
+/* That of opening; memory that is zero was never opened. */
+static twin_status twini_journal_status(const twin_journal *journal) {
+    /* A refused one has a status, but no storage. */
+    return journal->status || journal->storage ? (twin_status)journal->status : TWIN_ERROR_STORE;
+}
+
 /* NOLINTNEXTLINE(readability-non-const-parameter): the type is that of `keep` */
 static unsigned twini_none(void *context, uint32_t number, uint8_t *record) {
     (void)context;
@@ -228,13 +235,15 @@ static unsigned twini_none(void *context, uint32_t number, uint8_t *record) {
 twin_status twin_journal_move(twin_journal *journal,
                               unsigned (*keep)(void *context, uint32_t number, uint8_t *record),
                               void *context, uint32_t stamp) {
-    const twin_storage *storage = journal->storage;
+    const twin_storage *storage;
     uint32_t block, extent = 0;
-    uint8_t *buffer = journal->buffer;
+    uint8_t *buffer;
     unsigned heads = 0;
-    twin_status status = (twin_status)journal->status;
+    twin_status status = twini_journal_status(journal);
     if (status && (status != TWIN_ERROR_OTHER || keep != twini_none))
         return status;
+    storage = journal->storage;
+    buffer = journal->buffer;
     block = storage->block_size - journal->block;
     journal->next = journal->slots; /* the other block may be valid even if this fails */
     journal->moved = 0;
@@ -314,8 +323,9 @@ twin_status twin_journal_open(twin_journal *journal, const twin_storage *storage
 }
 
 twin_status twin_journal_next(twin_journal *journal, uint32_t *number) {
-    if (journal->status)
-        return (twin_status)journal->status;
+    twin_status status = twini_journal_status(journal);
+    if (status)
+        return status;
     journal->failed = 0;
     if (twini_next_record(journal, journal->end)) {
         *number = journal->least - 1;
@@ -328,8 +338,9 @@ twin_status twin_journal_next(twin_journal *journal, uint32_t *number) {
 }
 
 twin_status twin_journal_append(twin_journal *journal) {
-    if (journal->status)
-        return (twin_status)journal->status;
+    twin_status status = twini_journal_status(journal);
+    if (status)
+        return status;
     if (!~journal->number || journal->count + HEAD_SLOTS == journal->slots)
         return TWIN_ERROR_FULL;
     twini_put(journal->buffer + SLOT_NUMBER, journal->number);

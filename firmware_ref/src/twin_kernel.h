@@ -53,7 +53,8 @@ typedef struct twini_layer {
     const uint32_t *lines; /* for kernels that ask for them */
 #endif
 #if TWIN_HOST
-    void *work; /* twin_kernel.work_bytes for exclusive use */
+    const struct twin_kernel *kernel; /* that evaluates it: a prepared model is one with data */
+    void *work;                       /* twin_kernel.work_bytes for exclusive use */
 #endif
 } twini_layer;
 
@@ -75,7 +76,7 @@ typedef struct twin_kernel {
     uint16_t block_bytes;  /* for each activation: all columns of the block */
 
     /* Once for each query and twin: the query's contribution to the first layer, for instance
-     * A q + bias and B q + bias. NULL if partial_bytes is 0. */
+     * A q + bias and B q + bias. NULL only if TWIN_PARTIAL is 0. */
     void (*query)(const twini_layer *layer, const int16_t *query, void *partial);
 
     /* First layer of a block. */

@@ -20,18 +20,6 @@ TWIN_INTERNAL twin_flash twini_layer_at(twini_layer *layer, const twin_model *mo
 #define TWIN_HEAD_MULTIPLIER 8
 #define TWIN_HEAD_BIAS       12
 
-/* A function that intervals call as well; and one that the store calls, too. */
-#if TWIN_INTERVALS
-#define TWIN_SHARED TWIN_APART
-#else
-#define TWIN_SHARED static
-#endif
-#if TWIN_INTERVALS
-#define TWIN_LENT TWIN_INTERNAL TWIN_NOT_INLINE
-#else
-#define TWIN_LENT TWIN_SHARED
-#endif
-
 /* Constant where this build has no choice: twin_open refuses the rest. */
 static inline unsigned twini_is_silu(const twin_model *model) {
     return TWIN_SILU ? model->silu : 0;
@@ -64,7 +52,7 @@ static inline unsigned twini_number(const twin_run *run, unsigned position) {
 }
 
 /* How many of a twin's anchors predict. */
-static inline unsigned twini_choose(unsigned neighbors, unsigned owned) {
+static inline unsigned twini_chosen(unsigned neighbors, unsigned owned) {
     unsigned most = TWIN_NEIGHBORS && neighbors ? neighbors : owned;
     return most < owned ? most : owned;
 }
@@ -73,23 +61,70 @@ static inline unsigned twini_choose(unsigned neighbors, unsigned owned) {
  * the query: up to 16 steps of the search. Returns whether it is done; then their numbers are in
  * `run->nearest`, in ascending order. */
 #if TWIN_NEIGHBORS
-TWIN_INTERNAL unsigned twini_seek(twin_run *run, twin_flash anchors);
+TWIN_INTERNAL unsigned twini_search(twin_run *run, twin_flash anchors);
 #endif
 
-/* Lay out the scratch and start before the first twin. The query goes to run->query. */
-TWIN_INTERNAL twin_status twini_start(twin_run *run, const twin_model *model, void *scratch,
+/* Lay out the scratch and start before the first twin; twini_set_feature puts the query there. */
+TWIN_INTERNAL twin_status twini_begin(twin_run *run, const twin_model *model, void *scratch,
                                       uint32_t size, int32_t *members);
+
+/* What reading a run returns. It is kept so that memory that is zero, a run that was never begun,
+ * stands for TWIN_ERROR_MODEL. */
+static inline void twini_set_status(twin_run *run, twin_status status) {
+    run->status = (int)status ^ TWIN_ERROR_MODEL;
+}
+static inline twin_status twini_status(const twin_run *run) {
+    return (twin_status)(run->status ^ TWIN_ERROR_MODEL);
+}
+
+/* Stop the run, and keep the reason for whoever reads it. */
+static inline twin_status twini_refuse(twin_run *run, twin_status status) {
+    twini_set_status(run, status);
+    run->total = 0;
+    return status;
+}
+
+/* Set a quantised feature of the query; if it is missing, INT16_MIN, the pack fills it in. */
+static inline twin_status twini_set_feature(twin_run *run, unsigned i, int16_t feature) {
+#if TWIN_INTERVALS
+    uint32_t bit = (uint32_t)1 << (i < 31 ? i : 31);
+    twin_flash entry = run->model->domain;
+    if (entry) {
+        entry += 6 * (uint16_t)i;
+        if (feature == INT16_MIN) {
+            feature = twini_i16(entry + 4);
+            run->missing |= bit;
+        } else if (feature < twini_i16(entry) || feature > twini_i16(entry + 2)) {
+            run->outside |= bit;
+        }
+    }
+#endif
+    run->query[i] = feature;
+    return feature == INT16_MIN ? twini_refuse(run, TWIN_ERROR_QUERY) : TWIN_OK;
+}
 
 /* Combine the estimates of the run so far; fills in neither the masks, nor, without intervals, what
  * only those have. */
 TWIN_INTERNAL void twini_combine(const twin_run *run, twin_raw *out);
 
+/* What intervals or the store call as well, where there are any. */
 #if TWIN_INTERVALS
-/* The largest s with s * s <= a; a * b >> shift, but at most 2^31 - 1; and a / n, rounded down, for
- * a below 2^48, n up to 2^16, and quotients of 32 bits. */
-TWIN_LENT uint32_t twini_root(uint64_t a);
-TWIN_LENT uint32_t twini_product(uint32_t a, uint32_t b, uint8_t shift);
-TWIN_LENT uint32_t twini_divide(uint64_t a, uint32_t n);
+#define TWIN_SHARED TWIN_INTERNAL TWIN_NOT_INLINE
+#else
+#define TWIN_SHARED static
+#endif
+
+#if TWIN_INTERVALS
+/* The largest s with s * s <= a; and a / n, rounded down, for a below 2^48, n up to 2^16, and
+ * quotients of 32 bits. */
+TWIN_INTERNAL uint32_t twini_root(uint64_t a);
+TWIN_INTERNAL uint32_t twini_divide(uint64_t a, uint32_t n);
+
+/* A total of an output, or of the second one, in its units. */
+TWIN_INTERNAL int32_t twini_units(twin_flash head, unsigned second, int32_t total);
+
+/* a * b >> shift, but at most 2^31 - 1. */
+TWIN_INTERNAL uint32_t twini_product(uint32_t a, uint32_t b, uint8_t shift);
 
 /* a + b and a - b, within 32 bits. */
 static inline int32_t twini_above(int32_t a, uint32_t b) {
@@ -101,9 +136,11 @@ static inline int32_t twini_below(int32_t a, uint32_t b) {
     return difference > a ? INT32_MIN : difference;
 }
 
-/* Ends of the interval, once mean and scale are known. */
+/* Ends of the interval, once mean and scale are known: half its width is the product of quantile
+ * and scale, shifted by this. */
+#define TWIN_WIDTH_SHIFT 20
 static inline void twini_bound(const twin_model *model, twin_raw *out) {
-    uint32_t width = twini_product(model->quantile, out->scale, 20);
+    uint32_t width = twini_product(model->quantile, out->scale, TWIN_WIDTH_SHIFT);
     out->low = twini_below(out->mean, width);
     out->high = twini_above(out->mean, width);
 }
@@ -112,21 +149,12 @@ static inline void twini_bound(const twin_model *model, twin_raw *out) {
 /* A measured value in the units of an estimate; INT32_MIN if it is NaN or far too large. */
 TWIN_INTERNAL int32_t twini_target_of(const twin_model *model, float value);
 
+/* A distance, over a number of parts, in the units of the target. */
+TWIN_INTERNAL float twini_in_units(const twin_model *model, uint32_t distance, uint16_t parts);
+
 /* What a run predicts, in the units of the target. */
-TWIN_LENT void twini_report(const twin_run *run, const twin_raw *raw, twin_prediction *out);
+TWIN_INTERNAL void twini_report(const twin_run *run, const twin_raw *raw, twin_prediction *out);
 #endif
-#endif
-
-/* Stop the run, and keep the reason for whoever reads it. */
-static inline twin_status twini_refuse(twin_run *run, twin_status status) {
-    run->status = status;
-    run->total = 0;
-    return status;
-}
-
-/* Take a quantised feature of the query; if it is missing, INT16_MIN, the pack fills it in. */
-#if TWIN_INTERVALS
-TWIN_INTERNAL twin_status twini_ask(twin_run *run, unsigned i, int16_t feature);
 #endif
 
 #endif

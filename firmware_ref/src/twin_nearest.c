@@ -38,9 +38,9 @@ static void twini_sink(uint64_t *heap, unsigned count, unsigned at) {
 /* A search is a number of steps of about equal duration: one for each anchor, to keep the
  * nearest in a heap; then, for each of those, one that strips its distance and one that pops the
  * last of them off the heap. */
-static void twini_seek_once(twin_run *run, twin_flash anchors) {
+static void twini_search_once(twin_run *run, twin_flash anchors) {
     uint64_t *found = run->nearest;
-    unsigned chosen = run->chosen, step = run->sought;
+    unsigned chosen = run->chosen, step = run->searched;
     if (step < run->owned) {
         const twin_model *model = run->model;
         twin_flash anchor = anchors + (twini_size)step * model->anchor_size;
@@ -64,13 +64,13 @@ static void twini_seek_once(twin_run *run, twin_flash anchors) {
     }
 }
 
-TWIN_INTERNAL unsigned twini_seek(twin_run *run, twin_flash anchors) {
+TWIN_INTERNAL unsigned twini_search(twin_run *run, twin_flash anchors) {
     unsigned left = 16, end = run->owned + 2 * run->chosen;
-    while (left-- && run->sought < end) {
-        twini_seek_once(run, anchors);
-        run->sought++;
+    while (left-- && run->searched < end) {
+        twini_search_once(run, anchors);
+        run->searched++;
     }
-    return run->sought == end;
+    return run->searched == end;
 }
 
 #endif

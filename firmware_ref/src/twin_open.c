@@ -9,6 +9,14 @@
 #define TWIN_USADA8 0
 #endif
 
+/* What every file of the program refers to (twin.h): a name with no bytes. */
+#if TWIN_SETTINGS_NAMED
+__asm__(".pushsection .twin_settings,\"\"\n\t"
+        ".globl " TWIN_QUOTE(TWIN_CONFIGURED(twin_settings)) "\n" TWIN_QUOTE(
+            TWIN_CONFIGURED(twin_settings)) ":\n\t"
+                                            ".popsection");
+#endif
+
 enum { HEADER = 48, ENTRY = 12, MOST_SECTIONS = 32, MOST_WIDTH = 1024, MOST_ANCHORS = 4096 };
 enum { MOST_SHIFT = 30, LEAST_FRACTION = 5, MOST_FRACTION = 15, CURVE_LENGTH = 193 };
 enum { SCALING = 1, TWINS, CURVE, ANCHORS, IDS, METADATA, INTERVALS, RANGES, SCHEMA };
@@ -64,7 +72,7 @@ static twin_status twini_verdict(unsigned faults) {
 }
 
 /* PADDING if a byte from `at` up to `end` is not zero. */
-static unsigned twini_dirt(twin_flash at, twin_flash end) {
+static unsigned twini_padding_faults(twin_flash at, twin_flash end) {
     uint8_t all = 0;
     for (; at != end; at++)
         all |= twini_u8(at);
@@ -97,7 +105,7 @@ static twin_status twini_check_file(twin_flash at, uint32_t size, uint32_t *behi
     return TWIN_OK;
 }
 
-TWIN_APART uint32_t twini_record_size(const twin_model *model) {
+TWIN_NOT_INLINE static uint32_t twini_record_size(const twin_model *model) {
     uint32_t size = TWIN_HEAD, last;
     unsigned depth;
     for (depth = 0; depth < model->layers; depth++) {
@@ -144,43 +152,43 @@ static twin_status twini_read_header(twin_model *model, twin_flash at) {
 /* Required length of the section at `at`, by its kind; `length` if any is allowed. */
 static uint32_t twini_length(const twin_model *model, unsigned kind, twin_flash at,
                              uint32_t length) {
-    uint32_t anchors = model->anchor_count;
+    uint32_t features = model->features, anchors = model->anchor_count;
 #if TWIN_INTERVALS
     uint32_t levels;
 #endif
     switch (kind) {
     case SCALING:
-        return 8 * (uint32_t)model->features + 8;
+        return 8 * features + 8;
     case TWINS:
         return model->twin_count * model->twin_size;
     case CURVE:
-        return 2 * 193;
+        return 2 * CURVE_LENGTH;
     case ANCHORS:
         return twini_align(2 * (uint32_t)model->twin_count, 4) +
                anchors * (model->anchor_size + 4u);
     case IDS:
         return 4 * anchors;
 #if TWIN_INTERVALS
-    case INTERVALS:
+    case INTERVALS: /* no other build has a pack that may have them */
         levels = length < INTERVALS_HEAD ? 0 : twini_u32(at + 28);
         return levels - 1 < MOST_LEVELS ? INTERVALS_HEAD + LEVEL * levels : ~length;
+#endif
     case RANGES:
-        return 6 * (uint32_t)model->features;
+        return 6 * features;
     case SCHEMA:
         return 4;
-#endif
     default:
         (void)at;
         return length;
     }
 }
 
-/* Fault 10; and fault 11, unless that is checked in steps. */
+/* Faults 10 and 11. */
 static twin_status twini_read_sections(twin_model *model, twin_flash pack, uint32_t size) {
     twin_flash entry, at[RANGES], table = pack + HEADER;
     twin_flash stop = table + ENTRY * (uint32_t)twini_u16(pack + 6);
     uint32_t end = (uint32_t)(stop - pack);
-    unsigned dirt = 0, found = 0, needed = 1 << SCALING | 1 << TWINS | 1 << ANCHORS;
+    unsigned faults = 0, found = 0, needed = 1 << SCALING | 1 << TWINS | 1 << ANCHORS;
 #if TWIN_INTERVALS
     model->domain = 0;
     model->intervals = 0;
@@ -190,18 +198,17 @@ static twin_status twini_read_sections(twin_model *model, twin_flash pack, uint3
     if (twini_is_scaled(model))
         needed |= 1 << INTERVALS;
     for (entry = table; entry != stop; entry += ENTRY) {
-        unsigned kind = twini_u16(entry);
-        unsigned required = kind - 1 < ANCHORS || (TWIN_INTERVALS && kind == INTERVALS);
+        unsigned kind = twini_u16(entry), required = kind - 1 < ANCHORS || kind == INTERVALS;
         uint32_t offset = twini_u32(entry + 4), length = twini_u32(entry + 8);
         twin_flash other;
-        if (offset % 16 || offset < end || offset > size || length > size - offset ||
+        if (offset != twini_align(end, 16) || length > size - offset ||
             twini_u16(entry + 2) != required ||
             length != twini_length(model, kind, pack + offset, length))
             return TWIN_ERROR_SECTION;
         for (other = table; other != entry; other += ENTRY)
             if (twini_u16(other) == kind)
                 return TWIN_ERROR_SECTION;
-        dirt |= TWIN_OPEN_STEPS ? 0 : twini_dirt(pack + end, pack + offset);
+        faults |= twini_padding_faults(pack + end, pack + offset);
         end = offset + length;
         if (required) {
             found |= 1u << kind;
@@ -214,27 +221,15 @@ static twin_status twini_read_sections(twin_model *model, twin_flash pack, uint3
             model->domain = pack + offset;
 #endif
     }
-    if (found != needed)
+    if (found != needed || twini_align(end, 16) != size)
         return TWIN_ERROR_SECTION;
-    if (!TWIN_OPEN_STEPS && (dirt | twini_dirt(pack + end, pack + size)))
-        return TWIN_ERROR_PADDING;
     model->scaling = at[SCALING];
     model->twins = at[TWINS];
     model->curve = at[twini_is_silu(model) ? CURVE : TWINS]; /* relu does not use it */
     model->counts = at[ANCHORS];
     model->anchors = model->counts + (uint16_t)twini_align(2 * model->twin_count, 4);
     model->targets = model->anchors + (twini_size)model->anchor_count * model->anchor_size;
-    return TWIN_OK;
-}
-
-/* Faults 9 and 10, once the checksums are right. */
-static twin_status twini_read_model(twin_model *model, twin_flash pack, uint32_t size) {
-    twin_status status = twini_read_header(model, pack);
-    if (status)
-        return status;
-    model->twin_size = twini_record_size(model);
-    model->anchor_size = (uint16_t)(2 * twini_align(model->features, 4));
-    return twini_read_sections(model, pack, size);
+    return twini_verdict(faults | twini_padding_faults(pack + end, pack + size));
 }
 
 static uint32_t twini_magnitude(int32_t a) {
@@ -266,7 +261,7 @@ static uint32_t twini_sum(twin_flash at, twin_flash end, unsigned wide, unsigned
 }
 
 /* By the bits, as a device may have no float: offsets finite, gains finite and positive. */
-static unsigned twini_scaling_faults(const twin_model *model) {
+TWIN_NOT_INLINE static unsigned twini_scaling_faults(const twin_model *model) {
     twin_flash at = model->scaling;
     unsigned i, faults = 0;
     for (i = 0; i <= model->features; i++) {
@@ -313,7 +308,7 @@ static unsigned twini_head_faults(const twin_model *model, twin_flash head) {
 }
 
 /* Whether 32767 * sum + bias has more than 31 bits: beyond 65538 the product alone has. */
-TWIN_SHARED unsigned twini_overflows(uint32_t sum, uint32_t bias) {
+static unsigned twini_overflows(uint32_t sum, uint32_t bias) {
     return sum > 65538 || (sum << 15) - sum + bias > 0x7FFFFFFFu;
 }
 
@@ -328,7 +323,7 @@ static unsigned twini_row_faults(const twini_layer *layer, unsigned o, unsigned 
         row += (twini_size)o * layer->row;
         end = row + layer->row;
         sum += twini_sum(row, end, layer->wide, 1u + layer->wide);
-        faults |= twini_dirt(row + used, end);
+        faults |= twini_padding_faults(row + used, end);
         row = layer->mirror;
     } while (--kernels);
     if (twini_u16(layer->multiplier + 2 * o) & 0x8000u)
@@ -336,10 +331,6 @@ static unsigned twini_row_faults(const twini_layer *layer, unsigned o, unsigned 
     if (twini_overflows(sum, bias))
         faults |= OVERFLOW;
     return faults;
-}
-
-static unsigned twini_layer_faults(const twini_layer *layer) {
-    return twini_dirt(layer->multiplier + 2 * layer->outputs, layer->fold);
 }
 
 /* The weights of the outputs, and what follows them in the record at `head`. */
@@ -364,7 +355,7 @@ static unsigned twini_output_faults(const twin_model *model, twin_flash head, tw
     if (twini_sum(at, end, 1, step) > 32769) /* there is no bias */
         faults = OVERFLOW;
 #endif
-    return faults | twini_dirt(end, head + (twini_size)model->twin_size);
+    return faults | twini_padding_faults(end, head + (twini_size)model->twin_size);
 }
 
 static unsigned twini_curve_faults(const twin_model *model) {
@@ -389,7 +380,7 @@ static unsigned twini_count_faults(const twin_model *model) {
     }
     if (total != model->anchor_count)
         faults = VALUE;
-    return faults | twini_dirt(at, model->anchors);
+    return faults | twini_padding_faults(at, model->anchors);
 }
 
 static unsigned twini_anchor_faults(const twin_model *model, unsigned number) {
@@ -401,12 +392,12 @@ static unsigned twini_anchor_faults(const twin_model *model, unsigned number) {
             faults = VALUE;
     if (twini_magnitude(twini_i32(model->targets + 4 * (twini_size)number)) >> 30)
         faults = VALUE;
-    return faults | twini_dirt(at, end);
+    return faults | twini_padding_faults(at, end);
 }
 
 #if TWIN_INTERVALS
 /* Select the highest level up to this, or the lowest; returns it, or 0 if there are none. */
-TWIN_APART uint32_t twini_cover(twin_model *model, uint32_t thousandths) {
+static uint32_t twini_select_level(twin_model *model, uint32_t thousandths) {
     twin_flash at = model->intervals;
     uint32_t left, taken = 0;
     if (!at)
@@ -427,7 +418,7 @@ twin_status twin_set_coverage(twin_model *model, uint16_t thousandths) {
     uint32_t quantile = model->quantile;
     if (!model->kernel)
         return TWIN_ERROR_MODEL;
-    if (twini_cover(model, thousandths) == thousandths)
+    if (thousandths - 1u < 999 && twini_select_level(model, thousandths) == thousandths)
         return TWIN_OK;
     model->quantile = quantile;
     return TWIN_ERROR_LEVEL;
@@ -437,7 +428,7 @@ twin_status twin_set_coverage(twin_model *model, uint16_t thousandths) {
 static void twini_count_members(twin_model *model) {
     unsigned i, members = 0;
     for (i = 0; TWIN_NEIGHBORS && i < model->twin_count; i++)
-        members += twini_choose(model->neighbors, twini_u16(model->counts + 2 * i));
+        members += twini_chosen(model->neighbors, twini_u16(model->counts + 2 * i));
     model->members = TWIN_NEIGHBORS ? (uint16_t)members : model->anchor_count;
 }
 
@@ -450,139 +441,112 @@ void twin_set_neighbors(twin_model *model, uint16_t neighbors) {
 }
 #endif
 
-/* Makes the model usable; nothing of the pack is used before this. */
-static void twini_release(twin_model *model) {
-    twini_count_members(model);
-#if TWIN_INTERVALS
-    (void)twini_cover(model, 900);
-#endif
-    model->kernel = TWIN_KERNEL;
-#if TWIN_HOST
-    model->prepared = 0;
-#endif
+/* What is checked next: bytes that the checksum covers; rows of the twins; anchors. */
+enum { STAGE_BYTES, STAGE_ROWS, STAGE_ANCHORS };
+
+/* Faults 9 to 12. */
+static twin_status twini_read_model(twin_model *model, twin_flash pack, uint32_t size) {
+    twin_status status = twini_read_header(model, pack);
+    if (status)
+        return status;
+    model->twin_size = twini_record_size(model);
+    model->anchor_size = (uint16_t)(2 * twini_align(model->features, 4));
+    status = twini_read_sections(model, pack, size);
+    return status ? status : twini_verdict(twini_scaling_faults(model));
 }
 
-#if TWIN_OPEN_STEPS
-
-/* Stages of the check, in this order. */
-enum {
-    STAGE_SUM,
-    STAGE_GAPS, /* between sections */
-    STAGE_SCALING,
-    STAGE_HEAD, /* of a twin */
-    STAGE_ROWS,
-    STAGE_COUNTS, /* and the curve */
-    STAGE_ANCHORS
-};
-
-/* Check up to `most` more bytes: of everything, for the checksum, or of the gaps between sections.
- * Returns how many. */
-TWIN_APART uint32_t twini_look_at_bytes(twin_opening *opening, uint32_t most) {
-    twin_flash pack = opening->pack, at = opening->at, stop = pack + opening->size;
-    twin_flash entry = pack + HEADER + ENTRY * (uint32_t)opening->number;
-    unsigned last = opening->number == twini_u16(pack + 6), sum = opening->stage == STAGE_SUM;
-    twin_status status = TWIN_OK;
-    uint32_t count;
-    if (!sum && !last)
-        stop = pack + twini_u32(entry + 4);
-    count = (uint32_t)(stop - at);
-    if (count > most)
-        count = most;
-    opening->at = at + (twini_size)count;
-    if (sum)
-        opening->sum = twini_body_crc(opening->sum, at, count);
-    else if (twini_dirt(at, opening->at))
-        status = TWIN_ERROR_PADDING;
-    if (opening->at == stop && sum) {
-        opening->at = entry + ENTRY * (uint32_t)twini_u16(pack + 6);
-        opening->stage = STAGE_GAPS;
-        status = opening->sum == twini_u32(pack + 16)
-                     ? twini_read_model(opening->model, pack, opening->size)
-                     : TWIN_ERROR_BODY_CRC;
-    } else if (opening->at == stop) {
-        if (last)
-            opening->stage = STAGE_SCALING;
-        else
-            opening->at += (twini_size)twini_u32(entry + 8);
-        opening->number++;
-    }
-    if (status)
+/* The first fault counts. */
+static void twini_stop(twin_opening *opening, twin_status status) {
+    if (status && opening->status == TWIN_MORE)
         opening->status = (int8_t)status;
+}
+
+/* Check up to `most` more bytes, and after the last all that comes before the twins. Returns how
+ * many bytes. */
+static uint32_t twini_check_bytes(twin_opening *opening, uint32_t most) {
+    twin_model *model = opening->model;
+    twin_flash pack = opening->pack;
+    uint32_t count = (uint32_t)(pack + opening->size - opening->at);
+    if (count > most) {
+        count = most;
+        opening->sum = twini_body_crc(opening->sum, opening->at, count);
+        opening->at += (twini_size)count;
+    } else {
+        twin_status status = TWIN_ERROR_BODY_CRC;
+        if (twini_body_crc(opening->sum, opening->at, count) == twini_u32(pack + 16))
+            status = twini_read_model(model, pack, opening->size);
+        twini_stop(opening, status);
+        if (!status)
+            opening->at = model->twins;
+        opening->stage = STAGE_ROWS;
+    }
     return count;
 }
 
-/* Check one more output, and after the last one the end of layer and twin. */
-static uint32_t twini_look_at_row(twin_opening *opening) {
+/* Check one more output of a twin, before the first one the head, and after the last one of a layer
+ * and of the twin what follows. Returns how many bytes. */
+static uint32_t twini_check_row(twin_opening *opening) {
     const twin_model *model = opening->model;
-    unsigned kernels = opening->depth ? 1 : 2;
+    twin_flash record = opening->at, behind;
+    unsigned depth = opening->depth, output = opening->output, faults = opening->faults;
+    unsigned kernels = depth ? 1 : 2;
     twini_layer layer;
-    twin_flash behind = twini_layer_at(&layer, model, opening->at, opening->layer, opening->depth);
-    unsigned faults = opening->faults | twini_row_faults(&layer, opening->output, kernels);
-    opening->output++;
-    if (opening->output == layer.outputs) {
-        faults |= twini_layer_faults(&layer);
+    if (!(output | depth)) {
+        twini_stop(opening, twini_verdict(twini_head_faults(model, record)));
+        opening->layer = record + TWIN_HEAD;
+        faults = 0;
+    }
+    behind = twini_layer_at(&layer, model, record, opening->layer, depth);
+    faults |= twini_row_faults(&layer, output, kernels);
+    output++;
+    if (output == layer.outputs) {
+        output = 0;
+        depth++;
+        faults |= twini_padding_faults(layer.multiplier + 2 * layer.outputs, layer.fold);
         opening->layer = behind;
-        opening->output = 0;
-        opening->depth++;
-        if (opening->depth == model->layers) {
-            twin_status status;
-            faults |= twini_output_faults(model, opening->at, behind);
-            opening->at += (twini_size)model->twin_size;
-            status = twini_verdict(faults);
-            if (status)
-                opening->status = (int8_t)status;
-            opening->number--;
-            opening->stage = opening->number ? STAGE_HEAD : STAGE_COUNTS;
+        if (depth == model->layers) {
+            depth = 0;
+            faults |= twini_output_faults(model, record, behind);
+            twini_stop(opening, twini_verdict(faults));
+            opening->at = record + (twini_size)model->twin_size;
+            opening->number++;
+            if (opening->number == model->twin_count) {
+                opening->number = 0;
+                opening->stage = STAGE_ANCHORS;
+            }
         }
     }
     opening->faults = (uint8_t)faults;
+    opening->depth = (uint8_t)depth;
+    opening->output = (uint16_t)output;
     return kernels * (uint32_t)layer.row;
 }
 
-/* Check a few more numbers. Returns how many bytes they take. */
-static uint32_t twini_look_at_numbers(twin_opening *opening) {
+/* Check one more anchor, before the first one the curve and the counts; after the last one the
+ * model is open. Returns how many bytes. */
+static uint32_t twini_check_anchor(twin_opening *opening) {
     twin_model *model = opening->model;
-    twin_status status = TWIN_OK;
-    uint32_t count;
-    switch (opening->stage) {
-    case STAGE_SCALING:
-        status = twini_verdict(twini_scaling_faults(model));
-        count = 8 * (uint32_t)model->features + 8;
-        opening->at = model->twins;
-        opening->number = model->twin_count;
-        opening->stage = STAGE_HEAD;
-        break;
-    case STAGE_HEAD:
-        status = twini_verdict(twini_head_faults(model, opening->at));
-        count = TWIN_HEAD;
-        opening->layer = opening->at + TWIN_HEAD;
-        opening->output = 0;
-        opening->depth = 0;
-        opening->faults = 0;
-        opening->stage = STAGE_ROWS;
-        break;
-    case STAGE_ROWS:
-        return twini_look_at_row(opening);
-    case STAGE_COUNTS:
-        status = twini_verdict(twini_curve_faults(model));
-        count = 2 * (CURVE_LENGTH + (uint32_t)model->twin_count);
-        opening->faults = (uint8_t)twini_count_faults(model);
-        opening->stage = STAGE_ANCHORS;
-        break;
-    default:
-        opening->faults |= (uint8_t)twini_anchor_faults(model, opening->number);
-        count = model->anchor_size + 4u;
-        opening->number++;
-        if (opening->number == model->anchor_count) {
-            status = twini_verdict(opening->faults);
-            opening->status = (int8_t)status;
-            if (!status)
-                twini_release(model);
+    unsigned number = opening->number, faults = opening->faults;
+    if (!number) {
+        twini_stop(opening, twini_verdict(twini_curve_faults(model)));
+        faults = twini_count_faults(model);
+    }
+    faults |= twini_anchor_faults(model, number);
+    number++;
+    opening->faults = (uint8_t)faults;
+    opening->number = (uint16_t)number;
+    if (number == model->anchor_count) {
+        twini_stop(opening, twini_verdict(faults));
+        if (opening->status == TWIN_MORE) {
+            opening->status = TWIN_OK;
+            twini_count_members(model);
+#if TWIN_INTERVALS
+            (void)twini_select_level(model, 900);
+#endif
+            model->kernel = TWIN_KERNEL;
         }
     }
-    if (status)
-        opening->status = (int8_t)status;
-    return count;
+    return model->anchor_size + 4u;
 }
 
 twin_status twin_open_begin(twin_opening *opening, twin_model *model, twin_pack pack,
@@ -598,16 +562,22 @@ twin_status twin_open_begin(twin_opening *opening, twin_model *model, twin_pack 
     opening->size = size;
     opening->sum = 0;
     opening->number = 0;
-    opening->stage = STAGE_SUM;
+    opening->output = 0;
+    opening->depth = 0;
+    opening->faults = 0;
+    opening->stage = STAGE_BYTES;
     opening->status = (int8_t)status;
     return status;
 }
 
 twin_status twin_open_step(twin_opening *opening, uint32_t bytes) {
+    if (!opening->model) /* never begun */
+        return TWIN_ERROR_MODEL;
     bytes = bytes < 4 ? 4 : bytes & ~(uint32_t)3; /* the checksum covers words */
     while (opening->status == TWIN_MORE) {
-        uint32_t done = opening->stage < STAGE_SCALING ? twini_look_at_bytes(opening, bytes)
-                                                       : twini_look_at_numbers(opening);
+        uint32_t done = opening->stage == STAGE_BYTES  ? twini_check_bytes(opening, bytes)
+                        : opening->stage == STAGE_ROWS ? twini_check_row(opening)
+                                                       : twini_check_anchor(opening);
         if (done >= bytes)
             break;
         bytes -= done;
@@ -617,58 +587,8 @@ twin_status twin_open_step(twin_opening *opening, uint32_t bytes) {
 
 twin_status twin_open(twin_model *model, twin_pack pack, uint32_t size) {
     twin_opening opening;
-    (void)twin_open_begin(&opening, model, pack, size);
-    return twin_open_step(&opening, UINT32_MAX);
-}
-
-#else
-
-static unsigned twini_twin_faults(const twin_model *model, twin_flash record) {
-    twin_flash at = record + TWIN_HEAD;
-    unsigned depth, o, faults = twini_head_faults(model, record);
-    twini_layer layer;
-    if (faults)
-        return faults;
-    for (depth = 0; depth < model->layers; depth++) {
-        at = twini_layer_at(&layer, model, record, at, depth);
-        for (o = 0; o < layer.outputs; o++)
-            faults |= twini_row_faults(&layer, o, depth ? 1 : 2);
-        faults |= twini_layer_faults(&layer);
-    }
-    return faults | twini_output_faults(model, record, at);
-}
-
-static twin_status twini_check_numbers(const twin_model *model) {
-    unsigned i, faults = twini_scaling_faults(model);
-    twin_flash record = model->twins;
-    for (i = 0; i < model->twin_count && !faults; i++) {
-        faults = twini_twin_faults(model, record);
-        record += (twini_size)model->twin_size;
-    }
-    if (!faults)
-        faults = twini_curve_faults(model);
-    if (!faults) {
-        faults = twini_count_faults(model);
-        for (i = 0; i < model->anchor_count; i++)
-            faults |= twini_anchor_faults(model, i);
-    }
-    return twini_verdict(faults);
-}
-
-twin_status twin_open(twin_model *model, twin_pack pack, uint32_t size) {
-    twin_flash at = (twin_flash)pack;
-    uint32_t behind = 0;
-    twin_status status = twini_check_file(at, size, &behind);
-    model->kernel = 0;
-    if (!status && twini_body_crc(0, at + behind, size - behind) != twini_u32(at + 16))
-        status = TWIN_ERROR_BODY_CRC;
-    if (!status)
-        status = twini_read_model(model, at, size);
-    if (!status)
-        status = twini_check_numbers(model);
-    if (!status)
-        twini_release(model);
+    twin_status status = twin_open_begin(&opening, model, pack, size);
+    while (status == TWIN_MORE) /* a pack may have more bytes than one step takes */
+        status = twin_open_step(&opening, UINT32_MAX);
     return status;
 }
-
-#endif

@@ -1,4 +1,5 @@
-/* Prepares a model for a host's processor, and evaluates a prepared one. */
+/* Prepares a model for a host's processor: a prepared model is a kernel of its own, in the caller's
+ * memory. */
 
 #include "twin_prepared.h"
 
@@ -12,6 +13,7 @@
 typedef struct twini_walk {
     uintptr_t at;
     int measuring;
+    uint32_t table_bytes; /* of all tables together */
 } twini_walk;
 
 static void *twini_reserve(twini_walk *walk, uintptr_t bytes) {
@@ -83,33 +85,27 @@ static void twini_fill_first(int16_t *to, const twini_layer *layer) {
             }
 }
 
-/* Features of eight anchors, side by side; those beyond `count` repeat the last. */
-static void twini_turn_eight(int16_t *to, const twin_model *model, const unsigned *numbers) {
+/* Features of eight anchors, side by side. */
+static void twini_transpose(int16_t *to, unsigned features, const twin_flash *anchors) {
     unsigned i, k;
-    for (k = 0; k < TWIN_EIGHT; k++) {
-        twin_flash from = model->anchors + (twini_size)numbers[k] * model->anchor_size;
-        for (i = 0; i < model->features; i++)
-            to[TWIN_EIGHT * i + k] = twini_i16(from + 2 * i);
-    }
-}
-
-/* Numbers of `count` anchors from `first` on, repeating the last up to eight. */
-static void twini_number_eight(unsigned *numbers, unsigned first, unsigned count) {
-    unsigned k;
     for (k = 0; k < TWIN_EIGHT; k++)
-        numbers[k] = first + (k < count ? k : count - 1);
+        for (i = 0; i < features; i++)
+            to[TWIN_EIGHT * i + k] = twini_i16(anchors[k] + 2 * i);
 }
 
-/* Shares of the `owned` anchors of a twin from number `first` on. */
-static void twini_fill_shares(int32_t *to, const twin_model *model, const twini_form *form,
-                              const twini_ready_twin *twin, unsigned first, unsigned owned) {
-    unsigned k, numbers[TWIN_EIGHT];
-    int16_t turned[TWIN_EIGHT * TWIN_WIDEST];
-    for (k = 0; k < owned; k += TWIN_EIGHT) {
-        twini_number_eight(numbers, first + k, owned - k < TWIN_EIGHT ? owned - k : TWIN_EIGHT);
-        twini_turn_eight(turned, model, numbers);
-        form->of_anchors(twin, turned, to);
-        to += twini_share_length(model->hidden[0]);
+/* Shares of all anchors of a twin; the last of them is repeated up to eight. */
+static void twini_fill_shares(int32_t *to, const twini_form *form, const twini_ready_twin *twin,
+                              unsigned owned) {
+    int16_t features[TWIN_EIGHT * TWIN_WIDEST];
+    twin_flash eight[TWIN_EIGHT];
+    unsigned first, k;
+    for (first = 0; first < owned; first += TWIN_EIGHT) {
+        for (k = 0; k < TWIN_EIGHT; k++)
+            eight[k] = twin->anchors +
+                       (size_t)(first + k < owned ? first + k : owned - 1) * twin->anchor_size;
+        twini_transpose(features, twin->features, eight);
+        form->of_anchors(twin, features, to);
+        to += twini_share_length(twin->layer[0].outputs);
     }
 }
 
@@ -194,8 +190,113 @@ static void twini_walk_twin(twini_walk *walk, const twin_model *model, const twi
                              folds);
         }
     }
-    if (twin)
-        twin->behind = at;
+}
+
+/* The prepared twin of a layer, which is its first. */
+static const twini_ready_twin *twini_ready(const twini_prepared *all, const twini_layer *layer) {
+    return &all->twin[(size_t)(layer->weights - TWIN_HEAD - all->twins) / all->twin_size];
+}
+
+static void twini_prepared_query(const twini_layer *layer, const int16_t *query, void *partial) {
+    const twini_prepared *all = (const twini_prepared *)layer->kernel;
+    (void)partial; /* what is prepared has other shares, and all of them where it works */
+    all->form->of_query(twini_ready(all, layer), query, (int32_t *)layer->work);
+}
+
+/* All layers. Anchors are numbered in ascending order, so if the last is where it would be, none is
+ * left out. */
+static void twini_prepared_first(const twini_layer *layer, const twini_pairs *pairs, void *out,
+                                 int32_t *totals) {
+    const twini_prepared *all = (const twini_prepared *)layer->kernel;
+    const twini_form *form = all->form;
+    const twini_ready_twin *twin = twini_ready(all, layer);
+    uint8_t *work = (uint8_t *)layer->work;
+    unsigned count = pairs->count, done = 0, k, row;
+    int stored = twin->shares && pairs->anchor[count - 1] ==
+                                     pairs->anchor[0] + (size_t)(count - 1) * twin->anchor_size;
+    size_t position = stored ? (size_t)(pairs->anchor[0] - twin->anchors) / twin->anchor_size : 0;
+    (void)out;
+    if (form->enter)
+        form->enter();
+    while (done < count) {
+        unsigned from = (unsigned)position % TWIN_EIGHT;
+        unsigned most = TWIN_EIGHT - from < count - done ? TWIN_EIGHT - from : count - done;
+        int32_t found[3][TWIN_EIGHT];
+        int32_t *share = (int32_t *)(work + all->share_at);
+        if (stored) {
+            share = twin->shares + (position / TWIN_EIGHT) * twini_share_length(layer->outputs);
+            position += most;
+        } else {
+            int16_t *features = (int16_t *)(work + all->features_at);
+            twini_transpose(features, twin->features, pairs->anchor + done);
+            form->of_anchors(twin, features, share);
+        }
+        form->eight(twin, (const int32_t *)layer->work, share, work + all->work_at, found[0]);
+        for (k = 0; k < most; k++)
+            if (twin->scaled)
+                for (row = 0; row < 3; row++)
+                    totals[row * TWIN_BLOCK + done + k] = found[row][from + k];
+            else
+                totals[done + k] = found[0][from + k] - found[1][from + k];
+        done += most;
+    }
+    if (form->leave)
+        form->leave();
+}
+
+static void twini_prepared_further(const twini_layer *layer, const void *in, void *out,
+                                   int32_t *totals) {
+    (void)layer;
+    (void)in;
+    (void)out;
+    (void)totals;
+}
+
+/* The kernel of a prepared model, and how it lays out the memory that it works in: the query's
+ * share; that of eight anchors; their features; room for the form. */
+static void twini_fill_kernel(twini_prepared *all, const twin_model *model,
+                              const twini_form *form) {
+    twin_kernel *kernel = &all->kernel;
+    uint32_t shares = (uint32_t)sizeof(int32_t) * twini_share_length(model->hidden[0]);
+    all->form = form;
+    all->twins = model->twins;
+    all->twin_size = model->twin_size;
+    all->share_at = twini_align(8 * twini_padded(model->hidden[0]), TWIN_ROOMY);
+    all->features_at = all->share_at + twini_align(shares, TWIN_ROOMY);
+    all->work_at = all->features_at + twini_align(2 * TWIN_EIGHT * model->features, TWIN_ROOMY);
+    kernel->pairs = TWIN_BLOCK / TWIN_EIGHT * TWIN_EIGHT;
+    kernel->unit = 1;
+    kernel->align = TWIN_ROOMY;
+    kernel->query = twini_prepared_query;
+    kernel->first = twini_prepared_first;
+    kernel->further = twini_prepared_further;
+    kernel->work_bytes =
+        all->work_at + twini_align(form->work_bytes(twini_widest(model)), TWIN_ROOMY);
+    kernel->form = form;
+}
+
+/* The tables of silu by fraction, and a bit for each that there is. */
+typedef struct twini_tables {
+    uint32_t present;
+    const void *of[16];
+} twini_tables;
+
+/* Those that the layers of a twin need and that no twin before it needed. */
+static void twini_walk_tables(twini_walk *walk, const twin_model *model, const twini_form *form,
+                              twin_flash record, twini_tables *tables) {
+    unsigned depth;
+    for (depth = 0; depth < model->layers; depth++) {
+        uint8_t fraction = twini_u8(record + TWIN_HEAD_FRACTION + depth);
+        void *table;
+        if (tables->present >> fraction & 1)
+            continue;
+        table = twini_reserve(walk, form->table_bytes);
+        if (table)
+            form->fill_table(table, model->curve, fraction);
+        tables->of[fraction] = table;
+        tables->present |= (uint32_t)1 << fraction;
+        walk->table_bytes += form->table_bytes;
+    }
 }
 
 /* Lay out the memory of a prepared model, and fill it unless the walk only measures. */
@@ -203,17 +304,11 @@ static void twini_walk_model(twini_walk *walk, const twin_model *model, const tw
                              int with_shares) {
     uint32_t n = twini_padded(model->hidden[0]);
     unsigned k, depth, before = 0;
-    int32_t *lines = 0;
+    twini_tables tables = {0, {0}};
     twini_prepared *all = (twini_prepared *)twini_reserve(
         walk, sizeof(twini_prepared) + (model->twin_count - 1u) * sizeof(twini_ready_twin));
-    if (all) {
-        all->form = form;
-        all->anchors = model->anchors;
-    }
-    if (twini_is_silu(model))
-        lines = (int32_t *)twini_reserve(walk, sizeof *lines * form->line_count);
-    if (lines)
-        form->fill_lines(lines, model->curve);
+    if (all)
+        twini_fill_kernel(all, model, form);
     for (k = 0; k < model->twin_count; k++) {
         unsigned owned = twini_u16(model->counts + 2 * k);
         uint32_t eights = (owned + TWIN_EIGHT - 1) / TWIN_EIGHT;
@@ -221,6 +316,8 @@ static void twini_walk_model(twini_walk *walk, const twin_model *model, const tw
         twini_ready_twin *twin = all ? &all->twin[k] : 0;
         int16_t *first = (int16_t *)twini_reserve(walk, 4u * model->features * n);
         int32_t *shares = 0;
+        if (twini_is_silu(model))
+            twini_walk_tables(walk, model, form, record, &tables);
         twini_walk_twin(walk, model, form, twin, record, before, owned);
         if (with_shares)
             shares = (int32_t *)twini_reserve(
@@ -230,29 +327,32 @@ static void twini_walk_model(twini_walk *walk, const twin_model *model, const tw
             twini_layer_at(&layer, model, record, record + TWIN_HEAD, 0);
             twini_fill_first(first, &layer);
             twin->first = first;
+            twin->shares = shares;
+            twin->anchors = model->anchors + (size_t)before * model->anchor_size;
+            twin->anchor_size = model->anchor_size;
             twin->features = model->features;
             twin->widest = twini_widest(model);
             twin->layers = model->layers;
             twin->silu = (uint8_t)twini_is_silu(model);
             twin->scaled = (uint8_t)twini_is_scaled(model);
-            twin->shares = shares;
             for (depth = 0; depth < model->layers; depth++)
-                twin->layer[depth].lines = lines;
+                twin->layer[depth].table = tables.of[twin->layer[depth].fraction];
             if (shares)
-                twini_fill_shares(shares, model, form, twin, before, owned);
+                twini_fill_shares(shares, form, twin, owned);
         }
         before += owned;
     }
 }
 
-/* Bytes that it takes; 0 if that is more than three times the pack plus 64 KB. */
+/* Bytes that it takes; 0 if that is more than three times the pack plus 64 KB, and tables. */
 static uint32_t twini_measure(const twin_model *model, const twini_form *form, int with_shares) {
     uint64_t pack = (uint64_t)model->twin_size * model->twin_count +
                     (uint64_t)model->anchor_count * (model->anchor_size + 4u);
-    twini_walk walk = {0, 1};
+    twini_walk walk = {0, 1, 0};
     twini_walk_model(&walk, model, form, with_shares);
     walk.at += TWIN_ROOMY - 1;
-    return walk.at <= 3 * pack + 65536 && walk.at <= UINT32_MAX ? (uint32_t)walk.at : 0;
+    pack = 3 * pack + 65536 + walk.table_bytes;
+    return walk.at <= pack && walk.at <= UINT32_MAX ? (uint32_t)walk.at : 0;
 }
 
 /* What the kernel has for prepared models of this kind, or NULL. */
@@ -269,7 +369,8 @@ uint32_t twin_prepared_size(const twin_model *model) {
 twin_status twin_prepare(twin_model *model, void *memory, uint32_t size) {
     const twini_form *form = twini_form_of(model);
     uint32_t needed = twin_prepared_size(model);
-    twini_walk walk = {0, 0};
+    twini_walk walk = {0, 0, 0};
+    const twini_prepared *all;
     if (!model->kernel)
         return TWIN_ERROR_MODEL;
     if (!needed)
@@ -277,69 +378,10 @@ twin_status twin_prepare(twin_model *model, void *memory, uint32_t size) {
     if (!memory || size < needed)
         return TWIN_ERROR_SCRATCH;
     walk.at = ((uintptr_t)memory + TWIN_ROOMY - 1) & ~(uintptr_t)(TWIN_ROOMY - 1);
-    model->prepared = (const struct twini_prepared *)walk.at;
+    all = (const twini_prepared *)walk.at;
     twini_walk_model(&walk, model, form, twini_measure(model, form, 1) != 0);
+    model->kernel = &all->kernel;
     return TWIN_OK;
-}
-
-/* In order: the query's share; that of eight anchors; their features; room for the kernel. */
-TWIN_INTERNAL uintptr_t twini_lay_out_prepared(twin_run *run, const twin_model *model,
-                                               uintptr_t at) {
-    const twini_form *form = model->prepared->form;
-    uint32_t n = twini_padded(model->hidden[0]);
-    run->partial = (void *)at;
-    at += twini_align(2 * n * (uint32_t)sizeof(int32_t), TWIN_ROOMY);
-    run->block[0] = (void *)at;
-    at += twini_align(twini_share_length(model->hidden[0]) * (uint32_t)sizeof(int32_t), TWIN_ROOMY);
-    run->room = (void *)at;
-    at += twini_align(TWIN_EIGHT * model->features * (uint32_t)sizeof(int16_t), TWIN_ROOMY);
-    run->work = (void *)at;
-    return at + twini_align(form->work_bytes(twini_widest(model)), TWIN_ROOMY);
-}
-
-TWIN_INTERNAL void twini_ask_prepared(const twin_run *run) {
-    const twini_prepared *all = run->model->prepared;
-    all->form->of_query(&all->twin[run->twin - 1], run->query, (int32_t *)run->partial);
-}
-
-/* The share of eight anchors that are not prepared: `count` of them, from a position on. */
-static const int32_t *twini_share_anew(const twin_run *run, const twini_ready_twin *twin,
-                                       unsigned position, unsigned count) {
-    unsigned k, numbers[TWIN_EIGHT];
-    for (k = 0; k < TWIN_EIGHT; k++)
-        numbers[k] = twini_number(run, position + (k < count ? k : count - 1));
-    twini_turn_eight((int16_t *)run->room, run->model, numbers);
-    run->model->prepared->form->of_anchors(twin, (const int16_t *)run->room,
-                                           (int32_t *)run->block[0]);
-    return (const int32_t *)run->block[0];
-}
-
-TWIN_INTERNAL twin_flash twini_prepared_totals(const twin_run *run, unsigned count,
-                                               int32_t *totals) {
-    const twini_prepared *all = run->model->prepared;
-    const twini_ready_twin *twin = &all->twin[run->twin - 1];
-    int stored = twin->shares && run->chosen == run->owned && run->model->anchors == all->anchors;
-    unsigned done = 0, k, row;
-    while (done < count) {
-        unsigned position = run->position + done, from = stored ? position % TWIN_EIGHT : 0;
-        unsigned most = TWIN_EIGHT - from < count - done ? TWIN_EIGHT - from : count - done;
-        int32_t found[3][TWIN_EIGHT];
-        const int32_t *share;
-        if (stored)
-            share = twin->shares +
-                    (size_t)twini_share_length(twin->layer[0].outputs) * (position / TWIN_EIGHT);
-        else
-            share = twini_share_anew(run, twin, position, most);
-        all->form->eight(twin, (const int32_t *)run->partial, share, run->work, found[0]);
-        for (k = 0; k < most; k++)
-            if (twin->scaled)
-                for (row = 0; row < 3; row++)
-                    totals[row * TWIN_BLOCK + done + k] = found[row][from + k];
-            else
-                totals[done + k] = found[0][from + k] - found[1][from + k];
-        done += most;
-    }
-    return twin->behind;
 }
 
 #endif

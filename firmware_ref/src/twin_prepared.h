@@ -39,7 +39,7 @@ typedef struct twini_ready_layer {
     const int16_t *fold;       /* in the last layer: weights of the output, and of the second one */
     const int16_t *hard;
     twin_flash curve;
-    const int32_t *lines; /* for silu: twini_form.fill_lines */
+    const void *table; /* for silu: twini_form.fill_table */
     uint16_t inputs;
     uint16_t outputs;
     uint8_t shift;
@@ -48,9 +48,10 @@ typedef struct twini_ready_layer {
 
 typedef struct twini_ready_twin {
     twini_ready_layer layer[3];
-    const int16_t *first;  /* A, then B: [features][n] each */
-    const int32_t *shares; /* of its anchors, eight by eight; NULL if computed each time */
-    twin_flash behind;     /* its layers in the pack */
+    const int16_t *first; /* A, then B: [features][n] each */
+    int32_t *shares;      /* of its anchors, eight by eight; NULL if computed each time */
+    twin_flash anchors;   /* in the pack */
+    uint16_t anchor_size;
     uint16_t features;
     uint16_t widest; /* layer, or number of features */
     uint8_t layers;
@@ -78,17 +79,23 @@ typedef struct twini_form {
      * are not touched. */
     void (*eight)(const twini_ready_twin *twin, const int32_t *of_query, const int32_t *of_anchors,
                   void *work, int32_t *totals);
-    /* For silu: the curve as the kernel wants it, and how many numbers that is. */
-    uint32_t line_count;
-    void (*fill_lines)(int32_t *lines, twin_flash curve);
+    /* For silu: the curve as the kernel wants it in layers with this fraction, and its bytes. */
+    uint32_t table_bytes;
+    void (*fill_table)(void *table, twin_flash curve, uint8_t fraction);
     /* Called before and after a number of eights, to switch on a unit. Both may be NULL. */
     void (*enter)(void);
     void (*leave)(void);
 } twini_form;
 
+/* A prepared model: a kernel, first, and what it needs. */
 typedef struct twini_prepared {
+    twin_kernel kernel;
     const twini_form *form;
-    twin_flash anchors;       /* whose shares it has */
+    twin_flash twins; /* in the pack */
+    uint32_t twin_size;
+    uint32_t share_at; /* offsets in twini_layer.work, after the query's share */
+    uint32_t features_at;
+    uint32_t work_at;
     twini_ready_twin twin[1]; /* or more */
 } twini_prepared;
 
@@ -96,15 +103,6 @@ typedef struct twini_prepared {
 static inline uint32_t twini_share_length(unsigned outputs) {
     return (2 * TWIN_EIGHT + 2) * twini_padded(outputs);
 }
-
-/* Scratch of a prepared model from `at` on, a multiple of TWIN_ROOMY; returns its end. */
-TWIN_INTERNAL uintptr_t twini_lay_out_prepared(twin_run *run, const twin_model *model,
-                                               uintptr_t at);
-
-/* The query's share, of the twin that has begun; and totals of `count` of its anchors. */
-TWIN_INTERNAL void twini_ask_prepared(const twin_run *run);
-TWIN_INTERNAL twin_flash twini_prepared_totals(const twin_run *run, unsigned count,
-                                               int32_t *totals);
 
 #endif
 

@@ -21,7 +21,6 @@
 #else
 #define TWIN_NOT_INLINE
 #endif
-#define TWIN_APART TWIN_NOT_INLINE static
 
 #if TWIN_FLASH
 #include <avr/pgmspace.h>

@@ -19,7 +19,7 @@ enum { FULL = 48, NOTHING = 112, MOST_SCORE = 511, MOST_SURPRISE = 32 };
 
 /* Copy words to the order of bytes that a record has, or back. Not memcpy, which would add 300
  * bytes if nothing else links it. */
-TWIN_APART void twini_copy_words(void *to, const void *from, unsigned words) {
+TWIN_NOT_INLINE static void twini_copy_words(void *to, const void *from, unsigned words) {
     const uint8_t *at = (const uint8_t *)from;
     uint8_t *into = (uint8_t *)to;
     do {
@@ -31,7 +31,7 @@ TWIN_APART void twini_copy_words(void *to, const void *from, unsigned words) {
     } while (--words);
 }
 
-TWIN_APART void twini_copy_point(twin_point *to, const twin_point *from) {
+TWIN_NOT_INLINE static void twini_copy_point(twin_point *to, const twin_point *from) {
     *to = *from;
 }
 
@@ -42,7 +42,7 @@ static void twini_put_point(uint8_t *record, const twin_point *point) {
 
 /* a / b in units of 1/65536, as precisely as 32 bits allow: both lose their last bits until a has
  * 16. */
-TWIN_APART uint32_t twini_over(uint32_t a, uint32_t b) {
+TWIN_NOT_INLINE static uint32_t twini_over(uint32_t a, uint32_t b) {
     while (a >> 16) {
         a >>= 1;
         b >>= 1;
@@ -55,8 +55,8 @@ static uint32_t twini_size_of(int32_t number) {
 }
 
 /* Evaluate the pack at a point, and compare it with what was measured there. */
-TWIN_APART twin_status twini_score(const twin_store *store, void *scratch, uint32_t size,
-                                   const float *x, twin_point *point) {
+TWIN_NOT_INLINE static twin_status twini_score(const twin_store *store, void *scratch,
+                                               uint32_t size, const float *x, twin_point *point) {
     /* cppcheck-suppress ctuuninitvar ; the caller has set the target */
     int32_t target = twini_target_of(store->model, point->target);
     uint32_t off;
@@ -113,8 +113,8 @@ static unsigned twini_keep(void *context, uint32_t number, uint8_t *record) {
 }
 
 /* Move the points, except those of a range. */
-TWIN_APART twin_status twini_move(twin_store *store, uint32_t first, uint32_t last,
-                                  uint32_t before) {
+TWIN_NOT_INLINE static twin_status twini_move(twin_store *store, uint32_t first, uint32_t last,
+                                              uint32_t before) {
     twini_range range;
     unsigned i, kept = 0;
     twin_status status;
@@ -176,7 +176,7 @@ twin_status twin_store_open(twin_store *store, const twin_model *model, twin_pac
 }
 
 /* Another point in RAM; if there is no room, the oldest has to go. */
-TWIN_APART void twini_use(twin_store *store, const twin_point *point) {
+TWIN_NOT_INLINE static void twini_use(twin_store *store, const twin_point *point) {
     if (store->count == store->most) {
         unsigned i = 0;
         for (store->count--; i < store->count; i++)
@@ -185,9 +185,14 @@ TWIN_APART void twini_use(twin_store *store, const twin_point *point) {
     twini_copy_point(store->points + store->count++, point);
 }
 
+/* That of opening; memory that is zero was never opened. */
+TWIN_NOT_INLINE static twin_status twini_store_status(const twin_store *store) {
+    return store->model ? (twin_status)store->status : TWIN_ERROR_STORE;
+}
+
 twin_status twin_store_step(twin_store *store, void *scratch, uint32_t size) {
     twin_journal *journal = &store->journal;
-    twin_status status = (twin_status)store->status;
+    twin_status status = twini_store_status(store);
     twin_point point;
     if (status != TWIN_MORE)
         return status;
@@ -214,7 +219,7 @@ twin_status twin_store_step(twin_store *store, void *scratch, uint32_t size) {
 twin_status twin_learn(twin_store *store, void *scratch, uint32_t size, const float *x,
                        float target, uint32_t time) {
     twin_journal *journal = &store->journal;
-    twin_status status = (twin_status)store->status;
+    twin_status status = twini_store_status(store);
     twin_point point;
     point.target = target;
     point.time = time;
@@ -236,9 +241,9 @@ twin_status twin_learn(twin_store *store, void *scratch, uint32_t size, const fl
 }
 
 /* Forget a range of an open store; or all, even if not all can be read, or of another schema. */
-TWIN_APART twin_status twini_forget(twin_store *store, uint32_t first, uint32_t last,
-                                    uint32_t before) {
-    twin_status status = (twin_status)store->status;
+TWIN_NOT_INLINE static twin_status twini_forget(twin_store *store, uint32_t first, uint32_t last,
+                                                uint32_t before) {
+    twin_status status = twini_store_status(store);
     if (first || ~last || before || status == TWIN_ERROR_STORE)
         return status ? status : twini_move(store, first, last, before);
     status = twin_journal_clear(&store->journal, store->pack);
@@ -254,14 +259,15 @@ twin_status twin_forget(twin_store *store, uint32_t first, uint32_t last) {
 }
 
 twin_status twin_forget_before(twin_store *store, uint32_t time) {
-    return time ? twini_forget(store, 0, UINT32_MAX, time) : (twin_status)store->status;
+    return time ? twini_forget(store, 0, UINT32_MAX, time) : twini_store_status(store);
 }
 
 twin_status twin_keep_latest(twin_store *store, uint16_t points) {
     uint32_t first = 0; /* that is kept */
     if (points) {
-        if (store->status || store->count < points || store->journal.count <= points)
-            return (twin_status)store->status;
+        twin_status status = twini_store_status(store);
+        if (status || store->count < points || store->journal.count <= points)
+            return status;
         first = store->points[store->count - points].number;
         if (!first)
             return TWIN_OK;
@@ -271,7 +277,7 @@ twin_status twin_keep_latest(twin_store *store, uint16_t points) {
 
 /* The largest number up to 511 that most scores are not below, times this sign. The pack has a
  * vote, too: that there is no error. */
-TWIN_APART int32_t twini_agreed(const twin_store *store, int32_t sign) {
+TWIN_NOT_INLINE static int32_t twini_agreed(const twin_store *store, int32_t sign) {
     unsigned needed = (store->count + 1u) / 2 + 1, count, i;
     int32_t agreed = 0, bit = (MOST_SCORE + 1) / 2;
     for (; bit; bit >>= 1) {
@@ -284,7 +290,7 @@ TWIN_APART int32_t twini_agreed(const twin_store *store, int32_t sign) {
 }
 
 /* Predict again, with the points of the store. */
-TWIN_APART void twini_adapt_raw(const twin_store *store, twin_raw *out) {
+TWIN_NOT_INLINE static void twini_adapt_raw(const twin_store *store, twin_raw *out) {
     int32_t centre = twini_agreed(store, 1) - twini_agreed(store, -1);
     int32_t high = 0, scores = 0, clamped = 0;
     uint32_t low = 0, squares = 0, all = 0, least, trust, among, shift, weight, part;
@@ -336,7 +342,8 @@ TWIN_APART void twini_adapt_raw(const twin_store *store, twin_raw *out) {
 }
 
 /* Finish a run, and adapt what it predicts. */
-TWIN_APART twin_status twini_finish(const twin_store *store, twin_run *run, twin_raw *out) {
+TWIN_NOT_INLINE static twin_status twini_finish(const twin_store *store, twin_run *run,
+                                                twin_raw *out) {
     twin_status status;
     twin_step(run, TWIN_ALL);
     status = twin_read_raw(run, out);

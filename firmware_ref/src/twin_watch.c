@@ -112,6 +112,7 @@ static void twini_adapt(const twin_watch *watch, twin_model *model) {
 /* a / b, at most LARGEST_RATIO; 0 / 0 is 0. */
 static uint32_t twini_ratio(uint32_t a, uint32_t b) {
     uint32_t ratio = LARGEST_RATIO;
+    /*@ assert cases: a < 4194304 || a >= 4194304; */
     if (a >> 6 < b) {
         while (a >> 22) {
             a >>= 1;
@@ -143,7 +144,8 @@ static uint32_t twini_rows(const twin_model *model, uint32_t rows) {
 
 /* The share of an event to take as usual if it had this share in calibration: twice that, or
  * halfway to all of them, plus some rows. */
-TWIN_APART uint32_t twini_usual(const twin_model *model, uint32_t share, uint32_t rows) {
+TWIN_NOT_INLINE static uint32_t twini_usual(const twin_model *model, uint32_t share,
+                                            uint32_t rows) {
     uint32_t more = (ONE - share) / 2;
     return share + (more < share ? more : share) + twini_rows(model, rows);
 }
@@ -185,7 +187,8 @@ static void twini_saw(twin_watch *watch, const twin_model *model, uint32_t scale
  * this is adaptive conformal inference as published. Sums are taken modulo 2^32, so that nothing
  * overflows whatever state was restored. */
 static void twini_steer(twin_watch *watch, uint32_t error, unsigned missed, unsigned now) {
-    int32_t aim = 1000 - (int32_t)watch->level, owed = twini_clip(watch->owed / 256, -aim, aim);
+    int32_t aim = watch->level < 1000 ? 1000 - (int32_t)watch->level : 0;
+    int32_t owed = twini_clip(watch->owed / 256, -aim, aim);
     uint32_t step = (uint32_t)(aim - owed) - (now ? A_STEP : 0);
     uint32_t more = (uint32_t)(missed - now) * A_STEP - (uint32_t)owed;
     watch->alpha = twini_clip((int32_t)((uint32_t)watch->alpha + step), -A_STEP, ALL + A_STEP);
@@ -234,12 +237,6 @@ void twin_watch_saw_raw(twin_watch *watch, const twin_model *model, const twin_r
         twini_saw(watch, model, given->scale, given->outside != 0);
 }
 
-/* Half an interval, as in FORMAT.md, section 8. */
-static uint32_t twini_half(const twin_raw *given, uint32_t quantile) {
-    uint64_t half = ((uint64_t)quantile * given->scale) >> 20;
-    return half >> 31 ? INT32_MAX : (uint32_t)half;
-}
-
 void twin_watch_told_raw(twin_watch *watch, twin_model *model, const twin_raw *given,
                          int32_t truth) {
     unsigned above = truth > given->mean;
@@ -248,19 +245,20 @@ void twin_watch_told_raw(twin_watch *watch, twin_model *model, const twin_raw *g
         off = 0 - off;
     if (twini_watches(watch, model) && given->intervals && truth != INT32_MIN)
         twini_told(watch, model,
-                   twini_ratio(off, twini_half(given, twini_u32(twini_judge(model) + 4))), above,
-                   truth < given->low || truth > given->high,
-                   off > twini_half(given, model->quantile));
+                   twini_ratio(off, twini_product(twini_u32(twini_judge(model) + 4), given->scale,
+                                                  TWIN_WIDTH_SHIFT)),
+                   above, truth < given->low || truth > given->high,
+                   off > twini_product(model->quantile, given->scale, TWIN_WIDTH_SHIFT));
 }
 
 #if TWIN_FLOAT
 
-/* a / b truncated to an integer, for a and b that are not negative; NaN becomes large. Only a
- * volatile makes every compiler round the quotient. */
+/* a / b truncated to an integer; NaN and what is negative becomes large. Only a volatile makes
+ * every compiler round the quotient. */
 static uint32_t twini_quotient(float a, float b) {
     volatile float quotient = a / b;
     float rounded = quotient;
-    return rounded < 4294967296.0f ? (uint32_t)rounded : UINT32_MAX;
+    return rounded >= 0 && rounded < 4294967296.0f ? (uint32_t)rounded : UINT32_MAX;
 }
 
 void twin_watch_saw(twin_watch *watch, const twin_model *model, const twin_prediction *given) {
@@ -348,7 +346,7 @@ twin_status twin_watch_restore(twin_watch *watch, twin_model *model, const uint8
         return TWIN_ERROR_VERSION;
     if (twini_watch_sum(words, WORDS))
         return TWIN_ERROR_BODY_CRC;
-    if (!model->intervals || words[1] != twini_watch_mark(model))
+    if (!model->intervals || words[1] != twini_watch_mark(model) || words[2] > 999)
         return TWIN_ERROR_LEVEL;
     TWIN_COPY(watch, words + 1, sizeof *watch);
     twini_adapt(watch, model);

@@ -16,7 +16,6 @@ KNOBS = {
     "TWIN_TEXT": (),
     "TWIN_PARTIAL": (),
     "TWIN_QUICK_OPEN": (),
-    "TWIN_OPEN_STEPS": (),
     "TWIN_INTERVALS": (),
     "TWIN_STORE": (),
 }
@@ -73,16 +72,14 @@ uint32_t board_crc(uint32_t crc, twin_flash at, uint32_t size) {
 """
 
 
-@pytest.mark.parametrize("steps", [0, 1])
-def test_a_checksum_by_the_hardware(native, packs, cases, tmp_path, steps):
+def test_a_checksum_by_the_hardware(native, packs, cases, tmp_path):
     (tmp_path / "crc.c").write_text(CRC_C)
     options = ("-O1", "-fPIC", "-shared", "-DTWIN_HOST=0", "-DTWIN_CRC=board_crc")
-    options = (*options, f"-DTWIN_OPEN_STEPS={steps}")
     sources = [*native.SOURCES, tmp_path / "crc.c"]
     library = native.load(native.compile_c(tmp_path / "lib.so", *options, sources=sources))
     calls = ctypes.c_uint.in_dll(library, "calls")
     data = write_pack(cases.draw(packs, "odd-widths"))
-    for step, expected in ((None, 1), *([(100, -(-len(data) // 100))] if steps else [])):
+    for step, expected in ((None, 1), (100, -(-len(data) // 100))):
         calls.value = 0
         assert native.Native(library, data, step=step).status == "ok"
         assert expected - 1 <= calls.value <= expected  # the runtime sums the header itself

@@ -82,7 +82,10 @@ def test_headers_define_nothing_without_a_prefix(native, tmp_path):
     names = {line.split()[1].partition("(")[0] for line in macros[1] - macros[0]}
     assert {name for name in names if not name.startswith(("TWIN_", "twin_"))} == set()
     # The only lower-case ones are functions whose names include the settings.
-    assert {name for name in names if name.islower()} == {"twin_open", "twin_open_begin"}
+    calls = {"open", "open_begin", "watch_saw", "watch_saw_raw", "watch_told", "watch_told_raw"}
+    calls |= {"begin", "begin_raw", "predict", "predict_raw", "read", "read_raw"}
+    calls |= {"predict_adapted", "predict_adapted_raw"}
+    assert {name for name in names if name.islower()} == {f"twin_{call}" for call in calls}
 
 
 PROGRAM = """

@@ -167,7 +167,7 @@ def test_hosts_have_their_kernels_by_default_and_can_do_without(
 def kconfig(**settings):
     """Return options as a framework derives them from Kconfig; all is on by default."""
     parts = ("FLOAT", "NEIGHBORS", "INTERVALS", "STORE", "SILU", "INT16", "TEXT", "PARTIAL")
-    parts += ("OPEN_STEPS", "QUICK_OPEN")
+    parts += ("QUICK_OPEN",)
     answers = {**dict.fromkeys(parts, "y"), "BLOCK": "2", **settings}
     return [f"-DCONFIG_TWIN_{name}={answer}" for name, answer in answers.items()]
 

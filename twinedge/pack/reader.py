@@ -143,9 +143,16 @@ def _header(version: int, fields: list[Any], table: bytes) -> Header:
 
 def _check_places(sections: tuple[Section, ...], start: int, length: int) -> None:
     for number, one in enumerate(sections):
-        if one.offset % ALIGNMENT or one.offset < start or one.end > length:
-            raise PackError(Reason.SECTION, f"section {number} is in an impossible place")
+        if one.offset != _aligned(start) or one.end > length:
+            raise PackError(Reason.SECTION, f"section {number} is not where it should be")
         start = one.end
+    if _aligned(start) != length:
+        raise PackError(Reason.SECTION, "the file goes on after its last section")
+
+
+def _aligned(offset: int) -> int:
+    """Where a section begins if the one before it ends here."""
+    return -(-offset // ALIGNMENT) * ALIGNMENT
 
 
 def _check_kinds(header: Header, data: bytes) -> None:

@@ -148,7 +148,6 @@ twin_status twin_set_kernel(twin_model *model, unsigned number) {
     if (!kernel)
         return TWIN_ERROR_UNSUPPORTED;
     model->kernel = kernel;
-    model->prepared = 0;
     return TWIN_OK;
 }
 
