@@ -190,6 +190,13 @@ INLINE int is_any_alive(const int32x4_t *sum, const int32_t *enough) {
     return vmaxvq_u32(alive) != 0;
 }
 
+/* A bias less the products with hi. Before those with lo are added it may leave 32 bits, so that
+ * this is done without a sign: the sum is right modulo 2^32. */
+INLINE int32x4_t less_high(int32_t bias, int32x4_t sum) {
+    uint32x4_t high = vreinterpretq_u32_s32(vshlq_n_s32(sum, 8));
+    return vreinterpretq_s32_u32(vsubq_u32(vdupq_n_u32((uint32_t)bias), high));
+}
+
 #define FOLD_OUTPUT(r, lane)                                                                       \
     {                                                                                              \
         activations h = vmaxq_s16(SQUASHED(sum[2 * (r)], sum[2 * (r) + 1], m, lane), none());      \
@@ -218,9 +225,8 @@ INLINE void fold_products(const ready_work *mine, const twini_ready_layer *layer
         if (!is_any_alive(sum, enough + o))
             continue;
         EIGHT_TIMES {
-            int32x4_t bias = vdupq_n_s32(biases[o + r]);
-            sum[2 * r] = vsubq_s32(bias, vshlq_n_s32(sum[2 * r], 8));
-            sum[2 * r + 1] = vsubq_s32(bias, vshlq_n_s32(sum[2 * r + 1], 8));
+            sum[2 * r] = less_high(biases[o + r], sum[2 * r]);
+            sum[2 * r + 1] = less_high(biases[o + r], sum[2 * r + 1]);
         }
         add_products(sum, weights, apart, bytes + 32);
         m = squashing(layer, vld1q_s32(multiplier + o));
