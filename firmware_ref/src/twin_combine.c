@@ -74,7 +74,8 @@ twin_status twin_read_raw(const twin_run *run, twin_raw *out) {
 #if TWIN_INTERVALS
     if (!out->intervals) {
         out->scale = 0;
-        out->low = out->high = 0;
+        out->low = 0;
+        out->high = 0;
     }
     out->outside = run->outside;
     out->missing = run->missing;

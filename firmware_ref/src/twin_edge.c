@@ -131,13 +131,16 @@ TWIN_INTERNAL int32_t twini_target_of(const twin_model *model, float value) {
 
 TWIN_SHARED void twini_report(const twin_run *run, const twin_raw *raw, twin_prediction *out) {
     const twin_model *model = run->model;
-    out->mean = out->spread = twini_nan();
+    out->mean = twini_nan();
+    out->spread = out->mean;
     if (run->count) {
         out->mean = twin_target(model, raw->mean);
         out->spread = twini_in_units(model, raw->root, raw->count);
     }
 #if TWIN_INTERVALS
-    out->scale = out->low = out->high = twini_nan();
+    out->scale = twini_nan();
+    out->low = out->scale;
+    out->high = out->scale;
     if (raw->intervals) {
         out->scale = twini_in_units(model, raw->scale, 16);
         out->low = twin_target(model, raw->low);
@@ -167,7 +170,7 @@ twin_status twin_predict(const twin_model *model, void *scratch, uint32_t size, 
     __builtin_memset(&run, 0, sizeof run);
 #endif
     if (!twin_begin(&run, model, scratch, size, x, members))
-        twin_step(&run, TWIN_ALL);
+        (void)twin_step(&run, TWIN_ALL);
     return twin_read(&run, out);
 }
 

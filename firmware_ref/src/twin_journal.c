@@ -127,11 +127,11 @@ static unsigned twini_find_records(twin_journal *journal, unsigned end) {
     /* Slots between records are damaged; those after them, if they are not like the last one. */
     journal->damaged = (uint16_t)(journal->end - HEAD_SLOTS - journal->count);
     slot = journal->slots - 1u;
-    twini_read_slot(journal, slot);
+    (void)twini_read_slot(journal, slot);
     erased = twini_word(journal->record);
     if (erased == twini_word(journal->buffer + SLOT_NUMBER))
         while (slot-- > journal->end) {
-            twini_read_slot(journal, slot);
+            (void)twini_read_slot(journal, slot);
             if (twini_word(journal->buffer + SLOT_NUMBER) != erased)
                 journal->damaged++;
         }
@@ -270,7 +270,8 @@ twin_status twin_journal_move(twin_journal *journal,
     journal->stamp = stamp;
     journal->heads = (uint8_t)heads;
     journal->count = (uint16_t)(extent >> 16);
-    journal->next = journal->end = (uint16_t)extent;
+    journal->end = (uint16_t)extent;
+    journal->next = journal->end;
     journal->damaged = (uint16_t)(journal->end - HEAD_SLOTS - journal->count);
     journal->moved = 1;
     journal->status = TWIN_OK;
@@ -304,7 +305,8 @@ twin_status twin_journal_open(twin_journal *journal, const twin_storage *storage
     journal->owner = owner;
     journal->size = size;
     journal->slot = (uint16_t)slot;
-    journal->next = journal->slots = (uint16_t)(storage->block_size / slot);
+    journal->slots = (uint16_t)(storage->block_size / slot);
+    journal->next = journal->slots;
     journal->moved = 0;
     journal->failed = 0;
     first = twini_look_at(journal, 0);
@@ -313,7 +315,7 @@ twin_status twin_journal_open(twin_journal *journal, const twin_storage *storage
     /* What a power cut has left may read differently now: then the other block is good. */
     if ((first == second ? (int32_t)(journal->generation - generation) <= 0 : first > second) &&
         twini_look_at(journal, 0) < first)
-        twini_look_at(journal, storage->block_size);
+        (void)twini_look_at(journal, storage->block_size);
     if (journal->status)
         journal->number = 0; /* that of the first record, if this owner takes over */
     if (journal->failed)

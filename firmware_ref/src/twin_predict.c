@@ -49,7 +49,7 @@ static uint32_t *twini_lines_of(const twin_run *run) {
 #endif
 
 static unsigned twini_has_lines(const twin_model *model, const twin_kernel *kernel) {
-    return TWIN_WITH_LINES && model->silu && kernel->lines;
+    return model->silu && kernel->lines && TWIN_WITH_LINES;
 }
 
 /* Lay out the scratch from address `start` on; returns its size, independent of the start, and 0 if
@@ -174,7 +174,7 @@ static void twini_next_twin(twin_run *run, twini_layer *layer) {
     run->position = 0;
     run->twin++;
     if (TWIN_PARTIAL || run->kernel->query) {
-        twini_layer_at(layer, model, record, record + TWIN_HEAD, 0);
+        (void)twini_layer_at(layer, model, record, record + TWIN_HEAD, 0);
         run->kernel->query(layer, run->query, run->partial);
     }
 }
@@ -296,6 +296,6 @@ twin_status twin_predict_raw(const twin_model *model, void *scratch, uint32_t si
                              const int16_t *query, twin_raw *out, int32_t *members) {
     twin_run run;
     if (!twin_begin_raw(&run, model, scratch, size, query, members))
-        twin_step(&run, TWIN_ALL);
+        (void)twin_step(&run, TWIN_ALL);
     return twin_read_raw(&run, out);
 }

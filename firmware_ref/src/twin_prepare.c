@@ -178,7 +178,7 @@ static void twini_walk_twin(twini_walk *walk, const twin_model *model, const twi
         int16_t *folds = (int16_t *)twini_reserve(walk, 2 * sizeof(int16_t) * n);
         if (depth)
             weights = (uint8_t *)twini_reserve(walk, form->weight_bytes(inputs, outputs));
-        if (twin) {
+        if (twin && numbers && folds) { /* none of them while it measures */
             int last = depth + 1 == model->layers;
             twini_layer layer;
             for (o = 0; o < outputs; o++)
@@ -222,12 +222,12 @@ static void twini_prepared_first(const twini_layer *layer, const twini_pairs *pa
         unsigned from = (unsigned)position % TWIN_EIGHT;
         unsigned most = TWIN_EIGHT - from < count - done ? TWIN_EIGHT - from : count - done;
         int32_t found[3][TWIN_EIGHT];
-        int32_t *share = (int32_t *)(work + all->share_at);
+        int32_t *share = (int32_t *)(void *)(work + all->share_at);
         if (stored) {
             share = twin->shares + (position / TWIN_EIGHT) * twini_share_length(layer->outputs);
             position += most;
         } else {
-            int16_t *features = (int16_t *)(work + all->features_at);
+            int16_t *features = (int16_t *)(void *)(work + all->features_at);
             twini_transpose(features, twin->features, pairs->anchor + done);
             form->of_anchors(twin, features, share);
         }
@@ -324,7 +324,7 @@ static void twini_walk_model(twini_walk *walk, const twin_model *model, const tw
                 walk, sizeof(int32_t) * (uintptr_t)twini_share_length(model->hidden[0]) * eights);
         if (twin) {
             twini_layer layer;
-            twini_layer_at(&layer, model, record, record + TWIN_HEAD, 0);
+            (void)twini_layer_at(&layer, model, record, record + TWIN_HEAD, 0);
             twini_fill_first(first, &layer);
             twin->first = first;
             twin->shares = shares;

@@ -9,10 +9,10 @@
 #include "twin.h"
 
 #if defined(__GNUC__)
-#define TWIN_COPY __builtin_memcpy
+#define TWIN_COPY (void)__builtin_memcpy
 #else
 #include <string.h>
-#define TWIN_COPY memcpy
+#define TWIN_COPY (void)memcpy
 #endif
 
 /* A function that is not worth inlining, even into its only caller. */

@@ -67,7 +67,7 @@ TWIN_NOT_INLINE static twin_status twini_score(const twin_store *store, void *sc
         return status;
     if (target == INT32_MIN)
         return TWIN_ERROR_TARGET;
-    twin_step(&run, TWIN_ALL);
+    (void)twin_step(&run, TWIN_ALL);
     predicted.scale = 0; /* the pack has intervals, which not every compiler sees */
     twini_combine(&run, &predicted);
     off = (uint32_t)target - (uint32_t)predicted.mean; /* fits 32 bits, except for the sign */
@@ -178,8 +178,9 @@ twin_status twin_store_open(twin_store *store, const twin_model *model, twin_pac
 /* Another point in RAM; if there is no room, the oldest has to go. */
 TWIN_NOT_INLINE static void twini_use(twin_store *store, const twin_point *point) {
     if (store->count == store->most) {
-        unsigned i = 0;
-        for (store->count--; i < store->count; i++)
+        unsigned i;
+        store->count--;
+        for (i = 0; i < store->count; i++)
             twini_copy_point(store->points + i, store->points + i + 1);
     }
     twini_copy_point(store->points + store->count++, point);
@@ -281,7 +282,8 @@ TWIN_NOT_INLINE static int32_t twini_agreed(const twin_store *store, int32_t sig
     unsigned needed = (store->count + 1u) / 2 + 1, count, i;
     int32_t agreed = 0, bit = (MOST_SCORE + 1) / 2;
     for (; bit; bit >>= 1) {
-        for (i = count = 0; i < store->count; i++)
+        count = 0;
+        for (i = 0; i < store->count; i++)
             count += sign * store->points[i].score >= (agreed | bit);
         if (count >= needed)
             agreed |= bit;
@@ -345,7 +347,7 @@ TWIN_NOT_INLINE static void twini_adapt_raw(const twin_store *store, twin_raw *o
 TWIN_NOT_INLINE static twin_status twini_finish(const twin_store *store, twin_run *run,
                                                 twin_raw *out) {
     twin_status status;
-    twin_step(run, TWIN_ALL);
+    (void)twin_step(run, TWIN_ALL);
     status = twin_read_raw(run, out);
     if (!status && !store->status && store->count)
         twini_adapt_raw(store, out);
