@@ -55,7 +55,8 @@ extern "C" {
 /* clang-format on */
 
 /* Where programs are linked statically, every file that includes this refers to such a name, even
- * if it calls nothing, in a section that no image contains. */
+ * if it calls nothing: in a section for debuggers, which no image contains, and which linkers check
+ * even if they remove what is unused. */
 #if defined(__GNUC__) && defined(__ELF__) && !defined(__unix__)
 #define TWIN_SETTINGS_NAMED 1
 #else
@@ -64,7 +65,7 @@ extern "C" {
 #define TWIN_QUOTE(words)  TWIN_QUOTED(words)
 #define TWIN_QUOTED(words) #words
 #if TWIN_SETTINGS_NAMED
-__asm__(".pushsection .twin_settings,\"\"\n\t"
+__asm__(".pushsection .debug_twin_settings,\"\"\n\t"
         ".long " TWIN_QUOTE(TWIN_CONFIGURED(twin_settings)) "\n\t"
                                                             ".popsection");
 #endif

@@ -1,6 +1,8 @@
 """Every setting of twin_config.h: what is left out is refused, and the rest still predicts."""
 
 import ctypes
+import struct
+import zlib
 
 import numpy as np
 import pytest
@@ -70,6 +72,70 @@ uint32_t board_crc(uint32_t crc, twin_flash at, uint32_t size) {
     return ~crc;
 }
 """
+
+
+@pytest.mark.parametrize("block", [0, -1, 256])
+def test_impossible_blocks_do_not_compile(native, tmp_path, block):
+    with pytest.raises(AssertionError, match="TWIN_BLOCK must be 1 to 255"):
+        native.compile_c(
+            tmp_path / "open.o", "-c", f"-DTWIN_BLOCK={block}", sources=[native.SOURCES[-1]]
+        )
+
+
+LARGE_C = """
+#include "twin.h"
+#include <stdio.h>
+#include <sys/mman.h>
+#include <fcntl.h>
+
+/* Of nothing but zeros after the pack proper: not read, as that would take minutes. */
+uint32_t sum(uint32_t crc, twin_flash at, uint32_t size);
+uint32_t sum(uint32_t crc, twin_flash at, uint32_t size) {
+    (void)crc, (void)at, (void)size;
+    return 12345;
+}
+
+int main(int argc, char **argv) {
+    uint32_t size = 0xFFFFFFF0u;
+    void *pack = mmap(0, size, PROT_READ, MAP_PRIVATE, open(argv[argc - 1], O_RDONLY), 0);
+    twin_model model;
+    printf("%d", (int)twin_open(&model, pack, size));
+    return 0;
+}
+"""
+
+
+def test_a_pack_of_four_gigabytes_opens(native, packs, small, tmp_path):
+    """With a long section for private use at its end; the file is sparse."""
+    length = 0xFFFFFFF0
+    data = bytearray(write_pack(small, metadata=False))
+    count = int.from_bytes(data[6:8], "little")
+    offsets = [int.from_bytes(data[at : at + 4], "little") for at in range(52, 48 + 12 * count, 12)]
+    table, shift = 48 + 12 * count, offsets[0] - (48 + 12 * count)
+    behind = -(-(table + 12) // 16) * 16  # where sections begin with one more in the table
+    entries = b"".join(
+        data[48 + 12 * k : 52 + 12 * k]
+        + (offsets[k] + behind - offsets[0]).to_bytes(4, "little")
+        + data[56 + 12 * k : 60 + 12 * k]
+        for k in range(count)
+    )
+    end = behind + len(data) - offsets[0]
+    entries += struct.pack("<HHII", 40000, 0, end, length - end)
+    made = bytearray(data[:48] + entries)
+    made[6:8] = (count + 1).to_bytes(2, "little")
+    made[8:12] = length.to_bytes(4, "little")
+    made[12:20] = struct.pack("<II", 0, 12345)
+    made[12:16] = zlib.crc32(made).to_bytes(4, "little")
+    made += bytes(behind - len(made)) + data[offsets[0] :]
+    assert shift >= 0
+    with (tmp_path / "large.twin").open("wb") as file:
+        file.write(made)
+        file.truncate(length)
+    (tmp_path / "large.c").write_text(LARGE_C)
+    flags = ("-O1", "-DTWIN_HOST=0", "-DTWIN_CRC=sum", "-D_DEFAULT_SOURCE")
+    sources = [*native.SOURCES, tmp_path / "large.c"]
+    built = native.compile_c(tmp_path / "large", *flags, sources=sources)
+    assert native.run(built, tmp_path / "large.twin") == "0"
 
 
 def test_a_checksum_by_the_hardware(native, packs, cases, tmp_path):

@@ -5,6 +5,7 @@ test_sanitizers.py runs these tests once more, with a library that checks its me
 
 import ctypes
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -167,3 +168,28 @@ def test_an_opening_that_was_refused_stays_so(library, native, small):
     said = library.twin_open_begin(ctypes.byref(opening), model, data.ctypes.data, len(data))
     again = library.twin_open_step(ctypes.byref(opening), 1 << 20)
     assert native.name_of(said) == native.name_of(again) == "magic"
+
+
+MODEL, STORE = -16, -20
+MISUSES = {
+    **dict.fromkeys(["run", "run raw", "opening", "model", "store", "store raw"], MODEL),
+    **dict.fromkeys(["store step", "learn", "forget", "forget some", "forget before"], STORE),
+    **dict.fromkeys(["keep", "next", "append", "clear"], STORE),
+    **dict.fromkeys(["steps", "target"], 0),
+    "refused": -1,
+    "same": 1,
+}
+
+
+@pytest.mark.parametrize("name", ["relu-128-128-of-32", "some-of-everything"])
+def test_memory_that_is_zero_and_models_that_change_during_a_run(
+    native, packs, cases, tmp_path, name
+):
+    """Under sanitizers, with the kernels of this machine, prepared and not."""
+    (tmp_path / "model.twin").write_bytes(write_pack(cases.draw(packs, name)))
+    program = Path(__file__).parent / "misuse.c"
+    sources = [*native.SOURCES, program]
+    built = native.compile_c(tmp_path / "misuse", *native.SANITIZED, sources=sources)
+    lines = native.run(built, tmp_path / "model.twin").splitlines()
+    found = {line.rpartition(" ")[0]: int(line.rpartition(" ")[2]) for line in lines}
+    assert found == MISUSES

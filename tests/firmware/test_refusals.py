@@ -100,6 +100,31 @@ def test_an_unknown_optional_section_is_skipped(packs, data, same, kind):
     assert same(packs.repair(reasons["put"](data, "HH", reasons["METADATA"], kind, 0))) == "ok"
 
 
+# Settings under which the pack of these faults is supported; the last are those of an Uno.
+CONFIGURATIONS = {
+    "no floats": ("-DTWIN_FLOAT=0",),
+    "no 16 bits": ("-DTWIN_INT16=0",),
+    "as on an Uno": ("-DTWIN_INTERVALS=0", "-DTWIN_QUICK_OPEN=0", "-DTWIN_PARTIAL=0"),
+}
+
+
+@pytest.mark.parametrize("settings", CONFIGURATIONS.values(), ids=CONFIGURATIONS)
+def test_all_configurations_refuse_the_same(packs, data, native, tmp_path, settings):
+    path = native.compile_c(
+        *(tmp_path / "libtwin.so", "-O1", "-fPIC", "-shared", "-DTWIN_HOST=0", "-DTWIN_BLOCK=1"),
+        *settings,
+    )
+    library, put = native.load(path), reasons["put"]
+    wrong = [fault(data) for fault in reasons["ENTRY_FAULTS"].values()]
+    wrong += [put(data, code, at, *values) for code, at, values in HEADER_FAULTS]
+    for _, code, place, values in reasons["CONTENT_FAULTS"].values():
+        wrong.append(
+            put(data, code, place(data), *(values if isinstance(values, tuple) else (values,)))
+        )
+    for number, content in enumerate([data, *map(packs.repair, wrong)]):
+        assert native.Native(library, content).status == expected(content), number
+
+
 @pytest.mark.parametrize(
     ("code", "place", "values"),
     [fault[1:] for fault in reasons["CONTENT_FAULTS"].values()],

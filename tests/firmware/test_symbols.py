@@ -106,6 +106,65 @@ def test_a_program_with_other_settings_does_not_link(native, tmp_path, setting):
         native.run(*link, *(more if setting != "TWIN_HOST=0" else ()))
 
 
+# Files of a program besides the one that opens the pack: each would overflow memory of the others.
+OTHER_FILES = {
+    "predicts": "int other(const twin_model *m, void *s, const float *x, twin_prediction *out)\n"
+    "{ return twin_predict(m, s, 99, x, out, 0); }",
+    "reads": "int other(const twin_run *run, twin_prediction *out) { return twin_read(run, out); }",
+    "begins": "int other(twin_run *run, const twin_model *m, void *s, const int16_t *q)\n"
+    "{ return twin_begin_raw(run, m, s, 99, q, 0); }",
+    "adapts": "int other(const twin_store *store, void *s, const float *x, twin_prediction *out)\n"
+    "{ return twin_predict_adapted(store, s, 99, x, out); }",
+    "watches": "void other(twin_watch *watch, const twin_model *m, const twin_prediction *given)\n"
+    "{ twin_watch_saw(watch, m, given); }",
+}
+OTHERS = ("TWIN_BLOCK=4", "TWIN_NEIGHBORS=0")
+
+
+@pytest.mark.parametrize("file", OTHER_FILES)
+@pytest.mark.parametrize("setting", OTHERS)
+def test_a_file_of_a_program_with_other_settings_does_not_link(native, tmp_path, file, setting):
+    (tmp_path / "main.c").write_text(PROGRAM)
+    headers = '#include "twin_store.h"\n#include "twin_watch.h"\n'
+    (tmp_path / "other.c").write_text(headers + OTHER_FILES[file])
+    objects = [
+        native.compile_c(tmp_path / f"{name}.o", "-c", *flags, sources=[tmp_path / f"{name}.c"])
+        for name, flags in (("main", ()), ("other", (f"-D{setting}",)))
+    ]
+    library = native.compile_c(tmp_path / "libtwin.so", "-O0", "-fPIC", "-shared")
+    with pytest.raises(AssertionError, match=r"undefined reference to `twin_\w+_v0_1_block"):
+        native.run("gcc", *objects, library, "-o", tmp_path / "main")
+    native.compile_c(tmp_path / "other.o", "-c", sources=[tmp_path / "other.c"])
+    native.run("gcc", *objects, library, "-o", tmp_path / "main")
+
+
+def test_on_a_device_not_even_a_file_that_calls_nothing_links(native, tmp_path):
+    program = PROGRAM.replace("int main", "extern twin_model shared;\nint main")
+    program = program.replace("twin_model model; return", "return (int)twin_scratch_size(&shared) +")
+    (tmp_path / "main.c").write_text(program.replace("&model", "&shared"))
+    (tmp_path / "other.c").write_text('#include "twin.h"\ntwin_model shared;\n')
+    flags = ("-mcpu=cortex-m4", "-mthumb", "-Os", "-ffunction-sections", "--specs=nosys.specs")
+
+    def link(*settings):
+        files = [*native.SOURCES, tmp_path / "main.c", tmp_path / "other.c"]
+        made = [
+            native.compile_c(
+                tmp_path / f"{path.stem}.o",
+                *("-c", *flags, *(settings if path.stem == "other" else ())),
+                compiler="arm-none-eabi-gcc",
+                sources=[path],
+            )
+            for path in files
+        ]
+        image = tmp_path / "image.elf"
+        native.run("arm-none-eabi-gcc", *flags, "-Wl,--gc-sections", *made, "-o", image)
+        return native.run("arm-none-eabi-size", "-A", image)
+
+    assert ".debug_twin_settings" in link()
+    with pytest.raises(AssertionError, match="undefined reference to `twin_settings_v0_1_block2"):
+        link("-DTWIN_INTERVALS=0")
+
+
 def test_a_program_of_another_version_does_not_link(native, tmp_path):
     (tmp_path / "main.c").write_text(PROGRAM)
     library = native.compile_c(tmp_path / "libtwin.so", "-O0", "-fPIC", "-shared", "-DTWIN_HOST=0")

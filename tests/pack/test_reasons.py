@@ -113,6 +113,13 @@ ENTRY_FAULTS = {
     "curve of another length": lambda data: put(data, "I", CURVE + 8, 384),
     "anchors of another length": lambda data: put(data, "I", ANCHORS + 8, 36),
     "ids of another length": lambda data: put(data, "I", IDS + 8, 8),
+    "a domain of another length": lambda data: put(data, "HH", METADATA, 8, 0),
+    "a schema of another length": lambda data: put(data, "HH", METADATA, 9, 0),
+    "intervals without their flag": lambda data: put(data, "HH", METADATA, 7, 0),
+    "further on than the next multiple of 16": lambda data: put(
+        data, "II", METADATA + 4, offset_of(data, 6) + 16, 0
+    ),
+    "the last one shorter than the file": lambda data: put(data, "I", METADATA + 8, 0),
     "a curve for relu": lambda data: put(data, "B", 23, 0),
 }
 

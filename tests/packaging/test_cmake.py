@@ -164,6 +164,22 @@ def test_hosts_have_their_kernels_by_default_and_can_do_without(
     assert int(scratch) > 1000
 
 
+@pytest.mark.parametrize(
+    ("compiler", "system", "host"),
+    [
+        ("arm-linux-gnueabihf-gcc", "Linux", "ON"),  # as twin_config.h: with NEON, 32 bits too
+        ("arm-none-eabi-gcc", "Generic", "OFF"),
+    ],
+)
+def test_a_cross_compiler_decides_about_host_kernels(
+    run, package, tmp_path, compiler, system, host
+):
+    cross = (f"-DCMAKE_C_COMPILER={compiler}", f"-DCMAKE_SYSTEM_NAME={system}")
+    cross += ("-DCMAKE_SYSTEM_PROCESSOR=arm", "-DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY")
+    run("cmake", "-S", package, "-B", tmp_path, *cross)
+    assert f"TWINEDGE_HOST:BOOL={host}\n" in (tmp_path / "CMakeCache.txt").read_text()
+
+
 def kconfig(**settings):
     """Return options as a framework derives them from Kconfig; all is on by default."""
     parts = ("FLOAT", "NEIGHBORS", "INTERVALS", "STORE", "SILU", "INT16", "TEXT", "PARTIAL")
