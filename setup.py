@@ -12,7 +12,7 @@ from setuptools.command.build_py import build_py
 FIRMWARE = "firmware_ref"
 # Commands that run from a clone only: the paper's tables, and measuring boards.
 DEVELOPERS = ("twinedge/reproduce", "twinedge_export/boards/measure.py")
-CORE = ("combine", "edge", "nearest", "open", "predict", "prepare", "text", "watch")
+CORE = ("combine", "edge", "nearest", "open", "predict", "prepare", "rank", "text", "watch")
 KERNELS = (
     "choose_host",
     "kernel_portable",

@@ -11,7 +11,7 @@
 
 /* What every file of the program refers to (twin.h): a name with no bytes. */
 #if TWIN_SETTINGS_NAMED
-__asm__(".pushsection .twin_settings,\"\"\n\t"
+__asm__(".pushsection .debug_twin_settings,\"\"\n\t"
         ".globl " TWIN_QUOTE(TWIN_CONFIGURED(twin_settings)) "\n" TWIN_QUOTE(
             TWIN_CONFIGURED(twin_settings)) ":\n\t"
                                             ".popsection");
