@@ -11,12 +11,14 @@ typedef char twini_shifts_are_arithmetic[(-3 >> 1) == -2 ? 1 : -1];
 
 #define TWIN_LARGEST 32767
 
-/* floor(a * m / 65536) for 0 <= m <= 32767. Two 32-bit products where a 64-bit one is a call. */
+/* floor(a * m / 65536) for 0 <= m <= 32767: the upper half of a 64-bit product, or two 32-bit ones
+ * where that is a call. */
 static inline int32_t twini_mulw(int32_t a, int32_t m) {
-#if defined(__AVR__) || defined(__ARM_ARCH_6M__) || defined(__ARM_ARCH_8M_BASE__)
+#if defined(__AVR__) || defined(__ARM_ARCH_6M__) || defined(__ARM_ARCH_8M_BASE__) ||               \
+    defined(__XTENSA_CALL0_ABI__)
     return (a >> 16) * m + (int32_t)((((uint32_t)a & 65535u) * (uint32_t)m) >> 16);
 #else
-    return (int32_t)(((int64_t)a * m) >> 16);
+    return (int32_t)(((int64_t)a * (m * 65536)) >> 32);
 #endif
 }
 

@@ -1,5 +1,12 @@
-/* The interface between the core and the kernels: to add an instruction set, add a file in kernels/
- * that defines one twin_kernel.
+/* The interface between the core and the kernels. A new kernel for a device changes three places:
+ *
+ *   1. kernels/kernel_NAME.c, inside #ifdef TWIN_KERNEL_NAME, defines one twin_kernel. It includes
+ *      plain.h or groups.h, which have all functions in C, and replaces those that matter.
+ *   2. The list of kernels for devices, below, says which compilers get it.
+ *   3. KERNELS in tests/firmware/test_device_kernels.py has one of these compilers. (How many
+ *      instructions a query may take on a board is in MOST, tests/ports/test_boards.py.)
+ *
+ * All builds compile every file in kernels/. The list of kernels for hosts is in choose_host.c.
  *
  * The core walks over twins and anchors; a kernel evaluates the layers for a block of pairs. Both
  * orders of each pair, (query, anchor) and (anchor, query), are columns of that block. How the
@@ -101,32 +108,33 @@ typedef struct twin_kernel {
 #endif
 } twin_kernel;
 
-/* One per file. Those for an instruction set exist if the compiler may use it. */
-TWIN_INTERNAL extern const twin_kernel twini_kernel_portable;
+/* The list of kernels for devices: this device gets the first whose condition holds. Tests define
+ * TWIN_DEVICE_KERNEL and the other macro of a kernel to compile it for another machine. */
+#if defined(TWIN_DEVICE_KERNEL)
+#elif TWIN_CORTEX_M && defined(__ARM_FEATURE_MVE)
+#define TWIN_KERNEL_HELIUM
+#define TWIN_DEVICE_KERNEL twini_kernel_helium
+#elif TWIN_CORTEX_M && defined(__ARM_FEATURE_DSP)
+#define TWIN_KERNEL_DSP
+#define TWIN_DEVICE_KERNEL twini_kernel_dsp
+#elif TWIN_CORTEX_M
+#define TWIN_KERNEL_THUMB
+#define TWIN_DEVICE_KERNEL twini_kernel_thumb
+#elif defined(__GNUC__) && defined(__AVR_HAVE_MUL__) && !TWIN_PARTIAL
+#define TWIN_KERNEL_AVR
+#define TWIN_DEVICE_KERNEL twini_kernel_avr
+#elif defined(__GNUC__) && defined(__riscv_mul) && __riscv_xlen == 32 && !defined(__riscv_32e) &&  \
+    !defined(__riscv_e) && TWIN_BLOCK >= 2 && TWIN_PARTIAL
+#define TWIN_KERNEL_RV32
+#define TWIN_DEVICE_KERNEL twini_kernel_rv32
+#elif defined(__GNUC__) && defined(__XTENSA_CALL0_ABI__) && TWIN_BLOCK >= 2 && TWIN_PARTIAL
+#define TWIN_KERNEL_LX106
+#define TWIN_DEVICE_KERNEL twini_kernel_lx106
+#endif
 
-#if TWIN_CORTEX_M && defined(__ARM_FEATURE_MVE)
-#define TWIN_KERNEL_HELIUM 1
-TWIN_INTERNAL extern const twin_kernel twini_kernel_helium;
-#else
-#define TWIN_KERNEL_HELIUM 0
-#endif
-#if TWIN_CORTEX_M && defined(__ARM_FEATURE_DSP) && !TWIN_KERNEL_HELIUM
-#define TWIN_KERNEL_DSP 1
-TWIN_INTERNAL extern const twin_kernel twini_kernel_dsp;
-#else
-#define TWIN_KERNEL_DSP 0
-#endif
-#if TWIN_CORTEX_M && !TWIN_KERNEL_HELIUM && !TWIN_KERNEL_DSP
-#define TWIN_KERNEL_THUMB 1
-TWIN_INTERNAL extern const twin_kernel twini_kernel_thumb;
-#else
-#define TWIN_KERNEL_THUMB 0
-#endif
-#if defined(__GNUC__) && defined(__AVR__) && defined(__AVR_HAVE_MUL__) && !TWIN_PARTIAL
-#define TWIN_KERNEL_AVR 1
-TWIN_INTERNAL extern const twin_kernel twini_kernel_avr;
-#else
-#define TWIN_KERNEL_AVR 0
+TWIN_INTERNAL extern const twin_kernel twini_kernel_portable;
+#if defined(TWIN_DEVICE_KERNEL)
+TWIN_INTERNAL extern const twin_kernel TWIN_DEVICE_KERNEL;
 #endif
 
 /* silu as straight lines, for an activation z with w = fraction - 5, between -128 << w and 128
@@ -147,16 +155,11 @@ TWIN_INTERNAL extern const twin_kernel twini_kernel_avr;
 TWIN_INTERNAL void twini_lines(twin_flash curve, uint32_t *lines);
 #endif
 
-/* The kernel that `model` uses. On devices no other is linked, unless it lacks something. */
+/* The kernel that `model` uses. Those of devices have 8-bit weights only. No other is linked,
+ * unless the pack may have 16-bit weights. */
 #if defined(TWIN_KERNEL)
-#elif TWIN_KERNEL_HELIUM
-#define TWIN_KERNEL (TWIN_INT16 && model->wide ? &twini_kernel_portable : &twini_kernel_helium)
-#elif TWIN_KERNEL_DSP
-#define TWIN_KERNEL (TWIN_INT16 && model->wide ? &twini_kernel_portable : &twini_kernel_dsp)
-#elif TWIN_KERNEL_THUMB
-#define TWIN_KERNEL (TWIN_INT16 && model->wide ? &twini_kernel_portable : &twini_kernel_thumb)
-#elif TWIN_KERNEL_AVR
-#define TWIN_KERNEL (TWIN_INT16 && model->wide ? &twini_kernel_portable : &twini_kernel_avr)
+#elif defined(TWIN_DEVICE_KERNEL)
+#define TWIN_KERNEL (TWIN_INT16 && model->wide ? &twini_kernel_portable : &TWIN_DEVICE_KERNEL)
 #elif TWIN_HOST
 #define TWIN_KERNEL twini_host_kernel(model, 0, 0)
 #else

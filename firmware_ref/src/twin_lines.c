@@ -15,7 +15,7 @@
 
 #if TWIN_WITH_LINES
 
-#if TWIN_KERNEL_HELIUM
+#ifdef TWIN_KERNEL_HELIUM
 
 TWIN_INTERNAL void twini_lines(twin_flash curve, uint32_t *lines) {
     int32_t low = twini_i16(curve);

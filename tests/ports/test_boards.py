@@ -26,9 +26,12 @@ MOST = {
     "mps2-an385": 2.3185,
     "microbit": 3.95,
     "mps3-an547": 0.3785,
+    "riscv32-virt": 2.9,
+    "esp8266": 4.8,
 }
 OPENING = {"mps2-an386": 22, "microbit": 45}  # and of opening a pack, per byte
-SILU = 1.08  # silu relative to relu
+# silu relative to relu, where it is straight lines from RAM, and where it is the curve of the pack
+SILU, SILU_BY_CURVE = 1.08, {"riscv32-virt": 1.25, "esp8266": 1.19}
 # What intervals may add on a Cortex-M4: fraction of the instructions, bytes of RAM, and of text
 # relative to the runtime before it had them.
 INTERVALS, INTERVALS_RAM, TEXT_BEFORE, INTERVALS_TEXT = 1.03, 64, 4484, 940
@@ -73,7 +76,8 @@ def test_a_query_keeps_within_its_instructions(trial, board):
 @pytest.mark.parametrize("board", MOST)
 def test_silu_costs_little_more(trial, board):
     relu, silu = trial("relu", board), trial("silu", board)
-    assert silu.instructions_per_query <= SILU * relu.instructions_per_query
+    most = SILU_BY_CURVE.get(board, SILU)
+    assert silu.instructions_per_query <= most * relu.instructions_per_query
 
 
 def test_four_small_twins_cost_less_than_a_third(trial):

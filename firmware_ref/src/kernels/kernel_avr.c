@@ -6,7 +6,7 @@
 
 #include "../twin_kernel.h"
 
-#if TWIN_KERNEL_AVR
+#ifdef TWIN_KERNEL_AVR
 
 #define PAIRS       1
 #define PLACE(i, c) 0 /* unused: nothing is stored the plain way */

@@ -10,7 +10,7 @@
 
 #include "../twin_kernel.h"
 
-#if TWIN_KERNEL_DSP
+#ifdef TWIN_KERNEL_DSP
 
 #include "arm_frames.h"
 #include "dsp_finish.h"

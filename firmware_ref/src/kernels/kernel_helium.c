@@ -10,7 +10,7 @@
 
 #include "../twin_kernel.h"
 
-#if TWIN_KERNEL_HELIUM
+#ifdef TWIN_KERNEL_HELIUM
 
 #include "../twin_arith.h"
 #include "arm_frames.h"

@@ -5,7 +5,7 @@
 
 #include "../twin_kernel.h"
 
-#if TWIN_KERNEL_THUMB
+#ifdef TWIN_KERNEL_THUMB
 
 #define PAIRS       2
 #define ELEMENT     int32_t
