@@ -8,9 +8,9 @@
 #if TWIN_INTERVALS
 
 #if defined(__GNUC__)
-#define TWIN_FILL __builtin_memset
+#define TWIN_FILL (void)__builtin_memset
 #else
-#define TWIN_FILL memset
+#define TWIN_FILL (void)memset
 #endif
 
 enum { OUTSIDE, SCALE, ABOVE, BELOW, WORSE, TESTS }; /* the bits of their flags */
