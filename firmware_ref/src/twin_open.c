@@ -403,7 +403,8 @@ static uint32_t twini_select_level(twin_model *model, uint32_t thousandths) {
     if (!at)
         return 0;
     left = twini_u32(at + 28);
-    for (at += INTERVALS_HEAD; left; left--) {
+    at += INTERVALS_HEAD;
+    for (; left; left--) {
         uint32_t level = twini_u32(at);
         if (!taken || level <= thousandths) {
             taken = level;

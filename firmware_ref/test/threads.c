@@ -50,6 +50,7 @@ int main(int count, char **names) {
     pthread_t thread[THREADS];
     job jobs[THREADS];
     twin_model model;
+    twin_status prepared;
     unsigned i, wrong = 0;
     size_t size;
     FILE *file = count == 2 ? fopen(names[1], "rb") : NULL;
@@ -64,7 +65,7 @@ int main(int count, char **names) {
     for (i = 0; i < QUERIES; i++)
         if (bits_of(&model, scratch, sizeof scratch, queries + i * model.features, expected[i]))
             return 2;
-    (void)twin_prepare(&model, memory, sizeof memory);
+    prepared = twin_prepare(&model, memory, sizeof memory);
     for (i = 0; i < THREADS; i++) {
         jobs[i].model = &model;
         jobs[i].queries = queries;
@@ -78,6 +79,6 @@ int main(int count, char **names) {
         wrong += jobs[i].wrong;
     }
     printf("%d predictions, %u wrong, %sprepared\n", THREADS * QUERIES * ROUNDS, wrong,
-           model.prepared ? "" : "not ");
+           prepared == TWIN_OK ? "" : "not ");
     return wrong ? 1 : 0;
 }
