@@ -1,58 +1,16 @@
-/* Packs as laid out by FORMAT.md, for the fuzzer: where things are, and how to fix whatever a
- * reader would refuse. Nothing here is shared with the runtime, so that a mistake in one cannot
- * hide in the other. */
+/* Packs as laid out by FORMAT.md, for the fuzzer: where things are, and how to repair whatever a
+ * reader would refuse. */
 
 #ifndef FUZZ_PACK_H
 #define FUZZ_PACK_H
 
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz.h"
 
 enum { HEADER = 48, ENTRY = 12, MOST_SECTIONS = 32, CURVE_LENGTH = 193 };
-enum { SCALING = 1, TWINS, CURVE, ANCHORS, IDS };
-
-/* The next random number; any start will do (splitmix64). */
-static inline uint32_t draw(uint64_t *luck) {
-    uint64_t z = *luck += 0x9E3779B97F4A7C15u;
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-    return (uint32_t)(z >> 32);
-}
-
-static inline uint32_t below(uint64_t *luck, uint32_t n) {
-    return draw(luck) % n;
-}
-
-static inline int one_in(uint64_t *luck, uint32_t n) {
-    return !below(luck, n);
-}
-
-/* Numbers of 1, 2 or 4 bytes, the lowest first. */
-static inline uint32_t get(const uint8_t *at, uint32_t width) {
-    uint32_t value = 0;
-    while (width--)
-        value = value << 8 | at[width];
-    return value;
-}
-
-static inline int32_t get_signed(const uint8_t *at, uint32_t width) {
-    uint32_t value = get(at, width), sign = (uint32_t)1 << (8 * width - 1);
-    return (int32_t)(((int64_t)value ^ sign) - sign);
-}
-
-static inline void put(uint8_t *at, uint32_t value, uint32_t width) {
-    for (; width--; value >>= 8)
-        *at++ = (uint8_t)value;
-}
-
-static inline uint32_t magnitude(int32_t a) {
-    return a < 0 ? 0 - (uint32_t)a : (uint32_t)a;
-}
-
-static inline uint32_t up(uint32_t n, uint32_t to) {
-    return (n + to - 1) / to * to;
-}
+enum { SCALING = 1, TWINS, CURVE, ANCHORS, IDS, METADATA, INTERVALS, DOMAIN, SCHEMA };
+enum { INTERVALS_HEAD = 32, LEVEL = 8, MOST_LEVELS = 15 };
+enum { MOST_WIDTH = 1024, MOST_ANCHORS = 4096, MOST_TWINS = 256 };
+enum { NEAREST_ONLY = 1, SCALED = 2 }; /* flags of the header */
 
 /* What the header says of the networks. */
 typedef struct shape {
@@ -72,16 +30,18 @@ static inline int read_shape(shape *of, const uint8_t *pack) {
     of->flags = get(pack + 38, 2);
     for (d = 0; d < 3; d++) {
         of->hidden[d] = get(pack + 24 + 2 * d, 2);
-        if (d < of->layers ? of->hidden[d] - 1 >= 1024 : of->hidden[d])
+        if (d < of->layers ? of->hidden[d] - 1 >= MOST_WIDTH : of->hidden[d])
             return 0;
     }
-    return of->features - 1 < 1024 && of->layers - 1 < 3 && of->silu < 2 && of->wide < 2 &&
-           of->twins - 1 < 256 && of->anchors >= of->twins && of->anchors <= 4096 &&
-           of->neighbors <= 4096;
+    return of->features - 1 < MOST_WIDTH && of->layers - 1 < 3 && of->silu < 2 && of->wide < 2 &&
+           of->twins - 1 < MOST_TWINS && of->anchors >= of->twins && of->anchors <= MOST_ANCHORS &&
+           of->neighbors <= MOST_ANCHORS && of->flags < 4;
 }
 
-static inline void write_shape(const shape *of, uint8_t *pack) {
+/* Also the version: that of a scaled pack is 2. */
+static inline void write_shape(const shape *of, uint32_t version, uint8_t *pack) {
     uint32_t d;
+    put(pack + 4, of->flags & SCALED ? 2 : version, 2);
     put(pack + 20, of->features, 2);
     put(pack + 22, of->layers, 1);
     put(pack + 23, of->silu, 1);
@@ -91,7 +51,7 @@ static inline void write_shape(const shape *of, uint8_t *pack) {
     put(pack + 32, of->twins, 2);
     put(pack + 34, of->anchors, 2);
     put(pack + 36, of->neighbors, 2);
-    put(pack + 38, of->neighbors ? of->flags & 1 : 0, 2);
+    put(pack + 38, (of->flags & SCALED) | (of->neighbors ? of->flags & NEAREST_ONLY : 0), 2);
     put(pack + 40, 0, 4);
     put(pack + 44, 0, 4);
 }
@@ -118,12 +78,30 @@ static inline layer layer_of(const shape *of, uint32_t depth) {
     return all;
 }
 
-static inline uint32_t twin_bytes(const shape *of) {
+/* The weights of the outputs: where the first is, and how far the next. */
+typedef struct outputs {
+    uint32_t count, weights, step, end;
+} outputs;
+
+static inline outputs outputs_of(const shape *of) {
     layer last = layer_of(of, of->layers - 1);
-    return up(last.end + 2 * up(last.outputs, 4), 16);
+    outputs all = {0, 0, 2, 0};
+    all.count = last.outputs;
+    all.weights = last.end;
+    if (of->flags & SCALED) { /* after the bias of the difficulty */
+        all.weights += 4;
+        all.step = 4;
+    }
+    all.end = all.weights + all.step * up(all.count, 4);
+    return all;
 }
 
-/* Length of a section of this kind; `other` if it may have any. */
+static inline uint32_t twin_bytes(const shape *of) {
+    return up(outputs_of(of).end, 16);
+}
+
+/* Length of a section of this kind; `other` if it may have any. Intervals may have any that holds
+ * whole levels. */
 static inline uint32_t section_bytes(const shape *of, uint32_t kind, uint32_t other) {
     switch (kind) {
     case SCALING:
@@ -136,9 +114,21 @@ static inline uint32_t section_bytes(const shape *of, uint32_t kind, uint32_t ot
         return up(2 * of->twins, 4) + of->anchors * (2 * up(of->features, 4) + 4);
     case IDS:
         return 4 * of->anchors;
+    case INTERVALS:
+        return other % LEVEL || other / LEVEL - 5 >= MOST_LEVELS
+                   ? INTERVALS_HEAD + LEVEL * (1 + other % MOST_LEVELS)
+                   : other;
+    case DOMAIN:
+        return 6 * of->features;
+    case SCHEMA:
+        return 4;
     default:
         return other;
     }
+}
+
+static inline int is_required(uint32_t kind) {
+    return (kind >= SCALING && kind <= ANCHORS) || kind == INTERVALS;
 }
 
 /* Its content starts at `at`; `there` bytes of it are in the file. */
@@ -165,39 +155,30 @@ static inline uint32_t read_table(section *all, const uint8_t *pack, uint32_t si
 }
 
 /* A section of the length that it should have, or NULL. */
-static inline uint8_t *find(uint8_t *pack, uint32_t size, const shape *of, uint32_t kind) {
-    section all[MOST_SECTIONS];
-    uint32_t i, count = read_table(all, pack, size);
+static inline const section *find(const section *all, uint32_t count, const shape *of,
+                                  uint32_t kind) {
+    uint32_t i;
     for (i = 0; i < count; i++)
-        if (all[i].kind == kind && all[i].length == section_bytes(of, kind, 0))
-            return pack + all[i].at;
+        if (all[i].kind == kind && all[i].length == section_bytes(of, kind, all[i].length))
+            return all + i;
     return 0;
 }
 
-static inline uint32_t crc_of(const uint8_t *at, uint32_t size) {
-    static uint32_t table[256];
-    uint32_t crc = ~(uint32_t)0, i, k;
-    for (i = 0; !table[255] && i < 256; i++)
-        for (table[i] = i, k = 0; k < 8; k++)
-            table[i] = table[i] >> 1 ^ (table[i] & 1 ? 0xEDB88320u : 0);
-    while (size--)
-        crc = crc >> 8 ^ table[(crc ^ *at++) & 255];
-    return ~crc;
-}
-
 /* Fix what is checked before all else: magic, version, length and checksums. */
-static inline void mend_file(uint8_t *pack, uint32_t size) {
+static inline void repair_file(uint8_t *pack, uint32_t size) {
     uint32_t behind = HEADER + ENTRY * get(pack + 6, 2);
     if (behind > size)
         behind = size;
-    memcpy(pack, "TWIN\1", 6);
+    memcpy(pack, "TWIN", 4);
+    if (get(pack + 4, 2) - 1 > 1)
+        put(pack + 4, get(pack + 38, 2) & SCALED ? 2 : 1, 2);
     put(pack + 8, size, 4);
     put(pack + 16, crc_of(pack + behind, size - behind), 4);
     put(pack + 12, 0, 4);
     put(pack + 12, crc_of(pack, behind), 4);
 }
 
-static inline void mend_scaling(uint8_t *at, uint32_t count) {
+static inline void repair_scaling(uint8_t *at, uint32_t count) {
     for (; count--; at += 8) {
         uint32_t offset = get(at, 4), gain = get(at + 4, 4) & 0x7FFFFFFFu;
         if ((offset & 0x7F800000u) == 0x7F800000u)
@@ -209,53 +190,77 @@ static inline void mend_scaling(uint8_t *at, uint32_t count) {
     }
 }
 
+/* Weights of one sum: `count` of `width` bytes, `step` apart, in one kernel or two. */
+typedef struct weights {
+    uint8_t *first;
+    uint32_t count, width, step, kernels, apart;
+} weights;
+
 /* Reduce weights until the sum of their magnitudes is `most`, each in proportion or only the last
- * ones; those of two kernels are `apart` bytes from each other. Returns the sum. */
-static inline uint32_t mend_weights(uint8_t *row, uint32_t count, uint32_t width, uint32_t kernels,
-                                    uint32_t apart, uint32_t most, uint64_t *luck) {
+ * ones. Returns the sum. */
+static inline uint32_t repair_weights(const weights *of, uint32_t most, uint64_t *rng) {
     int cut = 2; /* not yet decided: most rows are fine as they are */
     for (;;) {
         uint32_t k, i, sum = 0;
-        for (k = 0; k < kernels; k++)
-            for (i = 0; i < count; i++) {
-                uint8_t *at = row + k * apart + i * width;
-                int32_t weight = get_signed(at, width);
+        for (k = 0; k < of->kernels; k++)
+            for (i = 0; i < of->count; i++) {
+                uint8_t *at = of->first + k * of->apart + i * of->step;
+                int32_t weight = get_signed(at, of->width);
                 uint32_t left = magnitude(weight);
                 if (cut == 1 && left > most - sum)
                     left = most - sum;
                 else if (!cut)
                     left /= 2;
                 if (cut < 2)
-                    put(at, weight < 0 ? 0 - left : left, width);
+                    put(at, weight < 0 ? 0 - left : left, of->width);
                 sum += left;
             }
         if (sum <= most)
             return sum;
         if (cut == 2)
-            cut = one_in(luck, 4);
+            cut = one_in(rng, 4);
     }
 }
 
-static inline void mend_layer(uint8_t *twin, const layer *of, uint64_t *luck) {
+static inline void repair_bias(uint8_t *at, uint32_t most) {
+    int32_t bias = get_signed(at, 4);
+    if (magnitude(bias) > most)
+        put(at, bias < 0 ? 0 - most : most, 4);
+}
+
+static inline void repair_layer(uint8_t *twin, const layer *of, uint64_t *rng) {
     uint32_t o, k;
     for (o = 0; o < of->outputs; o++) {
-        uint8_t *row = twin + of->weights + o * of->row, *at = twin + of->bias + 4 * o;
-        uint32_t apart = of->outputs * of->row, used = of->inputs * of->width, sum, most;
-        int32_t bias = get_signed(at, 4);
+        uint32_t apart = of->outputs * of->row, used = of->inputs * of->width;
+        weights row = {0, of->inputs, of->width, of->width, of->kernels, apart};
+        row.first = twin + of->weights + o * of->row;
         for (k = 0; k < of->kernels; k++)
-            memset(row + k * apart + used, 0, of->row - used);
-        sum = mend_weights(row, of->inputs, of->width, of->kernels, apart, 65538, luck);
-        most = 0x7FFFFFFFu - 32767 * sum;
-        if (magnitude(bias) > most)
-            put(at, bias < 0 ? 0 - most : most, 4);
+            memset(row.first + k * apart + used, 0, of->row - used);
+        repair_bias(twin + of->bias + 4 * o,
+                    0x7FFFFFFFu - 32767 * repair_weights(&row, 65538, rng));
         twin[of->multiplier + 2 * o + 1] &= 127;
     }
     memset(twin + of->multiplier + 2 * o, 0, of->end - of->multiplier - 2 * o);
 }
 
-static inline void mend_twin(uint8_t *twin, const shape *of, uint64_t *luck) {
-    layer last = layer_of(of, of->layers - 1);
-    uint32_t d, used = last.end + 2 * last.outputs;
+/* The weights of the outputs, and all after them. */
+static inline void repair_outputs(uint8_t *twin, const shape *of, uint64_t *rng) {
+    outputs all = outputs_of(of);
+    weights one = {0, all.count, 2, all.step, 1, 0};
+    uint32_t sum, used = all.weights + all.step * all.count;
+    one.first = twin + all.weights;
+    sum = repair_weights(&one, 32769, rng);
+    if (of->flags & SCALED) {
+        repair_bias(twin + 12, 0x7FFFFFFFu - 65534 * sum);
+        one.first += 2;
+        sum = repair_weights(&one, 65538, rng);
+        repair_bias(twin + all.weights - 4, 0x7FFFFFFFu - 32767 * sum);
+    }
+    memset(twin + used, 0, twin_bytes(of) - used);
+}
+
+static inline void repair_twin(uint8_t *twin, const shape *of, uint64_t *rng) {
+    uint32_t d;
     for (d = 0; d < 3; d++) {
         uint8_t shift = twin[d] % 31, fraction = twin[3 + d];
         if (fraction < 5 || fraction > 15)
@@ -264,18 +269,22 @@ static inline void mend_twin(uint8_t *twin, const shape *of, uint64_t *luck) {
         twin[3 + d] = d < of->layers ? fraction : 0;
     }
     twin[6] %= 31;
-    twin[7] = 0;
     twin[9] &= 127;
-    memset(twin + 10, 0, 6);
+    if (of->flags & SCALED) {
+        twin[7] %= 31;
+        twin[11] &= 127;
+    } else {
+        twin[7] = 0;
+        memset(twin + 10, 0, 6);
+    }
     for (d = 0; d < of->layers; d++) {
         layer one = layer_of(of, d);
-        mend_layer(twin, &one, luck);
+        repair_layer(twin, &one, rng);
     }
-    mend_weights(twin + last.end, last.outputs, 2, 1, 0, 32769, luck);
-    memset(twin + used, 0, twin_bytes(of) - used);
+    repair_outputs(twin, of, rng);
 }
 
-static inline void mend_anchors(uint8_t *at, const shape *of) {
+static inline void repair_anchors(uint8_t *at, const shape *of) {
     uint32_t left = of->anchors - of->twins, used = 2 * of->features, i, k;
     uint8_t *features = at + up(2 * of->twins, 4), *targets;
     for (i = 0; i < of->twins; i++) {
@@ -301,10 +310,10 @@ static inline void mend_anchors(uint8_t *at, const shape *of) {
 
 /* Put every number in its range and zero where zeros belong, in a pack whose header and table are
  * valid: then all of it is. */
-static inline void mend_values(uint8_t *pack, uint32_t size, uint64_t *luck) {
+static inline void repair_values(uint8_t *pack, uint32_t size, uint64_t *rng) {
     section all[MOST_SECTIONS];
+    const section *one;
     uint32_t count = read_table(all, pack, size), end = HEADER + ENTRY * count, i;
-    uint8_t *at;
     shape of;
     if (!read_shape(&of, pack))
         return;
@@ -315,16 +324,16 @@ static inline void mend_values(uint8_t *pack, uint32_t size, uint64_t *luck) {
         if (i < count)
             end = all[i].at + all[i].length;
     }
-    if ((at = find(pack, size, &of, SCALING)))
-        mend_scaling(at, of.features + 1);
-    if ((at = find(pack, size, &of, TWINS)))
+    if ((one = find(all, count, &of, SCALING)))
+        repair_scaling(pack + one->at, of.features + 1);
+    if ((one = find(all, count, &of, TWINS)))
         for (i = 0; i < of.twins; i++)
-            mend_twin(at + i * twin_bytes(&of), &of, luck);
-    if ((at = find(pack, size, &of, CURVE)))
+            repair_twin(pack + one->at + i * twin_bytes(&of), &of, rng);
+    if ((one = find(all, count, &of, CURVE)))
         for (i = 0; i < CURVE_LENGTH; i++)
-            at[2 * i + 1] &= 63;
-    if ((at = find(pack, size, &of, ANCHORS)))
-        mend_anchors(at, &of);
+            pack[one->at + 2 * i + 1] &= 63;
+    if ((one = find(all, count, &of, ANCHORS)))
+        repair_anchors(pack + one->at, &of);
 }
 
 #endif
