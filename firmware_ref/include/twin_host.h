@@ -22,7 +22,8 @@ const char *twin_kernel_name(const twin_model *model, unsigned number);
 twin_status twin_set_kernel(twin_model *model, unsigned number);
 
 /* Bytes of memory that twin_prepare needs for the open model, at any alignment: at most three times
- * the pack, plus 64 KB. 0 if the kernel has nothing to prepare, or would need more than that. */
+ * the pack, plus 64 KB, and with silu 64 KB for each different fraction of its layers. 0 if the
+ * kernel has nothing to prepare, or would need more than that. */
 uint32_t twin_prepared_size(const twin_model *model);
 
 /* Arrange the weights for the kernel, and compute once what does not depend on a query; predictions

@@ -119,9 +119,10 @@ INLINE four four_of_sums(const twini_ready_layer *layer, const ready_way *how, c
 }
 
 /* By bytes: the first byte of all lines, then the second, and so on. */
-static void fill_lines(int32_t *lines, twin_flash curve) {
-    uint8_t *bytes = (uint8_t *)lines;
+static void fill_table(void *table, twin_flash curve, uint8_t fraction) {
+    uint8_t *bytes = (uint8_t *)table;
     unsigned i, k;
+    (void)fraction;
     for (i = 0; i < 4; i++)
         for (k = 0; k < TWIN_STEPS; k++)
             bytes[i * TWIN_STEPS + k] = (uint8_t)((uint32_t)line_at(curve, k) >> 8 * i);

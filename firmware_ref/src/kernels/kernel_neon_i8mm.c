@@ -19,7 +19,7 @@ TARGET("i8mm")
 TARGET("arch=armv8.2-a+i8mm")
 #endif
 
-#include "neon_ready.h"
+#include "neon_silu.h"
 
 /* Two outputs by two anchors, for two times two outputs: [output][anchor] in each sum. */
 #define TWO_BY_TWO(sum, h, w, v)                                                                   \
@@ -68,7 +68,7 @@ INLINE void put_bytes(uint8_t *to, four_bytes all, uint32_t second) {
 }
 
 /* [8 neurons at a time]{hi, lo}[8 anchors][8], of bytes as neon_dot_ready.h has them. */
-INLINE void put_four(uint8_t *in, uint32_t first, const activations *h) {
+INLINE void put_silu(uint8_t *in, uint32_t first, const activations *h) {
     uint16x8_t a = vreinterpretq_u16_s16(h[0]), b = vreinterpretq_u16_s16(h[1]);
     uint16x8_t c = vreinterpretq_u16_s16(h[2]), d = vreinterpretq_u16_s16(h[3]);
     uint16x8_t up = vdupq_n_u16(127);
@@ -86,18 +86,19 @@ INLINE void end_inputs(uint8_t *in, uint32_t count) {
     uint32_t r;
     FOUR_TIMES h[r] = none();
     if (twini_align(count, 4) & 4)
-        put_four(in, twini_align(count, 4), h);
+        put_silu(in, twini_align(count, 4), h);
 }
 
 #define STEP              4
 #define END_INPUTS(in, n) end_inputs(in, n)
 
-INLINE void step_sums(sums *sum, const ready_work *mine, const twini_ready_layer *layer,
-                      uint32_t o) {
+INLINE void step_sums(sums *sum, const ready_work *mine, const twini_ready_layer *layer, uint32_t o,
+                      lookups *waiting) {
     uint32_t eights = twini_align(layer->inputs, 8), r;
     const int8_t *w = (const int8_t *)layer->weights + (size_t)o * eights, *end = w + 4 * eights;
     const int8_t *h = (const int8_t *)mine->in;
     int32x4_t hi[8], lo[8];
+    (void)waiting;
     EIGHT_TIMES {
         const int32_t *two = layer->bias + o + r / 4 * 2;
         hi[r] = vdupq_n_s32(0);
@@ -147,8 +148,8 @@ static const twini_form i8mm_form = {
     ready_query,
     ready_anchors,
     i8mm_eight,
-    LINES,
-    fill_lines,
+    TABLE_BYTES,
+    fill_table,
     0,
     0,
 };

@@ -11,7 +11,7 @@
 #define TWIN_KERNELS_NEON_DOT_READY_H
 
 #include "neon_dot.h"
-#include "neon_ready.h"
+#include "neon_silu.h"
 
 /* Weights are left out only in layers that have at most this many. */
 #define MOST_SQUEEZED 65536
@@ -25,14 +25,49 @@ INLINE int leaves_out(unsigned inputs, unsigned outputs) {
     return twini_align(inputs, 4) * twini_align(outputs, 16) <= MOST_SQUEEZED;
 }
 
-static uint32_t ready_weight_bytes(unsigned inputs, unsigned outputs) {
-    return twini_padded(inputs) * twini_align(outputs, 16);
+/* With silu, bytes of eight outputs: what their sums start with, and their weights. */
+#define START_BYTES 256
+
+INLINE size_t silu_bytes(uint32_t inputs) {
+    return START_BYTES + 8 * (size_t)twini_align(inputs, 4);
 }
 
-/* If weights may be left out, those of each input are side by side. */
+static uint32_t ready_weight_bytes(unsigned inputs, unsigned outputs) {
+    uint32_t relu = twini_padded(inputs) * twini_align(outputs, 16);
+    uint32_t silu = (uint32_t)silu_bytes(inputs) * (twini_align(outputs, 8) / 8);
+    return silu > relu ? silu : relu;
+}
+
+/* [8 outputs at a time]{start; [4 inputs at a time][8][4]}. A sum starts with the bias and 128
+ * times all weights, since low bytes lack 128. Four times each: its part above the lowest byte, for
+ * the sum of products with high bytes; then that byte. */
+static void silu_arrange(const twini_layer *from, uint8_t *weights) {
+    uint32_t o, i;
+    for (o = 0; o < from->outputs; o++) {
+        twin_flash row = from->weights + (size_t)o * from->row;
+        uint8_t *eight = weights + o / 8 * silu_bytes(from->inputs);
+        int32_t *start = (int32_t *)(void *)eight + START_BYTES / 32 * (o & 7);
+        uint32_t bias = (uint32_t)twini_i32(from->bias + 4 * o);
+        for (i = 0; i < from->inputs; i++) {
+            int32_t weight = plain_weight(row, i, 0);
+            bias += (uint32_t)(128 * weight);
+            eight[START_BYTES + 8 * (i & ~3u) + 4 * (o & 7) + (i & 3)] = (uint8_t)weight;
+        }
+        for (i = 0; i < 4; i++) {
+            start[i] = (int32_t)bias >> 8;
+            start[4 + i] = (int32_t)(bias & 255);
+        }
+    }
+}
+
+/* With relu, if weights may be left out, those of each input are side by side. */
 static void ready_arrange(const twini_layer *from, const uint16_t *ranked, uint8_t *weights) {
     uint32_t width = twini_align(from->outputs, 16), fours = twini_align(from->inputs, 4), o, i;
-    int squeezed = !from->silu && leaves_out(from->inputs, from->outputs);
+    int squeezed = leaves_out(from->inputs, from->outputs);
+    if (from->silu) {
+        silu_arrange(from, weights);
+        return;
+    }
     for (o = 0; o < from->outputs; o++) {
         twin_flash row = from->weights + (size_t)ranked[o] * from->row;
         for (i = 0; i < from->inputs; i++) {
@@ -158,11 +193,91 @@ TWIN_NOT_INLINE static void sum_products(const ready_work *mine, const twini_rea
     }
 }
 
-#define STEP 4
-INLINE void step_sums(sums *sum, const ready_work *mine, const twini_ready_layer *layer,
-                      uint32_t o) {
-    uint32_t fours = fours_of(layer->inputs);
-    sum_four(sum, mine, layer, o, (const int8_t *)layer->weights + 4 * (size_t)o * fours, fours);
+/* silu, where an activation is 256 high + low + 128: [4 neurons at a time]{high, low}[8][4]. */
+INLINE void put_silu(uint8_t *in, uint32_t first, const activations *h) {
+    uint16_t *to = (uint16_t *)(void *)in + 8 * (size_t)first;
+    uint8x16_t a = vreinterpretq_u8_s16(h[0]), b = vreinterpretq_u8_s16(h[1]);
+    uint8x16_t c = vreinterpretq_u8_s16(h[2]), d = vreinterpretq_u8_s16(h[3]);
+    uint8x16_t less = vdupq_n_u8(128);
+    uint16x8_t ab = vreinterpretq_u16_u8(vtrn2q_u8(a, b));
+    uint16x8_t cd = vreinterpretq_u16_u8(vtrn2q_u8(c, d));
+    vst1q_u16(to, vzip1q_u16(ab, cd));
+    vst1q_u16(to + 8, vzip2q_u16(ab, cd));
+    ab = vreinterpretq_u16_u8(veorq_u8(vtrn1q_u8(a, b), less));
+    cd = vreinterpretq_u16_u8(veorq_u8(vtrn1q_u8(c, d), less));
+    vst1q_u16(to + 16, vzip1q_u16(ab, cd));
+    vst1q_u16(to + 24, vzip2q_u16(ab, cd));
+}
+
+/* In assembly, as a compiler would load what two sums start with once, and copy it: copies take
+ * time from products, loads do not. */
+INLINE int32x4_t load_start(const uint8_t *from) {
+    int32x4_t start;
+    __asm__ volatile("ldr %q0, %1" : "=w"(start) : "m"(*(const int32x4_t *)(const void *)from));
+    return start;
+}
+
+/* Eight outputs by eight anchors by four inputs. */
+INLINE void add_four_inputs(int32x4_t *sum, const int8_t *w, const int8_t *h) {
+    int8x16_t one = vld1q_s8(w), other = vld1q_s8(w + 16);
+    int8x16_t low = vld1q_s8(h), high = vld1q_s8(h + 16);
+    FOUR_BY_EIGHT(sum, low, high, one);
+    FOUR_BY_EIGHT(sum + 8, low, high, other);
+}
+
+/* The same for `fours` of them. */
+INLINE void add_inputs(int32x4_t *sum, const int8_t *w, const int8_t *h, uint32_t fours) {
+    uint32_t r;
+    for (; fours >= 4; fours -= 4, w += 128, h += 256)
+        FOUR_TIMES add_four_inputs(sum, w + 32 * r, h + 64 * r);
+    for (; fours; fours--, w += 32, h += 64)
+        add_four_inputs(sum, w, h);
+}
+
+/* With lookups on the way, of two entries for every sixteen products, or of four in narrow layers,
+ * which have less time for them. They use what products leave free. */
+INLINE void add_inputs_and_look_up(int32x4_t *sum, const int8_t *w, const int8_t *h, uint32_t fours,
+                                   lookups *waiting) {
+    int narrow = fours < 32;
+    uint32_t r, with = (uint32_t)(waiting->end - waiting->next) / 8 >> narrow;
+    if (with > fours / 4)
+        with = fours / 4;
+    fours -= 4 * with;
+    for (; with && narrow; with--, w += 128, h += 256)
+        FOUR_TIMES {
+            add_four_inputs(sum, w + 32 * r, h + 64 * r);
+            look_up_four(waiting);
+        }
+    for (; with; with--, w += 128, h += 256)
+        FOUR_TIMES {
+            add_four_inputs(sum, w + 32 * r, h + 64 * r);
+            look_up_two(waiting);
+        }
+    add_inputs(sum, w, h, fours);
+}
+
+/* First the high bytes; SLI moves their sums up, and makes the lowest byte that of the start. */
+#define STEP 8
+INLINE void step_sums(sums *sum, const ready_work *mine, const twini_ready_layer *layer, uint32_t o,
+                      lookups *waiting) {
+    const uint8_t *start = layer->weights + o / 8 * silu_bytes(layer->inputs);
+    const int8_t *h = (const int8_t *)mine->in, *w = (const int8_t *)start + START_BYTES;
+    uint32_t fours = fours_of(layer->inputs), r;
+    int32x4_t all[16];
+    EIGHT_TIMES {
+        all[2 * r] = load_start(start + 32 * r);
+        all[2 * r + 1] = load_start(start + 32 * r);
+    }
+    add_inputs_and_look_up(all, w, h, fours, waiting);
+    EIGHT_TIMES {
+        all[2 * r] = vsliq_n_s32(load_start(start + 32 * r + 16), all[2 * r], 8);
+        all[2 * r + 1] = vsliq_n_s32(load_start(start + 32 * r + 16), all[2 * r + 1], 8);
+    }
+    add_inputs(all, w, h + 32, fours);
+    EIGHT_TIMES {
+        sum[r].low = all[2 * r];
+        sum[r].high = all[2 * r + 1];
+    }
 }
 
 /* Products of eight outputs, whose weights are `apart` in fours, with hi; or with lo, if `h` is 32

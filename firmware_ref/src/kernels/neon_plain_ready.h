@@ -4,7 +4,7 @@
 #ifndef TWIN_KERNELS_NEON_PLAIN_READY_H
 #define TWIN_KERNELS_NEON_PLAIN_READY_H
 
-#include "neon_ready.h"
+#include "neon_silu.h"
 
 INLINE int leaves_out(unsigned inputs, unsigned outputs) {
     (void)inputs;
@@ -92,9 +92,11 @@ TWIN_NOT_INLINE static void sum_products(const ready_work *mine, const twini_rea
     }
 }
 
-#define STEP 8
-INLINE void step_sums(sums *sum, const ready_work *mine, const twini_ready_layer *layer,
-                      uint32_t o) {
+#define put_silu put_four
+#define STEP     8
+INLINE void step_sums(sums *sum, const ready_work *mine, const twini_ready_layer *layer, uint32_t o,
+                      lookups *waiting) {
+    (void)waiting;
     sum_eight(sum, mine, layer, o, 0);
 }
 

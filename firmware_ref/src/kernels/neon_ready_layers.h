@@ -117,8 +117,8 @@ static const twini_form ready_form = {
     ready_query,
     ready_anchors,
     ready_eight,
-    LINES,
-    fill_lines,
+    TABLE_BYTES,
+    fill_table,
     0,
     0,
 };

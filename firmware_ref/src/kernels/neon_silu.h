@@ -1,104 +1,101 @@
-/* silu of a prepared model, by straight lines, four outputs at a time, in two steps. The first
- * finds the line of each activation and leaves its number in memory; the second takes the lines,
- * once the first has done the next four. So numbers need not move from vectors to addresses one by
- * one, which takes longer than all else, and nothing waits for them. */
+/* silu of a prepared model, by a table for each fraction. Entry |z| is |z| - 2 bump(|z|), so silu
+ * is the mean of z and its entry, whatever the curve of the pack.
+ *
+ * Entries are looked up one by one, by the units that are idle while others multiply. So z leaves
+ * its offset in the table in memory; later the entry replaces it there; still later it is used. */
 
 #ifndef TWIN_KERNELS_NEON_SILU_H
 #define TWIN_KERNELS_NEON_SILU_H
 
+#include "../twin_arith.h"
 #include "neon_ready.h"
 
-/* A line is a slope in the lower half of a number, and a base in the upper one, both signed. With
- * a = |z|, max(z, 0) - silu(z) is
- *
- *     (slope * a - (base << (fraction + 1)) + (fraction < 15 ? 32768 : 0)) >> 16
- *
- * on line min(a >> (fraction - 5), (a >> (fraction - 3)) + 96), as two shifts in a row are one. So
- * these are all lines for 9 fraction bits and more; those after the steps of the curve are zero. If
- * the curve of the pack allows no such lines, all of them are. */
-#define LINES (TWIN_COARSE * 3 / 4 + (32768 >> 6))
+#define TABLE_BYTES (2 * (TWIN_LARGEST + 1))
 
-static void fill_lines(int32_t *lines, twin_flash curve) {
-    int fits = 1, k;
-    for (k = 0; k < TWIN_STEPS; k++, curve += 2) {
-        int32_t low = twini_i16(curve), step = twini_i16(curve + 2) - low;
-        int near_zero = k < TWIN_COARSE;
-        int32_t base = step * (near_zero ? k : k - TWIN_COARSE * 3 / 4) - low;
-        int32_t slope = step * (near_zero ? 64 : 16);
-        fits &= base == (int16_t)base && slope == (int16_t)slope;
-        lines[k] = (int32_t)((uint32_t)base << 16 | (uint16_t)slope);
-    }
-    if (!fits)
-        memset(lines, 0, TWIN_STEPS * sizeof *lines);
+static void fill_table(void *table, twin_flash curve, uint8_t fraction) {
+    int16_t *entries = (int16_t *)table;
+    int32_t a;
+    for (a = 0; a <= TWIN_LARGEST; a++)
+        entries[a] = (int16_t)(a - 2 * twini_bump(curve, a, fraction));
 }
 
-/* What the outputs of a layer share. */
-typedef struct lines {
-    const uint32_t *line;
-    int16x8_t fine, coarse, scale;
-} lines;
-
-/* Whether lines suffice for a layer: RADDHN rounds, too. */
-INLINE int has_lines(const twini_ready_layer *layer) {
-    return squashes(layer) && layer->fraction >= 9 && layer->fraction < 15 && layer->lines[0];
-}
-
-INLINE lines lines_of(const twini_ready_layer *layer) {
-    int b = layer->fraction;
-    lines all = {(const uint32_t *)layer->lines, vdupq_n_s16((int16_t)(5 - b)),
-                 vdupq_n_s16((int16_t)(3 - b)), vdupq_n_s16((int16_t) - (2 << b))};
-    return all;
-}
-
-/* The first step. */
-INLINE void number_lines(uint16_t *to, const lines *all, int16x8_t z) {
+/* Where the entries of z begin, in bytes. */
+INLINE uint16x8_t offsets_of(int16x8_t z) {
     uint16x8_t a = vreinterpretq_u16_s16(vqabsq_s16(z));
-    uint16x8_t far = vaddq_u16(vshlq_u16(a, all->coarse), vdupq_n_u16(96));
-    vst1q_u16(to, vminq_u16(vshlq_u16(a, all->fine), far));
+    return vaddq_u16(a, a);
 }
 
+/* SRHADD rounds up, which makes -32767 of -32768, as it should be: SQABS has made it 32767. */
+INLINE activations bend(int16x8_t z, uint16x8_t entries) {
+    return vrhaddq_s16(z, vreinterpretq_s16_u16(entries));
+}
+
+/* Places, from `next` to `end`, that wait to be replaced by their entries. */
+typedef struct lookups {
+    const uint8_t *table;
+    uint16_t *next, *end;
+} lookups;
+
+INLINE uint32_t entry_at(const uint8_t *table, uint32_t offset) {
+    uint16_t entry;
+    __builtin_memcpy(&entry, table + offset, sizeof entry);
+    return entry;
+}
+
+/* Compilers would gather in vectors what is read here, and move it to a loop of its own. */
+INLINE void look_up_two(lookups *waiting) {
+    uint32_t two;
+    __builtin_memcpy(&two, waiting->next, sizeof two);
+    __asm__ volatile("" : "+r"(two));
+    two = entry_at(waiting->table, two & 65535) | entry_at(waiting->table, two >> 16) << 16;
+    __builtin_memcpy(waiting->next, &two, sizeof two);
+    waiting->next += 2;
+}
+
+INLINE void look_up_four(lookups *waiting) {
+    look_up_two(waiting);
+    look_up_two(waiting);
+}
+
+INLINE void look_up_all(lookups *waiting) {
+    while (waiting->next != waiting->end)
+        look_up_four(waiting);
+}
+
+/* The entries of eight offsets, if nothing else is going on. */
 #if TWIN_HOST_ARM == 64
-/* A line, and zeros. In assembly for gcc, which would insert what it loads into a copy of zeros. */
-INLINE int16x8_t line_at(const uint32_t *line, uint64_t k) {
+/* An entry, and zeros. In assembly for gcc, which would insert what it loads into a copy of zeros.
+ */
+INLINE uint16x8_t load_entry(const uint8_t *table, uint64_t offset) {
 #if defined(__clang__)
-    return vreinterpretq_s16_u32(vsetq_lane_u32(line[k], vdupq_n_u32(0), 0));
+    return vsetq_lane_u16((uint16_t)entry_at(table, (uint32_t)offset), vdupq_n_u16(0), 0);
 #else
-    int16x8_t one;
-    __asm__("ldr %s0, %1" : "=w"(one) : "m"(line[k]));
+    uint16x8_t one;
+    __asm__("ldr %h0, %1" : "=w"(one) : "m"(*(const uint16_t *)(const void *)(table + offset)));
     return one;
 #endif
 }
 
-/* Four slopes, then four bases. */
-INLINE int16x8_t four_lines(const uint32_t *line, const uint16_t *numbers) {
+INLINE uint32x4_t load_four(const uint8_t *table, const uint16_t *offsets) {
     uint64_t k;
-    int16x8_t ab, cd;
-    __builtin_memcpy(&k, numbers, sizeof k);
-    ab = vzip1q_s16(line_at(line, k & 65535), line_at(line, k >> 16 & 65535));
-    cd = vzip1q_s16(line_at(line, k >> 32 & 65535), line_at(line, k >> 48));
-    return vreinterpretq_s16_s32(vzip1q_s32(vreinterpretq_s32_s16(ab), vreinterpretq_s32_s16(cd)));
+    uint16x8_t ab, cd;
+    __builtin_memcpy(&k, offsets, sizeof k);
+    ab = vzip1q_u16(load_entry(table, k & 65535), load_entry(table, k >> 16 & 65535));
+    cd = vzip1q_u16(load_entry(table, k >> 32 & 65535), load_entry(table, k >> 48));
+    return vzip1q_u32(vreinterpretq_u32_u16(ab), vreinterpretq_u32_u16(cd));
+}
+
+INLINE uint16x8_t load_entries(const uint8_t *table, const uint16_t *offsets) {
+    uint64x2_t low = vreinterpretq_u64_u32(load_four(table, offsets));
+    uint64x2_t high = vreinterpretq_u64_u32(load_four(table, offsets + 4));
+    return vreinterpretq_u16_u64(vzip1q_u64(low, high));
 }
 #else
-/* Four slopes, then four bases. */
-INLINE int16x8_t four_lines(const uint32_t *line, const uint16_t *k) {
-    uint32x2_t ab = vdup_n_u32(line[k[0]]), cd = vdup_n_u32(line[k[2]]);
-    int16x4x2_t all;
-    ab = vld1_lane_u32(line + k[1], ab, 1);
-    cd = vld1_lane_u32(line + k[3], cd, 1);
-    all = vuzp_s16(vreinterpret_s16_u32(ab), vreinterpret_s16_u32(cd));
-    return vcombine_s16(all.val[0], all.val[1]);
+INLINE uint16x8_t load_entries(const uint8_t *table, uint16_t *offsets) {
+    lookups waiting = {table, offsets, offsets + 8};
+    look_up_all(&waiting);
+    return vld1q_u16(offsets);
 }
 #endif
-
-/* The second step. */
-INLINE activations bend(const lines *all, int16x8_t z, const uint16_t *numbers) {
-    int16x8_t one = four_lines(all->line, numbers), other = four_lines(all->line, numbers + 4);
-    int16x8_t a = vqabsq_s16(z);
-    int32x4_t low = vmull_s16(vget_low_s16(one), vget_low_s16(a)), zero = vdupq_n_s32(0);
-    int32x4_t high = vmull_s16(vget_low_s16(other), vget_high_s16(a));
-    low = vmlal_high_s16(low, one, all->scale);
-    high = vmlal_high_s16(high, other, all->scale);
-    return vsubq_s16(vmaxq_s16(z, none()), vraddhn_high_s32(vraddhn_s32(low, zero), high, zero));
-}
 
 #endif

@@ -5,7 +5,7 @@
  *     put_four             activations of four outputs, in vector v
  *     sum_products         sums of a further layer, from these
  *     four_of_sums         activations of four outputs, in vector v, from these
- *     fill_lines           as in twini_form: TWIN_STEPS numbers
+ *     fill_table           as in twini_form: TWIN_STEPS numbers, for any fraction
  *     subtract_bumps       for silu
  *     ENTER, LEAVE         as in twini_form, or 0 */
 
@@ -73,8 +73,8 @@ static const twini_form ready_form = {
     ready_query,
     ready_anchors,
     ready_eight,
-    TWIN_STEPS,
-    fill_lines,
+    sizeof(int32_t) * TWIN_STEPS,
+    fill_table,
     ENTER,
     LEAVE,
 };

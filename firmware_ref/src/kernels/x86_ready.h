@@ -65,7 +65,7 @@ INLINE ready_way ready_way_of(const twini_ready_layer *layer, int silu) {
     ready_way how;
     how.shift = set(layer->shift);
     how.half = set((int32_t)(((uint32_t)1 << layer->shift) >> 1));
-    how.lines = layer->lines;
+    how.lines = (const int32_t *)layer->table;
     how.entry = set(1 << c);
     how.rounding = set(b < 15 ? 2048 : 0);
     how.fine = V(set1_epi16)((int16_t)(65536 >> (b - 4)));

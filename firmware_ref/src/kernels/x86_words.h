@@ -72,8 +72,10 @@ INLINE void put_four(uint8_t *in, uint32_t o, unsigned v, four h) {
     keep(to + COLUMNS_READY, side_by_side(h.two[1]));
 }
 
-static void fill_lines(int32_t *lines, twin_flash curve) {
+static void fill_table(void *table, twin_flash curve, uint8_t fraction) {
+    int32_t *lines = (int32_t *)table;
     unsigned k;
+    (void)fraction;
     for (k = 0; k < TWIN_STEPS; k++)
         lines[k] = line_at(curve, k);
 }
