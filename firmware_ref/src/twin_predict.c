@@ -115,7 +115,6 @@ TWIN_INTERNAL twin_status twini_begin(twin_run *run, const twin_model *model, vo
     run->missing = 0;
 #endif
     run->reference = 0;
-    run->total = 0;
     run->count = 0;
     run->twin = 0;
     run->before = 0;
@@ -220,7 +219,8 @@ static void twini_evaluate(twin_run *run, unsigned count, twini_layer *layer) {
     const twin_kernel *kernel = run->kernel;
     twin_flash record = twini_record(model, run->twin - 1), at = record + TWIN_HEAD;
     int32_t totals[TOTALS * TWIN_BLOCK];
-    unsigned i, depth;
+    unsigned i, depth, most = kernel->pairs;
+    unsigned numbered = TWIN_HOST ? count : most; /* two loops are faster, but larger */
     twini_pairs pairs;
     pairs.query = run->query;
     pairs.partial = run->partial;
@@ -228,10 +228,12 @@ static void twini_evaluate(twin_run *run, unsigned count, twini_layer *layer) {
     pairs.count = (uint8_t)count;
     for (i = 0; i < TOTALS * TWIN_BLOCK; i++)
         totals[i] = 0;
-    for (i = 0; i < kernel->pairs; i++) {
+    for (i = 0; i < numbered; i++) {
         unsigned position = run->position + (i < count ? i : 0);
         pairs.anchor[i] = twini_features(model, twini_number(run, position));
     }
+    for (; i < most; i++)
+        pairs.anchor[i] = pairs.anchor[0];
     for (depth = 0; depth < model->layers; depth++) {
         void *out = depth + 1 < model->layers ? run->block[depth] : 0;
         at = twini_layer_at(layer, model, record, at, depth);
@@ -295,7 +297,7 @@ uint16_t twin_step(twin_run *run, uint16_t anchors) {
 twin_status twin_predict_raw(const twin_model *model, void *scratch, uint32_t size,
                              const int16_t *query, twin_raw *out, int32_t *members) {
     twin_run run;
-    if (!twin_begin_raw(&run, model, scratch, size, query, members))
-        (void)twin_step(&run, TWIN_ALL);
+    (void)twin_begin_raw(&run, model, scratch, size, query, members); /* refused: no steps */
+    (void)twin_step(&run, TWIN_ALL);
     return twin_read_raw(&run, out);
 }

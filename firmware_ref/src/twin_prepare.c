@@ -134,7 +134,7 @@ static void twini_walk_twin(twini_walk *walk, const twin_model *model, const twi
 
 /* The prepared twin of a layer, which is its first. */
 static const twini_ready_twin *twini_ready(const twini_prepared *all, const twini_layer *layer) {
-    return &all->twin[(size_t)(layer->weights - TWIN_HEAD - all->twins) / all->twin_size];
+    return &all->twin[(uint32_t)(layer->weights - TWIN_HEAD - all->twins) / all->twin_size];
 }
 
 static void twini_prepared_query(const twini_layer *layer, const int16_t *query, void *partial) {
@@ -154,12 +154,13 @@ static void twini_prepared_first(const twini_layer *layer, const twini_pairs *pa
     unsigned count = pairs->count, done = 0, k, row;
     int stored = twin->shares && pairs->anchor[count - 1] ==
                                      pairs->anchor[0] + (size_t)(count - 1) * twin->anchor_size;
-    size_t position = stored ? (size_t)(pairs->anchor[0] - twin->anchors) / twin->anchor_size : 0;
+    uint32_t position =
+        stored ? (uint32_t)(pairs->anchor[0] - twin->anchors) / twin->anchor_size : 0;
     (void)out;
     if (form->enter)
         form->enter();
     while (done < count) {
-        unsigned from = (unsigned)position % TWIN_EIGHT;
+        unsigned from = position % TWIN_EIGHT;
         unsigned most = TWIN_EIGHT - from < count - done ? TWIN_EIGHT - from : count - done;
         int32_t found[3][TWIN_EIGHT];
         int32_t *share = (int32_t *)(void *)(work + all->share_at);
