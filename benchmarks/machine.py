@@ -6,6 +6,7 @@ from datetime import date
 from importlib.metadata import version
 
 from twinedge.reproduce.cells import processor
+from twinedge.version import __version__
 
 
 def describe(*packages: str) -> dict[str, object]:
@@ -17,6 +18,7 @@ def describe(*packages: str) -> dict[str, object]:
         else os.cpu_count(),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
-        **{name: version(name) for name in ("twinedge", *packages)},
+        "twinedge": __version__,  # also where it is not installed
+        **{name: version(name) for name in packages},
         "date": date.today().isoformat(),
     }

@@ -1,24 +1,35 @@
-"""The fuzzers start from what is valid, get past the checks, and find planted faults only."""
+"""The fuzzers make what they promise, get past the checks, and find planted faults only."""
 
 import json
 import re
+import runpy
 import shutil
 import subprocess
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from twinedge.pack import write_pack
 
-# The kept corpus: a few kilobytes of packs that together cover everything.
+# The kept corpus: a few kilobytes of packs, with and without intervals, that cover everything.
 CORPUS = {
-    "some-of-everything": "small.twin",
-    "one-anchor-one-feature": "least.twin",
-    "odd-widths-int16": "int16.twin",
-    "lowest-weights-int16": "lowest.twin",
-    "neighbors-of-four-twins": "neighbors.twin",
-    "more-neighbors-than-anchors": "all_neighbors.twin",
+    "small.twin": ("some-of-everything", False),
+    "least.twin": ("one-anchor-one-feature", False),
+    "int16.twin": ("odd-widths-int16", False),
+    "lowest.twin": ("lowest-weights-int16", False),
+    "neighbors.twin": ("neighbors-of-four-twins", False),
+    "all_neighbors.twin": ("more-neighbors-than-anchors", False),
+    "scaled.twin": ("some-of-everything", True),
+    "scaled_int16.twin": ("odd-widths-int16", True),
+    "scaled_relu.twin": ("neighbors-of-four-twins", True),
 }
+
+# Sections by the names of FORMAT.md; the last stands for kinds that it does not define.
+SECTIONS = (
+    *("scaling", "twins", "curve", "anchors", "ids", "metadata"),
+    *("intervals", "domain", "schema", "unknown"),
+)
 
 # As in firmware_ref/Makefile; libFuzzer itself comes in when its program is linked.
 WATCH = (
@@ -45,15 +56,51 @@ FAULTS = {
     ),
     "scratch-for-an-aligned-address-only": (
         "twin_predict.c",
-        "at + model->anchor_size - start) + twini_align_of(model) - 1;",
-        "at + model->anchor_size - start);",
+        "(at - start) + (TWIN_HOST ? kernel->align : 8) - 1;",
+        "(at - start);",
         "twin_predict.c",
     ),
     "neighbors-that-change-on-the-way": (
         "twin_predict.c",
-        "twini_choose(run->neighbors,",
-        "twini_choose(model->neighbors,",
+        "twini_chosen(run->neighbors,",
+        "twini_chosen(model->neighbors,",
         "twin_predict.c",
+    ),
+    "a-kernel-that-changes-on-the-way": (
+        "twin_predict.c",
+        "const twin_kernel *kernel = run->kernel;",
+        "const twin_kernel *kernel = run->model->kernel;",
+        "twin_predict.c",
+    ),
+    "memory-for-an-aligned-address-only": (
+        "twin_prepare.c",
+        "    walk.at += TWIN_ROOMY - 1;\n",
+        "",
+        "twin_prepare.c",
+    ),
+    "weights-of-the-difficulty-that-are-too-large": (
+        "twin_open.c",
+        "twini_overflows(twini_sum(at + 2, end + 2, 1, step), bias)",
+        "twini_overflows(0, bias)",
+        "twin_open.c",
+    ),
+    "a-coverage-of-nothing": (
+        "twin_open.c",
+        "thousandths - 1u < 999 && ",
+        "",
+        "twin_open.c",
+    ),
+    "a-watch-of-an-impossible-level": (
+        "twin_watch.c",
+        " || words[2] > 999",
+        "",
+        "twin_watch.c",
+    ),
+    "more-points-learnt-than-there-is-room-for": (
+        "twin_store.c",
+        "if (!status && store->count == store->most)",
+        "if (!status && store->count > store->most)",
+        "twin_store.c",
     ),
     "neighbors-that-are-not-the-nearest": (
         "twin_nearest.c",
@@ -159,7 +206,7 @@ def link_alone(native, objects, program, fuzzer="fuzz_open"):
 def run_alone(program, kept, inputs):
     """Fuzz without libFuzzer: the same inputs each time."""
     return subprocess.run(
-        [program, "1", str(inputs), *sorted(kept.iterdir())],
+        [program, "1", str(inputs), "0", *sorted(kept.iterdir())],
         capture_output=True,
         text=True,
         check=False,
@@ -167,9 +214,10 @@ def run_alone(program, kept, inputs):
 
 
 def test_the_corpus_is_what_these_packs_are(kept, packs, cases):
-    assert {path.name for path in kept.iterdir()} == set(CORPUS.values())
-    for case, name in CORPUS.items():
-        assert (kept / name).read_bytes() == write_pack(cases.draw(packs, case), metadata=False)
+    assert {path.name for path in kept.iterdir()} == set(CORPUS)
+    for name, (case, scaled) in CORPUS.items():
+        pack = cases.draw(packs, case, scaled=scaled)
+        assert (kept / name).read_bytes() == write_pack(pack, metadata=False)
 
 
 def fuzz(fuzzer, kept, folder, *limits):
@@ -196,21 +244,37 @@ def test_some_fuzzing_finds_nothing(fuzzer, kept, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_fuzzer_gets_past_the_checks(native, objects, kept, tmp_path):
-    done = run_alone(link_alone(native, objects, tmp_path / "fuzz_alone"), kept, 5000)
+def test_the_fuzzer_makes_packs_of_all_kinds(native, objects, kept, tmp_path):
+    inputs = 60_000  # large packs are rare, as they take long
+    done = run_alone(link_alone(native, objects, tmp_path / "fuzz_alone"), kept, inputs)
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout)
-    verdicts = {native.name_of(-n): count for n, count in enumerate(seen["verdicts"]) if count}
-    assert seen["inputs"] == sum(verdicts.values()) == 5000
-    # Many mutated packs are valid, and there are some of every other kind.
-    assert verdicts["ok"] > 1500
+    statuses = {native.name_of(-n): count for n, count in enumerate(seen["statuses"]) if count}
+    assert seen["executions"] == sum(statuses.values()) == inputs
+    # There are some of every kind of fault behind the checksums.
     behind_checksums = {"truncated", "length", "header", "section", "padding", "value", "overflow"}
-    assert set(verdicts) == {"ok"} | behind_checksums
-    assert seen["mended"] == sum(verdicts[name] for name in ("padding", "value", "overflow"))
-    # Valid packs were evaluated by all kernels that this processor has for them.
-    evaluated = verdicts["ok"] + seen["mended"]
-    assert seen["kernels"]["portable"] == evaluated
-    assert all(evaluated / 4 < packs <= evaluated for packs in seen["kernels"].values())
+    assert set(statuses) == {"ok"} | behind_checksums
+    counts = seen["counts"]
+    assert counts["repaired"] == sum(statuses[name] for name in ("padding", "value", "overflow"))
+    assert counts["sound"] == statuses["ok"] + counts["repaired"] > inputs / 3
+    assert counts["scaled"] > counts["sound"] / 3
+    assert counts["version_1"] + counts["version_2"] == counts["sound"]
+    kinds = (*(f"section_{name}" for name in SECTIONS), "layers_1", "layers_2", "layers_3")
+    for kind in (*kinds, "version_1", "silu", "wide", "several_twins", "neighbors"):
+        assert counts[kind] > counts["sound"] / 10, kind
+    # Neither silu nor 16-bit weights are in all of them, and networks are as large as they can be.
+    assert max(counts["silu"], counts["wide"], counts["scaled"]) < 0.7 * counts["sound"]
+    limits = {"features": 1024, "width": 1024, "anchors": 4096, "twins": 256}
+    assert all(0.98 * most <= seen["largest"][name] <= most for name, most in limits.items())
+    # All kernels that this processor has evaluated them, prepared or not, and all else was done.
+    assert seen["kernels"]["portable"] > 0.9 * counts["sound"]
+    assert len(seen["kernels"]) > 1
+    assert all(count > 1000 for count in seen["kernels"].values())
+    assert all(count > 1000 for name, count in seen["prepared"].items() if name != "portable")
+    for name in ("stepped", "disturbed", "filled_queries", "outside_queries", "refused_queries"):
+        assert counts[name] > 1000, name
+    for name in ("watched", "learnt", "adapted"):
+        assert counts[name] > 300, name
 
 
 @pytest.mark.slow
@@ -256,14 +320,14 @@ def test_the_fuzzer_of_stores_reads_learns_and_forgets(native, objects, kept_sto
     done = run_alone(program, kept_stores, 5000)
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout)
-    verdicts = {native.name_of(-n): count for n, count in enumerate(seen["verdicts"]) if count}
-    assert seen["inputs"] == sum(verdicts.values()) == 5000
-    assert verdicts["ok"] > 2500
-    assert set(verdicts) == {"ok", "other", "full", "storage"}
+    statuses = {native.name_of(-n): count for n, count in enumerate(seen["statuses"]) if count}
+    assert seen["executions"] == sum(statuses.values()) == 5000
+    assert statuses["ok"] > 2500
+    assert set(statuses) == {"ok", "other", "full", "storage"}
     for name, least in (("points", 5000), ("damaged", 1000), ("learnt", 3000)):
-        assert seen[name] > least
+        assert seen["counts"][name] > least
     for name, least in (("forgotten", 2000), ("failed", 100), ("adapted", 10_000)):
-        assert seen[name] > least
+        assert seen["counts"][name] > least
 
 
 @pytest.mark.slow
@@ -281,3 +345,43 @@ def test_a_fault_planted_in_stores_is_found(native, objects, kept_stores, tmp_pa
 @pytest.mark.slow
 def test_a_minute_of_fuzzing_finds_nothing(fuzzer, kept, tmp_path):
     fuzz(fuzzer, kept, tmp_path, "-max_total_time=60")
+
+
+# ---- what benchmarks/fuzz.py records
+
+
+@pytest.fixture(scope="module")
+def benchmark(native):
+    folder = native.FIRMWARE.parent / "benchmarks"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        return SimpleNamespace(**runpy.run_path(str(folder / "fuzz.py")))
+
+
+def part_of(seed, **more):
+    found = {"seeds": [seed], "seconds": 2, "executions": 100, "sound": 60, "findings": 0}
+    more = {"kernels": {"portable": 50}, "largest": {"width": 3 + seed}, **more}
+    machine = {"processor": "any", "date": "2026-01-01"}
+    return {"subject": "runs", "machine": machine, "sources": "a", "found": found | more}
+
+
+def test_parts_of_one_machine_add_up(benchmark):
+    merged = benchmark.merge([part_of(1), part_of(2, findings=1)])["runs"]["any"]
+    assert (merged["executions"], merged["sound"], merged["findings"]) == (200, 120, 1)
+    assert merged["kernels"] == {"portable": 100}
+    assert merged["largest"] == {"width": 5}
+    assert (merged["seeds"], merged["executions_per_second"]) == ([1, 2], 50)
+
+
+def test_parts_that_do_not_add_up_are_refused(benchmark):
+    with pytest.raises(SystemExit, match="a seed counts once"):
+        benchmark.merge([part_of(1), part_of(1)])
+    with pytest.raises(SystemExit, match="different versions of the runtime"):
+        benchmark.merge([part_of(1), part_of(2) | {"sources": "b"}])
+
+
+def test_the_page_has_what_was_recorded(benchmark):
+    recorded = json.loads(benchmark.RESULTS.read_text())
+    assert benchmark.tables(recorded) in benchmark.PAGE.read_text()
+    runs = [*recorded["runs"].values(), *recorded["stores"].values()]
+    assert not any(one["findings"] for one in runs)
