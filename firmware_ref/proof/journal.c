@@ -3,7 +3,7 @@
 
 #include "proof.h"
 
-#include "../src/twin_journal.c"
+#include "twin_journal.h"
 
 #define MOST_SLOT 512
 
@@ -67,13 +67,13 @@ static void any_call(twin_journal *journal) {
 void main(void) {
     twin_journal journal;
     uint32_t slot;
-    uint16_t size = RECORD;
+    uint16_t size = N_RECORD;
     twin_status status;
     parts.read = storage_read;
     parts.program = storage_program;
     parts.erase = storage_erase;
-    parts.block_size = BLOCK;
-    parts.program_size = UNIT;
+    parts.block_size = N_BLOCK;
+    parts.program_size = N_UNIT;
     slot = twin_journal_slot(&parts, size);
     if (slot > MOST_SLOT)
         return;

@@ -34,12 +34,30 @@ FOREIGN = (
 )
 
 # What counts as an error beyond what Frama-C has by default.
-STRICT = ["-warn-signed-overflow", "-warn-invalid-pointer", "-warn-invalid-bool"]
+STRICT = ["-warn-signed-overflow", "-warn-invalid-bool"]
+INVALID_POINTER = ["-warn-invalid-pointer"]  # twin_scratch_size lays out memory that is not there
 EVA = ["-eva", "-eva-warn-signed-converted-downcast", "-eva-msg-key=-initial-state,-final-states"]
 WP = ["-wp", "-wp-rte", "-wp-prover", "z3,cvc4", "-wp-par", "1", "-wp-timeout", "30"]
 
 # Statuses of properties that leave nothing to be shown. Those of libraries are "considered valid".
 SHOWN = {"Valid", "Considered valid", "Dead", "Unreachable"}
+
+
+# The float ends take any float; volatile, which only makes compilers round, is any value to Eva.
+FLOATS = ["-warn-special-float", "none"]
+ROUNDED = "-Dvolatile="
+
+PREDICTION = ("predict", "combine", "edge", "nearest", "kernels/portable")
+
+# Functions where Eva does not tell paths apart: what they compute does not depend on which it was.
+ONE_PATH = (
+    *("plain_weight", "plain_activate", "plain_put", "plain_finish", "plain_pad", "plain_sums"),
+    *("plain_of_query", "plain_query", "plain_of_anchor", "plain_first", "plain_further"),
+    *("twini_evaluate", "twini_add_estimate", "twini_add_signals", "twini_at_most", "twini_root"),
+    *("twini_divide", "twini_product", "twini_combine", "twini_scale", "twini_units", "twini_sat"),
+    *("twini_mulw", "twini_quantise", "twini_report", "twini_distance", "twini_is_nan"),
+    *("twini_above", "twini_below"),
+)
 
 
 class Case(NamedTuple):
@@ -50,7 +68,9 @@ class Case(NamedTuple):
     name : str
         Of the case, in lines and in alarms.txt.
     harness : str
-        File in this folder.
+        File in this folder, without its suffix.
+    sources : tuple of str
+        What it analyses: files of src without twin_ and their suffix.
     defines : str
         Sizes, as options of the preprocessor.
     options : list of str
@@ -61,6 +81,7 @@ class Case(NamedTuple):
 
     name: str
     harness: str
+    sources: tuple[str, ...]
     defines: str
     options: list[str]
     quick: bool
@@ -68,16 +89,93 @@ class Case(NamedTuple):
 
 def journal(record: int, block: int, unit: int, quick: bool = False) -> Case:
     """Analyse records of this size in blocks of this size, programmed in units of `unit` bytes."""
-    options = ["-eva-slevel", "100", "-eva-slevel-function", "twini_crc_bits:0"]
-    options += ["-eva-ilevel", "64"]
+    options = [*INVALID_POINTER, "-eva-slevel", "100"]
+    options += ["-eva-slevel-function", "twini_crc_bits:0", "-eva-ilevel", "64"]
     options += ["-eva-split-return-function", "storage_read:0,twin_journal_open:-20"]
-    defines = f"-DRECORD={record} -DBLOCK={block} -DUNIT={unit}"
-    return Case(f"journal-{record}-{block}-{unit}", "journal.c", defines, [*EVA, *options], quick)
+    defines = f"-DN_RECORD={record} -DN_BLOCK={block} -DN_UNIT={unit}"
+    name = f"journal-{record}-{block}-{unit}"
+    return Case(name, "journal", ("journal",), defines, [*EVA, *options], quick)
+
+
+def watch(features: int, levels: int, quick: bool = False) -> Case:
+    """Analyse a model with this many features, and intervals with this many levels."""
+    options = [*INVALID_POINTER, *FLOATS, "-eva-slevel", "100"]
+    options += ["-eva-slevel-function", "twini_crc_bits:0"]
+    options += ["-eva-domains", "octagon,equality"]
+    options += ["-eva-split-return-function", "twin_set_coverage:0"]
+    defines = f"{ROUNDED} -DN_FEATURES={features} -DN_LEVELS={levels}"
+    sources = ("watch", "open", "predict", "combine", "kernels/portable")
+    return Case(f"watch-{features}-{levels}", "watch", sources, defines, [*EVA, *options], quick)
+
+
+class Shape(NamedTuple):
+    """A shape of packs, in the words of FORMAT.md: the first twins own `owned` anchors each."""
+
+    features: int
+    hidden: tuple[int, ...]
+    twins: int = 1
+    anchors: int = 2
+    owned: int = 1
+    neighbors: int = 0
+    wide: int = 0
+    silu: int = 0
+    scaled: int = 0
+    domain: int = 0
+
+    def scratch(self) -> int:
+        """Bytes of scratch, from an aligned address on."""
+        last = self.anchors - (self.twins - 1) * self.owned
+        most = max(last, self.owned if self.twins > 1 else 0)
+        nearest = 8 * self.neighbors if 0 < self.neighbors < most else 0
+        blocks = sum(8 * pad4(width) for width in self.hidden[:-1])
+        return nearest + 8 * self.hidden[0] + blocks + 2 * pad4(self.features)
+
+    def defines(self) -> str:
+        """As options of the preprocessor."""
+        widths = dict(zip(("H1", "H2", "H3"), (*self.hidden, 0, 0), strict=False))
+        numbers = {"LAYERS": len(self.hidden), "SCRATCH": self.scratch() + 7} | widths
+        numbers |= {
+            name.upper(): value for name, value in self._asdict().items() if name != "hidden"
+        }
+        return " ".join(f"-DN_{name}={value}" for name, value in numbers.items())
+
+    def __str__(self) -> str:
+        """In a name of a case."""
+        parts = [f"{self.features}x{'x'.join(map(str, self.hidden))}"]
+        parts += [f"{self.twins}t{self.anchors}a"]
+        parts += [f"m{self.neighbors}"] if self.neighbors else []
+        parts += [name for name in ("wide", "silu", "scaled", "domain") if self._asdict()[name]]
+        return "-".join(parts)
+
+
+def pad4(count: int) -> int:
+    """Round up to a multiple of 4."""
+    return (count + 3) // 4 * 4
+
+
+def predict(shape: Shape, step: int, quick: bool = False) -> Case:
+    """Analyse predictions of packs of this shape, in steps of `step` anchors, and in one go."""
+    start = 0x20000000
+    options = [*FLOATS, "-eva-slevel", "60", "-eva-min-loop-unroll", "40"]
+    options += ["-eva-auto-loop-unroll", "400", "-eva-split-return", "full"]
+    options += ["-eva-slevel-function", ",".join(f"{name}:0" for name in ONE_PATH)]
+    options += ["-absolute-valid-range", f"{start:#x}-{start + shape.scratch() - 1:#x}"]
+    defines = f"{ROUNDED} {shape.defines()} -DN_STEP={step}"
+    return Case(f"predict-{shape}", "predict", PREDICTION, defines, [*EVA, *options], quick)
 
 
 CASES = [
-    Case("arithmetic", "arithmetic.c", "", [*EVA, "-eva-precision", "3"], True),
+    Case("arithmetic", "arithmetic", (), "", [*EVA, "-eva-precision", "3"], True),
     journal(20, 224, 4, quick=True),
+    journal(20, 256, 8),
+    journal(24, 160, 1),
+    watch(2, 3, quick=True),
+    watch(1, 1),
+    watch(9, 15),
+    predict(Shape(2, (4, 4), 2, 3, 1, silu=1, scaled=1, domain=1), 2, quick=True),
+    predict(Shape(3, (5,), 1, 4, neighbors=2, wide=1), 1, quick=True),
+    predict(Shape(1, (2, 3, 4), 2, 4, 2, neighbors=1, scaled=1), 3),
+    predict(Shape(5, (6, 5), 3, 7, 2, neighbors=2, wide=1, silu=1, scaled=1, domain=1), 2),
 ]
 
 
@@ -97,8 +195,9 @@ def run_case(case: Case) -> dict[str, Any]:
     folder.mkdir(parents=True)
     table = folder / "properties.csv"
     command = ["frama-c", "-machdep", MACHINE, *STRICT]
-    command.append(f"-cpp-extra-args=-I../include -I../src {FOREIGN} {SETTINGS} {case.defines}")
-    command += [case.harness, *case.options, "-then", "-report-csv", str(table)]
+    given = f"-I../include -I../src -include ../proof/proof.h {FOREIGN} {SETTINGS} {case.defines}"
+    command += [f"-cpp-extra-args={given}", f"{case.harness}.c", *map(path_of, case.sources)]
+    command += [*case.options, "-then", "-report-csv", str(table)]
     start = time.monotonic()
     where = os.environ | {"PWD": str(HERE)}  # which Frama-C believes
     done = subprocess.run(command, cwd=HERE, env=where, capture_output=True, text=True, check=False)
@@ -117,11 +216,17 @@ def run_case(case: Case) -> dict[str, Any]:
         {"function": row["function"], "kind": row["property kind"], "text": row["property"]}
         for row in opened
     ]
-    source = (HERE / case.harness).read_text()
+    source = (HERE / f"{case.harness}.c").read_text()
     marks = set(re.findall(r"\bFrama_C_show_each_(\w+)\(", source))
     reached = set(re.findall(r"Frama_C_show_each_(\w+):", done.stdout))
     result["unreached"] = sorted(marks - reached)
     return result
+
+
+def path_of(source: str) -> str:
+    """Where a source is, seen from this folder."""
+    folder, _, name = source.rpartition("/")
+    return f"../src/kernels/kernel_{name}.c" if folder else f"../src/twin_{name}.c"
 
 
 def is_ours(row: dict[str, str]) -> bool:
@@ -143,7 +248,7 @@ def count_coverage(output: str) -> dict[str, int]:
 
 
 def listed_alarms() -> list[Alarm]:
-    """Alarms that may be open: lines of `case | function | kind | text`, `*` ends a prefix."""
+    """Alarms that may be open: lines of `case | function | kind | text`, `*` for anything."""
     alarms = []
     for line in (HERE / "alarms.txt").read_text().splitlines():
         if line.strip() and not line.startswith(("#", " ")):
@@ -154,10 +259,12 @@ def listed_alarms() -> list[Alarm]:
 
 def matches(listed: Alarm, found: Alarm) -> bool:
     """Whether an open alarm is the one that is listed."""
-    return all(
-        b.startswith(a[:-1]) if a.endswith("*") else a == b
-        for a, b in zip(listed, found, strict=True)
-    )
+    return all(map(fits, listed, found))
+
+
+def fits(pattern: str, text: str) -> bool:
+    """Whether a text is that of a pattern, where `*` stands for anything."""
+    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), text) is not None
 
 
 def compare(results: Iterable[dict[str, Any]], listed: list[Alarm]) -> list[str]:
@@ -179,8 +286,7 @@ def compare(results: Iterable[dict[str, Any]], listed: list[Alarm]) -> list[str]
             if not fitting:
                 lines.append("not listed: " + " | ".join(alarm))
     for entry in listed:
-        concerned = any(matches(Alarm(entry.case, "", "", ""), Alarm(n, "", "", "")) for n in ran)
-        if concerned and entry not in used:
+        if entry not in used and any(fits(entry.case, name) for name in ran):
             lines.append("listed, but gone: " + " | ".join(entry))
     return lines
 

@@ -24,6 +24,7 @@ static inline int32_t twini_mulw(int32_t a, int32_t m) {
 
 /* a / 2^n, rounded half up. Half of 1 << n is 0 for n = 0, as it should be. */
 static inline int32_t twini_rsh(int32_t a, uint8_t n) {
+    /*@ split n; */
     return (a + (int32_t)(((uint32_t)1 << n) >> 1)) >> n;
 }
 
@@ -31,10 +32,21 @@ static inline int32_t twini_sat(int32_t a) {
     return a > TWIN_LARGEST ? TWIN_LARGEST : a < -TWIN_LARGEST ? -TWIN_LARGEST : a;
 }
 
+/* Between low and high by a part of 1 << width. */
+/*@ requires 0 <= low <= 16383 && 0 <= high <= 16383;
+    requires width <= 12 && 0 <= part < 1 << width;
+    assigns \nothing;
+    ensures 0 <= \result <= 16383; */
+static inline int32_t twini_between(int32_t low, int32_t high, int32_t part, uint8_t width) {
+    return low + (((high - low) * part) >> width);
+}
+
 /* By how much silu lies below relu at a distance a from zero, with b fraction bits. */
 static inline int32_t twini_bump(twin_flash curve, int32_t a, uint8_t b) {
-    uint8_t width = (uint8_t)(b - 5);
-    int32_t k, low, step;
+    uint8_t width;
+    int32_t k;
+    /*@ split b; */
+    width = (uint8_t)(b - 5);
     if (a >= (int32_t)4 << b) {
         a -= (int32_t)4 << b;
         width = (uint8_t)(b - 3);
@@ -45,10 +57,9 @@ static inline int32_t twini_bump(twin_flash curve, int32_t a, uint8_t b) {
         k = a >> width;
     }
     curve += 2 * (uint16_t)k;
-    low = twini_i16(curve);
-    step = twini_i16(curve + 2) - low;
     a &= ((int32_t)1 << width) - 1;
-    return twini_rsh(low + ((step * a) >> width), (uint8_t)(15 - b));
+    return twini_rsh(twini_between(twini_i16(curve), twini_i16(curve + 2), a, width),
+                     (uint8_t)(15 - b));
 }
 
 #endif

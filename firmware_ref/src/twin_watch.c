@@ -187,8 +187,7 @@ static void twini_saw(twin_watch *watch, const twin_model *model, uint32_t scale
  * this is adaptive conformal inference as published. Sums are taken modulo 2^32, so that nothing
  * overflows whatever state was restored. */
 static void twini_steer(twin_watch *watch, uint32_t error, unsigned missed, unsigned now) {
-    int32_t aim = watch->level < 1000 ? 1000 - (int32_t)watch->level : 0;
-    int32_t owed = twini_clip(watch->owed / 256, -aim, aim);
+    int32_t aim = 1000 - (int32_t)watch->level, owed = twini_clip(watch->owed / 256, -aim, aim);
     uint32_t step = (uint32_t)(aim - owed) - (now ? A_STEP : 0);
     uint32_t more = (uint32_t)(missed - now) * A_STEP - (uint32_t)owed;
     watch->alpha = twini_clip((int32_t)((uint32_t)watch->alpha + step), -A_STEP, ALL + A_STEP);

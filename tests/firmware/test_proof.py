@@ -12,6 +12,23 @@ from typing import Any
 
 import pytest
 
+BETWEEN = r"""
+#include "twin_arith.h"
+#include <stdio.h>
+
+int main(void) {
+    for (unsigned width = 0; width <= 12; width++)
+        for (int32_t part = 0; part < (int32_t)1 << width; part++)
+            for (int32_t step = -16383; step <= 16383; step++) {
+                int32_t low = step < 0 ? -step : 0, high = low + step;
+                int32_t between = twini_between(low, high, part, (uint8_t)width);
+                if (between < (step < 0 ? high : low) || between > (step < 0 ? low : high))
+                    return printf("%d of 2^%u, step %d: %d\n", part, width, step, between);
+            }
+    return 0;
+}
+"""
+
 PROOF = Path(__file__).resolve().parents[2] / "firmware_ref" / "proof"
 
 
@@ -102,3 +119,14 @@ def test_a_fault_in_the_source_is_an_open_alarm(tmp_path: Path) -> None:
     assert done.returncode == 1
     wrong = json.loads(output.read_text())["wrong"]
     assert any("not listed: arithmetic | twini_rsh | signed_overflow" in line for line in wrong)
+
+
+def test_interpolation_stays_between_its_ends(tmp_path: Path) -> None:
+    """All that there are: adding the same number to both ends adds it to the result."""
+    (tmp_path / "between.c").write_text(BETWEEN)
+    options = ["-O2", "-std=c99", "-DTWIN_HOST=0"]
+    options += [f"-I{PROOF.parent / folder}" for folder in ("src", "include")]
+    source, program = tmp_path / "between.c", tmp_path / "between"
+    subprocess.run(["gcc", *options, source, "-o", program], check=True)
+    done = subprocess.run([program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
