@@ -44,7 +44,7 @@ static void *work(void *argument) {
 
 int main(int count, char **names) {
     static uint32_t pack[1 << 14], scratch[1 << 14];
-    static uint64_t memory[1 << 15];
+    static uint64_t memory[1 << 17]; /* tables of silu take 64 KB each */
     static float queries[QUERIES * 64];
     static uint32_t expected[QUERIES][2];
     pthread_t thread[THREADS];
