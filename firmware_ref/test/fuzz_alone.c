@@ -3,8 +3,10 @@
  *     fuzz_alone SEED COUNT SECONDS FILE...
  *
  * Each of COUNT inputs is one of the files, or nothing, mutated a few times. Input n of SEED is
- * input 0 of SEED + n, so that a failure is easily repeated. It ends early after SECONDS, unless
- * that is 0. With COUNT 0 each file is tried unchanged. */
+ * input 0 of SEED + n, so that a failure is easily repeated; where SEED + n is a multiple of 8192,
+ * it is large. It ends early after SECONDS, unless that is 0. With COUNT 0 each file is tried
+ * unchanged.
+ */
 
 #include "fuzz.h"
 #include <time.h>
@@ -25,10 +27,14 @@
 
 /* The runtime neither allocates nor frees, so nothing is lost by looking for neither leaks nor late
  * uses of freed memory; both take long. */
+/* NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void) {
     return "detect_leaks=0:quarantine_size_mb=1:malloc_context_size=2";
 }
+/* NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
+
+enum { LARGE_EVERY = 8192 };
 
 /* A file in memory. */
 typedef struct start {
@@ -77,12 +83,12 @@ static start read_file(const char *name) {
 }
 
 /* Try a file, mutated; an empty one becomes something new. */
-static void try_input(const start *from, uint32_t mutations) {
+static void try_input(const start *from, uint32_t mutations, size_t most) {
     static uint8_t input[LARGE_BYTES];
     size_t size = from->size;
     memcpy(input, from->bytes, size);
     while (mutations--)
-        size = LLVMFuzzerCustomMutator(input, size, sizeof input, draw(&rng));
+        size = LLVMFuzzerCustomMutator(input, size, most, draw(&rng));
     LLVMFuzzerTestOneInput(input, size);
 }
 
@@ -103,11 +109,15 @@ int main(int count, char **arguments) {
     all[files].bytes = (uint8_t *)allocate(0);
     all[files].size = 0;
     for (i = 0; !inputs && i < files; i++, number++)
-        try_input(all + i, 0);
+        try_input(all + i, 0, USUAL_BYTES);
     for (; number < inputs; number++) {
         rng = (seed + number) * 0xD1342543DE82EF95u; /* far from that of the next input */
-        i = one_in(&rng, 2) ? files : below(&rng, files);
-        try_input(all + i, 1 + (one_in(&rng, 4) ? 0 : 2 + any_size(&rng, 3)));
+        if ((seed + number) % LARGE_EVERY == 0) {
+            try_input(all + files, one_in(&rng, 4) ? 2 : 1, LARGE_BYTES);
+        } else {
+            i = one_in(&rng, 2) ? files : below(&rng, files);
+            try_input(all + i, 1 + (one_in(&rng, 4) ? 0 : 2 + any_size(&rng, 3)), USUAL_BYTES);
+        }
         if (number % 256 == 0 && strcmp(arguments[3], "0") != 0 && time(0) >= end)
             break;
     }

@@ -136,18 +136,16 @@ static void watch_some(twin_watch *watch, twin_model *model, twin_prediction out
     uint32_t times = 1 + any_size(rng, one_in(rng, 64) ? 9 : 3);
     while (times--) {
         uint32_t style = below(rng, 8), bits = draw(rng);
-        float truth = style < 4 ? out.mean + out.scale * (float)((int32_t)(bits % 64) - 32) / 8
-                                : float_of(bits);
-        int32_t number =
-            style < 4 ? (int32_t)((uint32_t)raw.mean + bits % 1024 - 512) : (int32_t)bits;
         if (style == 7)
             raw.scale = any_size(rng, 31);
         if (style & 1) {
+            float near = out.mean + out.scale * (float)((int32_t)(bits % 64) - 32) / 8;
             twin_watch_saw(watch, model, &out);
-            twin_watch_told(watch, model, &out, truth);
+            twin_watch_told(watch, model, &out, style < 4 ? near : float_of(bits));
         } else {
+            uint32_t near = (uint32_t)raw.mean + bits % 1024 - 512;
             twin_watch_saw_raw(watch, model, &raw);
-            twin_watch_told_raw(watch, model, &raw, number);
+            twin_watch_told_raw(watch, model, &raw, (int32_t)(style < 4 ? near : bits));
         }
     }
     if (one_in(rng, 4))
@@ -203,13 +201,12 @@ static void try_watch(bench *on, uint64_t *rng) {
 
 /* Learn, forget and predict. Returns whether all was stored. */
 static twin_status use_store(bench *on, opened *all, uint64_t *rng) {
-    uint32_t times = 1 + below(rng, 4), count, points;
+    uint32_t times = 1 + below(rng, 4), points;
     twin_status status = TWIN_OK;
     twin_raw raw;
     while (times-- && !status) {
-        uint32_t bits = draw(rng);
+        uint32_t bits = draw(rng), count = all->store.count;
         float target = bits & 7 ? in_units(on->model, (int32_t)(bits >> 12)) : float_of(bits);
-        count = all->store.count;
         draw_floats(on->model, on->x, rng);
         status = twin_learn(&all->store, all->scratch.start, all->scratch.size, on->x, target,
                             bits & 15);

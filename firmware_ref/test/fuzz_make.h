@@ -27,7 +27,7 @@ static void fill(uint8_t *at, uint32_t count, uint64_t *rng) {
     static const uint8_t extremes[] = {0x80, 0x7F, 0xFF, 0x81, 0x00, 0x01, 0x80, 0x7F};
     uint32_t style = below(rng, 6), word = draw(rng), i;
     for (i = 0; i < count; i++) {
-        uint32_t number = word;
+        uint32_t number;
         if (i % 4 == 0 && style != 2)
             word = draw(rng);
         number = word >> (i % 4 * 8);
@@ -126,16 +126,10 @@ static uint32_t work_of(const shape *of) {
 
 static int is_within(const shape *of, const limits *most) {
     sections all;
+    uint32_t count = fit(all, 0, of);
     return of->features <= most->features && of->anchors <= most->anchors &&
            of->twins <= most->twins && work_of(of) <= most->work &&
-           bytes_of(all, fit(all, 0, of)) <= most->bytes;
-}
-
-/* 1 .. most: mostly any, often the limit or just below it if that is the point. */
-static uint32_t draw_size(uint32_t most, int extreme, uint64_t *rng) {
-    if (extreme && !one_in(rng, 3))
-        return most - (one_in(rng, 2) ? any_size(rng, 5) % most : 0);
-    return 1 + (extreme ? any_size(rng, 6) % most : below(rng, most));
+           bytes_of(all, count) <= most->bytes;
 }
 
 /* Set one size of a shape, from 0 on: features, anchors, twins, hidden layers. */
@@ -155,18 +149,21 @@ static void set_size(shape *of, uint32_t which, uint32_t size) {
 /* Networks within limits. Sizes are drawn in any order: those that come late get what is left. */
 static shape draw_shape(const limits *most, uint64_t *rng) {
     shape of = {1, 1, 0, {1, 1, 1}, 0, 1, 1, 0, 0}, next;
-    uint32_t i, first = below(rng, 6), tries, size;
+    uint32_t i, first = below(rng, 4);
     of.layers = 1 + below(rng, 3);
     of.silu = below(rng, 2);
     of.wide = below(rng, 2);
     of.flags = below(rng, 4);
     for (i = 0; i < 6; i++) {
-        uint32_t which = (first + 5 * i) % 6;
+        uint32_t which = (first + 5 * i) % 6, tries, size;
         size = which == 0   ? most->features
                : which == 1 ? most->anchors
                : which == 2 ? most->twins
                             : most->width;
-        size = draw_size(size, most == &LARGE, rng);
+        if (most != &LARGE)
+            size = 1 + below(rng, size);
+        else if (i) /* the first is at its limit */
+            size = one_in(rng, 2) ? size : 1 + any_size(rng, 6) % size;
         for (tries = 0; tries < 8; tries++, size = (size + 1) / 2) {
             next = of;
             set_size(&next, which, size);
@@ -211,12 +208,22 @@ static void temper_domain(uint8_t *at, uint32_t features, uint64_t *rng) {
     }
 }
 
+static void temper_twin(uint8_t *twin, const shape *of, uint64_t *rng) {
+    uint32_t d, o;
+    for (d = 0; d < of->layers; d++) {
+        layer one = layer_of(of, d);
+        twin[d] = (uint8_t)(2 + below(rng, 12));
+        for (o = 0; o < one.outputs; o++)
+            put(twin + one.bias + 4 * o, of_any_size(rng), 4);
+    }
+}
+
 /* Random bytes make networks that are zero or saturated nearly everywhere, and targets far beyond
  * what the estimates add: make most numbers as large as those of trained networks. */
 static void temper(uint8_t *pack, uint32_t size, const shape *of, uint64_t *rng) {
     sections all;
     const section *one;
-    uint32_t count = read_table(all, pack, size), i, d, o;
+    uint32_t count = read_table(all, pack, size), i;
     if ((one = find(all, count, of, SCALING)))
         for (i = 0; i < 2 * of->features + 2; i++) {
             uint32_t bits = draw(rng);
@@ -224,13 +231,7 @@ static void temper(uint8_t *pack, uint32_t size, const shape *of, uint64_t *rng)
         }
     if ((one = find(all, count, of, TWINS)))
         for (i = 0; i < of->twins; i++)
-            for (d = 0; d < of->layers; d++) {
-                uint8_t *twin = pack + one->at + i * twin_bytes(of);
-                layer part = layer_of(of, d);
-                twin[d] = (uint8_t)(2 + below(rng, 12));
-                for (o = 0; o < part.outputs; o++)
-                    put(twin + part.bias + 4 * o, of_any_size(rng), 4);
-            }
+            temper_twin(pack + one->at + i * twin_bytes(of), of, rng);
     if ((one = find(all, count, of, ANCHORS)))
         for (i = 1; i <= of->anchors; i++)
             put(pack + one->at + one->length - 4 * i, of_any_size(rng), 4);
@@ -240,7 +241,7 @@ static void temper(uint8_t *pack, uint32_t size, const shape *of, uint64_t *rng)
         temper_domain(pack + one->at, of->features, rng);
 }
 
-/* A sound pack in `most` bytes. */
+/* A sound pack in `most` bytes; in LARGE_BYTES it is as large as the format allows in some way. */
 static uint32_t make_pack(uint8_t *pack, uint32_t most, uint64_t *rng) {
     static const uint32_t others[] = {IDS, METADATA, DOMAIN, DOMAIN, SCHEMA,
                                       0,   0x000A,   0x7FFF, 0x8000, 0xFFFF};
@@ -248,9 +249,7 @@ static uint32_t make_pack(uint8_t *pack, uint32_t most, uint64_t *rng) {
     const limits *within = kind < 58 ? &TINY : kind < 63 ? &SMALL : &MEDIUM;
     sections all;
     shape of;
-    if (most >= LARGE_BYTES && one_in(rng, 8192))
-        within = &LARGE;
-    of = draw_shape(within, rng);
+    of = draw_shape(most < LARGE_BYTES ? within : &LARGE, rng);
     for (i = 0; i < sizeof others / sizeof *others; i++)
         if (one_in(rng, i < 5 ? 3 : 16)) {
             section one = {others[i], 0, 0, 0, 0};

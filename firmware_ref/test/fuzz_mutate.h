@@ -225,7 +225,7 @@ static void point(uint8_t *pack, uint32_t size, uint64_t *rng) {
 /* Replace a pack by a mutated one. Returns its size. */
 static uint32_t mutate(uint8_t *pack, uint32_t size, uint32_t most, uint64_t *rng) {
     uint32_t what = size < HEADER ? 0 : below(rng, 20), times = 1 + below(rng, 4);
-    if (most >= USUAL_BYTES && (what == 0 || size > USUAL_BYTES + any_size(rng, 25)))
+    if (what == 0 && most >= USUAL_BYTES)
         return make_pack(pack, most, rng);
     if (what <= 2)
         size = (uint32_t)LLVMFuzzerMutate(pack, size, most) & (one_in(rng, 4) ? ~0u : ~15u);

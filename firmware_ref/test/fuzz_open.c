@@ -8,20 +8,17 @@
  * To be linked with libFuzzer or with fuzz_alone.c. At the end it prints what it counted, as one
  * line of JSON. */
 
+/* clang-format off */
 #define COUNTERS(COUNTER)                                                                          \
-    COUNTER(sound)                                                                                 \
-    COUNTER(repaired)                                                                              \
-    COUNTER(scaled)                                                                                \
-    COUNTER(version_1)                                                                             \
-    COUNTER(version_2) COUNTER(silu) COUNTER(wide) COUNTER(layers_1) COUNTER(layers_2)             \
-        COUNTER(layers_3) COUNTER(several_twins) COUNTER(neighbors) COUNTER(section_scaling)       \
-            COUNTER(section_twins) COUNTER(section_curve) COUNTER(section_anchors)                 \
-                COUNTER(section_ids) COUNTER(section_metadata) COUNTER(section_intervals)          \
-                    COUNTER(section_domain) COUNTER(section_schema) COUNTER(section_unknown)       \
-                        COUNTER(large) COUNTER(stepped) COUNTER(disturbed)                         \
-                            COUNTER(refused_queries) COUNTER(filled_queries)                       \
-                                COUNTER(outside_queries) COUNTER(watched) COUNTER(learnt)          \
-                                    COUNTER(adapted)
+    COUNTER(sound) COUNTER(repaired) COUNTER(scaled) COUNTER(version_1) COUNTER(version_2)         \
+    COUNTER(silu) COUNTER(wide) COUNTER(layers_1) COUNTER(layers_2) COUNTER(layers_3)              \
+    COUNTER(several_twins) COUNTER(neighbors) COUNTER(section_scaling) COUNTER(section_twins)      \
+    COUNTER(section_curve) COUNTER(section_anchors) COUNTER(section_ids)                           \
+    COUNTER(section_metadata) COUNTER(section_intervals) COUNTER(section_domain)                   \
+    COUNTER(section_schema) COUNTER(section_unknown) COUNTER(large) COUNTER(stepped)               \
+    COUNTER(disturbed) COUNTER(refused_queries) COUNTER(filled_queries) COUNTER(outside_queries)   \
+    COUNTER(watched) COUNTER(learnt) COUNTER(adapted)
+/* clang-format on */
 
 #include "fuzz_device.h"
 

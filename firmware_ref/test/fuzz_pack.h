@@ -41,7 +41,7 @@ static inline int read_shape(shape *of, const uint8_t *pack) {
 /* Also the version: that of a scaled pack is 2. */
 static inline void write_shape(const shape *of, uint32_t version, uint8_t *pack) {
     uint32_t d;
-    put(pack + 4, of->flags & SCALED ? 2 : version, 2);
+    put(pack + 4, (of->flags & SCALED) ? 2 : version, 2);
     put(pack + 20, of->features, 2);
     put(pack + 22, of->layers, 1);
     put(pack + 23, of->silu, 1);
@@ -169,9 +169,9 @@ static inline void repair_file(uint8_t *pack, uint32_t size) {
     uint32_t behind = HEADER + ENTRY * get(pack + 6, 2);
     if (behind > size)
         behind = size;
-    memcpy(pack, "TWIN", 4);
+    put(pack, 0x4E495754u, 4); /* TWIN */
     if (get(pack + 4, 2) - 1 > 1)
-        put(pack + 4, get(pack + 38, 2) & SCALED ? 2 : 1, 2);
+        put(pack + 4, (get(pack + 38, 2) & SCALED) ? 2 : 1, 2);
     put(pack + 8, size, 4);
     put(pack + 16, crc_of(pack + behind, size - behind), 4);
     put(pack + 12, 0, 4);

@@ -292,6 +292,7 @@ static void predict_by_kernels(twin_model *model, const question *of, uint64_t *
     unsigned kernels = 0, k;
     int both = one_in(rng, 16);
     twin_raw expected;
+    CHECK(model->anchor_count);
     while (twin_kernel_name(model, kernels))
         kernels++;
     CHECK(kernels && !strcmp(twin_kernel_name(model, kernels - 1), "portable"));

@@ -52,7 +52,7 @@ static int program_cells(void *context, uint32_t address, const void *bytes, uin
 }
 
 static uint8_t erased_cell(const device *one) {
-    return one->flags & ZEROS ? 0 : 255;
+    return (one->flags & ZEROS) ? 0 : 255;
 }
 
 static int erase_cells(void *context, uint32_t address) {

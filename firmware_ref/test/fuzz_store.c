@@ -12,9 +12,11 @@
 
 enum { CONTROL = 8, HEAD_BYTES = 28 };
 
+/* clang-format off */
 #define COUNTERS(COUNTER)                                                                          \
-    COUNTER(points)                                                                                \
-    COUNTER(damaged) COUNTER(learnt) COUNTER(forgotten) COUNTER(failed) COUNTER(adapted)
+    COUNTER(points) COUNTER(damaged) COUNTER(learnt) COUNTER(forgotten) COUNTER(failed)            \
+    COUNTER(adapted)
+/* clang-format on */
 #include "fuzz_count.h"
 
 /* The model that all stores belong to. */

@@ -5,6 +5,7 @@ import re
 import runpy
 import shutil
 import subprocess
+from collections import Counter
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -203,10 +204,10 @@ def link_alone(native, objects, program, fuzzer="fuzz_open"):
     return link(native, objects, program, "address,undefined", {fuzzer, "fuzz_alone"})
 
 
-def run_alone(program, kept, inputs):
+def run_alone(program, kept, inputs, seed=1):
     """Fuzz without libFuzzer: the same inputs each time."""
     return subprocess.run(
-        [program, "1", str(inputs), "0", *sorted(kept.iterdir())],
+        [program, str(seed), str(inputs), "0", *sorted(kept.iterdir())],
         capture_output=True,
         text=True,
         check=False,
@@ -245,7 +246,7 @@ def test_some_fuzzing_finds_nothing(fuzzer, kept, tmp_path):
 
 @pytest.mark.slow
 def test_the_fuzzer_makes_packs_of_all_kinds(native, objects, kept, tmp_path):
-    inputs = 60_000  # large packs are rare, as they take long
+    inputs = 20_000
     done = run_alone(link_alone(native, objects, tmp_path / "fuzz_alone"), kept, inputs)
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout)
@@ -262,19 +263,28 @@ def test_the_fuzzer_makes_packs_of_all_kinds(native, objects, kept, tmp_path):
     kinds = (*(f"section_{name}" for name in SECTIONS), "layers_1", "layers_2", "layers_3")
     for kind in (*kinds, "version_1", "silu", "wide", "several_twins", "neighbors"):
         assert counts[kind] > counts["sound"] / 10, kind
-    # Neither silu nor 16-bit weights are in all of them, and networks are as large as they can be.
     assert max(counts["silu"], counts["wide"], counts["scaled"]) < 0.7 * counts["sound"]
-    limits = {"features": 1024, "width": 1024, "anchors": 4096, "twins": 256}
-    assert all(0.98 * most <= seen["largest"][name] <= most for name, most in limits.items())
     # All kernels that this processor has evaluated them, prepared or not, and all else was done.
     assert seen["kernels"]["portable"] > 0.9 * counts["sound"]
     assert len(seen["kernels"]) > 1
-    assert all(count > 1000 for count in seen["kernels"].values())
-    assert all(count > 1000 for name, count in seen["prepared"].items() if name != "portable")
+    assert all(count > 300 for count in seen["kernels"].values())
+    assert all(count > 200 for name, count in seen["prepared"].items() if name != "portable")
     for name in ("stepped", "disturbed", "filled_queries", "outside_queries", "refused_queries"):
-        assert counts[name] > 1000, name
+        assert counts[name] > 500, name
     for name in ("watched", "learnt", "adapted"):
-        assert counts[name] > 300, name
+        assert counts[name] > 100, name
+
+
+@pytest.mark.slow
+def test_some_packs_are_as_large_as_the_format_allows(native, objects, kept, tmp_path):
+    program = link_alone(native, objects, tmp_path / "fuzz_alone")
+    largest = Counter()
+    for number in range(1, 13):
+        done = run_alone(program, kept, 1, seed=8192 * number)  # as fuzz_alone.c has it
+        assert done.returncode == 0, done.stderr
+        largest |= Counter(json.loads(done.stdout)["largest"])
+    del largest["bytes"]
+    assert largest == {"features": 1024, "width": 1024, "anchors": 4096, "twins": 256}
 
 
 @pytest.mark.slow
