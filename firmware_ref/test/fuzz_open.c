@@ -167,7 +167,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             status = try_pack(pack, bytes, &rng);
     }
     if (status == TWIN_ERROR_PADDING || status == TWIN_ERROR_VALUE ||
-        status == TWIN_ERROR_OVERFLOW || (!status && one_in(&rng, 8)))
+        status == TWIN_ERROR_OVERFLOW || !status)
         try_repaired(pack, bytes, status, &rng);
     executions++;
     statuses[-status]++;
