@@ -48,8 +48,8 @@ TWIN_INTERNAL void twini_rv32_sums(twin_flash weights, uint32_t stride, const in
     COLUMN("s4", "s5", "s6", "s7", "ra", "a6", LOAD("a6", i, "2"))                                 \
     COLUMN("s8", "s9", "s10", "s11", "a6", "ra", LOAD("ra", i, "3"))                               \
     COLUMN("t3", "t4", "t5", "t6", "ra", "a6", "")
-#define SAVE(register, at)  "sw " register ", " at "(sp)\n.cfi_rel_offset " register ", " at "\n"
-#define RESTORE(register, at) "lw " register ", " at "(sp)\n"
+#define SAVE(register, at)    "sw " register ", " at "(sp)\n.cfi_rel_offset " register ", " at "\n"
+#define RESTORE(register, at) "lw " register ", " at "(sp)\n.cfi_restore " register "\n"
 #define SAVED(all)                                                                                 \
     all("s0", "0") all("s1", "4") all("s2", "8") all("s3", "12") all("s4", "16") all("s5", "20")   \
     all("s6", "24") all("s7", "28") all("s8", "32") all("s9", "36") all("s10", "40")               \
@@ -149,6 +149,7 @@ __asm(".pushsection .text.twini_rv32_sums, \"ax\", %progbits\n"
       "bnez a7, 1b\n"
       SAVED(RESTORE)
       "addi sp, sp, 80\n"
+      ".cfi_def_cfa_offset 0\n"
       "ret\n"
       ".cfi_endproc\n"
       ".size twini_rv32_sums, . - twini_rv32_sums\n"
