@@ -107,7 +107,8 @@ int main(int argc, char **argv) {
     static uint32_t pack[65536];
     FILE *file = fopen(argv[argc - 1], "rb");
     uint32_t size = (uint32_t)fread(pack, 1, sizeof pack, file);
-    unsigned first, second, ready, same = 1, tried = 0;
+    unsigned first, second, tried = 0;
+    int ready, same = 1;
     uint16_t done;
     fclose(file);
     zeroed_memory();
@@ -118,7 +119,7 @@ int main(int argc, char **argv) {
         for (second = 0; twin_kernel_name(&model, second); second++)
             for (ready = 0; ready < 4; ready++)
                 for (done = 0; done < 4; done++, tried++)
-                    same &= (unsigned)changed(first, second, ready & 1, ready >> 1, done);
-    print("same", (int)same);
+                    same &= changed(first, second, ready & 1, ready >> 1, done);
+    print("same", same);
     return tried < 16;
 }
