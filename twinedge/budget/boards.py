@@ -7,7 +7,7 @@ it has not been measured. ``docs/budget.md`` describes every field.
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from twinedge.budget.model import Model
+from twinedge.budget.worst import Worst, worst_of
 from twinedge.errors import InputError
 from twinedge.pack.layout import align
 from twinedge.placing import place_file
@@ -178,6 +179,8 @@ class Build:
         What its kernel needs in the scratch.
     references : tuple of ReferenceModel
         Models that were measured.
+    worst : Worst or None
+        What the longest prediction takes; None if it was not measured, as for host kernels.
     """
 
     text_bytes: int
@@ -189,6 +192,7 @@ class Build:
     stack_bytes: int
     scratch: Scratch
     references: tuple[ReferenceModel, ...]
+    worst: Worst | None = None
 
     @property
     def flash_bytes(self) -> int:
@@ -212,12 +216,15 @@ class Runtime:
     builds : dict of (str, str, bool, bool) to Build
         By activation, weights, whether neighbors predict, and whether there are intervals: a build
         leaves out what a pack does not need.
+    stacks : dict of str to int
+        Most bytes of stack of the calls in ``CALLS``; empty if they were not measured.
     """
 
     port: str
     compiler: str
     flags: str
     builds: dict[Kind, Build]
+    stacks: dict[str, int] = field(default_factory=dict)
 
     def build(self, model: Model) -> Build | None:
         """Return the build for a model; None if it was not measured.
@@ -235,6 +242,9 @@ _SIZES = (
 _SCRATCH = tuple(field.name for field in fields(Scratch))
 _KIND = ("activation", "weights", "neighbors", "intervals")
 _SHAPE = ("features", "hidden", "counts", "neighbors")
+# Groups of calls whose stack was measured: of opening, of predicting at once and in steps, of the
+# watch, of opening a store, of learning, and of predicting with what was learnt.
+CALLS = ("open", "predict", "steps", "watch", "store", "learn", "adapted")
 
 
 def read_firmware(path: Path | None = None) -> dict[str, Runtime]:
@@ -292,15 +302,17 @@ def runtime_of(row: Any) -> Runtime:
         what was measured.
     """
     words = ("port", "compiler", "flags")
-    _fields("a core", row, (*words, "builds"))
+    row = {"stacks": {}, **row} if isinstance(row, dict) else row  # older files have none
+    _fields("a core", row, (*words, "builds", "stacks"))
     for name in words:
         if not isinstance(row[name], str):
             raise InputError(f"{name} {row[name]!r} is not text")
     builds: dict[Kind, Build] = {}
     for given in _listed("builds", row["builds"]):
-        # A file older than intervals does not mention them.
-        one = {"intervals": False, **given} if isinstance(given, dict) else given
-        _fields("a build", one, (*_KIND, *_SIZES, "scratch", "references"))
+        # An older file does not mention intervals, or the worst case.
+        absent = {"intervals": False, "worst": None}
+        one = {**absent, **given} if isinstance(given, dict) else given
+        _fields("a build", one, (*_KIND, *_SIZES, "scratch", "references", "worst"))
         for name in ("neighbors", "intervals"):
             if not isinstance(one[name], bool):
                 raise InputError(f"{name} of a build: {one[name]!r} is not true or false")
@@ -310,7 +322,11 @@ def runtime_of(row: Any) -> Runtime:
         if kind in builds:
             raise InputError(f"two builds for {one['activation']} and {one['weights']}")
         builds[kind] = _build(one, kind)
-    return Runtime(**{name: row[name] for name in words}, builds=builds)
+    stacks = row["stacks"]
+    if stacks != {}:
+        _fields("stacks", stacks, CALLS)
+        stacks = {name: _whole(name, stacks[name]) for name in CALLS}
+    return Runtime(**{name: row[name] for name in words}, builds=builds, stacks=stacks)
 
 
 def _build(row: Any, kind: Kind) -> Build:
@@ -328,7 +344,7 @@ def _build(row: Any, kind: Kind) -> Build:
                 f"the scratch comes to {found} bytes for {one.model.hidden} with "
                 f"{one.model.features} features, but {one.scratch_bytes} were measured"
             )
-    return Build(**sizes, scratch=scratch, references=references)
+    return Build(**sizes, scratch=scratch, references=references, worst=worst_of(row["worst"]))
 
 
 def _reference(row: Any, kind: Kind) -> ReferenceModel:
@@ -382,7 +398,8 @@ def instructions(model: Model, build: Build) -> Range | None:
 
     A measured model takes what was measured. Any other is estimated from the instructions per
     multiply-add of its nearest neighbours in size, one smaller and one larger, with the same build:
-    the smaller a model is, the more the work around its layers shows.
+    the smaller a model is, the more the work around its layers shows. It is not more than the worst
+    case, where that is known.
     """
     adds = model.multiply_adds
     for one in build.references:
@@ -392,7 +409,10 @@ def instructions(model: Model, build: Build) -> Range | None:
     near = [max((one for one in known if one[0] <= adds), default=None)]
     near.append(min((one for one in known if one[0] >= adds), default=None))
     ratios = [one[1] / one[0] for one in near if one is not None]
-    return (min(ratios) * adds, max(ratios) * adds) if ratios else None
+    if not ratios:
+        return None
+    most = float("inf") if build.worst is None else float(build.worst.instructions(model))
+    return min(min(ratios) * adds, most), min(max(ratios) * adds, most)
 
 
 def milliseconds(model: Model, board: Board, build: Build) -> Range | None:

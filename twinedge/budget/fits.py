@@ -4,7 +4,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from twinedge.budget.boards import Board, Build, Range, Runtime, in_words, milliseconds
+from twinedge.budget.boards import (
+    Board,
+    Build,
+    Range,
+    Runtime,
+    in_words,
+    instructions,
+    milliseconds,
+)
 from twinedge.budget.model import (
     WEIGHTS,
     Model,
@@ -49,6 +57,10 @@ class Verdict:
     ann_members : int or None
         Number of ordinary networks of the same shape that would fit into the same flash beside the
         runtime.
+    instructions : (float, float) or None
+        Usual instructions of one query, measured or estimated.
+    worst : int or None
+        Most instructions of one query, whatever its features and the numbers in the pack.
     """
 
     board: Board
@@ -59,6 +71,8 @@ class Verdict:
     ram_bytes: int | None = None
     milliseconds: Range | None = None
     ann_members: int | None = None
+    instructions: Range | None = None
+    worst: int | None = None
 
     @property
     def words(self) -> str:
@@ -172,6 +186,8 @@ class _Image:
             ram_bytes=self.ram_bytes(model),
             milliseconds=milliseconds(model, self.board, self.build),
             ann_members=self.networks(model),
+            instructions=instructions(model, self.build),
+            worst=None if self.build.worst is None else self.build.worst.instructions(model),
         )
 
     def networks(self, model: Model) -> int | None:
@@ -279,5 +295,7 @@ def _board(one: Verdict, firmware: dict[str, Runtime]) -> dict[str, Any]:
         "flash_bytes": one.flash_bytes,
         "ram_bytes": one.ram_bytes,
         "milliseconds_estimated": one.milliseconds and list(one.milliseconds),
+        "instructions_estimated": one.instructions and list(map(round, one.instructions)),
+        "instructions_worst": one.worst,
         "ann_members": one.ann_members,
     }

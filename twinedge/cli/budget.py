@@ -119,9 +119,9 @@ def show(
     """Count a twin and the ensemble it replaces, and judge boards.
 
     A model that is described by numbers has the shape that train would make, unless you say
-    otherwise. Sizes are in bytes. The word show may be left out. Times are estimates: measured
-    instructions times a range of cycles per instruction. If a query may take more than a second,
-    the verdict says how long.
+    otherwise. Sizes are in bytes. The word show may be left out. Instructions are those of one
+    query, usually and at most. Times are estimates: usual instructions times a range of cycles per
+    instruction. If a query may take more than a second, the verdict says how long.
     """
     from twinedge.budget import all_boards, board_named, read_firmware, summarise
 
@@ -198,7 +198,10 @@ def _print(result: dict[str, Any]) -> None:
     )
     print_text("", *_remarks(result), "")
     print_table(
-        ("board", "core", "flash", "of", "RAM", "of", "ms, estimated", "verdict"),
+        (
+            *("board", "core", "flash", "of", "RAM", "of"),
+            *("instructions", "at most", "ms, estimated", "verdict"),
+        ),
         [
             [
                 one["board"],
@@ -207,6 +210,8 @@ def _print(result: dict[str, Any]) -> None:
                 _size(one["free_flash_bytes"]),
                 _size(one["ram_bytes"]),
                 _size(one["free_ram_bytes"]),
+                _either(one["instructions_estimated"]),
+                _size(one["instructions_worst"]) if one["instructions_estimated"] else "",
                 in_words(one["milliseconds_estimated"]),
                 told(*(one[key] for key in _TOLD)),
             ]
@@ -247,6 +252,11 @@ def _core(core: str, measured_on: str | None) -> str:
 
 def _size(number: int | None) -> str:
     return "-" if number is None else str(number)
+
+
+def _either(ends: list[int] | None) -> str:
+    """Write a range of whole numbers, or one number if it is known; empty for None."""
+    return "-".join(map(str, dict.fromkeys(ends or ())))
 
 
 def _count(number: int, noun: str) -> str:

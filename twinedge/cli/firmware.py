@@ -158,14 +158,13 @@ def measure(board: tuple[str, ...], output: Path | None, quiet: bool, as_json: b
 
     Builds and runs reference packs, and writes the file by which 'twinedge budget' judges boards.
     Boards that are not measured now stay as they were; the file is written after each board, which
-    takes some minutes. The table in docs/ports.md follows the file that ships.
+    takes some minutes. The tables in docs/ports.md follow the file that ships.
     """
     from twinedge.budget.boards import SHIPPED, read_firmware, read_rows, write_firmware
     from twinedge_export.boards import all_ports, port_named
     from twinedge_export.boards.measure import (
         KINDS,
         checkout,
-        host_stacks,
         measure_board,
         write_sheet,
     )
@@ -185,8 +184,9 @@ def measure(board: tuple[str, ...], output: Path | None, quiet: bool, as_json: b
     for one in boards:
         rows[one.core] = measure_board(one, say=lambda what: progress.at(what, next(steps), total))
         write_firmware(rows, file)
-    found = sizes(read_firmware(file))
-    page = write_sheet(found, host_stacks()) if output is None else None
+    firmware = read_firmware(file)
+    found = sizes(firmware)
+    page = write_sheet(firmware) if output is None else None
     if as_json:
         print_json({"file": str(file), "page": page and str(page), "boards": found})
     else:

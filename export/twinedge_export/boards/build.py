@@ -11,7 +11,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
@@ -175,6 +175,11 @@ class Workshop:
     single_file: bool = False
     program: str = "main"
     _objects: list[Path] = field(default_factory=list)
+    _runtime_objects: list[Path] = field(default_factory=list)
+
+    def with_program(self, program: str) -> "Workshop":
+        """Return one for another program, in the same folder and with the same runtime."""
+        return replace(self, program=program, _objects=[])
 
     def image(self, content: bytes, queries: Array) -> Image:
         """Build an image.
@@ -226,18 +231,25 @@ class Workshop:
         return [self.board.folder.parent / "harness" / f"{self.program}.c", *mine]
 
     def _compile(self) -> None:
+        if not self._runtime_objects:
+            self._compile_runtime()
+        # Keep loops of the harness from becoming library calls, which would count.
+        plain = "-fno-tree-loop-distribute-patterns"
+        self._gcc("-c", *WARNINGS, plain, *map(str, self._harness()))
+        self._objects = [*self._runtime_objects, *self._objects_of(self._harness())]
+
+    def _compile_runtime(self) -> None:
         self.board.check_tools()
         self.folder.mkdir(parents=True, exist_ok=True)
         runtime = self._runtime()
-        # Keep loops of the harness from becoming library calls, which would count.
-        plain = "-fno-tree-loop-distribute-patterns"
         self._gcc("-c", *WARNINGS, *map(str, runtime))
-        self._gcc("-c", *WARNINGS, plain, *map(str, self._harness()))
         if self.board.runner:
             words = self.board.command(self.board.runner)
             self._run(*words, "-o", RUNNER)
-        sources = (*runtime, *self._harness())
-        self._objects = [self.folder / f"{PurePath(one).stem}.o" for one in sources]
+        self._runtime_objects.extend(self._objects_of(runtime))
+
+    def _objects_of(self, sources: list[Path]) -> list[Path]:
+        return [self.folder / f"{PurePath(one).stem}.o" for one in sources]
 
     def _gcc(self, *words: str) -> None:
         root = firmware_folder()

@@ -3,6 +3,7 @@
 For developers: it runs from a clone of the repository, and is not in the wheel.
 """
 
+import re
 import subprocess
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from twinedge.budget import Model
+from twinedge.budget import Model, Runtime
 from twinedge.budget.boards import Kind, Scratch
 from twinedge.errors import InputError
 from twinedge.pack import Difficulty, Domain, Intervals, Layer, Pack, Twin, write_pack
@@ -22,9 +23,10 @@ from twinedge.pack.layout import ACTIVATIONS
 from twinedge.placing import place_file
 from twinedge.runtime.reference import silu_curve
 from twinedge_export.amalgamation import firmware_folder
+from twinedge_export.boards import stacks, worst
 from twinedge_export.boards.board import Port
 from twinedge_export.boards.build import TooLargeError, Workshop, left_out
-from twinedge_export.boards.sizes import HEADER, as_words
+from twinedge_export.boards.sizes import HEADER, as_words, sizes
 from twinedge_export.boards.trial import Trial, own_points, try_pack
 
 # From the paper's model to one so small that the work around its layers shows.
@@ -139,11 +141,11 @@ def _scale(kernel: Array) -> tuple[Array, int]:
     return multiplier.astype(np.int16), shift
 
 
-# Machine: its compiler, by Debian's name there and as a cross compiler, and its kernels.
+# Machine: its compiler, by Debian's name there and as a cross compiler.
 HOSTS = {
-    "x86-64": ("x86_64-linux-gnu-gcc", ("amx", "vnni", "avx_vnni", "avx2", "portable")),
-    "aarch64": ("aarch64-linux-gnu-gcc", ("neon_i8mm", "neon_dot", "neon", "portable")),
-    "armhf": ("arm-linux-gnueabihf-gcc", ("neon", "portable")),
+    "x86-64": "x86_64-linux-gnu-gcc",
+    "aarch64": "aarch64-linux-gnu-gcc",
+    "armhf": "arm-linux-gnueabihf-gcc",
 }
 _ALSO = {"neon_i8mm": ("neon_dot",)}  # other kernels whose functions it calls
 _FLAGS = ("-std=c99", "-O3", "-fstack-usage", "-c")
@@ -161,16 +163,19 @@ def host_stacks() -> list[dict[str, Any]]:
         If a compiler is missing.
     """
     rows = []
-    for machine, (compiler, kernels) in HOSTS.items():
+    header = (firmware_folder() / "src" / "kernels" / "host.h").read_text("utf-8")
+    kernels = (*re.findall(r"\bEACH\((\w+)\)", header), "portable")
+    for machine, compiler in HOSTS.items():
         with TemporaryDirectory(prefix="twinedge-") as folder:
             core = _frames(compiler, _CORE, Path(folder))
             above = sum(core[name] for name in _CALLERS)
             above += max(core.get(name, 0) for name in _BETWEEN)
             for kernel in kernels:
-                files = (kernel, *_ALSO.get(kernel, ()))
-                own = _frames(
-                    compiler, tuple(f"kernels/kernel_{name}" for name in files), Path(folder)
-                )
+                own = _frames(compiler, (f"kernels/kernel_{kernel}",), Path(folder))
+                if not own:  # it is for other machines
+                    continue
+                for name in _ALSO.get(kernel, ()):
+                    own |= _frames(compiler, (f"kernels/kernel_{name}",), Path(folder))
                 stack = above + max(own.values())
                 rows.append({"kernel": kernel, "machine": machine, "stack_bytes": stack})
     return rows
@@ -200,7 +205,8 @@ def _frames(compiler: str, names: tuple[str, ...], folder: Path) -> dict[str, in
 KERNEL_HEADER = ("kernel", "machine", "stack")
 _WORDS = ("board", "core", "intervals", "kernel", "machine")  # columns that hold no numbers
 _TITLE = "# Ports: the boards that run the runtime"
-_MARKS = "".join(f"<!-- {name} -->\n<!-- /{name} -->\n" for name in ("boards", "kernels"))
+_NAMES = ("boards", "stacks", "kernels")
+_MARKS = "".join(f"<!-- {name} -->\n<!-- /{name} -->\n" for name in _NAMES)
 
 
 def checkout() -> Path | None:
@@ -209,26 +215,27 @@ def checkout() -> Path | None:
     return root if (root / "pyproject.toml").is_file() else None
 
 
-def write_sheet(rows: list[dict[str, Any]], kernels: list[dict[str, Any]]) -> Path | None:
-    """Put both tables between their marks in ``docs/ports.md``; None outside a checkout.
+def write_sheet(firmware: dict[str, Runtime]) -> Path | None:
+    """Put all tables between their marks in ``docs/ports.md``; None outside a checkout.
 
     Raises
     ------
     InputError
-        If the page has no marks.
+        If the page has no marks, or a compiler for a host is missing.
     """
     root = checkout()
     if root is None:
         return None
     page = root / "docs" / "ports.md"
     text = page.read_text("utf-8") if page.exists() else f"{_TITLE}\n\n{_MARKS}"
-    place_file(page, with_tables(text, rows, kernels))
+    place_file(page, with_tables(text, firmware, host_stacks()))
     return page
 
 
-def with_tables(text: str, rows: list[dict[str, Any]], kernels: list[dict[str, Any]]) -> str:
-    """Return a page with these rows between its marks."""
-    text = _with_table(text, "boards", HEADER, rows)
+def with_tables(text: str, firmware: dict[str, Runtime], kernels: list[dict[str, Any]]) -> str:
+    """Return a page with what was measured between its marks."""
+    text = _with_table(text, "boards", HEADER, sizes(firmware))
+    text = _with_table(text, "stacks", stacks.HEADER, stacks.stack_rows(firmware))
     return _with_table(text, "kernels", KERNEL_HEADER, kernels)
 
 
@@ -273,22 +280,29 @@ def measure_board(
         If a tool is missing, or a board's bits differ from the reference.
     """
     board.check_tools()
-    builds = []
+    builds: list[dict[str, Any]] = []
+    hostile: dict[tuple[str, str], worst.Extremes] = {}  # by activation and weights
     for kind in kinds:
         activation, weights, near, intervals = kind
         more = " and ".join(["neighbors"] * near + ["intervals"] * intervals)
         say(f"{board.name}, {activation} {weights}" + (f" with {more}" if more else ""))
         with TemporaryDirectory(prefix="twinedge-") as folder:
-            builds.append(_build(board, kind, Path(folder)))
+            builds.append(_build(board, kind, Path(folder), hostile))
+    with TemporaryDirectory(prefix="twinedge-") as folder:
+        packs = list(map(random_pack, stacks.MODELS))
+        calls = stacks.measure_stacks(board, Path(folder), packs)
     return {
         "port": board.name,
         "compiler": _version(board.compiler),
         "flags": " ".join(board.flags),
+        "stacks": calls,
         "builds": builds,
     }
 
 
-def _build(board: Port, kind: Kind, folder: Path) -> dict[str, Any]:
+def _build(
+    board: Port, kind: Kind, folder: Path, hostile: dict[tuple[str, str], worst.Extremes]
+) -> dict[str, Any]:
     models = references(kind)
     workshop = Workshop(board, folder, left_out(random_pack(models[0])))
     tried, programs = {}, []
@@ -301,17 +315,33 @@ def _build(board: Port, kind: Kind, folder: Path) -> dict[str, Any]:
     if not tried:
         raise InputError(f"{board.name}: no reference fits")
     first = next(iter(tried.values()))
-    sizes = {f"{name}_bytes": size for name, size in first.image.sizes._asdict().items()}
+    sections = {f"{name}_bytes": size for name, size in first.image.sizes._asdict().items()}
     return {
         **dict(zip(("activation", "weights", "neighbors", "intervals"), kind, strict=True)),
-        **sizes,
+        **sections,
         # Padding depends on the pack; take the most seen.
         "program_bytes": max(programs),
         "context_bytes": first.answers.context,
         "stack_bytes": max(one.stack_bytes for one in tried.values()),
         "scratch": vars(_scratch(board, tried)),
         "references": [_reference(*one) for one in tried.items()],
+        "worst": None if board.hosted else _worst(workshop, kind, tried, hostile),
     }
+
+
+def _worst(
+    workshop: Workshop,
+    kind: Kind,
+    tried: dict[Model, Trial],
+    hostile: dict[tuple[str, str], worst.Extremes],
+) -> dict[str, Any]:
+    """Find the rates of the worst case; not of host kernels, as machines choose among several."""
+    shop, like = workshop.with_program(worst.PROGRAM), next(iter(tried))
+    pairs = tried[like].answers.kernel.pairs
+    known = [(one, float(trial.answers.instructions.max())) for one, trial in tried.items()]
+    before = hostile.get(kind[:2])
+    found, hostile[kind[:2]] = worst.find_worst(shop, like, pairs, known, before)
+    return {"pairs": found.pairs, "rates": found.rates}
 
 
 def _try(workshop: Workshop, model: Model) -> Trial:

@@ -8,7 +8,7 @@ from twinedge.budget.boards import kind_of
 # The paper's model: 128-128, 32 anchors, relu, int8; as export writes it, and without intervals.
 MODELS = tuple(Model.of(8, (128, 128), 32, intervals=one) for one in (True, False))
 HEADER = (
-    *("board", "core", "intervals", "text", "RAM", "stack", "instructions"),
+    *("board", "core", "intervals", "text", "RAM", "stack", "instructions", "at most"),
     "per multiply-add of layer 2",
 )
 _LAYER_2 = 2 * 32 * 128 * 128  # multiply-adds, both orders of each pair
@@ -28,6 +28,7 @@ def sizes(firmware: dict[str, Runtime]) -> list[dict[str, Any]]:
             if build is None:
                 continue
             counted = {one.model: one.instructions for one in build.references}.get(model)
+            most = build.worst.instructions(model) if counted and build.worst else None
             rows.append(
                 {
                     "board": runtime.port,
@@ -37,6 +38,9 @@ def sizes(firmware: dict[str, Runtime]) -> list[dict[str, Any]]:
                     "ram_bytes": build.ram_bytes(model),
                     "stack_bytes": build.stack_bytes,
                     "instructions": counted,
+                    "instructions_worst": counted
+                    and build.worst
+                    and build.worst.instructions(model),
                     "per_multiply_add": counted and counted / _LAYER_2,
                 }
             )

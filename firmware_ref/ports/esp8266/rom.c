@@ -23,6 +23,7 @@ float __subsf3(float a, float b);
 float __mulsf3(float a, float b);
 float __floatunsisf(uint32_t a);
 float __floatsisf(int32_t a);
+uint32_t __fixunssfsi(float a);
 uint32_t __udivsi3(uint32_t a, uint32_t b);
 uint32_t __umodsi3(uint32_t a, uint32_t b);
 uint64_t __muldi3(uint64_t a, uint64_t b);
@@ -150,6 +151,17 @@ float __floatunsisf(uint32_t a) {
 float __floatsisf(int32_t a) {
     float size = __floatunsisf(a < 0 ? 0u - (uint32_t)a : (uint32_t)a);
     return a < 0 ? from_bits(to_bits(size) | SIGN) : size;
+}
+
+/* Towards zero; beyond the range, its nearer end. */
+uint32_t __fixunssfsi(float a) {
+    uint32_t bits = to_bits(a), m = significand(bits);
+    int places = exponent_of(bits) - BIAS - 23;
+    if ((bits & SIGN) || places < -23)
+        return 0;
+    if (places > 8)
+        return UINT32_MAX;
+    return places < 0 ? m >> -places : m << places;
 }
 
 /* a / b, one bit at a time; the remainder goes to *rest. */

@@ -35,32 +35,8 @@ static uint32_t *memory; /* of the store */
 static float *x;
 static int16_t *q;
 
-#include "harness.h"
-
-/* Blocks that behave like flash: programming clears bits, and erasing sets them. */
-static int fetch(void *blocks, uint32_t address, void *bytes, uint32_t size) {
-    const uint8_t *from = (const uint8_t *)blocks + (size_t)address;
-    uint8_t *to = (uint8_t *)bytes;
-    for (; size; size--)
-        *to++ = *from++;
-    return 0;
-}
-
-static int program(void *blocks, uint32_t address, const void *bytes, uint32_t size) {
-    const uint8_t *from = (const uint8_t *)bytes;
-    uint8_t *to = (uint8_t *)blocks + (size_t)address;
-    for (; size; size--, to++)
-        *to = (uint8_t)(*to & *from++);
-    return 0;
-}
-
-static int erase(void *blocks, uint32_t address) {
-    uint8_t *at = (uint8_t *)blocks + (size_t)address;
-    uint32_t left;
-    for (left = storage.block_size; left; left--)
-        *at++ = 255;
-    return 0;
-}
+#include "marks.h"
+#include "flash_in_ram.h"
 
 /* Words of a row, and whether it has a target. */
 static unsigned words(void) {
@@ -76,12 +52,7 @@ static unsigned is_point(twin_flash row) {
 static void find_room(void) {
     size_t row = 6 * (size_t)model.features, kept, block;
     uint8_t *room;
-    storage.read = fetch;
-    storage.program = program;
-    storage.erase = erase;
-    storage.program_size = 4;
-    block = (3 + points) * (24 + 4 * (size_t)model.features); /* the fewest slots */
-    storage.block_size = (uint32_t)block;
+    block = lay_out_blocks(model.features, points);
     kept = (size_t)twin_store_size(&model, &storage, (uint16_t)points);
     scratch_size = (size_t)twin_scratch_size(&model);
     room = (uint8_t *)board_memory(row + kept + 2 * block + scratch_size);
