@@ -43,6 +43,8 @@ from typing import Any
 from machine import describe
 from record import publish
 
+from twinedge.errors import InputError
+
 FIRMWARE = Path(__file__).parents[1] / "firmware_ref"
 RESULTS = Path(__file__).parent / "results" / "fuzz.json"
 PAGE = Path(__file__).parents[1] / "docs" / "security.md"
@@ -218,10 +220,10 @@ def merge(parts: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
             merged[subject][processor] = last["found"] | {"machine": last["machine"]}
             continue
         if len({part["sources"] for part in group}) > 1:
-            raise SystemExit("fuzz.py: these parts are of different versions of the runtime")
+            raise InputError("these parts are of different versions of the runtime")
         total = add_up(part["found"] for part in group)
         if len(set(total["seeds"])) < len(total["seeds"]):
-            raise SystemExit(f"fuzz.py: a seed counts once, but these are {total['seeds']}")
+            raise InputError(f"a seed counts once, but these are {total['seeds']}")
         speed = round(total["executions"] / max(total["seconds"], 1))
         about = {"machine": last["machine"], "sources": last["sources"]}
         merged[subject][processor] = about | total | {"executions_per_second": speed}
@@ -292,7 +294,10 @@ def main() -> int:
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
     if options.merge:
-        return store([json.loads(path.read_text()) for path in options.merge], options.results)
+        try:
+            return store([json.loads(path.read_text()) for path in options.merge], options.results)
+        except (InputError, OSError, ValueError) as error:
+            parser.error(str(error))
 
     FOLDER.mkdir(parents=True, exist_ok=True)
     found = count_coverage(options) if options.coverage else fuzz(options)

@@ -184,7 +184,7 @@ static memory prepare(twin_model *model, uint64_t *rng) {
 /* Whether to prepare: the more memory that takes, the longer, and the less often. */
 static int is_to_prepare(const twin_model *model, uint64_t *rng) {
     uint32_t blocks = twin_prepared_size(model) / 8192;
-    return one_in(rng, 2 + (blocks < 14 ? blocks : 14));
+    return one_in(rng, 2 + (blocks < 30 ? blocks : 30));
 }
 
 /* Change what a run in progress must not depend on. */
@@ -290,7 +290,7 @@ static void predict_by_kernels(twin_model *model, const question *of, uint64_t *
     int32_t *all = (int32_t *)allocate(bytes), *members = all;
     uint16_t stated = model->neighbors;
     unsigned kernels = 0, k;
-    int both = one_in(rng, 16);
+    int both = one_in(rng, 32);
     twin_raw expected;
     CHECK(model->anchor_count);
     while (twin_kernel_name(model, kernels))

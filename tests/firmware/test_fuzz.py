@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from twinedge.errors import InputError
 from twinedge.pack import write_pack
 
 # The kept corpus: a few kilobytes of packs, with and without intervals, that cover everything.
@@ -384,9 +385,9 @@ def test_parts_of_one_machine_add_up(benchmark):
 
 
 def test_parts_that_do_not_add_up_are_refused(benchmark):
-    with pytest.raises(SystemExit, match="a seed counts once"):
+    with pytest.raises(InputError, match="a seed counts once"):
         benchmark.merge([part_of(1), part_of(1)])
-    with pytest.raises(SystemExit, match="different versions of the runtime"):
+    with pytest.raises(InputError, match="different versions of the runtime"):
         benchmark.merge([part_of(1), part_of(2) | {"sources": "b"}])
 
 
