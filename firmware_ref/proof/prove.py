@@ -60,6 +60,14 @@ ONE_PATH = (
 )
 
 
+CHECKS = (
+    *("twini_crc_bits", "twini_crc_word", "twini_crc", "twini_sum", "twini_padding_faults"),
+    *("twini_magnitude", "twini_row_faults", "twini_output_faults", "twini_head_faults"),
+    *("twini_scaling_faults", "twini_curve_faults", "twini_count_faults", "twini_anchor_faults"),
+    *("twini_check_row", "twini_check_anchor", "twini_select_level"),
+)
+
+
 class Case(NamedTuple):
     """A harness and how it is analysed.
 
@@ -130,10 +138,28 @@ class Shape(NamedTuple):
         blocks = sum(8 * pad4(width) for width in self.hidden[:-1])
         return nearest + 8 * self.hidden[0] + blocks + 2 * pad4(self.features)
 
+    def sections(self) -> list[int]:
+        """Bytes of each section in the order of the file, and of metadata of any length."""
+        inputs, record = self.features, 16
+        for depth, width in enumerate(self.hidden):
+            kernels = 1 if depth else 2
+            record += width * (kernels * (pad4(inputs) << self.wide) + 4) + pad4(2 * width)
+            inputs = width
+        record += 4 + 4 * pad4(inputs) if self.scaled else 2 * pad4(inputs)
+        sizes = [8 * self.features + 8, self.twins * ((record + 15) // 16 * 16)]
+        sizes += [386] * self.silu
+        sizes += [pad4(2 * self.twins) + self.anchors * (2 * pad4(self.features) + 4)]
+        return sizes + [48] * self.scaled + [6 * self.features] * self.domain + [16]
+
     def defines(self) -> str:
         """As options of the preprocessor."""
         widths = dict(zip(("H1", "H2", "H3"), (*self.hidden, 0, 0), strict=False))
         numbers = {"LAYERS": len(self.hidden), "SCRATCH": self.scratch() + 7} | widths
+        sizes = self.sections()
+        ends = [(48 + 12 * len(sizes) + 15) // 16 * 16]
+        for size in sizes:
+            ends.append((ends[-1] + size + 15) // 16 * 16)
+        numbers |= {"SIZE": ends[-1], "INTERVALS_AT": ends[3 + self.silu]}
         numbers |= {
             name.upper(): value for name, value in self._asdict().items() if name != "hidden"
         }
@@ -164,6 +190,25 @@ def predict(shape: Shape, step: int, quick: bool = False) -> Case:
     return Case(f"predict-{shape}", "predict", PREDICTION, defines, [*EVA, *options], quick)
 
 
+def opening(shape: Shape, step: int = 0, quick: bool = False) -> Case:
+    """Analyse opening packs of this shape in steps of `step` bytes; 0 for one go."""
+    options = [*INVALID_POINTER, "-eva-slevel", "400", "-eva-ilevel", "64"]
+    options += ["-eva-min-loop-unroll", "60", "-eva-auto-loop-unroll", "1000"]
+    options += ["-eva-split-return", "full"]
+    options += ["-eva-slevel-function", ",".join(f"{name}:0" for name in CHECKS)]
+    sources = ("open", "predict", "combine", "kernels/portable")
+    name = f"open-{shape}" + (f"-step{step}" if step else "")
+    return Case(
+        name, "open", sources, f"{shape.defines()} -DN_STEP={step}", [*EVA, *options], quick
+    )
+
+
+SMALLEST = Shape(1, (1,), anchors=1)
+FULL = Shape(2, (4, 4), 2, 3, 1, silu=1, scaled=1, domain=1)
+NEAREST = Shape(3, (5,), 1, 4, neighbors=2, wide=1)
+DEEP = Shape(1, (2, 3, 4), 2, 4, 2, neighbors=1, scaled=1)
+LARGE = Shape(5, (6, 5), 3, 7, 2, neighbors=2, wide=1, silu=1, scaled=1, domain=1)
+
 CASES = [
     Case("arithmetic", "arithmetic", (), "", [*EVA, "-eva-precision", "3"], True),
     journal(20, 224, 4, quick=True),
@@ -172,10 +217,17 @@ CASES = [
     watch(2, 3, quick=True),
     watch(1, 1),
     watch(9, 15),
-    predict(Shape(2, (4, 4), 2, 3, 1, silu=1, scaled=1, domain=1), 2, quick=True),
-    predict(Shape(3, (5,), 1, 4, neighbors=2, wide=1), 1, quick=True),
-    predict(Shape(1, (2, 3, 4), 2, 4, 2, neighbors=1, scaled=1), 3),
-    predict(Shape(5, (6, 5), 3, 7, 2, neighbors=2, wide=1, silu=1, scaled=1, domain=1), 2),
+    opening(SMALLEST, quick=True),
+    opening(SMALLEST, 16),
+    opening(FULL, quick=True),
+    opening(NEAREST, quick=True),
+    opening(DEEP),
+    opening(LARGE),
+    opening(LARGE, 32),
+    predict(FULL, 2, quick=True),
+    predict(NEAREST, 1, quick=True),
+    predict(DEEP, 3),
+    predict(LARGE, 2),
 ]
 
 

@@ -210,6 +210,7 @@ static twin_status twini_read_sections(twin_model *model, twin_flash pack, uint3
                 return TWIN_ERROR_SECTION;
         faults |= twini_padding_faults(pack + end, pack + offset);
         end = offset + length;
+        /*@ split end; */
         if (required) {
             found |= 1u << kind;
             at[kind] = pack + offset;
