@@ -67,7 +67,7 @@ static int32_t twini_quantise(float t) {
     if (t <= -TWIN_LARGEST)
         return -TWIN_LARGEST;
     twice = (int32_t)(t + t); /* exact: halves are now integers */
-    return (twice + 1 + (twice >> 31)) >> 1;
+    return (twice + 1 - (twice < 0)) >> 1;
 }
 
 /* By the bits, as a compiler may optimise a comparison away. */

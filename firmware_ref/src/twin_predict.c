@@ -267,8 +267,10 @@ uint16_t twin_step(twin_run *run, uint16_t anchors) {
         layer.lines = twini_lines_of(run);
 #endif
 #if TWIN_HOST
-    layer.kernel = run->kernel;
-    layer.work = run->work;
+    if (left) { /* a run that was refused has nothing to work in */
+        layer.kernel = run->kernel;
+        layer.work = run->work;
+    }
 #endif
     while (anchors && left) {
         unsigned most = run->kernel->pairs;

@@ -186,7 +186,7 @@ static void twini_prepared_first(const twini_layer *layer, const twini_pairs *pa
 }
 
 static void twini_prepared_further(const twini_layer *layer, const void *in, void *out,
-                                   int32_t *totals) {
+                                   int32_t *totals) { /* NOLINT(readability-non-const-parameter) */
     (void)layer;
     (void)in;
     (void)out;

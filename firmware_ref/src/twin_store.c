@@ -279,10 +279,10 @@ twin_status twin_keep_latest(twin_store *store, uint16_t points) {
 /* The largest number up to 511 that most scores are not below, times this sign. The pack has a
  * vote, too: that there is no error. */
 TWIN_NOT_INLINE static int32_t twini_agreed(const twin_store *store, int32_t sign) {
-    unsigned needed = (store->count + 1u) / 2 + 1, count, i;
+    unsigned needed = (store->count + 1u) / 2 + 1, i;
     int32_t agreed = 0, bit = (MOST_SCORE + 1) / 2;
     for (; bit; bit >>= 1) {
-        count = 0;
+        unsigned count = 0;
         for (i = 0; i < store->count; i++)
             count += sign * store->points[i].score >= (agreed | bit);
         if (count >= needed)
