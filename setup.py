@@ -13,17 +13,7 @@ FIRMWARE = "firmware_ref"
 # Commands that run from a clone only: the paper's tables, and measuring boards.
 DEVELOPERS = ("twinedge/reproduce", "twinedge_export/boards/measure.py")
 CORE = ("combine", "edge", "nearest", "open", "predict", "prepare", "rank", "text", "watch")
-KERNELS = (
-    "choose_host",
-    "kernel_portable",
-    "kernel_neon",
-    "kernel_neon_dot",
-    "kernel_neon_i8mm",
-    "kernel_avx2",
-    "kernel_avx_vnni",
-    "kernel_vnni",
-    "kernel_amx",
-)
+KERNELS = sorted(path.stem for path in Path(FIRMWARE, "src", "kernels").glob("*.c"))
 
 # One extension serves every Python from 3.11 on, which added buffers to the limited API.
 LIMITED = sys.version_info >= (3, 11) and not sysconfig.get_config_var("Py_GIL_DISABLED")

@@ -13,8 +13,8 @@
 extern "C" {
 #endif
 
-/* Name of kernel `number` of those that this processor has for the open model, fastest first:
- * amx, vnni, avx_vnni, avx2, neon_i8mm, neon_dot, neon, portable. NULL after the last. */
+/* Name of kernel `number` of those that this processor has for the open model, such as "neon_dot".
+ * The fastest comes first, "portable" last; NULL after it. */
 const char *twin_kernel_name(const twin_model *model, unsigned number);
 
 /* Let kernel `number` evaluate the open model. Changes the required scratch. Refused as unsupported

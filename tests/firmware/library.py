@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +17,27 @@ HEADERS = sorted([*(FIRMWARE / "include").glob("*.h"), *(FIRMWARE / "src").rglob
 INCLUDES = [f"-I{FIRMWARE / 'include'}", f"-I{FIRMWARE / 'src'}"]
 SANITIZED = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 WARNINGS = ["-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wundef", "-Werror"]
+
+
+class HostKernel(NamedTuple):
+    """A kernel of hosts, as tests know it."""
+
+    machines: tuple[str, ...]
+    feature: str  # of its processors in /proc/cpuinfo
+    wide: bool = True  # also for 16-bit weights
+    relu: bool = True
+
+
+# As in src/kernels/choose_host.c, fastest first.
+HOST_KERNELS = {
+    "neon_i8mm": HostKernel(("aarch64",), "i8mm", wide=False, relu=False),
+    "neon_dot": HostKernel(("aarch64",), "asimddp", wide=False),
+    "neon": HostKernel(("aarch64", "arm"), "asimd"),
+    "amx": HostKernel(("x86_64",), "amx_int8", wide=False),
+    "vnni": HostKernel(("x86_64",), "avx512_vnni"),
+    "avx_vnni": HostKernel(("x86_64",), "avx_vnni"),
+    "avx2": HostKernel(("x86_64",), "avx2"),
+}
 
 MISTAKES = (
     *("alignment", "unsupported", "scratch", "query", "model", "early", "level"),

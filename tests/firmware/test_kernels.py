@@ -1,6 +1,8 @@
 """Every host kernel computes the bits of the reference, wherever it can run."""
 
 import platform
+import re
+import runpy
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -12,22 +14,17 @@ import pytest
 from twinedge.pack import write_pack
 from twinedge.runtime import reference
 
+LISTED = runpy.run_path(str(Path(__file__).parent / "library.py"))["HOST_KERNELS"]
+FEATURES = Path("/proc/cpuinfo").read_text().split()
+# Those that this processor should have, the fastest first; and those of them for any activation.
+ALL_HERE = tuple(
+    name
+    for name, kernel in LISTED.items()
+    if platform.machine() in kernel.machines and kernel.feature in FEATURES
+)
+HERE = tuple(name for name in ALL_HERE if LISTED[name].relu)
 
-def has(feature):
-    return feature in Path("/proc/cpuinfo").read_text().split()
-
-
-def kernels_here():
-    """Names of those that this processor should have, the fastest first."""
-    if platform.machine() == "aarch64":
-        return ("neon_dot", "neon")  # and for silu "neon_i8mm", if available; see PROCESSORS
-    if platform.machine() != "x86_64":
-        return ()
-    needs = {"amx": "amx_int8", "vnni": "avx512_vnni", "avx_vnni": "avx_vnni", "avx2": "avx2"}
-    return tuple(kernel for kernel, feature in needs.items() if has(feature))
-
-
-HERE = kernels_here()
+EMBEDDING = Path(__file__).parents[2] / "docs" / "embedding.md"
 
 # Emulators have AVX2, but nothing beyond, so on every machine the sources of these kernels also run
 # with a plain C function for each instruction: those of SIMDe, and ours in library.py. That proves
@@ -67,8 +64,8 @@ PROCESSORS = {
     "max": ("x86_64", ("avx2", "portable")),  # all but AVX-512
 }
 MUCH_ALIKE = ("cortex-a72", "cortex-a76", "cortex-a7", "qemu64")  # kernels that others cover
-SILU_ONLY = ("neon_i8mm",)
-BYTES_ONLY = ("neon_i8mm", "neon_dot")
+SILU_ONLY = [name for name, kernel in LISTED.items() if not kernel.relu]
+BYTES_ONLY = [name for name, kernel in LISTED.items() if not kernel.wide]
 TRIPLETS = {
     "aarch64": "aarch64-linux-gnu",
     "x86_64": "x86_64-linux-gnu",
@@ -245,7 +242,13 @@ def assert_same_bits(opened, pack, x):
 
 
 def types_of(kernel):
-    return [np.int8] if kernel.startswith(("neon_dot", "amx")) else [np.int8, np.int16]
+    return [np.int8, np.int16] if LISTED[kernel.partition("-")[0]].wide else [np.int8]
+
+
+def test_all_kernels_of_hosts_are_listed(native):
+    chosen = (native.FIRMWARE / "src" / "kernels" / "choose_host.c").read_text()
+    assert re.findall(r'{"(\w+)", &twini_kernel_\1,', chosen) == [*LISTED, "portable"]
+    assert all(f"| `{name}` |" in EMBEDDING.read_text() for name in LISTED)
 
 
 def test_this_machine_has_kernels_of_its_own():
@@ -256,9 +259,8 @@ def test_this_machine_has_kernels_of_its_own():
 def test_models_are_offered_what_can_evaluate_them(native, library, packs, dtype):
     pack = packs.random_pack(np.random.default_rng(38), dtype=dtype)
     opened = native.Native(library, write_pack(pack))
-    able = [one for one in HERE if dtype in types_of(one)]
-    if "neon_dot" in able and pack.activation == "silu" and has("i8mm"):
-        able.insert(0, "neon_i8mm")
+    able = ALL_HERE if pack.activation == "silu" else HERE
+    able = [one for one in able if dtype in types_of(one)]
     assert opened.kernels() == [*able, "portable"]
     fastest = opened.model.kernel  # chosen by twin_open
     for number in range(len(able) + 1):

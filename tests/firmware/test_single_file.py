@@ -2,7 +2,9 @@
 
 import platform
 import re
+import runpy
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,10 +15,14 @@ from twinedge_export.amalgamation import write_amalgamation
 
 HERE = platform.machine()
 TRIPLETS = {"aarch64": "aarch64-linux-gnu", "x86_64": "x86_64-linux-gnu"}
-X86_KERNELS = ("amx", "vnni", "avx_vnni", "avx2", "portable")
-KERNELS = {"aarch64": ("neon_dot", "neon", "portable"), "x86_64": X86_KERNELS}.get(
-    HERE, ("portable",)
-)
+LISTED = runpy.run_path(str(Path(__file__).parent / "library.py"))["HOST_KERNELS"]
+
+
+def kernels_of(machine):
+    return (*(name for name, one in LISTED.items() if machine in one.machines), "portable")
+
+
+KERNELS = [name for name in kernels_of(HERE) if name not in LISTED or LISTED[name].relu]
 
 # Flags of a device, and its kernel in assembly.
 DEVICES = {
@@ -248,7 +254,7 @@ def test_kernels_of_x86_64_by_functions_for_their_instructions(
     path = tmp_path / "libtwin.so"
     native.run("gcc", "-O1", "-fPIC", "-shared", *words, single / "twin.c", "-o", path)
     seen = assert_same_bits(native, native.load(path), packs, cases, 0, 40)
-    assert seen == set(X86_KERNELS)
+    assert seen == set(kernels_of("x86_64"))
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

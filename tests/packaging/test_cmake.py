@@ -154,7 +154,7 @@ def test_hosts_have_their_kernels_by_default_and_can_do_without(
     settings, said = build(text, f"-DCMAKE_PREFIX_PATH={place}")
     kernel, scratch = said.split()
     assert settings == "TWIN_HOST=1"
-    assert kernel in {"neon_dot", "neon", "avx2", "avx_vnni", "vnni", "amx"}
+    assert kernel != "portable"
     run("cmake", *configure, "-DTWINEDGE_HOST=OFF")
     run("cmake", *install)
     text = CONSUMER.format(version=__version__, example=example)

@@ -40,12 +40,14 @@ MACHINES = {
     "avr-by-two": ("avr-gcc", "-mmcu=atmega328p", "-DTWIN_BLOCK=2", "-DTWIN_PARTIAL=1"),
 }
 
+LISTED = runpy.run_path(str(HERE.parent / "firmware" / "library.py"))["HOST_KERNELS"]
 OWN = {  # kernels that must be there
     "cortex-m4": ["kernel_dsp"],
     "cortex-m33": ["kernel_dsp"],
-    "x86_64": ["kernel_avx2", "kernel_avx_vnni", "kernel_vnni", "kernel_amx"],
-    "aarch64": ["kernel_neon", "kernel_neon_dot"],
-    "armhf": ["kernel_neon"],
+    **{
+        name: [f"kernel_{one}" for one, kernel in LISTED.items() if machine in kernel.machines]
+        for name, machine in {"x86_64": "x86_64", "aarch64": "aarch64", "armhf": "arm"}.items()
+    },
 }
 
 

@@ -163,8 +163,8 @@ def host_stacks() -> list[dict[str, Any]]:
         If a compiler is missing.
     """
     rows = []
-    header = (firmware_folder() / "src" / "kernels" / "host.h").read_text("utf-8")
-    kernels = (*re.findall(r"\bEACH\((\w+)\)", header), "portable")
+    chosen = (firmware_folder() / "src" / "kernels" / "choose_host.c").read_text("utf-8")
+    kernels = re.findall(r"&twini_kernel_(\w+),", chosen)
     for machine, compiler in HOSTS.items():
         with TemporaryDirectory(prefix="twinedge-") as folder:
             core = _frames(compiler, _CORE, Path(folder))

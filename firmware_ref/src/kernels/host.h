@@ -1,5 +1,10 @@
 /* Where host kernels are compiled, and what they are written in: they process pairs in eights, and
- * each function in a kernel file may use the instructions that TARGET names. */
+ * each function in a kernel file may use the instructions that TARGET names.
+ *
+ * To add one, write kernel_NAME.c, which defines twini_kernel_NAME (host_kernel.h); declare it
+ * below, under the condition that it can be compiled; put it into the list in choose_host.c, where
+ * faster ones come first; and into that of tests/firmware/library.py, by which all tests run it.
+ * Builds compile every file of this folder. Programs find it in twin_kernel_name. */
 
 #ifndef TWIN_KERNELS_HOST_H
 #define TWIN_KERNELS_HOST_H
