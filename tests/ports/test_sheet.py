@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from twinedge.budget import read_firmware
-from twinedge.budget.boards import SHIPPED, read_rows, runtime_of
+from twinedge.budget.boards import CALLS, SHIPPED, read_rows, runtime_of
 from twinedge.cli import main
 from twinedge_export.boards.measure import HOSTS, host_stacks, with_tables
 from twinedge_export.boards.sizes import as_words, sizes
+from twinedge_export.boards.stacks import stack_rows
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = """# Ports
@@ -19,6 +20,9 @@ Text.
 <!-- boards -->
 old
 <!-- /boards -->
+
+<!-- stacks -->
+<!-- /stacks -->
 
 <!-- kernels -->
 <!-- /kernels -->
@@ -37,7 +41,7 @@ def command(capsys, *words):
 def test_the_docs_hold_the_tables_and_kernels_of_hosts_keep_off_the_stack():
     kernels = host_stacks()
     text = (DOCS / "ports.md").read_text("utf-8")
-    assert with_tables(text, sizes(read_firmware()), kernels) == text
+    assert with_tables(text, read_firmware(), kernels) == text
     assert {(one["kernel"], one["machine"]) for one in kernels} == {
         (kernel, machine) for machine, (_, names) in HOSTS.items() for kernel in names
     }
@@ -46,27 +50,39 @@ def test_the_docs_hold_the_tables_and_kernels_of_hosts_keep_off_the_stack():
 
 def test_the_docs_hold_what_was_measured_of_boards():
     text = (DOCS / "ports.md").read_text("utf-8")
-    for row in sizes(read_firmware()):
+    firmware = read_firmware()
+    for row in (*sizes(firmware), *stack_rows(firmware)):
         assert f"| {' | '.join(as_words(row))} |" in text
 
 
+def test_every_board_has_the_stack_of_every_call():
+    for runtime in read_firmware().values():
+        stacks = runtime.stacks
+        assert tuple(stacks) == CALLS
+        # A prediction is made at once from its steps, and learning and adapting need one.
+        assert 0 < stacks["steps"] < stacks["predict"] < stacks["adapted"]
+        assert stacks["predict"] < stacks["learn"]
+        assert max(stacks["open"], stacks["watch"], stacks["store"]) < stacks["learn"]
+
+
 def test_tables_go_between_the_marks_and_nowhere_else():
-    rows = sizes(read_firmware())
+    firmware = read_firmware()
+    rows, stacks = sizes(firmware), stack_rows(firmware)
     kernels = [{"kernel": "neon", "machine": "aarch64", "stack_bytes": 512}]
-    text = with_tables(PAGE, rows, kernels)
+    text = with_tables(PAGE, firmware, kernels)
     assert text.startswith("# Ports\n\nText.\n\n<!-- boards -->\n| board | core |")
     assert text.endswith("|\n<!-- /kernels -->\n\nMore.\n")
     assert "old" not in text
-    assert with_tables(text, rows, kernels) == text
-    lines = len(PAGE.splitlines()) - 1 + 2 + len(rows) + 2 + len(kernels)
+    assert with_tables(text, firmware, kernels) == text
+    lines = len(PAGE.splitlines()) - 1 + 2 + len(rows) + 2 + len(stacks) + 2 + len(kernels)
     assert len(text.splitlines()) == lines
 
 
-@pytest.mark.parametrize("name", ["boards", "kernels"])
+@pytest.mark.parametrize("name", ["boards", "stacks", "kernels"])
 @pytest.mark.parametrize("mark", ["<!-- {} -->", "<!-- /{} -->"])
 def test_a_page_without_marks_is_refused(complaint, name, mark):
     text = PAGE.replace(mark.format(name), "")
-    assert f"<!-- {name} -->" in complaint(with_tables, text, [], [])
+    assert f"<!-- {name} -->" in complaint(with_tables, text, {}, [])
 
 
 def test_what_does_not_fit_is_a_dash():

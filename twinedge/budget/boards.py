@@ -398,8 +398,7 @@ def instructions(model: Model, build: Build) -> Range | None:
 
     A measured model takes what was measured. Any other is estimated from the instructions per
     multiply-add of its nearest neighbours in size, one smaller and one larger, with the same build:
-    the smaller a model is, the more the work around its layers shows. It is not more than the worst
-    case, where that is known.
+    the smaller a model is, the more the work around its layers shows.
     """
     adds = model.multiply_adds
     for one in build.references:
@@ -409,10 +408,7 @@ def instructions(model: Model, build: Build) -> Range | None:
     near = [max((one for one in known if one[0] <= adds), default=None)]
     near.append(min((one for one in known if one[0] >= adds), default=None))
     ratios = [one[1] / one[0] for one in near if one is not None]
-    if not ratios:
-        return None
-    most = float("inf") if build.worst is None else float(build.worst.instructions(model))
-    return min(min(ratios) * adds, most), min(max(ratios) * adds, most)
+    return (min(ratios) * adds, max(ratios) * adds) if ratios else None
 
 
 def milliseconds(model: Model, board: Board, build: Build) -> Range | None:

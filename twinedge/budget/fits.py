@@ -186,9 +186,20 @@ class _Image:
             ram_bytes=self.ram_bytes(model),
             milliseconds=milliseconds(model, self.board, self.build),
             ann_members=self.networks(model),
-            instructions=instructions(model, self.build),
-            worst=None if self.build.worst is None else self.build.worst.instructions(model),
+            instructions=self.instructions(model),
+            worst=self.worst(model),
         )
+
+    def worst(self, model: Model) -> int | None:
+        """Return the most instructions of a query; None if they were not measured."""
+        return None if self.build.worst is None else self.build.worst.instructions(model)
+
+    def instructions(self, model: Model) -> Range | None:
+        """Return the usual instructions of a query, which are never more than the most."""
+        found, most = instructions(model, self.build), self.worst(model)
+        if found is None or most is None:
+            return found
+        return min(found[0], most), min(found[1], most)
 
     def networks(self, model: Model) -> int | None:
         """Count the ordinary networks that would fit into the flash."""

@@ -38,9 +38,7 @@ def sizes(firmware: dict[str, Runtime]) -> list[dict[str, Any]]:
                     "ram_bytes": build.ram_bytes(model),
                     "stack_bytes": build.stack_bytes,
                     "instructions": counted,
-                    "instructions_worst": counted
-                    and build.worst
-                    and build.worst.instructions(model),
+                    "instructions_worst": most,
                     "per_multiply_add": counted and counted / _LAYER_2,
                 }
             )
