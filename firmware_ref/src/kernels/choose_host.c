@@ -28,14 +28,14 @@
 
 #if TWIN_HOST_ARM
 #if defined(__linux__)
-#define SAID(which) getauxval(which)
+#define REPORTED(which) getauxval(which)
 #else
-#define SAID(which) 0ul
+#define REPORTED(which) 0ul
 #endif
 
 /* Whether a feature is certain, or the system reports its bit. */
-static int twini_has(int sure, unsigned long said, unsigned bit) {
-    return sure || (said >> bit & 1);
+static int twini_has(int sure, unsigned long reported, unsigned bit) {
+    return sure || (reported >> bit & 1);
 }
 #endif
 
@@ -102,14 +102,14 @@ TWIN_INTERNAL const twin_kernel *twini_host_kernel(const twin_model *model, unsi
     const twini_offer offers[] = {
 #if TWIN_HOST_I8MM
         {"neon_i8mm", &twini_kernel_neon_i8mm,
-         !model->wide && model->silu && twini_has(SURE_I8MM, SAID(AT_HWCAP2), 13)},
+         !model->wide && model->silu && twini_has(SURE_I8MM, REPORTED(AT_HWCAP2), 13)},
 #endif
 #if TWIN_HOST_ARM == 64
         {"neon_dot", &twini_kernel_neon_dot,
-         !model->wide && twini_has(SURE_DOT, SAID(AT_HWCAP), 20)},
+         !model->wide && twini_has(SURE_DOT, REPORTED(AT_HWCAP), 20)},
 #endif
 #if TWIN_HOST_ARM
-        {"neon", &twini_kernel_neon, twini_has(SURE_NEON, SAID(AT_HWCAP), 12)},
+        {"neon", &twini_kernel_neon, twini_has(SURE_NEON, REPORTED(AT_HWCAP), 12)},
 #endif
 #if TWIN_HOST_AMX
         {"amx", &twini_kernel_amx, !model->wide && twini_has_amx() && twini_may_use_tiles()},

@@ -21,7 +21,7 @@
  *     take_start    what the sums of a further layer start with: (start, layer, rows, numbers, n)
  *     sum_inputs    sums of eight outputs over an eight: (sums, start, rows, n, eight, size)
  *     store         activations of four outputs into an eight: (eight, size, first, activations)
- *     turn          features of eight anchors into an eight: (eight, inputs, anchors)
+ *     transpose     features of eight anchors into an eight: (eight, inputs, anchors)
  *     outlet        writer for one order of a block: begin_order, put, end_octet, end_order */
 
 #ifndef TWIN_KERNELS_EIGHTS_H

@@ -99,7 +99,7 @@ INLINE void store(uint8_t *to, size_t size, uint32_t first, const activations *h
     vst1q_s16(out + 24, h[3]);
 }
 
-INLINE void turn(uint8_t *to, unsigned inputs, const twin_flash *anchor) {
+INLINE void transpose(uint8_t *to, unsigned inputs, const twin_flash *anchor) {
     int16_t *out = (int16_t *)(void *)to;
     unsigned i, r;
     for (i = 0; i < twini_align(inputs, 4); i++)

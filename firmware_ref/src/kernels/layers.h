@@ -122,14 +122,16 @@ INLINE void first_layer(const twini_layer *layer, const twini_pairs *pairs, void
                         int32_t *totals, int silu) {
     unsigned all = (pairs->count + LANES - 1u) / LANES, c, order;
     const int32_t *partial = (const int32_t *)pairs->partial;
-    uint8_t *turned = (uint8_t *)pairs->room;
+    uint8_t *features_by_eight = (uint8_t *)pairs->room;
     header head = {0, {0, 0}, 0};
     head.eights = (uint16_t)all;
     for (c = 0; c < all; c++)
-        turn(turned + c * size_of_eight(layer->inputs), layer->inputs, pairs->anchor + LANES * c);
+        transpose(features_by_eight + c * size_of_eight(layer->inputs), layer->inputs,
+                  pairs->anchor + LANES * c);
     for (order = 0; order < 2; order++)
-        head.there[order] = one_order(layer, order ? layer->weights : layer->mirror, 0, partial,
-                                      turned, layer->inputs, all, order, out, totals, silu);
+        head.there[order] =
+            one_order(layer, order ? layer->weights : layer->mirror, 0, partial, features_by_eight,
+                      layer->inputs, all, order, out, totals, silu);
     if (out)
         memcpy(out, &head, sizeof head);
 }

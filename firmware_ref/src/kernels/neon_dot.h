@@ -162,7 +162,7 @@ INLINE int16x8_t four_features(twin_flash one, twin_flash other) {
                         vld1_s16((const int16_t *)(const void *)other));
 }
 
-INLINE void turn(uint8_t *to, unsigned inputs, const twin_flash *anchor) {
+INLINE void transpose(uint8_t *to, unsigned inputs, const twin_flash *anchor) {
     int8_t *high = (int8_t *)to, *low = high + size_of_eight(inputs) / 2;
     unsigned i, k;
     for (i = 0; i < fours_of(inputs); i++)

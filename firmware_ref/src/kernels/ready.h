@@ -26,7 +26,8 @@ static void ready_query(const twini_ready_twin *twin, const int16_t *query, int3
 }
 #endif
 
-static void ready_anchors(const twini_ready_twin *twin, const int16_t *turned, int32_t *share) {
+static void ready_anchors(const twini_ready_twin *twin, const int16_t *features_by_eight,
+                          int32_t *share) {
     uint32_t n = twini_padded(twin->layer[0].outputs), features = twin->features, o, i, second;
     int32_t *most = share + 2 * TWIN_EIGHT * n;
     for (second = 0; second < 2; second++) {
@@ -34,7 +35,8 @@ static void ready_anchors(const twini_ready_twin *twin, const int16_t *turned, i
         for (o = 0; o < n; o++) {
             eight_sums sum = no_eight();
             for (i = 0; i < features; i++)
-                sum = add_times(sum, turned + TWIN_EIGHT * i, weights[i * (size_t)n + o]);
+                sum =
+                    add_times(sum, features_by_eight + TWIN_EIGHT * i, weights[i * (size_t)n + o]);
             keep_eight(share + TWIN_EIGHT * (2 * o + second), sum);
             most[second * n + o] = largest(sum);
         }

@@ -46,7 +46,7 @@ INLINE void store(uint8_t *to, size_t size, uint32_t first, const activations *h
     keep(out + LANES, beside(h[2], h[3]));
 }
 
-INLINE void turn(uint8_t *to, unsigned inputs, const twin_flash *anchor) {
+INLINE void transpose(uint8_t *to, unsigned inputs, const twin_flash *anchor) {
     int32_t *out = (int32_t *)(void *)to;
     unsigned i, c;
     for (i = 0; i < twini_align(inputs, 4); i += 2)
