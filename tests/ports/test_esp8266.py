@@ -70,6 +70,14 @@ def test_floats_are_rounded_as_everywhere(rom, rng, name, expected):
     assert same_floats([function(x, y) for x, y in zip(a, b, strict=True)], wanted)
 
 
+def test_floats_become_whole_numbers_towards_zero(rom, rng):
+    a = np.hstack(pairs(rng))[:40_000].view(np.float32)
+    a = np.hstack([a[~np.isnan(a)], rng.uniform(-2, 2**32, 1000).astype(np.float32)])
+    function = rom("__fixunssfsi", WORD, FLOAT)
+    right = np.trunc(np.clip(a.astype(float), 0, 2**32 - 1)).astype(np.uint32)
+    assert [function(one) for one in a] == right.tolist()
+
+
 @pytest.mark.parametrize(
     ("name", "kind", "dtype"),
     [("__floatsisf", ctypes.c_int32, np.int32), ("__floatunsisf", WORD, np.uint32)],
