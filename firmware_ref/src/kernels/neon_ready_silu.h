@@ -125,7 +125,8 @@ INLINE void further_silu(const ready_work *mine, const twini_ready_layer *layer,
     uint16_t offsets[STEP][8];
     uint32_t o, k, r;
     for (o = 0;; o += STEP) {
-        lookups waiting = {how.table, offsets[0], o ? offsets[STEP] : offsets[0]};
+        uint16_t *start = (uint16_t *)(void *)offsets;
+        lookups waiting = {how.table, start, start + (o ? 8 * STEP : 0)};
         sums sum[STEP];
         if (o < outputs)
             step_sums(sum, mine, layer, o, &waiting);
