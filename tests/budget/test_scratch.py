@@ -32,7 +32,7 @@ int main(int argc, char **argv) {
         if (twin_open(&model, pack, (uint32_t)size))
             return 2;
         kernel = *model.kernel;
-        kernel.lines = i % 2;
+        kernel.lines = i % 2 && TWIN_WITH_LINES; /* where they are compiled */
         kernel.work_bytes = i % 3 * 512;
         model.kernel = &kernel;
         printf("%d %d %d %d %d %d %u %lu\\n", kernel.align, kernel.unit, kernel.partial_bytes,
