@@ -89,11 +89,16 @@ static void open_pack(twin_flash pack) {
     check(status);
 }
 
+static inline void do_steps(void) {
+    while (twin_step(&held.run, 1))
+        ;
+}
+
 static void predict(void) {
     MARK(PREDICT, check(twin_predict(&model, scratch, scratch_size, x, &out, 0)));
     MARK(PREDICT, check(twin_predict_raw(&model, scratch, scratch_size, q, &raw, 0)));
     MARK(STEPS, check(twin_begin(&held.run, &model, scratch, scratch_size, x, 0)));
-    MARK(STEPS, while (twin_step(&held.run, 1)) continue);
+    MARK(STEPS, do_steps());
     MARK(STEPS, check(twin_read(&held.run, &out)));
     MARK(STEPS, check(twin_begin_raw(&held.run, &model, scratch, scratch_size, q, 0)));
     (void)twin_step(&held.run, TWIN_ALL);
