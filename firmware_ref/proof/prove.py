@@ -183,7 +183,8 @@ def pad4(count: int) -> int:
 def predict(shape: Shape, step: int, quick: bool = False) -> Case:
     """Analyse predictions of packs of this shape, in steps of `step` anchors, and in one go."""
     start = 0x20000000
-    options = [*FLOATS, "-eva-slevel", "60", "-eva-min-loop-unroll", "40"]
+    most = max(40, *shape.hidden) + 2  # turns of a loop
+    options = [*FLOATS, "-eva-slevel", "60", "-eva-min-loop-unroll", str(most)]
     options += ["-eva-auto-loop-unroll", "400", "-eva-split-return", "full"]
     options += ["-eva-slevel-function", ",".join(f"{name}:0" for name in ONE_PATH)]
     options += ["-absolute-valid-range", f"{start:#x}-{start + shape.scratch() - 1:#x}"]
@@ -194,7 +195,7 @@ def predict(shape: Shape, step: int, quick: bool = False) -> Case:
 def opening(shape: Shape, step: int = 0, quick: bool = False) -> Case:
     """Analyse opening packs of this shape in steps of `step` bytes; 0 for one go."""
     options = [*INVALID_POINTER, "-eva-slevel", "400", "-eva-ilevel", "64"]
-    options += ["-eva-min-loop-unroll", "60", "-eva-auto-loop-unroll", "1000"]
+    options += ["-eva-min-loop-unroll", str(60 + sum(shape.sections()) // 4)]  # words
     options += ["-eva-split-return", "full"]
     options += ["-eva-slevel-function", ",".join(f"{name}:0" for name in CHECKS)]
     sources = ("open", "predict", "combine", "kernels/portable")
@@ -209,6 +210,8 @@ FULL = Shape(2, (4, 4), 2, 3, 1, silu=1, scaled=1, domain=1)
 NEAREST = Shape(3, (5,), 1, 4, neighbors=2, wide=1)
 DEEP = Shape(1, (2, 3, 4), 2, 4, 2, neighbors=1, scaled=1)
 LARGE = Shape(5, (6, 5), 3, 7, 2, neighbors=2, wide=1, silu=1, scaled=1, domain=1)
+WIDE = Shape(8, (16, 16), 1, 8, silu=1, scaled=1)
+FLAGSHIP = Shape(8, (128, 128), 1, 4)
 
 CASES = [
     Case("arithmetic", "arithmetic", (), "", [*EVA, "-eva-precision", "3"], True),
@@ -233,11 +236,18 @@ CASES = [
     opening(DEEP),
     opening(LARGE),
     opening(LARGE, 32),
+    opening(WIDE),
+    opening(FLAGSHIP),
     predict(FULL, 2, quick=True),
     predict(NEAREST, 1, quick=True),
     predict(DEEP, 3),
     predict(LARGE._replace(neighbors=0, domain=0), 2),
+    predict(WIDE, 4),
+    predict(FLAGSHIP._replace(hidden=(32, 32)), 4),
 ]
+
+
+GONE = "listed, but gone: "
 
 
 class Alarm(NamedTuple):
@@ -356,7 +366,7 @@ def compare(results: Iterable[dict[str, Any]], listed: list[Alarm]) -> list[str]
                 lines.append("not listed: " + " | ".join(alarm))
     for entry in listed:
         if entry not in used and any(fits(entry.case, name) for name in ran):
-            lines.append("listed, but gone: " + " | ".join(entry))
+            lines.append(GONE + " | ".join(entry))
     return lines
 
 
@@ -393,7 +403,10 @@ def main() -> int:
         for result in pool.map(run_case, chosen):
             results.append(result)
             print(summarise(result), flush=True)
-    wrong = compare(results, listed_alarms())
+    listed = listed_alarms()
+    wrong = compare(results, listed)
+    if arguments.cases:  # others may have what is listed
+        wrong = [line for line in wrong if not line.startswith(GONE)]
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     arguments.output.write_text(json.dumps({"cases": results, "wrong": wrong}, indent=1) + "\n")
     for line in wrong:
