@@ -64,10 +64,11 @@ extern "C" {
 #endif
 #define TWIN_QUOTE(words)  TWIN_QUOTED(words)
 #define TWIN_QUOTED(words) #words
+#define TWIN_SETTINGS      TWIN_QUOTE(TWIN_CONFIGURED(twin_settings))
 #if TWIN_SETTINGS_NAMED
 __asm__(".pushsection .debug_twin_settings,\"\"\n\t"
-        ".long " TWIN_QUOTE(TWIN_CONFIGURED(twin_settings)) "\n\t"
-                                                            ".popsection");
+        ".long " TWIN_SETTINGS "\n\t"
+        ".popsection");
 #endif
 
 /* What a function returns: TWIN_OK; a negative number on error; or TWIN_MORE if all is well but
@@ -232,11 +233,10 @@ twin_status twin_open(twin_model *model, twin_pack pack, uint32_t size);
 typedef struct twin_opening {
     twin_model *model;
     twin_flash pack;
-    twin_flash at;    /* next byte to check */
-    twin_flash layer; /* start of the current layer */
+    twin_flash at; /* next byte of which the checksum is taken */
     uint32_t size;
-    uint32_t sum;    /* a checksum */
-    uint16_t number; /* current section, twin or anchor */
+    uint32_t sum;    /* checksum so far */
+    uint16_t number; /* current twin or anchor */
     uint16_t output; /* of the layer */
     uint8_t depth;   /* of the layer */
     uint8_t stage;   /* of the check */
@@ -244,6 +244,7 @@ typedef struct twin_opening {
     int8_t status;
 } twin_opening;
 
+#if TWIN_OPEN_STEPS
 /* The same in steps, for a program that has a watchdog to feed:
  *
  *     twin_status status = twin_open_begin(&opening, &model, pack, sizeof pack);
@@ -261,6 +262,7 @@ typedef struct twin_opening {
 twin_status twin_open_begin(twin_opening *opening, twin_model *model, twin_pack pack,
                             uint32_t size);
 twin_status twin_open_step(twin_opening *opening, uint32_t bytes);
+#endif
 
 /* Yours, if TWIN_CRC names it: continues the CRC-32 of zip over `size` bytes at `at`. `crc` is that
  * of the bytes before, 0 at the start. `at` and `size` are multiples of 4. */

@@ -84,6 +84,16 @@
 #endif
 #endif
 
+/* 1: a pack can also be opened in steps (twin_open_step). 0: only in one go, which saves some 300
+ * bytes of code. */
+#ifndef TWIN_OPEN_STEPS
+#if defined(__AVR__)
+#define TWIN_OPEN_STEPS 0
+#else
+#define TWIN_OPEN_STEPS 1
+#endif
+#endif
+
 /* TWIN_CRC: name of a function of yours that computes the checksum of a pack, for devices with
  * CRC-32 in hardware; twin.h declares it. Undefined by default. */
 

@@ -65,7 +65,7 @@ CHECKS = (
     *("twini_crc_bits", "twini_crc_word", "twini_crc", "twini_sum", "twini_padding_faults"),
     *("twini_magnitude", "twini_row_faults", "twini_output_faults", "twini_head_faults"),
     *("twini_scaling_faults", "twini_curve_faults", "twini_count_faults", "twini_anchor_faults"),
-    *("twini_check_row", "twini_check_anchor", "twini_select_level"),
+    *("twini_check_twins", "twini_check_anchors", "twini_select_level"),
 )
 
 

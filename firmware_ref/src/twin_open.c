@@ -9,14 +9,6 @@
 #define TWIN_USADA8 0
 #endif
 
-/* What every file of the program refers to (twin.h): a name with no bytes. */
-#if TWIN_SETTINGS_NAMED
-__asm__(".pushsection .debug_twin_settings,\"\"\n\t"
-        ".globl " TWIN_QUOTE(TWIN_CONFIGURED(twin_settings)) "\n" TWIN_QUOTE(
-            TWIN_CONFIGURED(twin_settings)) ":\n\t"
-                                            ".popsection");
-#endif
-
 enum { HEADER = 48, ENTRY = 12, MOST_SECTIONS = 32, MOST_WIDTH = 1024, MOST_ANCHORS = 4096 };
 enum { MOST_SHIFT = 30, LEAST_FRACTION = 5, MOST_FRACTION = 15, CURVE_LENGTH = 193 };
 enum { SCALING = 1, TWINS, CURVE, ANCHORS, IDS, METADATA, INTERVALS, RANGES, SCHEMA };
@@ -41,8 +33,8 @@ static uint32_t twini_crc_word(uint32_t crc, uint32_t word) {
 }
 
 /* CRC of `size` more bytes after those with CRC `crc`, taking the word at `skip` as zero. */
-static uint32_t twini_crc(uint32_t crc, twin_flash at, uint32_t size, uint32_t skip) {
-    uint32_t i;
+static uint32_t twini_crc(uint32_t crc, twin_flash at, twini_size size, twini_size skip) {
+    twini_size i;
     crc = ~crc;
     for (i = 0; i != size; i += 4) {
         crc = twini_crc_word(crc, i == skip ? 0 : twini_u32(at));
@@ -52,7 +44,7 @@ static uint32_t twini_crc(uint32_t crc, twin_flash at, uint32_t size, uint32_t s
 }
 
 /* CRC of everything after the table, so far. */
-static uint32_t twini_body_crc(uint32_t crc, twin_flash at, uint32_t size) {
+static uint32_t twini_body_crc(uint32_t crc, twin_flash at, twini_size size) {
 #ifdef TWIN_CRC
     return TWIN_CRC(crc, at, size);
 #else
@@ -62,7 +54,7 @@ static uint32_t twini_body_crc(uint32_t crc, twin_flash at, uint32_t size) {
 
 /* Faults of a twin are collected, as padding takes precedence over values, and those over possible
  * overflows, wherever they are; likewise for all anchors. */
-enum { OVERFLOW = 1, VALUE = 2, PADDING = 4 };
+enum { OVERFLOW = 1, VALUE = 2, PADDING = 4, UNFINISHED = 8 };
 
 static twin_status twini_verdict(unsigned faults) {
     int status = faults ? TWIN_ERROR_OVERFLOW : TWIN_OK;
@@ -100,7 +92,7 @@ static twin_status twini_check_file(twin_flash at, uint32_t size, uint32_t *behi
     *behind = HEADER + ENTRY * (uint32_t)twini_u16(at + 6);
     if (*behind == HEADER || *behind > HEADER + ENTRY * MOST_SECTIONS || *behind > length)
         return TWIN_ERROR_HEADER;
-    if (twini_crc(0, at, *behind, 12) != twini_u32(at + 12))
+    if (twini_crc(0, at, (twini_size)*behind, 12) != twini_u32(at + 12))
         return TWIN_ERROR_HEADER_CRC;
     return TWIN_OK;
 }
@@ -120,7 +112,7 @@ TWIN_NOT_INLINE static uint32_t twini_record_size(const twin_model *model) {
 }
 
 /* Fault 9, and features that this build lacks. */
-static twin_status twini_read_header(twin_model *model, twin_flash at) {
+TWIN_NOT_INLINE static twin_status twini_read_header(twin_model *model, twin_flash at) {
     unsigned flags = twini_u16(at + 38), kernel = twini_u16(at + 30); /* with a byte that is zero */
     unsigned bad, depth;
     model->features = twini_u16(at + 20);
@@ -230,7 +222,8 @@ static twin_status twini_read_sections(twin_model *model, twin_flash pack, uint3
     model->counts = at[ANCHORS];
     model->anchors = model->counts + (uint16_t)twini_align(2 * model->twin_count, 4);
     model->targets = model->anchors + (twini_size)model->anchor_count * model->anchor_size;
-    return twini_verdict(faults | twini_padding_faults(pack + end, pack + size));
+    faults |= twini_padding_faults(pack + end, pack + size);
+    return faults ? TWIN_ERROR_PADDING : TWIN_OK;
 }
 
 static uint32_t twini_magnitude(int32_t a) {
@@ -262,7 +255,7 @@ static uint32_t twini_sum(twin_flash at, twin_flash end, unsigned wide, unsigned
 }
 
 /* By the bits, as a device may have no float: offsets finite, gains finite and positive. */
-TWIN_NOT_INLINE static unsigned twini_scaling_faults(const twin_model *model) {
+static unsigned twini_scaling_faults(const twin_model *model) {
     twin_flash at = model->scaling;
     unsigned i, faults = 0;
     for (i = 0; i <= model->features; i++) {
@@ -443,9 +436,6 @@ void twin_set_neighbors(twin_model *model, uint16_t neighbors) {
 }
 #endif
 
-/* What is checked next: bytes that the checksum covers; rows of the twins; anchors. */
-enum { STAGE_BYTES, STAGE_ROWS, STAGE_ANCHORS };
-
 /* Faults 9 to 12. */
 static twin_status twini_read_model(twin_model *model, twin_flash pack, uint32_t size) {
     twin_status status = twini_read_header(model, pack);
@@ -454,114 +444,151 @@ static twin_status twini_read_model(twin_model *model, twin_flash pack, uint32_t
     model->twin_size = twini_record_size(model);
     model->anchor_size = (uint16_t)(2 * twini_align(model->features, 4));
     status = twini_read_sections(model, pack, size);
-    return status ? status : twini_verdict(twini_scaling_faults(model));
+    if (!status && twini_scaling_faults(model))
+        status = TWIN_ERROR_VALUE;
+    return status;
 }
 
-/* The first fault counts. */
-static void twini_stop(twin_opening *opening, twin_status status) {
-    if (status && opening->status == TWIN_MORE)
-        opening->status = (int8_t)status;
+/* What is checked next; each says so if the step is over before it is done. In a build
+ * without steps there is one, and what it resumes from is constant. */
+enum { STAGE_BYTES, STAGE_TWINS, STAGE_ANCHORS };
+
+#define RESUMED(field) (TWIN_OPEN_STEPS ? opening->field : 0u)
+
+/* Whether this many more bytes belong to the step, of which `left` bytes are left. */
+static unsigned twini_has_time(twini_size *left, twini_size bytes) {
+    if (!TWIN_OPEN_STEPS)
+        return 1;
+    if (!*left)
+        return 0;
+    *left = *left > bytes ? *left - bytes : 0;
+    return 1;
 }
 
-/* Check up to `most` more bytes, and after the last all that comes before the twins. Returns how
- * many bytes. */
-static uint32_t twini_check_bytes(twin_opening *opening, uint32_t most) {
-    twin_model *model = opening->model;
+/* Faults 8 to 12: bytes that the checksum covers, and after the last of them what precedes the
+ * twins. */
+static twin_status twini_check_bytes(twin_opening *opening, twini_size *left) {
     twin_flash pack = opening->pack;
-    uint32_t count = (uint32_t)(pack + opening->size - opening->at);
-    if (count > most) {
-        count = most;
-        opening->sum = twini_body_crc(opening->sum, opening->at, count);
-        opening->at += (twini_size)count;
-    } else {
-        twin_status status = TWIN_ERROR_BODY_CRC;
-        if (twini_body_crc(opening->sum, opening->at, count) == twini_u32(pack + 16))
-            status = twini_read_model(model, pack, opening->size);
-        twini_stop(opening, status);
-        if (!status)
-            opening->at = model->twins;
-        opening->stage = STAGE_ROWS;
+    twini_size count = (twini_size)(pack + opening->size - opening->at);
+    if (TWIN_OPEN_STEPS && count > *left) {
+        opening->sum = twini_body_crc(opening->sum, opening->at, *left);
+        opening->at += *left;
+        return TWIN_MORE;
     }
-    return count;
+    *left -= count;
+    if (twini_body_crc(RESUMED(sum), opening->at, count) != twini_u32(pack + 16))
+        return TWIN_ERROR_BODY_CRC;
+    return twini_read_model(opening->model, pack, opening->size);
 }
 
-/* Check one more output of a twin, before the first one the head, and after the last one of a layer
- * and of the twin what follows. Returns how many bytes. */
-static uint32_t twini_check_row(twin_opening *opening) {
+/* Faults 13 to 16. A step ends before a row of weights. */
+static unsigned twini_check_twins(twin_opening *opening, twini_size *left) {
     const twin_model *model = opening->model;
-    twin_flash record = opening->at, behind;
-    unsigned depth = opening->depth, output = opening->output, faults = opening->faults;
-    unsigned kernels = depth ? 1 : 2;
-    twini_layer layer;
-    if (!(output | depth)) {
-        twini_stop(opening, twini_verdict(twini_head_faults(model, record)));
-        opening->layer = record + TWIN_HEAD;
-        faults = 0;
-    }
-    behind = twini_layer_at(&layer, model, record, opening->layer, depth);
-    faults |= twini_row_faults(&layer, output, kernels);
-    output++;
-    if (output == layer.outputs) {
-        output = 0;
-        depth++;
-        faults |= twini_padding_faults(layer.multiplier + 2 * layer.outputs, layer.fold);
-        opening->layer = behind;
-        if (depth == model->layers) {
-            depth = 0;
-            faults |= twini_output_faults(model, record, behind);
-            twini_stop(opening, twini_verdict(faults));
-            opening->at = record + (twini_size)model->twin_size;
-            opening->number++;
-            if (opening->number == model->twin_count) {
-                opening->number = 0;
-                opening->stage = STAGE_ANCHORS;
+    unsigned number = RESUMED(number), begun = RESUMED(depth), output = RESUMED(output);
+    unsigned faults = RESUMED(faults), depth;
+    for (; number < model->twin_count; number++) {
+        twin_flash record = model->twins + number * (twini_size)model->twin_size;
+        twin_flash at = record + TWIN_HEAD;
+        unsigned head = twini_head_faults(model, record);
+        if (head)
+            return head;
+        for (depth = 0; depth < model->layers; depth++) {
+            unsigned kernels = depth ? 1 : 2;
+            twini_layer layer;
+            at = twini_layer_at(&layer, model, record, at, depth);
+            if (depth < begun)
+                continue;
+            for (; output < layer.outputs; output++) {
+                if (!twini_has_time(left, (twini_size)kernels * layer.row)) {
+                    opening->number = (uint16_t)number;
+                    opening->depth = (uint8_t)depth;
+                    opening->output = (uint16_t)output;
+                    opening->faults = (uint8_t)faults;
+                    return UNFINISHED;
+                }
+                faults |= twini_row_faults(&layer, output, kernels);
             }
+            output = 0;
+            faults |= twini_padding_faults(layer.multiplier + 2 * layer.outputs, layer.fold);
         }
+        begun = 0;
+        faults |= twini_output_faults(model, record, at);
+        if (faults)
+            return faults;
     }
-    opening->faults = (uint8_t)faults;
-    opening->depth = (uint8_t)depth;
-    opening->output = (uint16_t)output;
-    return kernels * (uint32_t)layer.row;
+    if (TWIN_OPEN_STEPS)
+        opening->number = 0;
+    return 0;
 }
 
-/* Check one more anchor, before the first one the curve and the counts; after the last one the
- * model is open. Returns how many bytes. */
-static uint32_t twini_check_anchor(twin_opening *opening) {
-    twin_model *model = opening->model;
-    unsigned number = opening->number, faults = opening->faults;
+/* Faults 17 to 19. A step ends before an anchor. */
+static unsigned twini_check_anchors(twin_opening *opening, twini_size *left) {
+    const twin_model *model = opening->model;
+    unsigned number = RESUMED(number), faults = RESUMED(faults);
     if (!number) {
-        twini_stop(opening, twini_verdict(twini_curve_faults(model)));
+        faults = twini_curve_faults(model);
+        if (faults)
+            return faults;
         faults = twini_count_faults(model);
     }
-    faults |= twini_anchor_faults(model, number);
-    number++;
-    opening->faults = (uint8_t)faults;
-    opening->number = (uint16_t)number;
-    if (number == model->anchor_count) {
-        twini_stop(opening, twini_verdict(faults));
-        if (opening->status == TWIN_MORE) {
-            opening->status = TWIN_OK;
-            twini_count_members(model);
-#if TWIN_INTERVALS
-            (void)twini_select_level(model, 900);
-#endif
-            model->kernel = TWIN_KERNEL;
+    for (; number < model->anchor_count; number++) {
+        if (!twini_has_time(left, (twini_size)(model->anchor_size + 4u))) {
+            opening->number = (uint16_t)number;
+            opening->faults = (uint8_t)faults;
+            return UNFINISHED;
         }
+        faults |= twini_anchor_faults(model, number);
     }
-    return model->anchor_size + 4u;
+    return faults;
 }
+
+/* Check the next bytes, and make the model usable after the last. */
+static twin_status twini_check(twin_opening *opening, twini_size left) {
+    twin_model *model = opening->model;
+    unsigned faults = 0;
+    if (RESUMED(stage) == STAGE_BYTES) {
+        twin_status status = twini_check_bytes(opening, &left);
+        if (status)
+            return status;
+    }
+    if (RESUMED(stage) != STAGE_ANCHORS) {
+        opening->stage = STAGE_TWINS;
+        faults = twini_check_twins(opening, &left);
+    }
+    if (!faults) {
+        opening->stage = STAGE_ANCHORS;
+        faults = twini_check_anchors(opening, &left);
+    }
+    if (!faults) {
+        twini_count_members(model);
+#if TWIN_INTERVALS
+        (void)twini_select_level(model, 900);
+#endif
+        model->kernel = TWIN_KERNEL;
+    }
+    return faults == UNFINISHED ? TWIN_MORE : twini_verdict(faults);
+}
+
+/* Faults 1 to 7, and what the rest begins with. */
+static twin_status twini_begin_check(twin_opening *opening, twin_model *model, twin_flash pack,
+                                     uint32_t size) {
+    uint32_t behind = 0;
+    twin_status status = twini_check_file(pack, size, &behind);
+    model->kernel = 0;
+    opening->model = model;
+    opening->pack = pack;
+    opening->at = pack + (twini_size)behind;
+    opening->size = size;
+    return status;
+}
+
+#if TWIN_OPEN_STEPS
 
 twin_status twin_open_begin(twin_opening *opening, twin_model *model, twin_pack pack,
                             uint32_t size) {
-    uint32_t behind = 0;
-    twin_status status = twini_check_file((twin_flash)pack, size, &behind);
+    twin_status status = twini_begin_check(opening, model, (twin_flash)pack, size);
     if (!status)
         status = TWIN_MORE;
-    model->kernel = 0;
-    opening->model = model;
-    opening->pack = (twin_flash)pack;
-    opening->at = opening->pack + behind;
-    opening->size = size;
     opening->sum = 0;
     opening->number = 0;
     opening->output = 0;
@@ -575,14 +602,11 @@ twin_status twin_open_begin(twin_opening *opening, twin_model *model, twin_pack 
 twin_status twin_open_step(twin_opening *opening, uint32_t bytes) {
     if (!opening->model) /* never begun */
         return TWIN_ERROR_MODEL;
-    bytes = bytes < 4 ? 4 : bytes & ~(uint32_t)3; /* the checksum covers words */
-    while (opening->status == TWIN_MORE) {
-        uint32_t done = opening->stage == STAGE_BYTES  ? twini_check_bytes(opening, bytes)
-                        : opening->stage == STAGE_ROWS ? twini_check_row(opening)
-                                                       : twini_check_anchor(opening);
-        if (done >= bytes)
-            break;
-        bytes -= done;
+    if (opening->status == TWIN_MORE) {
+        if (bytes < 4)
+            bytes = 4;
+        opening->status =
+            (int8_t)twini_check(opening, (twini_size)bytes & ~(twini_size)3); /* words */
     }
     return (twin_status)opening->status;
 }
@@ -594,3 +618,13 @@ twin_status twin_open(twin_model *model, twin_pack pack, uint32_t size) {
         status = twin_open_step(&opening, UINT32_MAX);
     return status;
 }
+
+#else
+
+twin_status twin_open(twin_model *model, twin_pack pack, uint32_t size) {
+    twin_opening opening;
+    twin_status status = twini_begin_check(&opening, model, (twin_flash)pack, size);
+    return status ? status : twini_check(&opening, 0);
+}
+
+#endif

@@ -36,7 +36,7 @@ TWIN_INTERNAL twin_flash twini_layer_at(twini_layer *layer, const twin_model *mo
 
 /* Round up to what a kernel aligns to, a constant on devices. Unlike the pack, memory always has
  * addresses that fit a uintptr_t. */
-static uintptr_t twini_aligned(uintptr_t size, const twin_kernel *kernel) {
+static uintptr_t twini_round_up(uintptr_t size, const twin_kernel *kernel) {
     unsigned align = TWIN_HOST ? kernel->align : 8;
     return (size + align - 1) & ~(uintptr_t)(align - 1);
 }
@@ -60,14 +60,14 @@ static uint32_t twini_lay_out(twin_run *run, const twin_model *model, uintptr_t 
     unsigned i;
     if (!kernel)
         return 0;
-    start = twini_aligned(start, kernel);
+    start = twini_round_up(start, kernel);
     at = start;
 #if TWIN_NEIGHBORS
     for (i = 0; i < model->twin_count; i++) {
         unsigned owned = twini_u16(model->counts + 2 * i);
         unsigned chosen = twini_chosen(model->neighbors, owned);
         if (chosen < owned)
-            at = start + twini_aligned(8 * (uintptr_t)chosen, kernel);
+            at = start + twini_round_up(8 * (uintptr_t)chosen, kernel);
     }
     run->nearest = (uint64_t *)start;
 #endif
@@ -75,11 +75,11 @@ static uint32_t twini_lay_out(twin_run *run, const twin_model *model, uintptr_t 
         at += 4 * TWIN_LINES;
     run->partial = (void *)at;
     width = model->hidden[0];
-    at += twini_aligned(kernel->partial_bytes * width, kernel);
+    at += twini_round_up(kernel->partial_bytes * width, kernel);
     for (i = 0; i + 1 < model->layers; i++) {
         width = (model->hidden[i] + kernel->unit - 1u) & ~(uintptr_t)(kernel->unit - 1u);
         run->block[i] = (void *)at;
-        at += twini_aligned(kernel->block_bytes * width, kernel);
+        at += twini_round_up(kernel->block_bytes * width, kernel);
     }
 #if TWIN_HOST
     run->work = (void *)at;
@@ -87,7 +87,7 @@ static uint32_t twini_lay_out(twin_run *run, const twin_model *model, uintptr_t 
 #endif
     run->room = (void *)at;
     width = model->anchor_size / 2;
-    at += twini_aligned(kernel->room_bytes * width, kernel);
+    at += twini_round_up(kernel->room_bytes * width, kernel);
     run->query = (int16_t *)at;
     at += model->anchor_size;
     return (uint32_t)(at - start) + (TWIN_HOST ? kernel->align : 8) - 1;

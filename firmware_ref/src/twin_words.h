@@ -6,6 +6,15 @@
 
 #include "twin_read.h"
 
+/* What every file of a program refers to (twin.h), once in a file: a name without bytes. */
+#if TWIN_SETTINGS_NAMED
+__asm__(".ifndef " TWIN_SETTINGS "\n\t"
+        ".pushsection .debug_twin_settings,\"\"\n\t"
+        ".weak " TWIN_SETTINGS "\n" TWIN_SETTINGS ":\n\t"
+        ".popsection\n\t"
+        ".endif");
+#endif
+
 #if defined(__GNUC__)
 #define TWIN_ALIGNED __builtin_assume_aligned
 #else

@@ -17,6 +17,7 @@ KNOBS = {
     "TWIN_INT16": ("relu-int16", "64-features-int16"),
     "TWIN_TEXT": (),
     "TWIN_PARTIAL": (),
+    "TWIN_OPEN_STEPS": (),
     "TWIN_QUICK_OPEN": (),
     "TWIN_INTERVALS": (),
     "TWIN_STORE": (),

@@ -104,7 +104,10 @@ def test_an_unknown_optional_section_is_skipped(packs, data, same, kind):
 CONFIGURATIONS = {
     "no floats": ("-DTWIN_FLOAT=0",),
     "no 16 bits": ("-DTWIN_INT16=0",),
-    "as on an Uno": ("-DTWIN_INTERVALS=0", "-DTWIN_QUICK_OPEN=0", "-DTWIN_PARTIAL=0"),
+    "as on an Uno": (
+        *("-DTWIN_INTERVALS=0", "-DTWIN_QUICK_OPEN=0", "-DTWIN_OPEN_STEPS=0"),
+        *("-DTWIN_PARTIAL=0", "-DTWIN_STORE=0", "-DTWIN_TEXT=0"),
+    ),
 }
 
 
