@@ -48,7 +48,7 @@ HEADER, SOURCE = "twin.h", "twin.c"
 _PUBLIC = "twin_"  # prefix of the names that programs use
 _OURS = ("twin_", "twini_", "TWIN_")  # prefixes of names shared by all files
 # Marks of names that only the sources use, and what replaces them in the single file.
-_STATIC = {"TWIN_INTERNAL": "static", "TWIN_LENT": "TWIN_SHARED"}
+_STATIC = {"TWIN_INTERNAL": "static"}
 _AGAIN = ", continued"
 _WIDTH = 100
 
@@ -66,6 +66,12 @@ _OF_SOURCE = f"""/* twinedge {__version__}: the C runtime, in {HEADER} and {SOUR
  * SPDX-License-Identifier: Apache-2.0 */
 
 #include "{HEADER}"
+
+#if TWIN_INTERVALS && defined(__GNUC__)
+#define TWIN_SHARED __attribute__((noinline)) static
+#else
+#define TWIN_SHARED static
+#endif
 
 /* No kernel uses every function that the kernels share. */
 #if defined(__GNUC__)

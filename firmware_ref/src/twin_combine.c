@@ -47,7 +47,7 @@ static uint32_t twini_scale(const twin_run *run, uint32_t root) {
 }
 #endif
 
-TWIN_INTERNAL void twini_combine(const twin_run *run, twin_raw *out) {
+TWIN_INTERNAL TWIN_NOT_INLINE void twini_combine(const twin_run *run, twin_raw *out) {
     uint32_t n = run->count, mean;
     uint64_t sum = (uint64_t)run->sum;
     /* Below 2^32, so the low half of the magnitude suffices. */

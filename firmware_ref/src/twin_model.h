@@ -108,23 +108,25 @@ static inline twin_status twini_set_feature(twin_run *run, unsigned i, int16_t f
 TWIN_INTERNAL void twini_combine(const twin_run *run, twin_raw *out);
 
 /* What intervals or the store call as well, where there are any. */
+#ifndef TWIN_SHARED
 #if TWIN_INTERVALS
 #define TWIN_SHARED TWIN_INTERNAL TWIN_NOT_INLINE
 #else
 #define TWIN_SHARED static
 #endif
+#endif
 
 #if TWIN_INTERVALS
 /* The largest s with s * s <= a; and a / n, rounded down, for a below 2^48, n up to 2^16, and
  * quotients of 32 bits. */
-TWIN_INTERNAL uint32_t twini_root(uint64_t a);
-TWIN_INTERNAL uint32_t twini_divide(uint64_t a, uint32_t n);
+TWIN_SHARED uint32_t twini_root(uint64_t a);
+TWIN_SHARED uint32_t twini_divide(uint64_t a, uint32_t n);
 
 /* A total of an output, or of the second one, in its units. */
-TWIN_INTERNAL int32_t twini_units(twin_flash head, unsigned second, int32_t total);
+TWIN_SHARED int32_t twini_units(twin_flash head, unsigned second, int32_t total);
 
 /* a * b >> shift, but at most 2^31 - 1. */
-TWIN_INTERNAL uint32_t twini_product(uint32_t a, uint32_t b, uint8_t shift);
+TWIN_SHARED uint32_t twini_product(uint32_t a, uint32_t b, uint8_t shift);
 
 /* a + b and a - b, within 32 bits. */
 static inline int32_t twini_above(int32_t a, uint32_t b) {
@@ -150,10 +152,10 @@ static inline void twini_bound(const twin_model *model, twin_raw *out) {
 TWIN_INTERNAL int32_t twini_target_of(const twin_model *model, float value);
 
 /* A distance, over a number of parts, in the units of the target. */
-TWIN_INTERNAL float twini_in_units(const twin_model *model, uint32_t distance, uint16_t parts);
+TWIN_SHARED float twini_in_units(const twin_model *model, uint32_t distance, uint16_t parts);
 
 /* What a run predicts, in the units of the target. */
-TWIN_INTERNAL void twini_report(const twin_run *run, const twin_raw *raw, twin_prediction *out);
+TWIN_SHARED void twini_report(const twin_run *run, const twin_raw *raw, twin_prediction *out);
 #endif
 #endif
 

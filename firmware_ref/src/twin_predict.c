@@ -98,8 +98,9 @@ uint32_t twin_scratch_size(const twin_model *model) {
     return twini_lay_out(&unused, model, 0);
 }
 
-TWIN_INTERNAL twin_status twini_begin(twin_run *run, const twin_model *model, void *scratch,
-                                      uint32_t size, int32_t *members) {
+TWIN_INTERNAL TWIN_NOT_INLINE twin_status twini_begin(twin_run *run, const twin_model *model,
+                                                      void *scratch, uint32_t size,
+                                                      int32_t *members) {
     uint32_t needed;
     unsigned i;
     run->model = model;
