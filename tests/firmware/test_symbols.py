@@ -140,7 +140,9 @@ def test_a_file_of_a_program_with_other_settings_does_not_link(native, tmp_path,
 
 def test_on_a_device_not_even_a_file_that_calls_nothing_links(native, tmp_path):
     program = PROGRAM.replace("int main", "extern twin_model shared;\nint main")
-    program = program.replace("twin_model model; return", "return (int)twin_scratch_size(&shared) +")
+    program = program.replace(
+        "twin_model model; return", "return (int)twin_scratch_size(&shared) +"
+    )
     (tmp_path / "main.c").write_text(program.replace("&model", "&shared"))
     (tmp_path / "other.c").write_text('#include "twin.h"\ntwin_model shared;\n')
     flags = ("-mcpu=cortex-m4", "-mthumb", "-Os", "-ffunction-sections", "--specs=nosys.specs")
