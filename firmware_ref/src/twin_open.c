@@ -453,8 +453,6 @@ static twin_status twini_read_model(twin_model *model, twin_flash pack, uint32_t
  * without steps there is one, and what it resumes from is constant. */
 enum { STAGE_BYTES, STAGE_TWINS, STAGE_ANCHORS };
 
-#define RESUMED(field) (TWIN_OPEN_STEPS ? opening->field : 0u)
-
 /* Whether this many more bytes belong to the step, of which `left` bytes are left. */
 static unsigned twini_has_time(twini_size *left, twini_size bytes) {
     if (!TWIN_OPEN_STEPS)
@@ -476,7 +474,8 @@ static twin_status twini_check_bytes(twin_opening *opening, twini_size *left) {
         return TWIN_MORE;
     }
     *left -= count;
-    if (twini_body_crc(RESUMED(sum), opening->at, count) != twini_u32(pack + 16))
+    if (twini_body_crc((TWIN_OPEN_STEPS ? opening->sum : 0u), opening->at, count) !=
+        twini_u32(pack + 16))
         return TWIN_ERROR_BODY_CRC;
     return twini_read_model(opening->model, pack, opening->size);
 }
@@ -484,8 +483,10 @@ static twin_status twini_check_bytes(twin_opening *opening, twini_size *left) {
 /* Faults 13 to 16. A step ends before a row of weights. */
 static unsigned twini_check_twins(twin_opening *opening, twini_size *left) {
     const twin_model *model = opening->model;
-    unsigned number = RESUMED(number), begun = RESUMED(depth), output = RESUMED(output);
-    unsigned faults = RESUMED(faults), depth;
+    unsigned number = TWIN_OPEN_STEPS ? opening->number : 0u;
+    unsigned begun = TWIN_OPEN_STEPS ? opening->depth : 0u;
+    unsigned output = TWIN_OPEN_STEPS ? opening->output : 0u;
+    unsigned faults = TWIN_OPEN_STEPS ? opening->faults : 0u, depth;
     for (; number < model->twin_count; number++) {
         twin_flash record = model->twins + number * (twini_size)model->twin_size;
         twin_flash at = record + TWIN_HEAD;
@@ -496,7 +497,7 @@ static unsigned twini_check_twins(twin_opening *opening, twini_size *left) {
             unsigned kernels = depth ? 1 : 2;
             twini_layer layer;
             at = twini_layer_at(&layer, model, record, at, depth);
-            if (depth < begun)
+            if (TWIN_OPEN_STEPS && depth < begun)
                 continue;
             for (; output < layer.outputs; output++) {
                 if (!twini_has_time(left, (twini_size)kernels * layer.row)) {
@@ -524,8 +525,9 @@ static unsigned twini_check_twins(twin_opening *opening, twini_size *left) {
 /* Faults 17 to 19. A step ends before an anchor. */
 static unsigned twini_check_anchors(twin_opening *opening, twini_size *left) {
     const twin_model *model = opening->model;
-    unsigned number = RESUMED(number), faults = RESUMED(faults);
-    if (!number) {
+    unsigned number = TWIN_OPEN_STEPS ? opening->number : 0u;
+    unsigned faults = TWIN_OPEN_STEPS ? opening->faults : 0u;
+    if (!TWIN_OPEN_STEPS || !number) {
         faults = twini_curve_faults(model);
         if (faults)
             return faults;
@@ -546,12 +548,12 @@ static unsigned twini_check_anchors(twin_opening *opening, twini_size *left) {
 static twin_status twini_check(twin_opening *opening, twini_size left) {
     twin_model *model = opening->model;
     unsigned faults = 0;
-    if (RESUMED(stage) == STAGE_BYTES) {
+    if (!TWIN_OPEN_STEPS || opening->stage == STAGE_BYTES) {
         twin_status status = twini_check_bytes(opening, &left);
         if (status)
             return status;
     }
-    if (RESUMED(stage) != STAGE_ANCHORS) {
+    if (!TWIN_OPEN_STEPS || opening->stage != STAGE_ANCHORS) {
         opening->stage = STAGE_TWINS;
         faults = twini_check_twins(opening, &left);
     }

@@ -65,7 +65,7 @@ static void refused_open(const void *pack) {
 /* A run of which the model changes after `done` of its anchors; whether the result is the same. */
 static int changed(unsigned first, unsigned second, int prepared_first, int prepared_second,
                    uint16_t done) {
-    void *memory = 0, *memories[2] = {0, 0}, *scratch;
+    void *memory, *memories[2] = {0, 0}, *scratch;
     int k, prepared[2];
     unsigned kernels[2];
     uint32_t size;
