@@ -81,12 +81,14 @@ static void find_room(twin_flash at) {
 
 static void open_pack(twin_flash pack) {
     uint32_t length = twini_u32(pack + 8);
+#if TWIN_OPEN_STEPS
     twin_status status;
-    MARK(OPEN, check(twin_open(&model, pack, length)));
     MARK(OPEN, status = twin_open_begin(&held.opening, &model, pack, length));
     while (status == TWIN_MORE)
         MARK(OPEN, status = twin_open_step(&held.opening, 64));
     check(status);
+#endif
+    MARK(OPEN, check(twin_open(&model, pack, length)));
 }
 
 static inline void do_steps(void) {
