@@ -30,7 +30,9 @@ static int16_t *q;
 
 /* Only one of them is needed at a time. */
 static union {
+#if TWIN_OPEN_STEPS
     twin_opening opening;
+#endif
     twin_run run;
     struct {
         twin_watch watch;
