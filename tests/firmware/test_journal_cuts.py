@@ -91,8 +91,8 @@ BROKEN = {
         "storage->erase(storage->context, journal->block)",
     ),
     "records are appended to what a cut may have left": (
-        "journal->next = journal->slots = ",
-        "journal->next = 7; journal->slots = ",
+        "    journal->next = journal->slots;\n    journal->moved = 0;\n    journal->failed = 0;",
+        "    journal->next = 7;\n    journal->moved = 0;\n    journal->failed = 0;",
     ),
     "a slot is not read back": ("if (word != found)", "if (word != found && slot > 70000u)"),
     "a failed read is no reason to stop": (

@@ -729,13 +729,17 @@ def replace_intervals(pack):
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.lists(st.integers(0, 2**32 - 1), min_size=15, max_size=15), st.integers(0, 2**32 - 1))
+@given(
+    st.tuples(st.integers(0, 999) | st.integers(0, 2**32 - 1), *[st.integers(0, 2**32 - 1)] * 14),
+    st.integers(0, 2**32 - 1),
+)
 def test_no_number_in_a_saved_watch_does_harm(open_watch, words, seed):
     # Forged bytes with a valid checksum make a watch report nonsense, and nothing worse.
     watched = open_watch(NORMAL)
     forged = b"TWW\x01" + struct.pack("<16I", watched.watch.pack, *words)
     forged += struct.pack("<I", zlib.crc32(forged) ^ 0xFFFFFFFF)
-    assert watched.restore(forged) == "ok"
+    level = words[0]
+    assert watched.restore(forged) == ("ok" if level <= 999 else "level")
     live(watched, np.random.default_rng(seed), "heavy-tailed", 300, offset=1)
     for name in ("coverage", "outside", "scale", "flags"):
         watched.call(name)
@@ -852,7 +856,7 @@ def test_it_is_small(native, watched_library, tmp_path):
         said = native.run("arm-none-eabi-nm", "--undefined-only", output)
         needed[cpu] = {line.split()[-1] for line in said.splitlines()}
     # No division of 64 bits, and no float.
-    assert needed["cortex-m4"] <= {"twin_set_coverage", "memset", "memcpy"}
+    assert needed["cortex-m4"] <= {"twin_set_coverage", "twini_product", "memset", "memcpy"}
     helpers = {"__aeabi_lmul", "__aeabi_idiv", "__aeabi_uidiv", "__aeabi_uidivmod"}
     assert needed["cortex-m0"] <= needed["cortex-m4"] | helpers
 

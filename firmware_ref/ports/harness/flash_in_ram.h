@@ -29,8 +29,8 @@ static int erase(void *blocks, uint32_t address) {
 }
 
 /* Set up the storage but for its context, two blocks of the bytes returned: the fewest slots. */
-static size_t lay_out_blocks(size_t features, size_t points) {
-    size_t block = (3 + points) * (24 + 4 * features);
+static size_t lay_out_blocks(size_t features, size_t room) {
+    size_t block = (3 + room) * (24 + 4 * features);
     storage.read = fetch;
     storage.program = program;
     storage.erase = erase;
