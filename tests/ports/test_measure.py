@@ -64,13 +64,13 @@ def test_what_ships_is_what_a_fresh_build_gives(board, kinds):
         ): one
         for one in shipped["builds"]
     }
-    # Rates may differ where a solver finds another that is as good; the bound may not.
+    # Rates may differ where a solver finds others that are as good; the bound has 3 % to spare.
     for one, kind in zip(fresh["builds"], kinds, strict=True):
         bounds = [worst_of(each.pop("worst")) for each in (one, builds[kind])]
         if not board.hosted:
             for model in references(kind):
                 now, before = (bound.instructions(model) for bound in bounds)
-                assert now == pytest.approx(before, rel=0.01)
+                assert now == pytest.approx(before, rel=0.03)
     assert fresh == {**shipped, "builds": [builds[kind] for kind in kinds]}, (
         "run 'twinedge firmware measure'"
     )

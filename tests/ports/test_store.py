@@ -34,7 +34,7 @@ ON_UNO = {"relu": (1, 5, 8), "silu": (1, 5, 8), "neighbors-silu-int16": (1, 5, 8
 QUICK = ("mps2-an386", "uno")
 
 # What the store adds to the code on a Cortex-M4, with calls in floats and in integers.
-STORE_TEXT = 3356
+STORE_TEXT = 3524
 # And the cost of a prediction there with this many points, relative to none.
 MOST = (1.002, 1.003, 1.02)
 
@@ -127,6 +127,8 @@ def test_predictions_with_points_are_the_same_bits(lesson, board, name):
 def test_points_outlive_the_pack_that_they_were_learnt_with(lesson, board):
     name = "relu" if board == "uno" else "neighbors-silu-int16"
     model, more = PACKS[name]
+    if board == "uno":
+        more = {**more, "hidden": (12, 8)}  # it has to hold two of them
     counts = ON_UNO[name] if board == "uno" else COUNTS
     before = replace(draw(model, **more), schema=37)
     after = retrained(before)
