@@ -10,8 +10,6 @@ from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 
 FIRMWARE = "firmware_ref"
-# Commands that run from a clone only: the paper's tables, and measuring boards.
-DEVELOPERS = ("twinedge/reproduce", "twinedge_export/boards/measure.py")
 CORE = ("combine", "edge", "nearest", "open", "predict", "prepare", "rank", "text", "watch")
 KERNELS = sorted(path.stem for path in Path(FIRMWARE, "src", "kernels").glob("*.c"))
 
@@ -23,8 +21,6 @@ class BuildPy(build_py):
     """Puts the C runtime, for exports, and the pages of docs into the wheel.
 
     A checkout has its own.
-
-    Developers' parts stay in the checkout and in the source distribution.
     """
 
     def run(self) -> None:
@@ -32,9 +28,6 @@ class BuildPy(build_py):
         super().run()
         if self.editable_mode:
             return
-        for name in DEVELOPERS:
-            for path in Path(self.build_lib).glob(name):
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
         home = Path(self.build_lib, "twinedge_export", FIRMWARE)
         shutil.rmtree(home, ignore_errors=True)
         shutil.copytree(

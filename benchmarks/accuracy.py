@@ -25,9 +25,9 @@ from rivals import RUNS, rows_of
 from trained import TRAINING, fit_or_load
 from workers import write_cells
 
+from benchmarks.reproduction.cells import machine
 from twinedge import data
 from twinedge.data.splitting import SPLITS
-from twinedge.reproduce.cells import machine
 
 # Test RMSE in the paper: one twin network with all anchors, and the best of its neural methods.
 PAPER_TWIN = {

@@ -35,12 +35,12 @@ import numpy as np
 from record import publish
 
 from twinedge import AnnRegressor, EnsembleRegressor, TwinRegressor, data, export, load, scoring
-from twinedge.calibration import interval_score
-from twinedge.learn.run import Run
 from twinedge.pack import write_pack
+from twinedge.run_folder import Run
 from twinedge.runtime import reference
 from twinedge.runtime.adaptation import quantised_targets
 from twinedge.runtime.native import Native
+from twinedge.scoring.calibration import interval_score
 
 RESULTS = Path(__file__).parent / "results" / "adaptation.json"
 RUNS = Path("runs/adaptation")

@@ -24,12 +24,12 @@ from record import publish, read_cells
 from rivals_rows import LONG, Rows, rows_of
 from workers import write_cells
 
+from benchmarks.reproduction.cells import processor
 from twinedge import data
 from twinedge.data.source import Source
 from twinedge.data.splitting import SPLITS, Split
-from twinedge.learn.small_trees import ROOM
-from twinedge.reproduce.cells import processor
-from twinedge.verdict import LARGE, Rival, verdict
+from twinedge.evaluation.small_trees import ROOM
+from twinedge.evaluation.verdict import LARGE, Rival, verdict
 
 RESULTS = Path(__file__).parent / "results"
 LONG_SPLITS = 3
@@ -63,7 +63,7 @@ def compute(job: Job) -> dict[str, Any]:
 
 
 def _check(rows: Rows) -> dict[str, Any]:
-    from twinedge.learn.suitability import RIVALS, suitability
+    from twinedge.evaluation.suitability import RIVALS, suitability
 
     parts = rows.train, rows.validation, rows.test
     ends = np.cumsum([0, *(len(y) for _, y in parts)])
@@ -92,7 +92,7 @@ def _check(rows: Rows) -> dict[str, Any]:
 
 
 def _before(rows: Rows) -> dict[str, Any]:
-    from twinedge.reproduce.multipliers import pair_gain
+    from benchmarks.reproduction.multipliers import pair_gain
 
     X, y = (np.concatenate(one) for one in zip(rows.train, rows.validation, strict=True))
     found = pair_gain(X, y)

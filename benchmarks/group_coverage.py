@@ -27,11 +27,11 @@ from record import publish, read_cells
 from trained import TRAINING
 from workers import write_cells
 
+from benchmarks.reproduction.cells import processor
 from twinedge import TwinRegressor, data, export, load, scoring
-from twinedge.calibration import interval_score
 from twinedge.errors import InputError
-from twinedge.learn.run import Run
-from twinedge.reproduce.cells import processor
+from twinedge.run_folder import Run
+from twinedge.scoring.calibration import interval_score
 
 RESULTS = Path(__file__).parent / "results" / "group_coverage.json"
 SETS = ("cs", "ee", "yh")

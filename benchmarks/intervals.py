@@ -34,12 +34,12 @@ from twinedge import AnnRegressor, EnsembleRegressor, data, scoring
 from twinedge.anchors import choose
 from twinedge.budget import Model, ann_bytes
 from twinedge.budget.model import twin_bytes
-from twinedge.calibration import interval_score, quantile
-from twinedge.learn.run import Run
-from twinedge.learn.uncertainty import learn_difficulty
+from twinedge.estimators.uncertainty import learn_difficulty
+from twinedge.run_folder import Run
 from twinedge.runtime import reference
 from twinedge.runtime.calibrating import calibrate_pack
-from twinedge.scoring import rank_correlation
+from twinedge.scoring.calibration import interval_score, quantile
+from twinedge.scoring.scores import rank_correlation
 from twinedge_export.quantise import quantise
 
 RESULTS = Path(__file__).parent / "results" / "intervals.json"

@@ -5,7 +5,7 @@ import platform
 from datetime import date
 from importlib.metadata import version
 
-from twinedge.reproduce.cells import processor
+from benchmarks.reproduction.cells import processor
 from twinedge.version import __version__
 
 

@@ -19,7 +19,7 @@ from matplotlib import pyplot
 
 from twinedge.budget import Model
 from twinedge.budget.model import smaller_in_params
-from twinedge.drawing import STYLE
+from twinedge.figure_style import STYLE
 
 FIGURE = Path(__file__).parents[1] / "docs" / "memory.svg"
 FEATURES = (1, 10, 100, 1000)

@@ -22,7 +22,7 @@ from trained import load_or_train
 
 from twinedge import data, scoring
 from twinedge.anchors import choose, rmse, select
-from twinedge.learn.run import Run
+from twinedge.run_folder import Run
 from twinedge.runtime.reference import evaluate
 from twinedge_export import export
 from twinedge_export.quantise import quantise

@@ -7,7 +7,7 @@ Every rival gets the bytes of our pack, and the same training, validation and te
 the default pack (19 to 25 KB, depending on the features) or that of one 128-128 twin, whichever is
 larger; ``8`` is 8,192 bytes and the largest twins that fit.
 
-    boosting    gradient boosting, in emlearn's tables (twinedge.learn.small_trees)
+    boosting    gradient boosting, in emlearn's tables (twinedge.evaluation.small_trees)
     forest      extra trees or a random forest, in the same tables
     nearest     k nearest neighbors: 8 bits per feature, 16 per target, all rows or some of them
     linear      a linear model with a ridge
@@ -46,11 +46,11 @@ from sklearn.neighbors import NearestNeighbors
 from trained import TRAINING, fit_or_load
 from workers import write_cells
 
+from benchmarks.reproduction.cells import processor
 from twinedge import data, load, scoring
 from twinedge.budget import Model, ann_bytes
 from twinedge.budget.model import largest
 from twinedge.data.splitting import SPLITS
-from twinedge.reproduce.cells import processor
 
 SIZES = ("20", "8")
 RUNS = Path("runs/trained")  # FOLDER/SHAPE/NAME/SPLIT, shared by benchmarks
@@ -120,7 +120,7 @@ def as_numbers(rows: Rows) -> Predictor:
 
 def trees(kind: str, rows: Rows, budget: int) -> Fitted:
     """Boosted trees or a forest, as stored by emlearn."""
-    from twinedge.learn.small_trees import fit_small_trees
+    from twinedge.evaluation.small_trees import fit_small_trees
 
     numbers = as_numbers(rows)
     train, validation = ((numbers(X), y) for X, y in (rows.train, rows.validation))
@@ -202,7 +202,7 @@ def ask(
 
 def linear(rows: Rows) -> Fitted:
     """Ridge regression, tuned by leave-one-out on the training rows."""
-    from twinedge.learn.comparison import linear_model
+    from twinedge.evaluation.comparison import linear_model
 
     model = linear_model().fit(*rows.train)
     choice = f"ridge {model[-1].alpha_:g}"
@@ -236,8 +236,8 @@ def in_integers(model: Any, X: np.ndarray) -> Predictor:
     """Return the prediction of an ordinary network in integers, as LiteRT computes it."""
     from ai_edge_litert.interpreter import Interpreter
 
-    from twinedge.learn.network import tf
-    from twinedge.quiet import silence
+    from twinedge.silence import silence
+    from twinedge.training.network import tf
 
     network, scaling = model.architecture_, model.scaling_
     parts = [*map(tuple, network.parts(model.weights_[0]))]
@@ -276,7 +276,7 @@ def in_integers(model: Any, X: np.ndarray) -> Predictor:
 def ours(rows: Rows, size: str, twins: int, effort: str, runs: Path) -> Fitted:
     """Twins as the integers of their pack: trained, or loaded from a folder of runs."""
     from twinedge.anchors import choose
-    from twinedge.learn.uncertainty import learn_difficulty
+    from twinedge.estimators.uncertainty import learn_difficulty
     from twinedge.pack import write_pack
     from twinedge.runtime.calibrating import calibrate_pack
     from twinedge_export.quantise import quantise

@@ -19,7 +19,7 @@ from machine import describe
 from rivals_rows import ANCHORS, DEFAULT, MEMBERS, hidden_of, room, rows_of
 
 from twinedge import TwinRegressor
-from twinedge.learn.small_trees import KINDS, SmallTrees, fit_small_trees
+from twinedge.evaluation.small_trees import KINDS, SmallTrees, fit_small_trees
 from twinedge.pack import write_pack
 from twinedge.runtime.calibrating import calibrate_pack
 from twinedge_export.boards import Port, port_named

@@ -10,9 +10,9 @@ import numpy as np
 from twinedge import data
 from twinedge.budget import Model
 from twinedge.budget.model import largest, pack_sections
-from twinedge.encoding import Encoding
-from twinedge.learn.parameters import shape_of
+from twinedge.encoding.encoder import Encoding
 from twinedge.pack.layout import file_size
+from twinedge.training.parameters import shape_of
 
 SMALL = 8_192
 DEFAULT = {count: shape_of(count, "auto")[1] for count in (1, 4)}

@@ -24,11 +24,7 @@ from pathlib import Path
 import numpy as np
 from machine import describe
 
-from twinedge import data, scoring
-from twinedge.learn.network import Architecture, Scaling, tf
-from twinedge.learn.pairs import differences
-from twinedge.learn.steps import Examples, Pairs, Stack
-from twinedge.reproduce.published import (
+from benchmarks.reproduction.published import (
     EPOCHS,
     HIDDEN,
     PAIRS,
@@ -37,6 +33,10 @@ from twinedge.reproduce.published import (
     loop_pairs,
     published_scaling,
 )
+from twinedge import data, scoring
+from twinedge.training.batches import Examples, Pairs, Stack
+from twinedge.training.network import Architecture, Scaling, tf
+from twinedge.training.pairs import differences
 
 RESULTS = Path(__file__).parent / "results" / "train_speed.json"
 

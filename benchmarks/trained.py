@@ -6,7 +6,7 @@ from typing import Any
 
 from twinedge import TwinRegressor, export
 from twinedge.fitting import fit_dataset
-from twinedge.learn.run import Run, load_run
+from twinedge.run_folder import Run, load_run
 
 # Raised whenever training changes, which makes earlier cells and runs void.
 TRAINING = "5"

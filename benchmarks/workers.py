@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from benchmarks.reproduction.running import ONE_CORE
 from twinedge.progress import Lines
-from twinedge.reproduce.running import ONE_CORE
 
 
 def write_cells(

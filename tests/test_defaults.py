@@ -7,7 +7,7 @@ import pytest
 
 from twinedge import defaults
 from twinedge.budget import Model
-from twinedge.learn.parameters import shape_of
+from twinedge.training.parameters import shape_of
 
 ROOT = Path(__file__).parents[1]
 FILES = [path for folder in ("twinedge", "export") for path in (ROOT / folder).rglob("*.py")]

@@ -9,8 +9,8 @@ import pytest
 
 import twinedge
 from twinedge.errors import ParameterError
-from twinedge.learn import training
-from twinedge.learn.run import load_run
+from twinedge.run_folder import load_run
+from twinedge.training import trainer
 
 TINY = {
     "hidden": (8,),
@@ -71,7 +71,7 @@ def test_a_stopped_training_is_resumed(table, tmp_path, monkeypatch):
 
     given = {"target": "level", "run": tmp_path / "run", **TINY}
     with monkeypatch.context() as patch:
-        patch.setattr(training, "wait", ctrl_c)
+        patch.setattr(trainer, "wait", ctrl_c)
         assert twinedge.fit_csv(table, **given).model.interrupted_
     resumed = twinedge.fit_csv(table, **given, resume=True)
     assert not resumed.model.interrupted_

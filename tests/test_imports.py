@@ -128,7 +128,7 @@ def test_a_regressor_brings_what_it_trains_with():
     # A control: this is what loading looks like, so the tests above can fail.
     loaded = loaded_after("from twinedge import TwinRegressor")
     assert loaded & {"tensorflow", "sklearn"} == {"sklearn"}
-    loaded = loaded_after("from twinedge.learn.network import tf; tf.nn.relu")
+    loaded = loaded_after("from twinedge.training.network import tf; tf.nn.relu")
     assert "tensorflow" in loaded
 
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from twinedge import export, fit_csv, load
 from twinedge.cli import main
 from twinedge.errors import InputError
-from twinedge.learn.run import load_run
 from twinedge.pack import read_pack, write_pack
 from twinedge.provenance import DIGEST, MOST, TrainingRows, hash_rows
+from twinedge.run_folder import load_run
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 

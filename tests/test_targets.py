@@ -6,10 +6,10 @@ import pytest
 from twinedge import AnnRegressor, TwinRegressor
 from twinedge.anchors import select
 from twinedge.anchors.curves import measure, rmse
-from twinedge.learn.comparison import rival_predictions, standing_beside
-from twinedge.learn.uncertainty import judge
+from twinedge.estimators.uncertainty import judge
+from twinedge.evaluation.comparison import rival_predictions, standing_beside
 from twinedge.runtime.calibrating import calibrate_pack
-from twinedge.scoring import score
+from twinedge.scoring.scores import score
 from twinedge_export.job import Judge
 from twinedge_export.quantise import quantise
 

@@ -12,24 +12,24 @@ from twinedge.version import __version__
 if TYPE_CHECKING:
     from twinedge import data as data
     from twinedge.errors import InputError as InputError
+    from twinedge.estimators import AnnRegressor as AnnRegressor
+    from twinedge.estimators import EnsembleRegressor as EnsembleRegressor
+    from twinedge.estimators import ExtraPairs as ExtraPairs
+    from twinedge.estimators import LoopRegressor as LoopRegressor
+    from twinedge.estimators import TwinnedRegressor as TwinnedRegressor
+    from twinedge.estimators import TwinRegressor as TwinRegressor
     from twinedge.fitting import fit_csv as fit_csv
-    from twinedge.learn import AnnRegressor as AnnRegressor
-    from twinedge.learn import EnsembleRegressor as EnsembleRegressor
-    from twinedge.learn import ExtraPairs as ExtraPairs
-    from twinedge.learn import LoopRegressor as LoopRegressor
-    from twinedge.learn import TwinnedRegressor as TwinnedRegressor
-    from twinedge.learn import TwinRegressor as TwinRegressor
     from twinedge.loading import load as load
     from twinedge_export.deploy import export as export
 
 _HOMES = {
-    "AnnRegressor": "twinedge.learn",
-    "EnsembleRegressor": "twinedge.learn",
-    "ExtraPairs": "twinedge.learn",
+    "AnnRegressor": "twinedge.estimators",
+    "EnsembleRegressor": "twinedge.estimators",
+    "ExtraPairs": "twinedge.estimators",
     "InputError": "twinedge.errors",
-    "LoopRegressor": "twinedge.learn",
-    "TwinRegressor": "twinedge.learn",
-    "TwinnedRegressor": "twinedge.learn",
+    "LoopRegressor": "twinedge.estimators",
+    "TwinRegressor": "twinedge.estimators",
+    "TwinnedRegressor": "twinedge.estimators",
     "export": "twinedge_export.deploy",
     "fit_csv": "twinedge.fitting",
     "load": "twinedge.loading",

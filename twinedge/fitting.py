@@ -18,10 +18,10 @@ from twinedge.errors import InputError, Parameter, ParameterError
 from twinedge.progress import Progress, progress_bar
 
 if TYPE_CHECKING:
-    from twinedge.held_out import HeldOut
-    from twinedge.learn.estimator import Validation
-    from twinedge.learn.run import Run
-    from twinedge.learn.twin import TwinRegressor
+    from twinedge.estimators.networks import Validation
+    from twinedge.estimators.twin import TwinRegressor
+    from twinedge.evaluation.held_out import HeldOut
+    from twinedge.run_folder import Run
 
 Say = Callable[[str], None]
 
@@ -211,12 +211,12 @@ def _fitted(
     say: Say,
     settings: dict[str, Any],
 ) -> "Run":
-    from twinedge.held_out import HeldOut, fold_scores, left_out_scores
-    from twinedge.learn.comparison import few_rows
-    from twinedge.learn.run import Run, check_writable, checkpoint_of
-    from twinedge.learn.training import discard
-    from twinedge.learn.twin import TwinRegressor
-    from twinedge.weighting import effective_rows, of_rows, relative
+    from twinedge.estimators.twin import TwinRegressor
+    from twinedge.evaluation.comparison import few_rows
+    from twinedge.evaluation.held_out import HeldOut, fold_scores, left_out_scores
+    from twinedge.run_folder import Run, check_writable, checkpoint_of
+    from twinedge.scoring.weights import effective_rows, of_rows, relative
+    from twinedge.training.trainer import discard
 
     model = TwinRegressor(**{"n_jobs": -1, **settings})
     folder = None if run is None else Path(run)
@@ -294,8 +294,8 @@ def _cross_validated(
     settings: dict[str, Any],
 ) -> "list[HeldOut]":
     """Train a model for each fold, if there are any, and predict the rows that it did not see."""
-    from twinedge.held_out import HeldOut
-    from twinedge.learn.twin import TwinRegressor
+    from twinedge.estimators.twin import TwinRegressor
+    from twinedge.evaluation.held_out import HeldOut
 
     found = []
     for k, fold_of in enumerate(source.folds):
@@ -330,9 +330,9 @@ def _nothing(remark: str) -> None:
 def _fit(
     model: "TwinRegressor", source: Source, checkpoint: Path | None, resume: bool, say: Say
 ) -> None:
-    from twinedge.learn.inputs import PrecisionWarning, check_precision
-    from twinedge.learn.training import DivergedError, discard
-    from twinedge.weighting import of_rows
+    from twinedge.estimators.inputs import PrecisionWarning, check_precision
+    from twinedge.scoring.weights import of_rows
+    from twinedge.training.trainer import DivergedError, discard
 
     train, val = source.rows.train, source.rows.val
     validation: Validation = source.part(val)

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Union
 
 from twinedge.errors import InputError
-from twinedge.record import FILE
+from twinedge.run_record import FILE
 
 if TYPE_CHECKING:
-    from twinedge.learn.run import Run
+    from twinedge.run_folder import Run
     from twinedge.runtime.device import Device
 
 
@@ -66,6 +66,6 @@ def load(
         raise InputError(f"{path} is neither a run nor an export: no {FILE}, no model.twin")
     if backend != "auto" or store is not None:
         raise InputError(f"{path} is a run: backends and stores are for the files of an export")
-    from twinedge.learn.run import load_run
+    from twinedge.run_folder import load_run
 
     return load_run(path)

@@ -1,6 +1,6 @@
 """The columns of a table in C: enums of levels, a struct for a row, and its encoder.
 
-The inputs of a time are computed in integers, as ``twinedge.calendars`` does: no setting of a
+The inputs of a time are computed in integers, as ``encoding.calendars`` does: no setting of a
 compiler, such as fused multiplications, can change their bits.
 """
 
@@ -8,9 +8,9 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from twinedge.calendars import CYCLES, SINE, Calendar
-from twinedge.categories import Category
-from twinedge.encoding import Encoding
+from twinedge.encoding.calendars import CYCLES, SINE, Calendar
+from twinedge.encoding.categories import Category
+from twinedge.encoding.encoder import Encoding
 from twinedge.errors import listed
 from twinedge.pack.contents import Array
 

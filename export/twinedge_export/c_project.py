@@ -13,8 +13,8 @@ import numpy as np
 from twinedge.budget import read_firmware, twin_bytes
 from twinedge.budget.boards import FEATURE, NEAREST, scratch_cells
 from twinedge.budget.model import from_pack
-from twinedge.calendars import Calendar
-from twinedge.encoding import Encoding
+from twinedge.encoding.calendars import Calendar
+from twinedge.encoding.encoder import Encoding
 from twinedge.errors import InputError
 from twinedge.pack import Pack, read_pack, write_pack
 from twinedge.pack.contents import Array

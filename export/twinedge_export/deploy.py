@@ -12,8 +12,9 @@ from sklearn.pipeline import Pipeline
 from twinedge import defaults
 from twinedge.anchors import METHODS, check_rows, choose, recommend, rows_from_file
 from twinedge.anchors.choice import at_most_all, pool_of, too_many
+from twinedge.anchors.rows import deal_out
+from twinedge.atomic_files import EXPORT, Placed, check_folder, place_folder
 from twinedge.budget import Model, ann_bytes
-from twinedge.dealing import deal_out
 from twinedge.errors import (
     InputError,
     MissingPackageError,
@@ -21,14 +22,13 @@ from twinedge.errors import (
     ParameterError,
     wrong_value,
 )
+from twinedge.estimators.twin import TwinRegressor
+from twinedge.estimators.uncertainty import learn_difficulty
 from twinedge.extras import lacking
-from twinedge.learn.run import Run, load_run
-from twinedge.learn.twin import TwinRegressor
-from twinedge.learn.uncertainty import learn_difficulty
 from twinedge.pack.contents import Array
-from twinedge.placing import EXPORT, Placed, check_folder, place_folder
 from twinedge.progress import Progress, progress_bar
 from twinedge.provenance import DIGEST, TrainingRows
+from twinedge.run_folder import Run, load_run
 from twinedge.runtime.loading import load
 from twinedge.version import __version__
 from twinedge_export.c_project import c_project

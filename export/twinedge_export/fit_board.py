@@ -18,9 +18,9 @@ from twinedge import scoring
 from twinedge.anchors import select
 from twinedge.budget import Board, Model, Runtime, Verdict, judge
 from twinedge.defaults import ANCHORS, TOLERANCE
-from twinedge.encoding import Encoding
+from twinedge.encoding.encoder import Encoding
 from twinedge.errors import InputError
-from twinedge.learn.twin import TwinRegressor
+from twinedge.estimators.twin import TwinRegressor
 from twinedge.pack.contents import Array
 from twinedge.pack.layout import MAX_ANCHORS
 from twinedge.progress import progress_bar

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from twinedge.calibration import Calibration
 from twinedge.errors import InputError
-from twinedge.learn.twin import TwinRegressor
+from twinedge.estimators.twin import TwinRegressor
 from twinedge.pack.contents import Array, Pack
 from twinedge.runtime.calibrating import calibration_of
+from twinedge.scoring.calibration import Calibration
 
 # Features may exceed the training data by a quarter, and reach two standard deviations in any case.
 # More would cost where the target has no noise: what limits a pack there is the unit of a feature.

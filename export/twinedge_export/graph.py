@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from twinedge.calibration import Calibration
 from twinedge.errors import InputError, wrong_value
-from twinedge.learn.network import tf
-from twinedge.learn.pairs import nearest_others
-from twinedge.learn.twin import TwinRegressor
+from twinedge.estimators.twin import TwinRegressor
 from twinedge.pack.contents import Array, Pack
 from twinedge.runtime.file_device import fill_values
+from twinedge.scoring.calibration import Calibration
+from twinedge.training.network import tf
+from twinedge.training.pairs import nearest_others
 from twinedge_export.folding import Dense, Folding
 
 Tensors = dict[str, Any]

@@ -10,13 +10,13 @@ import numpy as np
 
 from twinedge import scoring
 from twinedge.anchors.pool import AllAnchors, Evidence
-from twinedge.dealing import gather
+from twinedge.anchors.rows import gather
 from twinedge.errors import InputError, Parameter, ParameterError
-from twinedge.learn.twin import TwinRegressor
+from twinedge.estimators.twin import TwinRegressor
 from twinedge.pack.contents import Array, Pack
 from twinedge.progress import Progress
 from twinedge.runtime.device import Device
-from twinedge.scoring import check_targets
+from twinedge.scoring.scores import check_targets
 from twinedge_export.folding import Inputs
 
 Points = tuple[Array, Array]

@@ -15,11 +15,11 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from twinedge.calibration import Calibration
-from twinedge.learn.twin import TwinRegressor
+from twinedge.estimators.twin import TwinRegressor
 from twinedge.pack.contents import Array, Pack
-from twinedge.quiet import silence
 from twinedge.runtime.file_device import seal
+from twinedge.scoring.calibration import Calibration
+from twinedge.silence import silence
 from twinedge_export.folding import Dense, Folded, Folding, Inputs, fold
 from twinedge_export.graph import SHAPES, Tensors, check, describe
 from twinedge_export.rounding import _LARGEST_WEIGHT, with_core_on_grid

@@ -27,8 +27,8 @@ from sklearn.preprocessing import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from twinedge.categories import level_of
-from twinedge.cells import looks_missing
+from twinedge.encoding.categories import level_of
+from twinedge.encoding.cells import looks_missing
 from twinedge.errors import InputError, quoted
 from twinedge.pack.contents import Array
 

@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.compose import TransformedTargetRegressor
 
-from twinedge.calendars import Calendar
-from twinedge.categories import Category
-from twinedge.cells import looks_missing, numbered
-from twinedge.encoding import Encoding
+from twinedge.encoding.calendars import Calendar
+from twinedge.encoding.categories import Category
+from twinedge.encoding.cells import looks_missing, numbered
+from twinedge.encoding.encoder import Encoding
 from twinedge.errors import InputError, quoted
-from twinedge.learn.network import FARTHEST, Architecture, Scaling
-from twinedge.learn.twin import TwinRegressor
+from twinedge.estimators.twin import TwinRegressor
 from twinedge.pack.contents import Array
+from twinedge.training.network import FARTHEST, Architecture, Scaling
 from twinedge_export.pipeline_steps import (
     ColumnError,
     Encode,

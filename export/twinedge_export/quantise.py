@@ -15,11 +15,8 @@ import numpy as np
 
 from twinedge import defaults, scoring
 from twinedge.errors import InputError, Parameter, wrong_value
-from twinedge.learn.network import Architecture, tf
-from twinedge.learn.pairs import nearest_others, partners_of
-from twinedge.learn.steps import Examples, Stack, expected_seconds
-from twinedge.learn.twin import TwinRegressor
-from twinedge.learn.uncertainty import learn_difficulty
+from twinedge.estimators.twin import TwinRegressor
+from twinedge.estimators.uncertainty import learn_difficulty
 from twinedge.pack import read_pack, write_pack
 from twinedge.pack.contents import (
     LARGEST,
@@ -39,7 +36,10 @@ from twinedge.runtime.calibrating import calibrate_pack
 from twinedge.runtime.loading import load as open_file
 from twinedge.runtime.reference import evaluate, silu_curve
 from twinedge.runtime.reference import quantise as quantise_points
-from twinedge.weighting import in_proportion, of_rows
+from twinedge.scoring.weights import in_proportion, of_rows
+from twinedge.training.batches import Examples, Stack, expected_seconds
+from twinedge.training.network import Architecture, tf
+from twinedge.training.pairs import nearest_others, partners_of
 from twinedge_export.folding import Inputs, anchor_lists
 from twinedge_export.job import File, Job, Level, Predict, RoundingError, mean_and_spread
 from twinedge_export.rounding import round_network

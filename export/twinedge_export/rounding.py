@@ -25,10 +25,10 @@ from typing import Any
 import numpy as np
 
 from twinedge.errors import InputError
-from twinedge.learn.network import Architecture
 from twinedge.pack.contents import ACCUMULATOR, LARGEST, OUTPUT, Array, Difficulty, Layer, Twin
 from twinedge.pack.layout import FRACTIONS, MAX_SHIFT
 from twinedge.runtime.reference import activate, silu_curve
+from twinedge.training.network import Architecture
 from twinedge_export.folding import Dense
 from twinedge_export.graph import Graph, Tensors
 

@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 import flatbuffers
 import numpy as np
 
-from twinedge.learn.network import tf
-from twinedge.learn.twin import TwinRegressor
+from twinedge.estimators.twin import TwinRegressor
 from twinedge.pack.contents import Array, Pack
-from twinedge.quiet import silence
 from twinedge.runtime.file_device import seal
+from twinedge.silence import silence
+from twinedge.training.network import tf
 from twinedge_export.folding import Inputs, fold
 from twinedge_export.graph import SHAPES, Graph, Stage, Tensors, check, describe
 from twinedge_export.rounding import with_core_on_grid

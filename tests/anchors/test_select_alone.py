@@ -147,7 +147,7 @@ def test_every_twins_share_covers_both_halves(method, twins, each):
 
 
 def test_shares_are_dealt_out_as_the_model_deals_them():
-    from twinedge.learn.pairs import deal
+    from twinedge.training.pairs import deal
 
     X = np.concatenate([np.arange(10.0), 1000 + np.arange(10.0)])[:, None]
     rows = select(X, X[:, 0], 6, "medoids", twins=3)

@@ -9,7 +9,7 @@ MEMBERS = range(1, 1025)
 
 
 def keras_params(inputs, hidden):
-    from twinedge.learn.network import tf
+    from twinedge.training.network import tf
 
     layers = [tf.keras.layers.Dense(width, activation="relu") for width in hidden]
     model = tf.keras.Sequential([tf.keras.Input((inputs,)), *layers, tf.keras.layers.Dense(1)])

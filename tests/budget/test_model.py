@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from twinedge import calibration
 from twinedge.budget import Model
+from twinedge.scoring import calibration
 
 BAD = [
     ({"features": 0}, "0 features"),

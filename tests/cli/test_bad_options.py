@@ -94,8 +94,8 @@ def test_a_training_that_diverges_is_not_kept(refused, curve_csv, tiny, changed)
 
 def test_the_words_are_those_the_estimator_knows():
     from twinedge.cli.train import train
-    from twinedge.learn.network import ACTIVATIONS
-    from twinedge.learn.selection import PLANS
+    from twinedge.training.network import ACTIVATIONS
+    from twinedge.training.selection import PLANS
 
     shown = {option.name: option.metavar for option in train.params}
     assert shown["activation"] == "|".join(["auto", *ACTIVATIONS])

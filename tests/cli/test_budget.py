@@ -69,7 +69,7 @@ def test_without_intervals(cli):
 
 
 def test_what_is_not_said_is_what_train_would_make(cli):
-    from twinedge.learn.parameters import shape_of
+    from twinedge.training.parameters import shape_of
 
     for options, asked in {
         "": ("auto", "auto"),

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import twinedge
-from twinedge.calendars import Calendar, waves
-from twinedge.learn.run import load_run
+from twinedge.encoding.calendars import Calendar, waves
+from twinedge.run_folder import load_run
 
 TINY = {
     "hidden": 8,
@@ -144,7 +144,7 @@ def test_a_data_frame_has_times_of_its_own_kind(home, tmp_path):
 def test_a_regressor_takes_a_calendar_by_its_encoding(home):
     import pandas
 
-    from twinedge.encoding import Encoding
+    from twinedge.encoding.encoder import Encoding
 
     frame = pandas.read_csv(home / "day.csv", usecols=["when", "load"])
     frame["when"] = pandas.to_datetime(frame["when"], dayfirst=True)
@@ -215,7 +215,7 @@ def test_a_column_of_dates_is_refused_with_what_could_be_done(refused, tmp_path)
 
 def test_a_pack_with_a_calendar_is_refused_by_those_who_do_not_know_it(home):
     """Older releases read the inputs as columns, and ask for these by name."""
-    from twinedge.encoding import Encoding
+    from twinedge.encoding.encoder import Encoding
     from twinedge.pack import read_pack
 
     metadata = read_pack((home / "out" / "model.twin").read_bytes()).metadata

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from twinedge.data import read_features, split_rows
-from twinedge.learn.run import load_run
+from twinedge.run_folder import load_run
 
 OPTIONS = ("--target", "price", "--impute", "median", "--categorical", "grade")
 

@@ -6,9 +6,10 @@ import re
 import numpy as np
 import pytest
 
-from twinedge.learn import selection, suitability
-from twinedge.learn.suitability import Suitability
-from twinedge.verdict import NAMES, Rival
+from twinedge.evaluation import suitability
+from twinedge.evaluation.suitability import Suitability
+from twinedge.evaluation.verdict import NAMES, Rival
+from twinedge.training import selection
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from twinedge import export, load
-from twinedge.learn.run import load_run
-from twinedge.scoring import rank_correlation
+from twinedge.run_folder import load_run
+from twinedge.scoring.scores import rank_correlation
 
 
 def test_errors_are_those_of_the_python_api(cli, tiny_run, curve_csv, curve):

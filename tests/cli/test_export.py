@@ -63,7 +63,7 @@ def test_json_has_what_programs_need(cli, folder):
 
 
 def test_where_nothing_was_held_out_errors_are_those_of_training(cli, folder):
-    from twinedge.learn.run import load_run
+    from twinedge.run_folder import load_run
 
     run = load_run(folder / "runs" / "level")
     trained = run.model.anchor_X_, run.model.anchor_y_

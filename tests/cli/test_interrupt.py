@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from twinedge import TwinRegressor
-from twinedge.learn import selection, training
-from twinedge.learn.run import load_run
+from twinedge.run_folder import load_run
+from twinedge.training import selection, trainer
 
 # The command line; it leaves a mark once the first training steps are done, then waits.
 MARKED = """
@@ -19,7 +19,7 @@ import sys
 import time
 from pathlib import Path
 from twinedge.cli import main
-from twinedge.learn.steps import Stack
+from twinedge.training.batches import Stack
 
 advance = Stack.advance
 
@@ -82,7 +82,7 @@ def _ctrl_c(*arguments, **options):
 
 
 def test_stopped_before_the_first_step(cli, curve_csv, loud, tmp_path, monkeypatch):
-    monkeypatch.setattr(training, "_Run", _ctrl_c)
+    monkeypatch.setattr(trainer, "_Run", _ctrl_c)
     answer = cli("train", curve_csv, "--target", "level", "-o", "run", *loud)
     assert (answer.code, answer.out) == (130, "")
     assert answer.err == "Stopped before there was a network to keep.\n"
@@ -125,10 +125,10 @@ def test_stopped_between_folds_and_final_round(
 @pytest.mark.parametrize(
     "moment",
     [
-        "twinedge.learn.twin.TwinRegressor.rmse",
-        "twinedge.learn.twin.learn_difficulty",
-        "twinedge.calibration.CalibrationRows.calibrated",
-        "twinedge.learn.comparison.rival_predictions",
+        "twinedge.estimators.twin.TwinRegressor.rmse",
+        "twinedge.estimators.twin.learn_difficulty",
+        "twinedge.scoring.calibration.CalibrationRows.calibrated",
+        "twinedge.evaluation.comparison.rival_predictions",
     ],
 )
 def test_stopped_while_the_networks_are_judged(moment, cli, curve_csv, loud, tmp_path, monkeypatch):
@@ -154,7 +154,7 @@ def stopped(cli, curve_csv, tiny, monkeypatch):
     """The command of a training that was interrupted at once."""
     command = ("train", curve_csv, "--target", "level", "-o", "run", *tiny)
     with monkeypatch.context() as patch:
-        patch.setattr(training, "wait", _ctrl_c)
+        patch.setattr(trainer, "wait", _ctrl_c)
         answer = cli(*command)
     assert (answer.code, answer.err) == (130, "")
     assert "interrupted    yes\n" in answer.out

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from twinedge import InputError, TwinRegressor
-from twinedge.learn.run import check_writable
+from twinedge.run_folder import check_writable
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from twinedge.calibration import Calibration
-from twinedge.learn.run import load_run
+from twinedge.run_folder import load_run
+from twinedge.scoring.calibration import Calibration
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from twinedge import placing
+from twinedge import atomic_files
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_a_write_that_fails_leaves_the_earlier_file(
     def full(_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(placing.os, "fsync", full)
+    monkeypatch.setattr(atomic_files.os, "fsync", full)
     says = ["cannot write said.csv: No space left on device"]
     refused("predict", pack, curve_csv, "-o", "said.csv", says=says)
 

@@ -6,7 +6,7 @@ from contextlib import redirect_stderr
 
 import pytest
 
-from twinedge.learn import selection
+from twinedge.training import selection
 
 LINE = re.compile(r"(.+): (\d+) % done(?:, about [\d.]+ (?:s|min|h) left)?")
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from twinedge.learn.run import load_run
+from twinedge.run_folder import load_run
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from twinedge import export
-from twinedge.learn.run import load_run
+from twinedge.run_folder import load_run
 
 N = 60
 RNG = np.random.default_rng(3)

@@ -12,8 +12,8 @@ from twinedge.cli import main
 from twinedge.cli.output import print_record
 from twinedge.cli.train import with_reasons
 from twinedge.data import read_table, split_rows
-from twinedge.learn.comparison import rival_predictions, standing_beside
-from twinedge.learn.run import load_run
+from twinedge.evaluation.comparison import rival_predictions, standing_beside
+from twinedge.run_folder import load_run
 
 
 def test_a_training_reports_what_it_did(trained):
@@ -301,10 +301,10 @@ def test_teachers_are_named_on_the_command_line_and_recorded(cli, curve_csv, tin
 
 
 def test_jobs_are_networks_trained_at_a_time(cli, curve_csv, tiny, tmp_path, monkeypatch):
-    from twinedge.learn import estimator
+    from twinedge.estimators import networks
 
-    asked, jobs_of = [], estimator.jobs_of
-    monkeypatch.setattr(estimator, "jobs_of", lambda n: asked.append(n) or jobs_of(n))
+    asked, jobs_of = [], networks.jobs_of
+    monkeypatch.setattr(networks, "jobs_of", lambda n: asked.append(n) or jobs_of(n))
     command = ("train", curve_csv, "--target", "level", "--twins", 2, "--json", *tiny)
     alone = cli(*command, "-o", "alone", "--jobs", 1)
     assert (alone.code, set(asked)) == (0, {1})

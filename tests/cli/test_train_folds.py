@@ -10,9 +10,9 @@ from twinedge import fit_csv
 from twinedge.data.source import from_table
 from twinedge.data.splitting import cross_splits, split_in_two
 from twinedge.errors import InputError
-from twinedge.held_out import HeldOut, fold_scores
-from twinedge.learn.run import load_run
-from twinedge.learn.twin import TwinRegressor
+from twinedge.estimators.twin import TwinRegressor
+from twinedge.evaluation.held_out import HeldOut, fold_scores
+from twinedge.run_folder import load_run
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 

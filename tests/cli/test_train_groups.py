@@ -12,8 +12,8 @@ from twinedge.cli import main
 from twinedge.cli.output import print_groups
 from twinedge.data import split_groups
 from twinedge.data.source import from_table
-from twinedge.learn.run import load_run
 from twinedge.pack import read_pack
+from twinedge.run_folder import load_run
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from twinedge.cli import main
-from twinedge.learn.run import load_run
+from twinedge.run_folder import load_run
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 

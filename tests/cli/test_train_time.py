@@ -9,7 +9,7 @@ import pytest
 
 from twinedge.cli import main
 from twinedge.data.source import from_table
-from twinedge.learn.run import load_run
+from twinedge.run_folder import load_run
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 

@@ -9,8 +9,8 @@ import pytest
 
 import twinedge
 from twinedge.cli import main
-from twinedge.learn.comparison import fit_linear, rival_predictions, standing_beside
-from twinedge.learn.run import load_run
+from twinedge.evaluation.comparison import fit_linear, rival_predictions, standing_beside
+from twinedge.run_folder import load_run
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 

@@ -1,7 +1,7 @@
 import pytest
 
-from twinedge.cells import CellKind, CellReader
 from twinedge.data.dialect import RowError, Rows, find_delimiter, names_columns
+from twinedge.encoding.cells import CellKind, CellReader
 
 
 @pytest.mark.parametrize(

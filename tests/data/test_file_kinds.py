@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from twinedge.categories import Category
 from twinedge.data import read_features, read_table
-from twinedge.encoding import Encoding
+from twinedge.encoding.categories import Category
+from twinedge.encoding.encoder import Encoding
 
 PLAIN = "a,b,y\n1,2,3\n4,5,6.5\n7,9,9\n"
 VALUES = [[1, 2, 3], [4, 5, 6.5], [7, 9, 9]]

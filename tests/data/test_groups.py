@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from twinedge.cells import looks_missing
 from twinedge.data import read_features, read_table, split_groups
+from twinedge.encoding.cells import looks_missing
 
 TABLE = "batch,a,y,b\nred,1,10,0.5\nblue,2,20,0.25\nred,3,30,-1\n"
 

@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from twinedge.cells import CellKind, CellReader
 from twinedge.data import csvfile, read_features, read_table
 from twinedge.data.source import from_table
 from twinedge.data.table import missing_texts
+from twinedge.encoding.cells import CellKind, CellReader
 
 HEADER = "a,b,y"
 ROWS = [f"{k},{k % 3}.5,{k * k}" for k in range(12)]

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from twinedge.cells import CellKind, CellReader, looks_numeric
 from twinedge.data import csvfile, read_features, read_table
 from twinedge.data.dialect import names_columns
-from twinedge.tables import column_of
+from twinedge.encoding.cells import CellKind, CellReader, looks_numeric
+from twinedge.encoding.tables import column_of
 
 NUMBERS = st.floats(-1e6, 1e6, allow_nan=False).map(repr)
 QUICK = settings(

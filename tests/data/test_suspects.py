@@ -9,8 +9,8 @@ from tests.data.conftest import FILES
 from twinedge.data import read_table
 from twinedge.data.source import from_table
 from twinedge.data.suspects import suspects
+from twinedge.encoding.tables import Column
 from twinedge.errors import Parameter
-from twinedge.tables import Column
 
 N = 300
 RNG = np.random.default_rng(7)

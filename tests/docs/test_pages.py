@@ -10,7 +10,7 @@ import pytest
 
 import twinedge
 from twinedge.cli import app
-from twinedge.learn import selection
+from twinedge.training import selection
 
 ROOT = Path(__file__).parents[2]
 PAGES = {

@@ -11,8 +11,8 @@ import pytest
 def untrained():
     """Make a model with random weights: ``untrained(X, y, hidden, activation, ...)``."""
     from twinedge import TwinRegressor
-    from twinedge.encoding import Encoding
-    from twinedge.learn.network import Architecture, Scaling
+    from twinedge.encoding.encoder import Encoding
+    from twinedge.training.network import Architecture, Scaling
 
     def make(X, y, hidden=(8,), activation="relu", *, twins=1, seed=0, **parameters):
         model = TwinRegressor(twins=twins, hidden=hidden, activation=activation, **parameters)

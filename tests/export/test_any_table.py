@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import twinedge
 from twinedge import TwinRegressor
 from twinedge.errors import InputError
-from twinedge.scoring import rmse
+from twinedge.scoring.scores import rmse
 
 TINY = {
     "twins": 1,

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from twinedge import TwinRegressor
-from twinedge.learn import pairs
-from twinedge.learn.run import Run, load_run
 from twinedge.pack import read_pack
+from twinedge.run_folder import Run, load_run
 from twinedge.runtime.reference import evaluate
+from twinedge.training import pairs
 from twinedge_export import export
 
 SMALL = {"formats": ("twin",), "weights": "int16", "select": "xy"}

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from twinedge import InputError
-from twinedge.learn.network import Architecture, tf
-from twinedge.learn.steps import Examples, Stack
 from twinedge.progress import Progress
 from twinedge.runtime.reference import evaluate
+from twinedge.training.batches import Examples, Stack
+from twinedge.training.network import Architecture, tf
 from twinedge_export.quantise import RoundedArchitecture, fine_tune, quantise
 
 SHAPE = 6, (5, 4), "silu"

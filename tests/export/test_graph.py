@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from twinedge.errors import InputError
-from twinedge.learn import pairs
 from twinedge.runtime import reference
+from twinedge.training import pairs
 from twinedge_export.folding import Inputs, fold
 from twinedge_export.graph import SHAPES, BareTwin, Ensemble
 

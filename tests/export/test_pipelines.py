@@ -26,7 +26,7 @@ from sklearn.preprocessing import (
 
 import twinedge
 from twinedge import InputError, TwinRegressor
-from twinedge.scoring import rmse
+from twinedge.scoring.scores import rmse
 from twinedge_export.pipelines import fold_pipeline
 
 pytestmark = pytest.mark.filterwarnings(

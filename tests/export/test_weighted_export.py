@@ -6,9 +6,9 @@ import pytest
 import twinedge
 from twinedge import TwinRegressor
 from twinedge.budget import Model
-from twinedge.learn.run import Run
 from twinedge.pack import read_pack
 from twinedge.progress import Progress
+from twinedge.run_folder import Run
 from twinedge_export import quantise
 from twinedge_export.job import Judge
 from twinedge_export.report import of_run

@@ -8,11 +8,11 @@ import sys
 import numpy as np
 import pytest
 
-from twinedge.calendars import Calendar, waves
-from twinedge.categories import Category
-from twinedge.encoding import Encoding
+from twinedge.encoding.calendars import Calendar, waves
+from twinedge.encoding.categories import Category
+from twinedge.encoding.encoder import Encoding
+from twinedge.encoding.times import Notation
 from twinedge.runtime.loading import load
-from twinedge.times import Notation
 from twinedge_export.c_columns import CColumns
 
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-Wconversion", "-Wshadow"]

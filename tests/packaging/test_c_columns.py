@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from twinedge.categories import Category
-from twinedge.encoding import Encoding
+from twinedge.encoding.categories import Category
+from twinedge.encoding.encoder import Encoding
 from twinedge.runtime.loading import load
 from twinedge_export.c_columns import CColumns
 

@@ -52,7 +52,7 @@ import io, json, sys
 from contextlib import redirect_stderr, redirect_stdout
 from twinedge.cli import main
 try:
-    from twinedge.learn.selection import PLANS, Plan
+    from twinedge.training.selection import PLANS, Plan
     PLANS["quick"] = Plan(folds=20, final=50, teachers=False)  # of the check
 except ModuleNotFoundError:
     pass

@@ -21,7 +21,7 @@ FIRMWARE = "twinedge_export/firmware_ref"
 README = (ROOT / "README.md").read_text("utf-8")
 MOST_BYTES = 1_100_000
 # Tools for developers: in a clone and in the source distribution.
-DEVELOPERS = ("twinedge/reproduce/", "twinedge_export/boards/measure.py")
+DEVELOPERS = ("benchmarks/reproduction/", "twinedge_export/boards/measure.py")
 
 # Extra options that keep the tour brief; None skips a slow command.
 BRIEFLY = {
@@ -188,7 +188,7 @@ def test_the_source_distribution_has_what_is_for_developers(built):
     with tarfile.open(built.sdist) as tar:
         kept = {name.partition("/")[2] for name in tar.getnames()}
     files = [built.checkout / "export/twinedge_export/boards/measure.py"]
-    files += (built.checkout / "twinedge/reproduce").glob("*.py")
+    files += (built.checkout / "benchmarks/reproduction").glob("*.py")
     assert {str(path.relative_to(built.checkout)) for path in files} <= kept
 
 

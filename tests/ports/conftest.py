@@ -51,8 +51,8 @@ def untrained():
     networks.
     """
     from twinedge import TwinRegressor
-    from twinedge.encoding import Encoding
-    from twinedge.learn.network import Architecture, Scaling
+    from twinedge.encoding.encoder import Encoding
+    from twinedge.training.network import Architecture, Scaling
     from twinedge_export.quantise import quantise
 
     def make(hidden, activation, counts):

@@ -62,7 +62,7 @@ def look(boards, firmware):
 
 @pytest.fixture(scope="session")
 def run(tiny_run):
-    from twinedge.learn.run import load_run
+    from twinedge.run_folder import load_run
 
     return load_run(tiny_run)
 

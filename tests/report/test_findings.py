@@ -8,10 +8,10 @@ import pytest
 
 from twinedge.anchors.curves import measure
 from twinedge.budget import ann_bytes, summarise, twin_bytes
-from twinedge.learn.small_trees import fit_small_trees, forest_bytes
+from twinedge.evaluation.small_trees import fit_small_trees, forest_bytes
+from twinedge.evaluation.verdict import Rival
 from twinedge.pack import read_pack, write_pack
 from twinedge.runtime.reference import evaluate
-from twinedge.verdict import Rival
 from twinedge_export.deploy import export
 from twinedge_export.job import RoundingError
 from twinedge_export.report.of_run import growing, widest, with_anchors
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:Depreca
 @pytest.fixture(scope="module")
 def four(four_twins, curve):
     """A run of four twins without test rows."""
-    from twinedge.learn.run import Run
+    from twinedge.run_folder import Run
 
     X, y = curve
     return Run(four_twins, ("a", "b", "c"), "y", (X[80:100], y[80:100]), (X[:0], y[:0]))

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from twinedge.scoring import Coverage
-from twinedge.verdict import Rival
+from twinedge.evaluation.verdict import Rival
+from twinedge.scoring.scores import Coverage
 from twinedge_export.report.drivers import drivers
 from twinedge_export.report.interactive import span_of, usual_query
 from twinedge_export.report.reliability import Baseline, Judged, beside_rows, beside_run, by_size

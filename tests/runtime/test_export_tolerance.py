@@ -18,7 +18,7 @@ BACKENDS = {
 
 @pytest.fixture(scope="module")
 def done(tiny_run, tmp_path_factory):
-    from twinedge.learn.run import load_run
+    from twinedge.run_folder import load_run
     from twinedge_export import export
 
     run = load_run(tiny_run)
@@ -41,7 +41,7 @@ def queries(tiny_twin):
 @pytest.fixture(scope="module")
 def scale(tiny_twin, queries):
     """Return scales of the float model with the anchors and coefficients of an export."""
-    from twinedge.learn.uncertainty import learn_difficulty
+    from twinedge.estimators.uncertainty import learn_difficulty
 
     def of(done):
         model = copy(tiny_twin)

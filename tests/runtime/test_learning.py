@@ -11,7 +11,6 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from twinedge.calibration import adapted
 from twinedge.pack import Intervals, write_pack
 from twinedge.pack.layout import NO_FILL
 from twinedge.runtime import reference
@@ -28,6 +27,7 @@ from twinedge.runtime.adaptation import adapted as adapted_integers
 from twinedge.runtime.calibrating import calibrate_pack
 from twinedge.runtime.device import Device
 from twinedge.runtime.loading import load
+from twinedge.scoring.calibration import adapted
 
 BACKENDS = ("numpy", "native")
 WORD = 2**32

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from twinedge.cells import MISSING, looks_missing
-from twinedge.encoding import Encoding
+from twinedge.encoding.cells import MISSING, looks_missing
+from twinedge.encoding.encoder import Encoding
 from twinedge.pack import Domain, write_pack
 from twinedge.pack.layout import NO_FILL
 from twinedge.runtime.lines import LONGEST, Replies, serve

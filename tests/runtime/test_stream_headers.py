@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from twinedge.categories import Category
-from twinedge.encoding import Encoding
+from twinedge.encoding.categories import Category
+from twinedge.encoding.encoder import Encoding
 from twinedge.pack import write_pack
 from twinedge.runtime.lines import Replies, serve
 from twinedge.runtime.loading import load

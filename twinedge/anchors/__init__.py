@@ -7,7 +7,7 @@ those are too many for a device; a few well-chosen ones come within a percent of
 from twinedge.anchors.choice import AnchorChoice, choose, rows_from_file, select
 from twinedge.anchors.curves import Point, Recommendation, curve, recommend, rmse, smallest_within
 from twinedge.anchors.methods import METHODS, Method
-from twinedge.dealing import check_rows
+from twinedge.anchors.rows import check_rows
 
 __all__ = [
     "METHODS",

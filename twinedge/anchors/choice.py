@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from twinedge.anchors.methods import FEWEST_TO_SCORE, METHODS, method_named, within_memory
 from twinedge.anchors.pool import Evidence, FittedModel, FloatArray, Pool, Rows, Validation
-from twinedge.dealing import check_count, whole
+from twinedge.anchors.rows import check_count, whole
 from twinedge.errors import InputError, Parameter, ParameterError, place, quoted, wrong_value
 
 _DIGITS = 15  # more than any table needs; a longer number would not fit the array's integers

@@ -24,7 +24,7 @@ from twinedge.anchors.methods import (
     within_memory,
 )
 from twinedge.anchors.pool import Evidence, FittedModel, FloatArray, Pool, Validation
-from twinedge.dealing import check_count
+from twinedge.anchors.rows import check_count
 from twinedge.defaults import WITHIN
 from twinedge.errors import InputError
 from twinedge.progress import Progress, progress_bar

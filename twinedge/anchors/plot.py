@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from twinedge.anchors.curves import AUTO, Measurement
+from twinedge.atomic_files import check_file, place_file
 from twinedge.errors import InputError
 from twinedge.extras import require
-from twinedge.placing import check_file, place_file
 
 ENDINGS = (".svg", ".png")
 

@@ -13,9 +13,9 @@ from joblib import cpu_count
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from twinedge import scoring
-from twinedge.calibration import CalibrationRows
 from twinedge.errors import InputError
-from twinedge.weighting import effective_rows, in_proportion, joined_weights, of_rows
+from twinedge.scoring.calibration import CalibrationRows
+from twinedge.scoring.weights import effective_rows, in_proportion, joined_weights, of_rows
 
 FloatArray = npt.NDArray[Any]
 Rows = npt.NDArray[np.intp]

@@ -15,11 +15,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from twinedge.atomic_files import place_file
 from twinedge.budget.model import Model
 from twinedge.budget.worst import Worst, worst_of
 from twinedge.errors import InputError
 from twinedge.pack.layout import align
-from twinedge.placing import place_file
 
 if sys.version_info >= (3, 11):
     import tomllib

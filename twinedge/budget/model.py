@@ -34,7 +34,7 @@ from twinedge.pack.layout import (
     file_size,
     kernels,
 )
-from twinedge.record import FILE, read_record
+from twinedge.run_record import FILE, read_record
 
 Hidden = int | Iterable[int]
 
@@ -215,7 +215,7 @@ class Model:
 def deal(anchors: int, twins: int) -> tuple[int, ...]:
     """Share anchors among twins; the first twins get the remainder.
 
-    Unlike ``twinedge.dealing``, a budget may describe a pack with uneven shares.
+    Unlike ``twinedge.anchors.rows``, a budget may describe a pack with uneven shares.
     """
     if not 1 <= twins <= MAX_TWINS:
         raise InputError(f"{twins} twins: a pack has 1 to {MAX_TWINS}")

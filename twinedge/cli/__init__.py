@@ -24,7 +24,6 @@ from twinedge.cli import (
     inspect,
     predict,
     report,
-    reproduce,
     store,
     train,
 )
@@ -82,7 +81,6 @@ for _command in (
     check.check,
 ):
     app.add_command(_command)
-app.add_for_developers(reproduce.reproduce, "twinedge", "reproduce/__init__.py")
 for _group in (store.store, budget.budget, data.data, firmware.firmware):
     app.add_command(_group)
 

@@ -59,9 +59,9 @@ def adapt(
     predicted from the others. Points that are doubted, because they are far from what the others
     and the pack allow, do not count.
     """
+    from twinedge.atomic_files import check_file, place_file
     from twinedge.data.features import SideColumn
     from twinedge.pack import write_pack
-    from twinedge.placing import check_file, place_file
     from twinedge.runtime.adaptation import adapted_pack
     from twinedge.runtime.loading import load
     from twinedge.runtime.pack_device import PackDevice

@@ -56,7 +56,7 @@ def anchors(
     from twinedge.anchors.choice import too_many
     from twinedge.anchors.curves import measure
     from twinedge.anchors.plot import check_drawing, draw, text_plot
-    from twinedge.learn.run import load_run
+    from twinedge.run_folder import load_run
 
     if plot is not None:
         check_drawing(plot)

@@ -368,6 +368,7 @@ def fit(
     winner costs more than the tolerance, it is written all the same, with a remark. With --group
     or --time, rows are held out as by train.
     """
+    from twinedge.atomic_files import EXPORT, RUN, check_folder
     from twinedge.budget import board_named, judge, read_firmware
     from twinedge.budget.boards import in_words
     from twinedge.budget.model import from_pack
@@ -375,8 +376,7 @@ def fit(
     from twinedge.cli.reading import read_source
     from twinedge.cli.train import heard
     from twinedge.fitting import fit_source
-    from twinedge.placing import EXPORT, RUN, check_folder
-    from twinedge.weighting import of_rows
+    from twinedge.scoring.weights import of_rows
     from twinedge_export.fit_board import check_measured, fitting, search, write_winner
 
     place, measured = board_named(board), read_firmware(firmware)

@@ -35,11 +35,11 @@ def calibrate(
     Networks, anchors and predictions stay as they are. A level that needs more rows is left out:
     10 rows, the minimum, support 90 %, 19 support 95 %, 99 support 99 %. Needs only numpy.
     """
-    from twinedge.calibration import LEVELS
+    from twinedge.atomic_files import place_file
     from twinedge.pack import write_pack
-    from twinedge.placing import place_file
     from twinedge.runtime.calibrating import calibrate_pack
     from twinedge.runtime.pack_device import PackDevice, Reference, read_pack_file
+    from twinedge.scoring.calibration import LEVELS
 
     if pack.suffix != ".twin":
         raise InputError(f"{pack}: only a .twin pack can be recalibrated; export it again")

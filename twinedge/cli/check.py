@@ -8,7 +8,7 @@ from twinedge.cli.output import note, print_json, print_table, print_text
 from twinedge.cli.reading import read_source
 
 if TYPE_CHECKING:
-    from twinedge.learn.suitability import Suitability
+    from twinedge.evaluation.suitability import Suitability
 
 
 @options.command(
@@ -60,9 +60,9 @@ def check(
     source = read_source(tables, reading, dataset, split, quiet=quiet)
     for remark in source.remarks:
         note(remark, quiet=quiet)
-    from twinedge.learn.run import checkpoint_of
-    from twinedge.learn.suitability import suitability
-    from twinedge.verdict import NAMES
+    from twinedge.evaluation.suitability import suitability
+    from twinedge.evaluation.verdict import NAMES
+    from twinedge.run_folder import checkpoint_of
 
     found = suitability(
         source,

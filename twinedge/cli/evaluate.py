@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from twinedge.pack.contents import Array
     from twinedge.provenance import Known
     from twinedge.runtime.device import Device
-    from twinedge.scoring import Scores
+    from twinedge.scoring.scores import Scores
 
 
 class _Judged(NamedTuple):
@@ -105,7 +105,7 @@ def evaluate(
         if store is not None:
             note_faults(store, device.lost, device.cut, quiet=quiet)
         found = _of_device(device, table, reading)
-    from twinedge.scoring import in_words
+    from twinedge.scoring.scores import in_words
 
     scores = found.scores._asdict()
     intervals = [one._asdict() for one in scores.pop("intervals")]
@@ -146,10 +146,10 @@ def evaluate(
 def _of_run(folder: Path, table: Path, reading: dict[str, Any]) -> _Judged:
     import numpy as np
 
-    from twinedge.learn.run import load_run
+    from twinedge.encoding.times import Notation
     from twinedge.provenance import Known
-    from twinedge.scoring import score
-    from twinedge.times import Notation
+    from twinedge.run_folder import load_run
+    from twinedge.scoring.scores import score
 
     trained = load_run(folder)
     model, clock = trained.model, reading["time"]
@@ -176,7 +176,7 @@ def _of_device(device: "Device", table: Path, reading: dict[str, Any]) -> _Judge
     from twinedge.provenance import DIGEST, Known, TrainingRows
     from twinedge.runtime.pack_device import PackDevice
     from twinedge.runtime.reference import quantise
-    from twinedge.scoring import score
+    from twinedge.scoring.scores import score
 
     x, y = read_device_points(table, device, **reading)
     mean, std = device.predict(x, return_std=True)
@@ -203,8 +203,8 @@ def _over_time(clock: "SideColumn | None", y: "Array", mean: "Array") -> dict[st
     """Return the errors in blocks of time, and of the naive forecast, if the rows have times."""
     import numpy as np
 
-    from twinedge.forecasting import naive_forecast, score_blocks
-    from twinedge.scoring import rmse
+    from twinedge.evaluation.forecasting import naive_forecast, score_blocks
+    from twinedge.scoring.scores import rmse
 
     if clock is None or clock.notation is None:
         return {}
@@ -220,7 +220,7 @@ def _of_groups(
     column: "SideColumn | None", y: "Array", mean: "Array", ends: "dict[float, Array]"
 ) -> list[dict[str, Any]]:
     """Return the scores of each group, if the rows have any."""
-    from twinedge.scoring import score_groups
+    from twinedge.scoring.scores import score_groups
 
     if column is None:
         return []

@@ -81,7 +81,7 @@ def export(
     nothing is written unless you use --overwrite. Files of an earlier export in formats that are
     not written now stay, and are named as stale.
     """
-    from twinedge.placing import EXPORT, check_folder
+    from twinedge.atomic_files import EXPORT, check_folder
 
     check_folder(output, EXPORT, overwrite=overwrite)
     if run is None:
@@ -101,7 +101,7 @@ def export(
 
 def _latest() -> Path:
     """Find the latest run folder in runs/."""
-    from twinedge.placing import RUN, recover_below
+    from twinedge.atomic_files import RUN, recover_below
 
     try:
         recover_below(_RUNS, RUN)

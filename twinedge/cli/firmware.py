@@ -89,8 +89,8 @@ def build(file: Path, board: str, output: Path, keep_all: bool, as_json: bool) -
     Sizes are those of the runtime in bytes, as the linker reports them. If another board plays this
     one, the image is for the other; load the C project of an export onto the real board.
     """
+    from twinedge.atomic_files import check_file, place_file
     from twinedge.pack import write_pack
-    from twinedge.placing import check_file, place_file
     from twinedge_export.boards.trial import own_points
 
     check_file(output)
@@ -251,5 +251,5 @@ def _played(target: "Target") -> dict[str, Any]:
 
 for _command in (list_boards, build, run):
     firmware.add_command(_command)
-firmware.add_for_developers(measure, "twinedge_export", "boards/measure.py")
+firmware.add_command(measure)
 firmware.add_command(show_sizes)

@@ -71,8 +71,8 @@ def fleet(
     What retraining would bring is estimated by leaving devices out. Files that are of no use are
     listed, and do not stop the rest.
     """  # noqa: D301 - click wants the character itself
+    from twinedge.atomic_files import check_file, place_file
     from twinedge.fleet.survey import survey
-    from twinedge.placing import check_file, place_file
 
     if cluster is not None and n_jobs is not None:
         raise InputError("--jobs is for this machine: a --cluster has its own workers")

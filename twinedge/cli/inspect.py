@@ -12,7 +12,7 @@ from twinedge.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from twinedge.encoding import Kind
+    from twinedge.encoding.encoder import Kind
     from twinedge.pack.describe import Checksum, Description
 
 
@@ -150,7 +150,7 @@ def _origin(metadata: dict[str, Any]) -> "Iterator[tuple[str, Any]]":
 
 def _print_columns(found: "Description") -> None:
     """Print the columns that the features are made of, if any holds names or times."""
-    from twinedge.encoding import Encoding
+    from twinedge.encoding.encoder import Encoding
 
     assert found.pack is not None
     features = [one.name for one in found.ranges[:-1]]
@@ -168,7 +168,7 @@ def _print_columns(found: "Description") -> None:
 
 def _described(kind: "Kind") -> tuple[str, str, str]:
     """Return the number of features of a column, its levels or times, and its rare levels."""
-    from twinedge.calendars import Calendar
+    from twinedge.encoding.calendars import Calendar
     from twinedge.errors import listed
 
     if isinstance(kind, Calendar):

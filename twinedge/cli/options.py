@@ -6,8 +6,6 @@ A wrong value is refused before any work is done.
 import shlex
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
-from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -119,35 +117,16 @@ class _Command(click.Command):
 class Group(_Command, click.Group):
     """A group that lists its commands in the order they were added.
 
-    Without a command it shows its help. A command that is not installed says where to find it.
+    Without a command it shows its help.
     """
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
         usage = {"invoke_without_command": True, "subcommand_metavar": "COMMAND [ARGS]..."}
         super().__init__(*arguments, **{**usage, **more})
-        self._elsewhere: set[str] = set()
-
-    def add_for_developers(self, command: click.Command, package: str, file: str) -> None:
-        """Add a command if ``file`` of ``package`` exists; the installed package lacks it."""
-        found = find_spec(package)  # does not run the package
-        folders = (found and found.submodule_search_locations) or ()
-        if any(Path(folder, file).is_file() for folder in folders):
-            self.add_command(command)
-        else:
-            self._elsewhere.add(str(command.name))
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """List the commands in the order they were added."""
         return list(self.commands)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Refuse a command that is not part of this installation, and say where to find it."""
-        if cmd_name in self._elsewhere and not ctx.resilient_parsing:
-            raise InputError(
-                f"{cmd_name} is for developers and not in the installed package: run it from a "
-                "clone of the repository (pip install -e .)"
-            )
-        return super().get_command(ctx, cmd_name)
 
 
 def argument(name: str, metavar: str, text: str, **more: Any) -> Decorator:

@@ -132,7 +132,7 @@ def note_faults(store: Path, damaged: int, cut: bool, *, quiet: bool = False) ->
 
 def _write(text: str, output: Path | None = None) -> None:
     if output is not None:
-        from twinedge.placing import place_file
+        from twinedge.atomic_files import place_file
 
         place_file(output, text)
         return

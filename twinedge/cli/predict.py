@@ -13,7 +13,7 @@ from twinedge.defaults import COVERAGE
 from twinedge.errors import InputError, plural
 
 if TYPE_CHECKING:
-    from twinedge.encoding import Encoding
+    from twinedge.encoding.encoder import Encoding
 
 
 @options.command(
@@ -138,7 +138,7 @@ def predict(
 
 def _check_output(output: Path, model: Path, table: Path, *, lines: bool) -> None:
     """Refuse a file that cannot be written, or should not be."""
-    from twinedge.placing import check_file
+    from twinedge.atomic_files import check_file
 
     if lines:
         raise InputError("--output is for a table: lines are answered on standard output")
@@ -159,7 +159,7 @@ def _with_run(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    from twinedge.learn.run import load_run
+    from twinedge.run_folder import load_run
 
     trained = load_run(folder)
     (x, _), absent = read_run_points(table, trained, missing=missing, quiet=quiet)

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from twinedge.data.source import Source
-    from twinedge.encoding import Encoding
-    from twinedge.learn.run import Run
+    from twinedge.encoding.encoder import Encoding
+    from twinedge.run_folder import Run
     from twinedge.runtime.device import Device
 
     Points = tuple[NDArray[np.float64], NDArray[np.float64]]

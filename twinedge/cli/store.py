@@ -130,7 +130,7 @@ def export(
     device is written once, so name dumps of one device alike, in different folders. Points that
     are doubted, because they are far from what the others and the pack allow, are left out.
     """
-    from twinedge.placing import check_file
+    from twinedge.atomic_files import check_file
     from twinedge.runtime.collecting import as_table, shared_points
     from twinedge.runtime.store_summary import read_store
 
@@ -244,7 +244,7 @@ def merge(files: tuple[Path, ...], output: Path, as_json: bool, quiet: bool) -> 
     counts once. Points get new numbers: in order of time if all have one, else in that of the
     files. A single damaged store gives a sound one.
     """
-    from twinedge.placing import check_file
+    from twinedge.atomic_files import check_file
     from twinedge.runtime.adaptation import MOST_POINTS
     from twinedge.runtime.collecting import merge as merge_stores
     from twinedge.runtime.store_summary import read_store
@@ -311,7 +311,7 @@ def _refuse_replacing(output: Path, files: tuple[Path, ...]) -> None:
 
 def _time(text: str) -> int:
     """Read a date, or a number as devices give them."""
-    from twinedge.times import NUMBERS, read_times
+    from twinedge.encoding.times import NUMBERS, read_times
 
     if text.strip().isdecimal():
         return int(text)

@@ -20,7 +20,7 @@ from twinedge.cli.values import Number, Several, Whole, WordOr
 from twinedge.defaults import HIDDEN, HIDDEN_OF_ONE, NEIGHBORS, RUN, TWINS
 
 if TYPE_CHECKING:
-    from twinedge.learn.run import Run
+    from twinedge.run_folder import Run
 
 _RECORDED_ONLY = ("options", "time_notation")
 _TEACHERS = ("networks", "trees", "boosting", "gp")

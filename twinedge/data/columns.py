@@ -8,7 +8,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from twinedge.cells import numbered
+from twinedge.encoding.cells import numbered
+from twinedge.encoding.tables import Column
+from twinedge.encoding.times import looks_like_time
 from twinedge.errors import (
     InputError,
     Parameter,
@@ -21,8 +23,6 @@ from twinedge.errors import (
     plural,
     quoted,
 )
-from twinedge.tables import Column
-from twinedge.times import looks_like_time
 
 _INTEGER = re.compile(r"[+-]?\d{1,9}", re.ASCII)
 _ROWS_OF_AN_ID = 20

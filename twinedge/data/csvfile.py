@@ -15,13 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from twinedge.cells import (
-    CellKind,
-    CellReader,
-    complaint,
-    heads_columns,
-    numbered,
-)
 from twinedge.data.dialect import (
     BadRows,
     Row,
@@ -33,6 +26,15 @@ from twinedge.data.dialect import (
 )
 from twinedge.data.frames import READERS, rows_of_file, rows_of_frame
 from twinedge.data.textfile import TextLines, open_text
+from twinedge.encoding.cells import (
+    CellKind,
+    CellReader,
+    complaint,
+    heads_columns,
+    numbered,
+)
+from twinedge.encoding.tables import Column, is_frame
+from twinedge.encoding.times import Notation, read_times
 from twinedge.errors import (
     Advice,
     InputError,
@@ -43,8 +45,6 @@ from twinedge.errors import (
     plural,
     quoted,
 )
-from twinedge.tables import Column, is_frame
-from twinedge.times import Notation, read_times
 
 # Only one block of cells, about 10 MB, is held as text at a time.
 _CELLS_PER_BLOCK = 2**17
@@ -192,7 +192,7 @@ class CsvFile:
             rows.
         times
             Those whose cells are times, each with its notation, or None if the cells decide. Their
-            values are seconds since 1970, as those of ``twinedge.times.Times`` are.
+            values are seconds since 1970, as those of ``twinedge.encoding.times.Times`` are.
         glance
             Other columns whose first cells are kept in ``glanced``.
         """

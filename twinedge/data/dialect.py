@@ -7,7 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 
-from twinedge.cells import BLANKS, comment_cells, looks_like_comment, looks_missing, looks_numeric
+from twinedge.encoding.cells import (
+    BLANKS,
+    comment_cells,
+    looks_like_comment,
+    looks_missing,
+    looks_numeric,
+)
 from twinedge.errors import InputError, Parameter, ParameterError, place, plural, quoted
 
 Row = tuple[int, list[str]]  # line number as an editor shows it, cells

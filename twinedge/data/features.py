@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from twinedge.calendars import Calendar
 from twinedge.data.columns import (
     check_weight_column,
     column_holding,
@@ -17,10 +16,11 @@ from twinedge.data.columns import (
 )
 from twinedge.data.csvfile import FRAME, open_table
 from twinedge.data.table import Missing, missing_texts
-from twinedge.encoding import Encoding
+from twinedge.encoding.calendars import Calendar
+from twinedge.encoding.encoder import Encoding
+from twinedge.encoding.tables import is_frame
+from twinedge.encoding.times import Notation
 from twinedge.errors import place
-from twinedge.tables import is_frame
-from twinedge.times import Notation
 
 
 @dataclass
@@ -37,7 +37,7 @@ class SideColumn:
     Attributes
     ----------
     values : ndarray, shape (n,)
-        What was read: times in seconds, as in `twinedge.times.Times`; groups as texts; weights, of
+        What was read: times in seconds, as in `encoding.times.Times`; groups as texts; weights, of
         which some may be 0.
     """
 

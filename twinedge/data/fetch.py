@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from twinedge.atomic_files import place_file
 from twinedge.data.catalogue import (
     GENERATORS,
     VARIANTS,
@@ -27,7 +28,6 @@ from twinedge.data.dialect import RowError, Rows, find_delimiter
 from twinedge.data.reading import read_table
 from twinedge.data.xlsx import first_sheet, open_zip, read_member
 from twinedge.errors import InputError, place, quoted
-from twinedge.placing import place_file
 
 DATA_VARIABLE = "TWINEDGE_DATA"
 CACHE_VARIABLE = "TWINEDGE_CACHE"

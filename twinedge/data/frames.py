@@ -5,10 +5,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from twinedge.cells import is_missing
 from twinedge.data.dialect import Row
+from twinedge.encoding.cells import is_missing
+from twinedge.encoding.tables import check_unique
 from twinedge.errors import InputError, place
-from twinedge.tables import check_unique
 
 READERS = {".parquet": "read_parquet", ".xlsx": "read_excel", ".xls": "read_excel"}
 

@@ -23,6 +23,8 @@ from twinedge.data.columns import (
 )
 from twinedge.data.csvfile import FRAME, CsvFile, open_table
 from twinedge.data.table import Missing, Table, missing_texts
+from twinedge.encoding.tables import Column, is_categorical, is_frame
+from twinedge.encoding.times import NUMBERS, Notation
 from twinedge.errors import (
     Advice,
     InputError,
@@ -35,8 +37,6 @@ from twinedge.errors import (
     plural,
     quoted,
 )
-from twinedge.tables import Column, is_categorical, is_frame
-from twinedge.times import NUMBERS, Notation
 
 
 class _Wanted(NamedTuple):
@@ -108,7 +108,7 @@ def read_table(
         ``NA`` and the like. Numbers are compared as numbers: -9999 is also -9999.0.
     time
         Name of a column that says when each row was measured; it is not a feature. It holds dates
-        and times as `twinedge.times.read_times` takes them. Not with ``group``.
+        and times as `twinedge.encoding.times.read_times` takes them. Not with ``group``.
     calendar
         Names of columns of such times to learn from: hour of the day, day of the week, and season.
         The column of ``time`` may be one of them. None of their cells may be missing.

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from twinedge.calendars import Calendar
 from twinedge.data.csvfile import FRAME
 from twinedge.data.features import SideColumn, read_features
 from twinedge.data.fetch import load
@@ -32,7 +31,10 @@ from twinedge.data.table import (
     missing_texts,
     place_of_all,
 )
-from twinedge.encoding import Encoding
+from twinedge.encoding.calendars import Calendar
+from twinedge.encoding.encoder import Encoding
+from twinedge.encoding.tables import is_frame
+from twinedge.encoding.times import Notation, format_time
 from twinedge.errors import (
     Advice,
     InputError,
@@ -43,8 +45,6 @@ from twinedge.errors import (
     quoted,
     wrong_value,
 )
-from twinedge.tables import is_frame
-from twinedge.times import Notation, format_time
 
 
 class Source(NamedTuple):

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from twinedge.encoding.tables import Column
+from twinedge.encoding.times import TICKS
 from twinedge.errors import Advice, Parameter, dropping, listed, plural, quoted
-from twinedge.tables import Column
-from twinedge.times import TICKS
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

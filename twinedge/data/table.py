@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from twinedge.encoding import Encoding
+from twinedge.encoding.encoder import Encoding
+from twinedge.encoding.tables import Column
+from twinedge.encoding.times import Notation
 from twinedge.errors import Advice, InputError, Parameter, ParameterError, place, quoted
-from twinedge.tables import Column
-from twinedge.times import Notation
 
 Missing = str | float | Sequence[str | float]  # stands for a missing value in a file
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO, cast
 
-from twinedge.cells import WINDOWS_1252
+from twinedge.encoding.cells import WINDOWS_1252
 from twinedge.errors import InputError, place
 
 # Without a limit, a file with no line breaks would be read into memory as one line.

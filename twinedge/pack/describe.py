@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any, NamedTuple
 
-from twinedge.cells import numbered
+from twinedge.encoding.cells import numbered
 from twinedge.pack.contents import ACCUMULATOR, LARGEST, Array, Pack
 from twinedge.pack.layout import (
     ACTIVATIONS,

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from twinedge.calibration import Calibration, CalibrationRows
 from twinedge.errors import InputError
 from twinedge.pack.contents import Array, Intervals, Pack
 from twinedge.runtime import reference
-from twinedge.scoring import check_targets
+from twinedge.scoring.calibration import Calibration, CalibrationRows
+from twinedge.scoring.scores import check_targets
 
 _MOST = 2**32 - 1
 

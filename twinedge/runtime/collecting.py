@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from twinedge.cells import numbered
-from twinedge.encoding import Encoding
+from twinedge.encoding.cells import numbered
+from twinedge.encoding.encoder import Encoding
 from twinedge.errors import InputError
 from twinedge.pack.contents import Array
 from twinedge.runtime.adaptation import MOST_POINTS, point_weights

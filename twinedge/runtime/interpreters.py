@@ -17,9 +17,9 @@ import numpy as np
 
 from twinedge.errors import InputError, MissingPackageError
 from twinedge.pack.contents import Array
-from twinedge.quiet import silence
 from twinedge.runtime.device import Device
 from twinedge.runtime.file_device import device_of, read_sealed
+from twinedge.silence import silence
 
 _IDENTIFIER = b"TFL3"
 # Fields by their number in the schema.

@@ -248,7 +248,7 @@ class Journal:
     def _create(self, data: bytes) -> None:
         """Replace the empty file by a whole new one, and keep it locked throughout.
 
-        Not with ``twinedge.placing``: the new file is locked before it gets its name, and stays
+        Not with ``atomic_files``: the new file is locked before it gets its name, and stays
         open.
         """
         beside = self.path.resolve().with_name(f".{self.path.name}.{os.getpid()}.partial")

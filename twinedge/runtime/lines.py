@@ -25,7 +25,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from twinedge.cells import WINDOWS_1252
+from twinedge.encoding.cells import WINDOWS_1252
 from twinedge.errors import InputError
 from twinedge.pack.contents import Array
 from twinedge.runtime.device import Device

@@ -26,7 +26,7 @@ from twinedge.runtime.store import (
     stamp_of,
 )
 from twinedge.runtime.store_summary import PointErrors, StoreSummary, point_errors, read_store
-from twinedge.scoring import check_targets
+from twinedge.scoring.scores import check_targets
 
 
 class Evaluator(Protocol):

@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from twinedge.calendars import Calendar
-from twinedge.cells import (
+from twinedge.encoding.calendars import Calendar
+from twinedge.encoding.cells import (
     BLANKS,
     CellKind,
     CellReader,
@@ -27,7 +27,7 @@ from twinedge.cells import (
     looks_missing,
     looks_numeric,
 )
-from twinedge.encoding import Encoding, Kind
+from twinedge.encoding.encoder import Encoding, Kind
 from twinedge.errors import InputError, closest, listed, missing_columns
 from twinedge.pack.contents import Array
 

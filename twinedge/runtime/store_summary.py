@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from twinedge.encoding import Encoding
+from twinedge.encoding.encoder import Encoding
 from twinedge.errors import InputError
 from twinedge.pack.contents import Array, Pack
 from twinedge.runtime import reference

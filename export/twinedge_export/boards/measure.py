@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from twinedge.atomic_files import place_file
 from twinedge.budget import Model, Runtime
 from twinedge.budget.boards import Kind, Scratch
 from twinedge.errors import InputError
 from twinedge.pack import Difficulty, Domain, Intervals, Layer, Pack, Twin, write_pack
 from twinedge.pack.contents import Array
 from twinedge.pack.layout import ACTIVATIONS
-from twinedge.placing import place_file
 from twinedge.runtime.reference import silu_curve
 from twinedge_export.amalgamation import firmware_folder
 from twinedge_export.boards import stacks, worst

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from twinedge.data import read_features, read_table
-from twinedge.encoding import Encoding
+from twinedge.encoding.encoder import Encoding
 from twinedge.errors import InputError, place, plural
 from twinedge.pack import read_pack
 from twinedge.pack.contents import Array, Pack

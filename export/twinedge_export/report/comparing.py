@@ -8,7 +8,7 @@ import numpy as np
 
 from twinedge.budget.boards import in_words
 from twinedge.errors import InputError
-from twinedge.scoring import Coverage
+from twinedge.scoring.scores import Coverage
 from twinedge_export.report.costs import made
 from twinedge_export.report.document import (
     ANN,

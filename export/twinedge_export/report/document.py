@@ -12,7 +12,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from twinedge.budget.boards import in_words
-from twinedge.drawing import styled
+from twinedge.figure_style import styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from twinedge import scoring
-from twinedge.calendars import CYCLES, Calendar, waves
+from twinedge.encoding.calendars import CYCLES, Calendar, waves
 from twinedge.pack.contents import Array
 from twinedge.runtime.pack_device import PackDevice
 from twinedge_export.report.interactive import span_of, usual_query

@@ -15,7 +15,7 @@ from twinedge.pack.contents import Array
 from twinedge.pack.describe import Description, describe
 from twinedge.runtime.loading import load
 from twinedge.runtime.pack_device import PackDevice
-from twinedge.scoring import Coverage, Scores, score
+from twinedge.scoring.scores import Coverage, Scores, score
 from twinedge_export.report.drivers import Driver, drivers
 from twinedge_export.report.reliability import (
     Baseline,
@@ -29,7 +29,7 @@ from twinedge_export.report.reliability import (
 if TYPE_CHECKING:
     from twinedge.anchors import Recommendation
     from twinedge.anchors.curves import Measurement
-    from twinedge.learn.run import Run
+    from twinedge.run_folder import Run
     from twinedge_export.deploy import Export
 
 ENSEMBLES = tuple(2**power for power in range(11))
@@ -67,7 +67,7 @@ class NetworkRival(NamedTuple):
 class Trees(Compared):
     """Trees as emlearn stores them.
 
-    ``family`` is one of ``twinedge.learn.small_trees``; ``leaves`` is the most in a tree.
+    ``family`` is one of ``twinedge.evaluation.small_trees``; ``leaves`` is the most in a tree.
     """
 
     family: str

@@ -12,10 +12,10 @@ from twinedge.budget import Board, Model, Runtime
 from twinedge.budget.boards import FEATURE, FOURS, LINES, NEAREST, QUERY, Build, Kind
 from twinedge.budget.fits import SLOW_MILLISECONDS
 from twinedge.budget.model import KERNELS, WEIGHTS
-from twinedge.calendars import CYCLES, SINE, Calendar, waves
-from twinedge.categories import Category
-from twinedge.encoding import Encoding
-from twinedge.encoding import Kind as ColumnKind
+from twinedge.encoding.calendars import CYCLES, SINE, Calendar, waves
+from twinedge.encoding.categories import Category
+from twinedge.encoding.encoder import Encoding
+from twinedge.encoding.encoder import Kind as ColumnKind
 from twinedge.pack import layout
 from twinedge.pack.contents import Array, Pack
 from twinedge.runtime.pack_device import PackDevice, Reference

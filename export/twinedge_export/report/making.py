@@ -13,11 +13,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from twinedge.atomic_files import check_file, place_file
 from twinedge.budget import Board, Runtime, all_boards, read_firmware
 from twinedge.errors import InputError, Parameter, ParameterError
 from twinedge.extras import require
 from twinedge.pack.contents import Array
-from twinedge.placing import check_file, place_file
 from twinedge.progress import Progress, progress_bar
 from twinedge_export.report import interactive
 from twinedge_export.report.costs import boards, memory, origin, pack
@@ -414,7 +414,7 @@ def _of_run(
     measured: dict[str, Runtime],
     **options: Any,
 ) -> Findings:
-    from twinedge.learn.run import load_run
+    from twinedge.run_folder import load_run
     from twinedge_export.report.of_run import find, read_rows
 
     run = load_run(path)

@@ -17,23 +17,23 @@ from twinedge import defaults, scoring
 from twinedge.anchors import METHODS, choose, recommend
 from twinedge.anchors.curves import measure
 from twinedge.anchors.pool import Evidence
+from twinedge.anchors.rows import deal_out
 from twinedge.budget import Board, Model, Runtime, ann_bytes, twin_bytes
 from twinedge.budget.model import largest
 from twinedge.data import read_features
-from twinedge.dealing import deal_out
 from twinedge.errors import InputError, plural
-from twinedge.learn.comparison import compare
-from twinedge.learn.run import Run
-from twinedge.learn.selection import SETTINGS, Candidate, Plan
-from twinedge.learn.selection import choose as choose_plan
-from twinedge.learn.small_trees import fit_small_trees
-from twinedge.learn.tasks import PointTask
-from twinedge.learn.training import Checkpoint
+from twinedge.evaluation.comparison import compare
+from twinedge.evaluation.small_trees import fit_small_trees
 from twinedge.pack.contents import Array, Pack
 from twinedge.pack.layout import MAX_WIDTH
 from twinedge.progress import Progress, progress_bar
+from twinedge.run_folder import Run
 from twinedge.runtime.reference import evaluate, quantise
-from twinedge.weighting import joined_weights
+from twinedge.scoring.weights import joined_weights
+from twinedge.training.selection import SETTINGS, Candidate, Plan
+from twinedge.training.selection import choose as choose_plan
+from twinedge.training.tasks import PointTask
+from twinedge.training.trainer import Checkpoint
 from twinedge_export.deploy import Export, export
 from twinedge_export.job import RoundingError
 from twinedge_export.report.findings import (

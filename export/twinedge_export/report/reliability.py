@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from twinedge import scoring
+from twinedge.evaluation.verdict import Rival
 from twinedge.pack.contents import Array
-from twinedge.scoring import rank_correlation
-from twinedge.verdict import Rival
+from twinedge.scoring.scores import rank_correlation
 
 if TYPE_CHECKING:
-    from twinedge.learn.run import Run
+    from twinedge.run_folder import Run
 
 LEVELS = tuple(round(0.05 * step, 2) for step in range(1, 20))
 _ONE_SIGMA = 2 * NormalDist().cdf(1) - 1
@@ -207,7 +207,7 @@ class Baseline(Compared):
 
 def beside_run(run: "Run", points: tuple[Array, Array], error: Array) -> tuple[Baseline, ...]:
     """Fit both to the training rows of a run; ``error`` ``(n,)`` is that of the pack."""
-    from twinedge.learn.comparison import compare, fit_linear
+    from twinedge.evaluation.comparison import compare, fit_linear
 
     (X, y), weights = points, run.model.sample_weights_
     learnt_X, learnt_y = run.model.anchor_X_, run.model.anchor_y_

@@ -3,9 +3,9 @@
 from math import sqrt
 from typing import Any
 
-from twinedge.scoring import Coverage
-from twinedge.verdict import NAMES, is_suspicious
-from twinedge.verdict import verdict as rule
+from twinedge.evaluation.verdict import NAMES, is_suspicious
+from twinedge.evaluation.verdict import verdict as rule
+from twinedge.scoring.scores import Coverage
 from twinedge_export.report.document import (
     Fact,
     Light,

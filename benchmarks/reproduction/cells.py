@@ -1,0 +1,248 @@
+"""Cells: the units of work, what decides their numbers, and where they are kept.
+
+A file is written to a temporary name, flushed to disk and renamed, so that a process killed at any
+moment leaves whole cells or none. It names what decided its numbers and carries a checksum; a file
+that does not match counts as missing, and its cell is computed again.
+"""
+
+import json
+import platform
+import time
+from dataclasses import asdict, dataclass
+from functools import cache
+from hashlib import sha256
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from twinedge.atomic_files import place_file
+from twinedge.errors import InputError
+
+_PACKAGES = ("tensorflow", "scikit-learn", "numpy")
+_ARM_CORES = {"0xd0c": "Arm Neoverse-N1", "0xd40": "Arm Neoverse-V1"}
+
+
+@cache
+def machine() -> str:
+    """Processor, system and package versions of this machine, in one line."""
+    system = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
+    return ", ".join([processor(), system, *filter(None, map(_package, _PACKAGES))])
+
+
+def _package(name: str) -> str:
+    """Name and version; empty if it is not installed, since some methods do not need it."""
+    try:
+        return f"{name} {version(name)}"
+    except PackageNotFoundError:
+        return ""
+
+
+def processor() -> str:
+    """Name of the processor, as far as the system knows it."""
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        lines = [line.partition(":") for line in cpuinfo.read_text().splitlines()]
+        known = {name.strip(): value.strip() for name, _, value in reversed(lines)}
+        if "model name" in known:
+            return known["model name"]
+        if "CPU part" in known:
+            return _ARM_CORES.get(known["CPU part"], known["CPU part"])
+    return platform.processor() or platform.machine()
+
+
+# Increase this whenever our own trainer produces different networks: their cells are recomputed,
+# while those of networks trained as published stay.
+OUR_TRAINER = 1
+
+EFFORTS = ("quick", "normal", "thorough")
+TRAINERS = ("twinedge", "published")
+PROTOCOLS = ("published", "text")
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What the user may choose about an experiment.
+
+    Parameters
+    ----------
+    members : int
+        Number of networks in an ensemble; the paper has 32.
+    effort : {"quick", "normal", "thorough"}
+        How long our trainer searches and trains; forests search a small grid if "quick".
+    trainer : {"twinedge", "published"}
+        How networks are trained: by twinedge, or by the recipe of the paper's code.
+    protocol : {"published", "text"}
+        Which to follow where the paper's code and its text differ.
+    steps : "auto" or int
+        Length of our trainer's last training; "auto" goes by the effort.
+    """
+
+    members: int = 4
+    effort: str = "quick"
+    trainer: str = "twinedge"
+    protocol: str = "published"
+    steps: int | str = "auto"
+
+
+class Procedure(NamedTuple):
+    """The module of a method's function, its version, and the parts of the setup it depends on.
+
+    The version increases whenever the same cell would get different numbers. A ``light`` method
+    does not need TensorFlow. A method that is timed runs ``alone``.
+    """
+
+    home: str
+    version: int
+    decided_by: tuple[str, ...]
+    light: bool = False
+    alone: bool = False
+
+
+_NETWORKS = ("effort", "trainer", "protocol", "steps")
+_FORESTS = ("effort", "protocol")
+
+# Cells on disk have these names in their keys and results: do not change them.
+METHODS = {
+    "networks": Procedure("networks", 1, ("members", *_NETWORKS)),
+    "twins": Procedure("networks", 1, ("members", *_NETWORKS)),
+    "unsure_twin": Procedure("networks", 1, _NETWORKS),
+    "neighbour_twin": Procedure("networks", 1, _NETWORKS),
+    "multiplied_twin": Procedure("networks", 1, _NETWORKS),
+    "timed_network": Procedure("networks", 1, _NETWORKS, alone=True),
+    "timed_twin": Procedure("networks", 1, _NETWORKS, alone=True),
+    "nearest": Procedure("parts", 1, ("protocol",), light=True),
+    "forest": Procedure("forests", 1, _FORESTS),
+    "twinned_forest": Procedure("forests", 1, _FORESTS),
+    "loop_forest": Procedure("forests", 1, _FORESTS),
+    "check": Procedure("forests", 1, ("effort",)),
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One method on one split of one data set.
+
+    Parameters
+    ----------
+    method : str
+        One of ``METHODS``.
+    dataset : str
+        Key of a data set.
+    split : int
+        Number of the split, from 0.
+    setup : Setup
+        Settings of the experiment.
+    number : int, optional
+        Number of neighbors or multiplier, for a method that has one.
+    """
+
+    method: str
+    dataset: str
+    split: int
+    setup: Setup
+    number: int | None = None
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """Everything that decides the numbers of this cell, and nothing else."""
+        method = METHODS[self.method]
+        chosen = asdict(self.setup)
+        key = {
+            "method": self.method,
+            "version": method.version,
+            "dataset": self.dataset,
+            "split": self.split,
+            **{name: chosen[name] for name in method.decided_by if chosen[name] != "auto"},
+        }
+        if key.get("trainer") == "twinedge" and OUR_TRAINER > 1:
+            key["trainer_version"] = OUR_TRAINER
+        return key if self.number is None else {**key, "number": self.number}
+
+    @property
+    def name(self) -> str:
+        """Short and readable, but different for every key; used as a file name."""
+        digest = sha256(json.dumps(self.key, sort_keys=True).encode()).hexdigest()[:12]
+        number = "" if self.number is None else f"{self.number}-"
+        return f"{self.method}-{number}{self.dataset}-{self.split}-{digest}"
+
+    def __str__(self) -> str:
+        number = "" if self.number is None else f" {self.number}"
+        return f"{self.method}{number} {self.dataset} {self.split}"
+
+
+Results = dict[Cell, dict[str, Any]]
+
+
+def compute(cell: Cell) -> dict[str, Any]:
+    """Compute a cell, in this process and on one thread."""
+    home = import_module(f"benchmarks.reproduction.{METHODS[cell.method].home}")
+    result: dict[str, Any] = getattr(home, cell.method)(cell)
+    return result
+
+
+_LONG_AGO = 60.0  # seconds: no older file is still being written
+
+
+class CellStore:
+    """The cells in a folder.
+
+    Parameters
+    ----------
+    folder : path
+        Created if it does not exist.
+
+    Attributes
+    ----------
+    damaged : list of path
+        Files that were found and could not be used.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.damaged: list[Path] = []
+        try:
+            self._cells.mkdir(parents=True, exist_ok=True)
+            for left in self._cells.glob(".*.partial"):
+                if time.time() - left.stat().st_mtime > _LONG_AGO:
+                    left.unlink(missing_ok=True)
+        except OSError as error:
+            raise InputError(f"cannot keep results in {folder}: {error.strerror}") from error
+
+    def load(self, cell: Cell) -> dict[str, Any] | None:
+        """Return the result of a cell, or None if it has not been computed."""
+        path = self._path(cell)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+        except (OSError, UnicodeDecodeError):
+            text = ""
+        try:
+            kept = json.loads(text)
+            result: dict[str, Any] = kept["result"]
+            whole = kept["cell"] == cell.key and kept["sha256"] == _digest(cell.key, result)
+        except (ValueError, TypeError, KeyError):
+            whole = False
+        if whole:
+            return result
+        self.damaged.append(path)
+        return None
+
+    def save(self, cell: Cell, result: dict[str, Any]) -> dict[str, Any]:
+        """Keep the result of a cell, and return it as ``load`` would."""
+        result = json.loads(json.dumps(result, sort_keys=True))
+        record = {"cell": cell.key, "result": result, "sha256": _digest(cell.key, result)}
+        place_file(self._path(cell), json.dumps(record, sort_keys=True) + "\n")
+        return result
+
+    @property
+    def _cells(self) -> Path:
+        return self.folder / "cells"
+
+    def _path(self, cell: Cell) -> Path:
+        return self._cells / f"{cell.name}.json"
+
+
+def _digest(key: dict[str, Any], result: dict[str, Any]) -> str:
+    return sha256(json.dumps([key, result], sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,486 @@
+"""Rows that belong together are held out together, and determine how far new points are trusted."""
+
+from copy import copy
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from twinedge import AnnRegressor, EnsembleRegressor, TwinRegressor
+from twinedge.estimators import uncertainty
+from twinedge.estimators.uncertainty import trust_between
+from twinedge.run_folder import Run, load_run
+from twinedge.scoring.calibration import USUAL_TRUST, in_common
+from twinedge.training.batches import Setting
+from twinedge.training.network import Scaling
+from twinedge.training.tasks import FOLDS, PairTask, PointTask
+from twinedge.training.trainer import NetworkJob
+
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+
+LEAST, MOST = 0.05, 0.95  # of trust
+
+
+@pytest.fixture(scope="module")
+def machines():
+    """12 machines with 15 rows each, and different offsets of the target."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (180, 2))
+    machine = np.repeat(np.arange(12), 15)
+    y = np.sin(2 * X[:, 0]) + X[:, 1]
+    return X, y, machine, rng.normal(0, 2, 12)[machine]
+
+
+@pytest.fixture(autouse=True)
+def few_trees(monkeypatch):
+    """A quarter of the trees are enough for these tests."""
+    every = uncertainty.ExtraTreesRegressor
+    monkeypatch.setattr(uncertainty, "ExtraTreesRegressor", lambda _, **more: every(25, **more))
+
+
+def prepared(model, X, y, validation=None, groups=None, seed=0):
+    return model._prepare(X, y, validation, seed, groups)
+
+
+def rows_of(part, X):
+    """Which rows of X a part has; all rows differ."""
+    place = {tuple(row): number for number, row in enumerate(X.tolist())}
+    return [place[tuple(row)] for row in part[0].tolist()]
+
+
+sizes = st.lists(st.integers(1, 30), min_size=2, max_size=12)
+
+
+@settings(max_examples=100)
+@example([1, 1, 8, 1, 5], 0.5, 0)
+@example([1, 19], 0.125, 0)  # whichever of the two would come first
+@example([19, 1], 0.125, 0)
+@given(sizes, st.floats(0.02, 0.7), st.integers(0, 1000))
+def test_validation_holds_out_whole_groups_and_leaves_rows_to_train_on(counts, fraction, seed):
+    groups = np.repeat(np.arange(len(counts)), counts)
+    groups = np.random.default_rng(seed).permutation(groups)
+    rows = len(groups)
+    if rows < 4 or rows - round(fraction * rows) < 2:
+        return
+    X = np.arange(2.0 * rows).reshape(rows, 2)
+    model = TwinRegressor(validation_fraction=fraction)
+    train, held = prepared(model, X, X[:, 0] ** 2, None, groups, seed)
+    mine, theirs = rows_of(train, X), rows_of(held, X)
+    assert sorted(mine + theirs) == list(range(rows))
+    assert len(mine) >= 2
+    assert not set(groups[mine]) & set(groups[theirs])
+    np.testing.assert_array_equal(train[1], X[mine, 0] ** 2)
+    wanted = round(fraction * rows) if rows >= 16 else 0
+    if not wanted:
+        assert not theirs
+    else:
+        # With one group less they would be too few,
+        assert len(theirs) - np.bincount(groups[theirs]).max() < wanted
+        # and if they are, one more would leave nothing to train on.
+        assert len(theirs) >= wanted or len(mine) - np.bincount(groups[mine]).max() < 2
+    # Each part has its groups numbered from 0, in the order of their names.
+    for numbers, part in ((model.groups_, mine), (model.validation_groups_, theirs)):
+        expected = np.unique(groups[part], return_inverse=True)[1]
+        np.testing.assert_array_equal(numbers, expected)
+
+
+def test_the_same_seed_holds_out_the_same_groups_and_others_do_not(machines):
+    X, y, machine, _ = machines
+    held = [
+        tuple(rows_of(prepared(TwinRegressor(), X, y, None, machine, seed)[1], X))
+        for seed in (0, 0, 1, 2, 3, 4)
+    ]
+    assert held[0] == held[1]
+    assert len(set(held)) > 2
+
+
+def test_without_groups_rows_are_held_out_as_ever(machines):
+    X, y, _, _ = machines
+    model = TwinRegressor()
+    train, held = prepared(model, X, y)
+    order = np.random.default_rng([0, 0]).permutation(180)
+    np.testing.assert_array_equal(np.concatenate([held[0], train[0]]), X[order])
+    assert len(held[1]) == 22
+    assert model.groups_ is None
+    assert model.validation_groups_ is None
+
+
+def test_given_validation_points_all_rows_are_trained_on(machines):
+    X, y, machine, _ = machines
+    model = TwinRegressor()
+    (train, _), (held, _) = prepared(
+        model, X[:100], y[:100], (X[100:], y[100:], machine[100:]), machine[:100]
+    )
+    np.testing.assert_array_equal(train, X[:100])
+    np.testing.assert_array_equal(held, X[100:])
+    np.testing.assert_array_equal(model.groups_, machine[:100])
+    np.testing.assert_array_equal(model.validation_groups_, machine[100:] - 6)
+    prepared(model, X[:100], y[:100], (X[100:], y[100:]), machine[:100])
+    assert model.validation_groups_ is None
+
+
+NAMED = {
+    "words": [f"machine {one:02}" for one in range(12)],
+    "objects": np.array([f"machine {one:02}" for one in range(12)], object),
+    "numbers": np.arange(12) * 1000 - 7,
+    "small numbers": np.arange(12, dtype=np.int8),
+    "fractions": np.linspace(-1e9, 1, 12),
+    "days": np.arange(12).astype("datetime64[D]"),
+    "categories": pd.Categorical([f"{one:02}" for one in range(12)]),
+    "a column": pd.Series([f"{one:02}" for one in range(12)]),
+}
+
+
+@pytest.mark.parametrize("kind", NAMED)
+def test_groups_may_be_named_by_anything_that_sorts(machines, kind):
+    X, y, machine, _ = machines
+    expected, found = TwinRegressor(), TwinRegressor()
+    right = prepared(expected, X, y, None, machine, 5)
+    names = NAMED[kind]
+    groups = [names[one] for one in machine] if isinstance(names, list) else names[machine]
+    mine = prepared(found, X, y, None, groups, 5)
+    for one, other in zip((*mine[0], *mine[1]), (*right[0], *right[1]), strict=True):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(found.groups_, expected.groups_)
+    np.testing.assert_array_equal(found.validation_groups_, expected.validation_groups_)
+
+
+def test_two_groups_of_truth_values_will_do(machines):
+    X, y, machine, _ = machines
+    model = TwinRegressor()
+    train, held = prepared(model, X, y, None, machine < 6)
+    assert (len(train[1]), len(held[1])) == (90, 90)
+    assert not model.groups_.any()
+
+
+@pytest.mark.parametrize("kind", [TwinRegressor, AnnRegressor])
+@pytest.mark.parametrize(
+    ("groups", "says"),
+    [
+        (np.zeros(40), "one group for all rows; at least two"),
+        (["same"] * 40, "one group for all rows; at least two"),
+        (np.arange(39), "groups has 39 rows; one for each of 40 is needed"),
+        (np.arange(41), "groups has 41 rows; one for each of 40 is needed"),
+        ([], "groups has 0 rows"),
+        (np.zeros((40, 1)), "groups has shape (40, 1); one for each row"),
+        (7, "groups has shape (); one for each row"),
+        ("machine", "groups has shape (); one for each row"),
+        ([[1, 2], [3]], "one for each row"),
+        (np.append(np.arange(39.0), np.nan), "missing or not finite"),
+        (np.append(np.arange(39.0), np.inf), "missing or not finite"),
+        ([*("ab" * 19), "c", None], "do not sort"),
+        (pd.Series([*("ab" * 19), "c", None]), "do not sort"),
+        ([*([1] * 38), "c", {}], "do not sort"),
+    ],
+    ids=str,
+)
+def test_what_does_not_group_is_refused(complaint, tiny, kind, groups, says):
+    X = np.arange(80.0).reshape(40, 2)
+    if isinstance(groups, list) and groups and isinstance(groups[-1], dict | None):
+        groups = np.array(groups, object)
+    assert says in complaint(kind(**tiny).fit, X, X[:, 0], groups=groups)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "says"), [([1, 2, 3], "groups has 3 rows; one for each of 20"), (0, "shape ()")]
+)
+def test_groups_of_validation_points_are_checked_too(complaint, tiny, theirs, says):
+    X = np.arange(80.0).reshape(40, 2)
+    validation = X[:20], X[:20, 0], theirs
+    groups = np.arange(40) % 4
+    message = complaint(TwinRegressor(**tiny).fit, X, X[:, 0], validation=validation, groups=groups)
+    assert says in message
+
+
+# What is held out of the training rows in early rounds.
+
+
+def job(fold, seed=0):
+    return NetworkJob("relu", Setting(0.01, 0.01), 100, seed, fold)
+
+
+def task(kind, groups, rows=0, **more):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(len(groups) + rows, 2)).astype(np.float32)
+    return kind(x, x[:, 0], len(groups), 1.0, (4,), groups=groups, **more)
+
+
+@pytest.mark.parametrize("kind", [PairTask, PointTask])
+@given(
+    counts=st.lists(st.integers(1, 9), min_size=2, max_size=23),
+    rows=st.integers(0, 9),
+    seed=st.integers(0, 99),
+)
+def test_folds_are_of_whole_groups_and_disjoint(kind, counts, rows, seed):
+    groups = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(counts)), counts))
+    mine = task(kind, groups, rows)
+    seen = []
+    for fold in range(FOLDS):
+        learnt = mine.rows(job(fold, seed))
+        held = mine._held_out(job(fold))
+        assert sorted([*learnt, *held]) == list(range(len(groups)))
+        assert not set(groups[learnt]) & set(groups[held])
+        scored = mine.validation(job(fold))
+        if rows or len(held):
+            assert set(scored) == {*held, *range(len(groups), len(groups) + rows)}
+        fewest = 0 if len(counts) < FOLDS or len(groups) < 2 * FOLDS else len(counts) // FOLDS
+        assert fewest <= len(set(groups[held])) <= fewest + bool(fewest)
+        seen += sorted(set(groups[held]))
+    assert sorted(seen) == ([*range(len(counts))] if mine.has_folds else [])
+
+
+def test_with_few_groups_the_validation_points_alone_decide():
+    groups = np.arange(40) % 4
+    mine = task(PairTask, groups, 10)
+    assert sorted(mine.rows(job(0))) == list(range(40))
+    assert list(mine.validation(job(0))) == list(range(40, 50))
+
+
+def test_a_task_with_listed_partners_holds_out_no_group_either():
+    partners = np.zeros((40, 2), np.int32)
+    mine = task(PairTask, np.arange(40) % 10, 10, foldable=False, partners=partners)
+    assert sorted(mine.rows(job(0))) == list(range(40))
+
+
+def test_the_last_round_trains_on_all_groups():
+    mine = task(PairTask, np.arange(40) % 10, 10)
+    assert sorted(mine.rows(job(None))) == list(range(40))
+
+
+def test_other_groups_make_another_training():
+    prints = {
+        task(PairTask, groups).fingerprint()
+        for groups in (np.arange(40) % 10, np.arange(40) % 8, np.arange(40) // 4)
+    }
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(40, 2)).astype(np.float32)
+    prints.add(PairTask(x, x[:, 0], 40, 1.0, (4,)).fingerprint())
+    assert len(prints) == 4
+
+
+@pytest.mark.parametrize("kind", [TwinRegressor, AnnRegressor])
+def test_an_estimator_hands_the_race_each_row_with_its_group(machines, monkeypatch, kind):
+    X, y, machine, _ = machines
+    seen = []
+
+    def stop(self, task, train, held, **more):
+        seen.append((task, task.x * self.scaling_.x_scale + self.scaling_.x_mean))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(kind, "_choose", stop)
+    for validation in (None, (X[:30], y[:30])):
+        with pytest.raises(KeyboardInterrupt):
+            kind(random_state=0).fit(X, y, validation=validation, groups=machine)
+    assert [task.train for task, _ in seen] == [150, 180]
+    for task, x in seen:
+        rows = np.abs(x[: task.train, None] - X).sum(axis=2).argmin(axis=1)
+        expected = np.unique(machine[rows], return_inverse=True)[1]
+        np.testing.assert_array_equal(task.groups, expected)
+
+
+# How far new points are trusted.
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.4, 0.7, 1.0])
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_the_share_that_errors_of_a_group_have_in_common_is_found(share, unit):
+    rng = np.random.default_rng(0)
+    counts = rng.integers(2, 12, 600)
+    groups = np.repeat(np.arange(600), counts)
+    errors = np.sqrt(share) * rng.normal(size=600)[groups]
+    errors += np.sqrt(1 - share) * rng.normal(size=len(groups))
+    order = rng.permutation(len(groups))
+    found = in_common(unit * errors[order], np.array([f"g{one}" for one in groups])[order])
+    assert found == pytest.approx(share, abs=0.05)
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=30), st.integers(1, 6))
+def test_the_share_is_at_most_one_and_at_least_minus_one(errors, count):
+    errors = np.array(errors)
+    groups = np.arange(len(errors)) % count
+    found = in_common(errors, groups)
+    if found is not None:
+        assert -1 - 1e-9 <= found <= 1 + 1e-9
+
+
+def test_where_no_group_has_two_rows_nothing_is_known():
+    assert in_common(np.arange(5.0), np.arange(5)) is None
+    assert in_common(np.zeros(6), np.arange(6) % 2) is None
+    # A row that is alone in its group does not count.
+    both = in_common(np.array([1.0, 1.0, 50.0]), np.array([0, 0, 1]))
+    assert both == pytest.approx(1)
+
+
+def fitted(X, y, groups):
+    """The part of a model that the trust is learnt from."""
+    return SimpleNamespace(
+        anchor_X_=X, anchor_y_=y, sample_weights_=None, groups_=groups, scaling_=Scaling.of(X, y)
+    )
+
+
+def test_trust_is_high_where_machines_differ_and_low_where_they_do_not(machines):
+    X, y, machine, shift = machines
+    noise = np.random.default_rng(1).normal(0, 0.5, len(y))
+    high = trust_between(fitted(X, y + shift + 0.1 * noise, machine), 0)
+    between = trust_between(fitted(X, y + shift + 4 * noise, machine), 0)
+    low = trust_between(fitted(X, y + noise, machine), 0)
+    assert low < 0.2 < between < 0.65 < high
+
+
+@pytest.mark.parametrize(
+    ("found", "trust"), [(1.0, MOST), (0.9501, MOST), (0.5, 0.5), (0.02, LEAST), (-1.0, LEAST)]
+)
+def test_trust_is_never_blind_and_never_nothing(machines, monkeypatch, found, trust):
+    X, y, machine, _ = machines
+    monkeypatch.setattr(uncertainty, "in_common", lambda errors, groups, weights: found)
+    assert trust_between(fitted(X, y, machine), 0) == trust
+
+
+@pytest.mark.parametrize("groups", [None, np.zeros(180, int), np.arange(180)])
+def test_trust_is_the_usual_one_where_groups_tell_nothing(machines, groups):
+    X, y, _, _ = machines
+    assert trust_between(fitted(X, y, groups), 0) == USUAL_TRUST == 0.4
+
+
+def test_trees_are_asked_about_groups_that_they_never_saw(machines):
+    _, _, machine, _ = machines
+    # The feature is the machine: one row of it tells all.
+    x, y = machine[:, None].astype(float), np.random.default_rng(0).normal(size=12)[machine]
+    known = uncertainty._left_out(x, y, 0, None)
+    never = uncertainty._left_out(x, y, 0, machine)
+    assert np.abs(known).mean() < 0.1 * np.abs(never).mean()
+    alone = uncertainty._left_out(x, y, 0, np.zeros(180, int))
+    np.testing.assert_array_equal(alone, known)
+
+
+def test_difficulty_is_learnt_with_each_row_in_its_group(tiny_twin, monkeypatch):
+    model = copy(tiny_twin)
+    model.groups_ = (model.anchor_X_[:, 0] > 0).astype(int) + 2 * (model.anchor_X_[:, 1] > 5)
+    seen = []
+
+    def look(x, y, seed, groups, weights):
+        seen.append((x, groups))
+        return np.zeros(len(x))
+
+    monkeypatch.setattr(uncertainty, "_left_out", look)
+    uncertainty.learn_difficulty(model, 0)
+    ((x, groups),) = seen
+    back = x * model.scaling_.x_scale + model.scaling_.x_mean
+    np.testing.assert_array_equal(groups, (back[:, 0] > 0).astype(int) + 2 * (back[:, 1] > 5))
+
+
+# Whole trainings, as short as possible.
+
+
+@pytest.fixture(scope="module")
+def brief():
+    return {
+        "hidden": (4,),
+        "activation": "relu",
+        "learning_rate": 0.01,
+        "weight_decay": 0.003,
+        "steps": 30,
+        "random_state": 0,
+    }
+
+
+@pytest.fixture
+def grouped(machines, brief):
+    """A model that knows that machines differ."""
+    X, y, machine, shift = machines
+    return TwinRegressor(**brief).fit(X, y + shift, groups=machine)
+
+
+def test_a_model_learns_what_machines_have_in_common_and_forgets_it(grouped, machines):
+    X, y, machine, shift = machines
+    assert 0.5 < grouped.trust_ <= MOST
+    grouped.set_params(intervals=False).fit(X, y + shift, groups=machine)
+    assert grouped.trust_ == USUAL_TRUST
+    grouped.set_params(intervals=True).fit(X, y + shift)
+    assert grouped.groups_ is None
+    assert grouped.validation_groups_ is None
+    assert grouped.trust_ == USUAL_TRUST
+
+
+@pytest.mark.parametrize(
+    "more", [{"twins": 2}, {"pairs": "neighbors", "neighbors": 4}, {"pairs": 3}], ids=str
+)
+def test_all_kinds_of_twins_take_groups(machines, brief, more):
+    X, y, machine, shift = machines
+    model = TwinRegressor(**brief, **more, intervals=False).fit(X, y + shift, groups=machine)
+    assert np.isfinite(model.predict(X)).all()
+    assert len(model.groups_) == len(model.anchor_y_)
+
+
+def test_an_ordinary_network_and_an_ensemble_take_groups(machines, brief):
+    X, y, machine, _ = machines
+    ann = AnnRegressor(**brief).fit(X, y, groups=machine)
+    assert len(ann.groups_) + len(ann.validation_groups_) == 180
+    for base in (AnnRegressor(**brief), TwinRegressor(**brief)):
+        several = EnsembleRegressor(base, 2, random_state=0).fit(X, y, groups=machine)
+        for member in several.members_:
+            assert len(member.groups_) + len(member.validation_groups_) == 180
+        validation = X[:30], y[:30], machine[:30]
+        several.fit(X[30:], y[30:], validation=validation, groups=machine[30:])
+        for member in several.members_:
+            np.testing.assert_array_equal(member.groups_, machine[30:] - 2)
+
+
+def test_a_run_keeps_groups_and_trust(grouped, machines, tmp_path):
+    X, y, _, _ = machines
+    Run(grouped, ("a", "b"), "y", grouped.validation_, (X[:9], y[:9])).save(tmp_path / "run")
+    back = load_run(tmp_path / "run").model
+    np.testing.assert_array_equal(back.groups_, grouped.groups_)
+    np.testing.assert_array_equal(back.validation_groups_, grouped.validation_groups_)
+    assert back.trust_ == grouped.trust_
+    back.calibrate(X, y)
+    assert back.trust_ == grouped.trust_
+
+
+def test_a_run_without_intervals_of_its_own_keeps_the_trust(machines, brief, tmp_path):
+    X, y, machine, shift = machines
+    validation = X[:5], (y + shift)[:5]  # too few to calibrate on
+    model = TwinRegressor(**brief)
+    model.fit(X[15:], (y + shift)[15:], validation=validation, groups=machine[15:])
+    assert model.calibration_ is None
+    assert model.trust_ > 0.5
+    Run(model, ("a", "b"), "y", validation, validation).save(tmp_path / "run")
+    assert load_run(tmp_path / "run").model.trust_ == model.trust_
+
+
+def test_a_run_without_groups_has_none(tiny_run):
+    model = load_run(tiny_run).model
+    assert model.groups_ is None
+    assert model.validation_groups_ is None
+    assert model.trust_ == USUAL_TRUST
+
+
+@pytest.fixture
+def begun(machines, brief, tmp_path):
+    """A checkpoint of a training with groups."""
+    X, y, machine, _ = machines
+    validation = X[:30], y[:30]
+    model = TwinRegressor(**brief, intervals=False)
+    model.fit(X[30:], y[30:], validation=validation, groups=machine[30:], checkpoint=tmp_path / "c")
+    table = {"X": X[30:], "y": y[30:], "validation": validation}
+    return model, table, machine[30:], tmp_path / "c"
+
+
+def test_the_same_groups_by_other_names_go_on(begun, brief):
+    model, table, machine, folder = begun
+    names = np.array([f"m{one:02}" for one in machine])
+    again = TwinRegressor(**brief, intervals=False)
+    again.fit(**table, groups=names, checkpoint=folder, resume=True)
+    np.testing.assert_array_equal(again.weights_, model.weights_)
+
+
+def test_resuming_with_other_groups_is_refused(begun, brief, complaint):
+    _, table, machine, folder = begun
+    for groups in (None, machine // 2, machine[::-1] % 5):
+        message = complaint(
+            TwinRegressor(**brief).fit, **table, groups=groups, checkpoint=folder, resume=True
+        )
+        assert "other data" in message

@@ -1,0 +1,392 @@
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from twinedge import AnnRegressor, EnsembleRegressor, TwinRegressor
+from twinedge.progress import Progress
+from twinedge.scoring.scores import rmse
+from twinedge.training import selection
+from twinedge.training.batches import Setting
+from twinedge.training.selection import PLANS, SETTINGS, Candidate, Plan, choose
+from twinedge.training.tasks import FOLDS, PointTask
+from twinedge.training.teachers import SHARE, Lessons
+from twinedge.training.trainer import Checkpoint, Interrupted, Trained
+
+TRAIN, ROWS = 100, 120
+CANDIDATES = [
+    Candidate(activation, Setting(0.01, decay))
+    for activation in ("relu", "silu")
+    for decay in (0.1, 0.3)
+]
+PLAN = Plan(folds=8_000, final=100)
+SHORT = Plan(folds=10, final=100)
+
+
+class Race(NamedTuple):
+    stage: str
+    jobs: list
+
+
+@dataclass(frozen=True)
+class Told(PointTask):
+    """A task whose networks have given errors, on held-out rows and on validation rows.
+
+    ``scores`` are errors of all validation rows, or of each: by activation, whether taught, and
+    optionally whether the weights are the last ones.
+    """
+
+    off: dict = field(default_factory=dict)
+    scores: dict = field(default_factory=dict)
+
+    def predict(self, architecture, stack, x, jobs):
+        rows = np.rint(x[..., 0]).astype(int)
+        errors = [self.off.get((job.activation, job.setting.weight_decay), 1.0) for job in jobs]
+        each = [
+            np.broadcast_to(one, TRAIN)[of % TRAIN] for one, of in zip(errors, rows, strict=True)
+        ]
+        return self.y[rows] + np.stack(each)
+
+    def errors(self, architecture, stack, jobs):
+        known = jobs[0].activation, bool(stack[0, 1])
+        found = self.scores.get((*known, bool(stack[0, 2])), self.scores.get(known, 1.0))
+        return np.broadcast_to(found, ROWS - TRAIN)
+
+
+def told(off=None, scores=None, held=True, **more):
+    x = np.arange(ROWS if held else TRAIN, dtype=np.float32)[:, None]
+    y = np.sin(x[:, 0]).astype(np.float32)
+    return Told(x, y, TRAIN, 1.0, (4,), off=off or {}, scores=scores or {}, **more)
+
+
+@pytest.fixture
+def races(monkeypatch):
+    """Replace the training, and record every race; weights encode seed, stage and completion."""
+
+    class Races(list):
+        stop_in = None
+        before = False
+
+        @staticmethod
+        def score(stage, job):
+            return 1.0
+
+    held = Races()
+
+    def train(task, jobs, *, stage, seed, progress, checkpoint, threads):
+        held.append(Race(stage, jobs))
+        if stage == held.stop_in and held.before:
+            raise KeyboardInterrupt
+        results = [
+            Trained(job, weights, held.score(stage, job), weights - np.array([0, 0, 1]))
+            for job in jobs
+            for weights in [np.array([job.seed, stage == "lessons", 1])]
+        ]
+        if stage == held.stop_in:
+            raise Interrupted(results)
+        return results
+
+    monkeypatch.setattr(selection, "train", train)
+    return held
+
+
+class School:
+    """Teachers with a prediction for every row."""
+
+    asked = 0
+
+    def __init__(self, noise=0.5, named=False):
+        self.noise = noise
+        self.named = named
+
+    def seconds(self):
+        return {"Asking trees": 1.0}
+
+    def points(self, task):
+        return task.x[:3]
+
+    def lessons(self, task, points, own, stage):
+        self.asked += 1
+        self.own = own
+        said = [{"teacher": "trees"}]
+        return Lessons(task.y[: task.train], points, task.y[:3], said, self.noise)
+
+
+def chosen(task=None, networks=1, candidates=CANDIDATES, plan=PLAN, seed=5, school=None):
+    return choose(
+        told() if task is None else task,
+        candidates,
+        plan,
+        networks=networks,
+        seed=seed,
+        progress=Progress(),
+        checkpoint=Checkpoint(None),
+        school=school,
+    )
+
+
+def test_candidates_are_compared_on_folds_and_the_best_goes_on(races):
+    choice = chosen(told({("silu", 0.3): 0.5}))
+    assert [race.stage for race in races] == ["folds", "final round"]
+    assert [{job.steps for job in race.jobs} for race in races] == [{8_000}, {100}]
+    folds, finals = (race.jobs for race in races)
+    assert [job.fold for job in folds] == [*range(FOLDS)] * len(CANDIDATES)
+    assert [job.fold for job in finals] == [None]
+    assert choice.candidate == Candidate("silu", Setting(0.01, 0.3))
+    assert (choice.steps, choice.interrupted, choice.teaching) == (100, False, None)
+
+
+def test_every_row_is_held_out_once_and_never_seen_by_its_network(races):
+    chosen()
+    task, jobs = told(), races[0].jobs[:FOLDS]
+    held = [task.fold(job.fold) for job in jobs]
+    assert sorted(np.concatenate(held)) == [*range(TRAIN)]
+    for job, rows in zip(jobs, held, strict=True):
+        assert not set(task.rows(job)) & set(rows)
+        assert set(rows) <= set(task.validation(job))
+
+
+def test_the_best_goes_on_alone_however_close_the_others_are(races):
+    off = {("relu", 0.1): 0.5, ("silu", 0.1): 0.5 + 1e-4}
+    chosen(told(off, {("silu", False): 0.1}))
+    assert {(job.activation, job.setting.weight_decay) for job in races[-1].jobs} == {("relu", 0.1)}
+
+
+def test_a_short_race_chooses_among_settings_but_not_among_activations(races):
+    off = {("relu", 0.1): 0.5, ("relu", 0.3): 0.4, ("silu", 0.1): 0.9}
+    choice = chosen(told(off, {("silu", False): 0.5}), plan=SHORT)
+    finals = {(job.activation, job.setting.weight_decay) for job in races[-1].jobs}
+    assert finals == {("relu", 0.3), ("silu", 0.1)}
+    assert choice.candidate.activation == "silu"
+
+
+def test_one_wild_row_does_not_decide_between_candidates(races):
+    wild = np.full(TRAIN, 0.8)
+    wild[0] = 9.0
+    chosen(told({("silu", 0.3): wild}))
+    assert [job.activation for job in races[-1].jobs] == ["silu"]
+
+
+def test_a_network_that_diverged_is_the_worst(races):
+    chosen(told({("relu", 0.1): np.nan, ("relu", 0.3): np.inf, ("silu", 0.1): 0.9}))
+    assert [job.activation for job in races[-1].jobs] == ["silu"]
+
+
+def test_one_candidate_goes_straight_to_the_final_round(races):
+    choice = chosen(candidates=CANDIDATES[:1])
+    assert [race.stage for race in races] == ["final round"]
+    assert choice.candidate == CANDIDATES[0]
+
+
+@pytest.mark.parametrize("reason", ["few rows", "few groups", "no folds"])
+def test_where_nothing_can_be_held_out_all_candidates_meet_in_the_final_round(races, reason):
+    task = told()
+    if reason == "few rows":
+        task = Told(task.x[:12], task.y[:12], 9, 1.0, (4,))
+    elif reason == "few groups":
+        task = told(groups=np.arange(TRAIN) % 3)
+    else:
+        task = told(foldable=False)
+    chosen(task)
+    assert [race.stage for race in races] == ["final round"]
+    assert len(races[0].jobs) == len(CANDIDATES)
+
+
+def test_groups_are_held_out_together(races):
+    groups = np.arange(TRAIN) % 7
+    task = told(groups=groups)
+    chosen(task)
+    for job in races[0].jobs:
+        held = task.fold(job.fold)
+        assert not set(groups[held]) & set(groups[task.rows(job)])
+    assert task.examples(races[0].jobs[:FOLDS]).tensors[2].shape[0] == FOLDS
+
+
+# Errors of validation rows: on average 1, but some rows gain what others lose.
+UNEVEN = np.where(np.arange(ROWS - TRAIN) % 2, 0.9, 1.1)
+
+
+@pytest.mark.parametrize("noise", [0.25, 0.33])
+@pytest.mark.parametrize(
+    ("of_taught", "verdict"),
+    [(0.5, "taught"), (1.5, "alone"), (UNEVEN - 0.01, "as expected"), (UNEVEN, "as expected")],
+)
+def test_teachers_are_followed_if_the_target_is_noisy_unless_validation_rows_object(
+    races, noise, of_taught, verdict
+):
+    school = School(noise)
+    scores = {("relu", True): of_taught}
+    choice = chosen(told({("relu", 0.1): 0.5}, scores), networks=2, school=school)
+    assert [race.stage for race in races] == ["folds", "final round", "lessons"]
+    assert school.asked == 1
+    followed = noise > 0.32 if verdict == "as expected" else verdict == "taught"
+    assert choice.teaching == {
+        "taught": followed,
+        "share": SHARE if followed else 1.0,
+        "noise": noise,
+        "teachers": [{"teacher": "trees"}],
+    }
+    assert choice.weights[:, 1].all() == followed
+    assert choice.score == pytest.approx(rmse(of_taught) if followed else 1.0)
+
+
+def test_of_each_activation_the_best_networks_teach(races):
+    school = School()
+    chosen(told({("silu", 0.3): 0.5, ("relu", 0.3): 0.7}), school=school)
+    assert [word.name for word in school.own] == ["silu networks", "relu networks"]
+    for word, off in zip(school.own, (0.5, 0.7), strict=True):
+        np.testing.assert_allclose(np.abs(word.rows - told().y[:TRAIN]), off, rtol=1e-5)
+
+
+def test_pupils_take_the_least_decay(races):
+    chosen(told({("silu", 0.3): 0.5}), school=School())
+    alone, taught = ([job.setting.weight_decay for job in race.jobs] for race in races[1:])
+    assert (alone, taught) == ([0.3], [0.1])
+    assert {job.activation for race in races[1:] for job in race.jobs} == {"silu"}
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize(("noise", "steps"), [(0.19, 100), (0.009, 200)])
+def test_a_target_without_noise_needs_no_lessons_and_one_without_any_more_steps(
+    races, named, noise, steps
+):
+    choice = chosen(school=School(noise, named))
+    assert [race.stage for race in races] == ["folds", "final round", *["lessons"] * named]
+    assert {job.steps for race in races[1:] for job in race.jobs} == {steps}
+    assert choice.steps == steps
+    assert choice.teaching["taught"] is False
+
+
+def test_steps_that_were_asked_for_are_not_doubled(races):
+    plan = Plan(folds=8_000, final=100, teachers=False)
+    assert chosen(school=School(0.001, named=True), plan=plan).steps == 100
+
+
+@pytest.mark.parametrize(("earlier", "back"), [(0.5, True), (UNEVEN - 0.04, False)])
+def test_networks_are_kept_as_they_ended_unless_earlier_weights_are_clearly_better(
+    races, earlier, back
+):
+    scores = {("relu", False, False): earlier}
+    choice = chosen(told(scores=scores), candidates=CANDIDATES[:1])
+    assert choice.weights[0, 2] == (not back)
+    assert choice.score == pytest.approx(rmse(earlier) if back else 1.0)
+
+
+def test_networks_are_compared_as_they_ended(races):
+    # The best of many looks at the validation rows is low there, whatever it is worth.
+    scores = {("relu", False, False): 0.3, ("relu", False, True): 0.9, ("relu", True): 0.6}
+    choice = chosen(told(scores=scores), school=School(), candidates=CANDIDATES[:1])
+    assert (choice.teaching["taught"], choice.score) == (True, pytest.approx(0.6))
+
+
+def test_without_validation_rows_teachers_are_not_followed(races):
+    task = told(scores={("relu", True): 0.1}, held=False)
+    choice = chosen(task, school=School(), candidates=CANDIDATES[:1])
+    assert choice.teaching["taught"] is False
+
+
+def test_every_network_trained_is_among_the_trials(races):
+    races.score = lambda stage, job: job.setting.weight_decay
+    trials = chosen(school=School()).trials
+    assert len(trials) == sum(len(race.jobs) for race in races)
+    assert trials[0] == {
+        "stage": "folds",
+        "activation": "relu",
+        "learning_rate": 0.01,
+        "weight_decay": 0.1,
+        "steps": 8_000,
+        "rmse_val": 0.1,
+    }
+
+
+@pytest.mark.parametrize("before", [False, True])
+@pytest.mark.parametrize("stage", ["folds", "final round", "lessons"])
+def test_a_stopped_training_gives_the_best_it_had(races, stage, before):
+    races.stop_in, races.before = stage, before
+    races.score = lambda stage, job: job.setting.weight_decay + (job.activation == "relu")
+    if (stage, before) == ("folds", True):  # then there is nothing to give
+        with pytest.raises(KeyboardInterrupt):
+            chosen(school=School())
+        return
+    task = told({("silu", 0.1): 0.5}, {("silu", True): 0.5})
+    choice = chosen(task, school=School())
+    assert choice.interrupted
+    assert races[-1].stage == stage
+    assert choice.candidate == Candidate("silu", Setting(0.01, 0.1))
+    # A stopped candidate counts, one that never started does not.
+    assert bool(choice.weights[0, 1]) == (stage == "lessons" and not before)
+
+
+@pytest.mark.parametrize("kind", [TwinRegressor, AnnRegressor])
+def test_what_the_user_fixes_leaves_the_rest_to_choose(kind):
+    def left(**fixed):
+        return kind(**fixed)._candidates()
+
+    every = [Candidate(name, one) for name, settings in SETTINGS.items() for one in settings]
+    assert left() == every
+    assert {one.activation for one in left(activation="silu")} == {"silu"}
+    fixed = left(learning_rate=0.5)
+    assert {one.setting.learning_rate for one in fixed} == {0.5}
+    assert [one.setting.weight_decay for one in fixed] == [
+        one.setting.weight_decay for one in every
+    ]
+    assert len(left(weight_decay=0.5)) == 2  # no candidate twice
+    both = left(activation="relu", learning_rate=0.5, weight_decay=0)
+    assert both == [Candidate("relu", Setting(0.5, 0.0))]
+
+
+@pytest.mark.parametrize("rows", [100, 5000])
+@pytest.mark.parametrize("effort", sorted(PLANS))
+def test_the_steps_asked_for_are_the_last_round_and_scale_the_folds(effort, rows):
+    plan = TwinRegressor(effort=effort)._plan(rows)
+    half = TwinRegressor(effort=effort, steps=plan.final // 2)._plan(rows)
+    assert half == Plan(round(plan.folds / 2), plan.final // 2, False, plan.batch)
+    assert TwinRegressor(effort=effort, steps=1)._plan(rows).folds >= 1
+
+
+@pytest.mark.parametrize("effort", sorted(PLANS))
+def test_thousands_of_rows_are_learnt_longer_and_in_larger_batches(effort):
+    few, many = (TwinRegressor(effort=effort)._plan(rows) for rows in (2999, 3000))
+    assert few == PLANS[effort]
+    assert many.batch > few.batch
+    assert many.final > few.final
+
+
+@pytest.mark.parametrize("rows", [50, 390, 3500])
+def test_all_members_of_an_ensemble_take_the_steps_and_batches_of_the_first(rows, monkeypatch):
+    seen = []
+
+    def noted(task, candidates, plan, **options):
+        seen.append((task.batch, plan.batch, plan.final))
+        return choose(task, candidates[:1], Plan(1, 1, False, plan.batch), **options)
+
+    monkeypatch.setattr("twinedge.estimators.networks.choose", noted)
+    rng = np.random.default_rng(0)
+    X = rng.random((rows, 1))
+    base = TwinRegressor(hidden=(4,), effort="quick", steps=100, validation_fraction=0)
+    EnsembleRegressor(base, 2, random_state=0).fit(X, X[:, 0])
+    assert len(seen) == 2
+    first, second = seen
+    assert first[0] == first[1] == second[0] == second[1] == (256 if rows >= 3000 else 64)
+
+
+def test_a_search_on_real_data_ends_with_the_finalist_of_least_error(curve):
+    X, y = curve
+    model = TwinRegressor(hidden=(8,), effort="quick", steps=1000, random_state=0)
+    model.fit(X[:80], y[:80], validation=(X[80:100], y[80:100]))
+    stages = [trial["stage"] for trial in model.trials_]
+    folds = FOLDS * sum(map(len, SETTINGS.values()))
+    assert stages[:folds] == ["folds"] * folds
+    assert stages[folds:] == ["final round"] * 2
+    best = min(model.trials_[folds:], key=lambda trial: trial["rmse_val"])
+    assert best["activation"] == model.activation_
+    assert best["learning_rate"] == model.learning_rate_
+    assert best["weight_decay"] == model.weight_decay_
+    assert (model.steps_, model.interrupted_, model.teaching_) == (1000, False, None)
+
+
+def test_a_model_with_everything_fixed_trains_once(curve, tiny):
+    X, y = curve
+    model = TwinRegressor(**tiny).fit(X, y)
+    assert [trial["stage"] for trial in model.trials_] == ["final round"]

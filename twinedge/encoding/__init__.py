@@ -1,0 +1,1 @@
+"""From the cells of a table to the inputs of a network: numbers, names, dates and times."""

@@ -1,0 +1,482 @@
+"""Regressors made of networks: what they share, ordinary networks, and ensembles of either kind."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _num_samples, check_array, check_is_fitted
+
+from twinedge import scoring
+from twinedge.data.splitting import number_groups, time_blocks
+from twinedge.encoding.encoder import Encoding
+from twinedge.encoding.times import as_row_times
+from twinedge.errors import InputError, wrong_value
+from twinedge.estimators.inputs import TableReader, copy_columns, counted_rows
+from twinedge.progress import progress_bar
+from twinedge.scoring.scores import check_targets
+from twinedge.scoring.weights import check_weights, joined_weights, of_rows, relative
+from twinedge.training.network import ACTIVATIONS, Architecture, FloatArray, Scaling
+from twinedge.training.parameters import (
+    is_auto,
+    jobs_of,
+    nonnegative_number,
+    one_of,
+    positive_integer,
+    seed_of,
+    widths,
+)
+from twinedge.training.selection import PLANS, SETTINGS, Candidate, Choice, Plan, choose
+from twinedge.training.tasks import FOLDS, PairTask, PointTask
+from twinedge.training.teachers import LEAST_ROWS, School, teachers_of
+from twinedge.training.trainer import Checkpoint
+
+Validation = tuple[Any, Any] | tuple[Any, Any, Any] | tuple[Any, Any, Any, Any] | None
+Groups = npt.NDArray[np.intp]
+
+# Parameters that do not affect the training, so that it can be resumed with different values; a
+# ``random_state`` acts through the seed drawn from it.
+_NOT_OF_THE_TRAINING = ("anchors", "intervals", "n_jobs", "random_state", "verbose")
+FEW_GROUPS = 5  # validation rows of fewer groups decide nothing
+_CHOSEN = ("activation", "learning_rate", "weight_decay", "steps")
+
+
+class NetworkRegressor(RegressorMixin, TableReader):
+    """Base of the regressors made of networks; see ``TwinRegressor`` for the parameters."""
+
+    hidden: Any
+    activation: str
+    learning_rate: Any
+    weight_decay: Any
+    effort: str
+    steps: Any
+    teachers: Any
+    impute: str | None
+    validation_fraction: float
+    n_jobs: int | None
+    random_state: Any
+    verbose: bool
+
+    architecture_: Architecture
+    weights_: FloatArray
+    scaling_: Scaling
+    teaching_: dict[str, Any] | None = None
+    groups_: Groups | None = None
+    validation_groups_: Groups | None = None
+    sample_weights_: FloatArray | None = None
+    validation_weights_: FloatArray | None = None
+
+    def _prepare(
+        self,
+        X: Any,
+        y: Any,
+        validation: Validation,
+        seed: int,
+        groups: Any = None,
+        encoding: Encoding | None = None,
+        sample_weight: Any = None,
+        times: Any = None,
+    ) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
+        """Check the data and split it into training and validation rows, both unscaled.
+
+        Rows of one group stay together, and rows of weight 0 are left out; the groups and weights
+        are kept in attributes. With times, the newest rows are for validation, and the others are
+        in groups that are blocks of time.
+        """
+        if self.impute is not None:
+            one_of("impute", self.impute, ("median",))
+        if times is not None:
+            if groups is not None:
+                raise InputError(
+                    "groups and times: rows are held out group by group or in order of time, not "
+                    "both; choose one"
+                )
+            times = _seconds(times, _num_samples(X))
+        beside = groups if times is None else times
+        X, y, beside, weights = counted_rows(X, y, beside, sample_weight)
+        groups, times = (beside, None) if times is None else (None, beside)
+        X, y = self._read_training(X, y, encoding)
+        self.groups_ = self.validation_groups_ = None
+        self.sample_weights_ = self.validation_weights_ = None
+        if groups is not None:
+            groups = _numbered(groups, len(y))
+            if not groups.any():
+                raise InputError("groups has one group for all rows; at least two are needed")
+        if validation is not None:
+            X_val, y_val, *theirs = validation
+            of_groups, counts, *_ = [*theirs, None, None]
+            X_val, y_val, of_groups, counts = counted_rows(
+                X_val, y_val, of_groups, counts, "validation weights"
+            )
+            X_val = self._read(X_val)
+            shape = np.shape(y_val)
+            if shape != (len(X_val),):
+                raise InputError(f"validation has {len(X_val)} points and targets of shape {shape}")
+            y_val = check_array(y_val, ensure_2d=False, dtype=np.float64)
+            self.groups_ = groups if times is None else time_blocks(times, FOLDS)
+            if of_groups is not None:
+                self.validation_groups_ = _numbered(of_groups, len(y_val))
+            self.sample_weights_, self.validation_weights_ = relative(weights), relative(counts)
+            return self._filled((X, y), (X_val, y_val))
+        fraction = nonnegative_number("validation_fraction", self.validation_fraction)
+        # Held-out rows of a tiny table would leave nothing to learn from.
+        held = round(fraction * len(y)) if len(y) >= 16 else 0
+        if fraction >= 1 or len(y) - held < 2:
+            raise wrong_value("validation_fraction", fraction, "leaves nothing to train on")
+        rng = np.random.default_rng([seed, 0])
+        if times is not None:
+            order, held = _newest_first(times, held)
+            self.groups_ = time_blocks(times[order[held:]], FOLDS)
+        elif groups is None:
+            order = rng.permutation(len(y))
+        else:
+            order, held = _together(groups, held, rng)
+            self.validation_groups_, self.groups_ = (
+                np.unique(part, return_inverse=True)[1] for part in np.split(groups[order], [held])
+            )
+        self.sample_weights_ = relative(of_rows(weights, order[held:]))
+        self.validation_weights_ = relative(of_rows(weights, order[:held]))
+        return self._filled((X[order[held:]], y[order[held:]]), (X[order[:held]], y[order[:held]]))
+
+    def _filled(
+        self, train: tuple[FloatArray, FloatArray], held: tuple[FloatArray, FloatArray]
+    ) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
+        """Fill in missing cells, with values learnt from the training rows, if asked to."""
+        if self.impute is None:
+            return train, held
+        self.fill_values_ = self.encoding_.fill(train[0])
+        return (self._read(train[0]), train[1]), (self._read(held[0]), held[1])
+
+    def _shape(self) -> tuple[int, tuple[int, ...]]:
+        """Return the number of networks and the widths of their layers."""
+        return 1, widths("hidden", self.hidden)
+
+    def _scale(
+        self, train: tuple[FloatArray, FloatArray], validation: tuple[FloatArray, FloatArray]
+    ) -> dict[str, Any]:
+        """Fit the scaling, and return the scaled rows as arguments of a ``Task``."""
+        self.scaling_ = Scaling.of(*train, self.encoding_.indicators, self.sample_weights_)
+        return {
+            "x": self.scaling_.features(np.concatenate([train[0], validation[0]])),
+            "y": self.scaling_.target(np.concatenate([train[1], validation[1]])),
+            "train": len(train[1]),
+            "scale": self.scaling_.y_scale,
+            "hidden": self._shape()[1],
+            "batch": self._plan(len(train[1])).batch,
+            "groups": self.groups_,
+            "weights": joined_weights(
+                (self.sample_weights_, len(train[1])),
+                (self.validation_weights_, len(validation[1])),
+            ),
+        }
+
+    def _candidates(self) -> list[Candidate]:
+        """Combine what the user fixed with everything left to choose."""
+        activation = one_of("activation", self.activation, ("auto", *ACTIVATIONS))
+        activations = list(ACTIVATIONS) if activation == "auto" else [activation]
+        rate, decay = self.learning_rate, self.weight_decay
+        fixed: dict[str, float] = {}
+        if not is_auto(rate):
+            fixed["learning_rate"] = nonnegative_number("learning_rate", rate)
+        if not is_auto(decay):
+            fixed["weight_decay"] = nonnegative_number("weight_decay", decay)
+        found = [
+            Candidate(name, replace(setting, **fixed))
+            for name in activations
+            for setting in SETTINGS[name]
+        ]
+        return list(dict.fromkeys(found))
+
+    def _plan(self, rows: int) -> Plan:
+        """Return the plan for the effort and this many training rows."""
+        plan = PLANS[one_of("effort", self.effort, tuple(PLANS))].given(rows)
+        return (
+            plan if is_auto(self.steps) else plan.ending_at(positive_integer("steps", self.steps))
+        )
+
+    def _school(
+        self,
+        plan: Plan,
+        task: PairTask | PointTask,
+        train: tuple[FloatArray, FloatArray],
+        held: tuple[FloatArray, FloatArray],
+        seed: int,
+    ) -> School | None:
+        """Return the teachers that were asked for, or that there is time for; None for none."""
+        found = teachers_of(self.teachers, task.train, seed)
+        named = not is_auto(self.teachers)
+        hurried = not named and not plan.teachers
+        able = task.teachable and task.has_folds and task.train >= LEAST_ROWS
+        if found is None or hurried or not able:
+            return None
+        threads = jobs_of(self.n_jobs)
+        return School(*found, *train, *held, self.scaling_, seed, threads, named=named)
+
+    @property
+    def _few_groups(self) -> bool:
+        """Whether there are so few validation groups that training groups decide instead."""
+        held = self.validation_groups_
+        return self.groups_ is not None and held is not None and len(np.unique(held)) < FEW_GROUPS
+
+    def _owner(self, task: PairTask | PointTask, seed: int) -> dict[str, Any]:
+        """Return the data and settings that a checkpoint belongs to."""
+        settings = {
+            key: repr(value)
+            for key, value in self.get_params().items()
+            if key not in _NOT_OF_THE_TRAINING
+        }
+        shape = dict(zip(("twins", "hidden"), map(repr, self._shape()), strict=True))
+        settings |= {key: shape[key] for key in shape if key in settings}
+        return {"data": task.fingerprint(), "seed": seed, **settings}
+
+    def _choose(
+        self,
+        task: PairTask | PointTask,
+        train: tuple[FloatArray, FloatArray],
+        held: tuple[FloatArray, FloatArray],
+        *,
+        networks: int,
+        seed: int,
+        checkpoint: Path | None,
+        resume: bool,
+    ) -> Choice:
+        """Train, and keep in attributes how it went."""
+        plan = self._plan(task.train)
+        school = self._school(plan, task, train, held, seed)
+        with progress_bar(self.verbose) as progress:
+            choice = choose(
+                task,
+                self._candidates(),
+                plan,
+                networks=networks,
+                seed=seed,
+                progress=progress,
+                checkpoint=Checkpoint(checkpoint, self._owner(task, seed), resume),
+                school=school,
+                threads=jobs_of(self.n_jobs),
+                across=self._few_groups,
+                intervals=bool(getattr(self, "intervals", False)),
+            )
+        self.activation_ = choice.candidate.activation
+        self.learning_rate_ = choice.candidate.setting.learning_rate
+        self.weight_decay_ = choice.candidate.setting.weight_decay
+        self.steps_ = choice.steps
+        self.trials_ = choice.trials
+        self.teaching_ = choice.teaching
+        self.interrupted_ = choice.interrupted
+        return choice
+
+    def settled(self) -> Any:
+        """Return an unfitted copy with the chosen values in place of "auto"."""
+        chosen = {name: getattr(self, f"{name}_") for name in _CHOSEN}
+        return clone(self).set_params(**chosen)
+
+    def rmse(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> float:
+        """Root mean square error of the prediction, in units of the target.
+
+        With ``sample_weight`` ``(n,)``, the mean is weighted.
+
+        Raises
+        ------
+        InputError
+            If ``y`` does not have shape ``(n,)``.
+        """
+        predicted = self.predict(X)
+        weights = None if sample_weight is None else check_weights(sample_weight, len(predicted))
+        return scoring.rmse(predicted, check_targets(y, len(predicted)), weights)
+
+
+def _numbered(groups: Any, rows: int) -> Groups:
+    """Assign the groups of ``rows`` rows numbers from 0; their names may be anything that sorts."""
+    numbers = number_groups(groups)
+    if len(numbers) != rows:
+        raise InputError(f"groups has {len(numbers)} rows; one for each of {rows} is needed")
+    return numbers
+
+
+def _seconds(times: Any, rows: int) -> FloatArray:
+    """Return the times of ``rows`` rows, as numbers; at least two differ."""
+    seconds: FloatArray = as_row_times(times, rows).seconds
+    if np.ptp(seconds) == 0:
+        raise InputError("times has one time for all rows; at least two are needed")
+    return seconds
+
+
+def _newest_first(times: FloatArray, held: int) -> tuple[Groups, int]:
+    """Order of the rows, and how many of about ``held`` come before a change of time."""
+    order = np.argsort(-times, kind="stable")
+    ends = 1 + np.flatnonzero(np.diff(times[order]))
+    ends = ends[ends <= len(times) - 2]  # leave some to train on
+    if not held or not len(ends):
+        return order, 0
+    return order, int(ends[np.argmin(np.abs(ends - held))])
+
+
+def _together(groups: Groups, held: int, rng: np.random.Generator) -> tuple[Groups, int]:
+    """Order of the rows, group by group, and the end of the group that completes ``held`` rows."""
+    place = rng.permutation(groups.max() + 1)
+    if len(place) == 2 and np.count_nonzero(place[groups]) == 1:
+        place = place[::-1]  # one row is too few to train on
+    order = np.argsort(place[groups], kind="stable")
+    if not held:
+        return order, 0
+    ends = np.cumsum(np.bincount(place[groups]))
+    ends = ends[ends <= len(groups) - 2]  # leave some to train on
+    return order, int(ends[min(int(np.searchsorted(ends, held)), len(ends) - 1)])
+
+
+_BLOCK = 1 << 16  # points evaluated at a time
+
+
+class AnnRegressor(NetworkRegressor):
+    """A multilayer perceptron trained like the twins, but on points instead of pairs.
+
+    Parameters are those of ``TwinRegressor``, except those about pairs and anchors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from twinedge import AnnRegressor
+    >>> X = np.linspace(0, 1, 40)[:, None]
+    >>> model = AnnRegressor(hidden=(16,), activation="silu", learning_rate=0.01,
+    ...                      weight_decay=0.003, steps=2000, random_state=0)
+    >>> bool(abs(model.fit(X, np.sin(3 * X[:, 0])).predict([[0.5]])[0] - np.sin(1.5)) < 0.05)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        hidden: int | tuple[int, ...] = (128, 128),
+        activation: str = "auto",
+        learning_rate: float | str = "auto",
+        weight_decay: float | str = "auto",
+        effort: str = "normal",
+        steps: int | str = "auto",
+        teachers: Any = "auto",
+        impute: str | None = None,
+        validation_fraction: float = 0.125,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.hidden = hidden
+        self.activation = activation
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.effort = effort
+        self.steps = steps
+        self.teachers = teachers
+        self.impute = impute
+        self.validation_fraction = validation_fraction
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @classmethod
+    def from_network(
+        cls,
+        architecture: Architecture,
+        weights: FloatArray,
+        scaling: Scaling,
+        encoding: Encoding | None = None,
+    ) -> "AnnRegressor":
+        """Wrap weights ``(1, size)`` that came from elsewhere as a fitted regressor."""
+        model = cls(hidden=architecture.hidden, activation=architecture.activation)
+        model.architecture_, model.weights_, model.scaling_ = architecture, weights, scaling
+        model.activation_ = architecture.activation
+        model.remember_columns(encoding or Encoding.numbered(architecture.inputs))
+        return model
+
+    def fit(
+        self,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        *,
+        validation: Validation = None,
+        groups: npt.ArrayLike | None = None,
+        times: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+        encoding: Encoding | None = None,
+        checkpoint: Path | None = None,
+        resume: bool = False,
+    ) -> "AnnRegressor":
+        """Train on these points; parameters as in ``TwinRegressor.fit``."""
+        seed = seed_of(self.random_state)
+        train, held = self._prepare(X, y, validation, seed, groups, encoding, sample_weight, times)
+        task = PointTask(**self._scale(train, held))
+        choice = self._choose(
+            task, train, held, networks=1, seed=seed, checkpoint=checkpoint, resume=resume
+        )
+        self.architecture_ = task.architecture(self.activation_)
+        self.weights_ = choice.weights
+        if not len(held[1]):
+            held, self.validation_weights_ = train, self.sample_weights_
+        self.validation_rmse_ = self.rmse(*held, self.validation_weights_)
+        return self
+
+    def predict(self, X: npt.ArrayLike) -> FloatArray:
+        """Predictions ``(n,)`` in units of the target."""
+        x = self._check(X)
+        x = self.scaling_.features(x)[None]
+        blocks = [
+            self.architecture_.outputs(self.weights_, x[:, start : start + _BLOCK])[0]
+            for start in range(0, x.shape[1], _BLOCK)
+        ]
+        scaled = np.concatenate(blocks).astype(np.float64)
+        return scaled * self.scaling_.y_scale + self.scaling_.y_mean
+
+
+class EnsembleRegressor(RegressorMixin, BaseEstimator):
+    """Mean of ``n`` models that differ only in their random numbers.
+
+    The first model chooses whatever its parameters leave to "auto"; the others use its choice.
+
+    Parameters
+    ----------
+    base : TwinRegressor, AnnRegressor or TwinnedRegressor
+        The model to train ``n`` times.
+    n : int, default=32
+        Number of members.
+    random_state : int, RandomState or None, default=None
+        Seed of the members' seeds.
+
+    Attributes
+    ----------
+    members_ : list
+        The fitted models.
+    """
+
+    def __init__(self, base: Any, n: int = 32, *, random_state: Any = None) -> None:
+        self.base = base
+        self.n = n
+        self.random_state = random_state
+
+    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, **options: Any) -> "EnsembleRegressor":
+        """Train every member on the same points; parameters are those of the base's ``fit``."""
+        count = positive_integer("n", self.n)
+        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=count)
+        self.members_: list[Any] = []
+        settled = clone(self.base)
+        # Teachers would make members alike, and their disagreement already measures uncertainty.
+        alone = {"teachers": None, "intervals": False}
+        settled.set_params(**{k: v for k, v in alone.items() if k in settled.get_params()})
+        for seed in seeds:
+            member = clone(settled).set_params(random_state=int(seed)).fit(X, y, **options)
+            self.members_.append(member)
+            settled = member.settled()
+            if getattr(member, "interrupted_", False):
+                break
+        copy_columns(member, self)
+        return self
+
+    def predict(self, X: npt.ArrayLike, return_std: bool = False) -> Any:
+        """Mean over the members ``(n,)``, and with ``return_std`` their standard deviation."""
+        check_is_fitted(self)
+        predictions: FloatArray = np.stack([member.predict(X) for member in self.members_])
+        if return_std:
+            return predictions.mean(axis=0), predictions.std(axis=0)
+        return predictions.mean(axis=0)

@@ -1,0 +1,345 @@
+"""The run folder: a trained model with everything needed to predict, judge and export it.
+
+    run.json      what was trained, on what, with which scores; checksums of all files
+    twin.keras    the networks, in the units of the table
+    points.npz    training, validation and test points, their groups, weights and numbers in the
+                  file, scaling, values for missing cells, and the networks again, as an array, with
+                  their second output; errors at training points whose groups were left out
+
+A run is written to a temporary folder and moved into place as a whole.
+"""
+
+import json
+from copy import copy
+from dataclasses import dataclass, field
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from twinedge.atomic_files import RUN, check_folder, digest, place_folder
+from twinedge.encoding.encoder import Encoding
+from twinedge.errors import InputError, plural
+from twinedge.estimators.twin import TwinRegressor
+from twinedge.notebook import facts_table, intervals_shown
+from twinedge.provenance import DIGEST, TrainingRows
+from twinedge.run_record import FILE, FORMAT, VERSION, read_record
+from twinedge.scoring.calibration import USUAL_TRUST, Calibration, CalibrationRows
+from twinedge.training.network import (
+    FARTHEST,
+    Architecture,
+    FloatArray,
+    Scaling,
+    from_keras,
+    save_keras,
+    tf,
+    to_keras,
+)
+from twinedge.training.parameters import widths
+from twinedge.version import __version__
+
+_FILES = ("twin.keras", "points.npz")
+_CHOSEN = ("activation", "learning_rate", "weight_decay", "steps", "trials", "interrupted")
+_RETIRED = ("distil",)  # parameters that older runs may have
+_NOT_KEPT = ("n_jobs",)  # a property of the machine, not of the model
+_PARTS = ("train", "val", "test")
+_SCALING = ("x_mean", "x_scale", "y_mean", "y_scale", "limit")
+
+
+@dataclass(frozen=True, repr=False)
+class Run:
+    """A trained model and where it comes from.
+
+    Parameters
+    ----------
+    model : TwinRegressor
+        Fitted; its anchors are the training points.
+    feature_names : tuple of str
+        Names of the features: columns of numbers, and levels of categories. They name the columns
+        of a model that was fitted on an array.
+    target_name : str
+        Column of the target.
+    validation, test : (X, y)
+        Points the model was chosen on, and points it never saw; either may be empty. Validation
+        points equal to the training points are dropped.
+    source : dict
+        Data set or file, and split.
+    scores : dict
+        ``rmse_val`` (``rmse_train`` if nothing was held out), ``rmse_test``, ``seconds`` and the
+        like.
+    test_weights : array of shape (n,), optional
+        How much each test point counts. Weights of the others are kept by the model.
+    rows : dict of str to array
+        Numbers in the file of the ``train``, ``val`` and ``test`` points, if they are known. With
+        several files, of shape (n, 2): which of ``source["tables"]``, from 0, and the row in it.
+    """
+
+    model: TwinRegressor
+    feature_names: tuple[str, ...]
+    target_name: str
+    validation: tuple[FloatArray, FloatArray]
+    test: tuple[FloatArray, FloatArray]
+    source: dict[str, Any] = field(default_factory=dict)
+    scores: dict[str, Any] = field(default_factory=dict)
+    test_weights: FloatArray | None = None
+    rows: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Name the columns, and drop validation points that are the training points.
+
+        Their error would mislead.
+        """
+        if self.model.encoding_.is_numbered:
+            named = copy(self.model)
+            named.remember_columns(Encoding.plain(self.feature_names))
+            object.__setattr__(self, "model", named)
+        pairs = zip(self.validation, self._trained, strict=True)
+        if all(np.array_equal(mine, theirs) for mine, theirs in pairs):
+            object.__setattr__(self, "validation", (self.validation[0][:0], self.validation[1][:0]))
+
+    @property
+    def judging(self) -> tuple[FloatArray, FloatArray]:
+        """Points to judge files on: the validation points, or the training points if none."""
+        return self.validation if len(self.validation[1]) else self._trained
+
+    @property
+    def judging_weights(self) -> FloatArray | None:
+        """Weights of these points; None if all count alike."""
+        model = self.model
+        return model.validation_weights_ if len(self.validation[1]) else model.sample_weights_
+
+    @property
+    def _trained(self) -> tuple[FloatArray, FloatArray]:
+        return self.model.anchor_X_, self.model.anchor_y_
+
+    @property
+    def encoding(self) -> Encoding:
+        """Columns that the features are made of."""
+        return self.model.encoding_
+
+    @property
+    def fill_values(self) -> FloatArray | None:
+        """Replacements for missing features, ``(f,)``; None if they are refused."""
+        return self.model.fill_values_
+
+    def __repr__(self) -> str:
+        columns = plural(len(self.encoding.names), "column")
+        return f"<run: {columns} to {self.target_name}, {len(self.model.anchor_y_)} training rows>"
+
+    def _repr_html_(self) -> str:
+        """Show shape, errors and size in a notebook."""
+        scores = self.scores
+        facts = {
+            **self.model.facts(),
+            "test error": scores.get("rmse_test"),
+            "R² on the test rows": scores.get("r2_test"),
+            "error of the mean": scores.get("rmse_mean"),
+            "error of a linear model": scores.get("rmse_linear"),
+            "intervals": intervals_shown(
+                getattr(self.model.calibration_, "quantiles", ()), scores.get("coverage_test")
+            ),
+        }
+        return facts_table(f"Run: {self.source.get('dataset', 'model')}", facts)
+
+    def save(self, folder: Path, *, overwrite: bool = False) -> None:
+        """Write the run; it replaces an existing one that is unchanged.
+
+        With ``overwrite``, changed files are replaced, too; other files stay in the folder.
+        """
+        check_writable(folder, overwrite=overwrite)
+        place_folder(folder, RUN, self._write, overwrite=overwrite)
+
+    def _write(self, folder: Path) -> dict[str, Any]:
+        model = self.model
+        keras = to_keras(model.architecture_, model.weights_, model.scaling_)
+        save_keras(keras, folder / "twin.keras")
+        points = {
+            "X_train": model.anchor_X_,
+            "y_train": model.anchor_y_,
+            "X_val": self.validation[0],
+            "y_val": self.validation[1],
+            "X_test": self.test[0],
+            "y_test": self.test[1],
+            "weights": model.weights_,
+            **{name: getattr(model.scaling_, name) for name in _SCALING},
+        }
+        if self.fill_values is not None:
+            points["fill_values"] = self.fill_values
+        optional = {
+            "difficulty": model.difficulty_,
+            **_left_out(model),
+            "groups_train": model.groups_,
+            "groups_val": model.validation_groups_,
+            "weights_train": model.sample_weights_,
+            "weights_val": self.judging_weights if len(self.validation[1]) else None,
+            "weights_test": self.test_weights,
+            **{f"rows_{part}": numbers for part, numbers in self.rows.items()},
+        }
+        points.update({name: one for name, one in optional.items() if one is not None})
+        np.savez_compressed(folder / "points.npz", **points)
+        record = {
+            "format": FORMAT,
+            "version": VERSION,
+            "twinedge": __version__,
+            "feature_names": self.feature_names,
+            "columns": self.encoding.described,
+            "target_name": self.target_name,
+            "source": self.source,
+            DIGEST: TrainingRows.of(*self._trained, self.fill_values).record(),
+            "scores": self.scores,
+            "parameters": {
+                **{k: v for k, v in model.get_params().items() if k not in _NOT_KEPT},
+                "twins": len(model.weights_),
+                "teachers": _named(model.teachers),
+                "hidden": model.architecture_.hidden,
+                "random_state": _seed(model.random_state),
+            },
+            "chosen": {name: getattr(model, f"{name}_") for name in _CHOSEN},
+            "teaching": model.teaching_,
+            "calibration": model.calibration_ and _stored(model.calibration_),
+            "trust": model.trust_,
+        }
+        plain: dict[str, Any] = json.loads(json.dumps(record, default=_plain))
+        return plain
+
+
+def load_run(folder: Path) -> Run:
+    """Read a run folder; raises InputError if it is damaged or not ours."""
+    record = read_record(folder)
+    if not isinstance(record.get("sha256"), dict):
+        raise InputError(f"{folder / FILE} is damaged (no checksums); train the run again")
+    for name in _FILES:
+        path = folder / name
+        if not path.is_file():
+            raise InputError(f"{folder} is not complete: {name} is missing; train it again")
+        if digest(path) != record["sha256"].get(name):
+            raise InputError(f"{path} is damaged (its checksum differs); train the run again")
+    try:
+        with np.load(folder / "points.npz", allow_pickle=False) as file:
+            points = {name: file[name] for name in file.files}
+        parameters = {k: v for k, v in record["parameters"].items() if k not in _RETIRED}
+        hidden = widths("hidden", parameters["hidden"])
+        model = TwinRegressor(**{**parameters, "hidden": hidden})
+        model.teaching_ = record.get("teaching")
+        for name in _CHOSEN:
+            setattr(model, f"{name}_", record["chosen"][name])
+        model.architecture_, model.weights_ = _networks(folder, points, hidden, model.activation_)
+        model.scaling_ = Scaling(
+            points["x_mean"],
+            points["x_scale"],
+            float(points["y_mean"]),
+            float(points["y_scale"]),
+            float(points.get("limit", FARTHEST)),  # missing in older runs
+        )
+        encoding = Encoding.of(record.get("columns"), record["feature_names"])
+        model.remember_columns(encoding)
+        model.target_name_ = str(record["target_name"])
+        model.fill_values_ = points.get("fill_values")
+        model.anchor_X_, model.anchor_y_ = points["X_train"], points["y_train"]
+        scores = record["scores"]
+        held = len(points["y_val"]) > 0
+        model.validation_ = points["X_val"], points["y_val"]
+        if not held:
+            model.validation_ = model.anchor_X_, model.anchor_y_
+        model.validation_rmse_ = scores.get("rmse_val" if held else "rmse_train")
+        model.groups_ = points.get("groups_train")
+        model.validation_groups_ = points.get("groups_val")
+        model.sample_weights_ = points.get("weights_train")
+        model.validation_weights_ = points.get("weights_val" if held else "weights_train")
+        # Missing in runs older than intervals.
+        model.difficulty_ = points.get("difficulty")
+        model.calibration_ = _restored(record.get("calibration"))
+        if "left_out_errors" in points:
+            model.left_out_ = CalibrationRows(
+                points["left_out_signals"],
+                points["left_out_errors"],
+                points["left_out_outside"],
+                model.sample_weights_,
+                model.groups_,
+                points.get("left_out_typical"),
+            )
+        model.trust_ = record.get("trust", USUAL_TRUST)
+        return Run(
+            model,
+            tuple(record["feature_names"]),
+            record["target_name"],
+            (points["X_val"], points["y_val"]),
+            (points["X_test"], points["y_test"]),
+            record["source"],
+            record["scores"],
+            points.get("weights_test"),
+            {part: points[f"rows_{part}"] for part in _PARTS if f"rows_{part}" in points},
+        )
+    except ImportError:
+        raise  # a missing TensorFlow is not damage
+    except Exception as error:  # the readers of zip, npy and Keras raise a dozen kinds
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise InputError(f"{folder} is not a run of twinedge {__version__} ({reason})") from error
+
+
+def _networks(
+    folder: Path, points: dict[str, Any], hidden: tuple[int, ...], activation: str
+) -> tuple[Architecture, FloatArray]:
+    """Networks of a run: from an array, or from Keras in older runs without one."""
+    if "weights" not in points:
+        return from_keras(tf.keras.models.load_model(folder / "twin.keras", compile=False))
+    architecture = Architecture(2 * points["X_train"].shape[1], hidden, activation)
+    weights = np.asarray(points["weights"], np.float32)
+    if weights.ndim != 2 or weights.shape[1] != architecture.size:
+        raise ValueError(f"weights of shape {weights.shape} for networks of {architecture.size}")
+    return architecture, weights
+
+
+def checkpoint_of(folder: Path) -> Path:
+    """Return the folder beside a run that keeps its training until it is finished."""
+    return folder.with_name(f"{folder.name}.checkpoint")
+
+
+def check_writable(folder: Path, *, overwrite: bool = False) -> None:
+    """Refuse a folder that a run cannot be written to, before hours are spent on it."""
+    check_folder(folder, RUN, overwrite=overwrite)
+
+
+def _stored(calibration: Calibration) -> dict[str, Any]:
+    quantiles = [list(one) for one in calibration.quantiles.items()]
+    return {**vars(calibration), "weights": calibration.weights.tolist(), "quantiles": quantiles}
+
+
+def _restored(stored: dict[str, Any] | None) -> Calibration | None:
+    if stored is None:
+        return None
+    arrays = {"weights": np.array(stored["weights"]), "quantiles": dict(stored["quantiles"])}
+    return Calibration(**{**stored, **arrays})
+
+
+def _left_out(model: TwinRegressor) -> dict[str, FloatArray | None]:
+    """Return what is known of training rows whose groups networks did not see."""
+    rows = model.left_out_
+    if rows is None:
+        return {}
+    return {
+        "left_out_signals": rows.signals,
+        "left_out_errors": rows.errors,
+        "left_out_outside": rows.outside,
+        "left_out_typical": rows.typical,
+    }
+
+
+def _seed(random_state: Any) -> int | None:
+    """Return a seed as it is; a generator is not kept, since its state has advanced."""
+    return int(random_state) if isinstance(random_state, Integral) else None
+
+
+def _named(teachers: Any) -> Any:
+    """Return teachers for the record: a user's own estimator by the name of its class."""
+    if teachers is None or isinstance(teachers, str):
+        return teachers
+    return [one if isinstance(one, str) else type(one).__name__ for one in teachers]
+
+
+def _plain(value: Any) -> Any:
+    """Convert numpy scalars and arrays for JSON."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} cannot be stored in a run")

@@ -1,0 +1,1 @@
+"""Train networks: batches of pairs, the compiled loop, the choice of settings, teachers."""

@@ -1,0 +1,266 @@
+"""What the trainer is to learn: the rows, which network sees which, and how they are scored."""
+
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from twinedge.scoring.weights import in_proportion
+from twinedge.training.batches import Examples
+from twinedge.training.network import Architecture, FloatArray
+from twinedge.training.pairs import differences, nearest
+from twinedge.training.trainer import NetworkJob
+
+Rows = npt.NDArray[np.intp]
+
+BATCH = 64  # examples per step
+# silu is chosen for smooth targets, which larger batches fit to more digits; the batches of tables
+# with thousands of rows are large enough.
+_STEADY, _STEADY_ENOUGH = 2, 4 * BATCH
+FOLDS = 5  # a fifth of the training rows is held out when candidates are compared
+# Enough to tell networks apart; all would take longer than the training between two looks.
+_LOOK_POINTS, _LOOK_ANCHORS = 512, 64
+_JUDGED = 4096  # validation rows that the last choice is made on
+
+
+@dataclass(frozen=True)
+class Task:
+    """A scaled table, training rows first, and the networks to fit to it.
+
+    Parameters
+    ----------
+    x : array of shape (n, f)
+        Scaled features.
+    y : array of shape (n,)
+        Scaled target.
+    train : int
+        The first ``train`` rows are for training, the rest for validation; if there is no rest, the
+        training rows serve for both.
+    scale : float
+        Units of the target in one scaled unit.
+    hidden : tuple of int
+        Widths of the hidden layers.
+    foldable : bool
+        Whether training rows may be held out.
+    batch : int
+        Least examples per step.
+    groups : array of shape (train,), optional
+        Numbers from 0; training rows of one group are held out together.
+    weights : array of shape (n,), optional
+        How much each row counts, on average 1 over the training rows. A row is drawn in proportion
+        to its weight, and errors are weighted means.
+    folds : int
+        How many parts of the training rows are held out in turn.
+    """
+
+    x: FloatArray
+    y: FloatArray
+    train: int
+    scale: float
+    hidden: tuple[int, ...]
+    foldable: bool = True
+    batch: int = BATCH
+    groups: Rows | None = None
+    weights: FloatArray | None = None
+    folds: int = FOLDS
+
+    def batch_of(self, activation: str) -> int:
+        """Examples per step of a network with this activation."""
+        if activation != "silu":
+            return self.batch
+        return max(self.batch, min(_STEADY * self.batch, _STEADY_ENOUGH))
+
+    @property
+    def teachable(self) -> bool:
+        """Whether a network may learn made-up points from teachers."""
+        return True
+
+    def across(self, most: int) -> Self:
+        """Return the task with as many folds as groups, but at most so many."""
+        assert self.groups is not None
+        return replace(self, folds=min(most, int(self.groups.max()) + 1))
+
+    @property
+    def has_folds(self) -> bool:
+        """Whether there are training rows to hold out."""
+        count = self.train if self.groups is None else int(self.groups.max()) + 1
+        return self.foldable and self.train >= 2 * FOLDS and count >= FOLDS
+
+    def fingerprint(self) -> str:
+        """Hash of the data, to tell whether two trainings use the same."""
+        rest = f"{self.train} {self.scale!r}".encode()
+        more = [one.tobytes() for one in (self.groups, self.weights) if one is not None]
+        return sha256(b"".join([self.x.tobytes(), self.y.tobytes(), rest, *more])).hexdigest()
+
+    def rows(self, job: NetworkJob) -> Rows:
+        """Training rows of a network, in its own order."""
+        rng = np.random.default_rng([job.seed, 1])
+        return rng.permutation(np.setdiff1d(np.arange(self.train), self._held_out(job)))
+
+    def validation(self, job: NetworkJob) -> Rows:
+        """Rows a network is scored on."""
+        rest = np.arange(self.train, len(self.y))
+        rows = np.concatenate([rest, self._held_out(job)])
+        if not len(rows):
+            return np.arange(self.train)[:_LOOK_POINTS]
+        return rows[:_LOOK_POINTS]
+
+    def widened(
+        self,
+        x: FloatArray,
+        y: FloatArray,
+        rows: npt.NDArray[np.int32],
+        weights: FloatArray | None,
+    ) -> Examples:
+        """Training data of networks that see these rows ``(c, m)`` of another scaled table."""
+        raise NotImplementedError
+
+    def examples(self, jobs: list[NetworkJob]) -> Examples:
+        """Training data of a stack of these networks."""
+        return self.widened(self.x, self.y, self._rows_of_all(jobs), self.weights)
+
+    def predict(
+        self, architecture: Architecture, stack: FloatArray, x: FloatArray, jobs: list[NetworkJob]
+    ) -> FloatArray:
+        """Return the scaled targets ``(c, n)`` that networks predict for points ``(c, n, f)``."""
+        raise NotImplementedError
+
+    def score(
+        self, architecture: Architecture, stack: FloatArray, jobs: list[NetworkJob]
+    ) -> FloatArray:
+        """RMSE on the validation rows of each network, in units of the target."""
+        rows = _even([self.validation(job) for job in jobs])
+        return self._rmse(self.predict(architecture, stack, self.x[rows], jobs), rows)
+
+    def errors(
+        self, architecture: Architecture, stack: FloatArray, jobs: list[NetworkJob]
+    ) -> FloatArray:
+        """Errors of the mean of networks on validation rows, or on training rows if none.
+
+        They are in units of the target. Those of rows with weights are multiplied by the root of
+        the weight, divided by the mean weight, so that plain means of squares are weighted ones.
+        """
+        rows = np.arange(self.train, len(self.y))[:_JUDGED]
+        rows = rows if len(rows) else np.arange(self.train)[:_JUDGED]
+        points = np.broadcast_to(self.x[rows], (len(jobs), len(rows), self.x.shape[1]))
+        said = self.predict(architecture, stack, points, jobs).mean(axis=0)
+        errors = np.asarray((said - self.y[rows]).astype(np.float64) * self.scale)
+        if self.weights is None:
+            return errors
+        return np.asarray(errors * np.sqrt(self.weights[rows] / self.weights[rows].mean()))
+
+    def fold(self, number: int) -> Rows:
+        """Training rows that are held out together; rows of a group stay together."""
+        if self.groups is None:
+            return _fold(self.train, self.folds, number)
+        of_groups = _fold(int(self.groups.max()) + 1, self.folds, number)
+        return np.flatnonzero(np.isin(self.groups, of_groups))
+
+    def _held_out(self, job: NetworkJob) -> Rows:
+        return np.arange(0) if job.fold is None or not self.has_folds else self.fold(job.fold)
+
+    def _rows_of_all(self, jobs: list[NetworkJob]) -> npt.NDArray[np.int32]:
+        return _even([self.rows(job) for job in jobs]).astype(np.int32)
+
+    def _rmse(self, predicted: FloatArray, rows: Rows) -> FloatArray:
+        error = predicted - self.y[rows]
+        weights = None if self.weights is None else self.weights[rows]
+        squares = np.square(error, dtype=np.float64)
+        rmse: FloatArray = np.sqrt(np.average(squares, axis=-1, weights=weights))
+        return rmse * self.scale
+
+
+@dataclass(frozen=True)
+class PointTask(Task):
+    """An ordinary network: x in, y out."""
+
+    def architecture(self, activation: str) -> Architecture:
+        """Shape of networks that take one point."""
+        return Architecture(self.x.shape[1], self.hidden, activation)
+
+    def widened(
+        self,
+        x: FloatArray,
+        y: FloatArray,
+        rows: npt.NDArray[np.int32],
+        weights: FloatArray | None,
+    ) -> Examples:
+        """Single points."""
+        return Examples.points(x, y, rows, weights)
+
+    def predict(
+        self, architecture: Architecture, stack: FloatArray, x: FloatArray, jobs: list[NetworkJob]
+    ) -> FloatArray:
+        """Return the plain outputs."""
+        return architecture.outputs(stack, x)
+
+
+@dataclass(frozen=True)
+class PairTask(Task):
+    """A twin: two points in, the difference of their targets out.
+
+    Parameters
+    ----------
+    partners : array of shape (train, m), optional
+        Rows each training row is paired with; any other by default.
+    neighbors : int, optional
+        Score with this many nearest training rows as anchors instead of a random few.
+    """
+
+    partners: npt.NDArray[np.int32] | None = None
+    neighbors: int | None = None
+
+    def architecture(self, activation: str) -> Architecture:
+        """Shape of networks that take two points."""
+        return Architecture(2 * self.x.shape[1], self.hidden, activation)
+
+    @property
+    def teachable(self) -> bool:
+        """Whether any two rows may form a pair, including made-up ones."""
+        return self.partners is None and self.neighbors is None
+
+    def widened(
+        self,
+        x: FloatArray,
+        y: FloatArray,
+        rows: npt.NDArray[np.int32],
+        weights: FloatArray | None,
+    ) -> Examples:
+        """Pairs drawn on the fly."""
+        return Examples.pairs(x, y, rows, self.partners, weights)
+
+    def predict(
+        self, architecture: Architecture, stack: FloatArray, x: FloatArray, jobs: list[NetworkJob]
+    ) -> FloatArray:
+        """Return the mean of the estimates, with anchors from a network's training rows."""
+        lists, each = [self.rows(job) for job in jobs], None
+        if self.neighbors is None:
+            chosen = None
+            anchors = _even([in_proportion(one, self.weights, _LOOK_ANCHORS) for one in lists])
+            values = self.y[anchors][:, None]
+        else:
+            anchors = _even(lists)
+            chosen = np.stack(
+                [
+                    nearest(self.x[mine], points, self.neighbors)
+                    for mine, points in zip(anchors, x, strict=True)
+                ]
+            )
+            used = np.stack([mine[c] for mine, c in zip(anchors, chosen, strict=True)])
+            values, each = self.y[used], None if self.weights is None else self.weights[used]
+        blocks = differences(architecture, stack, x, self.x[anchors], chosen)
+        estimates = np.concatenate(list(blocks), axis=1) + values
+        return np.asarray(np.average(estimates, axis=2, weights=each))
+
+
+def _fold(count: int, folds: int, number: int) -> Rows:
+    """One of the random parts of ``count`` rows or groups."""
+    return np.array_split(np.random.default_rng(0).permutation(count), folds)[number]
+
+
+def _even(lists: list[Rows]) -> Rows:
+    """Stack lists of rows into one array; the shorter ones are repeated from their start."""
+    longest = max(map(len, lists))
+    return np.stack([np.resize(rows, longest) for rows in lists])

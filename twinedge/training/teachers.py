@@ -1,0 +1,487 @@
+"""Models that may teach a twin, what they predict, and a task that learns from it.
+
+Trees know what networks do not, and vice versa; their weighted mean is better than any of them. A
+device has no room for all of them, but it has room for a network that learnt from them.
+
+Every teacher predicts rows that it was not fitted to, fold by fold, and points between neighboring
+rows, by the mean over its folds. Non-negative weights bring the mean of all teachers closest to the
+targets of the rows. A network then learns from both: for a row, a mix of its target and the
+teachers' prediction; for a point between rows, their prediction.
+
+If rows have weights, teachers that take them are fitted with them. Those that do not, such as the
+Gaussian process, learn all rows alike. All are compared and combined by weighted errors, so that
+one that follows the wrong rows has little say.
+
+That helps if the target is noisy, since the teachers' prediction of a row has none of its noise. If
+it is not, they are further off than the target itself. How far off they are tells which it is
+(``selection.py``).
+"""
+
+import warnings
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import nnls
+from sklearn.base import BaseEstimator, RegressorMixin, clone, is_regressor
+from sklearn.ensemble import (
+    ExtraTreesRegressor,
+    GradientBoostingRegressor,
+    HistGradientBoostingRegressor,
+)
+from sklearn.exceptions import NotFittedError
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
+from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from twinedge import scoring
+from twinedge.errors import InputError, wrong_value
+from twinedge.scoring.weights import draw, of_rows
+from twinedge.training.batches import Examples
+from twinedge.training.network import Architecture, FloatArray, Scaling
+from twinedge.training.tasks import FOLDS, PairTask, PointTask, Rows
+from twinedge.training.trainer import NetworkJob
+
+NETWORKS = "networks"  # the twins themselves, trained on the other folds
+NAMES = (NETWORKS, "trees", "boosting", "gp")
+
+_MANY_ROWS = 3000  # above this, boosting uses histograms
+_TREE_ROWS = 10_000  # most rows that a tree is grown from
+_GP_ROWS, _GP_LENGTH_ROWS = 1500, 300  # a process keeps the first, and fits lengths on the second
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """One teacher.
+
+    Parameters
+    ----------
+    name : str
+        Its name in records.
+    estimator : regressor
+        Compatible with scikit-learn; it sees features and targets in their own units.
+    fitted : bool
+        Whether it is used as it is, and never fitted.
+    """
+
+    name: str
+    estimator: Any
+    fitted: bool = False
+
+    def fit(self, X: FloatArray, y: FloatArray, weights: FloatArray | None = None) -> Any:
+        """Return a copy fitted to these points, or the estimator itself if it is fitted.
+
+        Weights are passed on if the estimator takes them.
+        """
+        if self.fitted:
+            return self.estimator
+        if weights is None or not has_fit_parameter(self.estimator, "sample_weight"):
+            return clone(self.estimator).fit(X, y)
+        return clone(self.estimator).fit(X, y, sample_weight=weights)
+
+    def after(self, first: Any) -> "Teacher":
+        """Return the teacher for the other folds, which reuses settings that the first found."""
+        settled = getattr(first, "settled", None)
+        return self if settled is None or self.fitted else Teacher(self.name, settled())
+
+
+def teachers_of(asked: Any, rows: int, seed: int) -> tuple[list[Teacher], bool] | None:
+    """Resolve the parameter ``teachers``.
+
+    Parameters
+    ----------
+    asked : "auto", None, "none", or a sequence of names and estimators
+        As the parameter of ``TwinRegressor``.
+    rows : int
+        Number of training rows.
+    seed : int
+        Seed of the built-in teachers.
+
+    Returns
+    -------
+    (list of Teacher, bool) or None
+        Those asked for, and whether the networks teach, too; None without teachers.
+    """
+    if asked is None or (isinstance(asked, str) and asked == "none"):
+        return None
+    if isinstance(asked, str):
+        wanted: Sequence[Any] = NAMES if asked == "auto" else (asked,)
+    elif isinstance(asked, list | tuple):
+        wanted = asked
+    else:
+        raise wrong_value("teachers", asked, "is not 'auto', None or a list of teachers")
+    if not wanted:
+        raise wrong_value("teachers", asked, "names no teacher; use None for no teachers")
+    found = []
+    for one in wanted:
+        if isinstance(one, str) and one not in NAMES:
+            words = ", ".join(map(repr, NAMES))
+            raise InputError(f"teachers: {one!r} is not one of {words}, nor a regressor")
+        if not isinstance(one, str):
+            found.append(_own(one))
+        elif one != NETWORKS:
+            found.append(Teacher(one, _AT_HAND[one](rows, seed)))
+    names = [teacher.name for teacher in found]
+    named = [
+        Teacher(f"{t.name} {names[: k + 1].count(t.name)}", t.estimator, t.fitted)
+        if names.count(t.name) > 1
+        else t
+        for k, t in enumerate(found)
+    ]
+    return named, any(isinstance(one, str) and one == NETWORKS for one in wanted)
+
+
+def _own(estimator: Any) -> Teacher:
+    """Make a teacher of a user's own estimator, fitted or not."""
+    try:
+        suits = is_regressor(estimator) or hasattr(estimator, "predict")
+    except (AttributeError, TypeError):  # not an estimator
+        suits = False
+    if not suits or isinstance(estimator, type):
+        raise InputError(f"teachers: {estimator!r} is not a scikit-learn regressor")
+    try:
+        check_is_fitted(estimator)
+        fitted = True
+    except (NotFittedError, TypeError):
+        fitted = False
+    return Teacher(type(estimator).__name__, estimator, fitted)
+
+
+def _trees(rows: int, seed: int) -> Any:
+    # Growing a forest from more rows would take longer, and not make it better.
+    share = None if rows <= _TREE_ROWS else _TREE_ROWS / rows
+    return ExtraTreesRegressor(
+        200, max_features=0.6, bootstrap=share is not None, max_samples=share, random_state=seed
+    )
+
+
+def _boosting(rows: int, seed: int) -> Any:
+    if rows > _MANY_ROWS:
+        return HistGradientBoostingRegressor(max_iter=300, learning_rate=0.08, random_state=seed)
+    return GradientBoostingRegressor(
+        n_estimators=400, learning_rate=0.06, max_depth=5, subsample=0.5, random_state=seed
+    )
+
+
+class GaussianProcess(RegressorMixin, BaseEstimator):
+    """A Gaussian process with a length for each feature, fitted in seconds on any table.
+
+    Parameters
+    ----------
+    random_state : int
+        Seed that draws the rows it keeps.
+    kernel : kernel, optional
+        A kernel with known lengths; by default they are fitted.
+    """
+
+    def __init__(self, random_state: int = 0, kernel: Any = None) -> None:
+        self.random_state = random_state
+        self.kernel = kernel
+
+    def fit(self, X: FloatArray, y: FloatArray) -> "GaussianProcess":
+        """Fit lengths on some rows, and the process on more of them."""
+        rows = np.random.default_rng(self.random_state).permutation(len(y))[:_GP_ROWS]
+        self.scaler_ = StandardScaler().fit(X)
+        self.mean_, self.scale_ = float(np.mean(y)), float(np.std(y)) or 1.0
+        x, t = self.scaler_.transform(X[rows]), (y[rows] - self.mean_) / self.scale_
+        kernel = self.kernel
+        if kernel is None:
+            smooth = Matern(np.ones(x.shape[1]), (1e-2, 1e3), nu=1.5)
+            kernel = ConstantKernel(1.0) * smooth + WhiteKernel(0.1, (1e-6, 10.0))
+            few = slice(_GP_LENGTH_ROWS)
+            kernel = GaussianProcessRegressor(kernel, random_state=0).fit(x[few], t[few]).kernel_
+        self.process_ = GaussianProcessRegressor(kernel, optimizer=None).fit(x, t)
+        return self
+
+    def settled(self) -> "GaussianProcess":
+        """Return an unfitted copy with the lengths found."""
+        return GaussianProcess(self.random_state, self.process_.kernel_)
+
+    def predict(self, X: FloatArray) -> FloatArray:
+        """Predictions ``(n,)``."""
+        said = self.process_.predict(self.scaler_.transform(X))
+        return np.asarray(said * self.scale_ + self.mean_)
+
+
+def _gp(_: int, seed: int) -> Any:
+    return GaussianProcess(seed)
+
+
+_AT_HAND = {"trees": _trees, "boosting": _boosting, "gp": _gp}
+
+LEAST_ROWS = 40
+_ASKING = "Asking {}"
+_SECONDS = {"trees": 3.0, "boosting": 5.0, "gp": 15.0}  # of all folds, on 1,000 rows
+SHARE = 0.5  # of the target in what a taught network learns for a row
+_POINTS = 4096
+_NEIGHBORS = 20  # a point is between a row and one of its nearest
+_MEASURED = 0.6  # share of the examples that are training rows
+_TOO_FAR = 2.0  # a teacher with this many times the best error is dropped
+# How freely weights may differ from equal ones: they are fitted on a few hundred rows, where a
+# plain mean is hard to beat if all teachers are about as good.
+_FREEDOM = 0.1
+
+
+@dataclass(frozen=True)
+class Word:
+    """Predictions of one teacher, scaled: for the training rows ``(n,)``, and for other points."""
+
+    name: str
+    rows: FloatArray
+    elsewhere: FloatArray
+
+
+@dataclass(frozen=True)
+class Lessons:
+    """Combined predictions of all teachers, in scaled units.
+
+    Parameters
+    ----------
+    rows : array of shape (n,)
+        For the training rows, by teachers that did not see them.
+    x, y : array of shape (m, f), (m,)
+        Points between rows, and the predictions for them.
+    teachers : list of dict
+        Each with its error on rows that it did not see, in units of the target, and its weight,
+        which is 0 for one that was dropped.
+    noise : float
+        Error of the combined predictions, in standard deviations of the target: on training rows,
+        or on validation rows if a teacher may have seen those; infinite if that leaves none.
+    """
+
+    rows: FloatArray
+    x: FloatArray
+    y: FloatArray
+    teachers: list[dict[str, Any]]
+    noise: float = np.inf
+
+
+@dataclass(frozen=True)
+class School:
+    """Teachers, and the table in its own units.
+
+    Parameters
+    ----------
+    teachers : list of Teacher
+        All teachers except our own networks.
+    networks : bool
+        Whether the networks trained on folds teach as well.
+    X, y : array of shape (n, f), (n,)
+        Training rows.
+    X_val, y_val : array of shape (v, f), (v,)
+        Validation rows; a fitted teacher is weighed on these, since it may have seen all others.
+    scaling : Scaling
+        Scaling of the table.
+    seed : int
+        Seed of the points between rows.
+    threads : int
+        How many folds are fitted at a time.
+    named : bool
+        Whether the user asked for these teachers, and will want to learn from them.
+
+    Weights of the rows are those of the task that they teach.
+    """
+
+    teachers: list[Teacher]
+    networks: bool
+    X: FloatArray
+    y: FloatArray
+    X_val: FloatArray
+    y_val: FloatArray
+    scaling: Scaling
+    seed: int
+    threads: int = 1
+    named: bool = False
+
+    def points(self, task: PairTask | PointTask) -> FloatArray:
+        """Draw points between neighboring training rows, ``(m, f)`` scaled."""
+        rng = np.random.default_rng([self.seed, 2])
+        x = task.x[: task.train]
+        first = draw(rng, len(x), of_rows(task.weights, slice(len(x))), _POINTS)
+        near = min(_NEIGHBORS + 1, len(x))
+        asked, place = np.unique(first, return_inverse=True)
+        index = (
+            NearestNeighbors(n_neighbors=near).fit(x).kneighbors(x[asked], return_distance=False)
+        )
+        second = index[place, rng.integers(1, near, _POINTS)]
+        share = rng.random((_POINTS, 1), np.float32)
+        return np.asarray(x[first] + share * (x[second] - x[first]))
+
+    def seconds(self) -> dict[str, float]:
+        """About how long each teacher takes, by the name of the stage."""
+        many = max(1.0, len(self.y) / 1000)
+        return {
+            _ASKING.format(one.name): _SECONDS.get(one.name, 3.0) * many for one in self.teachers
+        }
+
+    def lessons(
+        self,
+        task: PairTask | PointTask,
+        points: FloatArray,
+        own: list[Word],
+        stage: Callable[[str], None],
+    ) -> Lessons:
+        """Collect the predictions of all teachers, and weigh them.
+
+        Parameters
+        ----------
+        task : PairTask or PointTask
+            The task to learn.
+        points : array of shape (m, f)
+            As returned by ``points``.
+        own : list of Word
+            Predictions of the fold networks: for the rows, then for validation rows and points.
+        stage : function
+            Called with the name of the teacher that is asked next.
+        """
+        target, weights = task.y[: task.train], of_rows(task.weights, slice(task.train))
+        elsewhere = np.concatenate(
+            [self.scaling.reached(self.X_val), points * self.scaling.x_scale + self.scaling.x_mean]
+        )
+        folds = [task.fold(k) for k in range(FOLDS)]
+        first = folds[0]
+        heard = [word for word in own if np.isfinite(word.rows).all()] if self.networks else []
+        words, silent = [word for word in heard if np.isfinite(word.elsewhere).all()], []
+
+        def off(word: Word) -> float:
+            return scoring.rmse(word.rows[first], target[first], of_rows(weights, first))
+
+        best = min(map(off, words), default=np.inf)
+        for teacher in self.teachers:
+            stage(_ASKING.format(teacher.name))
+            word = self._ask(teacher, folds, weights, elsewhere, _TOO_FAR * best)
+            if isinstance(word, Word):
+                words.append(word)
+                best = min(best, off(word))
+            else:
+                silent.append({"teacher": teacher.name, "rmse": word * task.scale, "weight": 0.0})
+        if not words:
+            raise InputError("teachers: all of them are far off; train with teachers=None")
+        held = len(self.y_val)
+        said, truth, each = np.stack([word.rows for word in words], axis=1), target, weights
+        seen = any(teacher.fitted for teacher in self.teachers)
+        if seen and held:
+            said = np.stack([word.elsewhere[:held] for word in words], axis=1)
+            truth, each = task.y[task.train :], of_rows(task.weights, slice(task.train, None))
+        trust = weigh(said, truth, each)
+        noise = np.inf if seen and not held else scoring.rmse(said @ trust, truth, each)
+        record = [
+            {
+                "teacher": word.name,
+                "rmse": scoring.rmse(word.rows, target, weights) * task.scale,
+                "weight": round(float(weight), 4),
+            }
+            for word, weight in zip(words, trust, strict=True)
+        ]
+        rows = sum(weight * word.rows for weight, word in zip(trust, words, strict=True))
+        y = sum(weight * word.elsewhere[held:] for weight, word in zip(trust, words, strict=True))
+        return Lessons(
+            np.asarray(rows, np.float32),
+            points,
+            np.asarray(y, np.float32),
+            record + silent,
+            float(noise),
+        )
+
+    def _ask(
+        self,
+        teacher: Teacher,
+        folds: list[Rows],
+        weights: FloatArray | None,
+        elsewhere: FloatArray,
+        worst: float,
+    ) -> Word | float:
+        """Ask a teacher; returns only its error in the first fold if that is above ``worst``."""
+
+        def fold(k: int, teacher: Teacher) -> tuple[Any, FloatArray, FloatArray]:
+            rest = np.setdiff1d(np.arange(len(self.y)), folds[k])
+            model = teacher.fit(self.X[rest], self.y[rest], of_rows(weights, rest))
+            asked = np.concatenate([self.X[folds[k]], elsewhere])
+            said = np.asarray(model.predict(asked), np.float64).reshape(len(asked))
+            if not np.isfinite(said).all():
+                raise InputError(f"teachers: {teacher.name} predicts values that are not finite")
+            scaled = self.scaling.target(said)
+            return model, scaled[: len(folds[k])], scaled[len(folds[k]) :]
+
+        with warnings.catch_warnings(), ThreadPoolExecutor(self.threads) as pool:
+            warnings.simplefilter("ignore")  # about lengths at their bounds, and the like
+            model, *first = fold(0, teacher)
+            truth = self.scaling.target(self.y[folds[0]])
+            off = scoring.rmse(first[0], truth, of_rows(weights, folds[0]))
+            if off > worst and not teacher.fitted:
+                return off
+            later = teacher.after(model)
+            rest = pool.map(lambda k: fold(k, later)[1:], range(1, FOLDS))
+            found = [(first[0], first[1]), *rest]
+        rows = np.empty(len(self.y), np.float32)
+        for held, (said, _) in zip(folds, found, strict=True):
+            rows[held] = said
+        return Word(teacher.name, rows, np.mean([other for _, other in found], axis=0))
+
+
+def weigh(said: FloatArray, target: FloatArray, each: FloatArray | None = None) -> FloatArray:
+    """Non-negative weights ``(k,)`` that bring predictions of k teachers ``(n, k)`` to a target.
+
+    They are pulled towards equal weights, the more so the fewer rows there are. ``each`` ``(n,)``
+    says how much each row counts.
+    """
+    said, target = said.astype(np.float64), target.astype(np.float64)
+    if each is not None:
+        root = np.sqrt(each / each.mean())
+        said, target = said * root[:, None], target * root
+    count = said.shape[1]
+    noise = np.sqrt(np.mean(np.square(said - target[:, None]), axis=0).min())
+    pull = noise / _FREEDOM
+    matrix = np.vstack([said, pull * np.eye(count)])
+    found: FloatArray = nnls(matrix, np.concatenate([target, np.full(count, pull / count)]))[0]
+    return found
+
+
+@dataclass(frozen=True)
+class TaughtTask:
+    """A task whose networks learn from teachers as well as from rows.
+
+    Parameters
+    ----------
+    task : PairTask or PointTask
+        The task itself.
+    lessons : Lessons
+        Predictions of the teachers.
+    """
+
+    task: PairTask | PointTask
+    lessons: Lessons
+
+    def batch_of(self, activation: str) -> int:
+        """Examples per step."""
+        return self.task.batch_of(activation)
+
+    def architecture(self, activation: str) -> Architecture:
+        """Shape of the networks."""
+        return self.task.architecture(activation)
+
+    def examples(self, jobs: list[NetworkJob]) -> Examples:
+        """Training rows, repeated if they are few, and the points between them."""
+        task, lessons = self.task, self.lessons
+        points = len(lessons.y)
+        times = max(1, round(points * _MEASURED / (1 - _MEASURED) / task.train))
+        others = np.arange(len(task.y), len(task.y) + points)
+        rows = []
+        for job in jobs:
+            mine = np.concatenate([np.tile(task.rows(job), times), others])
+            rows.append(np.random.default_rng([job.seed, 3]).permutation(mine))
+        mixed = SHARE * task.y[: task.train] + (1 - SHARE) * lessons.rows
+        y = np.concatenate([mixed, task.y[task.train :], lessons.y]).astype(np.float32)
+        x = np.concatenate([task.x, lessons.x]).astype(np.float32)
+        weights = None if task.weights is None else np.append(task.weights, np.ones(points))
+        return task.widened(x, y, np.stack(rows).astype(np.int32), weights)
+
+    def score(
+        self, architecture: Architecture, stack: FloatArray, jobs: list[NetworkJob]
+    ) -> FloatArray:
+        """RMSE on the validation rows, as without teachers."""
+        return self.task.score(architecture, stack, jobs)
