@@ -9,7 +9,8 @@ from contextlib import redirect_stderr
 import pytest
 
 from twinedge import progress as subject
-from twinedge.progress import Lines, Progress, clear, in_words, progress_bar, watched
+from twinedge.progress import Lines, Progress, clear, progress_bar, watched
+from twinedge.wording import format_duration
 
 CLEARED = "\r\x1b[K"
 
@@ -150,7 +151,7 @@ def test_without_a_terminal_there_are_lines_with_stage_share_and_time_left():
 def test_the_time_left_is_that_of_the_whole():
     assert subject._left(0.25, 60) == "about 3 min left"
     assert subject._left(0.0, 60) == ""
-    assert [in_words(seconds) for seconds in (40, 700, 12600)] == ["40 s", "12 min", "3.5 h"]
+    assert [format_duration(seconds) for seconds in (40, 700, 12600)] == ["40 s", "12 min", "3.5 h"]
 
 
 @pytest.mark.parametrize("clock", [True, False])

@@ -12,7 +12,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from itertools import count
@@ -20,6 +20,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from twinedge.errors import InputError, Parameter, ParameterError
+from twinedge.wording import first_of
 
 try:
     import fcntl
@@ -246,11 +247,11 @@ def _refuse_others(folder: Path, kind: FolderKind, found: _Contents) -> None:
     if found.changed:
         one = len(found.changed) == 1
         verb = "was changed since it was" if one else "were changed since they were"
-        reasons.append(f"{_listed(sorted(found.changed))} {verb} written")
+        reasons.append(f"{first_of(sorted(found.changed), _NAMED)} {verb} written")
     if found.others:
         names = _together(found.others, found.all)
         verb = "is" if len(names) == 1 else "are"
-        reasons.append(f"{_listed(names)} {verb} not part of the {kind.noun}")
+        reasons.append(f"{first_of(names, _NAMED)} {verb} not part of the {kind.noun}")
     raise ParameterError(
         f"{folder}: {', and '.join(reasons)}; name another folder, or use ",
         _OVERWRITE,
@@ -490,14 +491,6 @@ def _together(paths: set[str], among: set[str], below: str = "") -> tuple[str, .
         elif name.endswith("/"):
             listed.extend(_together(paths, among, name))
     return tuple(listed)
-
-
-def _listed(names: Iterable[str]) -> str:
-    first = [*names]
-    more = len(first) - _NAMED
-    if more > 0:
-        return f"{', '.join(first[:_NAMED])} and {more} more"
-    return " and ".join([", ".join(first[:-1]), first[-1]] if first[:-1] else first)
 
 
 def _trouble(error: OSError, folder: Path, beside: Path) -> str:

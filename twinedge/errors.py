@@ -1,9 +1,9 @@
-"""Errors for input that twinedge cannot use, and the wording its messages share."""
+"""Errors for input that twinedge cannot use."""
 
-from collections.abc import Callable, Iterable, Sequence
-from difflib import get_close_matches
-from os import PathLike
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
+
+from twinedge.wording import MOST_NAMES
 
 
 class InputError(ValueError):
@@ -107,87 +107,6 @@ def wrong_value(name: str, value: Any, why: str) -> ParameterError:
     return ParameterError(Parameter(name, value), f" {why}")
 
 
-_LONGEST_QUOTE = 40
-_MOST_NAMES = 12
-
-
-def quoted(text: str) -> str:
-    r"""Quote `text` from a file, escaped to one line and cut to a readable length.
-
-    Examples
-    --------
-    >>> print(quoted("two\nlines"))
-    'two\nlines'
-    """
-    if len(text) > _LONGEST_QUOTE:
-        text = text[: _LONGEST_QUOTE - 3] + "..."
-    return repr(text)
-
-
-def listed(names: Sequence[str]) -> str:
-    """Join quoted names with commas; a list too long to read is cut and counted.
-
-    Examples
-    --------
-    >>> print(listed(["a", "b"]))
-    'a', 'b'
-    """
-    text = ", ".join(quoted(name) for name in names[:_MOST_NAMES])
-    left = len(names) - _MOST_NAMES
-    return f"{text} and {left} more" if left > 0 else text
-
-
-def place(path: str | PathLike[str]) -> str:
-    """Write a path as it is, unless it would break the one-line message."""
-    text = str(path)
-    return text if text.isprintable() else repr(text)
-
-
-def closest(name: str, names: Iterable[str]) -> str:
-    """Suggest the entry of `names` spelled most like `name`, in any case; empty when none is close.
-
-    Examples
-    --------
-    >>> closest("Offset", ["angle", "OFFSET"]), closest("Offset", ["angle"])
-    (" (did you mean 'OFFSET'?)", '')
-    """
-    in_any_case: dict[str, str] = {}
-    for one in names:
-        in_any_case.setdefault(one.casefold(), one)
-    near = get_close_matches(name.casefold(), in_any_case, n=1)
-    return f" (did you mean {quoted(in_any_case[near[0]])}?)" if near else ""
-
-
-def missing_columns(names: Sequence[str], wanted: Sequence[str]) -> str:
-    """Say which of the wanted columns a header lacks, each with the closest of the others.
-
-    Examples
-    --------
-    >>> print(missing_columns(["angle", "Offset"], ["angle", "offset"]))
-    1 of the 2 feature columns the model was trained on: missing 'offset' (did you mean 'Offset'?)
-    """
-    present, needed = set(names), set(wanted)
-    missing = [name for name in wanted if name not in present]
-    others = [name for name in names if name not in needed]
-    words = [quoted(name) + closest(name, others) for name in missing[:_MOST_NAMES]]
-    more = f" and {len(missing) - _MOST_NAMES} more" if len(missing) > _MOST_NAMES else ""
-    return (
-        f"{len(wanted) - len(missing)} of the {len(wanted)} feature columns the model was "
-        f"trained on: missing {', '.join(words)}{more}"
-    )
-
-
 def dropping(names: Sequence[str]) -> Parameter:
     """Recommend leaving columns out; at most a readable number of them are named."""
-    return Parameter("drop", list(names[:_MOST_NAMES]))
-
-
-def plural(count: int, noun: str) -> str:
-    """Count a noun: 1 row, 2 rows.
-
-    Examples
-    --------
-    >>> plural(1, "row"), plural(2000, "row")
-    ('1 row', '2000 rows')
-    """
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    return Parameter("drop", list(names[:MOST_NAMES]))

@@ -16,6 +16,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 
+from twinedge.wording import format_duration
+
 INTERVAL = 15.0  # seconds between two lines
 _REFRESH = 0.1  # seconds between two pictures of a bar
 _WIDTH = 30  # characters of a bar
@@ -258,17 +260,4 @@ def _percent(share: float) -> str:
 
 def _left(share: float, elapsed: float) -> str:
     """Say how long the rest will take if it goes on like this; empty if it is too early."""
-    return f"about {in_words(elapsed / share - elapsed)} left" if share > _EARLY else ""
-
-
-def in_words(seconds: float) -> str:
-    """Write a duration for a person.
-
-    Examples
-    --------
-    >>> in_words(40), in_words(700), in_words(12600)
-    ('40 s', '12 min', '3.5 h')
-    """
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+    return f"about {format_duration(elapsed / share - elapsed)} left" if share > _EARLY else ""

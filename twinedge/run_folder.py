@@ -20,7 +20,7 @@ import numpy as np
 
 from twinedge.atomic_files import RUN, check_folder, digest, place_folder
 from twinedge.encoding.encoder import Encoding
-from twinedge.errors import InputError, plural
+from twinedge.errors import InputError
 from twinedge.estimators.twin import TwinRegressor
 from twinedge.notebook import facts_table, intervals_shown
 from twinedge.provenance import DIGEST, TrainingRows
@@ -38,6 +38,7 @@ from twinedge.training.network import (
 )
 from twinedge.training.parameters import widths
 from twinedge.version import __version__
+from twinedge.wording import plural
 
 _FILES = ("twin.keras", "points.npz")
 _CHOSEN = ("activation", "learning_rate", "weight_decay", "steps", "trials", "interrupted")

@@ -16,7 +16,8 @@ from typing import Any
 from benchmarks.reproduction.cells import METHODS, Cell, CellStore, Results, compute, machine
 from twinedge.cluster import computed, connect
 from twinedge.errors import Parameter, ParameterError
-from twinedge.progress import Lines, Progress, in_words, progress_bar, watched
+from twinedge.progress import Lines, Progress, progress_bar, watched
+from twinedge.wording import format_duration
 
 # What libraries count cores by; the last is joblib's, and TensorFlow gets a thread for each.
 _COUNTS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "LOKY_MAX_CPU_COUNT")
@@ -51,7 +52,7 @@ class CellProgress:
         self._waiting[cell.method] -= 1
         self._seconds.setdefault(cell.method, []).append(seconds)
         self.done += 1
-        left = f", about {in_words(self.left())} left" if self.done < self.total else ""
+        left = f", about {format_duration(self.left())} left" if self.done < self.total else ""
         self._show(f"{cell}: {seconds:.1f} s{left}")
 
     def left(self) -> float:

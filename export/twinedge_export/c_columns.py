@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from twinedge.encoding.calendars import CYCLES, SINE, Calendar
 from twinedge.encoding.categories import Category
 from twinedge.encoding.encoder import Encoding
-from twinedge.errors import listed
 from twinedge.pack.contents import Array
+from twinedge.wording import listed
 
 # fmt: off
 _TAKEN = frozenset({  # by C, C++, compilers' own macros, and the header itself

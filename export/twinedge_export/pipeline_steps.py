@@ -29,8 +29,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from twinedge.encoding.categories import level_of
 from twinedge.encoding.cells import looks_missing
-from twinedge.errors import InputError, quoted
+from twinedge.errors import InputError
 from twinedge.pack.contents import Array
+from twinedge.wording import quoted
 
 _UNKNOWN = "\0"  # a cell that no training row had
 

@@ -18,10 +18,11 @@ from twinedge.encoding.calendars import Calendar
 from twinedge.encoding.categories import Category
 from twinedge.encoding.cells import looks_missing, numbered
 from twinedge.encoding.encoder import Encoding
-from twinedge.errors import InputError, quoted
+from twinedge.errors import InputError
 from twinedge.estimators.twin import TwinRegressor
 from twinedge.pack.contents import Array
 from twinedge.training.network import FARTHEST, Architecture, Scaling
+from twinedge.wording import quoted
 from twinedge_export.pipeline_steps import (
     ColumnError,
     Encode,

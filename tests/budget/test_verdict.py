@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from twinedge.budget import Model, board_named, judge, summarise, twin_bytes
-from twinedge.budget.boards import in_words, instructions, milliseconds
+from twinedge.budget.boards import instructions, milliseconds
 from twinedge.budget.fits import told
+from twinedge.wording import format_range
 
 UNO = board_named("uno")
 
@@ -207,6 +208,6 @@ def test_time_at_the_clock_of_the_board(build):
 
 
 def test_a_range_has_three_digits_and_no_exponent():
-    assert in_words((1432.7, 28653.9)) == "1430-28700"
-    assert in_words((0.012345, 0.5)) == "0.0123-0.5"
-    assert in_words(None) == ""
+    assert format_range((1432.7, 28653.9)) == "1430-28700"
+    assert format_range((0.012345, 0.5)) == "0.0123-0.5"
+    assert format_range(None) == ""

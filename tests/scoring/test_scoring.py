@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from twinedge import scoring
-from twinedge.scoring.scores import in_words, rank_correlation, score
+from twinedge.scoring.scores import describe_scores, rank_correlation, score
 
 
 def test_errors_and_intervals_are_counted():
@@ -38,11 +38,11 @@ def test_ranks_are_those_of_scipy(seed):
 def test_a_sentence_says_it(scale, says):
     y, mean = np.zeros(4), np.array([1.0, 2, 3, 4])
     ends = {0.9: np.stack([mean - 2, mean + 2], axis=1)}
-    assert says in in_words(score(y, mean, np.ones(4), np.array(scale, float), ends))
+    assert says in describe_scores(score(y, mean, np.ones(4), np.array(scale, float), ends))
 
 
 def test_without_intervals_it_says_so():
-    assert "no intervals" in in_words(score(np.zeros(3), np.ones(3), np.ones(3)))
+    assert "no intervals" in describe_scores(score(np.zeros(3), np.ones(3), np.ones(3)))
 
 
 def test_rmse_is_of_predictions_or_of_errors():

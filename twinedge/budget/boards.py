@@ -6,7 +6,6 @@ it has not been measured. ``docs/budget.md`` describes every field.
 
 import json
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from functools import cache
@@ -425,8 +424,3 @@ def milliseconds(model: Model, board: Board, build: Build) -> Range | None:
         for count, cycles in zip(found, board.core.cycles_per_instruction, strict=True)
     )
     return low, high
-
-
-def in_words(ends: Sequence[float] | None) -> str:
-    """Write a range with three digits, without exponents; empty for None."""
-    return "-".join(f"{float(f'{one:.3g}'):g}" for one in ends or ())

@@ -4,15 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from twinedge.budget.boards import (
-    Board,
-    Build,
-    Range,
-    Runtime,
-    in_words,
-    instructions,
-    milliseconds,
-)
+from twinedge.budget.boards import Board, Build, Range, Runtime, instructions, milliseconds
 from twinedge.budget.model import (
     WEIGHTS,
     Model,
@@ -28,6 +20,7 @@ from twinedge.budget.model import (
     twin_bytes,
 )
 from twinedge.errors import InputError
+from twinedge.wording import format_range
 
 FITS, SLOW, FEWER = "fits", "fits, slowly", "fits with fewer anchors"
 NOT, UNKNOWN = "does not fit", "not measured"
@@ -95,7 +88,7 @@ def told(verdict: str, why: str, anchors: int | None, milliseconds: Sequence[flo
     if verdict == FEWER:
         words = f"fits with {anchors} anchor{'s' * (anchors != 1)}"
     if milliseconds is not None and is_slow(milliseconds):
-        words += f", {in_words([one / 1000 for one in milliseconds])} s a query"
+        words += f", {format_range([one / 1000 for one in milliseconds])} s a query"
     return words
 
 

@@ -17,8 +17,9 @@ from twinedge.cli.output import (
 )
 from twinedge.cli.values import Several, Whole, exported
 from twinedge.defaults import ANCHORS, OUTPUT, WEIGHTS
-from twinedge.errors import InputError, closest
+from twinedge.errors import InputError
 from twinedge.progress import progress_bar
+from twinedge.wording import closest, format_range, plural
 
 if TYPE_CHECKING:
     from twinedge.budget import Model
@@ -169,22 +170,21 @@ def _model(path: Path | None, numbers: dict[str, Any]) -> "tuple[Model, int | No
 
 
 def _print(result: dict[str, Any]) -> None:
-    from twinedge.budget.boards import in_words
     from twinedge.budget.fits import told
 
     members, twins = result["members"], result["twins"]
     shape = "-".join(map(str, result["hidden"]))
     print_text(
-        f"{_count(result['features'], 'feature')}, {shape} {result['activation']}, "
+        f"{plural(result['features'], 'feature')}, {shape} {result['activation']}, "
         f"{result['weights']}, {'with' if result['intervals'] else 'without'} intervals, "
-        f"{_count(result['multiply_adds'], 'multiply-add')} in a query",
+        f"{plural(result['multiply_adds'], 'multiply-add')} in a query",
         "",
     )
     stored = result["bytes"]
     rows = [
-        [f"{_count(members, 'ordinary network')}", result["ann_params"], "ann"],
+        [f"{plural(members, 'ordinary network')}", result["ann_params"], "ann"],
         [
-            f"{_count(twins, 'twin')} with {_count(result['anchors'], 'anchor')}",
+            f"{plural(twins, 'twin')} with {plural(result['anchors'], 'anchor')}",
             result["twin_params"],
             "twin",
         ],
@@ -212,7 +212,7 @@ def _print(result: dict[str, Any]) -> None:
                 _size(one["free_ram_bytes"]),
                 _either(one["instructions_estimated"]),
                 _size(one["instructions_worst"]) if one["instructions_estimated"] else "",
-                in_words(one["milliseconds_estimated"]),
+                format_range(one["milliseconds_estimated"]),
                 told(*(one[key] for key in _TOLD)),
             ]
             for one in result["boards"]
@@ -223,7 +223,7 @@ def _print(result: dict[str, Any]) -> None:
 def _remarks(result: dict[str, Any]) -> list[str]:
     """Put in words what the tables do not show."""
     start, sections = result["smaller_from"], result["sections"]
-    lines = [f"Twins have fewer parameters from {_count(start['params'], 'member')} on"]
+    lines = [f"Twins have fewer parameters from {plural(start['params'], 'member')} on"]
     lines[0] += f", fewer bytes from {start['bytes']} on." if start["bytes"] else "."
     if result["ratio"]:
         lines.append(f"The ensemble takes {result['ratio']:.1f} times the bytes of the twins.")
@@ -257,10 +257,6 @@ def _size(number: int | None) -> str:
 def _either(ends: list[int] | None) -> str:
     """Write a range of whole numbers, or one number if it is known; empty for None."""
     return "-".join(map(str, dict.fromkeys(ends or ())))
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 @options.command("boards", "budget boards", "budget boards --json")
@@ -370,7 +366,6 @@ def fit(
     """
     from twinedge.atomic_files import EXPORT, RUN, check_folder
     from twinedge.budget import board_named, judge, read_firmware
-    from twinedge.budget.boards import in_words
     from twinedge.budget.model import from_pack
     from twinedge.cli.export import note_earlier
     from twinedge.cli.reading import read_source
@@ -473,7 +468,7 @@ def fit(
         result
         | {
             "hidden": "-".join(map(str, best.hidden)),
-            "milliseconds_estimated": in_words(verdict.milliseconds) or None,
+            "milliseconds_estimated": format_range(verdict.milliseconds) or None,
         }
     )
 

@@ -105,7 +105,7 @@ def evaluate(
         if store is not None:
             note_faults(store, device.lost, device.cut, quiet=quiet)
         found = _of_device(device, table, reading)
-    from twinedge.scoring.scores import in_words
+    from twinedge.scoring.scores import describe_scores
 
     scores = found.scores._asdict()
     intervals = [one._asdict() for one in scores.pop("intervals")]
@@ -119,7 +119,7 @@ def evaluate(
     result |= found.over_time
     if found.groups:
         result["groups"] = found.groups
-    words = in_words(found.scores)
+    words = describe_scores(found.scores)
     if known is not None and known.rows:
         note(f"{known.words(found.scores.rows)}: errors on new rows will be larger", quiet=quiet)
     if as_json:

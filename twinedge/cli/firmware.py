@@ -218,16 +218,16 @@ def _print_sizes(found: list[dict[str, object]]) -> None:
 
 
 def _pack(file: Path) -> "Pack":
-    from twinedge.errors import place
     from twinedge.pack import read_pack
+    from twinedge.wording import shown
 
     try:
         return read_pack(file.read_bytes())
     except OSError as error:
         why = error.strerror
-        raise InputError(f"{place(file)} cannot be read: {why}; name a .twin file") from error
+        raise InputError(f"{shown(file)} cannot be read: {why}; name a .twin file") from error
     except InputError as error:
-        raise InputError(f"{place(file)}: {error}") from error
+        raise InputError(f"{shown(file)}: {error}") from error
 
 
 @contextmanager

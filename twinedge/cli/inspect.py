@@ -25,21 +25,21 @@ def inspect(file: Path, as_json: bool) -> None:
     Sizes and offsets are in bytes; ranges in the units of the table the model was trained on. A
     damaged file is refused, after printing what its checksums confirm.
     """
-    from twinedge.errors import place
     from twinedge.pack.describe import describe
+    from twinedge.wording import shown
 
     try:
         data = file.read_bytes()
     except OSError as error:
         why = error.strerror
-        raise InputError(f"{place(file)} cannot be read: {why}; name a .twin file") from error
+        raise InputError(f"{shown(file)} cannot be read: {why}; name a .twin file") from error
     found = describe(data)
     if as_json:
         print_json(_as_json(str(file), found))
     elif found.stated or found.checksums:
-        _print(place(file), found)
+        _print(shown(file), found)
     if found.fault is not None:
-        raise InputError(f"{place(file)}: {found.fault}") from found.fault
+        raise InputError(f"{shown(file)}: {found.fault}") from found.fault
 
 
 def _as_json(file: str, found: "Description") -> dict[str, Any]:
@@ -169,7 +169,7 @@ def _print_columns(found: "Description") -> None:
 def _described(kind: "Kind") -> tuple[str, str, str]:
     """Return the number of features of a column, its levels or times, and its rare levels."""
     from twinedge.encoding.calendars import Calendar
-    from twinedge.errors import listed
+    from twinedge.wording import listed
 
     if isinstance(kind, Calendar):
         ends = " to ".join(kind.format(one) for one in (kind.first, kind.last))

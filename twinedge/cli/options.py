@@ -23,7 +23,8 @@ from twinedge.cli.values import (
     columns,
     items,
 )
-from twinedge.errors import InputError, Parameter, ParameterError, quoted
+from twinedge.errors import InputError, Parameter, ParameterError
+from twinedge.wording import quoted
 
 if TYPE_CHECKING:
     from click.parser import _OptionParser

@@ -116,9 +116,9 @@ def note(message: str, *, quiet: bool = False) -> None:
 def note_filled(table: Path, count: int, *, quiet: bool = False) -> None:
     """Say how many missing values of a table were filled in, if any."""
     if count:
-        from twinedge.errors import place, plural
+        from twinedge.wording import plural, shown
 
-        note(f"{place(table)}: filled in {plural(count, 'missing value')}", quiet=quiet)
+        note(f"{shown(table)}: filled in {plural(count, 'missing value')}", quiet=quiet)
 
 
 def note_faults(store: Path, damaged: int, cut: bool, *, quiet: bool = False) -> None:

@@ -10,7 +10,8 @@ from twinedge.cli.output import note, note_faults, print_csv, print_json, stream
 from twinedge.cli.reading import check_store, read_points, read_run_points
 from twinedge.cli.values import PATH_OR_DASH, SHARE, Whole, WordOr, exported_for
 from twinedge.defaults import COVERAGE
-from twinedge.errors import InputError, plural
+from twinedge.errors import InputError
+from twinedge.wording import plural
 
 if TYPE_CHECKING:
     from twinedge.encoding.encoder import Encoding

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from twinedge.errors import InputError, closest, quoted
+from twinedge.errors import InputError
+from twinedge.wording import closest, quoted
 
 
 @dataclass(frozen=True)

@@ -11,18 +11,8 @@ from numpy.typing import NDArray
 from twinedge.encoding.cells import numbered
 from twinedge.encoding.tables import Column
 from twinedge.encoding.times import looks_like_time
-from twinedge.errors import (
-    InputError,
-    Parameter,
-    ParameterError,
-    closest,
-    dropping,
-    listed,
-    missing_columns,
-    place,
-    plural,
-    quoted,
-)
+from twinedge.errors import InputError, Parameter, ParameterError, dropping
+from twinedge.wording import closest, listed, missing_columns, plural, quoted, shown
 
 _INTEGER = re.compile(r"[+-]?\d{1,9}", re.ASCII)
 _ROWS_OF_AN_ID = 20
@@ -34,13 +24,13 @@ def check_names(names: Sequence[str], path: Path, index: int | None = None) -> N
     nameless = [k for k, name in enumerate(names) if not name and k != index]
     if nameless:
         raise InputError(
-            f"{place(path)}: column {nameless[0] + 1} has no name (a separator at the end of the "
+            f"{shown(path)}: column {nameless[0] + 1} has no name (a separator at the end of the "
             f"line?); name it or remove it"
         )
     name, count = Counter(names).most_common(1)[0]
     if count > 1:
         raise InputError(
-            f"{place(path)}: {count} columns are called {quoted(name)}; give each its own name"
+            f"{shown(path)}: {count} columns are called {quoted(name)}; give each its own name"
         )
 
 
@@ -67,13 +57,13 @@ def target_position(names: Sequence[str], target: str | int, path: Path) -> int:
             return names.index(target)
         if not _INTEGER.fullmatch(target):
             raise InputError(
-                f"{place(path)}: no column {quoted(target)} for the target"
+                f"{shown(path)}: no column {quoted(target)} for the target"
                 f"{closest(target, names)}; the columns are {listed(names)}"
             )
         target = int(target)
     if not -len(names) <= target < len(names):
         raise InputError(
-            f"{place(path)}: no column at position {target} for the target; "
+            f"{shown(path)}: no column at position {target} for the target; "
             f"positions are 0 to {len(names) - 1} from the left, -1 to {-len(names)} from the right"
         )
     return target % len(names)
@@ -83,11 +73,11 @@ def group_position(names: Sequence[str], group: str, target: int | None, path: P
     """Find the column that says which rows belong together."""
     if group not in names:
         raise InputError(
-            f"{place(path)}: no column {quoted(group)} for the groups{closest(group, names)}; "
+            f"{shown(path)}: no column {quoted(group)} for the groups{closest(group, names)}; "
             f"the columns are {listed(names)}"
         )
     if names.index(group) == target:
-        raise InputError(f"{place(path)}: column {quoted(group)} is the target and cannot group it")
+        raise InputError(f"{shown(path)}: column {quoted(group)} is the target and cannot group it")
     return names.index(group)
 
 
@@ -111,13 +101,13 @@ def column_holding(
     """
     if wanted not in names:
         raise InputError(
-            f"{place(path)}: no column {quoted(wanted)} for the {what}{closest(wanted, names)}; "
+            f"{shown(path)}: no column {quoted(wanted)} for the {what}{closest(wanted, names)}; "
             f"the columns are {listed(names)}"
         )
     where = names.index(wanted)
     if where in taken:
         raise InputError(
-            f"{place(path)}: column {quoted(wanted)} is {taken[where]} and cannot hold {what}"
+            f"{shown(path)}: column {quoted(wanted)} is {taken[where]} and cannot hold {what}"
         )
     return where
 
@@ -126,12 +116,12 @@ def check_weight_column(weights: NDArray[np.float64], name: str, path: Path) -> 
     """Refuse weights of rows that are negative, or none of which is above zero."""
     if (weights < 0).any():
         raise InputError(
-            f"{place(path)}: column {quoted(name)} holds the weight {weights.min():g}; weights are "
+            f"{shown(path)}: column {quoted(name)} holds the weight {weights.min():g}; weights are "
             "at least 0"
         )
     if not weights.any():
         raise InputError(
-            f"{place(path)}: all weights in column {quoted(name)} are zero; rows of weight 0 are "
+            f"{shown(path)}: all weights in column {quoted(name)} are zero; rows of weight 0 are "
             "left out"
         )
 
@@ -160,7 +150,7 @@ def calendar_columns(
     for k in found:
         if k in taken:
             raise InputError(
-                f"{place(path)}: column {quoted(names[k])} is {taken[k]} and cannot be a calendar"
+                f"{shown(path)}: column {quoted(names[k])} is {taken[k]} and cannot be a calendar"
             )
     return found
 
@@ -179,12 +169,12 @@ def _positions(
         for name in [word] if word in names else word.split(","):
             if name not in names:
                 raise InputError(
-                    f"{place(path)}: no column {quoted(name)} to {to_do}{closest(name, names)}; "
+                    f"{shown(path)}: no column {quoted(name)} to {to_do}{closest(name, names)}; "
                     f"the columns are {listed(names)}"
                 )
             if names.index(name) == target:
                 raise InputError(
-                    f"{place(path)}: column {quoted(name)} is the target and cannot be {done}; "
+                    f"{shown(path)}: column {quoted(name)} is the target and cannot be {done}; "
                     f"name features only"
                 )
             found.add(names.index(name))
@@ -213,10 +203,10 @@ def check_columns(
         Columns that the user calls categorical, even if they hold dates.
     """
     if len(y) < 2:
-        raise InputError(f"{place(path)}: has 1 row; a model needs at least 10 to learn from")
+        raise InputError(f"{shown(path)}: has 1 row; a model needs at least 10 to learn from")
     if y.min() == y.max():
         raise InputError(
-            f"{place(path)}: target column {quoted(target)} is {y[0]:g} in every row; "
+            f"{shown(path)}: target column {quoted(target)} is {y[0]:g} in every row; "
             f"a target that varies is needed"
         )
     for column in columns:
@@ -228,7 +218,7 @@ def check_columns(
         value = values[~np.isnan(values)][0]
         word = f"{value:g}" if texts is None else quoted(texts[int(value)])
         raise ParameterError(
-            f"{place(path)}: column {quoted(name)} is {word} in every row; leave out what never "
+            f"{shown(path)}: column {quoted(name)} is {word} in every row; leave out what never "
             "changes with ",
             dropping([one.name for one in still]),
         )
@@ -245,7 +235,7 @@ def _check_names_of(column: Column, path: str | Path, *, may_be_dates: bool) -> 
     assert texts is not None
     if not texts:
         return  # all cells are missing, which is refused elsewhere
-    where = f"{place(path)}: column {quoted(name)}"
+    where = f"{shown(path)}: column {quoted(name)}"
     if not may_be_dates and hold_times(texts):
         raise ParameterError(
             f"{where} holds dates or times such as {quoted(texts[0])}; if they say when each row "
@@ -315,18 +305,18 @@ def match_features(
             return others, goal
     if not set(wanted) <= set(names):
         raise InputError(
-            f"{place(path)}: has {missing_columns(names, wanted)}; the file has {listed(names)}"
+            f"{shown(path)}: has {missing_columns(names, wanted)}; the file has {listed(names)}"
         )
     if target is not None and target not in names:
         raise InputError(
-            f"{place(path)}: no column {quoted(target)} for the target"
+            f"{shown(path)}: no column {quoted(target)} for the target"
             f"{closest(target, names)}; the columns are {listed(names)}"
         )
     counts = Counter(names)
     for name in needed:
         if counts[name] > 1:
             raise InputError(
-                f"{place(path)}: {counts[name]} columns are called {quoted(name)}; "
+                f"{shown(path)}: {counts[name]} columns are called {quoted(name)}; "
                 f"give each its own name"
             )
     where = {name: k for k, name in enumerate(names)}
@@ -350,6 +340,6 @@ def _match_positions(
         return list(range(len(wanted))), None if target is None else width - 1
     last = "" if target is None else f" and the target {quoted(target)} last"
     raise InputError(
-        f"{place(path)}: has {plural(width, 'column')} and no header; expected a header, or the "
+        f"{shown(path)}: has {plural(width, 'column')} and no header; expected a header, or the "
         f"model's {plural(len(wanted), 'feature')} {listed(wanted)}{last}"
     )

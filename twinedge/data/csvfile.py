@@ -35,16 +35,8 @@ from twinedge.encoding.cells import (
 )
 from twinedge.encoding.tables import Column, is_frame
 from twinedge.encoding.times import Notation, read_times
-from twinedge.errors import (
-    Advice,
-    InputError,
-    Parameter,
-    dropping,
-    listed,
-    place,
-    plural,
-    quoted,
-)
+from twinedge.errors import Advice, InputError, Parameter, dropping
+from twinedge.wording import listed, plural, quoted, shown
 
 # Only one block of cells, about 10 MB, is held as text at a time.
 _CELLS_PER_BLOCK = 2**17
@@ -111,7 +103,7 @@ class CsvFile:
         if first is None:
             only = " but for comments" if self._cut and self._cut.comments else ""
             raise InputError(
-                f"{place(path)}: is empty{only}; a header and rows of numbers were expected"
+                f"{shown(path)}: is empty{only}; a header and rows of numbers were expected"
             )
         second, third = next(rows, None), next(rows, None)
         stripped = [cell.strip() for cell in first[1]]
@@ -245,7 +237,7 @@ class CsvFile:
         good = len(self.row_numbers)
         self._bad.check(good)
         if not good:
-            raise InputError(f"{place(self.path)}: has a header and no rows; add rows of numbers")
+            raise InputError(f"{shown(self.path)}: has a header and no rows; add rows of numbers")
         return [columns[k] for k in wanted]
 
     def _times(

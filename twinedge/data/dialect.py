@@ -14,7 +14,8 @@ from twinedge.encoding.cells import (
     looks_missing,
     looks_numeric,
 )
-from twinedge.errors import InputError, Parameter, ParameterError, place, plural, quoted
+from twinedge.errors import InputError, Parameter, ParameterError
+from twinedge.wording import plural, quoted, shown
 
 Row = tuple[int, list[str]]  # line number as an editor shows it, cells
 
@@ -66,13 +67,13 @@ class BadRows:
             return
         if self._skip is False:
             advice = (*advice, ", or leave such rows out with ", Parameter("skip_bad_rows", True))
-        raise ParameterError(f"{place(self._path)}: {where}: {wrong}", *advice)
+        raise ParameterError(f"{shown(self._path)}: {where}: {wrong}", *advice)
 
     def check(self, good: int) -> None:
         """Refuse a file with more bad rows than good ones."""
         if self._count > good:
             raise InputError(
-                f"{place(self._path)}: {self._count} of {plural(self._count + good, 'row')} cannot "
+                f"{shown(self._path)}: {self._count} of {plural(self._count + good, 'row')} cannot "
                 f"be read, more than half; the first is {self._first[0][1]}"
             )
 

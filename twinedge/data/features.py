@@ -20,7 +20,7 @@ from twinedge.encoding.calendars import Calendar
 from twinedge.encoding.encoder import Encoding
 from twinedge.encoding.tables import is_frame
 from twinedge.encoding.times import Notation
-from twinedge.errors import place
+from twinedge.wording import shown
 
 
 @dataclass
@@ -137,7 +137,7 @@ def read_features(
             wanted = [*wanted, column_holding("weights", file.names, weight.name, used, path)]
         columns = file.columns(wanted, texts=named, may_miss=may_miss, times=times, label=label)
         for remark in file.remarks:
-            say(f"{place(path)}: {remark}")
+            say(f"{shown(path)}: {remark}")
         if weight is not None:
             weight.values = columns.pop().values
             check_weight_column(weight.values, weight.name, path)

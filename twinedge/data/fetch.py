@@ -27,7 +27,8 @@ from twinedge.data.catalogue import (
 from twinedge.data.dialect import RowError, Rows, find_delimiter
 from twinedge.data.reading import read_table
 from twinedge.data.xlsx import first_sheet, open_zip, read_member
-from twinedge.errors import InputError, place, quoted
+from twinedge.errors import InputError
+from twinedge.wording import quoted, shown
 
 DATA_VARIABLE = "TWINEDGE_DATA"
 CACHE_VARIABLE = "TWINEDGE_CACHE"
@@ -308,7 +309,7 @@ def _attempt(entry: Entry, address: str, get: Callable[[], Any]) -> Any:
 def _by_hand(entry: Entry) -> str:
     return (
         f"to work without a network, put {entry.file_name} with the header {entry.header} into "
-        f"{place(cache_folder())} or the folder that {DATA_VARIABLE} names"
+        f"{shown(cache_folder())} or the folder that {DATA_VARIABLE} names"
     )
 
 
@@ -387,9 +388,9 @@ def _from_file(entry: Entry, path: Path) -> Dataset:
     try:
         table = read_table(path, target=-1)
         assert table.y is not None
-        verify(entry, np.column_stack([table.X, table.y]), place(path))
+        verify(entry, np.column_stack([table.X, table.y]), shown(path))
         if (*table.feature_names, table.target_name) != (*entry.feature_names, entry.target_name):
-            raise InputError(f"{place(path)}: the header is not {entry.header}")
+            raise InputError(f"{shown(path)}: the header is not {entry.header}")
     except InputError as error:
         if path.parent == cache_folder():
             raise InputError(f"{error}; delete it to download it again") from None

@@ -8,7 +8,8 @@ from typing import Any
 from twinedge.data.dialect import Row
 from twinedge.encoding.cells import is_missing
 from twinedge.encoding.tables import check_unique
-from twinedge.errors import InputError, place
+from twinedge.errors import InputError
+from twinedge.wording import shown
 
 READERS = {".parquet": "read_parquet", ".xlsx": "read_excel", ".xls": "read_excel"}
 
@@ -17,7 +18,7 @@ def rows_of_file(path: Path) -> Iterator[Row]:
     """Yield the rows of a Parquet or Excel file as text, starting with the column names."""
     reader = READERS[path.suffix.lower()]
     if not path.is_file():
-        raise InputError(f"{place(path)}: no such file; give the path of a table")
+        raise InputError(f"{shown(path)}: no such file; give the path of a table")
     try:
         import pandas  # type: ignore[import-untyped,unused-ignore]
 
@@ -28,12 +29,12 @@ def rows_of_file(path: Path) -> Iterator[Row]:
             rows = islice(rows_of_frame(sheet, 0), 1, None)  # its header is a row like others
     except ImportError as error:
         raise InputError(
-            f"{place(path)}: reading {path.suffix} files needs pandas and its reader for them "
+            f"{shown(path)}: reading {path.suffix} files needs pandas and its reader for them "
             "(pip install 'twinedge[tables]'); or save it as CSV"
         ) from error
     except Exception as error:  # the readers of both formats raise a dozen kinds
         reason = " ".join(str(error).split())[:100]
-        raise InputError(f"{place(path)}: cannot be read as {path.suffix[1:]}: {reason}") from error
+        raise InputError(f"{shown(path)}: cannot be read as {path.suffix[1:]}: {reason}") from error
     yield from rows
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twinedge.data.splitting import split_rows
-from twinedge.errors import Advice, Parameter, quoted
+from twinedge.errors import Advice, Parameter
+from twinedge.wording import quoted
 
 Floats = NDArray[np.float64]
 

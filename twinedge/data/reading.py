@@ -25,18 +25,8 @@ from twinedge.data.csvfile import FRAME, CsvFile, open_table
 from twinedge.data.table import Missing, Table, missing_texts
 from twinedge.encoding.tables import Column, is_categorical, is_frame
 from twinedge.encoding.times import NUMBERS, Notation
-from twinedge.errors import (
-    Advice,
-    InputError,
-    Parameter,
-    ParameterError,
-    closest,
-    dropping,
-    listed,
-    place,
-    plural,
-    quoted,
-)
+from twinedge.errors import Advice, InputError, Parameter, ParameterError, dropping
+from twinedge.wording import closest, listed, plural, quoted, shown
 
 
 class _Wanted(NamedTuple):
@@ -178,7 +168,7 @@ def _paths(sources: Sequence[Any]) -> tuple[Path, ...]:
             continue
         path = Path(source)
         if any(path.exists() and one.exists() and path.samefile(one) for one in found):
-            raise InputError(f"{place(path)}: is named twice; each of its rows would count double")
+            raise InputError(f"{shown(path)}: is named twice; each of its rows would count double")
         found.append(path)
     return tuple(found)
 
@@ -207,7 +197,7 @@ def _check_same_columns(files: Sequence[CsvFile], wanted: _Wanted) -> _Wanted:
         more = [name for name in mine if name not in theirs]
         if lacks and first.has_header and not file.has_header:
             raise InputError(
-                f"{place(file.path)}: has no header; to join it with {place(first.path)}, name its "
+                f"{shown(file.path)}: has no header; to join it with {shown(first.path)}, name its "
                 f"columns in the first row: {listed(theirs)}"
             )
         if lacks or more:
@@ -215,7 +205,7 @@ def _check_same_columns(files: Sequence[CsvFile], wanted: _Wanted) -> _Wanted:
             words += [f"has a column {listed(more)} that is not there"] if more else []
             unequal = [name for name in (*lacks, *more) if name != target]
             raise ParameterError(
-                f"{place(file.path)}: has other columns than {place(first.path)}: it "
+                f"{shown(file.path)}: has other columns than {shown(first.path)}: it "
                 f"{', and '.join(words)}; tables to train on have the same columns",
                 *((": leave out what is not in all with ", dropping(unequal)) if unequal else ()),
             )
@@ -261,7 +251,7 @@ def _read(file: CsvFile, wanted: _Wanted, first: Table | None) -> Table:
     beside = [k for k in (scales, clock) if k is not None]
     if not features:
         raise InputError(
-            f"{place(path)}: no feature is left in {plural(len(names), 'column')}; "
+            f"{shown(path)}: no feature is left in {plural(len(names), 'column')}; "
             f"at least one besides the target is needed"
         )
     notations: dict[int, Notation | None] = dict.fromkeys(dates)
@@ -316,7 +306,7 @@ def _read(file: CsvFile, wanted: _Wanted, first: Table | None) -> Table:
         impute=wanted.impute,
         groups=None if label is None else np.array(file.labels)[present],
         weights=None if weights is None else weights[present],
-        remarks=tuple(Advice(f"{place(path)}: {words}") for words in remarks),
+        remarks=tuple(Advice(f"{shown(path)}: {words}") for words in remarks),
         rows=file.row_numbers[present],
         times=None if times is None else times[present],
         notation=None if clock is None else file.notations[clock],
@@ -333,15 +323,15 @@ def _completed(table: Table, wanted: _Wanted, mine: _Wanted) -> Table:
     if mine.group != wanted.group:
         table = replace(
             table,
-            groups=np.array([f"{place(path)}, row {number}" for number in rows.tolist()], np.str_),
+            groups=np.array([f"{shown(path)}, row {number}" for number in rows.tolist()], np.str_),
             grouped=np.zeros(len(rows), bool),
         )
         what = f"no column {quoted(str(wanted.group))} for the groups"
-        said.append(Advice(f"{place(path)}: {what}: each of its rows is a group of its own"))
+        said.append(Advice(f"{shown(path)}: {what}: each of its rows is a group of its own"))
     if mine.weight != wanted.weight:
         table = replace(table, weights=np.ones(len(rows)))
         what = f"no column {quoted(str(wanted.weight))} for the weights"
-        said.append(Advice(f"{place(path)}: {what}: each of its rows counts 1"))
+        said.append(Advice(f"{shown(path)}: {what}: each of its rows counts 1"))
     return replace(table, remarks=tuple(said))
 
 

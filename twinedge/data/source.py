@@ -35,16 +35,8 @@ from twinedge.encoding.calendars import Calendar
 from twinedge.encoding.encoder import Encoding
 from twinedge.encoding.tables import is_frame
 from twinedge.encoding.times import Notation, format_time
-from twinedge.errors import (
-    Advice,
-    InputError,
-    Parameter,
-    ParameterError,
-    place,
-    plural,
-    quoted,
-    wrong_value,
-)
+from twinedge.errors import Advice, InputError, Parameter, ParameterError, wrong_value
+from twinedge.wording import plural, quoted, shown
 
 
 class Source(NamedTuple):
@@ -288,7 +280,7 @@ def _row_names(table: Table) -> NDArray[Any]:
     assert table.rows is not None
     if table.file_of is None:
         return table.rows
-    places = [place(path) for path in table.paths]
+    places = [shown(path) for path in table.paths]
     pairs = zip(table.rows.tolist(), table.file_of.tolist(), strict=True)
     return np.array([f"{number} of {places[k]}" for number, k in pairs])
 
@@ -376,7 +368,7 @@ def _with_test(source: Source, test: Any, reading: dict[str, Any]) -> Source:
         say=said.append,
     )
     assert y is not None
-    place_of = place(FRAME if is_frame(test) else Path(test))
+    place_of = shown(FRAME if is_frame(test) else Path(test))
     counts = np.ones(len(y), bool) if weight is None else weight.values > 0
     X, y = X[counts], y[counts]
     absent = np.isnan(X)

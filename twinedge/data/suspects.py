@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from twinedge.encoding.tables import Column
 from twinedge.encoding.times import TICKS
-from twinedge.errors import Advice, Parameter, dropping, listed, plural, quoted
+from twinedge.errors import Advice, Parameter, dropping
+from twinedge.wording import listed, plural, quoted
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from twinedge.encoding.encoder import Encoding
 from twinedge.encoding.tables import Column
 from twinedge.encoding.times import Notation
-from twinedge.errors import Advice, InputError, Parameter, ParameterError, place, quoted
+from twinedge.errors import Advice, InputError, Parameter, ParameterError
+from twinedge.wording import joined, quoted, shown
 
 Missing = str | float | Sequence[str | float]  # stands for a missing value in a file
 
@@ -189,9 +190,8 @@ def place_of_all(paths: Sequence[Path]) -> str:
     '0.csv and 8 more tables'
     """
     if len(paths) > _MOST_NAMED:
-        return f"{place(paths[0])} and {len(paths) - 1} more tables"
-    *others, last = map(place, paths)
-    return f"{', '.join(others)} and {last}" if others else last
+        return f"{shown(paths[0])} and {len(paths) - 1} more tables"
+    return joined(map(shown, paths))
 
 
 def missing_texts(missing: Missing) -> tuple[str, ...]:

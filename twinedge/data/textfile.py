@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TextIO, cast
 
 from twinedge.encoding.cells import WINDOWS_1252
-from twinedge.errors import InputError, place
+from twinedge.errors import InputError
+from twinedge.wording import shown
 
 # Without a limit, a file with no line breaks would be read into memory as one line.
 LONGEST_LINE = 2**24
@@ -54,11 +55,11 @@ class TextLines:
         try:
             line = self._stream.readline(LONGEST_LINE + 1)
         except UnicodeDecodeError:  # of blocks of several kilobytes, so the row is not known
-            raise InputError(f"{place(self._path)}: damaged UTF-16 text; {_SAVE_AS}") from None
+            raise InputError(f"{shown(self._path)}: damaged UTF-16 text; {_SAVE_AS}") from None
         except _BAD_GZIP:
             raise _incomplete(self._path) from None
         except OSError as error:
-            raise InputError(f"{place(self._path)}: cannot be read: {error.strerror}") from None
+            raise InputError(f"{shown(self._path)}: cannot be read: {error.strerror}") from None
         if not line:
             raise StopIteration
         if "\0" in line:
@@ -83,7 +84,7 @@ class TextLines:
         return text
 
     def _refused(self, reason: str) -> InputError:
-        return InputError(f"{place(self._path)}: row {self._number}: {reason}")
+        return InputError(f"{shown(self._path)}: row {self._number}: {reason}")
 
 
 @contextmanager
@@ -92,19 +93,19 @@ def open_text(path: Path) -> Iterator[TextLines]:
     try:
         stream = _open_bytes(path)
     except IsADirectoryError:
-        raise InputError(f"{place(path)}: is a folder; give the path of a CSV file") from None
+        raise InputError(f"{shown(path)}: is a folder; give the path of a CSV file") from None
     except FileNotFoundError:
-        raise InputError(f"{place(path)}: no such file; give the path of a CSV file") from None
+        raise InputError(f"{shown(path)}: no such file; give the path of a CSV file") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL character in the path
         reason = getattr(error, "strerror", None) or "not a usable path"
-        raise InputError(f"{place(path)}: cannot be read: {reason}") from None
+        raise InputError(f"{shown(path)}: cannot be read: {reason}") from None
     with stream:
         try:
             encoding = _encoding_of(stream.peek(1))
         except _BAD_GZIP:
             raise _incomplete(path) from None
         except OSError as error:
-            raise InputError(f"{place(path)}: cannot be read: {error.strerror}") from None
+            raise InputError(f"{shown(path)}: cannot be read: {error.strerror}") from None
         errors = "surrogateescape" if encoding == "utf-8-sig" else "strict"
         yield TextLines(io.TextIOWrapper(stream, encoding, errors, newline=""), path)
 
@@ -128,4 +129,4 @@ def _encoding_of(head: bytes) -> str:
 
 
 def _incomplete(path: Path) -> InputError:
-    return InputError(f"{place(path)}: is not a complete gzip file; compress it again")
+    return InputError(f"{shown(path)}: is not a complete gzip file; compress it again")

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from twinedge.encoding.times import NUMBERS, TICKS, Notation, format_time, read_times, times_of
-from twinedge.errors import InputError, quoted
+from twinedge.errors import InputError
+from twinedge.wording import quoted
 
 Floats = npt.NDArray[np.float64]
 

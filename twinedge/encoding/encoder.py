@@ -28,7 +28,8 @@ from twinedge.encoding.tables import (
     rows_of,
 )
 from twinedge.encoding.times import Notation
-from twinedge.errors import InputError, closest, listed, plural, quoted
+from twinedge.errors import InputError
+from twinedge.wording import closest, listed, plural, quoted
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

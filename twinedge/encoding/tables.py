@@ -7,7 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from twinedge.encoding.cells import CellKind, CellReader, complaint, is_missing, numbered
-from twinedge.errors import InputError, quoted
+from twinedge.errors import InputError
+from twinedge.wording import quoted
 
 Floats = npt.NDArray[np.float64]
 

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from twinedge.encoding.cells import looks_missing
-from twinedge.errors import InputError, plural, quoted
+from twinedge.errors import InputError
+from twinedge.wording import plural, quoted
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -9,9 +9,10 @@ from sklearn.utils.validation import _num_samples, check_array, check_is_fitted,
 
 from twinedge.encoding.encoder import Encoding
 from twinedge.encoding.tables import frame_columns, is_frame
-from twinedge.errors import InputError, quoted
+from twinedge.errors import InputError
 from twinedge.scoring.weights import check_weights
 from twinedge.training.network import FloatArray
+from twinedge.wording import quoted
 
 
 class TableReader(BaseEstimator):

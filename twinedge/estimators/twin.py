@@ -11,26 +11,28 @@ import numpy.typing as npt
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from twinedge.anchors.rows import assign
 from twinedge.budget import Model, twin_bytes
 from twinedge.defaults import ANCHORS, NEIGHBORS
 from twinedge.encoding.encoder import Encoding
-from twinedge.errors import InputError, listed
+from twinedge.errors import InputError
 from twinedge.estimators.anchored import AnchoredRegressor, Anchors, Chosen
+from twinedge.estimators.difficulty import learn_difficulty, predict_left_out, trust_between
 from twinedge.estimators.inputs import PrecisionWarning, check_precision
 from twinedge.estimators.loops import SemiSupervisedTask
 from twinedge.estimators.networks import AnnRegressor, NetworkRegressor, Validation
-from twinedge.estimators.uncertainty import learn_difficulty, predict_left_out, trust_between
 from twinedge.notebook import facts_table, intervals_shown, network_shape
 from twinedge.progress import Progress, progress_bar
 from twinedge.scoring.calibration import USUAL_TRUST, CalibrationRows, adapted, calibrate
 from twinedge.scoring.scores import check_targets
 from twinedge.scoring.weights import mean_and_std
 from twinedge.training.network import Architecture, FloatArray
-from twinedge.training.pairs import ExtraPairs, deal, differences, partners_of, signals
+from twinedge.training.pairs import ExtraPairs, differences, partners_of, signals
 from twinedge.training.parameters import nonnegative_number, row_number, seed_of, shape_of
 from twinedge.training.selection import LeftOut
 from twinedge.training.tasks import PairTask
 from twinedge.training.trainer import DivergedError
+from twinedge.wording import listed
 
 # What follows the training, and about how many seconds it takes.
 _AFTERWARDS = {
@@ -53,7 +55,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
     ----------
     twins : "auto" or int, default="auto"
         Number of networks. With ``anchors="all"`` every twin uses every anchor; a smaller set of
-        anchors is dealt out among them, so that the number of estimates stays the same. "auto" is
+        anchors is shared among them, so that the number of estimates stays the same. "auto" is
         four, or one if ``hidden`` is given.
     hidden : "auto", int or tuple of int, default="auto"
         Widths of the hidden layers; an int means one layer. "auto" is (56, 56), or (128, 128) for a
@@ -254,7 +256,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         train, held = self._prepare(X, y, validation, seed, groups, encoding, sample_weight, times)
         for remark in check_precision(*train, self.encoding_, self.target_name_):
             warnings.warn(remark, PrecisionWarning, stacklevel=2)
-        deal(self.anchors, len(train[1]), twins)  # fail now, not after the training
+        assign(self.anchors, len(train[1]), twins)  # fail now, not after the training
         table = self._scale(train, held)
         partners = partners_of(table["x"][: len(train[1])], self.pairs, self.neighbors, seed)
         neighbors = self.neighbors if self.pairs == "neighbors" else None
@@ -531,7 +533,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
     ) -> tuple[FloatArray, FloatArray]:
         x = self._check(X)
         assert self.difficulty_ is not None  # calibration needs it
-        points, targets, each, chosen = self._asked(x, anchors, neighbors)
+        points, targets, each, chosen = self._assigned(x, anchors, neighbors)
         scaled = self.scaling_.features(x)
         blocks = signals(
             self.architecture_,

@@ -10,15 +10,17 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.validation import has_fit_parameter
 
+from twinedge.anchors.rows import assign
 from twinedge.defaults import NEIGHBORS
 from twinedge.encoding.encoder import Encoding
-from twinedge.errors import InputError, plural, wrong_value
+from twinedge.errors import InputError, wrong_value
 from twinedge.estimators.anchored import AnchoredRegressor, Anchors, Chosen
 from twinedge.estimators.inputs import counted_rows
 from twinedge.scoring.weights import relative
 from twinedge.training.network import FloatArray, Scaling
-from twinedge.training.pairs import ExtraPairs, deal, partners_of
+from twinedge.training.pairs import ExtraPairs, partners_of
 from twinedge.training.parameters import one_of, seed_of
+from twinedge.wording import plural
 
 FOLDS = 5
 # Hyperparameters of the forests, as listed in the paper's text and in its code.
@@ -197,7 +199,7 @@ class TwinnedRegressor(AnchoredRegressor):
         X, y, _, weights = counted_rows(X, y, None, sample_weight)
         self.sample_weights_ = relative(weights)
         X, y = self._read_training(X, y, encoding)
-        deal(self.anchors, len(y), 1)  # fail now, not after the training
+        assign(self.anchors, len(y), 1)  # fail now, not after the training
         self.scaling_ = Scaling.of(X, y)
         seed = seed_of(self.random_state)
         first, second = self._pairs(self.scaling_.features(X), seed)

@@ -17,11 +17,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from twinedge import scoring
-from twinedge.errors import plural
 from twinedge.evaluation.small_trees import ROOM, fit_small_trees
 from twinedge.evaluation.verdict import Rival, Verdict, verdict
 from twinedge.scoring.scores import check_targets, r2
 from twinedge.training.network import FloatArray
+from twinedge.wording import plural
 
 LEVEL = 0.9  # of all intervals here
 BLOCKS = 20  # of time: errors of rows in one block may have something in common

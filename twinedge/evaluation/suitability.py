@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 from twinedge import scoring
 from twinedge.data.source import Source
 from twinedge.data.splitting import time_blocks
-from twinedge.errors import InputError, plural
+from twinedge.errors import InputError
 from twinedge.estimators.twin import TwinRegressor
 from twinedge.evaluation.comparison import BLOCKS, compare, fit_linear
 from twinedge.evaluation.forecasting import naive_forecast
@@ -43,6 +43,7 @@ from twinedge.training.tasks import FOLDS, PairTask
 from twinedge.training.teachers import teachers_of
 from twinedge.training.trainer import Checkpoint, NetworkJob, Trained
 from twinedge.training.trainer import train as train_networks
+from twinedge.wording import plural
 
 FEWEST_ROWS = 30
 _COMPARING = "Training the other models"

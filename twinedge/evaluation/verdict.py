@@ -8,7 +8,7 @@ how many is said. Needs only the standard library.
 from math import ceil, inf, log10
 from typing import NamedTuple
 
-from twinedge.errors import plural
+from twinedge.wording import plural
 
 
 class Rival(NamedTuple):

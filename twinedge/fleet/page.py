@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from twinedge.errors import plural
 from twinedge.fleet.checks import FALSE_ALARMS
 from twinedge.fleet.survey import Fleet
 from twinedge.fleet.words import (
@@ -13,6 +12,7 @@ from twinedge.fleet.words import (
     row_of,
     totals_in_words,
 )
+from twinedge.wording import plural
 
 _SECTIONS = {
     "worst": (

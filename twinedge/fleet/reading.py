@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from twinedge.errors import InputError, MissingPackageError, place, plural
+from twinedge.errors import InputError, MissingPackageError
 from twinedge.fleet.checks import check_device
 from twinedge.pack import read_pack
 from twinedge.pack.contents import Array, Pack
@@ -26,6 +26,7 @@ from twinedge.runtime.native import Native
 from twinedge.runtime.pack_device import Reference
 from twinedge.runtime.store import Evaluated, Points, Raw, check_owner, evaluated, stamp_of
 from twinedge.runtime.store_summary import PointErrors, StoreSummary, point_errors, read_store
+from twinedge.wording import plural, shown
 
 
 def find_stores(given: Sequence[str | Path], apart_from: Path) -> tuple[list[Path], list[Path]]:
@@ -163,7 +164,7 @@ def examine(task: Task) -> Batch:
         used = np.flatnonzero(at_points.able)[-MOST_POINTS:]
         if not len(used):
             unused.append(
-                {"file": place(summary.path), "why": "the pack can use none of its points"}
+                {"file": shown(summary.path), "why": "the pack can use none of its points"}
             )
             continue
         device, errors = _device(summary, at_points, pack)
@@ -195,11 +196,11 @@ def _read(path: Path, data: bytes | None, pack: Pack, stamp: int) -> StoreSummar
         check_owner(path, summary.content, pack, stamp)
     except InputError as error:
         why = str(error).removeprefix(f"{path} ").removesuffix("; name another file")
-        return {"file": place(path), "why": why}
+        return {"file": shown(path), "why": why}
     if not len(summary.points):
         damaged = summary.content.damaged
         also = f", with {plural(damaged, 'damaged slot')}" if damaged else ""
-        return {"file": place(path), "why": f"is empty{also}"}
+        return {"file": shown(path), "why": f"is empty{also}"}
     return summary
 
 
@@ -219,7 +220,7 @@ def _device(
     wanted = ("points", "used", "doubted", "damaged", "cut_short", "last_time")
     scores = ("rmse_shipped", "rmse_adapted", "mean_error")
     found = {name: facts[name] for name in (*wanted, *scores)}
-    name = {"device": _printable(summary.device), "file": place(summary.path)}
+    name = {"device": _printable(summary.device), "file": shown(summary.path)}
     return {**name, **found, **checked}, errors
 
 

@@ -11,13 +11,14 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from twinedge.errors import InputError, Parameter, ParameterError, place
+from twinedge.errors import InputError, Parameter, ParameterError
 from twinedge.fleet.checks import FINDINGS
 from twinedge.fleet.reading import Batch, FleetPoints, Task, enclosed, examine, find_stores
 from twinedge.fleet.retraining import Gain, estimate_gain
 from twinedge.pack.contents import Pack
 from twinedge.progress import progress_bar
 from twinedge.runtime.pack_device import read_pack_file
+from twinedge.wording import shown
 
 _BATCH = 250  # stores
 RANKINGS = ("worst", "off", "drift", "interval")
@@ -132,7 +133,7 @@ def survey(
     if content.intervals is None:
         raise InputError(f"{pack} has no intervals: its devices cannot learn")
     paths, missing = find_stores(stores, pack)
-    unused = [{"file": place(one), "why": "does not exist"} for one in missing]
+    unused = [{"file": shown(one), "why": "does not exist"} for one in missing]
     tasks = [
         Task(start, pack.read_bytes(), [(path, None) for path in paths[start : start + _BATCH]])
         for start in range(0, len(paths), _BATCH)
@@ -199,7 +200,7 @@ def _distinguish(devices: list[dict[str, Any]]) -> None:
 
 
 def _nothing(stores: Sequence[str | Path], unused: list[dict[str, str]]) -> str:
-    given = place(stores[0]) + (f" and {len(stores) - 1} more" if len(stores) > 1 else "")
+    given = shown(stores[0]) + (f" and {len(stores) - 1} more" if len(stores) > 1 else "")
     if not unused:
         return f"{given}: there are no files"
     if len(unused) == 1:

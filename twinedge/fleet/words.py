@@ -3,9 +3,9 @@
 from datetime import datetime, timezone
 from typing import Any
 
-from twinedge.errors import plural
 from twinedge.fleet.retraining import LEAST_DEVICES
 from twinedge.fleet.survey import Fleet
+from twinedge.wording import plural
 
 HEADER = (
     *("device", "points", "rmse shipped", "rmse adapted", "mean error", "+-", "drift"),

@@ -21,9 +21,10 @@ from twinedge.defaults import COVERAGE
 from twinedge.encoding.cells import numbered
 from twinedge.encoding.encoder import Encoding
 from twinedge.encoding.tables import is_frame, is_record
-from twinedge.errors import InputError, listed, plural, wrong_value
+from twinedge.errors import InputError, wrong_value
 from twinedge.notebook import facts_table, intervals_shown, network_shape
 from twinedge.pack.contents import Array
+from twinedge.wording import listed, plural
 
 _USUAL = round(1000 * COVERAGE)  # in thousandths
 _NOISE = 1e-3  # thousandths by which a coverage may be off, as 0.9 is in single precision

@@ -28,8 +28,9 @@ from twinedge.encoding.cells import (
     looks_numeric,
 )
 from twinedge.encoding.encoder import Encoding, Kind
-from twinedge.errors import InputError, closest, listed, missing_columns
+from twinedge.errors import InputError
 from twinedge.pack.contents import Array
+from twinedge.wording import closest, listed, missing_columns
 
 Query: TypeAlias = list[float]  # inputs of the model; NaN is a missing value
 

@@ -173,7 +173,7 @@ def r2(y: Array, error: Array, weights: Array | None = None) -> float | None:
     return 1 - float(squares[0] / squares[1])
 
 
-def in_words(scores: Scores) -> str:
+def describe_scores(scores: Scores) -> str:
     """Say in one sentence what the intervals are worth."""
     if not scores.intervals or scores.rank_correlation is None:
         return "There are no intervals: the spread only says how far the anchors disagree."

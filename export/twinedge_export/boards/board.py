@@ -10,7 +10,8 @@ from typing import Any
 
 from twinedge.budget import Board as OwnedBoard
 from twinedge.budget import all_boards as owned_boards
-from twinedge.errors import InputError, closest
+from twinedge.errors import InputError
+from twinedge.wording import closest
 from twinedge_export.amalgamation import firmware_folder
 
 if sys.version_info >= (3, 11):

@@ -9,11 +9,12 @@ import numpy as np
 
 from twinedge.data import read_features, read_table
 from twinedge.encoding.encoder import Encoding
-from twinedge.errors import InputError, place, plural
+from twinedge.errors import InputError
 from twinedge.pack import read_pack
 from twinedge.pack.contents import Array, Pack
 from twinedge.runtime import reference
 from twinedge.runtime.reference import fillable
+from twinedge.wording import plural, shown
 from twinedge_export.boards.board import Port
 from twinedge_export.boards.build import (
     RUNNER,
@@ -46,7 +47,7 @@ def read_queries(path: Path, pack: Pack, most: int | None = None) -> Array:
         X = read_table(path, target=None).X
         if X.shape[1] - pack.features not in (0, 1):
             raise InputError(
-                f"{place(path)} has {plural(X.shape[1], 'column')}, and the pack, which names "
+                f"{shown(path)} has {plural(X.shape[1], 'column')}, and the pack, which names "
                 f"none, takes {plural(pack.features, 'feature')}"
             )
     with np.errstate(over="ignore"):

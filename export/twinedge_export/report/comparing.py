@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from twinedge.budget.boards import in_words
 from twinedge.errors import InputError
 from twinedge.scoring.scores import Coverage
+from twinedge.wording import format_range, joined
 from twinedge_export.report.costs import made
 from twinedge_export.report.document import (
     ANN,
@@ -28,7 +28,6 @@ from twinedge_export.report.document import (
     Share,
     amount,
     beside_point,
-    listed,
     number,
     percent,
     plain,
@@ -109,21 +108,21 @@ def _verdict(models: Sequence[Named]) -> Light:
     if not close:
         return Light("go", f"{name} is the most accurate, by more than chance.")
     smallest = min([models[0], *((n, o) for n, o in others if n in close)], key=_bytes_of)[0]
-    beside = f"{name} has the least error, though {listed(close)} may be as good"
+    beside = f"{name} has the least error, though {joined(close)} may be as good"
     if smallest != name:
         return Light("go", f"{beside}; {smallest} is the smallest of these.")
     return Light("go", f"{beside}, and {'is' if len(close) == 1 else 'are'} no smaller.")
 
 
 def _lead(models: Sequence[Named]) -> list[str]:
-    errors = listed([f"{one.judged.rmse:.4g} of {name}" for name, one in models])
+    errors = joined([f"{one.judged.rmse:.4g} of {name}" for name, one in models])
     lead = [f"Errors (root mean square): {errors}."]
     rows = list(dict.fromkeys(rows_in_words(one) for _, one in models))
     same = _same_rows(models)
     lead.append(
         f"All were judged on the same {rows[0]}."
         if same
-        else f"They were judged on different rows ({listed(rows)}), so compare with care, or "
+        else f"They were judged on different rows ({joined(rows)}), so compare with care, or "
         "make the report on one table for all."
     )
     return lead
@@ -200,7 +199,7 @@ def _intervals(models: Sequence[Named]) -> Chapter:
     without = [name for name, one in models if one.usual is None]
     lead = ["The best intervals are narrow and still hold what they claim: the score covers both."]
     if without:
-        lead.append(f"{listed(without)} {'has' if len(without) == 1 else 'have'} none.")
+        lead.append(f"{joined(without)} {'has' if len(without) == 1 else 'have'} none.")
     columns = ("model", "claimed", "covered", "mean width", "interval score")
     return Chapter(
         "intervals",
@@ -251,7 +250,7 @@ def _boards(models: Sequence[Named]) -> Chapter:
     for verdicts in zip(*(one.budget["boards"] for _, one in models), strict=True):
         cells: list[Cell] = [verdicts[0]["title"]]
         for one in verdicts:
-            time = in_words(one["milliseconds_estimated"])
+            time = format_range(one["milliseconds_estimated"])
             words = one["verdict"] + (f", {time} ms" if time else "")
             cells.append(Light(LIGHTS[one["verdict"]], words))
         rows.append(tuple(cells))

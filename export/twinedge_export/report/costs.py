@@ -5,10 +5,10 @@ from importlib.metadata import version
 from typing import Any
 
 from twinedge.budget import all_boards
-from twinedge.budget.boards import in_words
 from twinedge.budget.fits import told
 from twinedge.pack.describe import meaning_of, name_of, uses
 from twinedge.version import __version__
+from twinedge.wording import format_range
 from twinedge_export.report import figures as figures
 from twinedge_export.report.document import (
     LIGHTS,
@@ -126,7 +126,7 @@ def boards(found: Findings) -> Chapter:
                     (
                         one["title"],
                         Light(LIGHTS[one["verdict"]], _verdict(one)),
-                        in_words(one["milliseconds_estimated"]) or None,
+                        format_range(one["milliseconds_estimated"]) or None,
                         one["flash_bytes"],
                         one["free_flash_bytes"],
                         one["ram_bytes"],

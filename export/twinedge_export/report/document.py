@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from twinedge.budget.boards import in_words
 from twinedge.figure_style import styled
+from twinedge.wording import format_range
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,16 +54,11 @@ def forest(family: str, count: int, leaves: int) -> str:
     return f"{number(count, f'{kind} tree')} of {leaves} leaves"
 
 
-def listed(words: list[str]) -> str:
-    """Put words in a row: "a, b and c"."""
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-
-
 def milliseconds(ends: Sequence[float]) -> str:
     """Write an estimated time with two digits: "0.83-1.6 ms", "1.2-2 s"."""
     unit, name = (1, "ms") if max(ends) < 1000 else (1000, "s")
     short = [float(f"{one / unit:.2g}") for one in ends]
-    return f"{in_words(short)} {name}"
+    return f"{format_range(short)} {name}"
 
 
 INK, MUTED, GRID, PAPER = "#1f2328", "#59636e", "#d1d9e0", "#ffffff"

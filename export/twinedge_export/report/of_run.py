@@ -17,11 +17,11 @@ from twinedge import defaults, scoring
 from twinedge.anchors import METHODS, choose, recommend
 from twinedge.anchors.curves import measure
 from twinedge.anchors.pool import Evidence
-from twinedge.anchors.rows import deal_out
+from twinedge.anchors.rows import per_twin
 from twinedge.budget import Board, Model, Runtime, ann_bytes, twin_bytes
 from twinedge.budget.model import largest
 from twinedge.data import read_features
-from twinedge.errors import InputError, plural
+from twinedge.errors import InputError
 from twinedge.evaluation.comparison import compare
 from twinedge.evaluation.small_trees import fit_small_trees
 from twinedge.pack.contents import Array, Pack
@@ -34,6 +34,7 @@ from twinedge.training.selection import SETTINGS, Candidate, Plan
 from twinedge.training.selection import choose as choose_plan
 from twinedge.training.tasks import PointTask
 from twinedge.training.trainer import Checkpoint
+from twinedge.wording import plural
 from twinedge_export.deploy import Export, export
 from twinedge_export.job import RoundingError
 from twinedge_export.report.findings import (
@@ -127,7 +128,7 @@ def sizes(
 def with_anchors(run: Run, pack: Pack, rows: Array) -> Pack:
     """Replace the anchors of a pack; twin ``t`` owns ``rows[t::twins]``."""
     twins = len(pack.twins)
-    shares = list(deal_out(rows, twins))
+    shares = list(per_twin(rows, twins))
     order = np.concatenate(shares)
     units = (run.model.anchor_y_[order] - float(pack.y_offset)) / float(pack.y_gain)
     return replace(

@@ -4,6 +4,7 @@ import shlex
 
 import numpy as np
 
+from twinedge.wording import joined
 from twinedge_export.report import figures
 from twinedge_export.report.document import (
     Cell,
@@ -13,7 +14,6 @@ from twinedge_export.report.document import (
     Share,
     ensemble,
     forest,
-    listed,
     number,
     percent,
 )
@@ -286,7 +286,7 @@ def drivers(found: Findings) -> Chapter:
     said = [lead]
     if idle:
         verb = "matters" if len(idle) == 1 else "matter"
-        said.append(f"{_capital(listed(idle))} hardly {verb} here.")
+        said.append(f"{_capital(joined(idle))} hardly {verb} here.")
     return Chapter(
         "drivers",
         "What drives the prediction",

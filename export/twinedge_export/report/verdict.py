@@ -6,12 +6,12 @@ from typing import Any
 from twinedge.evaluation.verdict import NAMES, is_suspicious
 from twinedge.evaluation.verdict import verdict as rule
 from twinedge.scoring.scores import Coverage
+from twinedge.wording import joined
 from twinedge_export.report.document import (
     Fact,
     Light,
     ensemble,
     forest,
-    listed,
     milliseconds,
     number,
     percent,
@@ -40,7 +40,7 @@ def verdict(found: Findings) -> Light:
     ]
     if not better or not found.judged.rmse:
         return Light("go", "It does what it claims on these rows.")
-    return Light("go", f"Worth using: {listed(better)}.")
+    return Light("go", f"Worth using: {joined(better)}.")
 
 
 def _against_others(found: Findings) -> Light | None:
@@ -130,7 +130,7 @@ def _accuracy(found: Findings) -> str:
     words += f"{rows_in_words(found)}){explains}."
     simple = [f"{one.name} has {one.rmse:.4g}{_stands(one)}" for one in found.baselines]
     if simple:
-        said = listed(simple)
+        said = joined(simple)
         words += f" {said[0].upper()}{said[1:]}."
     same = []
     if found.rivals:
@@ -139,7 +139,7 @@ def _accuracy(found: Findings) -> str:
     if found.trees:
         trees = found.trees
         same.append(f"{forest(trees.family, trees.trees, trees.leaves)} have {trees.rmse:.4g}")
-    return words + (f" In the same bytes, {listed(same)}." if same else "")
+    return words + (f" In the same bytes, {joined(same)}." if same else "")
 
 
 def _stands(one: Baseline) -> str:
@@ -186,9 +186,9 @@ def _where(found: Findings) -> str:
     refused = [one["title"] for one in boards if one["verdict"] == "does not fit"]
     fewer = [one["title"] for one in boards if one["verdict"] == "fits with fewer anchors"]
     if fewer:
-        words += f" With fewer anchors it fits {listed(fewer)}."
+        words += f" With fewer anchors it fits {joined(fewer)}."
     if refused:
-        words += f" It is too large for {listed(refused)}."
+        words += f" It is too large for {joined(refused)}."
     return words
 
 
