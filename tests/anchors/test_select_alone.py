@@ -146,15 +146,6 @@ def test_every_twins_share_covers_both_halves(method, twins, each):
         assert set(side[rows[twin::twins]]) == {0, 1}
 
 
-def test_shares_are_dealt_out_as_the_model_deals_them():
-    from twinedge.training.pairs import deal
-
-    X = np.concatenate([np.arange(10.0), 1000 + np.arange(10.0)])[:, None]
-    rows = select(X, X[:, 0], 6, "medoids", twins=3)
-    for share in deal(rows, 20, 3):
-        assert sorted(X[share, 0] > 500) == [False, True]
-
-
 def test_medoids_are_the_middles_of_clusters():
     X = np.concatenate([centre + np.arange(-2.0, 3.0) for centre in (0, 50, 200)])[:, None]
     assert sorted(X[select(X, X[:, 0], 3, "medoids"), 0]) == [0, 50, 200]

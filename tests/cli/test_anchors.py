@@ -96,7 +96,7 @@ def test_a_number_that_twins_cannot_share_is_answered_with_the_nearest(
 ):
     replace(load_run(tiny_run), model=four_twins).save(tmp_path / "four")
     for asked, near in {29: 28, 30: 32, 31: 32, 33: 32, 1: 4, 2: 4, 59: 60}.items():
-        says = [f"{asked} cannot be dealt out evenly to 4 twins; {near} can"]
+        says = [f"{asked} cannot be shared evenly by 4 twins; {near} can"]
         refused("export", "four", "--anchors", asked, "--formats", "twin", says=says)
 
 

@@ -65,7 +65,7 @@ def test_neighbors_are_checked_where_pairs_are_made_of_them(complaint, curve, ti
 
 def test_anchors_that_the_twins_cannot_share_evenly_are_refused(complaint, curve, tiny):
     model = TwinRegressor(**tiny, twins=4, anchors=6)
-    assert "6 cannot be dealt out evenly" in complaint(model.fit, *curve)
+    assert "6 cannot be shared evenly" in complaint(model.fit, *curve)
 
 
 def test_validation_targets_that_do_not_match_the_points_are_refused(complaint, curve, tiny):

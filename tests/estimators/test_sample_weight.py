@@ -16,13 +16,14 @@ from twinedge import (
     TwinnedRegressor,
     TwinRegressor,
 )
+from twinedge.anchors.rows import assign
 from twinedge.estimators import uncertainty
 from twinedge.evaluation.small_trees import fit_small_trees
 from twinedge.run_folder import Run, load_run
 from twinedge.training import selection, teachers
 from twinedge.training.batches import Examples, Setting
 from twinedge.training.network import Scaling, tf
-from twinedge.training.pairs import ExtraPairs, deal
+from twinedge.training.pairs import ExtraPairs
 from twinedge.training.selection import Candidate
 from twinedge.training.tasks import PairTask, PointTask
 from twinedge.training.teachers import Lessons, TaughtTask, Teacher, Word, weigh
@@ -338,7 +339,7 @@ def test_anchors_count_as_much_as_their_weights(halves, tiny):
     np.testing.assert_allclose(model.predict(X), mean, rtol=1e-5)
     variance = np.average(np.square(estimates - mean[:, None]), axis=1, weights=each)
     np.testing.assert_allclose(model.spread(X), np.sqrt(variance), rtol=1e-4)
-    drawn = deal(40, len(model.anchor_y_), 2, model.sample_weights_)
+    drawn, _ = assign(40, len(model.anchor_y_), 2, model.sample_weights_)
     assert (model.sample_weights_[drawn] > 1).mean() > 0.97
     named = model.predict(X, anchors=[0, 1, 2, 3])
     np.testing.assert_allclose(

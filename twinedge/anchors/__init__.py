@@ -4,10 +4,10 @@ A twin predicts from the training points it is given as anchors. It does best wi
 those are too many for a device; a few well-chosen ones come within a percent of that.
 """
 
-from twinedge.anchors.choice import AnchorChoice, choose, rows_from_file, select
+from twinedge.anchors.choice import AnchorChoice, choose, select
 from twinedge.anchors.curves import Point, Recommendation, curve, recommend, rmse, smallest_within
 from twinedge.anchors.methods import METHODS, Method
-from twinedge.anchors.rows import check_rows
+from twinedge.anchors.rows import check_rows, rows_from_file
 
 __all__ = [
     "METHODS",

@@ -1,65 +1,15 @@
-"""Choose the anchors by a method, compare methods on validation data, or read rows from a file."""
+"""Choose the anchors by a method, or compare methods on validation data."""
 
-from collections.abc import Iterator, Sequence
-from os import PathLike
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from twinedge.anchors.methods import FEWEST_TO_SCORE, METHODS, method_named, within_memory
-from twinedge.anchors.pool import Evidence, FittedModel, FloatArray, Pool, Rows, Validation
-from twinedge.anchors.rows import check_count, whole
-from twinedge.errors import InputError, Parameter, ParameterError, place, quoted, wrong_value
-
-_DIGITS = 15  # more than any table needs; a longer number would not fit the array's integers
-
-
-def rows_from_file(path: str | PathLike[str]) -> Rows:
-    """Read row numbers, one per line or several separated by commas.
-
-    Parameters
-    ----------
-    path : path
-        A text file; ``#`` starts a comment, and empty lines are skipped.
-
-    Returns
-    -------
-    array of shape (k,)
-        In the order of the file; ``check_rows`` checks that the rows exist.
-    """
-    line_of: dict[int, int] = {}
-    for number, field in _fields(Path(path)):
-        where = f"{place(path)}: line {number}"
-        if not (field.isascii() and field.isdigit() and len(field) <= _DIGITS):
-            raise InputError(f"{where}: {quoted(field)} is not a row number (0, 1, 2, ...)")
-        row = int(field)
-        if row in line_of:
-            raise InputError(f"{where}: row {row} is already on line {line_of[row]}")
-        line_of[row] = number
-    if not line_of:
-        raise InputError(f"{place(path)}: has no row numbers; give one per line")
-    return np.array(list(line_of), np.intp)
-
-
-def _fields(path: Path) -> Iterator[tuple[int, str]]:
-    """Line number and text of each field in a file."""
-    number = 0
-    try:
-        with path.open(encoding="utf-8-sig") as stream:
-            for number, line in enumerate(stream, start=1):
-                text = line.partition("#")[0].strip()
-                for field in text.removesuffix(",").split(",") if text else ():
-                    yield number, field.strip()
-    except UnicodeDecodeError:
-        raise InputError(
-            f"{place(path)}: not text after line {number}; give a file of row numbers"
-        ) from None
-    except (OSError, ValueError) as error:  # ValueError: a NUL character in the path
-        reason = getattr(error, "strerror", None) or "not a usable path"
-        raise InputError(f"{place(path)}: cannot be read: {reason}") from None
-
+from twinedge.anchors.pool import Evidence, FittedModel, Pool, Validation
+from twinedge.anchors.rows import FloatArray, Rows, check_count, whole
+from twinedge.errors import InputError, Parameter, ParameterError, wrong_value
 
 # The first is used unless another is clearly better on validation data. They are ordered by the
 # validation errors that benchmarks/anchors.py prints. Random points are left out because their
@@ -204,7 +154,7 @@ def select(
     -------
     array of shape (k,)
         Distinct rows of ``X``; twin ``t`` owns ``rows[t::twins]``, which is how
-        ``TwinRegressor.predict(..., anchors=rows)`` deals them out.
+        ``TwinRegressor.predict(..., anchors=rows)`` assigns them.
 
     Examples
     --------
@@ -265,24 +215,3 @@ def pool_of(
     if not np.array_equal(np.asarray(X, np.float64), model.anchor_X_):
         raise InputError("X is not what the model was trained on; give its anchor_X_ and anchor_y_")
     return pool
-
-
-def at_most_all(k: Any, count: int, twins: int) -> Any:
-    """Return ``k``, but no more than the twins can share of ``count`` training points."""
-    if not whole(k) or k <= count or count < twins:
-        return k  # left for ``check_count`` to judge
-    return count - count % twins
-
-
-def too_many(k: Any, count: int, twins: int, *, weighted: bool = False) -> str:
-    """Say what is used if more anchors were asked for than there are training points.
-
-    ``weighted`` says that ``count`` is how many points of equal weight they are worth.
-    """
-    asked = f"{k} anchors were asked for, but there are only {count} training points"
-    if weighted:
-        asked = f"{k} anchors were asked for, but by weight there are only {count} training points"
-    taken = at_most_all(k, count, twins)
-    if taken == count and not weighted:
-        return f"{asked}: all of them are used"
-    return f"{asked}: {taken} are used, the same number for each of {twins} twins"

@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from twinedge.anchors.choice import (
-    at_most_all,
     compared,
     held_out,
     pool_of,
@@ -23,8 +22,8 @@ from twinedge.anchors.methods import (
     method_named,
     within_memory,
 )
-from twinedge.anchors.pool import Evidence, FittedModel, FloatArray, Pool, Validation
-from twinedge.anchors.rows import check_count
+from twinedge.anchors.pool import Evidence, FittedModel, Pool, Validation
+from twinedge.anchors.rows import FloatArray, check_count, limit_count, shareable
 from twinedge.defaults import WITHIN
 from twinedge.errors import InputError
 from twinedge.progress import Progress, progress_bar
@@ -204,7 +203,7 @@ def _doubling(twins: int, points: int) -> list[int]:
         counts.append(k)
         k *= 2
     if twins <= points <= _FEW:
-        counts.append(points - points % twins)
+        counts.append(shareable(points, twins))
     return counts
 
 
@@ -326,8 +325,8 @@ def measure(
     names = methods or (AUTO, *scorable(evidence), "random")
     beyond: list[int] = []
     if counts is not None:
-        asked, counts = counts, [at_most_all(k, pool.worth, evidence.twins) for k in counts]
-        beyond = [k for k, taken in zip(asked, counts, strict=True) if k != taken]
+        requested, counts = counts, [limit_count(k, pool.worth, evidence.twins) for k in counts]
+        beyond = [k for k, used in zip(requested, counts, strict=True) if k != used]
     with progress_bar(verbose) as progress:
         found = curves(pool, evidence, counts, names, seed, progress)
     everything = evidence.all_anchors().rmse

@@ -23,12 +23,11 @@ from sklearn.exceptions import ConvergenceWarning
 from twinedge.anchors.pool import (
     FOLDS,
     Evidence,
-    FloatArray,
     Pool,
-    Rows,
     on_one_core,
     squared_distances,
 )
+from twinedge.anchors.rows import FloatArray, Rows, merge_twins
 from twinedge.errors import InputError
 
 # Distances per pass above which k-means takes seconds. With that many, clusters are small: where
@@ -119,11 +118,11 @@ Pick = Callable[[FloatArray, FloatArray, int, np.random.Generator], Rows]
 _WEIGHT_OF_TARGET = 2.0  # in clusters of (x, y): best on noisy sets
 
 
-def deal_out(pick: Pick, pool: Pool, k: int, seed: int) -> Rows:
+def pick_per_twin(pick: Pick, pool: Pool, k: int, seed: int) -> Rows:
     """Let each twin in turn choose its share from the rows that are left.
 
     A twin only ever sees its own anchors, so each share must cover the data by itself; a good set
-    of ``k`` dealt out afterwards need not split into good sets of ``k / twins``.
+    of ``k`` that is shared afterwards need not split into good sets of ``k / twins``.
 
     Returns
     -------
@@ -137,7 +136,7 @@ def deal_out(pick: Pick, pool: Pool, k: int, seed: int) -> Rows:
         picked = pick(pool.x[left], pool.y[left], k // pool.twins, rng)
         shares.append(left[picked])
         left = np.delete(left, picked)
-    return np.stack(shares, axis=1).ravel()
+    return merge_twins(shares)
 
 
 def random(x: FloatArray, y: FloatArray, k: int, rng: np.random.Generator) -> Rows:
@@ -281,7 +280,7 @@ def forward(residuals: npt.NDArray[np.float32], k: int) -> Rows:
     Returns
     -------
     array of shape (k,)
-        Candidates, dealt out to the twins in turn. The first ``j`` are the choice for ``k = j``.
+        Candidates, assigned to the twins in turn. The first ``j`` are the choice for ``k = j``.
     """
     twins, count, points = residuals.shape
     chosen = np.empty(k, np.intp)
@@ -374,7 +373,7 @@ def exchanged(table: npt.NDArray[np.float32], chosen: Rows) -> Rows:
     table : float32 array of shape (twins, c, d)
         The differences that should cancel.
     chosen : array of shape (k,)
-        Candidates, dealt out to the twins in turn.
+        Candidates, assigned to the twins in turn.
     """
     chosen = chosen.copy()
     twins = len(table)
@@ -426,7 +425,7 @@ class Method:
 
 def _alone(pick: Pick) -> Choose:
     """Make a method of one that looks only at the training points."""
-    return lambda pool, k, seed, evidence: deal_out(pick, pool, k, seed)
+    return lambda pool, k, seed, evidence: pick_per_twin(pick, pool, k, seed)
 
 
 METHODS: dict[str, Method] = {

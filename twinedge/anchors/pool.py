@@ -13,12 +13,10 @@ from joblib import cpu_count
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from twinedge import scoring
+from twinedge.anchors.rows import FloatArray, Rows, per_twin
 from twinedge.errors import InputError
 from twinedge.scoring.calibration import CalibrationRows
 from twinedge.scoring.weights import effective_rows, in_proportion, joined_weights, of_rows
-
-FloatArray = npt.NDArray[Any]
-Rows = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -308,7 +306,7 @@ class Evidence:
             errors: FloatArray = np.stack(means) - self.y
             return self._weighted(np.square(errors))
         union = np.unique(np.concatenate(subsets))
-        shares = [np.searchsorted(union, rows.reshape(-1, self.twins).T) for rows in subsets]
+        shares = [np.searchsorted(union, per_twin(rows, self.twins)) for rows in subsets]
         errors = np.empty((len(subsets), len(self)))
         for part, residuals in self._blocks(union):
             for subset, share in enumerate(shares):
@@ -339,7 +337,7 @@ class Evidence:
 
     def _blocks(self, rows: Rows) -> Iterator[tuple[slice, FloatArray]]:
         """Residuals ``(twins, len(rows), b)`` of the next ``b`` validation points."""
-        # Row numbers are dealt out to the twins in turn: repeat each, so that every twin gets it.
+        # Rows are assigned to the twins in turn: repeat each, so that every twin gets it.
         anchors = np.repeat(rows, self.twins)
         for part, estimates in _in_parts(
             lambda X: self.model.estimates(X, anchors=anchors), self.X, _BLOCK // len(anchors)

@@ -53,9 +53,9 @@ def anchors(
     at validation rows, they choose on four fifths of them and are judged on the rest, five times
     over. Greedy and random points are for comparison, and not recommended.
     """
-    from twinedge.anchors.choice import too_many
     from twinedge.anchors.curves import measure
     from twinedge.anchors.plot import check_drawing, draw, text_plot
+    from twinedge.anchors.rows import describe_limit
     from twinedge.run_folder import load_run
 
     if plot is not None:
@@ -71,7 +71,7 @@ def anchors(
     )
     twins = len(trained.model.weights_)
     for k in found.beyond:
-        note(too_many(k, found.training_points, twins), quiet=quiet)
+        note(describe_limit(k, found.training_points, twins), quiet=quiet)
     if plot is not None:
         draw(found, plot, title=str(run), target=trained.target_name)
     about = {

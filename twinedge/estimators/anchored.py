@@ -7,13 +7,14 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import RegressorMixin
 
+from twinedge.anchors.rows import assign
 from twinedge.defaults import COVERAGE
 from twinedge.errors import InputError
 from twinedge.estimators.inputs import TableReader
 from twinedge.scoring.calibration import Calibration
 from twinedge.scoring.weights import mean_and_std
 from twinedge.training.network import FloatArray, Scaling
-from twinedge.training.pairs import deal, nearest
+from twinedge.training.pairs import nearest
 from twinedge.training.parameters import positive_integer
 
 Anchors = Literal["auto", "all"] | int | npt.ArrayLike
@@ -294,7 +295,7 @@ class AnchoredRegressor(RegressorMixin, TableReader):
     ) -> Iterator[tuple[FloatArray, FloatArray | None]]:
         """Blocks ``(rows, members)`` of estimates, in units of the target, and their weights."""
         x = self._check(X)
-        points, targets, each, chosen = self._asked(x, anchors, neighbors)
+        points, targets, each, chosen = self._assigned(x, anchors, neighbors)
         start = 0
         for block in self._across(x, points, chosen, symmetric=symmetric):
             part = slice(start, start + block.shape[1])
@@ -304,7 +305,7 @@ class AnchoredRegressor(RegressorMixin, TableReader):
                 None if each is None else _by_row(each[:, part]),
             )
 
-    def _asked(
+    def _assigned(
         self, x: FloatArray, anchors: Anchors | None, neighbors: int | None
     ) -> tuple[FloatArray, FloatArray, FloatArray | None, Chosen | None]:
         """Find the anchors that estimate the targets of points ``(n, f)``.
@@ -320,14 +321,13 @@ class AnchoredRegressor(RegressorMixin, TableReader):
         chosen : array of shape (twins, n, m) or None
             Which of them each point is compared with; None for all.
         """
-        asked = self.anchors if anchors is None else anchors
-        if isinstance(asked, str) and asked == "auto" and self._chooses_nearest(neighbors):
-            asked = "all"  # only the nearest are evaluated
-        weights = self.sample_weights_
-        rows = deal(asked, len(self.anchor_y_), self._twins, weights)
-        # Anchors that were drawn by their weights, or named one by one, count alike.
-        if not isinstance(asked, str) or rows.shape[1] < len(self.anchor_y_):
-            weights = None
+        rows, weights = assign(
+            self.anchors if anchors is None else anchors,
+            len(self.anchor_y_),
+            self._twins,
+            self.sample_weights_,
+            nearest=self._chooses_nearest(neighbors),
+        )
         points = self.anchor_X_[rows]
         chosen = self._nearest(x, points, neighbors)
 

@@ -1,4 +1,4 @@
-"""Pairs of points: how they are formed, which anchors each twin gets, and evaluating twins on them.
+"""Pairs of points: how they are formed, and evaluating twins on them.
 
 The first layer is split into two halves, one for each point of a pair, so that each point passes
 through it once and a pair costs one addition there.
@@ -6,16 +6,13 @@ through it once and a pair costs one addition there.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.neighbors import NearestNeighbors
 
-from twinedge.anchors.rows import check_count, check_rows, deal_out
-from twinedge.errors import InputError, wrong_value
-from twinedge.scoring.weights import in_proportion
+from twinedge.errors import InputError
 from twinedge.training.network import ACTIVATIONS, Architecture, FloatArray, Scaling
 from twinedge.training.parameters import one_of, positive_integer
 
@@ -68,51 +65,6 @@ def partners_of(
     if one_of("pairs", pairs, ("all", "neighbors")) == "all":
         return None
     return nearest_others(x, neighbors)
-
-
-# Thousands of anchors predict the same as hundreds to the last digit, but take much longer.
-_MANY, _ENOUGH = 4096, 256
-
-
-def deal(
-    anchors: Any, count: int, twins: int, weights: FloatArray | None = None
-) -> npt.NDArray[np.intp]:
-    """Deal anchors out to twins.
-
-    Parameters
-    ----------
-    anchors : "auto", "all", int or array of int
-        All points for every twin, with "auto" only some if there are thousands; or this many random
-        ones, or these rows, dealt out in turn so that each twin gets its share.
-    count : int
-        Number of training points.
-    twins : int
-        Number of networks that share them.
-    weights : array of shape (count,), optional
-        Weights of the training points. Random ones are taken in proportion to them, heavy ones
-        more than once.
-
-    Returns
-    -------
-    array of shape (twins, k)
-        Rows of the training points.
-    """
-    if isinstance(anchors, str):
-        if anchors not in ("auto", "all"):
-            why = "is not 'auto', 'all', a number or a list of rows"
-            raise wrong_value("anchors", anchors, why)
-        everyone = np.arange(count)
-        if anchors == "auto" and count > _MANY:
-            everyone = np.sort(in_proportion(_shuffled(count), weights, _ENOUGH))
-        return np.tile(everyone, (twins, 1))
-    if isinstance(anchors, Integral):
-        check_count(anchors, count, twins)
-        return deal_out(in_proportion(_shuffled(count), weights, int(anchors)), twins)
-    return deal_out(check_rows(anchors, count, twins, twice=True), twins)
-
-
-def _shuffled(count: int) -> npt.NDArray[np.intp]:
-    return np.random.default_rng(0).permutation(count).astype(np.intp)
 
 
 @dataclass(frozen=True)
