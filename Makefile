@@ -8,14 +8,16 @@ PIP    := $(BIN)/pip --quiet --quiet --disable-pip-version-check
 C_FILES := $(shell find $(wildcard twinedge export firmware_ref) \
 	-name build -prune -o -name '*.[ch]' -print)
 
-# What gets installed: `demo` is what a user needs, `dev` adds the tools to test and lint. Compilers
-# for other machines, and emulators, so that firmware runs here as it does there.
+# What gets installed: `demo` is what a user needs, `check` adds the Python tools to test and lint, and
+# `dev` compilers for other machines, and emulators, so that firmware runs here as it does there.
 EXTRAS_demo := export,tflite,report
 EXTRAS_dev  := dev
+EXTRAS_check := dev
 DEBIAN_demo  = $(shell $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || echo python3-venv) \
 	$(shell $(PYTHON) -c 'import os, sysconfig; \
 		exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' || echo python3-dev) \
 	gcc libc6-dev
+DEBIAN_check = $(DEBIAN_demo)
 DEBIAN_dev   = $(DEBIAN_demo) g++ ccache cmake clang clang-format clang-tidy cppcheck libclang-rt-14-dev lld \
 	libsimde-dev tcc fish zsh \
 	gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm \
@@ -42,8 +44,8 @@ BOARDS    := $(BIN)/twinedge firmware sizes
 CPPCHECK  := cppcheck -j 2 --quiet --force --error-exitcode=1 --std=c99 --inline-suppr \
 	--enable=warning,style,performance,portability -I firmware_ref/include -I firmware_ref/src
 
-.PHONY: help demo amalgamation dist version wasm report-shots test test-all test-pi lint format coverage fuzz prove bench clean \
-	debian-demo debian-dev
+.PHONY: help demo amalgamation dist version wasm report-shots check test test-all test-pi lint format coverage fuzz prove bench clean \
+	debian-demo debian-check debian-dev
 .NOTPARALLEL: # one pip at a time in .venv, and lint before the tests
 
 help: ## List these targets
@@ -85,6 +87,14 @@ AXE := build/axe/node_modules/axe-core/axe.min.js
 $(AXE):
 	@command -v npm >/dev/null || tools/need-debian npm
 	@npm install --silent --no-save --no-audit --no-fund --prefix build/axe axe-core@4.10.3
+
+# No emulators, no browser, no Debian package beyond a C compiler.
+CORE := tests/anchors tests/budget tests/data tests/encoding tests/evaluation tests/pack tests/scoring tests/test_*.py
+check: $(VENV)/check.stamp ## What to run every few minutes: style, types and the core tests, in two minutes
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --check --quiet
+	@$(BIN)/mypy --no-error-summary
+	@$(PYTEST) -q -m 'not slow' $(CORE) $(ARGS)
 
 test: lint $(AXE) ## Lint, then run the quick tests (ARGS="-k anchors" picks some)
 	@$(PYTEST) -m 'not slow' $(ARGS)
@@ -144,7 +154,7 @@ NATIVE := $(wildcard setup.py twinedge/runtime/*.c firmware_ref/include/*.h firm
 
 # A stamp says that .venv is complete. It is removed before pip starts and written when pip is done,
 # so an interrupted install leaves none, and without one .venv is recreated.
-$(VENV)/demo.stamp $(VENV)/dev.stamp: $(VENV)/%.stamp: pyproject.toml constraints.txt $(NATIVE) \
+$(VENV)/demo.stamp $(VENV)/check.stamp $(VENV)/dev.stamp: $(VENV)/%.stamp: pyproject.toml constraints.txt $(NATIVE) \
 		| debian-%
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 10) or sys.exit( \
 		"twinedge needs Python 3.10 or later: name one with make PYTHON=...")'
@@ -154,7 +164,7 @@ $(VENV)/demo.stamp $(VENV)/dev.stamp: $(VENV)/%.stamp: pyproject.toml constraint
 	@$(PIP) install 'pip>=23'
 	@$(CACHED) $(PIP) install --no-compile -c constraints.txt -e '.[$(EXTRAS_$*)]'
 	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true # pip would use one core; some files are for other versions
-	@touch $(VENV)/demo.stamp $@
+	@touch $(VENV)/demo.stamp $(if $(filter dev,$*),$(VENV)/check.stamp) $@
 
-debian-demo debian-dev: debian-%:
+debian-demo debian-check debian-dev: debian-%:
 	@tools/need-debian $(DEBIAN_$*)

@@ -9,74 +9,17 @@ from pathlib import Path
 import pytest
 
 import twinedge
+import twinedge_export
 
 HEAVY = {"tensorflow", "keras", "sklearn", "scipy", "pandas"}
 PACKAGE = Path(twinedge.__file__).parent
 
-# What each part may import of the rest of the package.
-ALLOWED = {
-    "defaults": set(),
-    "errors": set(),
-    "version": set(),
-    "extras": {"errors"},
-    "troubleshooting": set(),
-    "placing": {"errors"},
-    "progress": set(),
-    "cluster": {"errors", "extras"},
-    "dealing": {"errors"},
-    "drawing": set(),
-    "cells": set(),
-    "times": {"cells", "errors"},
-    "quiet": set(),
-    "categories": {"cells", "errors"},
-    "calendars": {"errors", "times"},
-    "tables": {"cells", "errors"},
-    "encoding": {"calendars", "categories", "cells", "errors", "tables", "times"},
-    "verdict": {"errors"},
-    "weighting": {"errors"},
-    "calibration": {"errors", "weighting"},
-    "scoring": {"calibration", "errors"},
-    "forecasting": {"data", "scoring", "times"},
-    "data": {"calendars", "cells", "encoding", "errors", "placing", "tables", "times"},
-    "held_out": {"data", "forecasting", "learn", "scoring", "times", "weighting"},
-    "provenance": {"errors"},
-    "anchors": {
-        *(
-            "calibration",
-            "data",
-            "dealing",
-            "errors",
-            "extras",
-            "placing",
-            "progress",
-            "scoring",
-            "weighting",
-        ),
-    },
-    "learn": {
-        "tables",
-        *("budget", "calibration", "data", "dealing", "encoding", "errors", "notebook"),
-        *("forecasting", "placing", "progress", "quiet", "record", "scoring", "times", "verdict"),
-        *("provenance", "version", "weighting"),
-    },
-    "notebook": set(),
-    "loading": {"errors", "learn", "record", "runtime"},
-    "pack": {"cells", "errors"},
-    "runtime": {
-        *("calendars", "calibration", "categories", "cells", "encoding", "errors", "notebook"),
-        *("pack", "quiet", "scoring", "tables"),
-    },
-    "record": {"errors", "placing"},
-    "budget": {"errors", "pack", "placing", "record"},
-    "fleet": {"cluster", "errors", "pack", "progress", "runtime"},
-    "fitting": {
-        *("budget", "data", "errors", "held_out", "learn", "progress", "weighting"),
-    },
-    "reproduce": {
-        *("budget", "cluster", "data", "drawing", "encoding", "errors", "extras", "learn"),
-        *("placing", "progress", "scoring", "verdict"),
-    },
-}
+
+def layers() -> list[set[str]]:
+    """The table of CONTRIBUTING.md, from the top: a layer imports only what is below it."""
+    text = (PACKAGE.parent / "CONTRIBUTING.md").read_text()
+    table = text.partition("## What imports what")[2].partition("```\n")[2].partition("```")[0]
+    return [{*line.partition(":")[2].split()} for line in table.splitlines()]
 
 
 def loaded_after(code):
@@ -111,7 +54,6 @@ def test_importing_the_package_loads_nothing_heavy():
         ("--version",),
         ("train", "--help"),
         ("predict", "--help"),
-        ("reproduce", "--help"),
     ],
     ids=str,
 )
@@ -140,43 +82,58 @@ def test_every_public_name_resolves():
         _ = twinedge.colour
 
 
-def imports_of(path):
-    """First two names of everything a file imports, also in functions and for type checkers."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        names = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: a relative import"
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-        found |= {tuple(name.split(".")[:2]) for name in names}
+def modules() -> dict[str, Path]:
+    """Each module of the two packages, by its full name."""
+    found = {}
+    for package in (PACKAGE, Path(twinedge_export.__file__).parent):
+        for path in package.rglob("*.py"):
+            name = ".".join(path.relative_to(package.parent).with_suffix("").parts)
+            found[name.removesuffix(".__init__")] = path
     return found
 
 
-def files_of(part):
-    folder = PACKAGE / part
-    return sorted(folder.rglob("*.py")) if folder.is_dir() else [PACKAGE / f"{part}.py"]
+def imports_of(path: Path) -> set[str]:
+    """Everything a file imports, also in functions and for type checkers."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: a relative import"
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
 
 
-@pytest.mark.parametrize("part", [part for part in sorted(ALLOWED) if files_of(part)[0].exists()])
-def test_imports_go_in_the_direction_of_the_design(part):
-    for path in files_of(part):
-        for package, *rest in imports_of(path):
-            if package == "twinedge" and rest and files_of(rest[0])[0].exists():
-                allowed = {part, "defaults", *ALLOWED[part]}
-                assert rest[0] in allowed, f"{path} imports {rest[0]}"
-            assert package != "twinedge_export", f"{path} imports the exporter"
+def part_of(name: str) -> str | None:
+    """The part of the table that a module, or a name in one, belongs to."""
+    package, _, rest = name.partition(".")
+    if package == "twinedge_export":
+        return "export.report" if rest.startswith("report") else "export"
+    first = rest.partition(".")[0]
+    known = package == "twinedge" and {path.stem for path in PACKAGE.iterdir()}
+    return first if known and first in known else None
 
 
-@pytest.mark.parametrize("part", ["errors", "pack", "runtime", "budget"])
+def test_imports_point_down_the_table_of_contributing():
+    level = {part: depth for depth, parts in enumerate(layers()) for part in parts}
+    wrong = [
+        f"{name} imports {imported}"
+        for name, path in modules().items()
+        if (part := part_of(name)) not in (None, "__main__")
+        for imported in imports_of(path)
+        if (other := part_of(imported)) not in (None, part) and level[other] <= level[part]
+    ]
+    assert not wrong
+
+
+def test_every_part_is_in_the_table_once():
+    listed = [part for parts in layers() for part in sorted(parts)]
+    assert len(listed) == len(set(listed))
+    assert {*listed, "__main__"} == {*map(part_of, modules())} - {None}
+
+
+@pytest.mark.parametrize("part", ["errors", "encoding", "scoring", "pack", "runtime", "budget"])
 def test_what_runs_on_a_device_names_nothing_heavy(part):
-    for path in files_of(part):
-        if path.exists():
-            assert not {package for package, *_ in imports_of(path)} & HEAVY, path
-
-
-def test_every_part_of_the_package_has_a_rule():
-    parts = {path.stem for path in PACKAGE.iterdir() if path.suffix in ("", ".py")}
-    free = {"__init__", "__main__", "__pycache__", "cli", "anchors"}
-    assert parts - free <= set(ALLOWED)
+    for name, path in modules().items():
+        if part_of(name) == part:
+            assert not {one.partition(".")[0] for one in imports_of(path)} & HEAVY, path
