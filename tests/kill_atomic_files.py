@@ -37,7 +37,7 @@ def prepare(home, scene):
     home.mkdir()
     if scene == "first":
         return
-    atomic_files.place_folder(home / "out", KIND, writer(OLD))
+    atomic_files.write_folder(home / "out", KIND, writer(OLD))
     if scene == "mixed":
         for path, text in {**OTHERS, "c/main.c": "changed"}.items():
             (home / "out" / path).parent.mkdir(parents=True, exist_ok=True)
@@ -58,7 +58,7 @@ def killed_at(number, home, scene):
             os.kill(os.getpid(), signal.SIGKILL)
 
     sys.addaudithook(hook)
-    atomic_files.place_folder(home / "out", KIND, writer(NEW), overwrite=scene == "mixed")
+    atomic_files.write_folder(home / "out", KIND, writer(NEW), overwrite=scene == "mixed")
     os._exit(0)
 
 
@@ -103,7 +103,7 @@ def main(home, way, scene):
         atomic_files.check_folder(home / "out", KIND, overwrite=scene == "mixed")
         repaired[found(home / "out", scene)] += 1
         assert names(home) <= {"out"}, names(home)
-        atomic_files.place_folder(home / "out", KIND, writer(NEW), overwrite=scene == "mixed")
+        atomic_files.write_folder(home / "out", KIND, writer(NEW), overwrite=scene == "mixed")
         assert found(home / "out", scene) == "new"
         assert names(home) == {"out"}
         number += 1

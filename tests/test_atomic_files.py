@@ -11,7 +11,14 @@ from pathlib import Path
 import pytest
 
 from twinedge import atomic_files
-from twinedge.atomic_files import EXPORT, Placed, check_file, check_folder, place_file, place_folder
+from twinedge.atomic_files import (
+    EXPORT,
+    EarlierFiles,
+    check_file,
+    check_folder,
+    write_file,
+    write_folder,
+)
 from twinedge.errors import InputError
 
 PACK_AND_C = {"model.twin": "pack", "c/main.c": "main", "c/src/a.c": "a", "c/src/b.c": "b"}
@@ -40,14 +47,14 @@ def texts(folder):
 @pytest.fixture
 def out(tmp_path):
     """A folder that was placed once, alone in its parent."""
-    place_folder(tmp_path / "out", EXPORT, writer(PACK_AND_C))
+    write_folder(tmp_path / "out", EXPORT, writer(PACK_AND_C))
     return tmp_path / "out"
 
 
 def place(out, files, **options):
     """Place once more; in any case nothing is left next to the folder."""
     try:
-        return place_folder(out, EXPORT, writer(files), **options)
+        return write_folder(out, EXPORT, writer(files), **options)
     finally:
         assert [path.name for path in out.parent.iterdir()] == ["out"]
 
@@ -61,7 +68,7 @@ def test_the_record_has_a_checksum_of_every_file_and_of_itself(out):
 
 def test_what_nobody_changed_is_replaced(out):
     check_folder(out, EXPORT)
-    assert place(out, {**PACK_AND_C, "c/main.c": "new"}) == Placed()
+    assert place(out, {**PACK_AND_C, "c/main.c": "new"}) == EarlierFiles()
     assert texts(out) == {**PACK_AND_C, "c/main.c": "new"}
 
 
@@ -88,7 +95,7 @@ def test_what_nobody_changed_is_replaced(out):
 )
 def test_what_was_changed_or_is_of_others_is_refused_by_name(out, complaint, changes, says):
     writer(changes)(out)
-    for refused in (check_folder, place_folder):
+    for refused in (check_folder, write_folder):
         arguments = [] if refused is check_folder else [writer(PACK_AND_C)]
         message = complaint(refused, out, EXPORT, *arguments)
         assert says in message
@@ -125,7 +132,7 @@ def test_overwriting_replaces_what_was_changed_and_keeps_what_is_of_others(out):
     (out / "latest").symlink_to("notes.txt")
     (out / "notes.txt").chmod(0o600)
     done = place(out, {"c/main.c": "new", "c/src/c.c": "new"}, overwrite=True)
-    assert done == Placed(
+    assert done == EarlierFiles(
         stale=("model.twin",), removed=("c/src/b.c",), replaced=("c/main.c", "c/src/c.c")
     )
     expected = {"model.twin": "pack", **others, "c/main.c": "new", "c/src/c.c": "new"}
@@ -139,9 +146,9 @@ def test_files_of_an_earlier_time_are_stale_and_still_known_later(out, complaint
     place(out, {"model.onnx": "graph", "model.twin": "pack"})
     assert texts(out) == {**PACK_AND_C, "model.onnx": "graph"}
     done = place(out, {"model.twin": "new"})
-    assert done == Placed(stale=("c/", "model.onnx"))
+    assert done == EarlierFiles(stale=("c/", "model.onnx"))
     assert json.loads((out / "export.json").read_text())["stale"] == ["c/", "model.onnx"]
-    assert place(out, {**PACK_AND_C, "model.onnx": "graph"}) == Placed()
+    assert place(out, {**PACK_AND_C, "model.onnx": "graph"}) == EarlierFiles()
     place(out, {"model.twin": "new"})
     (out / "model.onnx").write_text("mine")
     assert "model.onnx was changed" in complaint(check_folder, out, EXPORT)
@@ -149,20 +156,20 @@ def test_files_of_an_earlier_time_are_stale_and_still_known_later(out, complaint
 
 def test_a_project_that_is_written_anew_has_no_sources_of_before(out):
     done = place(out, {"model.twin": "pack", "c/main.c": "main", "c/twin.c": "one file"})
-    assert done == Placed(removed=("c/src/",))
+    assert done == EarlierFiles(removed=("c/src/",))
     assert texts(out).keys() == {"model.twin", "c/main.c", "c/twin.c"}
 
 
 def test_a_folder_of_others_where_a_file_goes_is_left_alone(out, complaint):
     writer({"model.onnx/mine.txt": "mine"})(out)
     files = {**PACK_AND_C, "model.onnx": "graph"}
-    message = complaint(place_folder, out, EXPORT, writer(files), overwrite=True)
+    message = complaint(write_folder, out, EXPORT, writer(files), overwrite=True)
     assert "model.onnx is a folder" in message
     assert texts(out) == {**PACK_AND_C, "model.onnx/mine.txt": "mine"}
 
 
 def test_a_file_of_others_where_a_folder_goes_is_replaced(tmp_path):
-    place_folder(tmp_path / "out", EXPORT, writer({"model.twin": "pack"}))
+    write_folder(tmp_path / "out", EXPORT, writer({"model.twin": "pack"}))
     (tmp_path / "out" / "c").write_text("mine")
     assert place(tmp_path / "out", PACK_AND_C, overwrite=True).replaced == ("c",)
     assert texts(tmp_path / "out") == PACK_AND_C
@@ -204,7 +211,7 @@ def test_what_a_living_process_is_writing_is_left_alone(out):
         seen.append(folder.exists())
         return writer({"model.twin": "new"})(folder)
 
-    place_folder(out, EXPORT, write)
+    write_folder(out, EXPORT, write)
     assert seen == [True]
     assert texts(out)["model.twin"] == "new"
 
@@ -256,9 +263,9 @@ def small_files():
 
 def test_a_full_disk_is_told_with_the_path(out, small_files, complaint):
     before = texts(out)
-    message = complaint(place_folder, out, EXPORT, writer({"model.twin": 100 * "x"}))
+    message = complaint(write_folder, out, EXPORT, writer({"model.twin": 100 * "x"}))
     assert message == f"cannot write {out}: File too large"
-    message = complaint(place_file, out / "model.onnx", b"x" * 100)
+    message = complaint(write_file, out / "model.onnx", b"x" * 100)
     assert message == f"cannot write {out / 'model.onnx'}: File too large"
     assert texts(out) == before
     assert [path.name for path in out.parent.iterdir()] == ["out"]
@@ -269,7 +276,7 @@ def test_a_file_that_cannot_be_opened_is_named_where_it_was_to_be(out, complaint
         (folder / "model.twin").mkdir()
         (folder / "model.twin").write_text("")
 
-    message = complaint(place_folder, out, EXPORT, write)
+    message = complaint(write_folder, out, EXPORT, write)
     assert message == f"cannot write {out / 'model.twin'}: Is a directory"
 
 
@@ -283,13 +290,13 @@ def test_the_place_of_a_file_is_checked_beforehand(tmp_path):
 
 def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch, complaint):
     path = tmp_path / "table.json"
-    place_file(path, "before")
+    write_file(path, "before")
 
     def full(number):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    assert "No space left" in complaint(place_file, path, "after")
+    assert "No space left" in complaint(write_file, path, "after")
     assert path.read_text() == "before"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -304,7 +311,7 @@ def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
         sync(number)
 
     monkeypatch.setattr(os, "fsync", noted)
-    place_file(path, "größer\n")
+    write_file(path, "größer\n")
     (file, first), (folder, second) = done
     assert (file.parent, first) == (tmp_path, "before")
     assert (folder, second) == (tmp_path, "größer\n")

@@ -63,7 +63,7 @@ def test_an_error_says_what_it_advises():
     assert isinstance(error, InputError)
     assert str(error) == "t.csv: column 'b' never changes: drop=['b', 'air temp']."
     assert error.parameters == (Parameter("drop", ["b", "air temp"]),)
-    spelled = error.advice.told(as_option)
+    spelled = error.advice.spelled(as_option)
     assert spelled == "t.csv: column 'b' never changes: --drop b --drop 'air temp'."
 
 
@@ -74,7 +74,7 @@ def test_parts_of_an_error_can_be_said_again():
         assert str(again) == f"{error}; then resume=True"
     assert again.parameters == (Parameter("resume", True),)
     both = ParameterError(*first.parts, "; then ", Parameter("resume", True))
-    assert both.advice.told(as_option) == "changed; say --overwrite; then --resume"
+    assert both.advice.spelled(as_option) == "changed; say --overwrite; then --resume"
 
 
 @pytest.mark.parametrize(
@@ -96,4 +96,4 @@ def test_python_and_shell_spell_a_parameter(parameter, python, option):
 def test_advice_is_text_and_survives_a_process():
     advice = Advice("leave it out with ", dropping(["id"]))
     assert advice == "leave it out with drop=['id']"
-    assert pickle.loads(pickle.dumps(advice)).told(as_option) == "leave it out with --drop id"
+    assert pickle.loads(pickle.dumps(advice)).spelled(as_option) == "leave it out with --drop id"

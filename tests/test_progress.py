@@ -9,7 +9,7 @@ from contextlib import redirect_stderr
 import pytest
 
 from twinedge import progress as subject
-from twinedge.progress import Lines, Progress, clear, progress_bar, watched
+from twinedge.progress import Lines, Progress, clear, on_terminal, progress_bar
 from twinedge.wording import format_duration
 
 CLEARED = "\r\x1b[K"
@@ -39,13 +39,12 @@ def until(condition):
 
 
 def test_nobody_watches_a_file():
-    assert not watched()
+    assert not on_terminal()
 
 
 def test_somebody_watches_a_terminal_unless_it_is_to_be_quiet():
     with redirect_stderr(Terminal()):
-        assert watched()
-        assert not watched(quiet=True)
+        assert on_terminal()
 
 
 def test_the_share_is_that_of_all_stages_by_the_seconds_they_may_take():

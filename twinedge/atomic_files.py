@@ -42,7 +42,7 @@ class FolderKind(NamedTuple):
 RUN, EXPORT = FolderKind("run", "run.json"), FolderKind("export", "export.json")
 
 
-class Placed(NamedTuple):
+class EarlierFiles(NamedTuple):
     """What became of earlier files in a folder, apart from those simply written again.
 
     Parameters
@@ -60,13 +60,13 @@ class Placed(NamedTuple):
     replaced: tuple[str, ...] = ()
 
 
-def place_folder(
+def write_folder(
     folder: Path,
     kind: FolderKind,
     write: Callable[[Path], dict[str, Any]],
     *,
     overwrite: bool = False,
-) -> Placed:
+) -> EarlierFiles:
     """Let ``write`` fill a new folder, and put it in the place of ``folder``.
 
     If anything goes wrong, the existing folder stays as it was.
@@ -104,7 +104,7 @@ def place_folder(
             _clear(left, place, kind)
 
 
-def place_file(path: Path, content: bytes | str) -> None:
+def write_file(path: Path, content: bytes | str) -> None:
     """Put a file in place atomically, or leave what was there.
 
     It is written to a temporary file, flushed to disk and renamed, so that not even a power failure
@@ -261,7 +261,7 @@ def _refuse_others(folder: Path, kind: FolderKind, found: _Contents) -> None:
 
 def _complete(
     beside: Path, place: Path, kind: FolderKind, record: dict[str, Any], overwrite: bool
-) -> Placed:
+) -> EarlierFiles:
     """Write the record, and carry over whatever stays from the old folder."""
     new = {*_files(beside), kind.record}
     old = _compare(place, kind) if place.exists() else _Contents(set(), set(), set(), True)
@@ -278,7 +278,7 @@ def _complete(
         for parent in PurePosixPath(path).parents:
             if str(parent) in new:
                 raise InputError(f"{place / parent} is a folder where a file must be written")
-    placed = Placed(
+    placed = EarlierFiles(
         stale=_together(stale, new | kept),
         removed=_together(removed, old.all),
         replaced=tuple(sorted(replaced)),

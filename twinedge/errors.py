@@ -44,7 +44,7 @@ class Advice(str):
     >>> advice = Advice("leave it out with ", Parameter("drop", ["id"]))
     >>> print(advice)
     leave it out with drop=['id']
-    >>> advice.told(lambda one: f"the option {one.name}")
+    >>> advice.spelled(lambda one: f"the option {one.name}")
     'leave it out with the option drop'
     """
 
@@ -56,7 +56,7 @@ class Advice(str):
         advice.parts = parts
         return advice
 
-    def told(self, spell: Callable[[Parameter], str]) -> str:
+    def spelled(self, spell: Callable[[Parameter], str]) -> str:
         """Return the text with its parameters spelled by ``spell``."""
         return "".join(spell(one) if isinstance(one, Parameter) else one for one in self.parts)
 

@@ -25,9 +25,9 @@ _CLEARED = "\r\x1b[K"  # clears the line of a terminal
 _EARLY = 0.005  # a smaller share says nothing about the time left
 
 
-def watched(*, quiet: bool = False) -> bool:
-    """Whether standard error is a terminal, and quiet was not asked for."""
-    return sys.stderr.isatty() and not quiet
+def on_terminal() -> bool:
+    """Whether standard error is a terminal."""
+    return sys.stderr.isatty()
 
 
 class Progress:
@@ -209,7 +209,7 @@ def progress_bar(
 @contextmanager
 def _shown(progress: Progress, clock: bool, interval: float) -> Iterator[None]:
     """Show progress from a thread of its own, so that work need not report to be seen."""
-    terminal, start, stop = watched(), time.monotonic(), threading.Event()
+    terminal, start, stop = on_terminal(), time.monotonic(), threading.Event()
 
     def show() -> None:
         while not stop.wait(_REFRESH if terminal else interval):

@@ -1,10 +1,9 @@
-"""The run folder: a trained model with everything needed to predict, judge and export it.
+"""The run folder: a trained model with everything needed to predict, evaluate and export it.
 
     run.json      what was trained, on what, with which scores; checksums of all files
-    twin.keras    the networks, in the units of the table
-    points.npz    training, validation and test points, their groups, weights and numbers in the
-                  file, scaling, values for missing cells, and the networks again, as an array, with
-                  their second output; errors at training points whose groups were left out
+    points.npz    the networks, with their second output and the scaling; training, validation and
+                  test points, their groups, weights and numbers in the file; values for missing
+                  cells; errors at training points whose groups were left out
 
 A run is written to a temporary folder and moved into place as a whole.
 """
@@ -18,34 +17,32 @@ from typing import Any
 
 import numpy as np
 
-from twinedge.atomic_files import RUN, check_folder, digest, place_folder
+from twinedge.atomic_files import RUN, check_folder, digest, write_folder
 from twinedge.encoding.encoder import Encoding
 from twinedge.errors import InputError
 from twinedge.estimators.twin import TwinRegressor
 from twinedge.notebook import facts_table, intervals_shown
 from twinedge.provenance import DIGEST, TrainingRows
 from twinedge.run_record import FILE, FORMAT, VERSION, read_record
-from twinedge.scoring.calibration import USUAL_TRUST, Calibration, CalibrationRows
-from twinedge.training.network import (
-    FARTHEST,
-    Architecture,
-    FloatArray,
-    Scaling,
-    from_keras,
-    save_keras,
-    tf,
-    to_keras,
-)
-from twinedge.training.parameters import widths
+from twinedge.scoring.calibration import Calibration, CalibrationRows
+from twinedge.training.network import Architecture, FloatArray, Scaling
 from twinedge.version import __version__
 from twinedge.wording import plural
 
-_FILES = ("twin.keras", "points.npz")
+_POINTS = "points.npz"
 _CHOSEN = ("activation", "learning_rate", "weight_decay", "steps", "trials", "interrupted")
-_RETIRED = ("distil",)  # parameters that older runs may have
 _NOT_KEPT = ("n_jobs",)  # a property of the machine, not of the model
 _PARTS = ("train", "val", "test")
 _SCALING = ("x_mean", "x_scale", "y_mean", "y_scale", "limit")
+# Arrays that a model may have, by their names in the file.
+_OPTIONAL = {
+    "fill_values": "fill_values_",
+    "difficulty": "difficulty_",
+    "groups_train": "groups_",
+    "groups_val": "validation_groups_",
+    "weights_train": "sample_weights_",
+}
+_LEFT_OUT = ("signals", "errors", "outside", "typical")
 
 
 @dataclass(frozen=True, repr=False)
@@ -96,16 +93,16 @@ class Run:
             named.remember_columns(Encoding.plain(self.feature_names))
             object.__setattr__(self, "model", named)
         pairs = zip(self.validation, self._trained, strict=True)
-        if all(np.array_equal(mine, theirs) for mine, theirs in pairs):
+        if all(np.array_equal(one, other) for one, other in pairs):
             object.__setattr__(self, "validation", (self.validation[0][:0], self.validation[1][:0]))
 
     @property
-    def judging(self) -> tuple[FloatArray, FloatArray]:
-        """Points to judge files on: the validation points, or the training points if none."""
+    def evaluation_points(self) -> tuple[FloatArray, FloatArray]:
+        """Points to evaluate files on: the validation points, or the training points if none."""
         return self.validation if len(self.validation[1]) else self._trained
 
     @property
-    def judging_weights(self) -> FloatArray | None:
+    def evaluation_weights(self) -> FloatArray | None:
         """Weights of these points; None if all count alike."""
         model = self.model
         return model.validation_weights_ if len(self.validation[1]) else model.sample_weights_
@@ -149,13 +146,11 @@ class Run:
         With ``overwrite``, changed files are replaced, too; other files stay in the folder.
         """
         check_writable(folder, overwrite=overwrite)
-        place_folder(folder, RUN, self._write, overwrite=overwrite)
+        write_folder(folder, RUN, self._write, overwrite=overwrite)
 
     def _write(self, folder: Path) -> dict[str, Any]:
         model = self.model
-        keras = to_keras(model.architecture_, model.weights_, model.scaling_)
-        save_keras(keras, folder / "twin.keras")
-        points = {
+        points: dict[str, Any] = {
             "X_train": model.anchor_X_,
             "y_train": model.anchor_y_,
             "X_val": self.validation[0],
@@ -164,21 +159,14 @@ class Run:
             "y_test": self.test[1],
             "weights": model.weights_,
             **{name: getattr(model.scaling_, name) for name in _SCALING},
-        }
-        if self.fill_values is not None:
-            points["fill_values"] = self.fill_values
-        optional = {
-            "difficulty": model.difficulty_,
-            **_left_out(model),
-            "groups_train": model.groups_,
-            "groups_val": model.validation_groups_,
-            "weights_train": model.sample_weights_,
-            "weights_val": self.judging_weights if len(self.validation[1]) else None,
+            **{name: getattr(model, attribute) for name, attribute in _OPTIONAL.items()},
+            "weights_val": self.evaluation_weights if len(self.validation[1]) else None,
             "weights_test": self.test_weights,
+            **{f"left_out_{name}": getattr(model.left_out_, name, None) for name in _LEFT_OUT},
             **{f"rows_{part}": numbers for part, numbers in self.rows.items()},
         }
-        points.update({name: one for name, one in optional.items() if one is not None})
-        np.savez_compressed(folder / "points.npz", **points)
+        known = {name: array for name, array in points.items() if array is not None}
+        np.savez_compressed(folder / _POINTS, **known)
         record = {
             "format": FORMAT,
             "version": VERSION,
@@ -198,7 +186,7 @@ class Run:
             },
             "chosen": {name: getattr(model, f"{name}_") for name in _CHOSEN},
             "teaching": model.teaching_,
-            "calibration": model.calibration_ and _stored(model.calibration_),
+            "calibration": model.calibration_ and _stored_calibration(model.calibration_),
             "trust": model.trust_,
         }
         plain: dict[str, Any] = json.loads(json.dumps(record, default=_plain))
@@ -206,90 +194,66 @@ class Run:
 
 
 def load_run(folder: Path) -> Run:
-    """Read a run folder; raises InputError if it is damaged or not ours."""
+    """Read a run folder; raises InputError if it is damaged or was not written by twinedge."""
     record = read_record(folder)
     if not isinstance(record.get("sha256"), dict):
         raise InputError(f"{folder / FILE} is damaged (no checksums); train the run again")
-    for name in _FILES:
-        path = folder / name
-        if not path.is_file():
-            raise InputError(f"{folder} is not complete: {name} is missing; train it again")
-        if digest(path) != record["sha256"].get(name):
-            raise InputError(f"{path} is damaged (its checksum differs); train the run again")
+    path = folder / _POINTS
+    if not path.is_file():
+        raise InputError(f"{folder} is not complete: {_POINTS} is missing; train it again")
+    if digest(path) != record["sha256"].get(_POINTS):
+        raise InputError(f"{path} is damaged (its checksum differs); train the run again")
     try:
-        with np.load(folder / "points.npz", allow_pickle=False) as file:
+        with np.load(path, allow_pickle=False) as file:
             points = {name: file[name] for name in file.files}
-        parameters = {k: v for k, v in record["parameters"].items() if k not in _RETIRED}
-        hidden = widths("hidden", parameters["hidden"])
-        model = TwinRegressor(**{**parameters, "hidden": hidden})
-        model.teaching_ = record.get("teaching")
-        for name in _CHOSEN:
-            setattr(model, f"{name}_", record["chosen"][name])
-        model.architecture_, model.weights_ = _networks(folder, points, hidden, model.activation_)
-        model.scaling_ = Scaling(
-            points["x_mean"],
-            points["x_scale"],
-            float(points["y_mean"]),
-            float(points["y_scale"]),
-            float(points.get("limit", FARTHEST)),  # missing in older runs
-        )
-        encoding = Encoding.of(record.get("columns"), record["feature_names"])
-        model.remember_columns(encoding)
-        model.target_name_ = str(record["target_name"])
-        model.fill_values_ = points.get("fill_values")
-        model.anchor_X_, model.anchor_y_ = points["X_train"], points["y_train"]
-        scores = record["scores"]
-        held = len(points["y_val"]) > 0
-        model.validation_ = points["X_val"], points["y_val"]
-        if not held:
-            model.validation_ = model.anchor_X_, model.anchor_y_
-        model.validation_rmse_ = scores.get("rmse_val" if held else "rmse_train")
-        model.groups_ = points.get("groups_train")
-        model.validation_groups_ = points.get("groups_val")
-        model.sample_weights_ = points.get("weights_train")
-        model.validation_weights_ = points.get("weights_val" if held else "weights_train")
-        # Missing in runs older than intervals.
-        model.difficulty_ = points.get("difficulty")
-        model.calibration_ = _restored(record.get("calibration"))
-        if "left_out_errors" in points:
-            model.left_out_ = CalibrationRows(
-                points["left_out_signals"],
-                points["left_out_errors"],
-                points["left_out_outside"],
-                model.sample_weights_,
-                model.groups_,
-                points.get("left_out_typical"),
-            )
-        model.trust_ = record.get("trust", USUAL_TRUST)
-        return Run(
-            model,
-            tuple(record["feature_names"]),
-            record["target_name"],
-            (points["X_val"], points["y_val"]),
-            (points["X_test"], points["y_test"]),
-            record["source"],
-            record["scores"],
-            points.get("weights_test"),
-            {part: points[f"rows_{part}"] for part in _PARTS if f"rows_{part}" in points},
-        )
-    except ImportError:
-        raise  # a missing TensorFlow is not damage
-    except Exception as error:  # the readers of zip, npy and Keras raise a dozen kinds
+        return _restored_run(record, points)
+    except Exception as error:  # the readers of zip and npy raise a dozen kinds
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise InputError(f"{folder} is not a run of twinedge {__version__} ({reason})") from error
 
 
-def _networks(
-    folder: Path, points: dict[str, Any], hidden: tuple[int, ...], activation: str
-) -> tuple[Architecture, FloatArray]:
-    """Networks of a run: from an array, or from Keras in older runs without one."""
-    if "weights" not in points:
-        return from_keras(tf.keras.models.load_model(folder / "twin.keras", compile=False))
-    architecture = Architecture(2 * points["X_train"].shape[1], hidden, activation)
-    weights = np.asarray(points["weights"], np.float32)
-    if weights.ndim != 2 or weights.shape[1] != architecture.size:
-        raise ValueError(f"weights of shape {weights.shape} for networks of {architecture.size}")
-    return architecture, weights
+def _restored_run(record: dict[str, Any], points: dict[str, FloatArray]) -> Run:
+    """Make a run of its record and arrays."""
+    scores = record["scores"]
+    hidden = tuple(record["parameters"]["hidden"])
+    model = TwinRegressor(**{**record["parameters"], "hidden": hidden})
+    for name in _CHOSEN:
+        setattr(model, f"{name}_", record["chosen"][name])
+    model.teaching_ = record["teaching"]
+    model.architecture_ = Architecture(2 * points["X_train"].shape[1], hidden, model.activation_)
+    model.weights_ = np.asarray(points["weights"], np.float32)
+    if model.weights_.ndim != 2 or model.weights_.shape[1] != model.architecture_.size:
+        shape = model.weights_.shape
+        raise ValueError(f"weights of shape {shape} for networks of {model.architecture_.size}")
+    scaling = [points[name] if name.startswith("x_") else float(points[name]) for name in _SCALING]
+    model.scaling_ = Scaling(*scaling)
+    model.remember_columns(Encoding.of(record["columns"], record["feature_names"]))
+    model.target_name_ = str(record["target_name"])
+    model.anchor_X_, model.anchor_y_ = points["X_train"], points["y_train"]
+    for name, attribute in _OPTIONAL.items():
+        setattr(model, attribute, points.get(name))
+    held = len(points["y_val"]) > 0
+    part = "val" if held else "train"
+    model.validation_ = points[f"X_{part}"], points[f"y_{part}"]
+    model.validation_rmse_ = scores.get(f"rmse_{part}")
+    model.validation_weights_ = points.get(f"weights_{part}")
+    model.calibration_ = _restored_calibration(record["calibration"])
+    model.trust_ = record["trust"]
+    if "left_out_errors" in points:
+        signals, errors, outside, typical = (points.get(f"left_out_{name}") for name in _LEFT_OUT)
+        beside = model.sample_weights_, model.groups_
+        model.left_out_ = CalibrationRows(signals, errors, outside, *beside, typical)
+    return Run(
+        model,
+        tuple(record["feature_names"]),
+        record["target_name"],
+        (points["X_val"], points["y_val"]),
+        (points["X_test"], points["y_test"]),
+        record["source"],
+        scores,
+        points.get("weights_test"),
+        {part: points[f"rows_{part}"] for part in _PARTS if f"rows_{part}" in points},
+    )
 
 
 def checkpoint_of(folder: Path) -> Path:
@@ -302,29 +266,16 @@ def check_writable(folder: Path, *, overwrite: bool = False) -> None:
     check_folder(folder, RUN, overwrite=overwrite)
 
 
-def _stored(calibration: Calibration) -> dict[str, Any]:
+def _stored_calibration(calibration: Calibration) -> dict[str, Any]:
     quantiles = [list(one) for one in calibration.quantiles.items()]
     return {**vars(calibration), "weights": calibration.weights.tolist(), "quantiles": quantiles}
 
 
-def _restored(stored: dict[str, Any] | None) -> Calibration | None:
+def _restored_calibration(stored: dict[str, Any] | None) -> Calibration | None:
     if stored is None:
         return None
     arrays = {"weights": np.array(stored["weights"]), "quantiles": dict(stored["quantiles"])}
     return Calibration(**{**stored, **arrays})
-
-
-def _left_out(model: TwinRegressor) -> dict[str, FloatArray | None]:
-    """Return what is known of training rows whose groups networks did not see."""
-    rows = model.left_out_
-    if rows is None:
-        return {}
-    return {
-        "left_out_signals": rows.signals,
-        "left_out_errors": rows.errors,
-        "left_out_outside": rows.outside,
-        "left_out_typical": rows.typical,
-    }
 
 
 def _seed(random_state: Any) -> int | None:

@@ -20,7 +20,7 @@ from benchmarks.reproduction.tables import (
     sentence,
     sheets,
 )
-from twinedge.atomic_files import place_file
+from twinedge.atomic_files import write_file
 from twinedge.extras import require
 
 
@@ -108,7 +108,7 @@ class Answer:
 
         drawn = figure(self.asked, self.results)
         if drawn is not None:
-            place_file(path, drawn)
+            write_file(path, drawn)
         return drawn is not None
 
     def _points(self, measures: Any, dataset: str) -> list[dict[str, Any]]:
@@ -169,8 +169,8 @@ def answer_all(
         results = run(cells, store, pool, progress)
     answers = {name: Answer(asked, results) for name, asked in questions.items()}
     for name, answer in answers.items():
-        place_file(folder / f"{name}.json", json.dumps(answer.record(), indent=1) + "\n")
-        place_file(folder / f"{name}.md", answer.markdown())
+        write_file(folder / f"{name}.json", json.dumps(answer.record(), indent=1) + "\n")
+        write_file(folder / f"{name}.md", answer.markdown())
         answer.write_figure(folder / f"{name}.svg")
     return answers, store.damaged
 

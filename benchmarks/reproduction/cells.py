@@ -16,7 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from twinedge.atomic_files import place_file
+from twinedge.atomic_files import write_file
 from twinedge.errors import InputError
 
 _PACKAGES = ("tensorflow", "scikit-learn", "numpy")
@@ -233,7 +233,7 @@ class CellStore:
         """Keep the result of a cell, and return it as ``load`` would."""
         result = json.loads(json.dumps(result, sort_keys=True))
         record = {"cell": cell.key, "result": result, "sha256": _digest(cell.key, result)}
-        place_file(self._path(cell), json.dumps(record, sort_keys=True) + "\n")
+        write_file(self._path(cell), json.dumps(record, sort_keys=True) + "\n")
         return result
 
     @property

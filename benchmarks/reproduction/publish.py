@@ -26,7 +26,7 @@ from benchmarks.reproduction.page import CURVES, HERE_ALREADY, curves_page, fill
 from benchmarks.reproduction.running import local, progress_of, run
 from benchmarks.reproduction.tables import Question
 from twinedge import data
-from twinedge.atomic_files import place_file
+from twinedge.atomic_files import write_file
 from twinedge.data.catalogue import CATALOGUE
 
 HERE = Path(__file__).parents[1]
@@ -82,7 +82,7 @@ def write_kept(results: Path, cells: Kept) -> None:
         on = machines.index(cells[key]["machine"])
         lines.append(json.dumps({"cell": json.loads(key), "on": on, "result": result}))
     head, body = json.dumps(machines), ",\n".join(lines)
-    place_file(results / "cells.json", f'{{"machines": {head}, "cells": [\n{body}\n]}}\n')
+    write_file(results / "cells.json", f'{{"machines": {head}, "cells": [\n{body}\n]}}\n')
 
 
 def question(name: str, setup: Setup) -> Question:
@@ -146,14 +146,14 @@ def record(known: Kept) -> list[dict[str, str]]:
     for name, answer in answers.items():
         if name not in HERE_ALREADY and has_figure(answer):
             answer.write_figure(folder / f"{name}.svg")
-    place_file(folder / CURVES, curves_page(answers))
-    place_file(PAGE, page_from(PAGE.read_text(), known))
+    write_file(folder / CURVES, curves_page(answers))
+    write_file(PAGE, page_from(PAGE.read_text(), known))
     found = [
         {"part": claim.part, "finding": claim.says, "verdict": verdict.word, "seen": verdict.seen}
         for answer in answers.values()
         for claim, verdict in judged(answer)
     ]
-    place_file(RESULTS / "findings.json", json.dumps(found, indent=1) + "\n")
+    write_file(RESULTS / "findings.json", json.dumps(found, indent=1) + "\n")
     return found
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from benchmarks.reproduction.cells import METHODS, Cell, CellStore, Results, compute, machine
 from twinedge.cluster import computed, connect
 from twinedge.errors import Parameter, ParameterError
-from twinedge.progress import Lines, Progress, progress_bar, watched
+from twinedge.progress import Lines, Progress, on_terminal, progress_bar
 from twinedge.wording import format_duration
 
 # What libraries count cores by; the last is joblib's, and TensorFlow gets a thread for each.
@@ -69,7 +69,7 @@ class CellProgress:
 @contextmanager
 def progress_of(workers: int, *, quiet: bool) -> Iterator[CellProgress]:
     """Yield the kind of progress that suits standard error."""
-    if quiet or watched():
+    if quiet or on_terminal():
         with progress_bar(not quiet, clock=False) as shown:
             yield CellProgress(workers, shown)
     else:

@@ -11,40 +11,40 @@ from sklearn.pipeline import Pipeline
 
 from twinedge import defaults
 from twinedge.anchors import METHODS, check_rows, choose, recommend, rows_from_file
-from twinedge.anchors.choice import at_most_all, pool_of, too_many
-from twinedge.anchors.rows import deal_out
-from twinedge.atomic_files import EXPORT, Placed, check_folder, place_folder
+from twinedge.anchors.choice import pool_of
+from twinedge.anchors.rows import describe_limit, limit_count, per_twin, shareable
+from twinedge.atomic_files import EXPORT, EarlierFiles, check_folder, write_folder
 from twinedge.budget import Model, ann_bytes
 from twinedge.errors import (
     InputError,
     MissingPackageError,
     Parameter,
     ParameterError,
-    wrong_value,
 )
+from twinedge.estimators.difficulty import learn_difficulty
 from twinedge.estimators.twin import TwinRegressor
-from twinedge.estimators.uncertainty import learn_difficulty
 from twinedge.extras import lacking
 from twinedge.pack.contents import Array
 from twinedge.progress import Progress, progress_bar
 from twinedge.provenance import DIGEST, TrainingRows
 from twinedge.run_folder import Run, load_run
-from twinedge.runtime.loading import load
 from twinedge.version import __version__
 from twinedge_export.c_project import c_project
-from twinedge_export.job import File, Job, Judge, Level, Predict, mean_and_spread
+from twinedge_export.deviations import Evaluator
+from twinedge_export.files import File, Job, Level
 from twinedge_export.pipelines import fold_pipeline
 from twinedge_export.quantise import NAME, twin_file
+from twinedge_export.settings import FORMATS, ExportSettings
 
 FLOAT = "float32"
 _SEED = 0  # for the trees that teach a network fine-tuned for its pack
 
 
-def tflite_files(job: Job, *, float_io: bool) -> list[File]:
-    """Write the ensemble and the bare twin; ``float_io`` makes inputs and outputs floats."""
+def tflite_files(job: Job) -> list[File]:
+    """Write the ensemble and the bare twin."""
     from twinedge_export import tflite_file
 
-    levels = tflite_file.FLOAT_IO if float_io else tflite_file.LEVELS
+    levels = tflite_file.FLOAT_IO if job.settings.float_io else tflite_file.LEVELS
     return [
         _file(job, f"tflite{kind}", f"model{kind}.tflite", tflite_file.tflite_model, shape, levels)
         for kind, shape in _shapes(job)
@@ -99,11 +99,7 @@ def _file(
 
     # Never fall back to floats silently: if every integer level costs too much, say so.
     coarse = [made for made in names if made != FLOAT]
-    return job.climb(kind, name, [level(made) for made in coarse or names], _load)
-
-
-def _load(path: Path) -> Predict:
-    return mean_and_spread(load(path))
+    return job.write(kind, name, [level(made) for made in coarse or names])
 
 
 # What each format needs besides numpy and scikit-learn.
@@ -113,7 +109,6 @@ _NEEDS = {
     "onnx": ("onnx", "onnxruntime"),
     "c": (),
 }
-FORMATS = tuple(_NEEDS)
 # What takes time, and about how many seconds for thousands of rows.
 _SEARCHING, _CHOOSING = "Looking for the fewest anchors", "Choosing the anchors"
 _MEASURING, _C = "Measuring the float model", "Writing the C project"
@@ -125,7 +120,7 @@ _SECONDS = {
     ),
     "c": {_C: 0.5},
 }
-_KEYS = {"validation": "rmse_val", "training": "rmse_train"}  # by the points judged on
+_KEYS = {"validation": "rmse_val", "training": "rmse_train"}  # by the points scored on
 
 
 @dataclass(frozen=True)
@@ -142,16 +137,16 @@ class Export:
         Training rows that are now anchors; twin ``t`` of ``twins`` owns ``rows[t::twins]``.
     select, method : str
         How to choose anchors, as requested, and the method used.
-    judge : Judge
+    evaluator : Evaluator
         Scores of the float model.
     ann_ensemble_bytes : int
         What as many ordinary networks as there are anchors would take, stored like a pack.
-    asked : int or str
+    requested : int or str
         Number of anchors requested.
     remarks : tuple of str
         What else to tell: that the model is no better than the mean of its training rows, that
         fewer anchors exist than were requested, or that no number tried is as good as all.
-    placed : Placed
+    placed : EarlierFiles
         What happened to files of an earlier export that were not simply replaced.
     """
 
@@ -160,27 +155,27 @@ class Export:
     rows: Array
     select: str
     method: str
-    judge: Judge
+    evaluator: Evaluator
     ann_ensemble_bytes: int
-    asked: int | str = "rows"
+    requested: int | str = "rows"
     remarks: tuple[str, ...] = ()
-    placed: Placed = field(default_factory=Placed)
+    placed: EarlierFiles = field(default_factory=EarlierFiles)
 
     def record(self) -> dict[str, Any]:
         """Everything a program may want to know, as JSON takes it."""
-        judge = self.judge
-        rmse = _KEYS[judge.name]
-        tested = judge.everyone_test
+        evaluator = self.evaluator
+        rmse = _KEYS[evaluator.name]
+        tested = evaluator.all_anchors_test
         return {
             "anchors": len(self.rows),
-            "anchors_asked": self.asked,
+            "anchors_asked": self.requested,
             "remarks": list(self.remarks),
             "select": self.select,
             "method": self.method,
-            "judged_on": judge.name,
-            f"float_{rmse}": judge.everyone.rmse,
-            f"float_{rmse}_anchors": judge.everyone.sample,
-            f"float_{rmse}_same_anchors": judge.same_rmse,
+            "judged_on": evaluator.name,
+            f"float_{rmse}": evaluator.all_anchors.rmse,
+            f"float_{rmse}_anchors": evaluator.all_anchors.sample,
+            f"float_{rmse}_same_anchors": evaluator.exported_rmse,
             "float_rmse_test": tested and tested.rmse,
             "float_rmse_test_anchors": tested and tested.sample,
             "files": {
@@ -281,76 +276,107 @@ def export(
     >>> done.files[0].path.name, done.files[0].bytes  # doctest: +SKIP
     ('model.twin', 20656)
     """
-    wanted = _formats(formats)
-    run = _as_run(model)
-    if not tolerance >= 0:
-        raise wrong_value("tolerance", tolerance, "is not a number of at least 0")
-    folder = Path(folder)
-    check_folder(folder, EXPORT, overwrite=overwrite)
-    with progress_bar(verbose) as progress:
-        progress.plan(_stages(run, wanted, anchors))
+    settings = ExportSettings(
+        anchors=anchors,
+        select=select,
+        formats=formats,
+        weights=weights,
+        qat=qat,
+        float_io=float_io,
+        single_file=single_file,
+        neighbors=neighbors,
+        tolerance=tolerance,
+        intervals=intervals,
+        overwrite=overwrite,
+        seed=seed,
+        verbose=verbose,
+    )
+    return write_export(model, folder, settings)
+
+
+def write_export(
+    model: TwinRegressor | Pipeline | Run | str | Path, folder: str | Path, settings: ExportSettings
+) -> Export:
+    """Write the files of a model as ``export`` does, by settings made before."""
+    _check_installed(settings.formats)
+    run, folder = _as_run(model), Path(folder)
+    check_folder(folder, EXPORT, overwrite=settings.overwrite)
+    with progress_bar(settings.verbose) as progress:
+        progress.plan(_stages(run, settings))
         twin = run.model
         twins = len(twin.weights_)
-        renamed = isinstance(anchors, str) and anchors == "auto"  # its name in earlier versions
-        anchors = "fewest" if renamed else anchors
-        rows, method, remarks = _rows(run, anchors, select, seed, progress)
-        if renamed:
-            remarks = (*remarks, "for the number of anchors, 'auto' is called 'fewest' now")
+        rows, method, remarks = _choose_anchors(run, settings, progress)
         if run.scores.get("beats_mean") is False:
             remarks = (run.scores["verdict"], *remarks)
         if not len(run.validation[1]):
             remarks = (*remarks, "nothing was held out: errors are those of the training points")
-        asked: int | str = "rows"
-        if np.isscalar(anchors) and not Path(select).is_file():
-            asked = str(anchors) if isinstance(anchors, str) else int(anchors)
-        nearest = _neighbors(twin, neighbors, len(rows) // twins)
-        weighed = run.judging_weights, run.test_weights
+        nearest = _neighbors(twin, settings.neighbors, len(rows) // twins)
         progress.stage(_MEASURING)
-        judge = Judge.of(twin, rows, nearest, run.validation, run.test, *weighed)
+        evaluator = Evaluator.of(
+            twin, rows, nearest, run.validation, run.test, run.evaluation_weights, run.test_weights
+        )
         done: list[Export] = []
 
         def write(beside: Path) -> dict[str, Any]:
             job = Job(
                 twin,
-                tuple(deal_out(rows, twins)),
+                tuple(per_twin(rows, twins)),
                 nearest,
-                judge,
-                tolerance,
+                evaluator,
+                settings,
                 beside,
                 _metadata(run, method),
                 progress,
                 run.fill_values,
                 # Intervals need points to calibrate on that the training did not see.
-                intervals and twin.calibration_ is not None and judge.name == "validation",
+                settings.intervals
+                and twin.calibration_ is not None
+                and evaluator.name == "validation",
             )
-            first, job = twin_file(job, weights=weights, qat=qat, seed=seed)
-            files = [first]
-            more: tuple[str, ...] = ()
-            if job.intervals and (job.pack is None or job.pack.intervals is None):
-                more = ("no intervals: the validation points are too few or too alike for them",)
-            if "tflite" in wanted:
-                files += tflite_files(job, float_io=float_io)
-            if "onnx" in wanted:
-                files += onnx_files(job, original=twin)
-            if "c" in wanted:
-                progress.stage(_C)
-                files.append(c_project(job, first, single_file=single_file))
+            files, more = _files(job)
             ordinary = Model.of(
                 twin.anchor_X_.shape[1],
                 twin.architecture_.hidden,
                 len(rows),
                 twins=twins,
                 activation=twin.activation_,
-                weights=weights,
+                weights=settings.weights,
             )
-            instead = ann_bytes(ordinary)
-            made = tuple(files), rows, select, method, judge, instead, asked, (*remarks, *more)
-            done.append(Export(folder, *made))
+            done.append(
+                Export(
+                    folder,
+                    files,
+                    rows,
+                    settings.select,
+                    method,
+                    evaluator,
+                    ann_bytes(ordinary),
+                    settings.requested_anchors,
+                    (*remarks, *more),
+                )
+            )
             return done[0].record()
 
-        placed = place_folder(folder, EXPORT, write, overwrite=overwrite)
+        placed = write_folder(folder, EXPORT, write, overwrite=settings.overwrite)
         files = tuple(file._replace(path=folder / file.path.name) for file in done[0].files)
         return replace(done[0], files=files, placed=placed)
+
+
+def _files(job: Job) -> tuple[tuple[File, ...], tuple[str, ...]]:
+    """Write all files; also return remarks."""
+    original, remarks = job.model, ()
+    pack, job = twin_file(job)
+    if job.intervals and (job.pack is None or job.pack.intervals is None):
+        remarks = ("no intervals: the validation points are too few or too alike for them",)
+    files = [pack]
+    if "tflite" in job.settings.formats:
+        files += tflite_files(job)
+    if "onnx" in job.settings.formats:
+        files += onnx_files(job, original)
+    if "c" in job.settings.formats:
+        job.progress.stage(_C)
+        files.append(c_project(job, pack))
+    return tuple(files), remarks
 
 
 def _as_run(model: Any) -> Run:
@@ -373,39 +399,35 @@ def _as_run(model: Any) -> Run:
     )
 
 
-def _stages(run: Run, formats: Sequence[str], anchors: Any) -> dict[str, float]:
+def _stages(run: Run, settings: ExportSettings) -> dict[str, float]:
     """Return the expected seconds of each stage of an export."""
     many = min(1.0, len(run.model.anchor_y_) / 2000)
-    fewest = {_SEARCHING: 30 * many} if isinstance(anchors, str) else {}
+    fewest = {_SEARCHING: 30 * many} if isinstance(settings.anchors, str) else {}
     stages = {**fewest, _CHOOSING: 4 * many, _MEASURING: 2 * many}
     for name, seconds in _SECONDS.items():
-        stages |= seconds if name in ("twin", *formats) else {}
+        stages |= seconds if name in ("twin", *settings.formats) else {}
     return stages
 
 
-def _formats(formats: Sequence[str]) -> tuple[str, ...]:
-    unknown = [name for name in formats if name not in FORMATS]
-    if unknown or isinstance(formats, str):
-        name = formats if isinstance(formats, str) else unknown[0]
-        raise InputError(f"{name!r} is not a list of formats: take some of {', '.join(FORMATS)}")
+def _check_installed(formats: Sequence[str]) -> None:
+    """Refuse formats whose packages are missing, and name those that can be written."""
     errors = {name: lacking(*_NEEDS[name]) for name in formats}
     able = tuple(name for name, error in errors.items() if error is None)
     for error in errors.values():
         if error is not None:
             instead = (", or write the others: ", Parameter("formats", able)) if able else ()
             raise MissingPackageError(*error.parts, *instead)
-    return able
 
 
-def _rows(
-    run: Run, anchors: Any, select: str, seed: int, progress: Progress
+def _choose_anchors(
+    run: Run, settings: ExportSettings, progress: Progress
 ) -> tuple[Array, str, tuple[str, ...]]:
     """Choose the anchors; returns their rows ``(k,)``, the method, and remarks."""
-    model = run.model
+    model, anchors, select, seed = run.model, settings.anchors, settings.select, settings.seed
     X, y, twins = model.anchor_X_, model.anchor_y_, len(model.weights_)
     pool = pool_of(X, y, model, twins, seed)
     remarks: tuple[str, ...] = ()
-    if Path(select).is_file():
+    if settings.by_file:
         return check_rows(rows_from_file(select), len(y), twins), select, ()
     if isinstance(anchors, str):
         if anchors == "all":
@@ -413,29 +435,29 @@ def _rows(
             if len(rows) < len(y):
                 remarks = (f"{len(rows)} of {len(y)} training points stand for all, by weight",)
             # Twins share the anchors evenly, so a few may be left over.
-            return rows[: len(rows) - len(rows) % twins], "all", remarks
-        if anchors != "fewest":
-            raise wrong_value("anchors", anchors, "is not a number, 'fewest', 'all' or rows")
+            return rows[: shareable(len(rows), twins)], "all", remarks
         progress.stage(_SEARCHING)
-        best = recommend(model, run.judging, select, seed=seed, verbose=True)
+        best = recommend(model, run.evaluation_points, select, seed=seed, verbose=True)
         if not best.within:
             remarks = (f"no number of anchors is within 1 % of all; the most, {best.k}, are taken",)
+        if anchors == "auto":
+            remarks += ("for the number of anchors, 'auto' is called 'fewest' now",)
         anchors, select = best.k, best.method
     elif not np.isscalar(anchors):
         return check_rows(anchors, len(y), twins), "rows", ()
-    elif (taken := at_most_all(anchors, pool.worth, twins)) != anchors:
+    elif (taken := limit_count(anchors, pool.worth, twins)) != anchors:
         weighted = model.sample_weights_ is not None
-        remarks = (too_many(anchors, pool.worth, twins, weighted=weighted),)
+        remarks = (describe_limit(anchors, pool.worth, twins, weighted=weighted),)
         anchors = taken
     progress.stage(_CHOOSING)
     choice = choose(
-        X, y, anchors, select, model=model, validation=run.judging, twins=twins, seed=seed
+        X, y, anchors, select, model=model, validation=run.evaluation_points, twins=twins, seed=seed
     )
     if METHODS[choice.method].looks:
         held = len(run.validation[1]) > 0
         remarks += (
             f"{choice.method} looked at the {'validation' if held else 'training'} points, so "
-            "errors there flatter its anchors" + held * "; 'twinedge anchors' judges it on others",
+            "errors there flatter its anchors" + held * "; 'twinedge anchors' scores it on others",
         )
     return choice.rows, choice.method, remarks
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from twinedge.anchors.curves import AUTO, Measurement
-from twinedge.atomic_files import check_file, place_file
+from twinedge.atomic_files import check_file, write_file
 from twinedge.errors import InputError
 from twinedge.extras import require
 
@@ -142,7 +142,7 @@ def draw(found: Measurement, path: Path, *, title: str, target: str) -> None:
     drawn = BytesIO()
     with matplotlib.rc_context({"svg.hashsalt": "twinedge", "svg.fonttype": "none"}):
         figure.savefig(drawn, format=ending, dpi=150, metadata=metadata)
-    place_file(path, drawn.getvalue())
+    write_file(path, drawn.getvalue())
 
 
 def _plain(text: str) -> str:

@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from twinedge.atomic_files import place_file
+from twinedge.atomic_files import write_file
 from twinedge.budget.model import Model
 from twinedge.budget.worst import Worst, worst_of
 from twinedge.errors import InputError
@@ -288,7 +288,7 @@ def write_firmware(cores: dict[str, dict[str, Any]], path: Path) -> None:
     for row in cores.values():
         runtime_of(row)
     record = {"format": FORMAT, "version": VERSION, "cores": dict(sorted(cores.items()))}
-    place_file(path, json.dumps(record, indent=1) + "\n")
+    write_file(path, json.dumps(record, indent=1) + "\n")
 
 
 def runtime_of(row: Any) -> Runtime:

@@ -59,7 +59,7 @@ def adapt(
     predicted from the others. Points that are doubted, because they are far from what the others
     and the pack allow, do not count.
     """
-    from twinedge.atomic_files import check_file, place_file
+    from twinedge.atomic_files import check_file, write_file
     from twinedge.data.features import SideColumn
     from twinedge.pack import write_pack
     from twinedge.runtime.adaptation import adapted_pack
@@ -100,7 +100,7 @@ def adapt(
         made = adapted_pack(device.pack, device.points.errors, device.points.scores)
         learnt = {"file": table.name, "points": len(y)}
         metadata = {**made.metadata, "adapted_to": learnt}
-        place_file(output, write_pack(replace(made, metadata=metadata)))
+        write_file(output, write_pack(replace(made, metadata=metadata)))
         note(
             f"{output} shifts all predictions alike; with a store, those that expect smaller "
             "errors are shifted less",

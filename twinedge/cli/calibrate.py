@@ -35,9 +35,9 @@ def calibrate(
     Networks, anchors and predictions stay as they are. A level that needs more rows is left out:
     10 rows, the minimum, support 90 %, 19 support 95 %, 99 support 99 %. Needs only numpy.
     """
-    from twinedge.atomic_files import place_file
+    from twinedge.atomic_files import write_file
     from twinedge.pack import write_pack
-    from twinedge.runtime.calibrating import calibrate_pack
+    from twinedge.runtime.pack_calibration import calibrate_pack
     from twinedge.runtime.pack_device import PackDevice, Reference, read_pack_file
     from twinedge.scoring.calibration import LEVELS
 
@@ -55,7 +55,7 @@ def calibrate(
     assert done.intervals is not None
     metadata = {**done.metadata, "calibrated_on": {"file": table.name, "rows": len(y)}}
     target = output or pack
-    place_file(target, write_pack(replace(done, metadata=metadata)))
+    write_file(target, write_pack(replace(done, metadata=metadata)))
     there = [level / 1000 for level in done.intervals.quantiles]
     unsupported = [level for level in LEVELS if level not in there]
     unit = float(done.y_gain)

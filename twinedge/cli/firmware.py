@@ -89,7 +89,7 @@ def build(file: Path, board: str, output: Path, keep_all: bool, as_json: bool) -
     Sizes are those of the runtime in bytes, as the linker reports them. If another board plays this
     one, the image is for the other; load the C project of an export onto the real board.
     """
-    from twinedge.atomic_files import check_file, place_file
+    from twinedge.atomic_files import check_file, write_file
     from twinedge.pack import write_pack
     from twinedge_export.boards.trial import own_points
 
@@ -99,7 +99,7 @@ def build(file: Path, board: str, output: Path, keep_all: bool, as_json: bool) -
         image = workshop.image(write_pack(pack, metadata=False), own_points(pack, 1))
         if target.owned:
             target.check(flash=workshop.flash_bytes(image))
-        place_file(output, image.path.read_bytes())
+        write_file(output, image.path.read_bytes())
     sizes = {f"{kind}_bytes": size for kind, size in image.sizes._asdict().items()}
     result = {"board": board, **_played(target), "image": str(output), **sizes}
     result["pack_bytes"] = image.pack_bytes

@@ -10,7 +10,7 @@ from twinedge.cli.values import PackPath, Whole
 from twinedge.errors import InputError
 
 if TYPE_CHECKING:
-    from twinedge.fleet.survey import Fleet
+    from twinedge.fleet.evaluation import Fleet
 
 _SHOWN = 20  # devices of a table, unless more are asked for
 _LISTED = 10  # files that are of no use
@@ -71,8 +71,8 @@ def fleet(
     What retraining would bring is estimated by leaving devices out. Files that are of no use are
     listed, and do not stop the rest.
     """  # noqa: D301 - click wants the character itself
-    from twinedge.atomic_files import check_file, place_file
-    from twinedge.fleet.survey import survey
+    from twinedge.atomic_files import check_file, write_file
+    from twinedge.fleet.evaluation import evaluate_fleet
 
     if cluster is not None and n_jobs is not None:
         raise InputError("--jobs is for this machine: a --cluster has its own workers")
@@ -80,12 +80,12 @@ def fleet(
         raise InputError(f"{pack}: only a .twin pack can learn")
     if output is not None:
         check_file(output)
-    found = survey(stores, pack, jobs=n_jobs, cluster=cluster, verbose=not quiet)
+    found = evaluate_fleet(stores, pack, jobs=n_jobs, cluster=cluster, verbose=not quiet)
     if output is not None:
-        from twinedge.fleet.page import page_of
+        from twinedge.fleet.report import fleet_page
 
         style = files("twinedge_export") / "report" / "templates" / "style.css"
-        place_file(output, page_of(found, str(pack), top, style.read_text("utf-8")))
+        write_file(output, fleet_page(found, str(pack), top, style.read_text("utf-8")))
     if as_json:
         print_json({**found.record(), "ranking": found.ranked(by)})
         return
@@ -95,14 +95,20 @@ def fleet(
 
 
 def _print(found: "Fleet", by: str, top: int, quiet: bool) -> None:
-    from twinedge.fleet.words import HEADER, retraining_in_words, row_of, totals_in_words
+    from twinedge.fleet.report import (
+        HEADER,
+        describe_coverage,
+        describe_retraining,
+        describe_totals,
+        table_row,
+    )
 
     for one in found.unused[:_LISTED]:
         note(f"{one['file']} {one['why']}", quiet=quiet)
     if len(found.unused) > _LISTED:
         note(f"and {len(found.unused) - _LISTED} more files are of no use", quiet=quiet)
-    rows = [row_of(one) for one in found.ranked(by)[:top]]
+    rows = [table_row(one) for one in found.ranked(by)[:top]]
     if rows:
         print_table(HEADER, rows)
         print_text("")
-    print_text(totals_in_words(found), *retraining_in_words(found))
+    print_text(describe_totals(found), describe_coverage(found), *describe_retraining(found))

@@ -107,7 +107,7 @@ class _Command(click.Command):
         try:
             return super().invoke(ctx)
         except ParameterError as error:
-            raise InputError(error.advice.told(as_option)) from error
+            raise InputError(error.advice.spelled(as_option)) from error
         except MemoryError as error:
             smaller = " or a smaller --hidden" * any(one.name == "hidden" for one in self.params)
             raise InputError(f"not enough memory: try a smaller table{smaller}") from error

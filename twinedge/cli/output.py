@@ -108,7 +108,7 @@ def stream_out(text: str) -> None:
 def note(message: str, *, quiet: bool = False) -> None:
     """Print a remark on standard error."""
     if not quiet:
-        words = message.told(as_option) if isinstance(message, Advice) else message
+        words = message.spelled(as_option) if isinstance(message, Advice) else message
         clear()
         print(words, file=sys.stderr)
 
@@ -132,9 +132,9 @@ def note_faults(store: Path, damaged: int, cut: bool, *, quiet: bool = False) ->
 
 def _write(text: str, output: Path | None = None) -> None:
     if output is not None:
-        from twinedge.atomic_files import place_file
+        from twinedge.atomic_files import write_file
 
-        place_file(output, text)
+        write_file(output, text)
         return
     try:
         print(text, end="", flush=True)

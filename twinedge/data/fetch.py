@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from twinedge.atomic_files import place_file
+from twinedge.atomic_files import write_file
 from twinedge.data.catalogue import (
     GENERATORS,
     VARIANTS,
@@ -80,7 +80,7 @@ def write_to_cache(entry: Entry, values: NDArray[np.float64]) -> Path | None:
     path = cache_folder() / entry.file_name
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        place_file(path, "\n".join(lines) + "\n")
+        write_file(path, "\n".join(lines) + "\n")
     except (OSError, InputError):
         return None
     return path

@@ -29,7 +29,7 @@ from twinedge.data.table import (
     Table,
     count_duplicates,
     missing_texts,
-    place_of_all,
+    name_files,
 )
 from twinedge.encoding.calendars import Calendar
 from twinedge.encoding.encoder import Encoding
@@ -215,7 +215,7 @@ def from_table(
         found += [] if in_order is None else [in_order]
     wrong = [Advice(where, *one.parts) for one in found]
     source = Source(
-        place_of_all([Path(path.name) for path in table.paths]),
+        name_files([Path(path.name) for path in table.paths]),
         prepared.X,
         table.y,
         prepared.encoding,

@@ -129,7 +129,7 @@ class Table:
     @property
     def where(self) -> str:
         """The files, for messages; of many, the first."""
-        return place_of_all(self.paths)
+        return name_files(self.paths)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -179,14 +179,14 @@ class Table:
         return Prepared(np.where(np.isnan(X), fill_values, X), encoding, fill_values)
 
 
-def place_of_all(paths: Sequence[Path]) -> str:
+def name_files(paths: Sequence[Path]) -> str:
     """Name files in a message; of many, the first.
 
     Examples
     --------
-    >>> place_of_all([Path("base.csv"), Path("points.csv")])
+    >>> name_files([Path("base.csv"), Path("points.csv")])
     'base.csv and points.csv'
-    >>> place_of_all([Path(f"{k}.csv") for k in range(9)])
+    >>> name_files([Path(f"{k}.csv") for k in range(9)])
     '0.csv and 8 more tables'
     """
     if len(paths) > _MOST_NAMED:

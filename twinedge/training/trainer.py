@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from twinedge.atomic_files import place_file
+from twinedge.atomic_files import write_file
 from twinedge.errors import InputError, Parameter, ParameterError
 from twinedge.progress import Progress
 from twinedge.training.batches import CHUNK, Examples, Setting, Stack, State
@@ -72,7 +72,7 @@ class Checkpoint:
         named = {f"{i}/{key}": a for i, stack in enumerate(stacks) for key, a in stack.items()}
         content = io.BytesIO()
         np.savez(content, **named)
-        place_file(self._folder / f"{stage}.npz", content.getvalue())
+        write_file(self._folder / f"{stage}.npz", content.getvalue())
 
     def load(self, stage: str, fresh: list[Arrays]) -> list[Arrays]:
         """Arrays of each stack of a round; ``fresh`` if the round was not begun."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from twinedge.atomic_files import place_file
+from twinedge.atomic_files import write_file
 from twinedge.budget import Model, Runtime
 from twinedge.budget.boards import Kind, Scratch
 from twinedge.errors import InputError
@@ -228,7 +228,7 @@ def write_sheet(firmware: dict[str, Runtime]) -> Path | None:
         return None
     page = root / "docs" / "ports.md"
     text = page.read_text("utf-8") if page.exists() else f"{_TITLE}\n\n{_MARKS}"
-    place_file(page, with_tables(text, firmware, host_stacks()))
+    write_file(page, with_tables(text, firmware, host_stacks()))
     return page
 
 

@@ -13,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from twinedge.atomic_files import check_file, place_file
+from twinedge.atomic_files import check_file, write_file
 from twinedge.budget import Board, Runtime, all_boards, read_firmware
 from twinedge.errors import InputError, Parameter, ParameterError
 from twinedge.extras import require
@@ -338,9 +338,9 @@ def report(
         except OSError as error:
             raise InputError(f"{figures} cannot be made: {error.strerror}") from error
         for name, picture in pictures.items():
-            place_file(figures / name, picture)
+            write_file(figures / name, picture)
             places.append(figures / name)
-    place_file(output, written.encode())
+    write_file(output, written.encode())
     return Report(tuple(found), output, tuple(places))
 
 
