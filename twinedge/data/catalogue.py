@@ -120,6 +120,11 @@ class Entry:
         """First line of that file."""
         return ",".join((*self.feature_names, self.target_name))
 
+    def dataset(self, X: NDArray[np.float64], y: NDArray[np.float64], source: str) -> Dataset:
+        """Make the set of its rows; a variant may lack the last features."""
+        names = self.feature_names[: X.shape[1]]
+        return Dataset(self.name, X, y, names, self.target_name, self.title, source)
+
 
 _CC_BY = "CC BY 4.0"
 _MADE = "generated; no licence needed"
@@ -321,7 +326,7 @@ def paper_test_function() -> Dataset:
     X = np.random.RandomState(0).random_sample((1000, 2)) * 2 - 1
     x1, x2 = X[:, 0], X[:, 1]
     y = x1**3 + x1**2 - x1 - 1 + x1 * x2 + np.sin(x2)
-    return _dataset("tf", X, y, "generated with the paper's seed")
+    return CATALOGUE["tf"].dataset(X, y, "generated with the paper's seed")
 
 
 def rcl_circuit(variant: str = "published", *, rows: int = 4000, seed: int = 0) -> Dataset:
@@ -348,7 +353,7 @@ def rcl_circuit(variant: str = "published", *, rows: int = 4000, seed: int = 0) 
     if variant == "paper":
         z = z**2
     y = v0 * np.cos(omega * t) / np.sqrt(r**2 + z) + rng.normal(0.0, noise, rows)
-    return _dataset("rcl", X, y, f"generated, variant {variant}, seed {seed}")
+    return CATALOGUE["rcl"].dataset(X, y, f"generated, variant {variant}, seed {seed}")
 
 
 def wheatstone_bridge(variant: str = "published", *, rows: int = 200, seed: int = 0) -> Dataset:
@@ -372,7 +377,7 @@ def wheatstone_bridge(variant: str = "published", *, rows: int = 200, seed: int 
     X = rng.uniform(1.0, 3.0, (rows, 6 if variant == "published" else 4))
     u, r1, r2, r3 = X[:, :4].T
     y = u * (r2 / (r1 + r2) - r3 / (r2 + r3)) + rng.normal(0.0, noise, rows)
-    return _dataset("wsb", X, y, f"generated, variant {variant}, seed {seed}")
+    return CATALOGUE["wsb"].dataset(X, y, f"generated, variant {variant}, seed {seed}")
 
 
 #: Sets that differ between the paper's text and its files, and how to make either.
@@ -383,16 +388,3 @@ def _noise(variant: str) -> float:
     if variant not in _NOISE:
         raise InputError(f"no variant {quoted(variant)}; use {' or '.join(map(repr, VARIANTS))}")
     return _NOISE[variant]
-
-
-def _dataset(name: str, X: NDArray[np.float64], y: NDArray[np.float64], source: str) -> Dataset:
-    entry = CATALOGUE[name]
-    return Dataset(
-        name=name,
-        X=X,
-        y=y,
-        feature_names=entry.feature_names[: X.shape[1]],
-        target_name=entry.target_name,
-        title=entry.title,
-        source=source,
-    )

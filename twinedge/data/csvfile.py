@@ -24,7 +24,7 @@ from twinedge.data.dialect import (
     has_units,
     names_columns,
 )
-from twinedge.data.frames import READERS, rows_of_file, rows_of_frame
+from twinedge.data.frames import SUFFIXES, read_binary, rows_of_frame
 from twinedge.data.textfile import TextLines, open_text
 from twinedge.encoding.cells import (
     CellKind,
@@ -415,8 +415,9 @@ def open_table(
     in_memory = is_frame(table)
     path = path or FRAME if in_memory else Path(table)
     bad = BadRows(path, skip_bad_rows)
-    if in_memory or path.suffix.lower() in READERS:
-        rows = rows_of_frame(table, 0) if in_memory else rows_of_file(path)
+    suffix = path.suffix.lower()
+    if in_memory or suffix in SUFFIXES:
+        rows = rows_of_frame(table, 0) if in_memory else read_binary(path, suffix, shown(path))
         cells = CellReader(comma_allowed=False, missing=missing)
         yield CsvFile(path, rows, cells, known, bad)
         return

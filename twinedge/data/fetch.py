@@ -5,9 +5,11 @@ else can be tested without a network.
 """
 
 import http.client
+import io
 import os
 import urllib.request
 import warnings
+import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,9 +27,9 @@ from twinedge.data.catalogue import (
     paper_test_function,
 )
 from twinedge.data.dialect import RowError, Rows, find_delimiter
+from twinedge.data.frames import read_binary
 from twinedge.data.reading import read_table
-from twinedge.data.xlsx import first_sheet, open_zip, read_member
-from twinedge.errors import InputError
+from twinedge.errors import InputError, MissingPackageError
 from twinedge.wording import quoted, shown
 
 DATA_VARIABLE = "TWINEDGE_DATA"
@@ -136,7 +138,7 @@ def verify(entry: Entry, values: NDArray[np.float64], where: str) -> None:
 
 
 _SECONDS = 30.0
-_LARGEST_DOWNLOAD = 2**25  # bytes; the zips are below 1 MB
+_LARGEST = 2**25  # bytes of a file; those published are below 1 MB
 
 
 def fetch(entry: Entry) -> tuple[NDArray[np.float64], str]:
@@ -171,6 +173,8 @@ def fetch(entry: Entry) -> tuple[NDArray[np.float64], str]:
         raise InputError(f"{entry.name} is generated; there is nothing to download")
     try:
         values = parse(raw, entry)
+    except MissingPackageError:
+        raise
     except (ValueError, RowError) as error:
         raise InputError(
             f"{address}: not {entry.title} ({entry.name}) as expected: {_first_line(error)}; "
@@ -202,9 +206,9 @@ def download_bytes(address: str) -> bytes:
     """Get a file over https."""
     request = urllib.request.Request(address, headers={"User-Agent": "twinedge"})
     with urllib.request.urlopen(request, timeout=_SECONDS) as response:
-        data: bytes = response.read(_LARGEST_DOWNLOAD + 1)
-    if len(data) > _LARGEST_DOWNLOAD:
-        raise OSError(f"more than {_LARGEST_DOWNLOAD} bytes")
+        data: bytes = response.read(_LARGEST + 1)
+    if len(data) > _LARGEST:
+        raise OSError(f"more than {_LARGEST} bytes")
     return data
 
 
@@ -244,32 +248,22 @@ def parse_openml(bunch: Any, entry: Entry) -> NDArray[np.float64]:
 
 
 def parse_bc(data: bytes, entry: Entry) -> NDArray[np.float64]:
-    """Take the descriptors and the target out of UCI's zip: 14 columns, some of them text."""
-    with open_zip(data) as archive:
-        text = read_member(archive, str(entry.member)).decode("utf-8-sig", errors="replace")
+    """Read the descriptors and the target from UCI's zip: 14 columns, some of them text."""
+    text = _unzip(data, str(entry.member)).decode("utf-8-sig", errors="replace")
     lines = text.splitlines(keepends=True)
     rows = [row for _, row in Rows(lines, find_delimiter(lines[:50]))]
-    if not rows:
-        raise ValueError(f"{entry.member} is empty")
-    header = [cell.strip() for cell in rows[0]]
-    return _numbers(rows[1:], header, (*entry.feature_names, entry.target_name))
+    return _numbers(rows, (*entry.feature_names, entry.target_name))
 
 
 def parse_ee(data: bytes, entry: Entry) -> NDArray[np.float64]:
-    """Take X1 to X8 and Y2, the cooling load, out of the workbook in UCI's zip.
+    """Read X1 to X8 and Y2, the cooling load, from the workbook in UCI's zip.
 
     The original file rather than OpenML 44960: that copy is prepared for the heating load, and
     whether it still holds the cooling load is not documented.
     """
-    with open_zip(data) as archive:
-        sheet = first_sheet(read_member(archive, str(entry.member)))
-    filled = [row for row in sheet if row]  # formatted but empty rows may follow the data
-    if not filled:
-        raise ValueError(f"{entry.member} is empty")
-    letters = list(filled[0])
-    header = [filled[0][letter].strip() for letter in letters]
-    rows = [[row.get(letter, "") for letter in letters] for row in filled[1:]]
-    return _numbers(rows, header, (*(f"X{k}" for k in range(1, 9)), "Y2"))
+    sheet = io.BytesIO(_unzip(data, str(entry.member)))
+    rows = [row for _, row in read_binary(sheet, ".xlsx", str(entry.member))]
+    return _numbers(rows, (*(f"X{k}" for k in range(1, 9)), "Y2"))
 
 
 _PARSERS: dict[str, Callable[[bytes, Entry], NDArray[np.float64]]] = {
@@ -278,16 +272,33 @@ _PARSERS: dict[str, Callable[[bytes, Entry], NDArray[np.float64]]] = {
 }
 
 
-def _numbers(
-    rows: Sequence[Sequence[str]], header: Sequence[str], wanted: Sequence[str]
-) -> NDArray[np.float64]:
+def _unzip(data: bytes, name: str) -> bytes:
+    """Unpack one file of a zip; ValueError if it is not there, damaged, or too large."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            info = archive.getinfo(name)
+            if info.file_size > _LARGEST:  # a small zip can unpack to a disk full
+                raise ValueError(f"{name} unpacks to {info.file_size} bytes")
+            return archive.read(info)
+    except KeyError:
+        raise ValueError(f"no {name} in the zip file") from None
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+        raise ValueError(f"damaged: {error}") from None
+
+
+def _numbers(rows: Sequence[Sequence[str]], wanted: Sequence[str]) -> NDArray[np.float64]:
+    """Read the wanted columns ``(n, columns)`` of rows, the first of which is the header."""
+    if not rows:
+        raise ValueError("the table is empty")
+    header = [cell.strip() for cell in rows[0]]
     missing = [name for name in wanted if name not in header]
     if missing:
         raise ValueError(f"no column {quoted(missing[0])}")
-    columns = [list(header).index(name) for name in wanted]
+    columns = [header.index(name) for name in wanted]
     if any(len(row) <= max(columns) for row in rows):
         raise ValueError("rows of different lengths")
-    return np.array([[float(row[k]) for k in columns] for row in rows]).reshape(-1, len(wanted))
+    cells = [[float(row[k]) for k in columns] for row in rows[1:]]
+    return np.array(cells).reshape(-1, len(wanted))
 
 
 def _attempt(entry: Entry, address: str, get: Callable[[], Any]) -> Any:
@@ -373,14 +384,10 @@ def load(name: str, variant: str = "published") -> Dataset:
         return generate(variant)
     values, source = fetch(entry)
     kept = write_to_cache(entry, values)
-    return Dataset(
-        name=entry.name,
-        X=np.ascontiguousarray(values[:, :-1]),
-        y=values[:, -1].copy(),
-        feature_names=entry.feature_names,
-        target_name=entry.target_name,
-        title=entry.title,
-        source=source if kept is None else str(kept),
+    return entry.dataset(
+        np.ascontiguousarray(values[:, :-1]),
+        values[:, -1].copy(),
+        source if kept is None else str(kept),
     )
 
 
@@ -395,12 +402,4 @@ def _from_file(entry: Entry, path: Path) -> Dataset:
         if path.parent == cache_folder():
             raise InputError(f"{error}; delete it to download it again") from None
         raise
-    return Dataset(
-        name=entry.name,
-        X=table.X,
-        y=table.y,
-        feature_names=entry.feature_names,
-        target_name=entry.target_name,
-        title=entry.title,
-        source=str(path),
-    )
+    return entry.dataset(table.X, table.y, str(path))

@@ -3,45 +3,54 @@
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from twinedge.data.dialect import Row
 from twinedge.encoding.cells import is_missing
 from twinedge.encoding.tables import check_unique
-from twinedge.errors import InputError
-from twinedge.wording import shown
+from twinedge.errors import InputError, MissingPackageError
 
-READERS = {".parquet": "read_parquet", ".xlsx": "read_excel", ".xls": "read_excel"}
+SUFFIXES = (".parquet", ".xlsx", ".xls")
 
 
-def rows_of_file(path: Path) -> Iterator[Row]:
-    """Yield the rows of a Parquet or Excel file as text, starting with the column names."""
-    reader = READERS[path.suffix.lower()]
-    if not path.is_file():
-        raise InputError(f"{shown(path)}: no such file; give the path of a table")
+def read_binary(source: Path | BinaryIO, suffix: str, name: str) -> Iterator[Row]:
+    """Yield the rows of a Parquet or Excel file as text, starting with the column names.
+
+    Parameters
+    ----------
+    source
+        The file.
+    suffix
+        Which kind it is: one of ``SUFFIXES``.
+    name
+        What to call it in messages.
+    """
+    if isinstance(source, Path) and not source.is_file():
+        raise InputError(f"{name}: no such file; give the path of a table")
     try:
         import pandas  # type: ignore[import-untyped,unused-ignore]
 
-        if reader == "read_parquet":
-            rows = rows_of_frame(pandas.read_parquet(path), 1)
+        if suffix == ".parquet":
+            rows = rows_of_frame(pandas.read_parquet(source), 1)
         else:
-            sheet = pandas.read_excel(path, header=None, dtype=object)
+            sheet = pandas.read_excel(source, header=None, dtype=object)
             rows = islice(rows_of_frame(sheet, 0), 1, None)  # its header is a row like others
     except ImportError as error:
-        raise InputError(
-            f"{shown(path)}: reading {path.suffix} files needs pandas and its reader for them "
+        raise MissingPackageError(
+            f"{name}: reading {suffix} files needs pandas and its reader for them "
             "(pip install 'twinedge[tables]'); or save it as CSV"
         ) from error
     except Exception as error:  # the readers of both formats raise a dozen kinds
         reason = " ".join(str(error).split())[:100]
-        raise InputError(f"{shown(path)}: cannot be read as {path.suffix[1:]}: {reason}") from error
+        raise InputError(f"{name}: cannot be read as {suffix[1:]}: {reason}") from error
     yield from rows
 
 
 def rows_of_frame(frame: Any, header: int) -> Iterator[Row]:
     """Yield the rows of a data frame as text, from the names, which are row number ``header``."""
-    yield header, [str(name) for name in frame.columns]
-    check_unique([str(name) for name in frame.columns])
+    names = [str(name) for name in frame.columns]
+    yield header, names
+    check_unique(names)
     columns = [list(frame[name]) for name in frame.columns]
     for number, row in enumerate(zip(*columns, strict=True), header + 1):
         cells = ["" if is_missing(one) else str(one) for one in row]
