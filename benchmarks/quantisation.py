@@ -52,7 +52,7 @@ def measure(name: str, run: Run) -> dict[str, Any]:
     return {
         "dataset": name,
         "activation": model.activation_,
-        "float_all": made.judge.everyone_test.rmse,
+        "float_all": made.evaluator.all_anchors_test.rmse,
         "float_8": rmse(model, test, eight.rows),
         "float_32": rmse(model, test, made.rows),
         "float_32_random": float(np.mean(draws)),

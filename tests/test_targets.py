@@ -6,11 +6,11 @@ import pytest
 from twinedge import AnnRegressor, TwinRegressor
 from twinedge.anchors import select
 from twinedge.anchors.curves import measure, rmse
-from twinedge.estimators.uncertainty import judge
+from twinedge.estimators.uncertainty import evaluate_uncertainty
 from twinedge.evaluation.comparison import rival_predictions, standing_beside
-from twinedge.runtime.calibrating import calibrate_pack
+from twinedge.runtime.pack_calibration import calibrate_pack
 from twinedge.scoring.scores import score
-from twinedge_export.job import Judge
+from twinedge_export.deviations import Evaluator
 from twinedge_export.quantise import quantise
 
 TINY = {"hidden": 8, "activation": "silu", "learning_rate": 0.01, "weight_decay": 0.003}
@@ -40,7 +40,7 @@ TAKES = {
     "calibrate": lambda twin, ann, pack, X, y: twin.calibrate(X, y),
     "adapt": lambda twin, ann, pack, X, y: twin.adapt(X, y),
     "calibrate a pack": lambda twin, ann, pack, X, y: calibrate_pack(pack, X, y),
-    "uncertainties": lambda twin, ann, pack, X, y: judge(twin, X, y),
+    "uncertainties": lambda twin, ann, pack, X, y: evaluate_uncertainty(twin, X, y),
     "scores": lambda twin, ann, pack, X, y: score(y, twin.predict(X), twin.spread(X)),
     "standing": lambda twin, ann, pack, X, y: standing_beside(
         rival_predictions(anchors(twin), X), y, twin.predict(X)
@@ -48,10 +48,10 @@ TAKES = {
     "rmse with anchors": lambda twin, ann, pack, X, y: rmse(twin, (X, y)),
     "curve of anchors": lambda twin, ann, pack, X, y: measure(twin, (X, y)),
     "choice of anchors": lambda twin, ann, pack, X, y: select(X, y, 4),
-    "validation of an export": lambda twin, ann, pack, X, y: Judge.of(
+    "validation of an export": lambda twin, ann, pack, X, y: Evaluator.of(
         twin, np.arange(8), 0, (X, y), None
     ),
-    "test of an export": lambda twin, ann, pack, X, y: Judge.of(
+    "test of an export": lambda twin, ann, pack, X, y: Evaluator.of(
         twin, np.arange(8), 0, twin.validation_, (X, y)
     ),
 }

@@ -7,12 +7,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from twinedge_export.deploy import FORMATS as FORMATS
     from twinedge_export.deploy import Export as Export
     from twinedge_export.deploy import export as export
+    from twinedge_export.settings import FORMATS as FORMATS
 
 _HOMES = {
-    "FORMATS": "twinedge_export.deploy",
+    "FORMATS": "twinedge_export.settings",
     "Export": "twinedge_export.deploy",
     "export": "twinedge_export.deploy",
 }

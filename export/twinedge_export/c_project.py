@@ -23,7 +23,7 @@ from twinedge.runtime.reference import fillable
 from twinedge_export.amalgamation import firmware_folder, write_amalgamation
 from twinedge_export.boards.build import left_out
 from twinedge_export.c_columns import CColumns, literal, plain
-from twinedge_export.job import File, Job
+from twinedge_export.files import File, Job
 
 # The most that any kernel asks for (src/twin_kernel.h), in bytes, per anchor of a block; the
 # second line is what kernels with blocks of several anchors ask for on top.
@@ -133,12 +133,9 @@ class _Page(Template):
     delimiter = "@"  # CMake and make use the dollar
 
 
-def c_project(job: Job, pack_file: File, *, single_file: bool = False) -> File:
-    """Write a folder that serves as CMake project, Arduino sketch and PlatformIO project.
-
-    With ``single_file`` the runtime in it is one ``twin.c`` and one ``twin.h``.
-    """
-    form = _AS_ONE if single_file else _AS_FILES
+def c_project(job: Job, pack_file: File) -> File:
+    """Write a folder that serves as CMake project, Arduino sketch and PlatformIO project."""
+    form = _AS_ONE if job.settings.single_file else _AS_FILES
     folder = job.folder / FOLDER
     sketch = folder / _SKETCH
     sketch.mkdir(parents=True)
@@ -147,7 +144,7 @@ def c_project(job: Job, pack_file: File, *, single_file: bool = False) -> File:
     for home, pages in ((folder, _PAGES), (sketch, _SKETCH_PAGES)):
         for name in pages:
             (home / name).write_text(_page(name, words), "utf-8")
-    if single_file:
+    if form is _AS_ONE:
         write_amalgamation(sketch / form.home)
     else:
         ignore = shutil.ignore_patterns(*_NOT_RUNTIME)
@@ -189,8 +186,8 @@ def _settings(pack: Pack) -> dict[str, str]:
 
 def _words(job: Job, pack_file: File, pack: Pack) -> dict[str, str]:
     content = write_pack(pack, metadata=False)
-    judge = job.judge
-    x = judge.points[0][:1].astype(np.float32)
+    evaluator = job.evaluator
+    x = evaluator.points[0][:1].astype(np.float32)
     twins, hidden = len(pack.twins), "-".join(map(str, pack.hidden))
     networks = "One twin" if twins == 1 else f"{twins} twins"
     return {
@@ -205,9 +202,9 @@ def _words(job: Job, pack_file: File, pack: Pack) -> dict[str, str]:
         "bytes": "\n".join(_array(content)),
         "anchors": str(len(pack.targets)),
         "method": job.metadata["select"],
-        "judged_on": judge.name,
+        "scored_on": evaluator.name,
         "rmse": f"{pack_file.score.rmse:.5g}",
-        "float_rmse": f"{judge.everyone.rmse:.5g} {judge.everyone.words}",
+        "float_rmse": f"{evaluator.all_anchors.rmse:.5g} {evaluator.all_anchors.words}",
         "deviation": f"{pack_file.score.largest_deviation:.2g}",
         **_columns(job, pack, x[0]),
         **_answer(pack, x),

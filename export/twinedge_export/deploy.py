@@ -364,7 +364,8 @@ def write_export(
 
 def _files(job: Job) -> tuple[tuple[File, ...], tuple[str, ...]]:
     """Write all files; also return remarks."""
-    original, remarks = job.model, ()
+    original = job.model
+    remarks: tuple[str, ...] = ()
     pack, job = twin_file(job)
     if job.intervals and (job.pack is None or job.pack.intervals is None):
         remarks = ("no intervals: the validation points are too few or too alike for them",)
@@ -423,7 +424,8 @@ def _choose_anchors(
     run: Run, settings: ExportSettings, progress: Progress
 ) -> tuple[Array, str, tuple[str, ...]]:
     """Choose the anchors; returns their rows ``(k,)``, the method, and remarks."""
-    model, anchors, select, seed = run.model, settings.anchors, settings.select, settings.seed
+    model, select, seed = run.model, settings.select, settings.seed
+    anchors: Any = settings.anchors
     X, y, twins = model.anchor_X_, model.anchor_y_, len(model.weights_)
     pool = pool_of(X, y, model, twins, seed)
     remarks: tuple[str, ...] = ()

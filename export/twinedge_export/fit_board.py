@@ -25,9 +25,10 @@ from twinedge.pack.contents import Array
 from twinedge.pack.layout import MAX_ANCHORS
 from twinedge.progress import progress_bar
 from twinedge.runtime.reference import evaluate
-from twinedge_export.deploy import Export, export
-from twinedge_export.job import RoundingError
-from twinedge_export.quantise import WEIGHTS, quantise
+from twinedge_export.deploy import Export, write_export
+from twinedge_export.files import RoundingError
+from twinedge_export.quantise import quantise
+from twinedge_export.settings import WEIGHTS, ExportSettings
 
 WIDTHS = (128, 96, 64, 48, 32, 24, 16, 8)  # of both hidden layers
 TWINS = (8, 6, 4, 3, 2, 1)
@@ -191,20 +192,21 @@ def write_winner(
     Rounding may cost more here than after the brief training, but there is no better model to fall
     back on: the tolerance is widened as far as needed, and the caller should say so.
     """
-    settings: dict[str, Any] = {
-        "anchors": winner.anchors,
-        "weights": winner.weights,
-        "intervals": winner.intervals,
-        "formats": ("twin",),
-        "seed": seed,
-        "overwrite": overwrite,
-    }
+    settings = ExportSettings(
+        anchors=winner.anchors,
+        weights=winner.weights,
+        intervals=winner.intervals,
+        formats=("twin",),
+        tolerance=tolerance,
+        overwrite=overwrite,
+        seed=seed,
+    )
     try:
-        return export(run, folder, **settings, tolerance=tolerance), tolerance
+        return write_export(run, folder, settings), tolerance
     except RoundingError as error:
         # Rounding again costs the same, up to the last digits.
         wider = 1.001 * error.cost
-    return export(run, folder, **settings, tolerance=wider), wider
+    return write_export(run, folder, replace(settings, tolerance=wider)), wider
 
 
 def fitting(

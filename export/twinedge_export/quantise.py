@@ -8,15 +8,14 @@ the rounding, so the trainer runs unchanged.
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from twinedge import defaults, scoring
-from twinedge.errors import InputError, Parameter, wrong_value
+from twinedge.errors import InputError, Parameter
+from twinedge.estimators.difficulty import learn_difficulty
 from twinedge.estimators.twin import TwinRegressor
-from twinedge.estimators.uncertainty import learn_difficulty
 from twinedge.pack import read_pack, write_pack
 from twinedge.pack.contents import (
     LARGEST,
@@ -32,19 +31,18 @@ from twinedge.pack.contents import (
 from twinedge.pack.layout import MAX_SHIFT, NO_FILL
 from twinedge.pack.writer import shape_of
 from twinedge.progress import Progress
-from twinedge.runtime.calibrating import calibrate_pack
-from twinedge.runtime.loading import load as open_file
+from twinedge.runtime.pack_calibration import calibrate_pack
 from twinedge.runtime.reference import evaluate, silu_curve
 from twinedge.runtime.reference import quantise as quantise_points
 from twinedge.scoring.weights import in_proportion, of_rows
 from twinedge.training.batches import Examples, Stack, expected_seconds
 from twinedge.training.network import Architecture, tf
 from twinedge.training.pairs import nearest_others, partners_of
+from twinedge_export.files import File, Job, Level, RoundingError
 from twinedge_export.folding import Inputs, anchor_lists
-from twinedge_export.job import File, Job, Level, Predict, RoundingError, mean_and_spread
 from twinedge_export.rounding import round_network
+from twinedge_export.settings import check_weights
 
-WEIGHTS: dict[str, Any] = {"int8": np.int8, "int16": np.int16}
 UNITS = 65536  # units of an estimate in one standard deviation of the target, or fewer
 _CALIBRATION_PAIRS = 4096
 _UNCALIBRATED = Intervals(0, 0, 0, 1, 1, 0, 0, {500: 1})
@@ -89,8 +87,7 @@ def quantise(
     InputError
         If a pack cannot hold the model.
     """
-    if weights not in WEIGHTS:
-        raise wrong_value("weights", weights, f"is not one of {', '.join(WEIGHTS)}")
+    check_weights(weights)
     lists = anchor_lists(model, rows)
     counts = np.array([len(mine) for mine in lists], np.uint16)
     chosen = np.concatenate(lists)
@@ -109,7 +106,7 @@ def quantise(
                 pairs,
                 x_unit,
                 y_unit=1 / UNITS,
-                dtype=WEIGHTS[weights],
+                dtype=np.dtype(weights),
                 compensate=compensate,
                 readout=readout,
             )
@@ -292,10 +289,9 @@ def fine_tune(
         A copy with new weights, or ``model`` itself if its pack predicts the validation points as
         well.
     """
-    if weights not in WEIGHTS:
-        raise wrong_value("weights", weights, f"is not one of {', '.join(WEIGHTS)}")
+    check_weights(weights)
     if not len(y_val):
-        raise InputError("fine-tuning is judged on validation points, and there are none")
+        raise InputError("fine-tuning is scored on validation points, and there are none")
     X_val, y_val, each = X_val[:_POINTS], y_val[:_POINTS], of_rows(sample_weight, slice(_POINTS))
     progress = progress or Progress()
     twins = len(model.weights_)
@@ -311,7 +307,7 @@ def fine_tune(
     steps = _STEPS * twins
     seconds = expected_seconds(steps, _BATCH, model.architecture_)
     progress.stage("fine-tuning", steps, seconds=seconds)
-    for networks in _trained(model, np.iinfo(WEIGHTS[weights]).max, seed, progress, least):
+    for networks in _trained(model, np.iinfo(np.dtype(weights)).max, seed, progress, least):
         candidate = copy(model)
         candidate.weights_ = networks
         if (now := error(candidate)) < least:
@@ -359,20 +355,9 @@ def _trained(
 NAME = "model.twin"
 
 
-def twin_file(job: Job, *, weights: str, qat: bool | None, seed: int) -> tuple[File, Job]:
-    """Write the pack; return it, and the job with the model that was accepted.
-
-    Parameters
-    ----------
-    job : Job
-        What to export.
-    weights : {"int8", "int16"}
-        Type of the kernels.
-    qat : bool or None
-        Whether to fine-tune; None: only if plain rounding costs more than the tolerance.
-    seed : int
-        For the fine-tuning.
-    """
+def twin_file(job: Job) -> tuple[File, Job]:
+    """Write the pack; return it, and the job with the model that was accepted."""
+    weights, qat, seed = job.settings.weights, job.settings.qat, job.settings.seed
     models = {}
 
     def pack_of(made: str, model: TwinRegressor) -> bytes:
@@ -400,17 +385,20 @@ def twin_file(job: Job, *, weights: str, qat: bool | None, seed: int) -> tuple[F
         levels.append(Level(weights, lambda: pack_of(weights, job.model), lambda: job.model))
     if qat is not False:
         made = f"{weights}, fine-tuned"
-        given: dict[str, Any] = {"weights": weights, "seed": seed}
-        given |= {"sample_weight": job.judge.weights, "progress": job.progress}
-        levels.append(
-            Level(
-                made,
-                lambda: pack_of(made, fine_tune(job.model, *job.judge.points, **given)),
-                lambda: models[made],
+
+        def fine_tuned() -> TwinRegressor:
+            return fine_tune(
+                job.model,
+                *job.evaluator.points,
+                sample_weight=job.evaluator.weights,
+                weights=weights,
+                seed=seed,
+                progress=job.progress,
             )
-        )
+
+        levels.append(Level(made, lambda: pack_of(made, fine_tuned()), lambda: models[made]))
     try:
-        file = job.climb("twin", NAME, levels, load)
+        file = job.write("twin", NAME, levels)
     except RoundingError as error:
         if weights == "int16":
             raise
@@ -428,8 +416,8 @@ def _calibrated(pack: Pack, job: Job) -> Pack:
     try:
         return calibrate_pack(
             pack,
-            *job.judge.points,
-            sample_weight=job.judge.weights,
+            *job.evaluator.points,
+            sample_weight=job.evaluator.weights,
             groups=job.model.validation_groups_,
             beside=left_out,
             chosen=left_out is None,
@@ -437,8 +425,3 @@ def _calibrated(pack: Pack, job: Job) -> Pack:
     except InputError:
         twins = tuple(replace(twin, bias=0, difficulty=None) for twin in pack.twins)
         return replace(pack, twins=twins, intervals=None)
-
-
-def load(path: Path) -> Predict:
-    """Predict with a pack, read back from its file: in C, or with numpy, bit for bit the same."""
-    return mean_and_spread(open_file(path))

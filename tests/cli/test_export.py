@@ -9,7 +9,7 @@ import pytest
 
 from twinedge.budget import board_named, judge, read_firmware
 from twinedge.budget.model import from_pack
-from twinedge_export.job import PURPOSES
+from twinedge_export.files import PURPOSES
 
 TWIN = ("--formats", "twin", "--select", "xy")
 

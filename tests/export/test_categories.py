@@ -12,7 +12,7 @@ from twinedge import TwinRegressor
 from twinedge.data import read_features, split_rows
 from twinedge.pack import read_pack, write_pack
 from twinedge.pack.layout import NO_FILL
-from twinedge.runtime.lines import Replies
+from twinedge.runtime.streaming import Replies
 
 # Known, unknown and missing cells of all columns: carat, cut, depth, grade.
 ROWS = [

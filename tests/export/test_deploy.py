@@ -90,7 +90,7 @@ def test_every_format_is_written_and_predicts_like_the_model(run, tmp_path):
     scale = run.model.anchor_y_.std()
     for kind, entry in record.items():
         assert entry["ratio_to_float"] == pytest.approx(
-            done.judge.same_rmse / done.judge.everyone.rmse, rel=0.06
+            done.evaluator.exported_rmse / done.evaluator.all_anchors.rmse, rel=0.06
         )
         if kind != "c":
             device = load(entry["path"])
@@ -114,7 +114,7 @@ def test_a_run_folder_will_do_and_so_will_a_fitted_model(done, tiny_run, tiny_tw
     np.testing.assert_array_equal(from_folder.rows, done.rows)
     from_model = export(tiny_twin, tmp_path / "b", anchors=8, **SMALL)
     np.testing.assert_array_equal(from_model.rows, done.rows)
-    assert from_model.judge.everyone_test is None
+    assert from_model.evaluator.all_anchors_test is None
 
 
 def test_a_model_that_held_nothing_out_has_a_training_error(curve, tmp_path):
@@ -122,7 +122,7 @@ def test_a_model_that_held_nothing_out_has_a_training_error(curve, tmp_path):
     tiny = {"activation": "relu", "learning_rate": 0.01, "weight_decay": 0.03, "steps": 100}
     model = TwinRegressor(hidden=8, random_state=0, **tiny).fit(X, y)
     done = export(model, tmp_path / "out", anchors=8, **SMALL)
-    assert done.judge.name == "training"
+    assert done.evaluator.name == "training"
     assert done.remarks == ("nothing was held out: errors are those of the training points",)
     record = done.record()
     assert record["float_rmse_train"] == pytest.approx(model.validation_rmse_, rel=1e-5)
@@ -189,7 +189,7 @@ def test_rows_may_be_named(run, tmp_path):
 def test_all_anchors_are_those_of_the_float_model(run, tmp_path):
     done = export(run, tmp_path / "out", anchors="all", **SMALL)
     assert len(done.rows) == len(run.model.anchor_y_)
-    assert done.judge.same_rmse == done.judge.everyone.rmse
+    assert done.evaluator.exported_rmse == done.evaluator.all_anchors.rmse
 
 
 def test_more_anchors_than_points_are_all_of_them(run, four_twins, tmp_path):
@@ -210,12 +210,12 @@ def test_more_anchors_than_points_are_all_of_them(run, four_twins, tmp_path):
 
 def test_the_fewest_anchors_within_a_percent(run, tmp_path):
     done = export(run, tmp_path / "out", anchors="fewest", **SMALL)
-    assert done.asked == "fewest"
+    assert done.requested == "fewest"
     assert not any("auto" in one for one in done.remarks)
     assert len(done.rows) < len(run.model.anchor_y_)
     fewer = export(run, tmp_path / "fewer", anchors=len(done.rows) // 2, **SMALL)
-    assert done.judge.same_rmse <= 1.01 * done.judge.everyone.rmse
-    assert fewer.judge.same_rmse > 1.01 * done.judge.everyone.rmse
+    assert done.evaluator.exported_rmse <= 1.01 * done.evaluator.all_anchors.rmse
+    assert fewer.evaluator.exported_rmse > 1.01 * done.evaluator.all_anchors.rmse
     # The name of earlier versions, which means something else to an estimator.
     before = export(run, tmp_path / "before", anchors="auto", **SMALL)
     assert before.rows.tolist() == done.rows.tolist()
@@ -327,10 +327,10 @@ def test_an_export_of_thousands_of_rows_does_a_bounded_number_of_multiply_adds(
 
     monkeypatch.setattr(pairs._Pairs, "_evaluate", counted)
     done = export(run, tmp_path / "out", anchors=32, formats=("twin",))
-    assert done.judge.everyone.sample < done.judge.everyone.anchors == 5000
+    assert done.evaluator.all_anchors.sample < done.evaluator.all_anchors.anchors == 5000
     # With all anchors it would be 3e11 for the errors alone, a minute; the choice takes 3e10.
     assert 1e10 < sum(work) < 8e10
     exact = np.sqrt(np.mean((model.predict(X[5000:5200], anchors="all") - y[5000:5200]) ** 2))
-    sample = done.judge.everyone.sample
+    sample = done.evaluator.all_anchors.sample
     some = np.sqrt(np.mean((model.predict(X[5000:5200], anchors=sample) - y[5000:5200]) ** 2))
     assert some == pytest.approx(exact, rel=0.005)

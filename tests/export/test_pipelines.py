@@ -192,10 +192,10 @@ def test_exported_files_take_the_columns_of_the_pipeline(mixed, exported, name):
 
 
 def test_a_pipeline_is_not_changed_by_its_export(mixed, exported):
-    assert exported.judge.name == "validation"
+    assert exported.evaluator.name == "validation"
     assert mixed[-1].n_features_in_ == 12  # 2 numbers, 5 and 3 levels, and a missing one of each
     assert len(mixed[-1].scaling_.x_mean) == 12
-    assert not np.array_equal(exported.judge.points[0], mixed[-1].validation_[0])
+    assert not np.array_equal(exported.evaluator.points[0], mixed[-1].validation_[0])
 
 
 def test_training_points_become_cells_again():

@@ -10,7 +10,7 @@ from twinedge.pack import read_pack
 from twinedge.progress import Progress
 from twinedge.run_folder import Run
 from twinedge_export import quantise
-from twinedge_export.job import Judge
+from twinedge_export.deviations import Evaluator
 from twinedge_export.report import of_run
 from twinedge_export.report.reliability import beside_run
 
@@ -88,7 +88,7 @@ def test_its_errors_are_weighted(weighted, halves, tmp_path):
         off = np.square(device.predict(points) - target)
         assert rmse == pytest.approx(np.sqrt(np.average(off, weights=each)), rel=1e-6)
         assert rmse < 0.2 * np.sqrt(np.mean(off))
-    assert done.judge.everyone.rmse == pytest.approx(weighted.validation_rmse_)
+    assert done.evaluator.all_anchors.rmse == pytest.approx(weighted.validation_rmse_)
 
 
 def test_more_anchors_than_the_points_are_worth_are_not_taken(weighted, tmp_path):
@@ -139,7 +139,7 @@ def test_the_rivals_of_a_report_learn_by_weight(weighted, halves, monkeypatch):
 def test_training_points_judge_by_their_own_weights(weighted, halves):
     nothing = weighted.validation_[0][:0], weighted.validation_[1][:0]
     rows = np.flatnonzero(weighted.sample_weights_ > 1)[:16]
-    judge = Judge.of(weighted, rows, 0, nothing, None, weighted.sample_weights_)
-    assert judge.name == "training"
-    assert judge.same_rmse < 0.1 * OFFSET
-    assert Judge.of(weighted, rows, 0, nothing, None).same_rmse > 0.5 * OFFSET
+    evaluator = Evaluator.of(weighted, rows, 0, nothing, None, weighted.sample_weights_)
+    assert evaluator.name == "training"
+    assert evaluator.exported_rmse < 0.1 * OFFSET
+    assert Evaluator.of(weighted, rows, 0, nothing, None).exported_rmse > 0.5 * OFFSET

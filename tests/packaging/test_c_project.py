@@ -12,8 +12,10 @@ from twinedge.progress import Progress
 from twinedge.runtime.loading import load
 from twinedge_export.amalgamation import write_amalgamation
 from twinedge_export.c_project import _set, c_project
-from twinedge_export.job import Job, Judge
+from twinedge_export.deviations import Evaluator
+from twinedge_export.files import Job
 from twinedge_export.quantise import twin_file
+from twinedge_export.settings import ExportSettings
 
 WARNINGS = "-Wall -Wextra -Werror -pedantic"
 
@@ -36,20 +38,25 @@ def project(request, tiny_twin, four_twins, curve, tmp_path_factory):
     rows = np.arange(0, 60, 5)
     names = ("angle */ 1", "offset\nof it", "idle /* it")
     features = [{"name": name, "min": -1.0, "max": 1.0} for name in names]
+    settings = ExportSettings(
+        weights="int8" if request.param == "four twins" else "int16",
+        qat=False,
+        single_file=request.param == "one file",
+        tolerance=0.1,
+    )
     job = Job(
         model,
         tuple(rows[t::twins] for t in range(twins)),
         neighbors,
-        Judge.of(model, rows, neighbors, (X[80:100], y[80:100]), None),
-        0.1,
+        Evaluator.of(model, rows, neighbors, (X[80:100], y[80:100]), None),
+        settings,
         tmp_path_factory.mktemp("project"),
         {"features": features, "target": "level */", "select": "hand"},
         Progress(),
         intervals=request.param != "neighbors",
     )
-    weights = "int8" if request.param == "four twins" else "int16"
-    pack, job = twin_file(job, weights=weights, qat=False, seed=0)
-    return c_project(job, pack, single_file=request.param == "one file").path
+    pack, job = twin_file(job)
+    return c_project(job, pack).path
 
 
 def expected(project):

@@ -13,7 +13,7 @@ from twinedge.evaluation.verdict import Rival
 from twinedge.pack import read_pack, write_pack
 from twinedge.runtime.reference import evaluate
 from twinedge_export.deploy import export
-from twinedge_export.job import RoundingError
+from twinedge_export.files import RoundingError
 from twinedge_export.report.of_run import growing, widest, with_anchors
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")

@@ -70,7 +70,7 @@ def export(
     overwrite: bool,
     as_json: bool,
     quiet: bool,
-    **settings: Any,
+    **chosen: Any,
 ) -> None:
     """Write a run as files for devices, each checked.
 
@@ -87,9 +87,11 @@ def export(
     if run is None:
         run = _latest()
         note(f"Exporting {run}", quiet=quiet)
-    from twinedge_export.deploy import export as write
+    from twinedge_export.deploy import write_export
+    from twinedge_export.settings import ExportSettings
 
-    result = write(run, output, overwrite=overwrite, verbose=not quiet, **settings)
+    settings = ExportSettings(overwrite=overwrite, verbose=not quiet, **chosen)
+    result = write_export(run, output, settings)
     note_earlier(result, quiet=quiet)
     for remark in result.remarks:
         note(remark, quiet=quiet)
@@ -130,8 +132,8 @@ def note_earlier(result: "Export", *, quiet: bool) -> None:
 
 
 def _print_summary(result: "Export") -> None:
-    judge = result.judge
-    error = "RMSE" if judge.name == "validation" else "training error"
+    evaluator, everything = result.evaluator, result.evaluator.all_anchors
+    error = "RMSE" if evaluator.name == "validation" else "training error"
     print_table(
         ("file", "bytes", "numbers", error, "to float", "largest deviation"),
         [
@@ -155,10 +157,10 @@ def _print_summary(result: "Export") -> None:
         *["Bytes of the C project are flash on a Cortex-M4: pack, runtime and a minimal program."]
         * flash,
         *wrap(
-            f"{len(result.rows)} anchors ({result.method}). RMSE on the {judge.name} points; the "
-            f"float model has {judge.everyone.rmse:.5g} {judge.everyone.words}, which is what "
-            f"'to float' divides by, and {judge.same_rmse:.5g} with these. Deviations are from the "
-            "latter.",
+            f"{len(result.rows)} anchors ({result.method}). RMSE on the {evaluator.name} points; "
+            f"the float model has {everything.rmse:.5g} {everything.words}, which is what 'to "
+            f"float' divides by, and {evaluator.exported_rmse:.5g} with these. Deviations are from "
+            "the latter.",
             _LINE,
         ),
         f"An ensemble of {len(result.rows)} ordinary networks would take "

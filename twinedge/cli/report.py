@@ -162,7 +162,7 @@ def _told(model: str, found: "Findings") -> dict[str, Any]:
         "baselines": [vars(one) for one in found.baselines],
         "importance": {one.column: one.worth for one in found.drivers},
         "anchors": found.model.anchors,
-        "anchors_asked": None if done is None else done.asked,
+        "anchors_asked": None if done is None else done.requested,
         "recommended": found.recommended and found.recommended._asdict(),
         "remarks": [] if done is None else list(done.remarks),
         "method": None if done is None else done.method,

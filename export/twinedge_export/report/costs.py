@@ -257,7 +257,7 @@ def made(found: Findings, command: str) -> list[tuple[Cell, ...]]:
         rows += [
             ("anchors", f"{len(done.rows)}, chosen by {done.method} (requested: {done.select})"),
             ("weights", done.files[0].made),
-            (f"rounding changes the {done.judge.name} error by", f"{100 * score.cost:+.2f} %"),
+            (f"rounding changes the {done.evaluator.name} error by", f"{100 * score.cost:+.2f} %"),
             ("largest deviation of the pack from the float model", score.largest_deviation),
         ]
     if found.refused:
@@ -309,8 +309,9 @@ def _trained(found: Findings) -> list[tuple[Cell, ...]]:
         ("steps", model.steps_),
         ("networks tried on validation rows", len(model.trials_)),
     ]
-    judge = found.export.judge
-    for name, one in ((judge.name, judge.everyone), ("test", judge.everyone_test)):
+    evaluator = found.export.evaluator
+    everything = evaluator.all_anchors, evaluator.all_anchors_test
+    for name, one in zip((evaluator.name, "test"), everything, strict=True):
         if one is not None:
             rows.append((f"{name} RMSE, all anchors", one.rmse))
     return rows

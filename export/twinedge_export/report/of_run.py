@@ -36,7 +36,7 @@ from twinedge.training.tasks import PointTask
 from twinedge.training.trainer import Checkpoint
 from twinedge.wording import plural
 from twinedge_export.deploy import Export, export
-from twinedge_export.job import RoundingError
+from twinedge_export.files import RoundingError
 from twinedge_export.report.findings import (
     Findings,
     NetworkRival,

@@ -426,8 +426,9 @@ def _remarks(found: Findings) -> tuple[str, ...]:
 def _size_line(found: Findings) -> str:
     assert found.export is not None
     mine = next(one for one in found.sizes if one.anchors == found.model.anchors)
-    judge = found.export.judge
-    everything = {"test": judge.everyone_test, "validation": judge.everyone}.get(found.judged.name)
+    evaluator = found.export.evaluator
+    tested, held = evaluator.all_anchors_test, evaluator.all_anchors
+    everything = {"test": tested, "validation": held}.get(found.judged.name)
     line = f"The pack has an error of {mine.rmse:.4g} in {mine.bytes:,} bytes"
     if everything is not None:
         about = "" if everything.is_exact else "about "

@@ -1,0 +1,166 @@
+"""How far an exported file is from its float model."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from twinedge import scoring
+from twinedge.anchors.pool import AllAnchors, Evidence
+from twinedge.errors import InputError
+from twinedge.estimators.twin import TwinRegressor
+from twinedge.pack.contents import Array
+from twinedge.runtime.device import Device
+from twinedge.scoring.scores import check_targets
+from twinedge_export.folding import Inputs
+
+Points = tuple[Array, Array]
+Predict = Callable[[Array], tuple[Any, Any]]  # mean and spread (n,) of points (n, f)
+
+_TINY = 1e-9  # of the target's deviation: a smaller error counts as none, and is no yardstick
+# Fraction by which rounding may change the spread, in tolerances: 5 % by default. Where the error
+# is well within tolerance, packs are off by up to 1.4 %, ONNX files by 3.2 %, TFLite files with
+# float edges by 4.3 %; with int8 edges it was 12.6 %, and such a spread is not to be trusted.
+SPREAD_TOLERANCES = 2.5
+_TELLING = 0.1  # of the error: a smaller spread says nothing, and is no yardstick
+
+
+class Score(NamedTuple):
+    """Errors of a file, in units of the target.
+
+    ``rmse`` is measured on the validation points, or on the training points if nothing was held
+    out. ``cost`` is the fraction by which it exceeds that of the float model with the same anchors.
+    A file may be closer to the targets by chance; ``cost`` is at least what its deviations would
+    add as noise that is independent of the error. ``ratio_to_float`` compares with the float model
+    with all anchors.
+    ``spread_cost`` is the root mean square by which the spread differs from that of the unrounded
+    networks with the same anchors, as a fraction of it.
+    """
+
+    rmse: float
+    rmse_test: float | None
+    ratio_to_float: float
+    cost: float
+    spread_cost: float
+    largest_deviation: float
+
+    @property
+    def tolerance(self) -> float:
+        """The least tolerance that lets the file through."""
+        return max(self.cost, self.spread_cost / SPREAD_TOLERANCES)
+
+
+@dataclass(frozen=True)
+class Evaluator:
+    """The float model as a yardstick.
+
+    Parameters
+    ----------
+    name : {"validation", "training"}
+        What the points are; "training" if nothing was held out.
+    points, test : (X, y)
+        Points to score on, and points that training never saw; ``test`` may be empty.
+    all_anchors, all_anchors_test : AllAnchors
+        Errors of the float model with all anchors, even if it predicts with neighbors; None without
+        test points.
+    exported_rmse : float
+        Its error with the exported anchors.
+    same : array of shape (v,)
+        Its predictions with them.
+    least : float
+        A smaller error counts as this.
+    weights, test_weights : array of shape (v,), (t,), or None
+        How much each of the points counts in an error; None if all do alike.
+    """
+
+    name: str
+    points: Points
+    test: Points
+    all_anchors: AllAnchors
+    all_anchors_test: AllAnchors | None
+    exported_rmse: float
+    same: Array
+    least: float
+    weights: Array | None = None
+    test_weights: Array | None = None
+
+    @classmethod
+    def of(
+        cls,
+        model: TwinRegressor,
+        rows: Array,
+        neighbors: int,
+        validation: Points | None,
+        test: Points | None,
+        weights: Array | None = None,
+        test_weights: Array | None = None,
+    ) -> "Evaluator":
+        """Measure the float model with all anchors and with ``rows``.
+
+        ``neighbors`` is how many nearest anchors of each twin predict, 0 for all. Without
+        validation points, files are scored on the training points; ``weights`` are those of the
+        points scored on.
+        """
+        trained = model.anchor_X_, model.anchor_y_
+        name, points = "training", trained
+        if validation is not None and len(validation[0]):
+            name, points = "validation", validation
+        test = (trained[0][:0], trained[1][:0]) if test is None else test
+        for X, y in (points, test):
+            check_targets(y, len(X))
+        # A wild value sends a float network along a straight line to anywhere, and a file clips it.
+        inputs = Inputs.scaled(model)
+        points, test = ((inputs.clipped(X), y) for X, y in (points, test))
+        least = _TINY * float(model.scaling_.y_scale)
+        nearest = neighbors or None
+
+        def measured(points: Points, each: Array | None) -> tuple[Array, float, AllAnchors]:
+            X, y = points
+            same = model.predict(X, anchors=rows, neighbors=nearest)
+            all_anchors = Evidence(model, X, y, weights=each).all_anchors(nearest)
+            return same, scoring.rmse(same, y, each), all_anchors
+
+        same, rmse, all_anchors = measured(points, weights)
+        tested = measured(test, test_weights)[2] if len(test[1]) else None
+        errors = all_anchors, tested, rmse, same, least
+        return cls(name, points, test, *errors, weights, test_weights)
+
+    def score(self, predict: Predict, unrounded: Array) -> Score:
+        """Score a file.
+
+        Parameters
+        ----------
+        predict : function
+            From points ``(n, f)`` to the mean and the spread ``(n,)`` that the file predicts.
+        unrounded : array of shape (v,)
+            Spread of its networks before rounding, with the same anchors.
+        """
+        predicted, spread = (np.asarray(one, np.float64) for one in predict(self.points[0]))
+        for one in (predicted, spread):
+            if one.shape != self.same.shape or not np.isfinite(one).all():
+                raise InputError("an exported file does not predict finite numbers")
+        rmse = scoring.rmse(predicted, self.points[1], self.weights)
+        yardstick = max(self.exported_rmse, self.least)
+        moved = scoring.rmse(predicted, self.same) / yardstick
+        usual = max(scoring.rmse(unrounded), _TELLING * yardstick)
+        test, y_test = self.test
+        return Score(
+            rmse,
+            scoring.rmse(predict(test)[0], y_test, self.test_weights) if len(y_test) else None,
+            rmse / max(self.all_anchors.rmse, self.least),
+            max(rmse / yardstick, math.hypot(1, moved)) - 1,
+            scoring.rmse(spread, unrounded) / usual,
+            float(np.abs(predicted - self.same).max()),
+        )
+
+
+def mean_and_spread(device: Device) -> Predict:
+    """Wrap a loaded file as ``Evaluator.score`` calls it."""
+
+    def predict(x: Array) -> tuple[Any, Any]:
+        prediction = device.predict_all(x)
+        return prediction.mean, prediction.spread
+
+    return predict

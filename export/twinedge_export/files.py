@@ -1,0 +1,164 @@
+"""Files of an export: what each is for, and its first level of rounding within the tolerance."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from twinedge.anchors.rows import merge_twins
+from twinedge.errors import Parameter, ParameterError
+from twinedge.estimators.twin import TwinRegressor
+from twinedge.pack.contents import Array, Pack
+from twinedge.progress import Progress
+from twinedge.runtime.loading import load
+from twinedge_export.deviations import SPREAD_TOLERANCES, Evaluator, Score, mean_and_spread
+from twinedge_export.settings import ExportSettings
+
+# What each file is for, by kind.
+PURPOSES = {
+    "twin": "Python, on a Raspberry Pi with numpy alone; twinedge firmware",
+    "tflite": "TFLite or LiteRT: a point in, the prediction out; anchors inside",
+    "tflite_twin": "the bare network in TFLite: one pair at a time, anchors from model.twin",
+    "onnx": "ONNX Runtime: a point in, the prediction out; anchors inside",
+    "onnx_float": "the same unrounded, to compare with",
+    "onnx_twin": "the bare network in ONNX: one pair at a time, anchors from model.twin",
+    "onnx_float_twin": "the same unrounded, to compare with",
+    "c": "microcontrollers: a project for CMake, Arduino and PlatformIO",
+}
+
+
+class File(NamedTuple):
+    """One file of an export, or the folder of the C project.
+
+    ``kind`` is its key in ``--json``, ``made`` how its numbers are stored. ``bytes`` is its size on
+    disk; ``flash_bytes``, for the C project, that of its runtime, its pack and a minimal program
+    around them on a Cortex-M4.
+    """
+
+    kind: str
+    path: Path
+    bytes: int
+    made: str
+    score: Score
+    flash_bytes: int | None = None
+
+    @property
+    def purpose(self) -> str:
+        """What it is for, in a line."""
+        return PURPOSES[self.kind]
+
+
+class RoundingError(ParameterError):
+    """Rounding costs more than the tolerance; ``cost`` is the least tolerance that would do."""
+
+    def __init__(self, *parts: str | Parameter, cost: float) -> None:
+        super().__init__(*parts)
+        self.cost = cost
+
+
+class Level(NamedTuple):
+    """One way to make a file; ``made`` says which in a few words.
+
+    ``model`` returns what was rounded, once it is made: a fine-tuned network is a different one
+    with a spread of its own.
+    """
+
+    made: str
+    make: Callable[[], bytes]
+    model: Callable[[], TwinRegressor]
+
+
+@dataclass(frozen=True)
+class Job:
+    """An export in progress.
+
+    Parameters
+    ----------
+    model : TwinRegressor
+        Fitted; the model to round.
+    rows : tuple of array
+        Training rows that are the anchors of each twin.
+    neighbors : int
+        How many nearest anchors of each twin predict, 0 for all.
+    evaluator : Evaluator
+        The float model to compare with.
+    settings : ExportSettings
+        How to export it.
+    folder : path
+        Where the files go.
+    metadata : dict
+        Names and scores that travel with the files.
+    progress : Progress
+        Receives which file is being made.
+    fill_values : array of shape (f,), optional
+        Values for missing features.
+    intervals : bool
+        Whether files are to have intervals: if requested, and if the model can.
+    pack : Pack, optional
+        Content of the ``.twin`` file, once written.
+    """
+
+    model: TwinRegressor
+    rows: tuple[Array, ...]
+    neighbors: int
+    evaluator: Evaluator
+    settings: ExportSettings
+    folder: Path
+    metadata: dict[str, Any]
+    progress: Progress
+    fill_values: Array | None = None
+    intervals: bool = True
+    pack: Pack | None = None
+    _spreads: dict[bytes, Array] = field(default_factory=dict)
+
+    def write(self, kind: str, name: str, levels: Sequence[Level]) -> File:
+        """Write the first level within the tolerance, scored after loading it back.
+
+        Parameters
+        ----------
+        kind, name : str
+            Of the file.
+        levels : sequence of Level
+            From the smallest file to the most exact.
+
+        Raises
+        ------
+        RoundingError
+            If every level costs more; it names the file and the costs.
+        """
+        path = self.folder / name
+        scores = {}
+        for level in levels:
+            self.progress.stage(name)
+            path.write_bytes(level.make())
+            score = self.evaluator.score(mean_and_spread(load(path)), self._spread(level.model()))
+            if score.tolerance <= self.settings.tolerance:
+                return File(kind, path, path.stat().st_size, level.made, score)
+            scores[level.made] = score
+        path.unlink()
+        costs = ", ".join(
+            _describe_cost(made, score, self.settings.tolerance) for made, score in scores.items()
+        )
+        raise RoundingError(
+            f"{name}: rounding raises the {self.evaluator.name} error by {costs}, more than ",
+            Parameter("tolerance", self.settings.tolerance),
+            " allows",
+            cost=min(score.tolerance for score in scores.values()),
+        )
+
+    def _spread(self, model: TwinRegressor) -> Array:
+        """Spread of a float model on the points scored on, with the exported anchors."""
+        key = model.weights_.tobytes()
+        if key not in self._spreads:
+            nearest = self.neighbors or None
+            X = self.evaluator.points[0]
+            self._spreads[key] = model.spread(X, anchors=merge_twins(self.rows), neighbors=nearest)
+        return self._spreads[key]
+
+
+def _describe_cost(made: str, score: Score, tolerance: float) -> str:
+    """Describe what a level costs; the spread only if that is too much."""
+    text = f"{100 * score.cost:.1f} %"
+    if score.spread_cost > SPREAD_TOLERANCES * tolerance:
+        text += f" and is {100 * score.spread_cost:.1f} % off in the spread"
+    return f"{text} ({made})"

@@ -1,0 +1,66 @@
+"""Which of several levels of rounding is written."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from twinedge.progress import Progress
+from twinedge_export.deviations import Evaluator
+from twinedge_export.files import Job, Level, RoundingError
+from twinedge_export.settings import ExportSettings
+
+ROWS = np.arange(0, 80, 10)
+
+
+@pytest.fixture
+def job(tiny_twin, curve, tmp_path, monkeypatch):
+    """An export of files that hold an offset of predictions and a factor of spreads."""
+
+    def load(path):
+        offset, *factor = map(float, path.read_text().split())
+        return SimpleNamespace(
+            predict_all=lambda x: SimpleNamespace(
+                mean=tiny_twin.predict(x, anchors=ROWS) + offset,
+                spread=tiny_twin.spread(x, anchors=ROWS) * (factor or [1.0])[0],
+            )
+        )
+
+    monkeypatch.setattr("twinedge_export.files.load", load)
+    X, y = curve
+    evaluator = Evaluator.of(tiny_twin, ROWS, 0, (X[80:100], y[80:100]), None)
+    return Job(tiny_twin, (ROWS,), 0, evaluator, ExportSettings(), tmp_path, {}, Progress())
+
+
+@pytest.fixture
+def level(tiny_twin):
+    """Make a level of the float model itself: ``level(made, content)``."""
+    return lambda made, content: Level(made, lambda: content, lambda: tiny_twin)
+
+
+def test_the_first_level_within_the_tolerance_is_written(job, tiny_twin, level):
+    never = Level("finer", lambda: 1 / 0, lambda: tiny_twin)
+    file = job.write("kind", "model.txt", [level("coarse", b"9"), level("fine", b"0"), never])
+    assert (file.kind, file.made, file.bytes) == ("kind", "fine", 1)
+    assert file.path.read_bytes() == b"0"
+    assert file.score.cost == 0
+    # So it is if only the spread is off.
+    file = job.write("kind", "model.txt", [level("coarse", b"0 1.2"), level("fine", b"0 1.04")])
+    assert file.made == "fine"
+    assert (file.score.cost, file.score.spread_cost) == (0, pytest.approx(0.04))
+
+
+def test_a_file_beyond_the_tolerance_is_named_and_removed(job, level, complaint):
+    levels = [level("coarse", b"0 1.2"), level("less so", b"9 0.98")]
+    message = complaint(job.write, "kind", "model.txt", levels)
+    assert message.startswith("model.txt: ")
+    assert "0.0 % and is 20.0 % off in the spread (coarse)" in message
+    assert message.count("spread") == 1
+    assert "(less so), more than tolerance=0.02 allows" in message
+    assert not list(job.folder.iterdir())
+    with pytest.raises(RoundingError) as refused:
+        job.write("kind", "model.txt", levels[:1])
+    settings = ExportSettings(tolerance=1.001 * refused.value.cost)
+    wider = replace(job, settings=settings)
+    assert wider.write("kind", "model.txt", levels[:1]).made == "coarse"
