@@ -16,7 +16,7 @@ import numpy as np
 
 from twinedge import scoring
 from twinedge.anchors import select
-from twinedge.budget import Board, Model, Runtime, Verdict, judge
+from twinedge.budget import Board, Model, Runtime, Verdict, board_verdict
 from twinedge.defaults import ANCHORS, TOLERANCE
 from twinedge.encoding.encoder import Encoding
 from twinedge.errors import InputError
@@ -228,14 +228,14 @@ def fitting(
     shapes: dict[int, list[tuple[Model, Verdict]]] = {}
     for width in WIDTHS:
         models = _models(features, anchors, width, intervals)
-        found = [(one, judge(one, board, firmware)) for one in models]
+        found = [(one, board_verdict(one, board, firmware)) for one in models]
         fit = [(one, verdict) for one, verdict in found if verdict.fits]
         if fit:
             shapes[width] = fit
     if not shapes:
         narrowest = (WIDTHS[-1],) * 2
         least = Model.of(features, narrowest, 1, activation="silu", intervals=intervals)
-        why = judge(least, board, firmware).words
+        why = board_verdict(least, board, firmware).words
         raise InputError(f"{board.name}: no model of {features} features fits ({why})")
     return shapes
 

@@ -30,12 +30,13 @@ CORE = {
     "port": "made up",
     "compiler": "none",
     "flags": "",
+    "stacks": {},
     "builds": [
         {
             "activation": activation,
             "weights": weights,
             "neighbors": False,
-            **({"intervals": True} if intervals else {}),  # as in files from before there were any
+            "intervals": intervals,
             "text_bytes": 4000
             + 300 * (activation == "silu")
             + 200 * (weights == "int16")
@@ -56,6 +57,7 @@ CORE = {
                 "work_bytes": 0,
             },
             "references": REFERENCES if (activation, weights) == ("relu", "int8") else [],
+            "worst": None,
         }
         for intervals in (False, True)
         for activation in ("relu", "silu")
@@ -73,9 +75,9 @@ def core():
 @pytest.fixture
 def firmware(core):
     """Measurements of one made-up core."""
-    from twinedge.budget.boards import runtime_of
+    from twinedge.budget.measurements import read_runtime
 
-    return {"avr5": runtime_of(core)}
+    return {"avr5": read_runtime(core)}
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from twinedge.budget import Model, read_firmware, write_firmware
-from twinedge.budget.boards import Scratch, runtime_of
+from twinedge.budget.measurements import Scratch, read_runtime
 
 
 def test_what_ships_is_sound():
@@ -18,45 +18,37 @@ def test_what_ships_is_sound():
 def test_what_is_written_is_read(core, tmp_path):
     path = tmp_path / "firmware.json"
     write_firmware({"b": core, "a": core}, path)
-    assert read_firmware(path) == {"a": runtime_of(core), "b": runtime_of(core)}
+    assert read_firmware(path) == {"a": read_runtime(core), "b": read_runtime(core)}
     assert list(json.loads(path.read_text())["cores"]) == ["a", "b"]
     assert [one.name for one in tmp_path.iterdir()] == ["firmware.json"]
 
 
 def test_sums_by_hand(core):
     model = Model.of(8, (128, 128))
-    build = runtime_of(core).build(model)
+    build = read_runtime(core).build(model)
     assert build.flash_bytes == 4000 + 60 + 20 + 40
     assert build.scratch.bytes(model) == 8 * 128 + 2 * 8 + 7
     assert build.ram_bytes(model) == 20 + 30 + 50 + 1047 + 4 * 8 + 200
     with_intervals = replace(model, intervals=True)
-    build = runtime_of(core).build(with_intervals)
+    build = read_runtime(core).build(with_intervals)
     assert build.flash_bytes == 4900 + 60 + 20 + 40
     assert build.ram_bytes(with_intervals) == 20 + 30 + 60 + 1047 + 4 * 8 + 250
     assert with_intervals in [one.model for one in build.references]
 
 
 def test_a_build_is_for_packs_of_its_kind(core):
-    runtime = runtime_of(core)
+    runtime = read_runtime(core)
     assert runtime.build(Model.of(8, activation="silu", weights="int16")).text_bytes == 4500
     assert runtime.build(Model.of(8, neighbors=4)) is None
     assert runtime.build(Model.of(8, (128, 128), weights="float32")) is None
 
 
 def test_a_build_with_intervals_does_for_a_model_without(core):
-    core["builds"] = [one for one in core["builds"] if "intervals" in one]
-    runtime = runtime_of(core)
+    core["builds"] = [one for one in core["builds"] if one["intervals"]]
+    runtime = read_runtime(core)
     assert runtime.build(Model.of(8, (128, 128))) == runtime.build(
         Model.of(8, (128, 128), intervals=True)
     )
-
-
-def test_a_file_of_before_there_were_intervals_has_none(core):
-    core["builds"] = [one for one in core["builds"] if "intervals" not in one]
-    runtime = runtime_of(core)
-    assert {kind[3] for kind in runtime.builds} == {False}
-    assert runtime.build(Model.of(8, (128, 128))).text_bytes == 4000
-    assert runtime.build(Model.of(8, (128, 128), intervals=True)) is None
 
 
 def test_scratch_by_hand():
@@ -145,13 +137,13 @@ def test_a_bad_entry_is_neither_read_nor_written(complaint, core, tmp_path, chan
 @pytest.mark.parametrize("name", ["port", "flags", "builds"])
 def test_a_field_that_is_missing_is_named(complaint, core, name):
     del core[name]
-    assert f"a core has no {name}" in complaint(runtime_of, core)
+    assert f"a core has no {name}" in complaint(read_runtime, core)
 
 
 @pytest.mark.parametrize("name", ["activation", "text_bytes", "stack_bytes", "scratch"])
 def test_a_field_that_a_build_lacks_is_named(complaint, core, name):
     del core["builds"][0][name]
-    assert f"a build has no {name}" in complaint(runtime_of, core)
+    assert f"a build has no {name}" in complaint(read_runtime, core)
 
 
 FILES = [

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from twinedge.anchors import select
-from twinedge.budget import Model, board_named, judge
+from twinedge.budget import Model, board_named, board_verdict
 from twinedge.runtime.reference import evaluate
 from twinedge_export import fit_board
 from twinedge_export.fit_board import Attempt, Search, fitting, search, write_winner
@@ -29,7 +29,7 @@ def test_everything_listed_fits_and_nothing_else(firmware, intervals):
     listed = {model for models in shapes.values() for model, _ in models}
     models = [fit_board._models(8, 32, width, intervals) for width in fit_board.WIDTHS]
     every = {model for some in models for model in some}
-    assert listed == {model for model in every if judge(model, UNO, firmware).fits}
+    assert listed == {model for model in every if board_verdict(model, UNO, firmware).fits}
     assert listed < every
     even = [model for model in listed if model.twins in (1, 2, 4, 8)]
     assert {model.anchors for model in even} == {8, 16, 32}
@@ -83,7 +83,7 @@ def test_scores_are_those_of_real_packs(four_twins, curve, firmware):
             (1, 8, "int8"),
         ]
     ]
-    judged = [(shape, judge(shape, UNO, firmware)) for shape in shapes]
+    judged = [(shape, board_verdict(shape, UNO, firmware)) for shape in shapes]
     trials = fit_board._score(four_twins, judged, (X, y), seed=3)
     assert [one.model for one in trials] == [replace(one, activation="relu") for one in shapes]
     for trial in trials:
@@ -112,7 +112,7 @@ def test_a_network_that_no_pack_holds_is_left_out(four_twins, curve, firmware):
     broken = fit_board.copy(four_twins)
     broken.weights_ = four_twins.weights_ * np.array([1, np.nan, 1, 1], np.float32)[:, None]
     shapes = [Model.of(3, (6, 5), 8, twins=twins) for twins in (1, 2, 4)]
-    judged = [(shape, judge(shape, UNO, firmware)) for shape in shapes]
+    judged = [(shape, board_verdict(shape, UNO, firmware)) for shape in shapes]
     trials = fit_board._score(broken, judged, (curve[0][:9], curve[1][:9]), seed=0)
     assert [one.model.twins for one in trials] == [1]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from twinedge.budget.boards import Scratch
+from twinedge.budget.measurements import Scratch
 from twinedge.budget.model import from_pack
 from twinedge.pack import write_pack
 

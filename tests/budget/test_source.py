@@ -59,10 +59,6 @@ def test_the_pack_of_a_run_is_as_long_as_predicted(tiny_run, tmp_path):
 def test_a_run_without_intervals_has_a_pack_without(tiny_run, tmp_path):
     folder = changed(tiny_run, tmp_path, "calibration", None)
     assert not from_run(folder).intervals
-    record = json.loads((folder / "run.json").read_text())
-    del record["calibration"]
-    (folder / "run.json").write_text(json.dumps(record))
-    assert not from_run(folder).intervals
 
 
 def test_a_run_of_neighbors_predicts_with_neighbors(tiny_run, tmp_path):

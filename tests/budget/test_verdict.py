@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from twinedge.budget import Model, board_named, judge, summarise, twin_bytes
-from twinedge.budget.boards import instructions, milliseconds
-from twinedge.budget.fits import told
+from twinedge.budget import Model, board_named, board_verdict, summarise, twin_bytes
+from twinedge.budget.fits import describe_verdict as told
+from twinedge.budget.measurements import instructions, milliseconds
 from twinedge.wording import format_range
 
 UNO = board_named("uno")
@@ -14,7 +14,7 @@ UNO = board_named("uno")
 
 def test_a_model_that_fits(firmware):
     model = Model.of(8, (64, 64))
-    found = judge(model, UNO, firmware)
+    found = board_verdict(model, UNO, firmware)
     assert (found.verdict, found.words, found.anchors) == ("fits", "fits", 32)
     assert found.flash_bytes == 4120 + twin_bytes(model)
     assert found.ram_bytes == firmware["avr5"].build(model).ram_bytes(model)
@@ -27,16 +27,16 @@ def test_flash_that_is_full_to_the_last_byte(firmware):
     model = Model.of(8, (128, 128))
     needed = 4120 + twin_bytes(model)
     board = replace(UNO, flash=needed + UNO.reserved_flash)
-    assert judge(model, board, firmware).verdict == "fits"
-    assert judge(model, replace(board, flash=board.flash - 1), firmware).anchors == 31
+    assert board_verdict(model, board, firmware).verdict == "fits"
+    assert board_verdict(model, replace(board, flash=board.flash - 1), firmware).anchors == 31
 
 
 def test_fewer_anchors_are_as_many_as_fit(firmware):
-    found = judge(Model.of(8, (128, 128), 1000), UNO, firmware)
+    found = board_verdict(Model.of(8, (128, 128), 1000), UNO, firmware)
     assert found.verdict == "fits with fewer anchors"
     assert found.words == f"fits with {found.anchors} anchors, 1.5-3 s a query"
-    assert judge(Model.of(8, (128, 128), found.anchors), UNO, firmware).fits
-    more = judge(Model.of(8, (128, 128), found.anchors + 1), UNO, firmware)
+    assert board_verdict(Model.of(8, (128, 128), found.anchors), UNO, firmware).fits
+    more = board_verdict(Model.of(8, (128, 128), found.anchors + 1), UNO, firmware)
     assert more.anchors == found.anchors
     assert found.flash_bytes <= UNO.free_flash
 
@@ -50,14 +50,16 @@ def test_a_query_of_more_than_a_second_is_told(firmware):
         (1_000_000, "fits, slowly", "fits, 2-4 s a query"),
     ):
         board = replace(UNO, clock=clock)
-        found = judge(model, board, firmware)
+        found = board_verdict(model, board, firmware)
         assert found.milliseconds == milliseconds(model, board, build)
         assert (found.verdict, found.words, found.fits) == (verdict, words, True)
         row = summarise(model, [board], firmware)["boards"][0]
         assert row["verdict"] == verdict
-    one = judge(replace(model, counts=(1,)), replace(UNO, flash=100), firmware)
+    one = board_verdict(replace(model, counts=(1,)), replace(UNO, flash=100), firmware)
     assert (one.verdict, one.fits) == ("does not fit", False)
-    unknown = judge(Model.of(8, (128, 128), activation="silu"), replace(UNO, clock=1), firmware)
+    unknown = board_verdict(
+        Model.of(8, (128, 128), activation="silu"), replace(UNO, clock=1), firmware
+    )
     assert (unknown.words, unknown.milliseconds) == ("fits", None)  # no time is known
 
 
@@ -69,51 +71,51 @@ def test_one_anchor_is_told_in_the_singular():
 
 
 def test_twins_keep_equal_shares(firmware):
-    found = judge(Model.of(8, (64, 64), 1000, twins=4), UNO, firmware)
+    found = board_verdict(Model.of(8, (64, 64), 1000, twins=4), UNO, firmware)
     assert found.verdict == "fits with fewer anchors"
     assert found.anchors % 4 == 0
 
 
 def test_more_anchors_than_a_pack_holds_are_too_many(firmware):
     board = board_named("mega2560")
-    found = judge(Model.of(1, (4,), 5000), board, {"avr6": firmware["avr5"]})
+    found = board_verdict(Model.of(1, (4,), 5000), board, {"avr6": firmware["avr5"]})
     assert found.words == "fits with 4096 anchors"
 
 
 def test_flash_too_small(firmware):
-    found = judge(Model.of(8, (256, 256)), UNO, firmware)
+    found = board_verdict(Model.of(8, (256, 256)), UNO, firmware)
     assert found.verdict == "does not fit"
     assert "of 32256 bytes even with one anchor" in found.why
     assert found.words.startswith("does not fit: flash ")
     assert found.ann_members == 0
-    alone = judge(Model.of(8, (256, 256), 1), UNO, firmware)
+    alone = board_verdict(Model.of(8, (256, 256), 1), UNO, firmware)
     assert alone.why.endswith("of 32256 bytes")
-    several = judge(Model.of(8, (128, 128), 32, twins=2), UNO, firmware)
+    several = board_verdict(Model.of(8, (128, 128), 32, twins=2), UNO, firmware)
     assert several.why.endswith("even with one anchor for each twin")
 
 
 def test_ram_too_small(core):
-    from twinedge.budget.boards import runtime_of
+    from twinedge.budget.measurements import read_runtime
 
     core["builds"][0]["stack_bytes"] = 2000
-    found = judge(Model.of(8, (64, 64)), UNO, {"avr5": runtime_of(core)})
+    found = board_verdict(Model.of(8, (64, 64)), UNO, {"avr5": read_runtime(core)})
     assert found.words == "does not fit: RAM 2667 of 2048 bytes even with one anchor"
 
 
 def test_what_no_pack_holds_does_not_fit(firmware):
-    found = judge(Model.of(2000, (128, 128)), UNO, firmware)
+    found = board_verdict(Model.of(2000, (128, 128)), UNO, firmware)
     assert found.words == "does not fit: 2000 features: a pack of 1 twins has 1 to 1024"
-    found = judge(Model.of(8, (128, 128), weights="float32"), UNO, firmware)
+    found = board_verdict(Model.of(8, (128, 128), weights="float32"), UNO, firmware)
     assert found.words == "does not fit: a pack has no float32 weights"
 
 
 def test_a_core_that_nobody_measured():
-    found = judge(Model.of(8, (128, 128)), UNO, {})
+    found = board_verdict(Model.of(8, (128, 128)), UNO, {})
     assert found.words == "not measured: the runtime was not run on avr5"
     assert (found.flash_bytes, found.ram_bytes, found.milliseconds) == (None, None, None)
-    assert judge(Model.of(8, (128, 128)), board_named("pi5"), {}).verdict == "not measured"
+    assert board_verdict(Model.of(8, (128, 128)), board_named("pi5"), {}).verdict == "not measured"
     # What is certain without a measurement: the pack alone is larger than the flash.
-    found = judge(Model.of(8, (256, 256)), UNO, {})
+    found = board_verdict(Model.of(8, (256, 256)), UNO, {})
     assert found.verdict == "does not fit"
     assert found.why.startswith("the pack alone takes ")
 
@@ -121,25 +123,25 @@ def test_a_core_that_nobody_measured():
 def test_cores_of_the_same_instructions_are_measured_together(firmware):
     runtime = firmware["avr5"]
     assert (
-        judge(Model.of(8, (128, 128)), board_named("pico"), {"cortex-m0": runtime}).verdict
+        board_verdict(Model.of(8, (128, 128)), board_named("pico"), {"cortex-m0": runtime}).verdict
         == "fits"
     )
     assert (
-        judge(Model.of(8, (128, 128)), board_named("pico"), {"cortex-m4": runtime}).verdict
+        board_verdict(Model.of(8, (128, 128)), board_named("pico"), {"cortex-m4": runtime}).verdict
         == "not measured"
     )
 
 
 def test_a_linux_board_holds_everything_in_ram(firmware):
     runtime, board = firmware["avr5"], board_named("pi-zero-2w")
-    found = judge(Model.of(8, (128, 128)), board, {"aarch64": runtime})
+    found = board_verdict(Model.of(8, (128, 128)), board, {"aarch64": runtime})
     assert found.verdict == "fits"
     assert found.ann_members is None
     small = replace(board, ram=found.flash_bytes + found.ram_bytes)
-    assert judge(Model.of(8, (128, 128)), small, {"aarch64": runtime}).verdict == "fits"
+    assert board_verdict(Model.of(8, (128, 128)), small, {"aarch64": runtime}).verdict == "fits"
     small = replace(small, ram=small.ram - 16)
     assert (
-        judge(Model.of(8, (128, 128)), small, {"aarch64": runtime}).verdict
+        board_verdict(Model.of(8, (128, 128)), small, {"aarch64": runtime}).verdict
         == "fits with fewer anchors"
     )
 
@@ -147,18 +149,20 @@ def test_a_linux_board_holds_everything_in_ram(firmware):
 def test_a_pack_in_ram_takes_ram_and_flash(firmware):
     model, plain = Model.of(8, (64, 64)), replace(board_named("esp8266"), pack_in_ram=False)
     runtime = {"xtensa-lx106": firmware["avr5"]}
-    in_flash, in_ram = (judge(model, replace(plain, pack_in_ram=one), runtime) for one in (0, 1))
+    in_flash, in_ram = (
+        board_verdict(model, replace(plain, pack_in_ram=one), runtime) for one in (0, 1)
+    )
     assert in_flash.verdict == in_ram.verdict == "fits"
     assert in_ram.ram_bytes == in_flash.ram_bytes + twin_bytes(model)
     assert in_ram.flash_bytes == in_flash.flash_bytes
     assert in_ram.ann_members < in_flash.ann_members
     assert board_named("esp8266").pack_in_ram
-    large = judge(Model.of(8, (256, 256)), board_named("esp8266"), runtime)
+    large = board_verdict(Model.of(8, (256, 256)), board_named("esp8266"), runtime)
     assert large.why.startswith("RAM ")
 
 
 def test_a_build_that_nobody_measured(firmware):
-    found = judge(Model.of(8, (64, 64), neighbors=4), UNO, firmware)
+    found = board_verdict(Model.of(8, (64, 64), neighbors=4), UNO, firmware)
     assert found.verdict == "not measured"
 
 

@@ -6,8 +6,8 @@ from math import inf, nan
 import pytest
 
 from twinedge.budget import Model
-from twinedge.budget.boards import CALLS, read_rows, runtime_of
-from twinedge.budget.worst import NAMES, Worst, rounds, worst_of
+from twinedge.budget.measurements import CALLS, read_entries, read_runtime
+from twinedge.budget.worst import NAMES, Worst, read_worst, rounds
 
 
 def test_rounds_of_a_shape():
@@ -62,17 +62,9 @@ def test_a_fraction_of_an_instruction_counts_as_one():
     ],
 )
 def test_wrong_rates_are_refused(complaint, row, says):
-    assert says in complaint(worst_of, row)
-
-
-def test_files_from_before_are_read():
-    row = read_rows()["cortex-m4"]
-    builds = [{k: v for k, v in one.items() if k != "worst"} for one in row["builds"]]
-    found = runtime_of({k: v for k, v in row.items() if k != "stacks"} | {"builds": builds})
-    assert found.stacks == {}
-    assert all(one.worst is None for one in found.builds.values())
+    assert says in complaint(read_worst, row)
 
 
 @pytest.mark.parametrize("stacks", [{"open": 1}, dict.fromkeys(CALLS, -1), [1]])
 def test_wrong_stacks_are_refused(complaint, stacks):
-    assert complaint(runtime_of, {**read_rows()["cortex-m4"], "stacks": stacks})
+    assert complaint(read_runtime, {**read_entries()["cortex-m4"], "stacks": stacks})

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from twinedge.budget import board_named, judge, read_firmware
+from twinedge.budget import board_named, board_verdict, read_firmware
 from twinedge.budget.model import from_pack
 from twinedge_export.files import PURPOSES
 
@@ -106,7 +106,8 @@ def test_the_c_project_and_what_becomes_of_an_earlier_one(cli, folder):
     assert not Path("out/c/model/twin.c").exists()
 
     # It reports flash, not the length of the text.
-    verdict = judge(from_pack(Path("out/model.twin"))[0], board_named("nrf52840"), read_firmware())
+    packed, _ = from_pack(Path("out/model.twin"))
+    verdict = board_verdict(packed, board_named("nrf52840"), read_firmware())
     lines = many.out.splitlines()
     assert lines[2].split()[:2] == ["out/c", str(verdict.flash_bytes)]
     assert lines[6].split() == ["out/c", *PURPOSES["c"].split()]

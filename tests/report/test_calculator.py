@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from twinedge.budget import Model, summarise
-from twinedge.budget.fits import told
+from twinedge.budget.fits import describe_verdict as told
 from twinedge.errors import InputError
 from twinedge_export.report.document import LIGHTS
 

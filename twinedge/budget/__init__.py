@@ -1,14 +1,11 @@
 """Memory and time: what a twin takes, what an ordinary ensemble would, and which boards fit it."""
 
-from twinedge.budget.boards import (
-    Board,
-    Runtime,
-    all_boards,
-    board_named,
-    read_firmware,
-    write_firmware,
-)
-from twinedge.budget.fits import Verdict, judge, summarise
+import warnings
+from typing import Any
+
+from twinedge.budget.boards import Board, all_boards, board_named
+from twinedge.budget.fits import Verdict, board_verdict, summarise
+from twinedge.budget.measurements import Runtime, read_firmware, write_firmware
 from twinedge.budget.model import (
     Model,
     ann_bytes,
@@ -27,6 +24,7 @@ __all__ = [
     "ann_bytes",
     "ann_params",
     "board_named",
+    "board_verdict",
     "judge",
     "pack_sections",
     "read_firmware",
@@ -35,3 +33,10 @@ __all__ = [
     "twin_params",
     "write_firmware",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "judge":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warnings.warn("judge is now board_verdict", DeprecationWarning, stacklevel=2)
+    return board_verdict  # deprecated, goes with 0.3

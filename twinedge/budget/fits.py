@@ -1,10 +1,11 @@
-"""Judge whether a model fits a board, and why not; and summarise all figures of a model."""
+"""Whether a model fits a board, and why not; and all figures of a model in one record."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from twinedge.budget.boards import Board, Build, Range, Runtime, instructions, milliseconds
+from twinedge.budget.boards import Board
+from twinedge.budget.measurements import Build, Range, Runtime, instructions, milliseconds
 from twinedge.budget.model import (
     WEIGHTS,
     Model,
@@ -20,7 +21,7 @@ from twinedge.budget.model import (
     twin_bytes,
 )
 from twinedge.errors import InputError
-from twinedge.wording import format_range
+from twinedge.wording import format_range, plural
 
 FITS, SLOW, FEWER = "fits", "fits, slowly", "fits with fewer anchors"
 NOT, UNKNOWN = "does not fit", "not measured"
@@ -42,7 +43,7 @@ class Verdict:
     why : str
         Why it does not fit, or what is not known.
     anchors : int or None
-        Number of anchors with which it fits: all that were asked for, or fewer.
+        Number of anchors with which it fits: all that were requested, or fewer.
     flash_bytes, ram_bytes : int or None
         What the image takes with that many anchors.
     milliseconds : (float, float) or None
@@ -72,7 +73,7 @@ class Verdict:
         """The verdict in one line."""
         if self.verdict == UNKNOWN:
             return f"{self.verdict}: {self.why}"
-        return told(self.verdict, self.why, self.anchors, self.milliseconds)
+        return describe_verdict(self.verdict, self.why, self.anchors, self.milliseconds)
 
     @property
     def fits(self) -> bool:
@@ -80,24 +81,19 @@ class Verdict:
         return self.verdict in (FITS, SLOW)
 
 
-def told(verdict: str, why: str, anchors: int | None, milliseconds: Sequence[float] | None) -> str:
+def describe_verdict(
+    verdict: str, why: str, anchors: int | None, milliseconds: Sequence[float] | None
+) -> str:
     """Put a verdict in a few words, with the seconds of a query if it is slow."""
     if verdict in (NOT, UNKNOWN):
         return f"{verdict}: {why}" if verdict == NOT else verdict
-    words = FITS
-    if verdict == FEWER:
-        words = f"fits with {anchors} anchor{'s' * (anchors != 1)}"
-    if milliseconds is not None and is_slow(milliseconds):
+    words = f"fits with {plural(anchors or 0, 'anchor')}" if verdict == FEWER else FITS
+    if milliseconds is not None and max(milliseconds) > SLOW_MILLISECONDS:
         words += f", {format_range([one / 1000 for one in milliseconds])} s a query"
     return words
 
 
-def is_slow(milliseconds: Sequence[float]) -> bool:
-    """Whether the longest estimate of a query is more than a second."""
-    return max(milliseconds) > SLOW_MILLISECONDS
-
-
-def judge(model: Model, board: Board, firmware: dict[str, Runtime]) -> Verdict:
+def board_verdict(model: Model, board: Board, firmware: dict[str, Runtime]) -> Verdict:
     """Decide whether runtime and pack fit a board.
 
     Parameters
@@ -105,7 +101,7 @@ def judge(model: Model, board: Board, firmware: dict[str, Runtime]) -> Verdict:
     model : Model
         What the pack holds; ids and metadata stay off the board.
     board : Board
-        The board to judge.
+        Where it should run.
     firmware : dict of str to Runtime
         Measured cores.
     """
@@ -116,12 +112,14 @@ def judge(model: Model, board: Board, firmware: dict[str, Runtime]) -> Verdict:
     runtime = firmware.get(board.core.same_as)
     build = None if runtime is None else runtime.build(model)
     if build is None:
-        return _unmeasured(least, board)
+        # Without the size of the runtime, only a pack too large by itself is ruled out.
+        size, flash = twin_bytes(least), board.free_flash
+        if flash is not None and size > flash:
+            return Verdict(board, NOT, f"the pack alone takes {size} of {flash} bytes of flash")
+        return Verdict(board, UNKNOWN, f"the runtime was not run on {board.core.same_as}")
     image = _Image(board, build)
     if image.excess(model) is None:
-        found = image.verdict(model, FITS)
-        slow = found.milliseconds is not None and is_slow(found.milliseconds)
-        return replace(found, verdict=SLOW) if slow else found
+        return image.verdict(model, FITS)
 
     def fits(share: int) -> bool:
         return image.excess(model.with_anchors(share * model.twins)) is None
@@ -133,14 +131,6 @@ def judge(model: Model, board: Board, firmware: dict[str, Runtime]) -> Verdict:
     if least.anchors < model.anchors:
         why += " even with one anchor" + (" for each twin" if model.twins > 1 else "")
     return Verdict(board, NOT, why, ann_members=image.networks(model))
-
-
-def _unmeasured(least: Model, board: Board) -> Verdict:
-    """Judge without the size of the runtime: only a pack too large by itself is ruled out."""
-    size, flash = twin_bytes(least), board.free_flash
-    if flash is not None and size > flash:
-        return Verdict(board, NOT, f"the pack alone takes {size} of {flash} bytes of flash")
-    return Verdict(board, UNKNOWN, f"the runtime was not run on {board.core.same_as}")
 
 
 @dataclass(frozen=True)
@@ -158,7 +148,7 @@ class _Image:
         return self.build.ram_bytes(model) + pack
 
     def excess(self, model: Model) -> str | None:
-        """Say which memory is too small; None if none is."""
+        """Describe which memory is too small; None if none is."""
         fault = pack_fault(model)
         if fault:
             return fault
@@ -171,28 +161,24 @@ class _Image:
 
     def verdict(self, model: Model, verdict: str) -> Verdict:
         """Return the verdict on a model that fits, with what it takes."""
+        time = milliseconds(model, self.board, self.build)
+        if verdict == FITS and time is not None and max(time) > SLOW_MILLISECONDS:
+            verdict = SLOW
+        usual, worst = instructions(model, self.build), self.build.worst
+        most = None if worst is None else worst.instructions(model)
+        if usual is not None and most is not None:
+            usual = min(usual[0], most), min(usual[1], most)
         return Verdict(
             self.board,
             verdict,
             anchors=model.anchors,
             flash_bytes=self.flash_bytes(model),
             ram_bytes=self.ram_bytes(model),
-            milliseconds=milliseconds(model, self.board, self.build),
+            milliseconds=time,
             ann_members=self.networks(model),
-            instructions=self.instructions(model),
-            worst=self.worst(model),
+            instructions=usual,
+            worst=most,
         )
-
-    def worst(self, model: Model) -> int | None:
-        """Return the most instructions of a query; None if they were not measured."""
-        return None if self.build.worst is None else self.build.worst.instructions(model)
-
-    def instructions(self, model: Model) -> Range | None:
-        """Return the usual instructions of a query, which are never more than the most."""
-        found, most = instructions(model, self.build), self.worst(model)
-        if found is None or most is None:
-            return found
-        return min(found[0], most), min(found[1], most)
 
     def networks(self, model: Model) -> int | None:
         """Count the ordinary networks that would fit into the flash."""
@@ -212,14 +198,14 @@ def summarise(
     flash: int | None = None,
     file_bytes: int | None = None,
 ) -> dict[str, Any]:
-    """Count a model and judge boards.
+    """Count a model, and find out which boards it fits.
 
     Parameters
     ----------
     model : Model
         What to count.
     boards : iterable of Board
-        Which boards to judge.
+        Which boards to look at.
     firmware : dict of str to Runtime
         Measured cores.
     flash : int, optional
@@ -263,7 +249,7 @@ def summarise(
             "bytes": smaller_in_bytes(model) if possible else None,
         },
         "cores_measured": sorted(firmware),
-        "boards": [_board(judge(model, board, firmware), firmware) for board in boards],
+        "boards": [_record(board_verdict(model, one, firmware), firmware) for one in boards],
     }
     if flash is not None:
         result["in_flash"] = {
@@ -283,23 +269,22 @@ def _possible(size: Callable[[Model], int], model: Model) -> int | None:
         return None
 
 
-def _board(one: Verdict, firmware: dict[str, Runtime]) -> dict[str, Any]:
-    board = one.board
-    measured_on = board.core.same_as if board.core.same_as in firmware else None
+def _record(found: Verdict, firmware: dict[str, Runtime]) -> dict[str, Any]:
+    board, core = found.board, found.board.core
     return {
         "board": board.name,
         "title": board.title,
-        "core": board.core.name,
-        "measured_on": measured_on,
+        "core": core.name,
+        "measured_on": core.same_as if core.same_as in firmware else None,
         "free_flash_bytes": board.free_flash,
         "free_ram_bytes": board.free_ram,
-        "verdict": one.verdict,
-        "why": one.why,
-        "anchors": one.anchors,
-        "flash_bytes": one.flash_bytes,
-        "ram_bytes": one.ram_bytes,
-        "milliseconds_estimated": one.milliseconds and list(one.milliseconds),
-        "instructions_estimated": one.instructions and list(map(round, one.instructions)),
-        "instructions_worst": one.worst,
-        "ann_members": one.ann_members,
+        "verdict": found.verdict,
+        "why": found.why,
+        "anchors": found.anchors,
+        "flash_bytes": found.flash_bytes,
+        "ram_bytes": found.ram_bytes,
+        "milliseconds_estimated": found.milliseconds and list(found.milliseconds),
+        "instructions_estimated": found.instructions and list(map(round, found.instructions)),
+        "instructions_worst": found.worst,
+        "ann_members": found.ann_members,
     }

@@ -155,7 +155,7 @@ class Model:
         given is what training would choose.
         """
         count, widths = defaults.shape(twins, None if hidden is None else layers(hidden))
-        shares = deal(anchors, count)
+        shares = anchor_counts(anchors, count)
         return cls(features, widths, shares, neighbors, activation, weights, intervals)
 
     @property
@@ -209,11 +209,11 @@ class Model:
 
     def with_anchors(self, anchors: int) -> "Model":
         """Return the same model with a different number of anchors."""
-        return replace(self, counts=deal(anchors, self.twins))
+        return replace(self, counts=anchor_counts(anchors, self.twins))
 
 
-def deal(anchors: int, twins: int) -> tuple[int, ...]:
-    """Share anchors among twins; the first twins get the remainder.
+def anchor_counts(anchors: int, twins: int) -> tuple[int, ...]:
+    """Count the anchors of each twin; the first twins get the remainder.
 
     Unlike ``twinedge.anchors.rows``, a budget may describe a pack with uneven shares.
     """
@@ -253,7 +253,8 @@ def ann_bytes(model: Model, members: int | None = None) -> int:
     if model.weights in _FLOATS:
         return _FLOATS[model.weights] * (model.ann_params // model.members) * members
     shape = Shape(model.features, model.hidden, KERNELS[model.weights], 1, 1)
-    sections = _checked(shape).device_sections(model.activation)
+    _check(shape)
+    sections = shape.device_sections(model.activation)
     del sections[Kind.ANCHORS]
     second = f"{kernels(0)[1]}0"
     parts = (part.size for part in shape.twin_parts() if part.name != second)
@@ -271,7 +272,7 @@ def pack_sections(model: Model) -> dict[str, int]:
 
 
 def pack_fault(model: Model) -> str | None:
-    """Say why no pack can hold the model; None if one can."""
+    """Describe why no pack can hold the model; None if one can."""
     if model.weights not in KERNELS:
         return f"a pack has no {model.weights} weights"
     return _shape(model).fault()
@@ -284,7 +285,8 @@ def _shape(model: Model) -> Shape:
 
 
 def _sections(model: Model) -> dict[Kind, int]:
-    shape = _checked(_shape(model))
+    shape = _shape(model)
+    _check(shape)
     sections = shape.device_sections(model.activation, model.levels)
     ranges = shape.length(Kind.DOMAIN)
     if model.intervals and ranges is not None:
@@ -292,11 +294,10 @@ def _sections(model: Model) -> dict[Kind, int]:
     return sections
 
 
-def _checked(shape: Shape) -> Shape:
+def _check(shape: Shape) -> None:
     fault = shape.fault()
     if fault:
         raise InputError(fault)
-    return shape
 
 
 def smaller_in_params(model: Model) -> int:
@@ -386,9 +387,10 @@ def from_pack(path: Path) -> tuple[Model, int]:
     counts = tuple(int(count) for count in pack.counts)
     weights = f"int{pack.weight_bits}"
     shape = (pack.features, pack.hidden, counts, pack.neighbors, pack.activation, weights)
+    if pack.intervals is None and pack.domain is None:
+        return Model(*shape), len(data)
     levels = 0 if pack.intervals is None else len(pack.intervals.quantiles)
-    unusual = pack.intervals is not None or pack.domain is not None
-    return Model(*shape, unusual, levels if unusual else LEVELS), len(data)
+    return Model(*shape, True, levels), len(data)
 
 
 def from_run(
@@ -417,19 +419,14 @@ def from_run(
     """
     record = read_record(folder)
     try:
-        parameters = record["parameters"]
-        near = parameters["pairs"] == "neighbors"
-        features, hidden = len(record["feature_names"]), layers(parameters["hidden"])
-        activation = record["chosen"]["activation"]
-        twins, neighbors = parameters["twins"], parameters["neighbors"] if near else 0
-        calibration = record.get("calibration")  # missing in runs older than intervals
+        parameters, calibration = record["parameters"], record["calibration"]
         model = Model.of(
-            features,
-            hidden,
+            len(record["feature_names"]),
+            layers(parameters["hidden"]),
             anchors,
-            twins=twins,
-            neighbors=neighbors,
-            activation=activation,
+            twins=parameters["twins"],
+            neighbors=parameters["neighbors"] if parameters["pairs"] == "neighbors" else 0,
+            activation=record["chosen"]["activation"],
             weights=weights,
         )
         if not calibration or not intervals:

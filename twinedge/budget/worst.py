@@ -14,7 +14,7 @@ from twinedge.budget.model import Model
 from twinedge.errors import InputError
 from twinedge.pack.layout import align
 
-_GROUPS = 4, 8  # neurons or inputs that a kernel takes together; the rest may take longer
+_GROUPS = 4, 8  # neurons or inputs that a kernel computes together; the rest may take longer
 FOURS = 4  # rows of weights are padded to a multiple of this
 
 
@@ -97,7 +97,7 @@ class Worst:
         return -int(-sum(rate * counts[name] for name, rate in self.rates.items()) // 1)
 
 
-def worst_of(row: Any) -> Worst | None:
+def read_worst(entry: Any) -> Worst | None:
     """Check the entry of a build, and return it; None if none was measured, as for host kernels.
 
     Raises
@@ -105,11 +105,11 @@ def worst_of(row: Any) -> Worst | None:
     InputError
         If a field is missing, unknown or of the wrong type.
     """
-    if row is None:
+    if entry is None:
         return None
-    if not isinstance(row, dict) or set(row) != {"pairs", "rates"}:
+    if not isinstance(entry, dict) or set(entry) != {"pairs", "rates"}:
         raise InputError("worst does not consist of pairs and rates")
-    pairs, rates = row["pairs"], row["rates"]
+    pairs, rates = entry["pairs"], entry["rates"]
     if isinstance(pairs, bool) or not isinstance(pairs, int) or pairs < 1:
         raise InputError(f"pairs of worst: {pairs!r} is not a whole number of at least 1")
     if not isinstance(rates, dict):

@@ -5,7 +5,7 @@ from importlib.metadata import version
 from typing import Any
 
 from twinedge.budget import all_boards
-from twinedge.budget.fits import told
+from twinedge.budget.fits import describe_verdict as told
 from twinedge.pack.describe import meaning_of, name_of, uses
 from twinedge.version import __version__
 from twinedge.wording import format_range

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from twinedge.budget import Board, Model, Runtime
-from twinedge.budget.boards import FEATURE, FOURS, LINES, NEAREST, QUERY, Build, Kind
 from twinedge.budget.fits import SLOW_MILLISECONDS
+from twinedge.budget.measurements import FEATURE, FOURS, LINES, NEAREST, QUERY, Build, Kind
 from twinedge.budget.model import KERNELS, WEIGHTS
 from twinedge.encoding.calendars import CYCLES, SINE, Calendar, waves
 from twinedge.encoding.categories import Category
@@ -36,7 +36,7 @@ class Span(NamedTuple):
 
 def opened(pack: Pack) -> PackDevice:
     """Open a pack in numpy, to read its columns."""
-    return PackDevice(pack, Path("model.twin"), Reference, "numpy")
+    return PackDevice(pack, Path("model.twin"), Reference(pack), "numpy")
 
 
 def usual_query(pack: Pack) -> Array:
