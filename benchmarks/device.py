@@ -27,7 +27,7 @@ from record import publish
 from twinedge import TwinRegressor
 from twinedge.pack import write_pack
 from twinedge_export.boards import Port, port_named
-from twinedge_export.boards.build import left_out
+from twinedge_export.boards.build import flags_for
 from twinedge_export.quantise import quantise
 
 RESULTS = Path(__file__).parent / "results" / "device.json"
@@ -61,7 +61,7 @@ def twin(board: Port, x: np.ndarray, steps: int) -> dict[str, Any]:
     model.fit(*points(600, seed=0))
     pack = quantise(model, [np.arange(ANCHORS)])
     content = write_pack(pack, metadata=False)
-    return {"anchors": ANCHORS, **pack_cost(board, content, x, left_out(pack))}
+    return {"anchors": ANCHORS, **pack_cost(board, content, x, flags_for(pack))}
 
 
 def compare(board: Port, count: int, steps: int, results: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from twinedge_export.boards import Port, Workshop, try_pack
+from twinedge_export.boards import Builder, Port, run_pack
 
 HERE = Path(__file__).parent
 BOARD = "mps2-an386"
@@ -119,15 +119,15 @@ def fastest(
     return min(found, key=lambda row: row["instructions_per_query"])
 
 
-def pack_cost(board: Port, content: bytes, x: np.ndarray, left_out: Any) -> dict[str, Any]:
+def pack_cost(board: Port, content: bytes, x: np.ndarray, flags: Any) -> dict[str, Any]:
     """Build a pack, compare its answers bit for bit with the reference, and return its cost."""
     with TemporaryDirectory() as folder:
-        trial = try_pack(Workshop(board, Path(folder), left_out), content, x)
-    assert not len(trial.mismatches)
-    code = trial.image.sizes
+        found = run_pack(Builder(board, Path(folder), flags), content, x)
+    assert not len(found.mismatches)
+    code = found.image.sizes
     return {
         "level": "-Os",
-        "instructions_per_query": trial.instructions_per_query,
-        "flash_bytes": code.text + code.rodata + code.data + trial.image.pack_bytes,
-        "ram_bytes": trial.ram_bytes - trial.stack_bytes,
+        "instructions_per_query": found.instructions_per_query,
+        "flash_bytes": code.text + code.rodata + code.data + found.image.pack_bytes,
+        "ram_bytes": found.ram_bytes - found.stack_bytes,
     }

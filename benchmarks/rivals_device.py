@@ -21,9 +21,9 @@ from rivals_rows import ANCHORS, DEFAULT, MEMBERS, hidden_of, room, rows_of
 from twinedge import TwinRegressor
 from twinedge.evaluation.small_trees import KINDS, SmallTrees, fit_small_trees
 from twinedge.pack import write_pack
-from twinedge.runtime.calibrating import calibrate_pack
+from twinedge.runtime.pack_calibration import calibrate_pack
 from twinedge_export.boards import Port, port_named
-from twinedge_export.boards.build import left_out
+from twinedge_export.boards.build import flags_for
 from twinedge_export.quantise import quantise
 
 QUERIES, STEPS = 8, 300
@@ -72,7 +72,7 @@ def _twins(board: Port, rows: Any, size: str, twins: int, x: np.ndarray) -> dict
     lists = [np.arange(twin, ANCHORS, twins) for twin in range(twins)]
     pack = quantise(model, lists, intervals=True)
     pack = calibrate_pack(pack, *rows.validation)
-    return pack_cost(board, write_pack(pack, metadata=False), x, left_out(pack))
+    return pack_cost(board, write_pack(pack, metadata=False), x, flags_for(pack))
 
 
 def _trees(

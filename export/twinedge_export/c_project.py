@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from twinedge.budget import read_firmware, twin_bytes
-from twinedge.budget.boards import FEATURE, NEAREST, scratch_cells
+from twinedge.budget.measurements import FEATURE, NEAREST, scratch_cells
 from twinedge.budget.model import from_pack
 from twinedge.encoding.calendars import Calendar
 from twinedge.encoding.encoder import Encoding
@@ -21,7 +21,7 @@ from twinedge.pack.contents import Array
 from twinedge.runtime import reference
 from twinedge.runtime.reference import fillable
 from twinedge_export.amalgamation import firmware_folder, write_amalgamation
-from twinedge_export.boards.build import left_out
+from twinedge_export.boards.build import flags_for
 from twinedge_export.c_columns import CColumns, literal, plain
 from twinedge_export.files import File, Job
 
@@ -181,7 +181,7 @@ def _set(header: Path, settings: dict[str, str]) -> None:
 
 def _settings(pack: Pack) -> dict[str, str]:
     """Return settings of twin_config.h for the pack, where some default does not fit."""
-    return dict(flag.removeprefix("-D").split("=", 1) for flag in left_out(pack))
+    return dict(flag.removeprefix("-D").split("=", 1) for flag in flags_for(pack))
 
 
 def _words(job: Job, pack_file: File, pack: Pack) -> dict[str, str]:

@@ -14,7 +14,7 @@ from twinedge.estimators.twin import TwinRegressor
 from twinedge.pack.contents import Array
 from twinedge.runtime.device import Device
 from twinedge.scoring.scores import check_targets
-from twinedge_export.folding import Inputs
+from twinedge_export.fold_anchors import Inputs
 
 Points = tuple[Array, Array]
 Predict = Callable[[Array], tuple[Any, Any]]  # mean and spread (n,) of points (n, f)

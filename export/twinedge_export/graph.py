@@ -20,7 +20,7 @@ from twinedge.runtime.file_device import fill_values
 from twinedge.scoring.calibration import Calibration
 from twinedge.training.network import tf
 from twinedge.training.pairs import nearest_others
-from twinedge_export.folding import Dense, Folding
+from twinedge_export.fold_anchors import Dense, Folding
 
 Tensors = dict[str, Any]
 

@@ -20,9 +20,9 @@ from twinedge.pack.contents import Array, Pack
 from twinedge.runtime.file_device import seal
 from twinedge.scoring.calibration import Calibration
 from twinedge.silence import silence
-from twinedge_export.folding import Dense, Folded, Folding, Inputs, fold
+from twinedge_export.fold_anchors import Dense, Folded, Folding, Inputs, fold
 from twinedge_export.graph import SHAPES, Tensors, check, describe
-from twinedge_export.rounding import _LARGEST_WEIGHT, with_core_on_grid
+from twinedge_export.round_weights import _LARGEST_WEIGHT, with_core_on_grid
 
 # Old enough for runtimes of 2022, new enough for one scale per output.
 OPSET, IR_VERSION = 17, 8

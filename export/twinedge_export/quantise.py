@@ -39,8 +39,8 @@ from twinedge.training.batches import Examples, Stack, expected_seconds
 from twinedge.training.network import Architecture, tf
 from twinedge.training.pairs import nearest_others, partners_of
 from twinedge_export.files import File, Job, Level, RoundingError
-from twinedge_export.folding import Inputs, anchor_lists
-from twinedge_export.rounding import round_network
+from twinedge_export.fold_anchors import Inputs, anchor_lists
+from twinedge_export.round_weights import round_network
 from twinedge_export.settings import check_weights
 
 UNITS = 65536  # units of an estimate in one standard deviation of the target, or fewer

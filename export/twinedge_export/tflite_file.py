@@ -24,9 +24,9 @@ from twinedge.pack.contents import Array, Pack
 from twinedge.runtime.file_device import seal
 from twinedge.silence import silence
 from twinedge.training.network import tf
-from twinedge_export.folding import Inputs, fold
+from twinedge_export.fold_anchors import Inputs, fold
 from twinedge_export.graph import SHAPES, Graph, Stage, Tensors, check, describe
-from twinedge_export.rounding import with_core_on_grid
+from twinedge_export.round_weights import with_core_on_grid
 
 # The metadata's entry with names, ranges and scaling, as JSON.
 METADATA = b"twinedge"

@@ -10,7 +10,7 @@ import pytest
 from twinedge.budget import Model, all_boards
 from twinedge.pack import read_pack, write_pack
 from twinedge_export.boards import target_named
-from twinedge_export.boards.measure import random_pack
+from twinedge_export.boards.reference_packs import random_pack
 
 PACK = Path(__file__).parents[1] / "golden" / "odd-silu.twin"
 BOARD = "mps2-an386"

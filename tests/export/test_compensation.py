@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from twinedge.pack.contents import Twin, check_weights
-from twinedge_export.rounding import RoundingData, round_layer, round_output
+from twinedge_export.round_weights import RoundingData, round_layer, round_output
 
 
 def together(n=2000, inputs=24, *, seed=0):

@@ -9,7 +9,7 @@ import pytest
 from twinedge.errors import InputError
 from twinedge.runtime import reference
 from twinedge.training import pairs
-from twinedge_export.folding import Inputs, fold
+from twinedge_export.fold_anchors import Inputs, fold
 from twinedge_export.graph import SHAPES, BareTwin, Ensemble
 
 ROWS = [np.array([5, 17, 2]), np.array([40, 41]), np.array([0])]

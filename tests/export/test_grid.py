@@ -5,9 +5,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from twinedge_export.folding import Dense, Inputs, fold
+from twinedge_export.fold_anchors import Dense, Inputs, fold
 from twinedge_export.graph import SHAPES
-from twinedge_export.rounding import _LARGEST_WEIGHT, on_grid, with_core_on_grid
+from twinedge_export.round_weights import _LARGEST_WEIGHT, on_grid, with_core_on_grid
 
 
 def plainly(layer):

@@ -8,7 +8,7 @@ import pytest
 from twinedge.errors import InputError
 from twinedge.pack.contents import Twin, check_weights
 from twinedge.runtime.reference import silu_curve
-from twinedge_export.rounding import round_layer, round_output
+from twinedge_export.round_weights import round_layer, round_output
 
 
 def exact(layer, unit):

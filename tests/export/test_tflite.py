@@ -14,9 +14,9 @@ from tensorflow.lite.python import schema_py_generated as schema
 from twinedge.errors import InputError
 from twinedge.runtime.interpreters import TfliteFile
 from twinedge.runtime.loading import load
-from twinedge_export.folding import Inputs, fold
+from twinedge_export.fold_anchors import Inputs, fold
 from twinedge_export.graph import SHAPES
-from twinedge_export.rounding import with_core_on_grid
+from twinedge_export.round_weights import with_core_on_grid
 from twinedge_export.tflite_file import FLOAT_IO, LEVELS, tflite_model
 
 ROWS = [np.arange(5), np.array([50, 3])]

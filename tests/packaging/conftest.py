@@ -20,8 +20,8 @@ import pytest
 from packaging.requirements import Requirement
 
 from twinedge.pack import read_pack
-from twinedge_export.boards import Workshop, port_named
-from twinedge_export.boards.build import left_out
+from twinedge_export.boards import Builder, port_named
+from twinedge_export.boards.build import flags_for
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -127,9 +127,9 @@ def on_a_board(run, tmp_path_factory):
         folder, board = tmp_path_factory.mktemp("board"), port_named("mps2-an386")
         pack = read_pack((export / "model.twin").read_bytes())
         (folder / "beside.c").write_text(code + '\n#include "model.c"\n')
-        flags = (*left_out(pack), f"-I{export / 'c' / 'model'}")
-        workshop = Workshop(board, folder / "work", flags, program=str(folder / "beside"))
-        image = workshop.image(b"", np.empty((0, pack.features)))
+        flags = (*flags_for(pack), f"-I{export / 'c' / 'model'}")
+        builder = Builder(board, folder / "work", flags, program=str(folder / "beside"))
+        image = builder.image(b"", np.empty((0, pack.features)))
         command = board.command(board.run, image=image.path)
         said = run(*command, stdin=subprocess.DEVNULL, timeout=300)
         return [line.strip() for line in said.splitlines()]

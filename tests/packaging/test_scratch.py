@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from twinedge.pack import write_pack
-from twinedge_export.boards.build import left_out
+from twinedge_export.boards.build import flags_for
 from twinedge_export.c_project import scratch_expression
 
 HERE = Path(__file__).parent
@@ -146,4 +146,4 @@ def test_on_an_uno_little_is_wasted(cases, run, firmware, tmp_path):
     # Block of one anchor: 4 bytes of each neuron but the last layer's, and 6 of each feature.
     sizes = set_aside(run, firmware, "avr", cases, tmp_path)
     assert sizes["relu-128-128-of-32"] <= 4 * 128 + 6 * 8 + 48
-    assert "-DTWIN_NEIGHBORS=0" in left_out(cases["relu-128-128-of-32"])
+    assert "-DTWIN_NEIGHBORS=0" in flags_for(cases["relu-128-128-of-32"])

@@ -27,9 +27,9 @@ def cases():
 
 
 @pytest.fixture(scope="session")
-def workshop(tmp_path_factory):
-    """A workshop for a board, the same one each time: ``workshop(name, flags, program)``."""
-    from twinedge_export.boards import Workshop, port_named
+def builder(tmp_path_factory):
+    """A builder for a board, the same one each time: ``builder(name, flags, program)``."""
+    from twinedge_export.boards import Builder, port_named
 
     made = {}
 
@@ -37,7 +37,7 @@ def workshop(tmp_path_factory):
         what = name, flags, program
         if what not in made:
             folder = tmp_path_factory.mktemp(name)
-            made[what] = Workshop(port_named(name), folder, flags, program=program)
+            made[what] = Builder(port_named(name), folder, flags, program=program)
         return made[what]
 
     return make

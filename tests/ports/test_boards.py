@@ -39,13 +39,13 @@ FOUR = 0.30  # of that in four small twins
 
 
 @pytest.fixture(scope="module")
-def trial(untrained, packs, workshop):
+def trial(untrained, packs, builder):
     """Three queries of a model on a board, tried once: ``trial(model, board)``.
 
     "relu with intervals" is the model "relu" with them.
     """
-    from twinedge_export.boards import try_pack
-    from twinedge_export.boards.build import left_out
+    from twinedge_export.boards import run_pack
+    from twinedge_export.boards.build import flags_for
 
     made, tried = {}, {}
     queries = np.random.default_rng(1).normal(size=(3, 8)).astype(np.float32)
@@ -57,8 +57,8 @@ def trial(untrained, packs, workshop):
                 made[model] = packs.with_intervals(np.random.default_rng(3), made[model])
         if (model, board, flags) not in tried:
             content = write_pack(made[model], metadata=False)
-            shop = workshop(board, (*left_out(made[model]), *flags))
-            found = try_pack(shop, content, queries)
+            images = builder(board, (*flags_for(made[model]), *flags))
+            found = run_pack(images, content, queries)
             assert not len(found.mismatches)
             tried[model, board, flags] = found
         return tried[model, board, flags]

@@ -9,7 +9,7 @@ import pytest
 from twinedge.errors import InputError
 from twinedge_export.boards.board import Port
 from twinedge_export.boards.build import Image, Sizes, count_query
-from twinedge_export.boards.trial import listen
+from twinedge_export.boards.run import run_program
 
 WORDS = {"open": 2, "done": 0}
 
@@ -46,7 +46,7 @@ def emulated(tmp_path):
 
 
 class Shop:
-    """A workshop with a ready image."""
+    """A builder with a ready image."""
 
     def __init__(self, board, image):
         self.board, self.folder, self._image = board, image.path.parent, image
@@ -111,16 +111,16 @@ def test_an_emulator_that_never_logs_is_stopped(emulated):
 
 
 def test_blank_lines_of_a_harness_are_passed_over(emulated):
-    said = listen(*emulated("print('\\n  \\nopen 1 ff\\n\\ndone\\n\\n')"), WORDS, 20)
+    said = run_program(*emulated("print('\\n  \\nopen 1 ff\\n\\ndone\\n\\n')"), WORDS, 20)
     assert said == {"open": [[1, 255]], "done": [[]]}
 
 
 def test_what_was_said_last_is_no_blank_line(emulated):
     with pytest.raises(InputError, match=r"ended with 0 after: open 1 ff$"):
-        listen(*emulated("print('open 1 ff\\n\\n')"), WORDS, 20)
+        run_program(*emulated("print('open 1 ff\\n\\n')"), WORDS, 20)
 
 
 @pytest.mark.parametrize("line", ["open 1", "open 1 tea", "open 1 2 3"])
 def test_a_garbled_line_is_shown(emulated, line):
     with pytest.raises(InputError, match=f"^toy: cannot read this line of the harness: {line}$"):
-        listen(*emulated(f"print('{line}\\ndone')"), WORDS, 20)
+        run_program(*emulated(f"print('{line}\\ndone')"), WORDS, 20)

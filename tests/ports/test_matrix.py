@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from twinedge.pack import write_pack
-from twinedge_export.boards import all_ports, port_named, try_pack
+from twinedge_export.boards import all_ports, port_named, run_pack
 from twinedge_export.boards.build import EVERYTHING
 
 # Name: features, hidden layers, activation, type of weights; anchors of twins, neighbors.
@@ -30,9 +30,9 @@ PACKS = {
 QUERIES, QUERIES_ON_AVR = 100, 16
 
 
-def check(pack, cases, shop, count):
-    board = shop.board
-    trial = try_pack(shop, write_pack(pack), cases.queries(pack, count), count=False)
+def check(pack, cases, images, count):
+    board = images.board
+    trial = run_pack(images, write_pack(pack), cases.queries(pack, count), count=False)
     assert len(trial.answers.mean) == count
     assert not len(trial.mismatches)
     if platform.machine() == board.core:  # then no emulator is needed
@@ -63,17 +63,17 @@ def draw(packs, name):
 
 
 @pytest.mark.parametrize("board", all_ports())
-def test_a_pack_with_some_of_everything(packs, cases, workshop, board):
+def test_a_pack_with_some_of_everything(packs, cases, builder, board):
     pack = draw(packs, "four-twins-of-neighbors")
-    check(pack, cases, workshop(board, EVERYTHING), 12)
+    check(pack, cases, builder(board, EVERYTHING), 12)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PACKS)
 @pytest.mark.parametrize("board", all_ports())
-def test_all_packs(packs, cases, workshop, board, name):
+def test_all_packs(packs, cases, builder, board, name):
     count = QUERIES_ON_AVR if port_named(board).compiler == "avr-gcc" else QUERIES
-    check(draw(packs, name), cases, workshop(board, EVERYTHING), count)
+    check(draw(packs, name), cases, builder(board, EVERYTHING), count)
 
 
 def test_the_boards_are_all_there():

@@ -13,15 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twinedge.budget import read_firmware, twin_bytes
-from twinedge.budget.boards import kind_of, read_rows
+from twinedge.budget.measurements import build_kind, read_entries
 from twinedge.budget.model import from_pack
-from twinedge.budget.worst import worst_of
+from twinedge.budget.worst import read_worst
 from twinedge.pack import read_pack, write_pack
 from twinedge.runtime.reference import bounds, evaluate, outside, quantise
-from twinedge_export.boards import all_ports, port_named, try_pack
-from twinedge_export.boards.build import left_out
-from twinedge_export.boards.measure import KINDS, SHAPES, measure_board, random_pack, references
-from twinedge_export.boards.trial import instructions_of, own_points
+from twinedge_export.boards import all_ports, port_named, run_pack
+from twinedge_export.boards.build import flags_for
+from twinedge_export.boards.measure import measure_board
+from twinedge_export.boards.reference_packs import KINDS, SHAPES, random_pack, references
+from twinedge_export.boards.run import anchor_queries, instructions_of
 
 QUICK = ("mps2-an386", "microbit")
 PLAIN, FULL = ("relu", "int8", False, False), ("silu", "int16", True, True)
@@ -57,7 +58,7 @@ def test_the_model_of_the_paper_was_measured_everywhere():
 )
 def test_what_ships_is_what_a_fresh_build_gives(board, kinds):
     board = port_named(board)
-    fresh, shipped = measure_board(board, kinds), read_rows()[board.core]
+    fresh, shipped = measure_board(board, kinds), read_entries()[board.core]
     builds = {
         tuple(
             one.get(key, False) for key in ("activation", "weights", "neighbors", "intervals")
@@ -66,7 +67,7 @@ def test_what_ships_is_what_a_fresh_build_gives(board, kinds):
     }
     # Rates may differ where a solver finds others that are as good; the bound has 3 % to spare.
     for one, kind in zip(fresh["builds"], kinds, strict=True):
-        bounds = [worst_of(each.pop("worst")) for each in (one, builds[kind])]
+        bounds = [read_worst(each.pop("worst")) for each in (one, builds[kind])]
         if not board.hosted:
             for model in references(kind):
                 now, before = (bound.instructions(model) for bound in bounds)
@@ -106,7 +107,7 @@ TOO_LARGE = {("uno", "flagship-of-24", True)}
         if one not in TOO_LARGE
     ],
 )
-def test_flash_and_ram_are_predicted(golden, packs, workshop, tmp_path, board, name, intervals):
+def test_flash_and_ram_are_predicted(golden, packs, builder, tmp_path, board, name, intervals):
     content = golden.build(golden.Recipe(name, *RECIPES[name]))
     pack = read_pack(content)
     if intervals:
@@ -115,27 +116,27 @@ def test_flash_and_ram_are_predicted(golden, packs, workshop, tmp_path, board, n
     (tmp_path / "model.twin").write_bytes(content)
     model, _ = from_pack(tmp_path / "model.twin")
     assert model.intervals == intervals
-    shop = workshop(board, left_out(pack))
-    runtime = read_firmware()[shop.board.core]
+    images = builder(board, flags_for(pack))
+    runtime = read_firmware()[images.board.core]
     build = runtime.build(model)
-    if kind_of(model) not in runtime.builds:  # then it is judged as if it had intervals
+    if build_kind(model) not in runtime.builds:  # then it is judged as if it had intervals
         assert build == runtime.build(replace(model, intervals=True))
         return
-    trial = try_pack(shop, content, own_points(pack, 1), count=False)
+    trial = run_pack(images, content, anchor_queries(pack, 1), count=False)
     assert not len(trial.mismatches)
     assert model not in [one.model for one in build.references]
     assert trial.image.pack_bytes == twin_bytes(model)
     predicted = build.flash_bytes + twin_bytes(model)
-    assert predicted == pytest.approx(flash_of(shop, trial), rel=0.01)
+    assert predicted == pytest.approx(flash_of(images, trial), rel=0.01)
     assert build.scratch.bytes(model) == trial.answers.scratch
     assert abs(build.ram_bytes(model) - trial.ram_bytes) <= 64
 
 
-def flash_of(shop, trial):
+def flash_of(images, trial):
     """Flash of the whole image except its query; on Linux of runtime and pack alone."""
-    if shop.board.hosted:
+    if images.board.hosted:
         return trial.image.sizes.flash + trial.image.pack_bytes
-    return shop.flash_bytes(trial.image) - 4 - 4 * trial.features
+    return images.flash_bytes(trial.image) - 4 - 4 * trial.features
 
 
 phases = st.floats(0, 1, exclude_max=True)
@@ -160,7 +161,7 @@ def test_references_are_sound_packs_with_activations_in_range(kind):
         pack = random_pack(model)
         content = write_pack(pack, metadata=False)
         assert len(content) == twin_bytes(model)
-        x = own_points(pack, 3)
+        x = anchor_queries(pack, 3)
         found = evaluate(read_pack(content), x)
         # Neither stuck at zero nor far beyond the targets.
         assert (found.raw_spread > 0).all()
@@ -182,7 +183,7 @@ def test_intervals_are_all_that_a_reference_with_them_has_more():
         assert one.difficulty is not None
         for layer, same in zip(one.layers, other.layers, strict=True):
             np.testing.assert_array_equal(layer.kernel, same.kernel)
-    x = own_points(pack, 3)
+    x = anchor_queries(pack, 3)
     np.testing.assert_array_equal(evaluate(pack, x).estimates, evaluate(plain, x).estimates)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from twinedge.errors import InputError
-from twinedge_export.boards.trial import read_queries
+from twinedge_export.boards.run import read_queries
 
 
 @pytest.fixture

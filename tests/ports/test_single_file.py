@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from twinedge.pack import write_pack
-from twinedge_export.boards import Workshop, all_ports, port_named, try_pack
-from twinedge_export.boards.build import left_out
+from twinedge_export.boards import Builder, all_ports, port_named, run_pack
+from twinedge_export.boards.build import flags_for
 
 QUICK = ("mps2-an386", "uno")
 BOARDS = [
@@ -41,9 +41,9 @@ def trials(packs, cases, tmp_path):
         tried = []
         for single_file in (False, True):
             folder = tmp_path / f"{board}-{single_file}"
-            shop = Workshop(port_named(board), folder, left_out(pack), single_file)
+            images = Builder(port_named(board), folder, flags_for(pack), single_file)
             x = cases.queries(pack, 12)
-            tried.append(try_pack(shop, write_pack(pack), x, count=False))
+            tried.append(run_pack(images, write_pack(pack), x, count=False))
             assert (folder / "twin.o").exists() == single_file
         return tried
 
@@ -66,5 +66,5 @@ def test_one_file_gives_the_same_bits_and_takes_no_more(trials, board, name):
 def test_a_folder_may_be_named_from_where_one_is(tmp_path, monkeypatch, packs, cases):
     monkeypatch.chdir(tmp_path)
     pack = packs.random_pack(np.random.default_rng(62), features=2, hidden=(4,), counts=[2])
-    shop = Workshop(port_named("mps2-an386"), tmp_path.relative_to(tmp_path) / "here", (), True)
-    assert not len(try_pack(shop, write_pack(pack), cases.queries(pack, 12)).mismatches)
+    images = Builder(port_named("mps2-an386"), tmp_path.relative_to(tmp_path) / "here", (), True)
+    assert not len(run_pack(images, write_pack(pack), cases.queries(pack, 12)).mismatches)

@@ -12,10 +12,10 @@ from twinedge.runtime import reference
 from twinedge.runtime.journal import read_journal
 from twinedge.runtime.pack_device import Reference
 from twinedge.runtime.store import Points, scored
-from twinedge_export.boards import all_ports, try_pack
-from twinedge_export.boards.build import left_out
-from twinedge_export.boards.lessons import PROGRAM, WITH_STORE, try_points
-from twinedge_export.boards.measure import random_pack
+from twinedge_export.boards import all_ports, run_pack
+from twinedge_export.boards.build import flags_for
+from twinedge_export.boards.learning import PROGRAM, WITH_STORE, run_points
+from twinedge_export.boards.reference_packs import random_pack
 
 # Features, hidden layers, anchors of each twin, twins; and what else it has.
 PACKS = {
@@ -67,17 +67,17 @@ def retrained(pack):
 
 
 @pytest.fixture(scope="module")
-def lesson(workshop):
-    """Let a board learn, once: ``lesson(board, pack, counts, flags)``."""
+def learning(builder):
+    """Let a board learn, once: ``learning(board, pack, counts, flags)``."""
     learnt = {}
 
     def make(board, pack, counts, flags=(), queries=QUERIES, update=None):
         content = write_pack(pack, metadata=False)
         what = board, content, counts, flags, update
         if what not in learnt:
-            shop = workshop(board, (*WITH_STORE, *flags), PROGRAM)
+            images = builder(board, (*WITH_STORE, *flags), PROGRAM)
             points = measured(pack, counts[-1], queries)
-            learnt[what] = try_points(shop, content, *points, counts, update)
+            learnt[what] = run_points(images, content, *points, counts, update)
         return learnt[what]
 
     return make
@@ -109,11 +109,11 @@ def check(found, pack, counts):
         for name in PACKS
     ],
 )
-def test_predictions_with_points_are_the_same_bits(lesson, board, name):
+def test_predictions_with_points_are_the_same_bits(learning, board, name):
     model, more = PACKS[name]
     counts = ON_UNO[name] if board == "uno" else COUNTS
     pack = draw(model, **more)
-    found = lesson(board, pack, counts)
+    found = learning(board, pack, counts)
     points, expected = check(found, pack, counts)
     expected = replace(scored(pack, Reference(pack).raw, expected), numbers=points.numbers)
     assert points.to_records().tobytes() == expected.to_records().tobytes()
@@ -124,7 +124,7 @@ def test_predictions_with_points_are_the_same_bits(lesson, board, name):
     "board",
     [pytest.param(one, marks=() if one in QUICK else pytest.mark.slow) for one in all_ports()],
 )
-def test_points_outlive_the_pack_that_they_were_learnt_with(lesson, board):
+def test_points_outlive_the_pack_that_they_were_learnt_with(learning, board):
     name = "relu" if board == "uno" else "neighbors-silu-int16"
     model, more = PACKS[name]
     if board == "uno":
@@ -132,7 +132,7 @@ def test_points_outlive_the_pack_that_they_were_learnt_with(lesson, board):
     counts = ON_UNO[name] if board == "uno" else COUNTS
     before = replace(draw(model, **more), schema=37)
     after = retrained(before)
-    found = lesson(board, before, counts, update=write_pack(after, metadata=False))
+    found = learning(board, before, counts, update=write_pack(after, metadata=False))
     points, expected = check(found, before, counts)
     alone, adapted, _ = found.answers[..., 0]
     assert (alone[0] != alone[1]).all()  # the pack did change,
@@ -142,17 +142,17 @@ def test_points_outlive_the_pack_that_they_were_learnt_with(lesson, board):
     assert points.to_records().tobytes() == expected.to_records().tobytes()
 
 
-def test_an_uno_that_has_no_room_for_16_points_says_so(lesson):
+def test_an_uno_that_has_no_room_for_16_points_says_so(learning):
     with pytest.raises(InputError, match="out of memory"):
-        lesson("uno", draw(PACKS["relu"][0]), (1, 5, 16))
+        learning("uno", draw(PACKS["relu"][0]), (1, 5, 16))
 
 
 @pytest.mark.parametrize("activation", ["relu", "silu"])
-def test_a_store_costs_a_cortex_m4_little(lesson, workshop, activation):
+def test_a_store_costs_a_cortex_m4_little(learning, builder, activation):
     board, pack = "mps2-an386", draw(FLAGSHIP, activation=activation)
-    found = lesson(board, pack, COUNTS, left_out(pack), 3)
+    found = learning(board, pack, COUNTS, flags_for(pack), 3)
     content, (_, _, x) = write_pack(pack, metadata=False), measured(pack, COUNTS[-1], 3)
-    without = try_pack(workshop(board, left_out(pack)), content, x)
+    without = run_pack(builder(board, flags_for(pack)), content, x)
     assert not len(found.mismatches)
     assert found.image.sizes.text <= without.image.sizes.text + STORE_TEXT
     assert found.image.sizes[1:] == without.image.sizes[1:]

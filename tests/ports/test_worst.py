@@ -6,12 +6,12 @@ from math import isnan
 import numpy as np
 import pytest
 
-from twinedge.budget import Model, board_named, judge, read_firmware
+from twinedge.budget import Model, board_named, board_verdict, read_firmware
 from twinedge.budget.worst import Worst
 from twinedge.runtime.reference import quantise
 from twinedge_export.boards import port_named
-from twinedge_export.boards.build import left_out
-from twinedge_export.boards.measure import random_pack, references
+from twinedge_export.boards.build import flags_for
+from twinedge_export.boards.reference_packs import random_pack, references
 from twinedge_export.boards.worst import (
     CANDIDATES,
     PROGRAM,
@@ -68,15 +68,15 @@ def anything(rng, model):
 )
 @pytest.mark.parametrize("intervals", [True, False], ids=["intervals", "plain"])
 def test_neither_hostile_nor_random_queries_exceed_the_bound(
-    workshop, board, activation, near, intervals
+    builder, board, activation, near, intervals
 ):
     kind = (activation, "int8", near, intervals)
     build = read_firmware()[port_named(board).core].builds.get(kind)
     if build is None:
         pytest.skip("without intervals, only the usual builds are measured")
     like = references(kind)[0]
-    shop = workshop(board, left_out(random_pack(like)), PROGRAM)
-    hostile = longest(like, lambda packs: count_packs(shop, packs), choices(like), Extremes())
+    images = builder(board, flags_for(random_pack(like)), PROGRAM)
+    hostile = longest(like, lambda packs: count_packs(images, packs), choices(like), Extremes())
     rng = np.random.default_rng(11)
     models = [
         replace(one, activation=activation, neighbors=3 * near, intervals=intervals)
@@ -91,7 +91,7 @@ def test_neither_hostile_nor_random_queries_exceed_the_bound(
             *(anything(rng, one) for _ in range(3)),
         )
     ]
-    counted = count_packs(shop, [made for _, made in cases])
+    counted = count_packs(images, [made for _, made in cases])
     fits = [(model, cost) for (model, _), cost in zip(cases, counted, strict=True) if cost == cost]
     assert len(fits) >= 0.8 * len(cases)
     for model, cost in fits:
@@ -119,7 +119,7 @@ def test_what_was_measured_is_below_the_bound_and_the_bound_is_not_far_above():
 def test_the_budget_never_prints_an_estimate_above_the_bound():
     firmware = read_firmware()
     for shape in SHAPES:
-        found = judge(replace(shape, intervals=True), board_named("nano33ble"), firmware)
+        found = board_verdict(replace(shape, intervals=True), board_named("nano33ble"), firmware)
         low, high = found.instructions
         assert 0 < low <= high <= found.worst
 
@@ -135,12 +135,12 @@ def test_packs_are_as_hostile_as_they_claim():
     assert np.isnan(missing).all()
 
 
-def test_a_pack_that_does_not_fit_is_not_counted(workshop):
+def test_a_pack_that_does_not_fit_is_not_counted(builder):
     like = references(("relu", "int8", False, True))[0]
-    shop = workshop("uno", left_out(random_pack(like)), PROGRAM)
+    images = builder("uno", flags_for(random_pack(like)), PROGRAM)
     small = extreme_pack(replace(SHAPES[0], intervals=True), Extremes())
     large = extreme_pack(Model.of(8, (200, 200), 2, intervals=True), Extremes())
-    one, none, other = count_packs(shop, [small, large, small])
+    one, none, other = count_packs(images, [small, large, small])
     assert one == other > 0
     assert isnan(none)
 

@@ -22,7 +22,7 @@ from twinedge.progress import Lines, Progress
 
 if TYPE_CHECKING:
     from twinedge.pack import Pack
-    from twinedge_export.boards import Target, Workshop
+    from twinedge_export.boards import Builder, Target
 
 _board = options.board("As in 'firmware boards' or 'budget boards'.", required=True)
 _keep_all = options.flag("--keep-all", text="Keep parts of the runtime that only other packs need.")
@@ -91,14 +91,14 @@ def build(file: Path, board: str, output: Path, keep_all: bool, as_json: bool) -
     """
     from twinedge.atomic_files import check_file, write_file
     from twinedge.pack import write_pack
-    from twinedge_export.boards.trial import own_points
+    from twinedge_export.boards.run import anchor_queries
 
     check_file(output)
     pack = _pack(file)
-    with _workshop(board, pack, keep_all) as (target, workshop):
-        image = workshop.image(write_pack(pack, metadata=False), own_points(pack, 1))
+    with _builder(board, pack, keep_all) as (target, builder):
+        image = builder.image(write_pack(pack, metadata=False), anchor_queries(pack, 1))
         if target.owned:
-            target.check(flash=workshop.flash_bytes(image))
+            target.check(flash=builder.flash_bytes(image))
         write_file(output, image.path.read_bytes())
     sizes = {f"{kind}_bytes": size for kind, size in image.sizes._asdict().items()}
     result = {"board": board, **_played(target), "image": str(output), **sizes}
@@ -131,20 +131,20 @@ def run(
     whose core has its instructions, with a remark.
     """
     from twinedge.pack import write_pack
-    from twinedge_export.boards import try_pack
-    from twinedge_export.boards.trial import own_points, read_queries
+    from twinedge_export.boards import run_pack
+    from twinedge_export.boards.run import anchor_queries, read_queries
 
     pack = _pack(file)
-    queries = read_queries(table, pack, rows) if table else own_points(pack, rows or 1)
-    with _workshop(board, pack, keep_all) as (target, workshop):
-        trial = try_pack(workshop, write_pack(pack, metadata=False), queries)
+    queries = read_queries(table, pack, rows) if table else anchor_queries(pack, rows or 1)
+    with _builder(board, pack, keep_all) as (target, builder):
+        found = run_pack(builder, write_pack(pack, metadata=False), queries)
         if target.owned:
-            target.check(flash=workshop.flash_bytes(trial.image), ram=trial.ram_bytes)
+            target.check(flash=builder.flash_bytes(found.image), ram=found.ram_bytes)
     if target.emulated:
         note(f"Emulated on {target.emulated}")
-    result = {"board": board, **_played(target), **trial.record()} | {"board": board}
+    result = {"board": board, **_played(target), **found.record()} | {"board": board}
     (print_json if as_json else print_record)(result)
-    if len(trial.mismatches):
+    if len(found.mismatches):
         raise click.exceptions.Exit(1)
 
 
@@ -156,28 +156,29 @@ def run(
 def measure(board: tuple[str, ...], output: Path | None, quiet: bool, as_json: bool) -> None:
     """Measure what the runtime takes on every board.
 
-    Builds and runs reference packs, and writes the file by which 'twinedge budget' judges boards.
-    Boards that are not measured now stay as they were; the file is written after each board, which
-    takes some minutes. The tables in docs/ports.md follow the file that ships.
+    Builds and runs reference packs, and writes the file that 'twinedge budget' reads. Boards that
+    are not measured now stay as they were; the file is written after each board, which takes some
+    minutes. The tables in docs/ports.md follow the file that ships.
     """
-    from twinedge.budget.boards import SHIPPED, read_firmware, read_rows, write_firmware
+    from twinedge.budget.measurements import SHIPPED, read_entries, read_firmware, write_firmware
     from twinedge_export.boards import all_ports, port_named
-    from twinedge_export.boards.measure import (
-        KINDS,
-        checkout,
-        measure_board,
-        write_sheet,
-    )
+    from twinedge_export.boards.measure import checkout, measure_board, write_tables
+    from twinedge_export.boards.reference_packs import KINDS
     from twinedge_export.boards.sizes import sizes
 
     boards = [port_named(name) for name in dict.fromkeys(board or all_ports())]
     root = checkout()
-    if output is None and (root is None or not SHIPPED.is_relative_to(root)):
-        raise InputError(f"{SHIPPED} is part of an installation: name the file to write with -o")
+    page = None
+    if output is None:
+        if root is None or not SHIPPED.is_relative_to(root):
+            raise InputError(
+                f"{SHIPPED} is part of an installation: name the file to write with -o"
+            )
+        page = root / "docs" / "ports.md"
     for one in boards:
         one.check_tools()
     file = output or SHIPPED
-    rows = read_rows(file) if file.exists() else {}
+    rows = read_entries(file) if file.exists() else {}
     write_firmware(rows, file)  # fail now, not after the work
     total = len(boards) * len(KINDS)
     steps, progress = iter(range(1, total + 1)), Progress() if quiet else Lines()
@@ -186,7 +187,8 @@ def measure(board: tuple[str, ...], output: Path | None, quiet: bool, as_json: b
         write_firmware(rows, file)
     firmware = read_firmware(file)
     found = sizes(firmware)
-    page = write_sheet(firmware) if output is None else None
+    if page is not None:
+        write_tables(firmware, page)
     if as_json:
         print_json({"file": str(file), "page": page and str(page), "boards": found})
     else:
@@ -231,14 +233,14 @@ def _pack(file: Path) -> "Pack":
 
 
 @contextmanager
-def _workshop(board: str, pack: "Pack", keep_all: bool) -> "Iterator[tuple[Target, Workshop]]":
-    from twinedge_export.boards import Workshop, target_named
-    from twinedge_export.boards.build import EVERYTHING, TooLargeError, left_out
+def _builder(board: str, pack: "Pack", keep_all: bool) -> "Iterator[tuple[Target, Builder]]":
+    from twinedge_export.boards import Builder, target_named
+    from twinedge_export.boards.build import EVERYTHING, TooLargeError, flags_for
 
-    target, flags = target_named(board), EVERYTHING if keep_all else left_out(pack)
+    target, flags = target_named(board), EVERYTHING if keep_all else flags_for(pack)
     with TemporaryDirectory(prefix="twinedge-") as folder:
         try:
-            yield target, Workshop(target.port, Path(folder), flags)
+            yield target, Builder(target.port, Path(folder), flags)
         except TooLargeError as error:
             raise target.too_large(error) from error
         except OSError as error:  # a full disk does not name the file
@@ -249,7 +251,5 @@ def _played(target: "Target") -> dict[str, Any]:
     return {"port": target.port.name, "emulated": target.emulated}
 
 
-for _command in (list_boards, build, run):
+for _command in (list_boards, build, run, measure, show_sizes):
     firmware.add_command(_command)
-firmware.add_command(measure)
-firmware.add_command(show_sizes)

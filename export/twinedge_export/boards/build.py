@@ -137,7 +137,7 @@ class Image:
     flags: tuple[str, ...]
 
 
-def left_out(pack: Pack) -> tuple[str, ...]:
+def flags_for(pack: Pack) -> tuple[str, ...]:
     """Return flags that leave out of the runtime what this pack does not need.
 
     The flag for intervals is always present: their default differs from board to board.
@@ -153,16 +153,16 @@ def left_out(pack: Pack) -> tuple[str, ...]:
 
 
 @dataclass
-class Workshop:
+class Builder:
     """Builds images for one board in a folder, and reuses object files.
 
     Parameters
     ----------
     board : Port
     folder : Path
-        Empty, or left by a workshop with the same board and flags.
+        Empty, or left by a builder for the same board and flags.
     flags : tuple of str
-        More flags, as from ``left_out``.
+        More flags, as from ``flags_for``.
     single_file : bool
         Whether to compile the runtime as one file.
     program : str
@@ -177,7 +177,7 @@ class Workshop:
     _objects: list[Path] = field(default_factory=list)
     _runtime_objects: list[Path] = field(default_factory=list)
 
-    def with_program(self, program: str) -> "Workshop":
+    def with_program(self, program: str) -> "Builder":
         """Return one for another program, in the same folder and with the same runtime."""
         return replace(self, program=program, _objects=[])
 
@@ -211,14 +211,14 @@ class Workshop:
             *("image.o", *link, "-Wl,--gc-sections", f"-Wl,-Map={link_map.name}"),
             *("-o", image.name),
         )
-        said = link_map.read_text(encoding="utf-8", errors="replace")
-        sizes = sizes_of(said, libraries=not self.board.hosted)
+        text = link_map.read_text(encoding="utf-8", errors="replace")
+        sizes = sizes_of(text, libraries=not self.board.hosted)
         return Image(image, sizes, len(content), (*self.board.flags, *self.flags))
 
     def flash_bytes(self, image: Image) -> int:
         """Bytes of flash of a whole image, queries included, as ``size`` counts them."""
-        said = self._run(re.sub("gcc$", "size", self.board.compiler), str(image.path))
-        text, data = said.splitlines()[1].split()[:2]
+        output = self._run(re.sub("gcc$", "size", self.board.compiler), str(image.path))
+        text, data = output.splitlines()[1].split()[:2]
         return int(text) + int(data)
 
     def _runtime(self) -> list[Path]:
@@ -273,7 +273,7 @@ class Workshop:
         return done.stdout
 
 
-def count_query(workshop: Workshop, content: bytes, query: Array, seconds: float) -> int:
+def count_query(builder: Builder, content: bytes, query: Array, seconds: float) -> int:
     """Count the instructions of the runtime for one query ``(1, f)``.
 
     Raises
@@ -282,16 +282,16 @@ def count_query(workshop: Workshop, content: bytes, query: Array, seconds: float
         If the emulator fails, or does not end within ``seconds``.
     """
     once, twice = (
-        _executed(workshop, content, query.repeat(times, axis=0), seconds) for times in (1, 2)
+        _executed(builder, content, query.repeat(times, axis=0), seconds) for times in (1, 2)
     )
     return twice - once
 
 
-def _executed(workshop: Workshop, content: bytes, queries: Array, seconds: float) -> int:
-    board, image = workshop.board, workshop.image(content, queries)
+def _executed(builder: Builder, content: bytes, queries: Array, seconds: float) -> int:
+    board, image = builder.board, builder.image(content, queries)
     ranges = runtime_ranges(image.path.with_suffix(".map").read_text("utf-8", "replace"))
     emulator = board.command(board.run, image=image.path)
-    pipe = workshop.folder / "executed"
+    pipe = builder.folder / "executed"
     command = [
         *(emulator[0], "-d", "in_asm,exec,nochain", "-D", str(pipe)),
         *("-dfilter", ",".join(f"{start:#x}+{size:#x}" for start, size in ranges)),
@@ -306,19 +306,21 @@ def _executed(workshop: Workshop, content: bytes, queries: Array, seconds: float
     with ThreadPoolExecutor(1) as reader:
         count = reader.submit(_count, log)
         try:
-            done = emulated(board, command, seconds)
+            done = run_emulator(board, command, seconds)
         finally:
             os.close(writing)
             pipe.unlink()
     if done.returncode:
-        raise bad_end(board, command[0], done.returncode, said_lines(done.stdout))
+        raise bad_end(board, command[0], done.returncode, output_lines(done.stdout))
     executed = count.result()
     if not executed:
         raise InputError(f"{board.name}: {command[0]} logged no instruction of the runtime")
     return executed
 
 
-def emulated(board: Port, command: list[str], seconds: float) -> subprocess.CompletedProcess[bytes]:
+def run_emulator(
+    board: Port, command: list[str], seconds: float
+) -> subprocess.CompletedProcess[bytes]:
     """Run an emulator to its end, good or bad, with stderr in its output."""
     try:
         return subprocess.run(
@@ -329,18 +331,14 @@ def emulated(board: Port, command: list[str], seconds: float) -> subprocess.Comp
             timeout=seconds,
         )
     except subprocess.TimeoutExpired as error:
-        raise too_slow(board, seconds) from error
+        message = f"{board.name}: the emulation did not end in {seconds:.0f} s"
+        raise InputError(message) from error
 
 
-def said_lines(output: bytes) -> list[str]:
+def output_lines(output: bytes) -> list[str]:
     """Return the lines that a program printed, without blank ones."""
     lines = output.decode("utf-8", "replace").splitlines()
     return [line for line in lines if line.strip()]
-
-
-def too_slow(board: Port, seconds: float) -> InputError:
-    """Report an emulator that was stopped after ``seconds``."""
-    return InputError(f"{board.name}: the emulation did not end in {seconds:.0f} s")
 
 
 def bad_end(board: Port, emulator: str, status: int, lines: list[str]) -> InputError:

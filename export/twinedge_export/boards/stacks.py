@@ -1,20 +1,25 @@
-"""How much stack the calls of the API take on a board: high-water marks on its emulator."""
+"""How much stack the calls of the API take: on a board's emulator, and on hosts by the compiler."""
 
+import re
+import subprocess
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 
-from twinedge.budget import Model, Runtime
-from twinedge.budget.boards import CALLS
+from twinedge.budget import Model
+from twinedge.budget.measurements import CALLS
+from twinedge.errors import InputError
 from twinedge.pack import Pack, write_pack
+from twinedge_export.amalgamation import firmware_folder
 from twinedge_export.boards.board import Port
-from twinedge_export.boards.build import TooLargeError, Workshop, left_out
-from twinedge_export.boards.lessons import WITH_STORE
-from twinedge_export.boards.trial import listen, own_points, patience
+from twinedge_export.boards.build import Builder, TooLargeError, flags_for
+from twinedge_export.boards.learning import WITH_STORE
+from twinedge_export.boards.run import anchor_queries, run_program, time_limit
 
 PROGRAM = "stacks"
-HEADER = ("board", *CALLS)
 _WORDS = {"stacks": len(CALLS), "done": 0}  # what stacks.c prints, and how many numbers
 _ALIGNED = 16  # bytes, of a pack in an image
 # The stack depends on which functions run, not on how large a model is.
@@ -50,7 +55,7 @@ def measure_stacks(board: Port, folder: Path, packs: list[Pack]) -> dict[str, in
         If a tool is missing, or no image fits.
     """
     try:
-        return _marks(Workshop(board, folder / "all", WITH_STORE, program=PROGRAM), packs)
+        return _marks(Builder(board, folder / "all", WITH_STORE, program=PROGRAM), packs)
     except TooLargeError as error:
         each = [_alone(board, folder / str(at), one) for at, one in enumerate(packs)]
         found = [one for one in each if one is not None]
@@ -60,24 +65,79 @@ def measure_stacks(board: Port, folder: Path, packs: list[Pack]) -> dict[str, in
 
 
 def _alone(board: Port, folder: Path, pack: Pack) -> dict[str, int] | None:
-    flags = tuple(dict.fromkeys((*WITH_STORE, *left_out(pack))))
+    flags = tuple(dict.fromkeys((*WITH_STORE, *flags_for(pack))))
     try:
-        return _marks(Workshop(board, folder, flags, program=PROGRAM), [pack])
+        return _marks(Builder(board, folder, flags, program=PROGRAM), [pack])
     except TooLargeError:
         return None
 
 
-def _marks(workshop: Workshop, packs: list[Pack]) -> dict[str, int]:
+def _marks(builder: Builder, packs: list[Pack]) -> dict[str, int]:
     contents = [write_pack(one, metadata=False) for one in packs]
     padded = b"".join(one + bytes(-len(one) % _ALIGNED) for one in contents)
-    queries = np.concatenate([own_points(one, 1)[0] for one in packs])
-    image = workshop.image(padded, queries)
-    said = listen(workshop.board, image, _WORDS, patience(0))
-    most = np.array(said["stacks"]).max(axis=0)
+    queries = np.concatenate([anchor_queries(one, 1)[0] for one in packs])
+    image = builder.image(padded, queries)
+    output = run_program(builder.board, image, _WORDS, time_limit(0))
+    most = np.array(output["stacks"]).max(axis=0)
     return dict(zip(CALLS, most.tolist(), strict=True))
 
 
-def stack_rows(firmware: dict[str, Runtime]) -> list[dict[str, str | int]]:
-    """List the stack of each group of calls in bytes, for each port where it was measured."""
-    ports = sorted(firmware.values(), key=lambda one: one.port)
-    return [{"board": one.port, **one.stacks} for one in ports if one.stacks]
+# Machine: its compiler, by Debian's name there and as a cross compiler.
+HOSTS = {
+    "x86-64": "x86_64-linux-gnu-gcc",
+    "aarch64": "aarch64-linux-gnu-gcc",
+    "armhf": "arm-linux-gnueabihf-gcc",
+}
+_ALSO = {"neon_i8mm": ("neon_dot",)}  # other kernels whose functions it calls
+_FLAGS = ("-std=c99", "-O3", "-fstack-usage", "-c")
+_CORE = ("twin_edge", "twin_predict")
+_CALLERS = ("twin_predict", "twin_step")  # each calls the next
+_BETWEEN = ("twini_evaluate", "twini_next_twin")  # or one of these, if not inlined
+
+
+def host_stacks() -> list[dict[str, Any]]:
+    """List the most bytes of stack that a prediction takes, for each host kernel.
+
+    Raises
+    ------
+    InputError
+        If a compiler is missing.
+    """
+    rows = []
+    chosen = (firmware_folder() / "src" / "kernels" / "choose_host.c").read_text("utf-8")
+    kernels = re.findall(r"&twini_kernel_(\w+),", chosen)
+    for machine, compiler in HOSTS.items():
+        with TemporaryDirectory(prefix="twinedge-") as folder:
+            core = _frames(compiler, _CORE, Path(folder))
+            above = sum(core[name] for name in _CALLERS)
+            above += max(core.get(name, 0) for name in _BETWEEN)
+            for kernel in kernels:
+                own = _frames(compiler, (f"kernels/kernel_{kernel}",), Path(folder))
+                if not own:  # it is for other machines
+                    continue
+                for name in _ALSO.get(kernel, ()):
+                    own |= _frames(compiler, (f"kernels/kernel_{name}",), Path(folder))
+                stack = above + max(own.values())
+                rows.append({"kernel": kernel, "machine": machine, "stack_bytes": stack})
+    return rows
+
+
+def _frames(compiler: str, names: tuple[str, ...], folder: Path) -> dict[str, int]:
+    """Bytes of stack of each function in some files."""
+    root = firmware_folder()
+    sources = [str(root / "src" / f"{name}.c") for name in names]
+    command = [compiler, *_FLAGS, f"-I{root / 'include'}", *sources]
+    try:
+        subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
+    except FileNotFoundError as error:
+        package = compiler.removesuffix("-gcc").replace("_", "-")
+        raise InputError(f"{compiler} is missing: apt-get install gcc-{package}") from error
+    found = {}
+    for name in names:
+        lines = (folder / f"{Path(name).name}.su").read_text("utf-8").splitlines()
+        for place, size, kind in (line.split("\t") for line in lines):
+            if kind != "static":
+                raise InputError(f"{place}: the compiler cannot bound the stack of this function")
+            function = place.rpartition(":")[2].partition("_v")[0]  # without the settings
+            found[function] = int(size)
+    return found

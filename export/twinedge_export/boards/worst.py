@@ -19,8 +19,8 @@ from twinedge.pack import Difficulty, Domain, Intervals, Layer, Pack, Twin, writ
 from twinedge.pack.contents import Array
 from twinedge.pack.layout import CURVE_LENGTH
 from twinedge.runtime.reference import silu_curve
-from twinedge_export.boards.build import TooLargeError, Workshop
-from twinedge_export.boards.trial import instructions_of, listen, multiply_adds, patience
+from twinedge_export.boards.build import Builder, TooLargeError
+from twinedge_export.boards.run import instructions_of, multiply_adds, run_program, time_limit
 
 PROGRAM = "worst"
 _WORDS = {"empty": 1, "counted": 1, "done": 0}  # what worst.c prints, and how many numbers
@@ -185,12 +185,12 @@ def _twin(model: Model, extremes: Extremes) -> Twin:
     return replace(found, bias=bias, difficulty=Difficulty(output, bias, _LARGEST, shift))
 
 
-def count_packs(workshop: Workshop, packs: Sequence[tuple[Pack, Array]]) -> list[float]:
+def count_packs(builder: Builder, packs: Sequence[tuple[Pack, Array]]) -> list[float]:
     """Count the instructions of one query with each pack; NaN for one that does not fit.
 
     Parameters
     ----------
-    workshop : Workshop
+    builder : Builder
         For the program ``PROGRAM``, with a board that counts instructions.
     packs : sequence of (Pack, array of shape (f,))
         Packs with their queries; as many as fit share an image.
@@ -203,18 +203,18 @@ def count_packs(workshop: Workshop, packs: Sequence[tuple[Pack, Array]]) -> list
     contents = [write_pack(pack, metadata=False) for pack, _ in packs]
     padded = b"".join(one + bytes(-len(one) % _ALIGNED) for one in contents)
     queries = np.concatenate([x for _, x in packs])
-    board = workshop.board
+    board = builder.board
     try:
-        image = workshop.image(padded, queries)
+        image = builder.image(padded, queries)
     except TooLargeError:
         if len(packs) == 1:
             return [np.nan]
         half = len(packs) // 2
-        return count_packs(workshop, packs[:half]) + count_packs(workshop, packs[half:])
-    seconds = patience(sum(multiply_adds(pack) for pack, _ in packs))
-    said = listen(board, image, _WORDS, seconds)
-    ((empty,),) = said["empty"]
-    counts = np.array(said["counted"])[:, 0]
+        return count_packs(builder, packs[:half]) + count_packs(builder, packs[half:])
+    seconds = time_limit(sum(multiply_adds(pack) for pack, _ in packs))
+    output = run_program(board, image, _WORDS, seconds)
+    ((empty,),) = output["empty"]
+    counts = np.array(output["counted"])[:, 0]
     found: list[float] = instructions_of(counts, empty, board.counts_per_instruction).tolist()
     return found
 
@@ -304,7 +304,7 @@ def choices(like: Model) -> tuple[str, ...]:
 
 
 def find_worst(
-    workshop: Workshop,
+    builder: Builder,
     like: Model,
     pairs: int,
     known: Iterable[tuple[Model, float]],
@@ -314,7 +314,7 @@ def find_worst(
 
     Parameters
     ----------
-    workshop : Workshop
+    builder : Builder
         For the program ``PROGRAM``, with the flags of the build.
     like : Model
         Any model of the build.
@@ -327,7 +327,7 @@ def find_worst(
     """
 
     def count(packs: Sequence[tuple[Pack, Array]]) -> list[float]:
-        return count_packs(workshop, packs)
+        return count_packs(builder, packs)
 
     names = [name for name in choices(like) if before is None or name in _AROUND]
     hostile = longest(like, count, names, before or Extremes())

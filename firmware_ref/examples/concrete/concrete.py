@@ -23,11 +23,11 @@ import numpy as np
 
 import twinedge
 from twinedge import TwinRegressor, data
-from twinedge.learn.run import Run, load_run
 from twinedge.pack import Pack, write_pack
+from twinedge.run_folder import Run, load_run
 from twinedge.runtime.pack_device import PackDevice
-from twinedge_export.boards import Image, Workshop, port_named
-from twinedge_export.boards.build import left_out
+from twinedge_export.boards import Builder, Image, port_named
+from twinedge_export.boards.build import flags_for
 from twinedge_export.c_project import scratch_expression
 
 HERE = Path(__file__).parent
@@ -175,11 +175,11 @@ def literal(value: float) -> str:
 def build(folder: Path, pack: Pack, mixes: list[Mix]) -> tuple[Image, int]:
     """Compile main.c with the runtime for the board; return the image and its flash bytes."""
     write_headers(folder, pack, mixes)
-    flags = (*left_out(pack), "-I.")
-    workshop = Workshop(port_named(BOARD), folder, flags, program=str(HERE.resolve() / "main"))
+    flags = (*flags_for(pack), "-I.")
+    builder = Builder(port_named(BOARD), folder, flags, program=str(HERE.resolve() / "main"))
     # The program gets its pack from the header; the linker drops the empty one.
-    image = workshop.image(b"", np.empty((0, pack.features)))
-    return image, workshop.flash_bytes(image)
+    image = builder.image(b"", np.empty((0, pack.features)))
+    return image, builder.flash_bytes(image)
 
 
 def listen(image: Image) -> list[str]:

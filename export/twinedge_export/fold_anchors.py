@@ -13,7 +13,7 @@ import numpy as np
 from twinedge.errors import InputError
 from twinedge.estimators.twin import TwinRegressor
 from twinedge.pack.contents import Array, Pack
-from twinedge.runtime.calibrating import calibration_of
+from twinedge.runtime.pack_calibration import calibration_of
 from twinedge.scoring.calibration import Calibration
 
 # Features may exceed the training data by a quarter, and reach two standard deviations in any case.

@@ -18,12 +18,12 @@ from twinedge.wording import plural, shown
 from twinedge_export.boards.board import Port
 from twinedge_export.boards.build import (
     RUNNER,
+    Builder,
     Image,
-    Workshop,
     bad_end,
     count_query,
-    emulated,
-    said_lines,
+    output_lines,
+    run_emulator,
 )
 
 
@@ -55,7 +55,7 @@ def read_queries(path: Path, pack: Pack, most: int | None = None) -> Array:
     return queries
 
 
-def own_points(pack: Pack, most: int) -> Array:
+def anchor_queries(pack: Pack, most: int) -> Array:
     """Return the first anchors as queries ``(n, f)``, float32."""
     points = pack.anchors[:most].astype(np.float32) / pack.x_gain + pack.x_offset
     return points.astype(np.float32)
@@ -69,7 +69,7 @@ def _names(pack: Pack) -> list[str]:
     return [name for name in names if isinstance(name, str)] if all(names) else []
 
 
-Said = dict[str, list[list[int]]]  # numbers of each line, by its keyword
+Output = dict[str, list[list[int]]]  # numbers of each line, by its keyword
 
 # The keywords that main.c prints, and how many numbers follow each.
 _WORDS = {
@@ -124,10 +124,10 @@ def run_image(board: Port, image: Image, seconds: float) -> Answers:
     InputError
         If it fails, or does not end within ``seconds``.
     """
-    return _read(listen(board, image, _WORDS, seconds), board.counts_per_instruction)
+    return _read(run_program(board, image, _WORDS, seconds), board.counts_per_instruction)
 
 
-def listen(board: Port, image: Image, words: dict[str, int], seconds: float) -> Said:
+def run_program(board: Port, image: Image, words: dict[str, int], seconds: float) -> Output:
     """Run an image of any program, and collect what it prints.
 
     Parameters
@@ -146,13 +146,13 @@ def listen(board: Port, image: Image, words: dict[str, int], seconds: float) -> 
     """
     runner = image.path.with_name(RUNNER)
     command = board.command(board.run, image=image.path, runner=runner)
-    done = emulated(board, command, seconds)
-    lines = said_lines(done.stdout)
-    said = [(word, numbers) for word, *numbers in map(str.split, lines) if word in words]
-    if done.returncode or not said or said[-1][0] != "done":
+    done = run_emulator(board, command, seconds)
+    lines = output_lines(done.stdout)
+    known = [(word, digits) for word, *digits in map(str.split, lines) if word in words]
+    if done.returncode or not known or known[-1][0] != "done":
         raise bad_end(board, command[0], done.returncode, lines)
-    of: Said = {word: [] for word in words}
-    for word, digits in said:
+    output: Output = {word: [] for word in words}
+    for word, digits in known:
         try:
             numbers = [int(one, 16) for one in digits]
         except ValueError:
@@ -160,22 +160,22 @@ def listen(board: Port, image: Image, words: dict[str, int], seconds: float) -> 
         if len(numbers) != len(digits) or len(numbers) != words[word]:
             line = " ".join([word, *digits])
             raise InputError(f"{board.name}: cannot read this line of the harness: {line}")
-        of[word].append(numbers)
-    return of
+        output[word].append(numbers)
+    return output
 
 
-def _read(of: Said, counts_per_instruction: float) -> Answers:
-    ((_, context, stack_open),) = of["open"]
-    (bytes_of_kernel,) = of["kernel"]
+def _read(output: Output, counts_per_instruction: float) -> Answers:
+    ((_, context, stack_open),) = output["open"]
+    (bytes_of_kernel,) = output["kernel"]
     kernel = Kernel(*struct.unpack("<4BH2x", struct.pack("<2I", *bytes_of_kernel)))
-    ((scratch, stack_predict),) = of["scratch"]
-    ((empty,),) = of["empty"]
-    mean, spread, estimates, counts = np.array(of["query"], np.uint32).reshape(-1, 4).T
-    ((opening,),) = of["opening"]
+    ((scratch, stack_predict),) = output["scratch"]
+    ((empty,),) = output["empty"]
+    mean, spread, estimates, counts = np.array(output["query"], np.uint32).reshape(-1, 4).T
+    ((opening,),) = output["opening"]
     instructions = instructions_of(counts, empty, counts_per_instruction)
     took = float(instructions_of(np.array(opening), empty, counts_per_instruction))
     marks = stack_open, stack_predict, took
-    bounds = np.array(of["bound"], np.uint32).reshape(-1, 5).T
+    bounds = np.array(output["bound"], np.uint32).reshape(-1, 5).T
     return Answers(context, kernel, scratch, *marks, mean, spread, estimates, instructions, bounds)
 
 
@@ -203,7 +203,7 @@ _SECONDS = 60  # time limit of an emulator, at least
 _MACS_PER_SECOND = 1e5  # of a slow emulator on a busy machine
 
 
-class Trial(NamedTuple):
+class BoardRun(NamedTuple):
     """Results of running queries on a board."""
 
     board: Port
@@ -259,12 +259,12 @@ class Trial(NamedTuple):
         }
 
 
-def try_pack(workshop: Workshop, content: bytes, queries: Array, *, count: bool = True) -> Trial:
+def run_pack(builder: Builder, content: bytes, queries: Array, *, count: bool = True) -> BoardRun:
     """Build a pack into an image, run it, and compare every answer with the reference.
 
     Parameters
     ----------
-    workshop : Workshop
+    builder : Builder
     content : bytes
         The pack.
     queries : array of shape (n, f), float32
@@ -278,14 +278,14 @@ def try_pack(workshop: Workshop, content: bytes, queries: Array, *, count: bool 
         If the pack is invalid or does not fit, or a tool is missing.
     """
     pack = read_pack(content)
-    image = workshop.image(content, queries)
+    image = builder.image(content, queries)
     macs = multiply_adds(pack)
-    seconds = patience((len(queries) + 1) * macs)
-    answers = run_image(workshop.board, image, seconds)
-    if count and not workshop.board.counts_per_instruction:
-        answers.instructions[:] = count_query(workshop, content, queries[:1], seconds)
+    seconds = time_limit((len(queries) + 1) * macs)
+    answers = run_image(builder.board, image, seconds)
+    if count and not builder.board.counts_per_instruction:
+        answers.instructions[:] = count_query(builder, content, queries[:1], seconds)
     wrong = _wrong(pack, queries, answers)
-    return Trial(workshop.board, image, answers, macs, pack.features, wrong)
+    return BoardRun(builder.board, image, answers, macs, pack.features, wrong)
 
 
 def multiply_adds(pack: Pack) -> int:
@@ -297,7 +297,7 @@ def multiply_adds(pack: Pack) -> int:
     return 2 * pack.members * sum(inputs * outputs for inputs, outputs in pairwise(widths))
 
 
-def patience(macs: float) -> float:
+def time_limit(macs: float) -> float:
     """Seconds that an emulator may take for this many multiply-adds."""
     return _SECONDS + macs / _MACS_PER_SECOND
 

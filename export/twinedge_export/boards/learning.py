@@ -12,8 +12,14 @@ from twinedge.runtime import reference
 from twinedge.runtime.adaptation import adapted, point_weights
 from twinedge.runtime.pack_device import Reference
 from twinedge.runtime.store import Points, scored
-from twinedge_export.boards.build import EVERYTHING, Image, Workshop
-from twinedge_export.boards.trial import Said, instructions_of, listen, multiply_adds, patience
+from twinedge_export.boards.build import EVERYTHING, Builder, Image
+from twinedge_export.boards.run import (
+    Output,
+    instructions_of,
+    multiply_adds,
+    run_program,
+    time_limit,
+)
 
 PROGRAM = "store"
 WITH_STORE = (*EVERYTHING, "-DTWIN_STORE=1")  # some boards have less by default
@@ -36,7 +42,7 @@ _UPDATED = 1  # the round, of those from 0, before which a second pack replaces 
 _ALIGNED = 16  # bytes, of a pack in an image
 
 
-class Lesson(NamedTuple):
+class LearningRun(NamedTuple):
     """Results of learning points on a board, and of predicting with more of them each round.
 
     ``context``, ``memory`` and ``stack`` are bytes: of a ``twin_store``, of the memory given to it,
@@ -63,22 +69,22 @@ class Lesson(NamedTuple):
     dump: bytes
 
 
-def try_points(
-    workshop: Workshop,
+def run_points(
+    builder: Builder,
     content: bytes,
     x: Array,
     y: Array,
     queries: Array,
     counts: tuple[int, ...],
     update: bytes | None = None,
-) -> Lesson:
+) -> LearningRun:
     """Let a board learn points and predict, and compare every answer with the reference.
 
     Points are measured at the times 1, 2, 3, and so on.
 
     Parameters
     ----------
-    workshop : Workshop
+    builder : Builder
         For the program ``PROGRAM``, with ``WITH_STORE`` among its flags.
     content : bytes
         A pack with intervals.
@@ -97,34 +103,37 @@ def try_points(
     InputError
         If the pack is invalid, the image does not fit, or a tool is missing.
     """
-    board, pack = workshop.board, read_pack(content)
+    board, pack = builder.board, read_pack(content)
     packs = [pack] * len(counts)
     rows = _rows(pack, x, y, queries, counts, updates=update is not None)
     if update is not None:
         packs[_UPDATED:] = [read_pack(update)] * (len(counts) - _UPDATED)
         content += bytes(-len(content) % _ALIGNED) + update
-    image = workshop.image(content, rows)
-    said = listen(board, image, _WORDS, patience(_macs(pack, len(queries), counts)))
+    image = builder.image(content, rows)
+    output = run_program(board, image, _WORDS, time_limit(_macs(pack, len(queries), counts)))
     each = zip(packs, counts, strict=True)
     right = np.stack([_right(one, x[:k], y[:k], queries) for one, k in each], axis=1)
-    return _lesson(image, said, right, board.counts_per_instruction)
+    return _result(image, output, right, board.counts_per_instruction)
 
 
-def _lesson(image: Image, said: Said, right: Array, counts_per_instruction: float) -> Lesson:
-    ((context, memory),) = said["store"]
-    ((stack,),) = said["stack"]
-    ((empty,),) = said["empty"]
-    times, kept, damaged = np.array(said["opened"]).T
-    found = np.array([said[one] for one in _CALLS], np.uint32).reshape(*right.shape[:3], 6)
+def _result(
+    image: Image, output: Output, right: Array, counts_per_instruction: float
+) -> LearningRun:
+    ((context, memory),) = output["store"]
+    ((stack,),) = output["stack"]
+    ((empty,),) = output["empty"]
+    times, kept, damaged = np.array(output["opened"]).T
+    found = np.array([output[one] for one in _CALLS], np.uint32).reshape(*right.shape[:3], 6)
     answers = found[..., :5]
     learning, opening, predicting = (
         instructions_of(one, empty, counts_per_instruction)
-        for one in (np.array(said["learnt"])[:, 0], times, found[..., 5])
+        for one in (np.array(output["learnt"])[:, 0], times, found[..., 5])
     )
     wrong = np.argwhere((answers != right).any(axis=(0, 3)))
+    dump = np.array(output["block"], "<u4").tobytes()
     sizes = context, memory, stack
-    dump = np.array(said["block"], "<u4").tobytes()
-    return Lesson(image, *sizes, kept, damaged, answers, learning, opening, predicting, wrong, dump)
+    counts = learning, opening, predicting
+    return LearningRun(image, *sizes, kept, damaged, answers, *counts, wrong, dump)
 
 
 def _macs(pack: Pack, queries: int, counts: tuple[int, ...]) -> float:
@@ -156,7 +165,7 @@ def _words(pack: Pack, x: Array, y: Array, times: Array) -> Array:
 
 
 def _right(pack: Pack, x: Array, y: Array, queries: Array) -> Array:
-    """Return what store.c is to print of each query, uint32 ``(3, n, 5)``: see ``Lesson``."""
+    """Return what store.c is to print of each query, uint32 ``(3, n, 5)``: see ``LearningRun``."""
     assert pack.intervals is not None
     raw = Reference(pack).raw
     points = scored(pack, raw, Points.unscored(x, y))

@@ -29,7 +29,7 @@ from twinedge.pack.contents import ACCUMULATOR, LARGEST, OUTPUT, Array, Difficul
 from twinedge.pack.layout import FRACTIONS, MAX_SHIFT
 from twinedge.runtime.reference import activate, silu_curve
 from twinedge.training.network import Architecture
-from twinedge_export.folding import Dense
+from twinedge_export.fold_anchors import Dense
 from twinedge_export.graph import Graph, Tensors
 
 # How strongly weights are held where the data do not determine them, as a fraction of the inputs'
