@@ -34,10 +34,10 @@ from twinedge import AnnRegressor, EnsembleRegressor, data, scoring
 from twinedge.anchors import choose
 from twinedge.budget import Model, ann_bytes
 from twinedge.budget.model import twin_bytes
-from twinedge.estimators.uncertainty import learn_difficulty
+from twinedge.estimators.difficulty import learn_difficulty
 from twinedge.run_folder import Run
 from twinedge.runtime import reference
-from twinedge.runtime.calibrating import calibrate_pack
+from twinedge.runtime.pack_calibration import calibrate_pack
 from twinedge.scoring.calibration import interval_score, quantile
 from twinedge.scoring.scores import rank_correlation
 from twinedge_export.quantise import quantise

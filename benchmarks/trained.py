@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from twinedge import TwinRegressor, export
-from twinedge.fitting import fit_dataset
+from twinedge.fitting import TrainSettings, fit_dataset
 from twinedge.run_folder import Run, load_run
 
 # Raised whenever training changes, which makes earlier cells and runs void.
@@ -19,7 +19,7 @@ def load_or_train(folder: Path, name: str) -> Run:
     path = folder / name
     if not path.exists():
         print(f"training {name} ...", file=sys.stderr, flush=True)
-        fit_dataset(name, run=path, random_state=0)
+        fit_dataset(name, TrainSettings(run=path, random_state=0))
     return load_run(path)
 
 
@@ -56,6 +56,6 @@ def load_or_export(folder: Path) -> Path:
     if not folder.exists():
         run = Path("runs") / folder.name
         print("training and exporting, minutes ...", file=sys.stderr, flush=True)
-        fit_dataset("rcl", run=run, effort="quick", random_state=0)
+        fit_dataset("rcl", TrainSettings(run=run, effort="quick", random_state=0))
         export(run, folder, formats=("twin", "tflite", "onnx"))
     return folder

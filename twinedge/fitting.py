@@ -8,26 +8,88 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from twinedge.data.source import Source, from_catalogue, from_table
 from twinedge.data.table import Missing
+from twinedge.defaults import NEIGHBORS
 from twinedge.errors import InputError, Parameter, ParameterError
 from twinedge.progress import Progress, progress_bar
 
 if TYPE_CHECKING:
-    from twinedge.estimators.networks import Validation
     from twinedge.estimators.twin import TwinRegressor
     from twinedge.evaluation.held_out import HeldOut
     from twinedge.run_folder import Run
 
-Say = Callable[[str], None]
+Report = Callable[[str], None]
 
 _LONG = 60.0  # seconds of each training in folds: they take equally long
 # What follows the training.
 _TESTING, _WRITING = "Comparing with other models on the test rows", "Writing the run"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainSettings:
+    """How a twin is trained, and where its run is written.
+
+    All fields but the last four are parameters of ``TwinRegressor``, with the same defaults, except
+    that training uses all cores.
+
+    Parameters
+    ----------
+    run : path, optional
+        Run folder to write. Checkpoints are kept beside it, to resume from.
+    resume : bool
+        Continue a training that was stopped; needs ``run``.
+    overwrite : bool
+        Replace files of the folder even if they were changed since they were written.
+    report : function, optional
+        Called with each remark on the table and the training.
+    """
+
+    twins: int | str = "auto"
+    hidden: int | tuple[int, ...] | str = "auto"
+    activation: str = "auto"
+    pairs: str | int = "all"
+    neighbors: int = NEIGHBORS
+    anchors: Any = "auto"
+    loop_weight: float = 0.0
+    learning_rate: float | str = "auto"
+    weight_decay: float | str = "auto"
+    effort: str = "normal"
+    steps: int | str = "auto"
+    teachers: Any = "auto"
+    intervals: bool = True
+    impute: str | None = None
+    validation_fraction: float = 0.125
+    n_jobs: int | None = -1
+    random_state: Any = None
+    verbose: bool = False
+    run: str | Path | None = None
+    resume: bool = False
+    overwrite: bool = False
+    report: Report | None = None
+
+    def __post_init__(self) -> None:
+        if self.resume and self.run is None:
+            raise ParameterError(
+                Parameter("resume", True), " needs the folder of the run: give ", Parameter("run")
+            )
+
+    @property
+    def folder(self) -> Path | None:
+        """The run folder to write; None for none."""
+        return None if self.run is None else Path(self.run)
+
+    def model(self) -> "TwinRegressor":
+        """Return an unfitted twin with these settings."""
+        from twinedge.estimators.twin import TwinRegressor
+
+        names = [field.name for field in fields(self)]
+        return TwinRegressor(**{name: getattr(self, name) for name in names[: names.index("run")]})
 
 
 def fit_csv(
@@ -50,7 +112,7 @@ def fit_csv(
     run: str | Path | None = None,
     resume: bool = False,
     overwrite: bool = False,
-    say: Say | None = None,
+    say: Report | None = None,
     **settings: Any,
 ) -> "Run":
     r"""Fit a twin to a table, as ``twinedge train`` does.
@@ -141,7 +203,10 @@ def fit_csv(
     >>> run.model.predict([[2, 3]]).shape
     (1,)
     """
-    with progress_bar(bool(settings.get("verbose"))) as progress:
+    train = TrainSettings(
+        impute=impute, run=run, resume=resume, overwrite=overwrite, report=say, **settings
+    )
+    with progress_bar(train.verbose) as progress:
         progress.stage("Reading the table")
         source = from_table(
             path,
@@ -160,152 +225,124 @@ def fit_csv(
             folds=folds,
             test=test,
         )
-        return fit_source(
-            source,
-            run=run,
-            resume=resume,
-            overwrite=overwrite,
-            say=say,
-            impute=impute,
-            **settings,
-        )
+        return fit_source(source, train)
 
 
-def fit_dataset(name: str, *, split: int = 0, **options: Any) -> "Run":
-    """Fit a twin to one of the paper's data sets, on one of its 25 splits.
-
-    Takes the options of ``fit_source``.
-    """
-    return fit_source(from_catalogue(name, split), **options)
+def fit_dataset(name: str, settings: TrainSettings, *, split: int = 0) -> "Run":
+    """Fit a twin to one of the paper's data sets, on one of its 25 splits."""
+    return fit_source(from_catalogue(name, split), settings)
 
 
-def fit_source(
-    source: Source,
-    *,
-    run: str | Path | None = None,
-    resume: bool = False,
-    overwrite: bool = False,
-    say: Say | None = None,
-    **settings: Any,
-) -> "Run":
-    """Fit a twin to a table that has been read; parameters as in ``fit_csv``."""
-    with progress_bar(bool(settings.get("verbose"))) as progress:
-        count = len(source.folds)
-        folds = {f"Fold {k} of {count}": _LONG for k in range(1, count + 1)}
-        progress.plan(
-            {
-                **(folds | {"Training": _LONG} if folds else {}),
-                _TESTING: 3 + len(source.y) / 500,
-                _WRITING: 1,
-            }
-        )
-        return _fitted(source, progress, run, resume, overwrite, say or _nothing, settings)
-
-
-def _fitted(
-    source: Source,
-    progress: Progress,
-    run: str | Path | None,
-    resume: bool,
-    overwrite: bool,
-    say: Say,
-    settings: dict[str, Any],
-) -> "Run":
-    from twinedge.estimators.twin import TwinRegressor
+def fit_source(source: Source, settings: TrainSettings) -> "Run":
+    """Fit a twin to a table that has been read, and write its run if it has a folder."""
     from twinedge.evaluation.comparison import few_rows
     from twinedge.evaluation.held_out import HeldOut, fold_scores, left_out_scores
     from twinedge.run_folder import Run, check_writable, checkpoint_of
     from twinedge.scoring.weights import effective_rows, of_rows, relative
-    from twinedge.training.trainer import discard
 
-    model = TwinRegressor(**{"n_jobs": -1, **settings})
-    folder = None if run is None else Path(run)
-    checkpoint = None
+    report, folder, checkpoint = settings.report or _ignore, settings.folder, None
     if folder is not None:
-        check_writable(folder, overwrite=overwrite)
+        check_writable(folder, overwrite=settings.overwrite)
         checkpoint = checkpoint_of(folder)
     for remark in source.remarks:
-        say(remark)
+        report(remark)
     start = perf_counter()
-    folds = _cross_validated(source, progress, checkpoint, resume, say, settings)
-    with progress.part("Training"):
-        _fit(model, source, checkpoint, resume, say)
-    validation, test = source.part(source.rows.val), source.part(source.rows.test)
-    weights = of_rows(source.weights, source.rows.test)
-    scores: dict[str, Any] = {"rmse_val": model.validation_rmse_}
-    try:
-        progress.stage(_TESTING)
-        left_out = left_out_scores(model, source)
-        tested = HeldOut.together(folds or [HeldOut.of(model, source)])
-        scores |= tested.scores() | (fold_scores(folds) if folds else {})
-        scores |= {**left_out, "groups": scores["groups"] + left_out["groups"]} if left_out else {}
-        weights = tested.weights
-    except KeyboardInterrupt:  # the model is kept, without its test scores
-        model.interrupted_ = True
-    scores["seconds"] = round(perf_counter() - start, 2)
-    few = few_rows(
-        int(effective_rows(weights, len(test[1]) or len(source.y))),
-        int(effective_rows(model.validation_weights_, len(validation[1]))),
-    )
-    if few:
-        say(few)
-    done = Run(
-        model,
-        source.encoding.inputs,
-        source.target_name,
-        validation,
-        test,
-        source={
-            "dataset": source.name,
-            "split": source.split,
-            "rows": len(source.y),
-            **({"tables": source.tables} if source.tables else {}),
-            **({} if source.groups is None else {"group": source.group_name}),
-            **_time_record(source),
-            **({} if source.weights is None else {"weight": source.weight_name}),
-            **({"missing": list(source.missing)} if source.missing else {}),
-            **({"options": source.options} if source.options else {}),
-        },
-        scores=scores,
-        test_weights=relative(of_rows(source.weights, source.rows.test)),
-        rows=source.row_numbers(),
-    )
-    if folder is None or checkpoint is None:
-        return done
-    try:
-        with _undisturbed():
+    with progress_bar(settings.verbose) as progress:
+        count = len(source.folds)
+        stages = {f"Fold {k} of {count}": _LONG for k in range(1, count + 1)}
+        stages |= {"Training": _LONG} if stages else {}
+        progress.plan({**stages, _TESTING: 3 + len(source.y) / 500, _WRITING: 1})
+        folds = _cross_validated(source, settings, progress, checkpoint)
+        with progress.part("Training"):
+            model = _fit(source, settings, checkpoint, settings.resume, settings.report)
+        validation, test = source.part(source.rows.val), source.part(source.rows.test)
+        weights = of_rows(source.weights, source.rows.test)
+        scores: dict[str, Any] = {"rmse_val": model.validation_rmse_}
+        try:
+            progress.stage(_TESTING)
+            left_out = left_out_scores(model, source)
+            tested = HeldOut.together(folds or [HeldOut.of(model, source)])
+            scores |= tested.scores() | (fold_scores(folds) if folds else {})
+            if left_out:
+                scores |= {**left_out, "groups": scores["groups"] + left_out["groups"]}
+            weights = tested.weights
+        except KeyboardInterrupt:  # the model is kept, without its test scores
+            model.interrupted_ = True
+        scores["seconds"] = round(perf_counter() - start, 2)
+        few = few_rows(
+            int(effective_rows(weights, len(test[1]) or len(source.y))),
+            int(effective_rows(model.validation_weights_, len(validation[1]))),
+        )
+        if few:
+            report(few)
+        done = Run(
+            model,
+            source.encoding.inputs,
+            source.target_name,
+            validation,
+            test,
+            source=_source_record(source),
+            scores=scores,
+            test_weights=relative(of_rows(source.weights, source.rows.test)),
+            rows=source.row_numbers(),
+        )
+        if folder is not None and checkpoint is not None:
             progress.stage(_WRITING)
-            done.save(folder, overwrite=overwrite)
-    except InputError as error:
-        kept = f"; the training is kept in {checkpoint}: continue with "
-        raise ParameterError(*error.parts, kept, Parameter("resume", True)) from error
-    if not model.interrupted_:
-        for one in (checkpoint, *(_of_fold(checkpoint, k) for k in range(len(source.folds)))):
-            discard(one)
+            _save(done, folder, checkpoint, settings, count)
     return done
 
 
+def _save(run: "Run", folder: Path, checkpoint: Path, settings: TrainSettings, folds: int) -> None:
+    """Write a run; its checkpoints go unless the training was stopped."""
+    from twinedge.training.trainer import discard
+
+    try:
+        with _undisturbed():
+            run.save(folder, overwrite=settings.overwrite)
+    except InputError as error:
+        kept = f"; the training is kept in {checkpoint}: continue with "
+        raise ParameterError(*error.parts, kept, Parameter("resume", True)) from error
+    if not run.model.interrupted_:
+        for one in (checkpoint, *(_of_fold(checkpoint, k) for k in range(folds))):
+            discard(one)
+
+
+def _source_record(source: Source) -> dict[str, Any]:
+    """Return what a run keeps about its table."""
+    record: dict[str, Any] = {
+        "dataset": source.name,
+        "split": source.split,
+        "rows": len(source.y),
+        "tables": source.tables,
+    }
+    if source.groups is not None:
+        record["group"] = source.group_name
+    if source.times is not None and source.notation is not None:
+        record["time"] = source.time_name
+        record["time_notation"] = source.notation._asdict()
+        record["time_ranges"] = source.time_ranges()
+    if source.weights is not None:
+        record["weight"] = source.weight_name
+    record |= {"missing": list(source.missing), "options": source.options}
+    optional = ("tables", "missing", "options")
+    return {key: one for key, one in record.items() if one or key not in optional}
+
+
 def _cross_validated(
-    source: Source,
-    progress: Progress,
-    checkpoint: Path | None,
-    resume: bool,
-    say: Say,
-    settings: dict[str, Any],
+    source: Source, settings: TrainSettings, progress: Progress, checkpoint: Path | None
 ) -> "list[HeldOut]":
     """Train a model for each fold, if there are any, and predict the rows that it did not see."""
-    from twinedge.estimators.twin import TwinRegressor
     from twinedge.evaluation.held_out import HeldOut
 
     found = []
     for k, fold_of in enumerate(source.folds):
-        fold, model = fold_of(), TwinRegressor(**{"n_jobs": -1, **settings})
+        fold, title = fold_of(), f"Fold {k + 1} of {len(source.folds)}"
         kept = None if checkpoint is None else _of_fold(checkpoint, k)
-        again = resume and kept is not None and kept.exists()
-        with progress.part(f"Fold {k + 1} of {len(source.folds)}", opaque=True):
-            _fit(model, fold, kept, again, _nothing)
+        again = settings.resume and kept is not None and kept.exists()
+        with progress.part(title, opaque=True):
+            model = _fit(fold, settings, kept, again, _ignore)
         if model.interrupted_:
-            say(f"Stopped in fold {k + 1} of {len(source.folds)}, before the training itself.")
+            (settings.report or _ignore)(f"Stopped in {title.lower()}, before the training itself.")
             raise KeyboardInterrupt
         found.append(HeldOut.of(model, fold))
     return found
@@ -315,46 +352,40 @@ def _of_fold(checkpoint: Path, fold: int) -> Path:
     return checkpoint.with_name(f"{checkpoint.name}.fold{fold + 1}")
 
 
-def _time_record(source: Source) -> dict[str, Any]:
-    """Return what a run keeps about the order of its rows, if that is known."""
-    if source.times is None or source.notation is None:
-        return {}
-    ranges, notation = source.time_ranges(), source.notation._asdict()
-    return {"time": source.time_name, "time_notation": notation, "time_ranges": ranges}
-
-
-def _nothing(remark: str) -> None:
-    """Say nothing."""
+def _ignore(remark: str) -> None:
+    """Report nothing."""
 
 
 def _fit(
-    model: "TwinRegressor", source: Source, checkpoint: Path | None, resume: bool, say: Say
-) -> None:
+    source: Source,
+    settings: TrainSettings,
+    checkpoint: Path | None,
+    resume: bool,
+    report: Report | None,
+) -> "TwinRegressor":
+    """Fit a model; without ``report``, digits that a device cannot hold raise a warning."""
     from twinedge.estimators.inputs import PrecisionWarning, check_precision
     from twinedge.scoring.weights import of_rows
     from twinedge.training.trainer import DivergedError, discard
 
+    model = settings.model()
     train, val = source.rows.train, source.rows.val
-    validation: Validation = source.part(val)
-    groups = of_rows(source.groups, train)
-    if source.groups is not None or source.weights is not None:
-        beside = of_rows(source.groups, val), of_rows(source.weights, val)
-        validation = (*source.part(val), *beside)
+    beside = of_rows(source.groups, val), of_rows(source.weights, val)
     try:
         remarks = check_precision(*source.part(train), source.encoding, source.target_name)
     except InputError as error:
         raise InputError(f"{source.name}: {error}") from error
     for remark in remarks:
-        say(f"{source.name}: {remark}")
-    ours = checkpoint is not None and not checkpoint.exists()
+        (report or _ignore)(f"{source.name}: {remark}")
+    is_new = checkpoint is not None and not checkpoint.exists()
     try:
         with warnings.catch_warnings():
-            if say is not _nothing:  # it was said above
+            if report is not None:  # it was reported above
                 warnings.simplefilter("ignore", PrecisionWarning)
             model.fit(
                 *source.part(train),
-                validation=validation,
-                groups=groups,
+                validation=(*source.part(val), *beside),
+                groups=of_rows(source.groups, train),
                 times=of_rows(source.times, train),
                 sample_weight=of_rows(source.weights, train),
                 encoding=source.encoding,
@@ -362,16 +393,17 @@ def _fit(
                 resume=resume,
             )
     except (KeyboardInterrupt, ModuleNotFoundError) as stop:  # before the first round
-        if checkpoint is not None and ours and not any(checkpoint.glob("*.npz")):
+        if checkpoint is not None and is_new and not any(checkpoint.glob("*.npz")):
             discard(checkpoint)
-        if isinstance(stop, KeyboardInterrupt):
-            say("Stopped before there was a network to keep.")
+        if isinstance(stop, KeyboardInterrupt) and report is not None:
+            report("Stopped before there was a network to keep.")
         raise
     except DivergedError:
         if checkpoint is not None:
             discard(checkpoint)
         raise
     model.target_name_, model.fill_values_ = source.target_name, source.fill_values
+    return model
 
 
 @contextmanager

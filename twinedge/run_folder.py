@@ -225,8 +225,8 @@ def _restored_run(record: dict[str, Any], points: dict[str, FloatArray]) -> Run:
     if model.weights_.ndim != 2 or model.weights_.shape[1] != model.architecture_.size:
         shape = model.weights_.shape
         raise ValueError(f"weights of shape {shape} for networks of {model.architecture_.size}")
-    scaling = [points[name] if name.startswith("x_") else float(points[name]) for name in _SCALING]
-    model.scaling_ = Scaling(*scaling)
+    y_mean, y_scale, limit = (float(points[name]) for name in _SCALING[2:])
+    model.scaling_ = Scaling(points["x_mean"], points["x_scale"], y_mean, y_scale, limit)
     model.remember_columns(Encoding.of(record["columns"], record["feature_names"]))
     model.target_name_ = str(record["target_name"])
     model.anchor_X_, model.anchor_y_ = points["X_train"], points["y_train"]
@@ -240,9 +240,9 @@ def _restored_run(record: dict[str, Any], points: dict[str, FloatArray]) -> Run:
     model.calibration_ = _restored_calibration(record["calibration"])
     model.trust_ = record["trust"]
     if "left_out_errors" in points:
-        signals, errors, outside, typical = (points.get(f"left_out_{name}") for name in _LEFT_OUT)
-        beside = model.sample_weights_, model.groups_
-        model.left_out_ = CalibrationRows(signals, errors, outside, *beside, typical)
+        left_out: dict[str, Any] = {name: points.get(f"left_out_{name}") for name in _LEFT_OUT}
+        left_out |= {"sample_weight": model.sample_weights_, "groups": model.groups_}
+        model.left_out_ = CalibrationRows(**left_out)
     return Run(
         model,
         tuple(record["feature_names"]),

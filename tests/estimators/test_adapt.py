@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 from twinedge import TwinRegressor
 from twinedge.pack import write_pack
-from twinedge.runtime.calibrating import calibrate_pack
+from twinedge.runtime.pack_calibration import calibrate_pack
 from twinedge.runtime.loading import load
 from twinedge.scoring.calibration import adapted
 from twinedge_export.quantise import quantise

@@ -9,7 +9,7 @@ from twinedge.anchors.pool import Evidence
 from twinedge.estimators import uncertainty
 from twinedge.pack import read_pack
 from twinedge.run_folder import Run, load_run
-from twinedge.runtime.calibrating import calibration_of
+from twinedge.runtime.pack_calibration import calibration_of
 from twinedge.scoring.calibration import CalibrationRows, calibrate, quantile, worth_of_groups
 from twinedge.training.selection import ACROSS
 

@@ -529,7 +529,7 @@ def test_a_run_keeps_the_weights(halves, tiny, tmp_path):
     assert np.array_equal(loaded.model.predict(X), model.predict(X))
     assert np.array_equal(loaded.model.sample_weights_, model.sample_weights_)
     assert np.array_equal(loaded.model.validation_weights_, model.validation_weights_)
-    assert np.array_equal(loaded.judging_weights, model.validation_weights_)
+    assert np.array_equal(loaded.evaluation_weights, model.validation_weights_)
     assert np.array_equal(loaded.test_weights, weights[:9])
 
 
@@ -548,7 +548,7 @@ def test_a_run_with_nothing_held_out_is_judged_by_the_weights_of_training(halves
     assert model.validation_weights_ is model.sample_weights_
     assert model.validation_rmse_ == pytest.approx(model.rmse(X, y, weights))
     run = Run(model, ("a", "b"), "y", model.validation_, (X[:0], y[:0]))
-    assert run.judging_weights is model.sample_weights_
+    assert run.evaluation_weights is model.sample_weights_
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from copy import copy
 import numpy as np
 import pytest
 
-from twinedge.runtime.calibrating import calibration_of
 from twinedge.runtime.loading import load
+from twinedge.runtime.pack_calibration import calibration_of
 
 TOLERANCE = 0.02  # the default of an export
 BACKENDS = {
@@ -41,7 +41,7 @@ def queries(tiny_twin):
 @pytest.fixture(scope="module")
 def scale(tiny_twin, queries):
     """Return scales of the float model with the anchors and coefficients of an export."""
-    from twinedge.estimators.uncertainty import learn_difficulty
+    from twinedge.estimators.difficulty import learn_difficulty
 
     def of(done):
         model = copy(tiny_twin)

@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from twinedge import TwinRegressor
 from twinedge.errors import InputError
-from twinedge.estimators.uncertainty import learn_difficulty
+from twinedge.estimators.difficulty import learn_difficulty
 from twinedge.run_folder import Run, load_run
 
 SETTING = {

@@ -170,7 +170,7 @@ def _model(path: Path | None, numbers: dict[str, Any]) -> "tuple[Model, int | No
 
 
 def _print(result: dict[str, Any]) -> None:
-    from twinedge.budget.fits import told
+    from twinedge.budget.fits import describe_verdict
 
     members, twins = result["members"], result["twins"]
     shape = "-".join(map(str, result["hidden"]))
@@ -213,7 +213,7 @@ def _print(result: dict[str, Any]) -> None:
                 _either(one["instructions_estimated"]),
                 _size(one["instructions_worst"]) if one["instructions_estimated"] else "",
                 format_range(one["milliseconds_estimated"]),
-                told(*(one[key] for key in _TOLD)),
+                describe_verdict(*(one[key] for key in _TOLD)),
             ]
             for one in result["boards"]
         ],
@@ -365,12 +365,11 @@ def fit(
     or --time, rows are held out as by train.
     """
     from twinedge.atomic_files import EXPORT, RUN, check_folder
-    from twinedge.budget import board_named, judge, read_firmware
+    from twinedge.budget import board_named, board_verdict, read_firmware
     from twinedge.budget.model import from_pack
     from twinedge.cli.export import note_earlier
     from twinedge.cli.reading import read_source
-    from twinedge.cli.train import heard
-    from twinedge.fitting import fit_source
+    from twinedge.fitting import TrainSettings, fit_source
     from twinedge.scoring.weights import of_rows
     from twinedge_export.fit_board import check_measured, fitting, search, write_winner
 
@@ -406,18 +405,19 @@ def fit(
         best = found.best.model
         note(f"Training the winner: {_shape(found.best)}", quiet=quiet)
         with progress.part("winner"):
-            trained = fit_source(
-                source,
-                run=run,
-                overwrite=overwrite,
+            settings = TrainSettings(
                 twins=best.twins,
                 hidden=best.hidden,
                 effort=effort,
                 steps=steps,
                 intervals=intervals,
                 random_state=seed,
-                **heard(quiet),
+                verbose=not quiet,
+                run=run,
+                overwrite=overwrite,
+                report=lambda message: note(message, quiet=quiet),
             )
+            trained = fit_source(source, settings)
         if trained.model.interrupted_:
             note(f"Stopped early; the best weights are in {run}.", quiet=quiet)
             raise click.exceptions.Exit(130)
@@ -436,7 +436,7 @@ def fit(
     file = written.files[0]
     path = output / file.path.name
     packed = from_pack(path)[0]
-    verdict = judge(packed, place, measured)
+    verdict = board_verdict(packed, place, measured)
     result = {
         "board": board,
         "twins": best.twins,

@@ -15,9 +15,10 @@ from twinedge.cli.output import (
     print_record,
     print_text,
 )
-from twinedge.cli.reading import check_named
+from twinedge.cli.reading import read_source
 from twinedge.cli.values import Number, Several, Whole, WordOr
 from twinedge.defaults import HIDDEN, HIDDEN_OF_ONE, NEIGHBORS, RUN, TWINS
+from twinedge.progress import progress_bar
 
 if TYPE_CHECKING:
     from twinedge.run_folder import Run
@@ -117,28 +118,27 @@ _SMALL, _LARGE = (",".join(map(str, one)) for one in (HIDDEN, HIDDEN_OF_ONE))
 @options.quiet
 def train(
     tables: tuple[Path, ...],
-    target: str | None,
-    drop: tuple[str, ...],
-    missing: tuple[str, ...],
-    impute: str | None,
-    categorical: tuple[str, ...],
-    calendar: tuple[str, ...],
-    drop_missing_target: bool,
-    skip_bad_rows: bool,
-    group: str | None,
-    time: str | None,
-    weight: str | None,
     dataset: str | None,
     split: int,
-    folds: int | None,
-    test: Path | None,
     output: Path,
     overwrite: bool,
+    twins: int | str,
+    hidden: tuple[int, ...] | str,
+    activation: str,
+    pairs: int | str,
+    neighbors: int,
+    learning_rate: float | str,
+    weight_decay: float | str,
+    effort: str,
+    steps: int | str,
+    teachers: list[str] | str,
+    intervals: bool,
+    n_jobs: int | None,
     seed: int,
     resume: bool,
     as_json: bool,
     quiet: bool,
-    **settings: Any,
+    **reading: Any,
 ) -> None:
     """Fit a twin to a table and write a run folder.
 
@@ -165,34 +165,32 @@ def train(
     Rows may count more or less than others, with --weight: in training, in intervals, and in all
     errors that are printed.
     """
-    reading: dict[str, Any] = {
-        "target": target,
-        "drop": drop,
-        "missing": missing,
-        "impute": impute,
-        "categorical": categorical,
-        "calendar": calendar,
-        "drop_missing_target": drop_missing_target,
-        "skip_bad_rows": skip_bad_rows,
-        "group": group,
-        "time": time,
-        "weight": weight,
-    }
-    reading |= {"folds": folds, "test": test}
-    check_named(tables, reading, dataset)
-    from twinedge.fitting import fit_csv, fit_dataset
+    from twinedge.fitting import TrainSettings, fit_source
 
-    given: dict[str, Any] = {
-        **settings,
-        "n_jobs": settings["n_jobs"] or -1,  # all cores
-        "split": split,
-        "run": output,
-        "resume": resume,
-        "overwrite": overwrite,
-        "random_state": seed,
-        **heard(quiet),
-    }
-    done = fit_csv(tables, **reading, **given) if tables else fit_dataset(str(dataset), **given)
+    settings = TrainSettings(
+        twins=twins,
+        hidden=hidden,
+        activation=activation,
+        pairs=pairs,
+        neighbors=neighbors,
+        learning_rate=learning_rate,
+        weight_decay=weight_decay,
+        effort=effort,
+        steps=steps,
+        teachers=teachers,
+        intervals=intervals,
+        impute=reading["impute"],
+        n_jobs=n_jobs or -1,  # all cores
+        random_state=seed,
+        verbose=not quiet,
+        run=output,
+        resume=resume,
+        overwrite=overwrite,
+        report=lambda remark: note(remark, quiet=quiet),
+    )
+    with progress_bar(not quiet):
+        source = read_source(tables, reading, dataset, split, quiet=quiet)
+        done = fit_source(source, settings)
     result = {**summary(done), "run": str(output)}
     if as_json:
         print_json(result)
@@ -208,7 +206,7 @@ def train(
         if groups:
             print_groups(groups)
         if ranges and "test" in ranges:
-            print_text("", in_order(ranges))
+            print_text("", describe_order(ranges))
         if verdict:
             print_text("", verdict)
     if done.model.interrupted_:
@@ -218,16 +216,8 @@ def train(
         raise click.exceptions.Exit(130)
 
 
-def heard(quiet: bool) -> dict[str, Any]:
-    """Return the settings that show remarks and progress."""
-    return {
-        "say": lambda remark: note(remark, quiet=quiet),
-        "verbose": not quiet,
-    }
-
-
-def in_order(ranges: dict[str, list[str]]) -> str:
-    """Say for which times the scores of a run are."""
+def describe_order(ranges: dict[str, list[str]]) -> str:
+    """Describe for which times the scores of a run are."""
     (_, past), *_, (_, future) = ranges.values()
     return (
         f"Trained on rows until {past}, tested on later ones until {future}: the test scores are "
@@ -236,7 +226,7 @@ def in_order(ranges: dict[str, list[str]]) -> str:
 
 
 def with_reasons(result: dict[str, Any]) -> dict[str, Any]:
-    """Say why the twin does not beat a rival whose error is larger."""
+    """Add why the twin does not beat a rival whose error is larger."""
     narrow = [
         rival
         for rival in ("naive", "mean", "linear", "trees")

@@ -1,5 +1,6 @@
 """How estimators read tables: by the names of columns, whatever their order and kind."""
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -39,10 +40,19 @@ class TableReader(BaseEstimator):
     target_name_: str = "y"
 
     def __sklearn_tags__(self) -> Any:
-        """Say that missing values are filled in, if they are."""
+        """Allow missing values if they are filled in."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self._imputes
         return tags
+
+    def settled(self) -> Any:
+        """Return ``resolved()``; deprecated, goes with 0.3."""
+        warnings.warn("settled() is now resolved()", DeprecationWarning, stacklevel=2)
+        return self.resolved()
+
+    def resolved(self) -> Any:
+        """Return an unfitted copy with the settings that were chosen in place of a choice."""
+        raise NotImplementedError
 
     @property
     def _imputes(self) -> bool:
@@ -141,7 +151,7 @@ class PrecisionWarning(UserWarning):
 
 
 def check_precision(X: FloatArray, y: FloatArray, encoding: Encoding, target: str) -> list[str]:
-    """Check that a device, which calculates in 32-bit floats, can tell training rows apart.
+    """Check that a device, which calculates in 32-bit floats, can distinguish training rows.
 
     Parameters
     ----------

@@ -294,11 +294,11 @@ class LoopRegressor(RegressorMixin, BaseEstimator):
         if weight and not getattr(first, "interrupted_", False):
             loops = draw_loops(self._count(), len(first.anchor_y_), len(points), rng)
             extra = propose(first, points, loops, weight)
-            # The same rows that the first was trained and judged on.
+            # The same rows that the first was trained and validated on.
             held = {}
             if hasattr(first, "validation_"):
                 held["validation"] = (*first.validation_, None, first.validation_weights_)
-            self.model_ = first.settled().fit(
+            self.model_ = first.resolved().fit(
                 first.anchor_X_,
                 first.anchor_y_,
                 sample_weight=first.sample_weights_,
@@ -329,19 +329,7 @@ def draw_loops(
 ) -> npt.NDArray[np.int64]:
     """Draw loops of one labelled point and two unlabelled ones, in the order of the paper's code.
 
-    Parameters
-    ----------
-    count : int
-        Loops to draw, with replacement.
-    labelled, unlabelled : int
-        Number of points of each kind.
-    rng : RandomState
-        Generator to draw with.
-
-    Returns
-    -------
-    array of shape (count, 3)
-        Rows of the labelled points followed by the unlabelled ones.
+    Returns rows ``(count, 3)`` of the labelled points followed by the unlabelled ones.
     """
     first = rng.choice(labelled, (count, 1))
     return np.hstack([first, labelled + rng.choice(unlabelled, (count, 2))])
@@ -350,7 +338,7 @@ def draw_loops(
 def propose(
     model: Any, unlabelled: FloatArray, loops: npt.NDArray[np.int64], weight: float
 ) -> ExtraPairs:
-    """Label the sides of loops with predictions that close them better.
+    """Label the sides (i, j), (j, k), (k, i) of loops with predictions that close them better.
 
     Parameters
     ----------
@@ -362,11 +350,6 @@ def propose(
         Rows of ``model.anchor_X_`` followed by those points.
     weight : float
         Share of the sum around a loop that is subtracted from each side.
-
-    Returns
-    -------
-    ExtraPairs
-        The three sides (i, j), (j, k), (k, i) of each loop, loop by loop.
     """
     points = np.concatenate([model.anchor_X_, unlabelled])
     sides = np.stack([loops, np.roll(loops, -1, axis=1)], axis=2).reshape(-1, 2)

@@ -30,8 +30,8 @@ from twinedge.training.parameters import (
     widths,
 )
 from twinedge.training.selection import PLANS, SETTINGS, Candidate, Choice, Plan, choose
-from twinedge.training.tasks import FOLDS, PairTask, PointTask
-from twinedge.training.teachers import LEAST_ROWS, School, teachers_of
+from twinedge.training.tasks import FOLDS, PointTask, Task
+from twinedge.training.teachers import LEAST_ROWS, Teachers, teachers_of
 from twinedge.training.trainer import Checkpoint
 
 Validation = tuple[Any, Any] | tuple[Any, Any, Any] | tuple[Any, Any, Any, Any] | None
@@ -106,10 +106,10 @@ class NetworkRegressor(RegressorMixin, TableReader):
             if not groups.any():
                 raise InputError("groups has one group for all rows; at least two are needed")
         if validation is not None:
-            X_val, y_val, *theirs = validation
-            of_groups, counts, *_ = [*theirs, None, None]
-            X_val, y_val, of_groups, counts = counted_rows(
-                X_val, y_val, of_groups, counts, "validation weights"
+            X_val, y_val, *beside = validation
+            groups_val, weights_val, *_ = [*beside, None, None]
+            X_val, y_val, groups_val, weights_val = counted_rows(
+                X_val, y_val, groups_val, weights_val, "validation weights"
             )
             X_val = self._read(X_val)
             shape = np.shape(y_val)
@@ -117,9 +117,10 @@ class NetworkRegressor(RegressorMixin, TableReader):
                 raise InputError(f"validation has {len(X_val)} points and targets of shape {shape}")
             y_val = check_array(y_val, ensure_2d=False, dtype=np.float64)
             self.groups_ = groups if times is None else time_blocks(times, FOLDS)
-            if of_groups is not None:
-                self.validation_groups_ = _numbered(of_groups, len(y_val))
-            self.sample_weights_, self.validation_weights_ = relative(weights), relative(counts)
+            if groups_val is not None:
+                self.validation_groups_ = _numbered(groups_val, len(y_val))
+            self.sample_weights_ = relative(weights)
+            self.validation_weights_ = relative(weights_val)
             return self._filled((X, y), (X_val, y_val))
         fraction = nonnegative_number("validation_fraction", self.validation_fraction)
         # Held-out rows of a tiny table would leave nothing to learn from.
@@ -144,7 +145,7 @@ class NetworkRegressor(RegressorMixin, TableReader):
     def _filled(
         self, train: tuple[FloatArray, FloatArray], held: tuple[FloatArray, FloatArray]
     ) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
-        """Fill in missing cells, with values learnt from the training rows, if asked to."""
+        """Fill in missing cells, with values learnt from the training rows, with ``impute``."""
         if self.impute is None:
             return train, held
         self.fill_values_ = self.encoding_.fill(train[0])
@@ -197,23 +198,22 @@ class NetworkRegressor(RegressorMixin, TableReader):
             plan if is_auto(self.steps) else plan.ending_at(positive_integer("steps", self.steps))
         )
 
-    def _school(
+    def _teachers(
         self,
         plan: Plan,
-        task: PairTask | PointTask,
+        task: Task,
         train: tuple[FloatArray, FloatArray],
         held: tuple[FloatArray, FloatArray],
         seed: int,
-    ) -> School | None:
-        """Return the teachers that were asked for, or that there is time for; None for none."""
+    ) -> Teachers | None:
+        """Return the teachers that were named, or that there is time for; None for none."""
         found = teachers_of(self.teachers, task.train, seed)
         named = not is_auto(self.teachers)
-        hurried = not named and not plan.teachers
-        able = task.teachable and task.has_folds and task.train >= LEAST_ROWS
-        if found is None or hurried or not able:
+        possible = task.teachable and task.has_folds and task.train >= LEAST_ROWS
+        if found is None or not possible or not (named or plan.teachers):
             return None
         threads = jobs_of(self.n_jobs)
-        return School(*found, *train, *held, self.scaling_, seed, threads, named=named)
+        return Teachers(*found, *train, *held, self.scaling_, seed, threads, named=named)
 
     @property
     def _few_groups(self) -> bool:
@@ -221,7 +221,7 @@ class NetworkRegressor(RegressorMixin, TableReader):
         held = self.validation_groups_
         return self.groups_ is not None and held is not None and len(np.unique(held)) < FEW_GROUPS
 
-    def _owner(self, task: PairTask | PointTask, seed: int) -> dict[str, Any]:
+    def _owner(self, task: Task, seed: int) -> dict[str, Any]:
         """Return the data and settings that a checkpoint belongs to."""
         settings = {
             key: repr(value)
@@ -234,7 +234,7 @@ class NetworkRegressor(RegressorMixin, TableReader):
 
     def _choose(
         self,
-        task: PairTask | PointTask,
+        task: Task,
         train: tuple[FloatArray, FloatArray],
         held: tuple[FloatArray, FloatArray],
         *,
@@ -245,7 +245,7 @@ class NetworkRegressor(RegressorMixin, TableReader):
     ) -> Choice:
         """Train, and keep in attributes how it went."""
         plan = self._plan(task.train)
-        school = self._school(plan, task, train, held, seed)
+        teachers = self._teachers(plan, task, train, held, seed)
         with progress_bar(self.verbose) as progress:
             choice = choose(
                 task,
@@ -255,7 +255,7 @@ class NetworkRegressor(RegressorMixin, TableReader):
                 seed=seed,
                 progress=progress,
                 checkpoint=Checkpoint(checkpoint, self._owner(task, seed), resume),
-                school=school,
+                teachers=teachers,
                 threads=jobs_of(self.n_jobs),
                 across=self._few_groups,
                 intervals=bool(getattr(self, "intervals", False)),
@@ -269,7 +269,7 @@ class NetworkRegressor(RegressorMixin, TableReader):
         self.interrupted_ = choice.interrupted
         return choice
 
-    def settled(self) -> Any:
+    def resolved(self) -> Any:
         """Return an unfitted copy with the chosen values in place of "auto"."""
         chosen = {name: getattr(self, f"{name}_") for name in _CHOSEN}
         return clone(self).set_params(**chosen)
@@ -317,13 +317,13 @@ def _newest_first(times: FloatArray, held: int) -> tuple[Groups, int]:
 
 def _together(groups: Groups, held: int, rng: np.random.Generator) -> tuple[Groups, int]:
     """Order of the rows, group by group, and the end of the group that completes ``held`` rows."""
-    place = rng.permutation(groups.max() + 1)
-    if len(place) == 2 and np.count_nonzero(place[groups]) == 1:
-        place = place[::-1]  # one row is too few to train on
-    order = np.argsort(place[groups], kind="stable")
+    rank = rng.permutation(groups.max() + 1)
+    if len(rank) == 2 and np.count_nonzero(rank[groups]) == 1:
+        rank = rank[::-1]  # one row is too few to train on
+    order = np.argsort(rank[groups], kind="stable")
     if not held:
         return order, 0
-    ends = np.cumsum(np.bincount(place[groups]))
+    ends = np.cumsum(np.bincount(rank[groups]))
     ends = ends[ends <= len(groups) - 2]  # leave some to train on
     return order, int(ends[min(int(np.searchsorted(ends, held)), len(ends) - 1)])
 
@@ -460,14 +460,14 @@ class EnsembleRegressor(RegressorMixin, BaseEstimator):
         count = positive_integer("n", self.n)
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=count)
         self.members_: list[Any] = []
-        settled = clone(self.base)
+        base = clone(self.base)
         # Teachers would make members alike, and their disagreement already measures uncertainty.
         alone = {"teachers": None, "intervals": False}
-        settled.set_params(**{k: v for k, v in alone.items() if k in settled.get_params()})
+        base.set_params(**{k: v for k, v in alone.items() if k in base.get_params()})
         for seed in seeds:
-            member = clone(settled).set_params(random_state=int(seed)).fit(X, y, **options)
+            member = clone(base).set_params(random_state=int(seed)).fit(X, y, **options)
             self.members_.append(member)
-            settled = member.settled()
+            base = member.resolved()
             if getattr(member, "interrupted_", False):
                 break
         copy_columns(member, self)

@@ -282,7 +282,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
             self.difficulty_, self.calibration_, self.own_ = None, None, ()
             self.trust_, self.left_out_ = USUAL_TRUST, None
             try:
-                self._judge(held, choice.across, seed, progress)
+                self._learn_errors(held, choice.across, seed, progress)
             except KeyboardInterrupt:  # keep the networks, even without scores or intervals
                 self.interrupted_ = True
         if not np.isfinite(self.validation_rmse_):
@@ -331,7 +331,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         """Return the number of twins and the widths of their layers."""
         return shape_of(self.twins, self.hidden)
 
-    def _judge(
+    def _learn_errors(
         self,
         held: tuple[FloatArray, FloatArray],
         folds: list[LeftOut],
@@ -352,21 +352,14 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         if folds:
             progress.stage(leaving_out, len(folds))
             self.left_out_ = predict_left_out(self, folds, held[0], seed, progress)
-        if len(held[1]) or folds:
+        rows = self.left_out_
+        if len(held[1]):
+            beside = self.validation_weights_, self.validation_groups_
+            rows = CalibrationRows(*self._errors(*held), *beside).joined(self.left_out_)
+        if rows is not None:
             progress.stage(calibrating)
             with suppress(InputError):  # too few points, or all with the same error
-                self._calibrate_held_out(held)
-
-    def _calibrate_held_out(self, held: tuple[FloatArray, FloatArray]) -> None:
-        """Calibrate on validation points, and on training points that were left out in turn."""
-        left, chosen = self.left_out_, self.left_out_ is None
-        if not len(held[1]):
-            rows = left
-        else:
-            more = self.validation_weights_, self.validation_groups_
-            rows = CalibrationRows(*self._errors(*held), *more).joined(left)
-        assert rows is not None
-        self.calibration_ = rows.calibrated(chosen)
+                self.calibration_ = rows.calibrated(chosen=self.left_out_ is None)
 
     def _errors(
         self, X: npt.ArrayLike, y: npt.ArrayLike
@@ -433,7 +426,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         Raises
         ------
         InputError
-            If the model has no intervals, which say how far off it usually is.
+            If the model has no intervals, which show how far off it usually is.
 
         Examples
         --------
@@ -499,13 +492,12 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         features = len(self.encoding_.inputs)
         ordinary = Architecture(features, self.architecture_.hidden, self.activation_)
         network = np.empty((1, ordinary.size), np.float32)
-        theirs = self.architecture_.parts(self.weights_[twin])
-        mine = ordinary.parts(network[0])
-        for (kernel, bias), (own_kernel, own_bias) in zip(theirs, mine, strict=True):
+        parts, own_parts = self.architecture_.parts(self.weights_[twin]), ordinary.parts(network[0])
+        for (kernel, bias), (own_kernel, own_bias) in zip(parts, own_parts, strict=True):
             own_kernel[...], own_bias[...] = kernel[: len(own_kernel)], bias
         anchor = self.scaling_.features(self.anchor_X_[j])
-        mine[0][1][...] += anchor @ theirs[0][0][features:]
-        mine[-1][1][...] += self.scaling_.target(self.anchor_y_[j])
+        own_parts[0][1][...] += anchor @ parts[0][0][features:]
+        own_parts[-1][1][...] += self.scaling_.target(self.anchor_y_[j])
         return AnnRegressor.from_network(ordinary, network, self.scaling_, self.encoding_)
 
     @property

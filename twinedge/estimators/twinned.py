@@ -57,11 +57,11 @@ def pair_features(first: FloatArray, second: FloatArray) -> FloatArray:
 def point_folds(
     X: FloatArray, first: Rows, second: Rows, extra: ExtraPairs | None, seed: int
 ) -> list[tuple[Rows, Rows]]:
-    """Deal points out to folds, and say for each which pairs to train on and which to judge on.
+    """Return the numbers of the pairs to train on and to score on, for each fold of the points.
 
     A held-out point is in no training pair, neither as the first nor as the second; equal points,
     however often they were measured, are held out together. Pairs of a held-out point and one that
-    is not are judged, in either order, since a prediction is made from such pairs.
+    is not are scored, in either order, since a prediction is made from such pairs.
 
     Parameters
     ----------
@@ -71,19 +71,14 @@ def point_folds(
         Rows of the points of each pair.
     extra : ExtraPairs, optional
         More pairs, numbered after those. They are trained on if none of their points equals a
-        held-out one, and never judged on, since their differences may be a model's predictions.
+        held-out one, and never scored, since their differences may be a model's predictions.
     seed : int
         Seed of the folds.
-
-    Returns
-    -------
-    list of (train, judged)
-        Numbers of pairs, for each fold.
 
     Raises
     ------
     InputError
-        If a fold leaves nothing to train or to judge on.
+        If a fold leaves nothing to train or to score on.
     """
     points = X if extra is None else np.concatenate([X, extra.points])
     who = np.unique(points, axis=0, return_inverse=True)[1].reshape(-1)
@@ -95,11 +90,11 @@ def point_folds(
     folds = []
     for part in np.array_split(order, min(FOLDS, len(order))):
         held = np.isin(pairs, part).sum(axis=1)
-        train, judged = np.flatnonzero(held == 0), np.flatnonzero(held[: len(first)] == 1)
-        if not len(train) or not len(judged):
+        train, scored = np.flatnonzero(held == 0), np.flatnonzero(held[: len(first)] == 1)
+        if not len(train) or not len(scored):
             count = plural(len(distinct), "distinct point")
             raise InputError(f"search: {count} and their pairs are too few to hold some out")
-        folds.append((train, judged))
+        folds.append((train, scored))
     return folds
 
 
@@ -227,7 +222,7 @@ class TwinnedRegressor(AnchoredRegressor):
         self.anchor_X_, self.anchor_y_ = X, y
         return self
 
-    def settled(self) -> "TwinnedRegressor":
+    def resolved(self) -> "TwinnedRegressor":
         """Return an unfitted copy with the chosen settings in place of a search."""
         copy: TwinnedRegressor = clone(self).set_params(base=clone(self.estimator_), search=None)
         return copy
@@ -255,11 +250,10 @@ class TwinnedRegressor(AnchoredRegressor):
         members = len(points) if chosen is None else chosen.shape[2]
         rows = max(1, _BLOCK // (3 * members * x.shape[1]))
         for start in range(0, len(x), rows):
-            mine = x[start : start + rows, None]
-            theirs = points[None] if chosen is None else points[chosen[0, start : start + rows]]
-            mine, theirs = np.broadcast_arrays(mine, theirs)
-            there = self._evaluate(mine, theirs)
-            yield ((there - self._evaluate(theirs, mine)) / 2 if symmetric else there)[None]
+            own = points[None] if chosen is None else points[chosen[0, start : start + rows]]
+            queries, own = np.broadcast_arrays(x[start : start + rows, None], own)
+            there = self._evaluate(queries, own)
+            yield ((there - self._evaluate(own, queries)) / 2 if symmetric else there)[None]
 
     def _evaluate(self, first: FloatArray, second: FloatArray) -> FloatArray:
         """F of pairs ``(rows, k, f)``."""

@@ -1,4 +1,4 @@
-"""The network of the paper, stacks of them in one array, and conversion to Keras and back.
+"""The network of the paper, stacks of them in one array, and as a Keras model.
 
 TensorFlow is loaded when a training or a conversion begins, not on import, and not to predict: that
 takes numpy alone. Threads: a matrix of 128 by 128 is too small to share among cores; what scales is
@@ -20,29 +20,24 @@ tables, where every row counts, are scaled as they are.
 A device takes float32. A column that hardly varies for its size, such as a time in seconds since
 1970, is rounded to that before it is learnt from.
 
-The Keras model takes two points and returns a difference for each twin. Scaling is part of it, so
-that anyone with Keras can open and use it.
+The Keras model takes two points and returns a difference for each twin. Scaling is part of it.
 """
 
-import json
 import logging
 import os
 import sys
 import threading
-import zipfile
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from joblib import cpu_count
 
-from twinedge.errors import InputError
 from twinedge.scoring.weights import mean_and_std
 from twinedge.silence import silence
 
@@ -174,17 +169,15 @@ class Architecture:
 
     def arrays(self, stack: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
         """Kernel ``(c, inputs, outputs)`` and bias ``(c, 1, outputs)`` of each layer of a stack."""
-        pieces = np.split(stack, np.cumsum(self.sizes)[:-1], axis=1)
-        return [
-            (kernel.reshape(-1, *shape), bias[:, None])
-            for shape, kernel, bias in zip(self.layers, pieces[::2], pieces[1::2], strict=True)
-        ]
+        return self._layered(np.split(stack, np.cumsum(self.sizes)[:-1], axis=1), np.reshape)
 
     def tensors(self, stack: Any) -> list[tuple[Any, Any]]:
         """Return the same for a stack that is a tensor."""
-        pieces = tf.split(stack, self.sizes, axis=1)
+        return self._layered(tf.split(stack, self.sizes, axis=1), tf.reshape)
+
+    def _layered(self, pieces: list[Any], reshape: Callable[..., Any]) -> list[tuple[Any, Any]]:
         return [
-            (tf.reshape(kernel, (-1, *shape)), tf.expand_dims(bias, 1))
+            (reshape(kernel, (-1, *shape)), reshape(bias, (-1, 1, shape[1])))
             for shape, kernel, bias in zip(self.layers, pieces[::2], pieces[1::2], strict=True)
         ]
 
@@ -370,40 +363,3 @@ def to_keras(architecture: Architecture, weights: FloatArray, scaling: Scaling) 
     stacked = layers.Concatenate(name="twins")(outputs) if len(outputs) > 1 else outputs[0]
     outputs = layers.Rescaling(scaling.y_scale, name="unscale")(stacked)
     return tf.keras.Model(inputs, outputs, name="twin")
-
-
-def save_keras(model: Any, path: Path) -> None:
-    """Save a model so that the same model gives the same bytes.
-
-    A Keras file is a zip archive with the time of saving in several places; all are reset.
-    """
-    model.save(path)
-    with zipfile.ZipFile(path) as archive:
-        members = {name: archive.read(name) for name in sorted(archive.namelist())}
-    metadata = json.loads(members["metadata.json"])
-    members["metadata.json"] = json.dumps({**metadata, "date_saved": ""}).encode()
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in members.items():
-            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
-
-
-def from_keras(model: Any) -> tuple[Architecture, FloatArray]:
-    """Extract the networks from a model that ``to_keras`` built."""
-    dense = {one.name: one for one in model.layers if isinstance(one, tf.keras.layers.Dense)}
-    try:
-        twins = 1 + max(int(name[4:].partition("_")[0]) for name in dense)
-        depth = len(dense) // twins
-        stacks = [[dense[f"twin{t}_layer{d}"] for d in range(depth)] for t in range(twins)]
-        first = stacks[0]
-        activation = first[0].activation.__name__
-    except (KeyError, IndexError, ValueError) as error:
-        raise InputError("twin.keras holds no twins of twinedge") from error
-    if activation not in ACTIVATIONS:
-        raise InputError(f"twin.keras has an activation that twinedge does not know: {activation}")
-    hidden = tuple(int(layer.units) for layer in first[:-1])
-    architecture = Architecture(int(first[0].kernel.shape[0]), hidden, activation)
-    weights = np.zeros((twins, architecture.size), np.float32)
-    for network, stack in zip(weights, stacks, strict=True):
-        for (kernel, bias), layer in zip(architecture.parts(network), stack, strict=True):
-            kernel[...], bias[...] = layer.get_weights()
-    return architecture, weights

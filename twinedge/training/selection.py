@@ -4,16 +4,16 @@ A choice among networks by a few dozen validation points is a choice by luck. So
 compared on all training rows, each row by a network that did not see it: five folds, five networks
 per candidate. They are compared by mean absolute errors, so that a single wild row does not decide.
 
-Networks of the best candidate are then trained on all training rows, and others on what teachers
-say about them (``teachers.py``), which include the networks of the folds. The folds cannot tell
-which of the two is better: teachers have seen the rows that a fold holds out. But the error of the
-teachers tells how noisy the target is, and lessons pay off if it is noisy. That expectation is
-given up only if the validation rows are clearly against it. In the same way, networks keep their
-last weights unless earlier ones, from before they fitted noise, are clearly better there.
+Networks of the best candidate are then trained on all training rows, and others on predictions of
+teachers (``teachers.py``), which include the networks of the folds. The folds cannot show which of
+the two is better: teachers have seen the rows that a fold holds out. But the error of the teachers
+shows how noisy the target is, and teachers help if it is noisy. That expectation is given up only
+if the validation rows are clearly against it. In the same way, networks keep their last weights
+unless earlier ones, from before they fitted noise, are clearly better there.
 
 Validation rows of a few groups are a matter of luck, however many they are: they decide nothing.
 Instead, as many steps as in the final round are trained *across* the training groups, each left out
-by the networks that predict it. These choose among the finalists, and their errors say how far off
+by the networks that predict it. These choose among the finalists, and their errors show how far off
 the model will be in a group that it never saw.
 """
 
@@ -27,12 +27,13 @@ from twinedge.progress import Progress
 from twinedge.scoring.scores import rmse
 from twinedge.training.batches import Setting, expected_seconds
 from twinedge.training.network import FloatArray
-from twinedge.training.tasks import BATCH, FOLDS, PairTask, PointTask, Rows
-from twinedge.training.teachers import SHARE, Lessons, School, TaughtTask, Word
+from twinedge.training.tasks import BATCH, FOLDS, Rows, Task
+from twinedge.training.teachers import SHARE, Predictions, TaughtTask, Teachers, Teaching
 from twinedge.training.trainer import (
     TITLES,
     Checkpoint,
     Interrupted,
+    Learnable,
     NetworkJob,
     Trained,
     train,
@@ -51,7 +52,7 @@ _MANY_ROWS, _MANY_BATCH, _MANY_LONGER = 3000, 4 * BATCH, 4 / 3
 LONG_ENOUGH = 8_000  # steps needed to compare activations
 # What to expect from the error of the teachers, in standard deviations of the target.
 _NOISY = 0.32  # above this, networks are better with teachers
-_CLEAR = 0.2  # below this, lessons are not worth their time
+_CLEAR = 0.2  # below this, teachers are not worth their time
 _EXACT = 0.01  # below this, networks go on improving for twice the time
 # Standard errors by which validation rows must object to what is expected, and to the last weights.
 _OBJECTION, _REGRET = 1.0, 2.0
@@ -80,7 +81,7 @@ class Plan:
     final : int
         Steps of the final networks.
     teachers : bool
-        Whether there is time to ask teachers.
+        Whether there is time for teachers.
     batch : int
         Examples per step.
     """
@@ -155,7 +156,7 @@ class _Finalist(NamedTuple):
 
 
 def choose(
-    task: PairTask | PointTask,
+    task: Task,
     candidates: list[Candidate],
     plan: Plan,
     *,
@@ -163,7 +164,7 @@ def choose(
     seed: int,
     progress: Progress,
     checkpoint: Checkpoint,
-    school: School | None = None,
+    teachers: Teachers | None = None,
     threads: int = 1,
     across: bool = False,
     intervals: bool = False,
@@ -177,9 +178,9 @@ def choose(
     trials: list[dict[str, Any]] = []
     latest: list[Trained] = []
 
-    def race(what: Any, stage: str, jobs: list[NetworkJob]) -> list[Trained]:
+    def run_round(what: Learnable, stage: str, jobs: list[NetworkJob]) -> list[Trained]:
         try:
-            results = train(
+            latest[:] = train(
                 what,
                 jobs,
                 stage=stage,
@@ -189,125 +190,124 @@ def choose(
                 threads=threads,
             )
         except Interrupted as stop:
-            trials.extend(record(stage, stop.results))
+            latest[:] = stop.results
+            trials.extend(record(stage, latest))
             raise
-        except KeyboardInterrupt:  # before there was anything new to keep
-            if not latest:
-                raise
-            raise Interrupted(latest) from None
-        trials.extend(record(stage, results))
-        latest[:] = results
-        return results
-
-    def stopped(stop: Interrupted) -> Choice:
-        winner = min(stop.results, key=lambda one: one.score)
-        winner = winner._replace(weights=winner.best)
-        return _chosen(task, _finalist(task, [winner], False), trials, interrupted=True)
+        trials.extend(record(stage, latest))
+        return list(latest)
 
     across = across and task.has_folds
-    progress.plan(_stages(task, candidates, plan, networks, school, across))
-    lessons, pupils = None, candidates
-    if _compares(task, candidates, school):
-        jobs = [
-            NetworkJob(*one, plan.folds, seed + k, k) for one in candidates for k in range(FOLDS)
-        ]
-        try:
-            scouts = race(task, "folds", jobs)
-        except Interrupted as stop:
-            return stopped(stop)
-        try:
-            points = school.points(task) if school else task.x[:0]
-            words = predict_held_out(task, candidates, scouts, points)
-            best = best_candidates(task, candidates, words)
-            if school:
-                lessons = school.lessons(task, points, [words[k] for k in best], progress.stage)
-        except KeyboardInterrupt:
-            return stopped(Interrupted(scouts))
-        finalists = [candidates[k] for k in best[: 1 if plan.folds >= LONG_ENOUGH else None]]
-        pupils = [_gentlest(candidates, one.activation) for one in finalists]
-        candidates = finalists
+    progress.plan(_stages(task, candidates, plan, networks, teachers, across))
+    teaching, taught = None, candidates
     steps = plan.final
-    if school is not None and lessons is not None and plan.teachers and lessons.noise < _EXACT:
-        steps *= 2
     left_out: list[LeftOut] = []
-    if across and (intervals or len(candidates) > 1):
-        finer = task.across(ACROSS)
-        jobs = [
-            NetworkJob(*one, steps, seed + k, k) for one in candidates for k in range(finer.folds)
-        ]
-        try:
-            results = race(finer, "across groups", jobs)
-        except Interrupted as stop:
-            return stopped(stop)
-        words = predict_held_out(finer, candidates, results, task.x[:0])
-        one = best_candidates(finer, candidates, words)[0]
-        mine = results[one * finer.folds : (one + 1) * finer.folds]
-        left_out = [(finer.fold(k), network.weights[None]) for k, network in enumerate(mine)]
-        candidates, pupils = [candidates[one]], [pupils[one]]
-    rounds: list[tuple[Any, str, list[Candidate]]] = [(task, "final round", candidates)]
-    if school is not None and lessons is not None and (school.named or lessons.noise >= _CLEAR):
-        rounds.append((TaughtTask(task, lessons), "lessons", pupils))
+    try:
+        if _compares(task, candidates, teachers):
+            jobs = [
+                NetworkJob(*one, plan.folds, seed + k, k)
+                for one in candidates
+                for k in range(FOLDS)
+            ]
+            results = run_round(task, "folds", jobs)
+            points = teachers.points(task) if teachers else task.x[:0]
+            predictions = predict_held_out(task, candidates, results, points)
+            best = best_candidates(task, candidates, predictions)
+            if teachers:
+                own = [predictions[k] for k in best]
+                teaching = teachers.predict(task, points, own, progress.stage)
+                if plan.teachers and teaching.noise < _EXACT:
+                    steps *= 2
+            finalists = [candidates[k] for k in best[: 1 if plan.folds >= LONG_ENOUGH else None]]
+            taught = [_gentlest(candidates, one.activation) for one in finalists]
+            candidates = finalists
+        if across and (intervals or len(candidates) > 1):
+            finer = task.across(ACROSS)
+            jobs = [
+                NetworkJob(*one, steps, seed + k, k)
+                for one in candidates
+                for k in range(finer.folds)
+            ]
+            results = run_round(finer, "across groups", jobs)
+            predictions = predict_held_out(finer, candidates, results, task.x[:0])
+            number = best_candidates(finer, candidates, predictions)[0]
+            mine = results[number * finer.folds : (number + 1) * finer.folds]
+            left_out = [(finer.fold(k), network.weights[None]) for k, network in enumerate(mine)]
+            candidates, taught = [candidates[number]], [taught[number]]
+    except (Interrupted, KeyboardInterrupt):
+        if not latest:
+            raise
+        return _stopped(task, latest, trials)
+    rounds: list[tuple[Learnable, str, list[Candidate]]] = [(task, "final round", candidates)]
+    if teachers and teaching and (teachers.named or teaching.noise >= _CLEAR):
+        rounds.append((TaughtTask(task, teaching), "taught round", taught))
     progress.plan(
-        {TITLES[stage]: _seconds(task, asked, networks * steps) for _, stage, asked in rounds}
+        {TITLES[stage]: _seconds(task, those, networks * steps) for _, stage, those in rounds}
     )
     found: list[_Finalist] = []
     interrupted = False
-    for what, stage, asked in rounds:
-        jobs = [NetworkJob(*one, steps, seed + k) for one in asked for k in range(networks)]
+    for what, stage, those in rounds:
+        jobs = [NetworkJob(*one, steps, seed + k) for one in those for k in range(networks)]
         try:
-            results = race(what, stage, jobs)
+            results = run_round(what, stage, jobs)
         except Interrupted as stop:
-            if stop.results is latest:  # results of the previous round
-                if not found:
-                    return stopped(stop)
-                interrupted = True
-                break
             results = [one._replace(weights=one.best) for one in stop.results]
             interrupted = True
+        except KeyboardInterrupt:  # before there was anything new to keep
+            if not latest:
+                raise
+            if not found:
+                return _stopped(task, latest, trials)
+            interrupted = True
+            break
         groups = [results[k : k + networks] for k in range(0, len(results), networks)]
         found += [_finalist(task, group, what is not task) for group in groups]
         if interrupted:
             break
-    if task.train == len(task.y):  # no rows were held out to object to what teachers say
+    if task.train == len(task.y):  # no rows were held out to object to the teachers
         found = [one for one in found if not one.taught]
-    noisy = None if lessons is None or interrupted else lessons.noise > _NOISY
-    winner = _winner(found, noisy, asked=not across)
-    return _chosen(task, winner, trials, lessons, interrupted, left_out, asked=not across)
+    noisy = None if teaching is None or interrupted else teaching.noise > _NOISY
+    winner = _winner(found, noisy, decides=not across)
+    return _chosen(task, winner, trials, teaching, interrupted, left_out, decides=not across)
 
 
-def _compares(
-    task: PairTask | PointTask, candidates: list[Candidate], school: School | None
-) -> bool:
+def _stopped(task: Task, results: list[Trained], trials: list[dict[str, Any]]) -> Choice:
+    """Choose the best network of a round that was stopped, or of the last before the stop."""
+    winner = min(results, key=lambda one: one.score)
+    winner = winner._replace(weights=winner.best)
+    return _chosen(task, _finalist(task, [winner], False), trials, interrupted=True)
+
+
+def _compares(task: Task, candidates: list[Candidate], teachers: Teachers | None) -> bool:
     """Whether there is a round of folds."""
-    return task.has_folds and (school is not None or len(candidates) > 1)
+    return task.has_folds and (teachers is not None or len(candidates) > 1)
 
 
 def _stages(
-    task: PairTask | PointTask,
+    task: Task,
     candidates: list[Candidate],
     plan: Plan,
     networks: int,
-    school: School | None,
+    teachers: Teachers | None,
     across: bool,
 ) -> dict[str, float]:
     """Return the expected seconds of each stage, as far as they can be known before the first."""
     stages, finalists = {}, candidates
-    if _compares(task, candidates, school):
+    if _compares(task, candidates, teachers):
         stages[TITLES["folds"]] = _seconds(task, candidates, FOLDS * plan.folds)
         finalists = list({one.activation: one for one in candidates}.values())
         finalists = finalists[: 1 if plan.folds >= LONG_ENOUGH else None]
-    if school is not None:
-        stages |= school.seconds()
+    if teachers is not None:
+        stages |= teachers.seconds()
     if across:
         steps = task.across(ACROSS).folds * plan.final
         stages[TITLES["across groups"]] = _seconds(task, finalists, steps)
         finalists = finalists[:1]
     last = _seconds(task, finalists, networks * plan.final)
     stages[TITLES["final round"]] = last
-    return stages if school is None else {**stages, TITLES["lessons"]: last}
+    return stages if teachers is None else {**stages, TITLES["taught round"]: last}
 
 
-def _seconds(task: PairTask | PointTask, candidates: list[Candidate], steps: int) -> float:
+def _seconds(task: Task, candidates: list[Candidate], steps: int) -> float:
     """Return the expected seconds of so many steps of each candidate."""
     shapes = [
         (task.batch_of(one.activation), task.architecture(one.activation)) for one in candidates
@@ -316,32 +316,29 @@ def _seconds(task: PairTask | PointTask, candidates: list[Candidate], steps: int
 
 
 def predict_held_out(
-    task: PairTask | PointTask,
-    candidates: list[Candidate],
-    networks: list[Trained],
-    points: FloatArray,
-) -> list[Word]:
+    task: Task, candidates: list[Candidate], networks: list[Trained], points: FloatArray
+) -> list[Predictions]:
     """Predict with the networks of each candidate: rows they did not see, then all other points."""
     elsewhere = np.concatenate([task.x[task.train :], points])
-    words = []
+    found = []
     for k, candidate in enumerate(candidates):
-        mine = networks[k * task.folds : (k + 1) * task.folds]
         architecture = task.architecture(candidate.activation)
         rows, rest = np.empty(task.train, np.float32), np.zeros(len(elsewhere), np.float32)
-        for job, weights, *_ in mine:
+        for job, weights, *_ in networks[k * task.folds : (k + 1) * task.folds]:
             held = task.fold(job.fold or 0)
-            asked = np.concatenate([task.x[held], elsewhere])
-            said = task.predict(architecture, weights[None], asked[None], [job])[0]
-            rows[held], rest = said[: len(held)], rest + said[len(held) :] / task.folds
-        words.append(Word(f"{candidate.activation} networks", rows, rest))
-    return words
+            x = np.concatenate([task.x[held], elsewhere])
+            predicted = task.predict(architecture, weights[None], x[None], [job])[0]
+            rows[held] = predicted[: len(held)]
+            rest += predicted[len(held) :] / task.folds
+        found.append(Predictions(f"{candidate.activation} networks", rows, rest))
+    return found
 
 
 def best_candidates(
-    task: PairTask | PointTask, candidates: list[Candidate], words: list[Word]
+    task: Task, candidates: list[Candidate], predictions: list[Predictions]
 ) -> list[int]:
     """Return which candidate of each activation is best on the rows, and the best of all first."""
-    off = np.abs(np.stack([word.rows for word in words]) - task.y[: task.train])
+    off = np.abs(np.stack([one.rows for one in predictions]) - task.y[: task.train])
     off = np.where(np.isfinite(off), off, np.finfo(np.float32).max).astype(np.float64)
     found: dict[str, int] = {}
     weights = None if task.weights is None else task.weights[: task.train]
@@ -356,29 +353,27 @@ def _gentlest(candidates: list[Candidate], activation: str) -> Candidate:
     return min(those, key=lambda one: one.setting.weight_decay)
 
 
-def _finalist(task: PairTask | PointTask, networks: list[Trained], taught: bool) -> _Finalist:
-    """Judge networks together, by their last weights."""
+def _finalist(task: Task, networks: list[Trained], taught: bool) -> _Finalist:
+    """Evaluate networks together, by their last weights."""
     return _Finalist(networks, taught, _errors(task, networks, [one.weights for one in networks]))
 
 
-def _errors(
-    task: PairTask | PointTask, networks: list[Trained], weights: list[FloatArray]
-) -> FloatArray:
+def _errors(task: Task, networks: list[Trained], weights: list[FloatArray]) -> FloatArray:
     """Return the errors on validation rows of the mean of networks with these weights."""
     jobs = [one.job for one in networks]
     found = task.errors(task.architecture(jobs[0].activation), np.stack(weights), jobs)
     return np.where(np.isfinite(found), found, np.finfo(np.float32).max)
 
 
-def _winner(found: list[_Finalist], noisy: bool | None, asked: bool = True) -> _Finalist:
+def _winner(found: list[_Finalist], noisy: bool | None, decides: bool = True) -> _Finalist:
     """Return the best with teachers if the target is noisy, otherwise the best without.
 
     The other one must be clearly better to win, unless nothing is known about the noise; it cannot
-    if the validation rows are not ``asked``.
+    unless validation error ``decides``.
     """
     found = sorted(found, key=lambda one: rmse(one.errors))
     expected = next((one for one in found if one.taught is noisy), found[0])
-    objects = asked and _surpasses(found[0].errors, expected.errors, _OBJECTION)
+    objects = decides and _surpasses(found[0].errors, expected.errors, _OBJECTION)
     return found[0] if objects else expected
 
 
@@ -389,27 +384,27 @@ def _surpasses(errors: FloatArray, others: FloatArray, clearly: float) -> bool:
 
 
 def _chosen(
-    task: PairTask | PointTask,
+    task: Task,
     one: _Finalist,
     trials: list[dict[str, Any]],
-    lessons: Lessons | None = None,
+    teaching: Teaching | None = None,
     interrupted: bool = False,
     across: Sequence[LeftOut] = (),
-    asked: bool = True,
+    decides: bool = True,
 ) -> Choice:
     job = one.networks[0].job
     weights, errors = [network.weights for network in one.networks], one.errors
     earlier = [network.best for network in one.networks]
-    of_earlier = _errors(task, one.networks, earlier)
-    if asked and _surpasses(of_earlier, errors, _REGRET):
-        weights, errors = earlier, of_earlier
-    teaching = None
-    if lessons is not None:
-        teaching = {
+    earlier_errors = _errors(task, one.networks, earlier)
+    if decides and _surpasses(earlier_errors, errors, _REGRET):
+        weights, errors = earlier, earlier_errors
+    taught_by = None
+    if teaching is not None:
+        taught_by = {
             "taught": one.taught,
             "share": SHARE if one.taught else 1.0,
-            "noise": round(lessons.noise, 4) if np.isfinite(lessons.noise) else None,
-            "teachers": lessons.teachers,
+            "noise": round(teaching.noise, 4) if np.isfinite(teaching.noise) else None,
+            "teachers": teaching.teachers,
         }
     return Choice(
         Candidate(job.activation, job.setting),
@@ -417,16 +412,14 @@ def _chosen(
         job.steps,
         trials,
         rmse(errors),
-        teaching,
+        taught_by,
         interrupted,
         [(rows, _without_constants(task, network, job)) for rows, network in across],
     )
 
 
-def _without_constants(
-    task: PairTask | PointTask, networks: FloatArray, job: NetworkJob
-) -> FloatArray:
-    """Disconnect features that never change, so that nothing is said of values never seen."""
+def _without_constants(task: Task, networks: FloatArray, job: NetworkJob) -> FloatArray:
+    """Disconnect features that never change, so that values never seen have no effect."""
     architecture = task.architecture(job.activation)
     still = np.ptp(task.x[: task.train], axis=0) < _STILL
     for network in networks if still.any() else ():

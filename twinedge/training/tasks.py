@@ -20,9 +20,9 @@ BATCH = 64  # examples per step
 # with thousands of rows are large enough.
 _STEADY, _STEADY_ENOUGH = 2, 4 * BATCH
 FOLDS = 5  # a fifth of the training rows is held out when candidates are compared
-# Enough to tell networks apart; all would take longer than the training between two looks.
+# Enough to compare networks; all would take longer than the training between two looks.
 _LOOK_POINTS, _LOOK_ANCHORS = 512, 64
-_JUDGED = 4096  # validation rows that the last choice is made on
+_COMPARED = 4096  # validation rows that the last choice is made on
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Task:
         return self.foldable and self.train >= 2 * FOLDS and count >= FOLDS
 
     def fingerprint(self) -> str:
-        """Hash of the data, to tell whether two trainings use the same."""
+        """Hash of the data: whether two trainings use the same."""
         rest = f"{self.train} {self.scale!r}".encode()
         more = [one.tobytes() for one in (self.groups, self.weights) if one is not None]
         return sha256(b"".join([self.x.tobytes(), self.y.tobytes(), rest, *more])).hexdigest()
@@ -106,6 +106,10 @@ class Task:
         if not len(rows):
             return np.arange(self.train)[:_LOOK_POINTS]
         return rows[:_LOOK_POINTS]
+
+    def architecture(self, activation: str) -> Architecture:
+        """Shape of the networks."""
+        raise NotImplementedError
 
     def widened(
         self,
@@ -142,11 +146,11 @@ class Task:
         They are in units of the target. Those of rows with weights are multiplied by the root of
         the weight, divided by the mean weight, so that plain means of squares are weighted ones.
         """
-        rows = np.arange(self.train, len(self.y))[:_JUDGED]
-        rows = rows if len(rows) else np.arange(self.train)[:_JUDGED]
+        rows = np.arange(self.train, len(self.y))[:_COMPARED]
+        rows = rows if len(rows) else np.arange(self.train)[:_COMPARED]
         points = np.broadcast_to(self.x[rows], (len(jobs), len(rows), self.x.shape[1]))
-        said = self.predict(architecture, stack, points, jobs).mean(axis=0)
-        errors = np.asarray((said - self.y[rows]).astype(np.float64) * self.scale)
+        mean = self.predict(architecture, stack, points, jobs).mean(axis=0)
+        errors = np.asarray((mean - self.y[rows]).astype(np.float64) * self.scale)
         if self.weights is None:
             return errors
         return np.asarray(errors * np.sqrt(self.weights[rows] / self.weights[rows].mean()))

@@ -10,18 +10,18 @@ teachers' prediction; for a point between rows, their prediction.
 
 If rows have weights, teachers that take them are fitted with them. Those that do not, such as the
 Gaussian process, learn all rows alike. All are compared and combined by weighted errors, so that
-one that follows the wrong rows has little say.
+one that follows the wrong rows has little weight.
 
 That helps if the target is noisy, since the teachers' prediction of a row has none of its noise. If
-it is not, they are further off than the target itself. How far off they are tells which it is
+it is not, they are further off than the target itself. How far off they are shows which it is
 (``selection.py``).
 """
 
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import nnls
@@ -43,7 +43,7 @@ from twinedge.errors import InputError, wrong_value
 from twinedge.scoring.weights import draw, of_rows
 from twinedge.training.batches import Examples
 from twinedge.training.network import Architecture, FloatArray, Scaling
-from twinedge.training.tasks import FOLDS, PairTask, PointTask, Rows
+from twinedge.training.tasks import FOLDS, Rows, Task
 from twinedge.training.trainer import NetworkJob
 
 NETWORKS = "networks"  # the twins themselves, trained on the other folds
@@ -85,54 +85,46 @@ class Teacher:
 
     def after(self, first: Any) -> "Teacher":
         """Return the teacher for the other folds, which reuses settings that the first found."""
-        settled = getattr(first, "settled", None)
-        return self if settled is None or self.fitted else Teacher(self.name, settled())
+        resolved = getattr(first, "resolved", None)
+        return self if resolved is None or self.fitted else Teacher(self.name, resolved())
 
 
-def teachers_of(asked: Any, rows: int, seed: int) -> tuple[list[Teacher], bool] | None:
-    """Resolve the parameter ``teachers``.
-
-    Parameters
-    ----------
-    asked : "auto", None, "none", or a sequence of names and estimators
-        As the parameter of ``TwinRegressor``.
-    rows : int
-        Number of training rows.
-    seed : int
-        Seed of the built-in teachers.
+def teachers_of(requested: Any, rows: int, seed: int) -> tuple[list[Teacher], bool] | None:
+    """Resolve the parameter ``teachers`` of ``TwinRegressor``, for this many training rows.
 
     Returns
     -------
     (list of Teacher, bool) or None
-        Those asked for, and whether the networks teach, too; None without teachers.
+        Those requested, and whether the networks teach, too; None without teachers.
     """
-    if asked is None or (isinstance(asked, str) and asked == "none"):
+    if requested is None or (isinstance(requested, str) and requested == "none"):
         return None
-    if isinstance(asked, str):
-        wanted: Sequence[Any] = NAMES if asked == "auto" else (asked,)
-    elif isinstance(asked, list | tuple):
-        wanted = asked
-    else:
-        raise wrong_value("teachers", asked, "is not 'auto', None or a list of teachers")
+    wanted: Sequence[Any] = requested
+    if isinstance(requested, str):
+        wanted = NAMES if requested == "auto" else (requested,)
+    elif not isinstance(requested, list | tuple):
+        raise wrong_value("teachers", requested, "is not 'auto', None or a list of teachers")
     if not wanted:
-        raise wrong_value("teachers", asked, "names no teacher; use None for no teachers")
-    found = []
+        raise wrong_value("teachers", requested, "names no teacher; use None for no teachers")
+    found, networks = [], False
     for one in wanted:
-        if isinstance(one, str) and one not in NAMES:
-            words = ", ".join(map(repr, NAMES))
-            raise InputError(f"teachers: {one!r} is not one of {words}, nor a regressor")
         if not isinstance(one, str):
             found.append(_own(one))
-        elif one != NETWORKS:
-            found.append(Teacher(one, _AT_HAND[one](rows, seed)))
+        elif one == NETWORKS:
+            networks = True
+        elif one in _BUILT_IN:
+            found.append(Teacher(one, _BUILT_IN[one](rows, seed)))
+        else:
+            known = ", ".join(map(repr, NAMES))
+            raise InputError(f"teachers: {one!r} is not one of {known}, nor a regressor")
     names = [teacher.name for teacher in found]
-    named = [
-        Teacher(f"{t.name} {names[: k + 1].count(t.name)}", t.estimator, t.fitted)
-        if names.count(t.name) > 1
-        else t
-        for k, t in enumerate(found)
+    numbered = [
+        replace(teacher, name=f"{teacher.name} {names[: k + 1].count(teacher.name)}")
+        if names.count(teacher.name) > 1
+        else teacher
+        for k, teacher in enumerate(found)
     ]
-    return named, any(isinstance(one, str) and one == NETWORKS for one in wanted)
+    return numbered, networks
 
 
 def _own(estimator: Any) -> Teacher:
@@ -197,24 +189,24 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
         self.process_ = GaussianProcessRegressor(kernel, optimizer=None).fit(x, t)
         return self
 
-    def settled(self) -> "GaussianProcess":
+    def resolved(self) -> "GaussianProcess":
         """Return an unfitted copy with the lengths found."""
         return GaussianProcess(self.random_state, self.process_.kernel_)
 
     def predict(self, X: FloatArray) -> FloatArray:
         """Predictions ``(n,)``."""
-        said = self.process_.predict(self.scaler_.transform(X))
-        return np.asarray(said * self.scale_ + self.mean_)
+        scaled = self.process_.predict(self.scaler_.transform(X))
+        return np.asarray(scaled * self.scale_ + self.mean_)
 
 
-def _gp(_: int, seed: int) -> Any:
-    return GaussianProcess(seed)
-
-
-_AT_HAND = {"trees": _trees, "boosting": _boosting, "gp": _gp}
+_BUILT_IN: dict[str, Callable[[int, int], Any]] = {
+    "trees": _trees,
+    "boosting": _boosting,
+    "gp": lambda _, seed: GaussianProcess(seed),
+}
 
 LEAST_ROWS = 40
-_ASKING = "Asking {}"
+_TITLE = "Fitting {}"
 _SECONDS = {"trees": 3.0, "boosting": 5.0, "gp": 15.0}  # of all folds, on 1,000 rows
 SHARE = 0.5  # of the target in what a taught network learns for a row
 _POINTS = 4096
@@ -226,8 +218,7 @@ _TOO_FAR = 2.0  # a teacher with this many times the best error is dropped
 _FREEDOM = 0.1
 
 
-@dataclass(frozen=True)
-class Word:
+class Predictions(NamedTuple):
     """Predictions of one teacher, scaled: for the training rows ``(n,)``, and for other points."""
 
     name: str
@@ -236,7 +227,7 @@ class Word:
 
 
 @dataclass(frozen=True)
-class Lessons:
+class Teaching:
     """Combined predictions of all teachers, in scaled units.
 
     Parameters
@@ -261,13 +252,13 @@ class Lessons:
 
 
 @dataclass(frozen=True)
-class School:
-    """Teachers, and the table in its own units.
+class Teachers:
+    """All teachers, and the table in its own units. Weights of the rows are those of the task.
 
     Parameters
     ----------
     teachers : list of Teacher
-        All teachers except our own networks.
+        All teachers except the networks.
     networks : bool
         Whether the networks trained on folds teach as well.
     X, y : array of shape (n, f), (n,)
@@ -281,9 +272,7 @@ class School:
     threads : int
         How many folds are fitted at a time.
     named : bool
-        Whether the user asked for these teachers, and will want to learn from them.
-
-    Weights of the rows are those of the task that they teach.
+        Whether the user named these teachers, and will want to learn from them.
     """
 
     teachers: list[Teacher]
@@ -297,17 +286,16 @@ class School:
     threads: int = 1
     named: bool = False
 
-    def points(self, task: PairTask | PointTask) -> FloatArray:
+    def points(self, task: Task) -> FloatArray:
         """Draw points between neighboring training rows, ``(m, f)`` scaled."""
         rng = np.random.default_rng([self.seed, 2])
         x = task.x[: task.train]
         first = draw(rng, len(x), of_rows(task.weights, slice(len(x))), _POINTS)
         near = min(_NEIGHBORS + 1, len(x))
-        asked, place = np.unique(first, return_inverse=True)
-        index = (
-            NearestNeighbors(n_neighbors=near).fit(x).kneighbors(x[asked], return_distance=False)
-        )
-        second = index[place, rng.integers(1, near, _POINTS)]
+        drawn, number = np.unique(first, return_inverse=True)
+        search = NearestNeighbors(n_neighbors=near).fit(x)
+        neighbors = search.kneighbors(x[drawn], return_distance=False)
+        second = neighbors[number, rng.integers(1, near, _POINTS)]
         share = rng.random((_POINTS, 1), np.float32)
         return np.asarray(x[first] + share * (x[second] - x[first]))
 
@@ -315,28 +303,28 @@ class School:
         """About how long each teacher takes, by the name of the stage."""
         many = max(1.0, len(self.y) / 1000)
         return {
-            _ASKING.format(one.name): _SECONDS.get(one.name, 3.0) * many for one in self.teachers
+            _TITLE.format(one.name): _SECONDS.get(one.name, 3.0) * many for one in self.teachers
         }
 
-    def lessons(
+    def predict(
         self,
-        task: PairTask | PointTask,
+        task: Task,
         points: FloatArray,
-        own: list[Word],
+        own: list[Predictions],
         stage: Callable[[str], None],
-    ) -> Lessons:
+    ) -> Teaching:
         """Collect the predictions of all teachers, and weigh them.
 
         Parameters
         ----------
-        task : PairTask or PointTask
+        task : Task
             The task to learn.
         points : array of shape (m, f)
             As returned by ``points``.
-        own : list of Word
-            Predictions of the fold networks: for the rows, then for validation rows and points.
+        own : list of Predictions
+            Those of the fold networks: for the rows, then for validation rows and points.
         stage : function
-            Called with the name of the teacher that is asked next.
+            Called with the title of each teacher before it is fitted.
         """
         target, weights = task.y[: task.train], of_rows(task.weights, slice(task.train))
         elsewhere = np.concatenate(
@@ -344,117 +332,116 @@ class School:
         )
         folds = [task.fold(k) for k in range(FOLDS)]
         first = folds[0]
-        heard = [word for word in own if np.isfinite(word.rows).all()] if self.networks else []
-        words, silent = [word for word in heard if np.isfinite(word.elsewhere).all()], []
 
-        def off(word: Word) -> float:
-            return scoring.rmse(word.rows[first], target[first], of_rows(weights, first))
+        def first_error(one: Predictions) -> float:
+            return scoring.rmse(one.rows[first], target[first], of_rows(weights, first))
 
-        best = min(map(off, words), default=np.inf)
+        found = [one for one in own if self.networks and _is_finite(one)]
+        dropped = []
+        best = min(map(first_error, found), default=np.inf)
         for teacher in self.teachers:
-            stage(_ASKING.format(teacher.name))
-            word = self._ask(teacher, folds, weights, elsewhere, _TOO_FAR * best)
-            if isinstance(word, Word):
-                words.append(word)
-                best = min(best, off(word))
+            stage(_TITLE.format(teacher.name))
+            one = self._predict_folds(teacher, folds, weights, elsewhere, _TOO_FAR * best)
+            if isinstance(one, Predictions):
+                found.append(one)
+                best = min(best, first_error(one))
             else:
-                silent.append({"teacher": teacher.name, "rmse": word * task.scale, "weight": 0.0})
-        if not words:
+                dropped.append({"teacher": teacher.name, "rmse": one * task.scale, "weight": 0.0})
+        if not found:
             raise InputError("teachers: all of them are far off; train with teachers=None")
+        rows = np.stack([one.rows for one in found], axis=1)
+        others = np.stack([one.elsewhere for one in found], axis=1)
         held = len(self.y_val)
-        said, truth, each = np.stack([word.rows for word in words], axis=1), target, weights
         seen = any(teacher.fitted for teacher in self.teachers)
+        compared, truth, each = rows, target, weights
         if seen and held:
-            said = np.stack([word.elsewhere[:held] for word in words], axis=1)
-            truth, each = task.y[task.train :], of_rows(task.weights, slice(task.train, None))
-        trust = weigh(said, truth, each)
-        noise = np.inf if seen and not held else scoring.rmse(said @ trust, truth, each)
+            compared, truth = others[:held], task.y[task.train :]
+            each = of_rows(task.weights, slice(task.train, None))
+        trust = weigh(compared, truth, each)
+        noise = np.inf if seen and not held else scoring.rmse(compared @ trust, truth, each)
         record = [
             {
-                "teacher": word.name,
-                "rmse": scoring.rmse(word.rows, target, weights) * task.scale,
+                "teacher": one.name,
+                "rmse": scoring.rmse(one.rows, target, weights) * task.scale,
                 "weight": round(float(weight), 4),
             }
-            for word, weight in zip(words, trust, strict=True)
+            for one, weight in zip(found, trust, strict=True)
         ]
-        rows = sum(weight * word.rows for weight, word in zip(trust, words, strict=True))
-        y = sum(weight * word.elsewhere[held:] for weight, word in zip(trust, words, strict=True))
-        return Lessons(
-            np.asarray(rows, np.float32),
+        return Teaching(
+            np.asarray(rows @ trust, np.float32),
             points,
-            np.asarray(y, np.float32),
-            record + silent,
+            np.asarray(others[held:] @ trust, np.float32),
+            record + dropped,
             float(noise),
         )
 
-    def _ask(
+    def _predict_folds(
         self,
         teacher: Teacher,
         folds: list[Rows],
         weights: FloatArray | None,
         elsewhere: FloatArray,
         worst: float,
-    ) -> Word | float:
-        """Ask a teacher; returns only its error in the first fold if that is above ``worst``."""
+    ) -> Predictions | float:
+        """Predict each fold without it; only the error in the first if that is above ``worst``."""
 
         def fold(k: int, teacher: Teacher) -> tuple[Any, FloatArray, FloatArray]:
             rest = np.setdiff1d(np.arange(len(self.y)), folds[k])
             model = teacher.fit(self.X[rest], self.y[rest], of_rows(weights, rest))
-            asked = np.concatenate([self.X[folds[k]], elsewhere])
-            said = np.asarray(model.predict(asked), np.float64).reshape(len(asked))
-            if not np.isfinite(said).all():
+            points = np.concatenate([self.X[folds[k]], elsewhere])
+            predicted = np.asarray(model.predict(points), np.float64).reshape(len(points))
+            if not np.isfinite(predicted).all():
                 raise InputError(f"teachers: {teacher.name} predicts values that are not finite")
-            scaled = self.scaling.target(said)
+            scaled = self.scaling.target(predicted)
             return model, scaled[: len(folds[k])], scaled[len(folds[k]) :]
 
         with warnings.catch_warnings(), ThreadPoolExecutor(self.threads) as pool:
             warnings.simplefilter("ignore")  # about lengths at their bounds, and the like
             model, *first = fold(0, teacher)
             truth = self.scaling.target(self.y[folds[0]])
-            off = scoring.rmse(first[0], truth, of_rows(weights, folds[0]))
-            if off > worst and not teacher.fitted:
-                return off
+            error = scoring.rmse(first[0], truth, of_rows(weights, folds[0]))
+            if error > worst and not teacher.fitted:
+                return error
             later = teacher.after(model)
             rest = pool.map(lambda k: fold(k, later)[1:], range(1, FOLDS))
             found = [(first[0], first[1]), *rest]
         rows = np.empty(len(self.y), np.float32)
-        for held, (said, _) in zip(folds, found, strict=True):
-            rows[held] = said
-        return Word(teacher.name, rows, np.mean([other for _, other in found], axis=0))
+        for held, (predicted, _) in zip(folds, found, strict=True):
+            rows[held] = predicted
+        return Predictions(teacher.name, rows, np.mean([other for _, other in found], axis=0))
 
 
-def weigh(said: FloatArray, target: FloatArray, each: FloatArray | None = None) -> FloatArray:
+def _is_finite(one: Predictions) -> bool:
+    """Whether the networks that predicted this did not diverge."""
+    return bool(np.isfinite(one.rows).all() and np.isfinite(one.elsewhere).all())
+
+
+def weigh(
+    predictions: FloatArray, target: FloatArray, each: FloatArray | None = None
+) -> FloatArray:
     """Non-negative weights ``(k,)`` that bring predictions of k teachers ``(n, k)`` to a target.
 
     They are pulled towards equal weights, the more so the fewer rows there are. ``each`` ``(n,)``
-    says how much each row counts.
+    is how much each row counts.
     """
-    said, target = said.astype(np.float64), target.astype(np.float64)
+    predictions, target = predictions.astype(np.float64), target.astype(np.float64)
     if each is not None:
         root = np.sqrt(each / each.mean())
-        said, target = said * root[:, None], target * root
-    count = said.shape[1]
-    noise = np.sqrt(np.mean(np.square(said - target[:, None]), axis=0).min())
+        predictions, target = predictions * root[:, None], target * root
+    count = predictions.shape[1]
+    noise = np.sqrt(np.mean(np.square(predictions - target[:, None]), axis=0).min())
     pull = noise / _FREEDOM
-    matrix = np.vstack([said, pull * np.eye(count)])
+    matrix = np.vstack([predictions, pull * np.eye(count)])
     found: FloatArray = nnls(matrix, np.concatenate([target, np.full(count, pull / count)]))[0]
     return found
 
 
 @dataclass(frozen=True)
 class TaughtTask:
-    """A task whose networks learn from teachers as well as from rows.
+    """A task whose networks learn the predictions of teachers as well as rows."""
 
-    Parameters
-    ----------
-    task : PairTask or PointTask
-        The task itself.
-    lessons : Lessons
-        Predictions of the teachers.
-    """
-
-    task: PairTask | PointTask
-    lessons: Lessons
+    task: Task
+    teaching: Teaching
 
     def batch_of(self, activation: str) -> int:
         """Examples per step."""
@@ -466,17 +453,17 @@ class TaughtTask:
 
     def examples(self, jobs: list[NetworkJob]) -> Examples:
         """Training rows, repeated if they are few, and the points between them."""
-        task, lessons = self.task, self.lessons
-        points = len(lessons.y)
+        task, teaching = self.task, self.teaching
+        points = len(teaching.y)
         times = max(1, round(points * _MEASURED / (1 - _MEASURED) / task.train))
         others = np.arange(len(task.y), len(task.y) + points)
         rows = []
         for job in jobs:
-            mine = np.concatenate([np.tile(task.rows(job), times), others])
-            rows.append(np.random.default_rng([job.seed, 3]).permutation(mine))
-        mixed = SHARE * task.y[: task.train] + (1 - SHARE) * lessons.rows
-        y = np.concatenate([mixed, task.y[task.train :], lessons.y]).astype(np.float32)
-        x = np.concatenate([task.x, lessons.x]).astype(np.float32)
+            own = np.concatenate([np.tile(task.rows(job), times), others])
+            rows.append(np.random.default_rng([job.seed, 3]).permutation(own))
+        mixed = SHARE * task.y[: task.train] + (1 - SHARE) * teaching.rows
+        y = np.concatenate([mixed, task.y[task.train :], teaching.y]).astype(np.float32)
+        x = np.concatenate([task.x, teaching.x]).astype(np.float32)
         weights = None if task.weights is None else np.append(task.weights, np.ones(points))
         return task.widened(x, y, np.stack(rows).astype(np.int32), weights)
 

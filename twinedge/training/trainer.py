@@ -1,7 +1,7 @@
 """Train several networks side by side, with progress, checkpoints and early stopping by Ctrl-C.
 
 A checkpoint is a folder: one file for each round of training with the state of its networks, and
-one that says which data and settings it belongs to. Files are written to temporary names and
+one with the data and settings it belongs to. Files are written to temporary names and
 renamed, so that a stop at any moment leaves the last whole state.
 
 Networks of the same activation and length train as one stack, each stack in its own thread. Every
@@ -154,7 +154,7 @@ TITLES = {
     "longer folds": "Training the networks",
     "across groups": "Training across groups",
     "final round": "Training the networks",
-    "lessons": "Learning from teachers",
+    "taught round": "Learning from teachers",
 }
 
 
@@ -204,7 +204,7 @@ class Learnable(Protocol):
 class Trained(NamedTuple):
     """One network: its last weights ``(size,)``, their validation RMSE, and its best weights.
 
-    The best of many looks are picked on the rows that judge them, so they look better than they
+    The best of many looks are picked on the rows they are scored on, so they look better than they
     are. A network that diverged has only its best weights.
     """
 
@@ -267,7 +267,7 @@ def train(
                 checkpoint.save(stage, [run.snapshot() for run in runs])
         except KeyboardInterrupt:
             stop.set()
-        except BaseException:  # a full disk, say: the threads would run for hours
+        except BaseException:  # such as a full disk: the threads would run for hours
             stop.set()
             raise
     try:
