@@ -55,7 +55,7 @@ def write_stores(pack_file: Path, folder: Path, devices: int, slots: int) -> int
     pack, stamp = device.pack, stamp_of(pack_file.read_bytes())
     counts = rng.integers(POINTS // 2, POINTS + POINTS // 2 + 1, devices)
     x = rng.uniform(-1, 1, (counts.sum(), FEATURES)).astype(np.float32)
-    mean, _, scale = device._evaluator.raw(quantise(pack, x)).astype(np.int64)
+    mean, _, scale = device.evaluator.raw(quantise(pack, x)).astype(np.int64)
     off = np.repeat(0.6 * rng.normal(size=devices), counts) + 0.7 * rng.normal(size=len(x))
     targets = mean + np.rint(off * scale / 16).astype(np.int64)
     y = targets * float(pack.y_gain) + float(pack.y_offset)

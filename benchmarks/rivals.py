@@ -38,7 +38,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
-from machine import describe
+from machine import describe, processor
 from rivals_page import PAGE, RESULTS, Cells, read_cells, write_page, write_results
 from rivals_rows import ANCHORS, LONG, MEMBERS, Points, Rows, hidden_of, room, rows_of
 from sklearn.cluster import MiniBatchKMeans
@@ -46,7 +46,6 @@ from sklearn.neighbors import NearestNeighbors
 from trained import TRAINING, fit_or_load
 from workers import write_cells
 
-from benchmarks.reproduction.cells import processor
 from twinedge import data, load, scoring
 from twinedge.budget import Model, ann_bytes
 from twinedge.budget.model import largest
@@ -276,9 +275,9 @@ def in_integers(model: Any, X: np.ndarray) -> Predictor:
 def ours(rows: Rows, size: str, twins: int, effort: str, runs: Path) -> Fitted:
     """Twins as the integers of their pack: trained, or loaded from a folder of runs."""
     from twinedge.anchors import choose
-    from twinedge.estimators.uncertainty import learn_difficulty
+    from twinedge.estimators.difficulty import learn_difficulty
     from twinedge.pack import write_pack
-    from twinedge.runtime.calibrating import calibrate_pack
+    from twinedge.runtime.pack_calibration import calibrate_pack
     from twinedge_export.quantise import quantise
 
     hidden = hidden_of(size, twins, rows.train[0].shape[1])

@@ -238,7 +238,7 @@ def write_store(fleet_pack) -> Callable[..., Path]:
     from twinedge.runtime.reference import quantise
 
     device = load(fleet_pack)
-    pack, raw = device.pack, device._evaluator.raw
+    pack, raw = device.pack, device.evaluator.raw
 
     def write(path: Path, z: Any, X: Any = None, times: Any = None) -> Path:
         if X is None:
@@ -248,7 +248,7 @@ def write_store(fleet_pack) -> Callable[..., Path]:
         y = (mean + np.asarray(z) * scale / 16) * float(pack.y_gain) + float(pack.y_offset)
         one = load(fleet_pack, store=path)
         one.learn(X, y, times)
-        one._store.close()
+        one.store.journal.close()
         return path
 
     return write

@@ -76,7 +76,7 @@ def test_a_store_is_written_and_the_pack_stays(cli, pack, site, points, adapted,
         "learnt": 20,
         "known": 0,
         "points": 20,
-        "doubted": 0,
+        "suspect": 0,
         "rmse_shipped": pytest.approx(np.sqrt(np.mean((plain - points[1]) ** 2)), rel=1e-4),
         "rmse_adapted": pytest.approx(left_out(pack, *points), rel=1e-4),
     }
@@ -108,7 +108,7 @@ def test_a_glitch_does_not_count(cli, pack, points, tmp_path):
     write(tmp_path / "bad.csv", X[:1], np.array([-999.0]))
     good = cli("adapt", pack, "good.csv", "--store", "site.store", "--json").json
     bad = cli("adapt", pack, "bad.csv", "--store", "site.store", "--json").json
-    assert (bad["points"], bad["doubted"]) == (20, 1)
+    assert (bad["points"], bad["suspect"]) == (20, 1)
     assert bad["rmse_shipped"] == good["rmse_shipped"]
     assert bad["rmse_adapted"] == pytest.approx(good["rmse_adapted"], rel=0.05)
 
@@ -139,7 +139,7 @@ def test_a_pack_that_knows_the_points_is_written(cli, pack, site, adapted, curve
     assert answer.err.count("\n") == 1
     new = read_pack((tmp_path / "adapted.twin").read_bytes())
     assert list(answer.json) == [
-        *("pack", "learnt", "known", "points", "doubted", "rmse_shipped", "rmse_adapted")
+        *("pack", "learnt", "known", "points", "suspect", "rmse_shipped", "rmse_adapted")
     ]
     assert answer.json.items() >= {"pack": "adapted.twin", "learnt": 20, "points": 20}.items()
     assert new.metadata["adapted_to"] == {"file": "site.csv", "points": 20}
@@ -168,7 +168,7 @@ def test_a_person_reads_the_same_in_a_table(cli, pack, site):
     assert float(lines["rmse shipped"]) > float(lines["rmse adapted"]) > 0
     out = cli("adapt", pack, site, "-o", "adapted.twin").out
     assert [row.split()[0] for row in out.splitlines()] == [
-        *("pack", "learnt", "known", "points", "doubted", "rmse", "rmse")
+        *("pack", "learnt", "known", "points", "suspect", "rmse", "rmse")
     ]
 
 

@@ -110,7 +110,7 @@ def test_rankings_differ(cli, stores, fleet_pack, by):
 def test_times_are_dates_and_damage_is_counted(cli, stores, fleet_pack):
     answer = cli("fleet", stores / "well-1.store", "--pack", fleet_pack)
     assert "2023-12-03" in answer.out
-    assert "takes points of 5 devices" in answer.out
+    assert "Points of 5 devices are needed" in answer.out
 
 
 def test_patterns_and_what_does_not_exist(cli, stores, fleet_pack):

@@ -115,7 +115,7 @@ def test_with_a_pack_errors_are_shown_as_shipped_and_as_adapted(cli, pack, learn
     path = learnt("site.store", shift=y - points[1])
     answer = cli("store", "show", path, "--pack", pack, "--json")
     found = answer.json
-    assert (found["used"], found["doubted"]) == (20, 1)
+    assert (found["used"], found["suspect"]) == (20, 1)
     plain = load(pack)
     shipped = y - plain.predict(X)
     counts = np.arange(20) != 6
@@ -126,8 +126,8 @@ def test_with_a_pack_errors_are_shown_as_shipped_and_as_adapted(cli, pack, learn
         device.learn(X[others], y[others])
         error = y[row] - device.predict(X[row : row + 1])[0]
         assert errors[row, 1] == pytest.approx(error, abs=2e-3)
-    assert [one["doubted"] for one in found["list"]] == [row == 6 for row in range(20)]
-    # The point that is doubted counts for nothing.
+    assert [one["suspect"] for one in found["list"]] == [row == 6 for row in range(20)]
+    # The point that is suspect counts for nothing.
     for name, column in (("rmse_shipped", 0), ("rmse_adapted", 1)):
         right = np.sqrt(np.mean(errors[counts, column] ** 2))
         assert found[name] == pytest.approx(right)
@@ -138,7 +138,7 @@ def test_with_a_pack_errors_are_shown_as_shipped_and_as_adapted(cli, pack, learn
     assert list(found["list"][0]["features"]) == ["angle", "offset", "idle"]
     lines = cli("store", "show", path, "--pack", pack).out.splitlines()
     title = ["number", "time", "angle", "offset", "idle", "level", "error", "shipped", "adapted"]
-    assert lines[-21].split() == [*title, "doubted"]
+    assert lines[-21].split() == [*title, "suspect"]
     assert lines[-14].split()[-1] == "yes"
 
 
@@ -217,7 +217,7 @@ def test_points_are_written_as_a_table_to_train_on(cli, pack, learnt, points, tm
     learnt("south.store", slice(4, 6))
     command = ("store", "export", "north.store", "south.store", "--pack", pack, "-o", "p.csv")
     columns = ["angle", "offset", "idle", "level", "device"]
-    found = {"output": "p.csv", "points": 6, "doubted": 0, "devices": 2, "columns": columns}
+    found = {"output": "p.csv", "points": 6, "suspect": 0, "devices": 2, "columns": columns}
     assert cli(*command, "--json").json == found
     header, *rows = table_of(tmp_path / "p.csv")
     assert header == columns
@@ -239,7 +239,7 @@ def test_without_a_pack_columns_are_numbered(cli, learnt, tmp_path):
     learnt("north.store", slice(2))
     out = cli("store", "export", "north.store", "-o", "p.csv").out
     assert [row.split()[0] for row in out.splitlines()] == [
-        *("output", "points", "doubted", "devices", "columns")
+        *("output", "points", "suspect", "devices", "columns")
     ]
     assert table_of(tmp_path / "p.csv")[0] == ["x0", "x1", "x2", "y", "device"]
 
@@ -250,18 +250,18 @@ def test_a_glitch_is_left_out_unless_it_is_asked_for(cli, pack, learnt, points, 
     device.learn(points[0][6:7], [-999.0])
     command = ("store", "export", "north.store", "-o", "p.csv", "--json")
     answer = cli(*command).json
-    assert (answer["points"], answer["doubted"]) == (6, 1)
+    assert (answer["points"], answer["suspect"]) == (6, 1)
     assert "-999.0" not in (tmp_path / "p.csv").read_text()
-    answer = cli(*command, "--doubted").json
-    assert (answer["points"], answer["doubted"]) == (7, 0)
+    answer = cli(*command, "--suspect").json
+    assert (answer["points"], answer["suspect"]) == (7, 0)
     assert "-999.0" in (tmp_path / "p.csv").read_text()
 
 
-def test_points_that_are_all_doubted_are_no_table(cli, refused, pack, points, tmp_path):
+def test_points_that_are_all_suspect_are_no_table(cli, refused, pack, points, tmp_path):
     load(pack, store=tmp_path / "north.store").learn(points[0][:1], [-999.0])
     command = ("store", "export", "north.store", "-o", "p.csv")
-    refused(*command, says=["all points are doubted"])
-    assert cli(*command, "--doubted", "--json").json["points"] == 1
+    refused(*command, says=["all points are suspect"])
+    assert cli(*command, "--suspect", "--json").json["points"] == 1
 
 
 def test_the_same_point_of_a_device_is_written_once(cli, learnt, tmp_path):
@@ -410,7 +410,7 @@ def test_a_store_that_is_cut_short_is_mended_by_merging(cli, pack, learnt, tmp_p
     answer = cli("store", "merge", path, "-o", "sound.store")
     assert "the end is missing" in answer.err
     assert load(pack, store=tmp_path / "sound.store").learnt == 19
-    assert not load(pack, store=tmp_path / "sound.store").cut
+    assert not load(pack, store=tmp_path / "sound.store").store.journal.content.truncated
 
 
 def test_a_merge_that_cannot_be_is_refused(refused, learnt, tmp_path):
@@ -439,6 +439,6 @@ def test_what_the_numpy_backend_says_is_what_is_shown(pack, learnt):
     path = learnt("site.store")
     found = load(pack).summarise(path)
     other = load(pack, "numpy").summarise(path)
-    assert isinstance(load(pack, "numpy")._evaluator, Reference)
+    assert isinstance(load(pack, "numpy").evaluator, Reference)
     np.testing.assert_array_equal(found.errors.adapted, other.errors.adapted)
     assert found.facts == other.facts

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from twinedge.fleet.reading import FleetPoints
 from twinedge.fleet.retraining import estimate_gain, predict_left_out
+from twinedge.fleet.stores import FleetPoints
 from twinedge.pack.contents import Intervals
 
 UNIT = 100_000  # of an estimate, in a scale

@@ -33,7 +33,7 @@ def served():
     Returns the lines that were written, and the error that ended the stream, if any.
     """
     from twinedge.errors import InputError
-    from twinedge.runtime.lines import serve
+    from twinedge.runtime.streaming import serve
 
     def call(device, *chunks, **settings):
         read, write = os.pipe()
@@ -99,7 +99,7 @@ def exported(tmp_path_factory, request):
 
 def _calibrated(model, rows, metadata, fill, X, y):
     """Make a pack with intervals to which all signals contribute."""
-    from twinedge.runtime.calibrating import calibrate_pack
+    from twinedge.runtime.pack_calibration import calibrate_pack
     from twinedge_export.quantise import quantise
 
     pack = quantise(model, rows, metadata=metadata, fill_values=fill, intervals=True)
@@ -110,7 +110,7 @@ def _calibrated(model, rows, metadata, fill, X, y):
 
 def _bounds(model, pack, x, flat):
     """Scale and ends ``(n, 2, levels)`` of the float model, with the coefficients of a pack."""
-    from twinedge.runtime.calibrating import calibration_of
+    from twinedge.runtime.pack_calibration import calibration_of
 
     calibration = calibration_of(pack)
     mean, signals = model._signals(x, flat, None)

@@ -483,7 +483,7 @@ def test_a_bit_that_flips_costs_one_record_at_most():
             # An erased slot is told by its second word; the last one says what that reads.
             number = 4 <= (bit // 8 - size) % SLOT < 8
             assert found.damaged == (bit >= 8 * size and 9 <= slot < 11 and number)
-        assert not found.cut
+        assert not found.truncated
 
 
 def test_after_damage_it_goes_on(path):
@@ -523,11 +523,11 @@ def test_cut_at_any_byte_it_has_records_that_were_there_and_is_not_written(path,
         # left of it is.
         if length >= size + 28:
             # Blocks that are each one slot shorter have the heads in the next slots.
-            assert found.cut == (length != 2 * size - 2 * SLOT)
+            assert found.truncated == (length != 2 * size - 2 * SLOT)
         if length >= size + SLOT + 28:
             assert words == dict(list(records.items())[: max((length - size) // SLOT - 3, 0)])
-        seen.add(found.cut)
-        if length % 50 == 0 and found.cut:
+        seen.add(found.truncated)
+        if length % 50 == 0 and found.truncated:
             path.write_bytes(content[:length])
             assert f"{path} is cut short" in complaint(Journal(path).add, array(some(1)))
             assert path.read_bytes() == content[:length]
@@ -538,9 +538,9 @@ def test_a_first_block_that_is_cut_gives_what_is_left_of_it():
     content = block(3, some(9), size=20 * SLOT) + b"\xff" * (20 * SLOT)
     for slots in range(3, 12):
         found = read_journal(content[: slots * SLOT + 5 * 4])
-        assert found.cut
+        assert found.truncated
         assert in_words(found) == some(slots - 3)
-    assert not read_journal(content).cut
+    assert not read_journal(content).truncated
 
 
 @settings(max_examples=150, deadline=None)

@@ -24,9 +24,9 @@ from twinedge.runtime.adaptation import (
     score_errors,
 )
 from twinedge.runtime.adaptation import adapted as adapted_integers
-from twinedge.runtime.calibrating import calibrate_pack
 from twinedge.runtime.device import Device
 from twinedge.runtime.loading import load
+from twinedge.runtime.pack_calibration import calibrate_pack
 from twinedge.scoring.calibration import adapted
 
 BACKENDS = ("numpy", "native")
@@ -666,7 +666,7 @@ def test_a_pack_without_intervals_learns_nothing(random_pack, opened, complaint,
         ):
             assert "no intervals" in complaint(call, device)
         np.testing.assert_array_equal(device.predict(GOOD), right)
-        assert (device.learnt, device.lost) == (0, 0)
+        assert device.learnt == 0
     assert "no intervals" in complaint(load, tmp_path / "model.twin", store=tmp_path / "s")
     assert not (tmp_path / "s").exists()
     assert not (tmp_path / "site.store").exists()
@@ -683,7 +683,6 @@ def test_other_files_learn_nothing(exported, complaint, tmp_path):
         assert "cannot learn: only a .twin" in complaint(device.forget)
         assert "cannot learn: only a .twin" in complaint(load, path, store=tmp_path / "s")
         np.testing.assert_array_equal(device.predict(GOOD), right)
-        assert device.lost == 0
     assert not (tmp_path / "s").exists()
 
 
@@ -836,20 +835,20 @@ def test_forgetting_by_age_sees_what_others_have_learnt(trained_path, site, tmp_
     assert load(trained_path, store=store).learnt == 5
 
 
-def test_a_pack_that_was_replaced_is_not_taken_for_the_one_loaded(
-    trained, random_pack, tmp_path, complaint
-):
-    path = tmp_path / "model.twin"
+def test_points_are_scored_by_the_pack_that_was_loaded(trained, random_pack, tmp_path, site):
+    path, store = tmp_path / "model.twin", tmp_path / "s"
+    trained = replace(trained, schema=7)
     path.write_bytes(write_pack(trained))
     device = load(path)
     other = random_pack(np.random.default_rng(0), features=3, scaled=True)
-    for content in (write_pack(other), b"rubbish", b""):
-        path.write_bytes(content)
-        assert "has changed since it was loaded" in complaint(device.keep, tmp_path / "s")
-    path.unlink()
-    assert "cannot read" in complaint(device.keep, tmp_path / "s")
+    path.write_bytes(write_pack(replace(other, schema=7)))
+    device.keep(store)
+    device.learn(*site)
+    device.store.journal.close()
+    # The pack that has replaced it scores them again.
+    assert load(path, store=store).points.scores.tolist() != device.points.scores.tolist()
     path.write_bytes(write_pack(trained))
-    device.keep(tmp_path / "s")
+    assert load(path, store=store).points.scores.tolist() == device.points.scores.tolist()
 
 
 @settings(max_examples=30, deadline=None)

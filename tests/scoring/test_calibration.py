@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 
 from twinedge.errors import InputError
 from twinedge.runtime import reference
-from twinedge.runtime.calibrating import calibrate_pack
+from twinedge.runtime.pack_calibration import calibrate_pack
 from twinedge.scoring.calibration import (
     LEAST_ROWS,
     Calibration,

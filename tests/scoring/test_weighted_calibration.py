@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from twinedge.errors import InputError
-from twinedge.runtime.calibrating import calibrate_pack
+from twinedge.runtime.pack_calibration import calibrate_pack
 from twinedge.scoring.calibration import calibrate, in_common, quantile
 
 

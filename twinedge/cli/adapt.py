@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from twinedge.cli import options
-from twinedge.cli.output import note, note_faults, print_json, print_record
+from twinedge.cli.output import note, note_faults, print_result
 from twinedge.cli.reading import read_device_points
 from twinedge.errors import InputError
 
@@ -56,32 +56,30 @@ def adapt(
     alike.
 
     The printed errors are those of all points learnt so far: as shipped, and as adapted, each
-    predicted from the others. Points that are doubted, because they are far from what the others
+    predicted from the others. Points that are suspect, because they are far from what the others
     and the pack allow, do not count.
     """
     from twinedge.atomic_files import check_file, write_file
     from twinedge.data.features import SideColumn
     from twinedge.pack import write_pack
     from twinedge.runtime.adaptation import adapted_pack
-    from twinedge.runtime.loading import load
-    from twinedge.runtime.pack_device import PackDevice
+    from twinedge.runtime.loading import load_pack_device
 
-    if pack.suffix != ".twin":
-        raise InputError(f"{pack}: only a .twin pack can learn")
     if (output is None) == (store is None):
         raise InputError("name what to write: -o for a pack, or --store for a store")
     if output is not None:
         check_file(output)
-    device = load(pack)
-    assert isinstance(device, PackDevice)
+    device = load_pack_device(pack)
     clock = None if time is None else SideColumn(time)
-    reading: dict[str, Any] = {"missing": missing, "skip_bad_rows": skip_bad_rows, "time": clock}
-    x, y = read_device_points(table, device, quiet=quiet, **reading)
+    x, y = read_device_points(
+        table, device, missing=missing, skip_bad_rows=skip_bad_rows, time=clock, quiet=quiet
+    )
     times = None if clock is None else _whole(clock, table)
     if store is not None:
         device.keep(store)
-        note_faults(store, device.lost, device.cut, quiet=quiet)
-    new = ~device.knows(x, y, times)
+    if device.store is not None:
+        note_faults(device.store.journal, quiet=quiet)
+    new = ~device.has_learnt(x, y, times)
     try:
         device.learn(x[new], y[new], None if times is None else times[new])
     except InputError as error:
@@ -92,7 +90,7 @@ def adapt(
         "learnt": int(new.sum()),
         "known": int((~new).sum()),
         "points": device.learnt,
-        "doubted": int(errors.doubted.sum()),
+        "suspect": int(errors.suspect.sum()),
         "rmse_shipped": errors.scores()["rmse_shipped"],
         "rmse_adapted": errors.scores()["rmse_adapted"],
     }
@@ -106,10 +104,7 @@ def adapt(
             "errors are shifted less",
             quiet=quiet,
         )
-    if as_json:
-        print_json(result)
-    else:
-        print_record(result)
+    print_result(result, as_json)
 
 
 def _whole(clock: "SideColumn", table: Path) -> "Array":

@@ -43,8 +43,8 @@ def calibrate(
 
     if pack.suffix != ".twin":
         raise InputError(f"{pack}: only a .twin pack can be recalibrated; export it again")
-    old = read_pack_file(pack)
-    device = PackDevice(old, pack, Reference, "numpy")
+    old, _ = read_pack_file(pack)
+    device = PackDevice(old, pack, Reference(old), "numpy")
     x, y = read_device_points(
         table, device, missing=missing, skip_bad_rows=skip_bad_rows, quiet=quiet
     )

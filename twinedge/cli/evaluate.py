@@ -102,8 +102,8 @@ def evaluate(
         if store is not None:
             check_store(store)
         device = load(model, backend, store=store)
-        if store is not None:
-            note_faults(store, device.lost, device.cut, quiet=quiet)
+        if device.store is not None:
+            note_faults(device.store.journal, quiet=quiet)
         found = _of_device(device, table, reading)
     from twinedge.scoring.scores import describe_scores
 

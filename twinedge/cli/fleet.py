@@ -12,7 +12,7 @@ from twinedge.errors import InputError
 if TYPE_CHECKING:
     from twinedge.fleet.evaluation import Fleet
 
-_SHOWN = 20  # devices of a table, unless more are asked for
+_SHOWN = 20  # devices of a table, unless more are requested
 _LISTED = 10  # files that are of no use
 
 
@@ -76,8 +76,6 @@ def fleet(
 
     if cluster is not None and n_jobs is not None:
         raise InputError("--jobs is for this machine: a --cluster has its own workers")
-    if pack.suffix != ".twin":
-        raise InputError(f"{pack}: only a .twin pack can learn")
     if output is not None:
         check_file(output)
     found = evaluate_fleet(stores, pack, jobs=n_jobs, cluster=cluster, verbose=not quiet)

@@ -12,13 +12,17 @@ import sys
 from collections.abc import Iterable, Sequence
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from twinedge.cli.options import as_option
 from twinedge.errors import Advice, InputError
 from twinedge.progress import clear
+
+if TYPE_CHECKING:
+    from twinedge.runtime.journal_file import Journal
+    from twinedge.runtime.store_summary import StoreSummary
 
 
 def print_json(result: dict[str, Any], output: Path | None = None) -> None:
@@ -89,6 +93,14 @@ def print_record(result: dict[str, Any]) -> None:
     _write("".join(f"{name}  {word}\n" for name, word in zip(names, values, strict=True)))
 
 
+def print_result(result: dict[str, Any], as_json: bool) -> None:
+    """Print one JSON object, or its values for a person."""
+    if as_json:
+        print_json(result)
+    else:
+        print_record(result)
+
+
 def print_text(*lines: str) -> None:
     """Print lines as they are."""
     _write("".join(f"{line}\n" for line in lines))
@@ -121,13 +133,14 @@ def note_filled(table: Path, count: int, *, quiet: bool = False) -> None:
         note(f"{shown(table)}: filled in {plural(count, 'missing value')}", quiet=quiet)
 
 
-def note_faults(store: Path, damaged: int, cut: bool, *, quiet: bool = False) -> None:
+def note_faults(store: "Journal | StoreSummary", *, quiet: bool = False) -> None:
     """Say what of a store cannot be read, if anything."""
+    damaged = store.content.damaged
     if damaged:
         entries = "1 entry" if damaged == 1 else f"{damaged} entries"
-        note(f"{store}: {entries} cannot be read: damaged, or cut short", quiet=quiet)
-    if cut:
-        note(f"{store}: the end is missing, and it can only be read", quiet=quiet)
+        note(f"{store.path}: {entries} cannot be read: damaged, or cut short", quiet=quiet)
+    if store.content.truncated:
+        note(f"{store.path}: the end is missing, and it can only be read", quiet=quiet)
 
 
 def _write(text: str, output: Path | None = None) -> None:

@@ -108,14 +108,14 @@ def predict(
     if store is not None and not (lines and create_store):
         check_store(store, "; --create-store begins a new one" if lines else "")
     device = load(model, backend, store=store)
-    if store is not None:
-        note_faults(store, device.lost, device.cut, quiet=quiet)
+    if device.store is not None:
+        note_faults(device.store.journal, quiet=quiet)
     coverage = _taken(coverage, device.coverages, quiet)
     if coverage is not None:
         device.check_coverage(coverage)
         _note_others(neighbors not in (None, device.info.get("neighbors")), quiet)
     if lines:
-        from twinedge.runtime.lines import serve
+        from twinedge.runtime.streaming import serve
 
         serve(device, sys.stdin.fileno(), stream_out, neighbors, coverage)
         return

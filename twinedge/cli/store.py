@@ -14,6 +14,7 @@ from twinedge.cli.output import (
     print_help,
     print_json,
     print_record,
+    print_result,
     print_table,
     print_text,
     shown,
@@ -23,12 +24,11 @@ from twinedge.errors import InputError
 from twinedge.progress import progress_bar
 
 if TYPE_CHECKING:
-    from twinedge.runtime.pack_device import PackDevice
     from twinedge.runtime.store_summary import StoreSummary
 
 _FILES = "Store of a device, or a dump of a microcontroller's two blocks."
 _PACK = "Pack of the model: for names of columns, and for errors."
-_SHOWN = 20  # points of a table, unless more are asked for
+_SHOWN = 20  # points of a table, unless more are requested
 
 store_argument = options.argument("file", "FILE", _FILES)
 store_arguments = options.argument("files", "FILE...", _FILES, nargs=-1)
@@ -73,20 +73,21 @@ def show(file: Path, pack: Path | None, points: Any, as_json: bool, quiet: bool)
 
     Without a pack, columns are x0, x1, ... With one, the error of each point (measured minus
     predicted) is shown as shipped, and as adapted: predicted from all the other points. A point
-    that is doubted is so far from what the others and the pack allow that it counts for nothing,
+    that is suspect is so far from what the others and the pack allow that it counts for nothing,
     in predictions and in the errors above the table. Coverage is that of the usual interval.
 
     The generation counts how often one of the two blocks was erased and written: their wear.
     """
+    from twinedge.runtime.loading import load_pack_device
     from twinedge.runtime.store_summary import read_store
 
-    device = None if pack is None else _device(pack)
+    device = None if pack is None else load_pack_device(pack)
     found = read_store(file) if device is None else device.summarise(file)
     listed = found.listed(None if device is None else device.encoding)
     if as_json:
         print_json({**found.facts, "list": listed})
         return
-    _note_faults(found, quiet)
+    note_faults(found, quiet=quiet)
     print_record({key: value for key, value in found.facts.items() if key != "device"})
     count = len(listed) if points == "all" else min(points, len(listed))
     if not count:
@@ -96,8 +97,11 @@ def show(file: Path, pack: Path | None, points: Any, as_json: bool, quiet: bool)
     target = "y" if device is None else device.target_name
     names = ["number", "time", *listed[0]["features"], target]
     if found.errors is not None:
-        names += ["error shipped", "adapted", "doubted"]
-    rows = [_row(one) for one in listed[others:]]
+        names += ["error shipped", "adapted", "suspect"]
+    rows = []
+    for one in listed[others:]:
+        number, time, features, measured, *errors = one.values()
+        rows.append([*map(shown, (number, time, *features.values(), measured, *errors))])
     print_table(names, rows)
 
 
@@ -110,7 +114,7 @@ def show(file: Path, pack: Path | None, points: Any, as_json: bool, quiet: bool)
 @options.file_option("--output", "-o", required=True, text="Table to write.")
 @model_pack
 @options.flag("--times", text="Add a column of times, as the numbers that the device gave.")
-@options.flag("--doubted", text="Also write points that are doubted.")
+@options.flag("--suspect", "--doubted", text="Also write points that are suspect.")
 @options.as_json
 @options.quiet
 def export(
@@ -118,7 +122,7 @@ def export(
     output: Path,
     pack: Path | None,
     times: bool,
-    doubted: bool,
+    suspect: bool,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -128,15 +132,16 @@ def export(
     categories their levels; without one, features are x0, x1, ... and the target is y. Each row has
     the name of its device: that of its file, without the suffix. The same point in two dumps of one
     device is written once, so name dumps of one device alike, in different folders. Points that
-    are doubted, because they are far from what the others and the pack allow, are left out.
+    are suspect, because they are far from what the others and the pack allow, are left out.
     """
     from twinedge.atomic_files import check_file
-    from twinedge.runtime.collecting import as_table, shared_points
+    from twinedge.runtime.loading import load_pack_device
+    from twinedge.runtime.store_collection import as_table, shared_points
     from twinedge.runtime.store_summary import read_store
 
     check_file(output)
     _refuse_replacing(output, files)
-    device = None if pack is None else _device(pack)
+    device = None if pack is None else load_pack_device(pack)
     found = _read(files, read_store if device is None else device.read_store, quiet)
     twice = shared_points(found)
     if twice is not None:
@@ -147,13 +152,13 @@ def export(
             quiet=quiet,
         )
     about = (None, "y") if device is None else (device.encoding, device.target_name)
-    table = as_table(found, *about, times=times, doubted=doubted)
+    table = as_table(found, *about, times=times, suspect=suspect)
     print_csv(table.header, table.rows, output)
-    _print(
+    print_result(
         {
             "output": str(output),
             "points": len(table.rows),
-            "doubted": table.doubted,
+            "suspect": table.suspect,
             "devices": len({one.device for one in found if len(one.points)}),
             "columns": table.header,
         },
@@ -229,7 +234,7 @@ def forget(
         if gone.any() or journal.content.damaged:
             journal.keep(~gone)
     left = int((~gone).sum())
-    _print({"file": str(file), "forgotten": int(gone.sum()), "points": left}, as_json)
+    print_result({"file": str(file), "forgotten": int(gone.sum()), "points": left}, as_json)
 
 
 @options.command("merge", "store merge north.store south.store -o plant.store")
@@ -246,37 +251,18 @@ def merge(files: tuple[Path, ...], output: Path, as_json: bool, quiet: bool) -> 
     """
     from twinedge.atomic_files import check_file
     from twinedge.runtime.adaptation import MOST_POINTS
-    from twinedge.runtime.collecting import merge as merge_stores
+    from twinedge.runtime.store_collection import merge as merge_stores
     from twinedge.runtime.store_summary import read_store
 
     check_file(output)
     points = merge_stores(_read(files, read_store, quiet), output)
     if len(points) > MOST_POINTS:
         note(f"a device uses the latest {MOST_POINTS} points", quiet=quiet)
-    _print({"output": str(output), "stores": len(files), "points": len(points)}, as_json)
+    print_result({"output": str(output), "stores": len(files), "points": len(points)}, as_json)
 
 
 for _command in (show, export, forget, merge):
     store.add_command(_command)
-
-
-def _device(pack: Path) -> "PackDevice":
-    """Load a pack that can learn."""
-    from twinedge.runtime.loading import load
-    from twinedge.runtime.pack_device import PackDevice
-
-    if pack.suffix != ".twin":
-        raise InputError(f"{pack}: only a .twin pack can learn")
-    device = load(pack)
-    assert isinstance(device, PackDevice)
-    return device
-
-
-def _print(result: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        print_json(result)
-    else:
-        print_record(result)
 
 
 def _read(
@@ -289,18 +275,8 @@ def _read(
             progress.at("Reading stores", number, len(files))
             found.append(read(path))
     for one in found:
-        _note_faults(one, quiet)
+        note_faults(one, quiet=quiet)
     return found
-
-
-def _note_faults(found: "StoreSummary", quiet: bool) -> None:
-    note_faults(found.path, found.content.damaged, found.content.cut, quiet=quiet)
-
-
-def _row(one: dict[str, Any]) -> list[str]:
-    """Words of a point for a table."""
-    number, time, features, target, *errors = one.values()
-    return [shown(value) for value in (number, time, *features.values(), target, *errors)]
 
 
 def _refuse_replacing(output: Path, files: tuple[Path, ...]) -> None:

@@ -1,7 +1,7 @@
 """What would a pack gain that is trained again, with the points of all devices?
 
 Nobody trains a network to answer that. A small regressor stands in for it: it predicts the errors
-of the pack, in scales, from the features, and is always asked about devices that it has not seen.
+of the pack, in scales, from the features, and always for devices that it has not seen.
 Ridge regression on the features, or on these and all their squares and products, or a constant, or
 nothing at all; which of them, and how much ridge, is chosen by leaving out other devices, among
 those that remain. So it gains nothing by chance, and what it finds a network can find as well, and
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from twinedge.fleet.reading import FleetPoints
+from twinedge.fleet.stores import FleetPoints
 from twinedge.pack.contents import Array, Pack
 from twinedge.runtime.store import Evaluated
 from twinedge.runtime.store_summary import point_errors
@@ -142,7 +142,7 @@ def predict_left_out(features: Array, z: Array, device: Array) -> Array:
     """
     terms, linear = _terms(features)
     folds = min(_FOLDS, int(device.max()) + 1)
-    # Neighbouring numbers may be neighbours on site: deal them at random, but always alike.
+    # Neighbouring numbers may be neighbours on site: assign folds at random, but always alike.
     fold = (np.random.default_rng(0).permutation(int(device.max()) + 1) % folds)[device]
     fits = [
         (1, 0.0),

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Sequence
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from twinedge.errors import InputError, wrong_value
 from twinedge.notebook import facts_table, intervals_shown, network_shape
 from twinedge.pack.contents import Array
 from twinedge.wording import listed, plural
+
+if TYPE_CHECKING:
+    from twinedge.runtime.store import Store
 
 _USUAL = round(1000 * COVERAGE)  # in thousandths
 _NOISE = 1e-3  # thousandths by which a coverage may be off, as 0.9 is in single precision
@@ -74,12 +77,20 @@ class Device:
         As in the training data; a category has a feature for each level.
     encoding : Encoding
         The columns that the features are made of.
+    ranges : array of shape (2, f)
+        Least and largest value of each feature in training, as the file says.
     coverages : tuple of float
         Coverages that ``predict_interval`` takes, ascending; empty without intervals.
+    usual_coverage : float or None
+        The default coverage: 0.9, else the highest below, else the lowest.
     fillable : array of shape (f,), bool
         Which features may be missing.
+    fields : tuple of str
+        Names of the fields that ``predict_all`` fills.
     info : dict
         Metadata of the file, plus the argument ``info``.
+    store : Store or None
+        What keeps the points that it learns.
     """
 
     def __init__(
@@ -93,15 +104,22 @@ class Device:
         fillable: Array | None = None,
     ) -> None:
         self.features = len(span[0])
-        self.feature_names, self._low, self._high = _described(metadata, span)
+        self.feature_names, self.ranges = _described(metadata, span)
         self.encoding = Encoding.of(metadata.get("columns"), self.feature_names)
         self.target_name = str(metadata.get("target", "y"))
         self.anchors = anchors
         # The reader of packs does not check these numbers.
         self._levels = tuple(sorted({one for one in levels if 0 < one <= _HIGHEST}))
         self.coverages = tuple(one / 1000 for one in self._levels)
+        below = [one for one in self._levels if one <= _USUAL]
+        self._usual_level = max(below, default=min(self._levels, default=None))
+        self.usual_coverage = None if self._usual_level is None else self._usual_level / 1000
         self.fillable = np.zeros(self.features, bool) if fillable is None else fillable
+        bounds = ("scale", "low", "high") if self.coverages else ()
+        missing = ("missing",) if self.fillable.any() else ()
+        self.fields = ("mean", "spread", "outside", *bounds, *missing)
         self.info = {**metadata, **info, "anchors": anchors}
+        self.store: Store | None = None
         self._opened: tuple[Any, ...] | None = None  # what ``load`` opened it with
 
     def __repr__(self) -> str:
@@ -139,23 +157,6 @@ class Device:
     def _learnt_state(self) -> Any:
         """Return what a pickle has to keep beside the file; None for nothing."""
         return None
-
-    @property
-    def ranges(self) -> Array:
-        """Least and largest value of each feature in training, ``(2, f)``, as the file says."""
-        return np.stack([self._low, self._high])
-
-    @property
-    def usual_coverage(self) -> float | None:
-        """The default coverage: 0.9, else the highest below, else the lowest."""
-        level = self._usual_level
-        return None if level is None else level / 1000
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """Names of the fields that ``predict_all`` fills."""
-        more = ("scale", "low", "high") if self.coverages else ()
-        return ("mean", "spread", "outside", *more, *(("missing",) if self.fillable.any() else ()))
 
     def predict(self, x: Any, return_std: bool = False, neighbors: int | None = None) -> Any:
         """Predict queries.
@@ -219,7 +220,7 @@ class Device:
         if isinstance(coverage, np.ndarray):
             coverage = coverage.tolist()
         several = isinstance(coverage, Sequence) and not isinstance(coverage, str | bytes)
-        levels = tuple(map(self._level, coverage if several else [coverage]))
+        levels = tuple(map(self.check_coverage, coverage if several else [coverage]))
         x = self._check(x)
         ends = self._bounds(x, self._check_neighbors(neighbors), levels)[3:]
         found = np.ascontiguousarray(ends.reshape(len(levels), 2, len(x)).T)
@@ -244,15 +245,11 @@ class Device:
         InputError
             As in ``predict``, and if the file has no such intervals.
         """
-        level = self._usual_level if coverage is None else self._level(coverage)
+        level = self._usual_level if coverage is None else self.check_coverage(coverage)
         x, neighbors = self._check(x), self._check_neighbors(neighbors)
-        outside, missing = self._flagged(x), np.isnan(x)
-        if level is None:
-            said = Prediction(*self._predict(x, neighbors), outside)
-        else:
-            mean, spread, *bounds = self._bounds(x, neighbors, (level,))
-            said = Prediction(mean, spread, outside, *bounds)
-        return said._replace(missing=missing) if self.fillable.any() else said
+        (mean, spread, *bounds), outside, missing = self._predict_all(x, neighbors, level)
+        found = Prediction(mean, spread, self._with_unknown(x, outside), *bounds)
+        return found._replace(missing=missing) if self.fillable.any() else found
 
     def spread(self, x: Any, neighbors: int | None = None) -> Array:
         """Return the standard deviation of the estimates, float32 ``(n,)``, in units of the target.
@@ -277,36 +274,41 @@ class Device:
 
         A missing feature is not flagged; those of a name unknown in training are.
         """
-        return self._flagged(self._check(x))
+        x = self._check(x)
+        return self._with_unknown(x, self._outside(x))
 
     def missing(self, x: Any) -> Array:
         """Which features of queries ``(n, f)`` are missing, to be filled in: bool ``(n, f)``."""
         missing: Array = np.isnan(self._check(x))
         return missing
 
-    def check_coverage(self, coverage: Any) -> None:
-        """Refuse a coverage that the file has no intervals for.
+    def check_coverage(self, coverage: Any) -> int:
+        """Return the level of a coverage, in thousandths.
 
         Raises
         ------
         InputError
-            The message lists those it has.
+            If the file has no intervals for it; the message lists those it has.
         """
-        self._level(coverage)
-
-    @property
-    def lost(self) -> int:
-        """Number of store entries that cannot be read: damaged, or cut short."""
-        return 0
-
-    @property
-    def cut(self) -> bool:
-        """Whether the end of the store is missing: it can be read, but not added to."""
-        return False
+        counts = isinstance(coverage, Real) and not isinstance(coverage, bool)
+        if not counts or not 0 < coverage < 1:
+            raise wrong_value("coverage", coverage, "is not a number between 0 and 1")
+        file = self.info["file"]
+        if not self._levels:
+            raise InputError(f"{file} has no intervals: its model was not calibrated")
+        wanted = float(coverage) * 1000
+        level = round(wanted)
+        if level in self._levels and abs(wanted - level) < _NOISE:
+            return level
+        known = ", ".join(f"{one:g}" for one in self.coverages)
+        more = "; its calibration rows allow no more" if wanted > self._levels[-1] else ""
+        raise InputError(
+            f"{file} has no intervals of coverage {float(coverage):.9g}, it has {known}{more}"
+        )
 
     def keep(self, path: str | Path) -> None:
         """Keep what is learnt in a file, and load what is already there."""
-        self.learn([], [])  # raises the error
+        raise self._cannot_learn()
 
     def learn(self, X: Any, y: Any, times: Any = None) -> int:
         """Learn points measured on site, as anchors of this device.
@@ -336,7 +338,7 @@ class Device:
             If a point or a target is not a number, there are too many, or the file cannot learn:
             only a ``.twin`` with intervals can. Nothing is learnt then.
         """
-        raise InputError(f"{self.info['file']} cannot learn: only a .twin with intervals does")
+        raise self._cannot_learn()
 
     def forget(
         self,
@@ -362,7 +364,10 @@ class Device:
         InputError
             If the arguments do not say which points, or the file cannot learn.
         """
-        raise InputError(f"{self.info['file']} cannot learn: only a .twin with intervals does")
+        raise self._cannot_learn()
+
+    def _cannot_learn(self) -> InputError:
+        return InputError(f"{self.info['file']} cannot learn: only a .twin with intervals does")
 
     # For backends to implement; queries and neighbors have been checked.
 
@@ -374,15 +379,24 @@ class Device:
         """Mean, spread and scale, then low and high at each level: float32 ``(3 + 2 k, n)``."""
         raise NotImplementedError
 
+    def _predict_all(
+        self, x: Array, neighbors: int | None, level: int | None
+    ) -> tuple[Sequence[Array], Array, Array]:
+        """Mean, spread and, at a level, scale, low and high; what is outside, what is missing."""
+        if level is None:
+            return self._predict(x, neighbors), self._outside(x), np.isnan(x)
+        return [*self._bounds(x, neighbors, (level,))], self._outside(x), np.isnan(x)
+
     def _estimates(self, x: Array, neighbors: int | None) -> Array:
         raise NotImplementedError
 
     def _outside(self, x: Array) -> Array:
-        outside: Array = (x < self._low) | (x > self._high)
+        low, high = self.ranges
+        outside: Array = (x < low) | (x > high)
         return outside
 
-    def _flagged(self, x: Array) -> Array:
-        outside = self._outside(x)
+    def _with_unknown(self, x: Array, outside: Array) -> Array:
+        """Also flag features of a name that is unknown in training."""
         return outside if self.encoding.is_plain else outside | self.encoding.unknown(x)
 
     # Checks that all backends share.
@@ -401,29 +415,6 @@ class Device:
         if isinstance(neighbors, bool) or not isinstance(neighbors, Integral) or neighbors < 1:
             raise wrong_value("neighbors", neighbors, "is not a whole number of at least 1")
         return min(int(neighbors), self.anchors)
-
-    @property
-    def _usual_level(self) -> int | None:
-        below = [one for one in self._levels if one <= _USUAL]
-        return max(below, default=min(self._levels, default=None))
-
-    def _level(self, coverage: Any) -> int:
-        """Level in thousandths of a coverage that the file has."""
-        counts = isinstance(coverage, Real) and not isinstance(coverage, bool)
-        if not counts or not 0 < coverage < 1:
-            raise wrong_value("coverage", coverage, "is not a number between 0 and 1")
-        file = self.info["file"]
-        if not self._levels:
-            raise InputError(f"{file} has no intervals: its model was not calibrated")
-        wanted = float(coverage) * 1000
-        level = round(wanted)
-        if level in self._levels and abs(wanted - level) < _NOISE:
-            return level
-        known = ", ".join(f"{one:g}" for one in self.coverages)
-        more = "; its calibration rows allow no more" if wanted > self._levels[-1] else ""
-        raise InputError(
-            f"{file} has no intervals of coverage {float(coverage):.9g}, it has {known}{more}"
-        )
 
 
 def check_queries(
@@ -491,16 +482,14 @@ def _rows(x: Any) -> Any:
     return [x] if alone else x
 
 
-def _described(metadata: dict[str, Any], span: Array) -> tuple[tuple[str, ...], Array, Array]:
+def _described(metadata: dict[str, Any], span: Array) -> tuple[tuple[str, ...], Array]:
     """Names and ranges of the features; metadata may be anything, and is used if it fits."""
-    low, high = span
-    names = numbered(len(low))
     described = metadata.get("features")
     try:
-        named = tuple(str(one["name"]) for one in described)  # type: ignore[union-attr]
-        edges = np.array([[one["min"], one["max"]] for one in described], np.float64)  # type: ignore[union-attr]
+        names = tuple(str(one["name"]) for one in described)  # type: ignore[union-attr]
+        ends = np.array([[one["min"], one["max"]] for one in described], np.float64).T  # type: ignore[union-attr]
+        if ends.shape == span.shape:
+            return names, ends
     except (TypeError, KeyError, ValueError):
-        return names, low, high
-    if len(named) != len(low):
-        return names, low, high
-    return named, edges[:, 0], edges[:, 1]
+        pass
+    return numbered(span.shape[1]), span

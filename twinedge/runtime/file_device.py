@@ -19,8 +19,8 @@ import numpy as np
 from twinedge.errors import InputError
 from twinedge.pack.contents import Array, Pack
 from twinedge.runtime import reference
-from twinedge.runtime.calibrating import calibration_of
 from twinedge.runtime.device import Device
+from twinedge.runtime.pack_calibration import calibration_of
 from twinedge.runtime.pack_device import read_pack_file
 
 _DIGITS = 8
@@ -82,7 +82,7 @@ def device_of(path: Path, backend: str, interpreter: Interpreter) -> Device:
     beside = path.with_name(path.stem.removesuffix(_BARE).removesuffix(_FLOAT) + ".twin")
     if not beside.is_file():
         raise InputError(f"{path} is a bare twin and takes its anchors from {beside}: put it there")
-    pack = read_pack_file(beside)
+    pack, _ = read_pack_file(beside)
     if (pack.features, len(pack.twins)) != (len(centre), about["twins"]):
         raise InputError(f"{beside} belongs to another model than {path}: export both together")
     return TwinFile(interpreter, span, pack, info)

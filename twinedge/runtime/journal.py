@@ -63,7 +63,7 @@ class Content:
         Their bytes.
     damaged : int
         Slots that hold something else than a record.
-    cut : bool
+    truncated : bool
         Whether the end is missing: it is not two blocks of the same size.
     in_use : {0, 1}
         The block that holds the records.
@@ -77,7 +77,7 @@ class Content:
     numbers: Array = field(default_factory=lambda: np.empty(0, np.uint32))
     records: Array = field(default_factory=lambda: np.empty((0, 0), np.uint8))
     damaged: int = 0
-    cut: bool = False
+    truncated: bool = False
     in_use: int = 0
     copies: tuple[int, ...] = ()
 
@@ -106,29 +106,29 @@ def read_journal(data: bytes) -> Content | None:
     """
     if not data.strip(data[:1]):
         return Content()
-    half, cut = len(data) // 2, len(data) % 2 > 0
+    half, truncated = len(data) // 2, len(data) % 2 > 0
     heads = _heads(data, 0) | (_heads(data, half) if half % 4 else {})
     if not heads:
         return None
-    misplaced = [at for at, head in heads.items() if _place(at, head, half) is None]
+    misplaced = [at for at, head in heads.items() if _position(at, head, half) is None]
     if misplaced:  # there were more bytes once: the second block starts where its heads are
-        half, cut = min(misplaced), True
+        half, truncated = min(misplaced), True
         while (before := half - heads[half].slot) in heads and before:
             half = before
     elif max(heads) < half and any(one.end > half // one.slot for one in heads.values()):
-        half, cut = len(data), True  # not even the first block is whole
+        half, truncated = len(data), True  # not even the first block is whole
     copies: tuple[dict[int, Head], dict[int, Head]] = ({}, {})
     for at, head in heads.items():
-        place = _place(at, head, half)
-        if place is not None:
-            copies[place[0]][place[1]] = head
+        if (position := _position(at, head, half)) is not None:
+            block, slot = position
+            copies[block][slot] = head
     parts = data[:half], data[half:]
     blocks = {
         number: _read_block(parts[number], found) for number, found in enumerate(copies) if found
     }
     in_use = _in_use(blocks)
     found, numbers = blocks[in_use], blocks[in_use].numbers
-    cut |= half <= HEADS * found.head.slot  # no block has so few slots
+    truncated |= half <= HEADS * found.head.slot  # no block has so few slots
     return Content(
         found.head,
         half,
@@ -136,7 +136,7 @@ def read_journal(data: bytes) -> Content | None:
         numbers,
         found.records,
         found.damaged,
-        cut,
+        truncated,
         in_use,
         found.copies,
     )
@@ -170,7 +170,7 @@ def _heads(data: bytes, start: int) -> dict[int, Head]:
     return found
 
 
-def _place(at: int, head: Head, half: int) -> tuple[int, int] | None:
+def _position(at: int, head: Head, half: int) -> tuple[int, int] | None:
     """Block and slot of a head at this offset; None if no head can be there."""
     block = int(at >= half)
     slot, rest = divmod(at - block * half, head.slot)

@@ -7,7 +7,6 @@ those from after it.
 import os
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 
@@ -66,12 +65,7 @@ class Journal:
     def __enter__(self) -> "Journal":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def __del__(self) -> None:
@@ -185,7 +179,7 @@ class Journal:
         self._open()
         try:
             found = read_journal_file(self.path)
-            if found.cut:
+            if found.truncated:
                 raise InputError(
                     f"{self.path} is cut short: a store is two blocks of the same size"
                 )
@@ -212,7 +206,7 @@ class Journal:
             self._create(copy + copy + moved[len(2 * copy) :] + ERASED * new.block)
         else:
             if len(old.copies) < 2:
-                self._settle()
+                self._complete_block()
             block = 1 - old.in_use
             self._put(block, 0, moved)
             self._put(block, 0, copy)
@@ -220,7 +214,7 @@ class Journal:
         self.content = replace(new, head=head, damaged=0, in_use=block, copies=(0, 1))
         self._next, self._stamp = head.end, None
 
-    def _settle(self) -> None:
+    def _complete_block(self) -> None:
         """Write again what was written before the head, then the head, then a second head.
 
         A power cut left the block like this, or a killed program: then some of its bytes may be in

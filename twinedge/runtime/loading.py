@@ -9,10 +9,13 @@ import os
 from importlib import import_module
 from numbers import Integral
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from twinedge.errors import InputError, MissingPackageError, wrong_value
 from twinedge.runtime.device import Device, checksum
+
+if TYPE_CHECKING:
+    from twinedge.runtime.pack_device import PackDevice
 
 _PACK = "model.twin"
 
@@ -48,7 +51,7 @@ def load(
     store: str | Path | None = None,
     threads: int | None = 1,
 ) -> Device:
-    """Load an exported model.
+    """Load an exported file, or the pack of an export folder; see ``twinedge.load``.
 
     Parameters
     ----------
@@ -57,17 +60,9 @@ def load(
     backend : str
         "auto", or one of ``BACKENDS``.
     store : path, optional
-        A file that keeps what the device learns. Without it, that is lost with the device.
+        A file that keeps what the device learns.
     threads : int, optional
-        How many threads may answer a batch; None for one per core. Predictions are the same. The
-        "numpy" backend always uses one.
-
-    Returns
-    -------
-    Device
-        Has ``predict``, ``predict_interval`` and ``coverages``, ``spread``, ``estimates``,
-        ``outside``, ``missing``, ``predict_all`` for all of these at once, ``learn`` and
-        ``forget``, ``feature_names``, ``anchors`` and ``info``.
+        How many threads may answer a batch; None for one per core.
 
     Raises
     ------
@@ -88,23 +83,42 @@ def load(
         able = [backend]
     if not path.is_file():
         raise InputError(f"{path} is not a file" if path.exists() else f"{path} does not exist")
-    threads = _check_threads(threads)
+    if threads is None:
+        threads = core_count()
+    elif isinstance(threads, bool) or not isinstance(threads, Integral) or threads < 1:
+        why = "is not a whole number of at least 1, or None for one per core"
+        raise wrong_value("threads", threads, why)
     before = checksum(path)  # of what is opened, so that a pickle never meets another file
-    device = _open(able, path, threads)
+    device = _open(able, path, int(threads))
     if store is not None:
         device.keep(store)
         store = Path(store).absolute()
-    device._opened = path.absolute(), device.info["backend"], store, threads, before
+    device._opened = path.absolute(), device.info["backend"], store, int(threads), before
     return device
 
 
-def _check_threads(threads: int | None) -> int:
-    if threads is None:
-        return os.cpu_count() or 1
-    if isinstance(threads, bool) or not isinstance(threads, Integral) or threads < 1:
-        why = "is not a whole number of at least 1, or None for one per core"
-        raise wrong_value("threads", threads, why)
-    return int(threads)
+def load_pack_device(path: Path) -> "PackDevice":
+    """Load a pack, the only kind of file that can learn.
+
+    Raises
+    ------
+    InputError
+        If it is another kind of file, or cannot be used.
+    """
+    from twinedge.runtime.pack_device import PackDevice
+
+    if path.suffix != ".twin":
+        raise InputError(f"{path}: only a .twin pack can learn")
+    device = load(path)
+    assert isinstance(device, PackDevice)
+    return device
+
+
+def core_count() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _open(able: list[str], path: Path, threads: int) -> Device:

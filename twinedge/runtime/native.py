@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from twinedge.errors import InputError, MissingPackageError
-from twinedge.pack import read_pack, write_pack
 from twinedge.pack.contents import Array, Pack
 from twinedge.pack.layout import MAX_ANCHORS, PackError, Reason
 from twinedge.runtime import reference
-from twinedge.runtime.device import Device, Prediction, check_queries
-from twinedge.runtime.pack_device import PackDevice
+from twinedge.runtime.device import Device, check_queries
+from twinedge.runtime.pack_device import PackDevice, read_pack_file
+from twinedge.runtime.store import stamp_of
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -73,8 +73,8 @@ class Native:
             self.model = _native.Model(data, kernel)
         except ValueError as error:
             if len(error.args) == 2:
-                status, words = error.args
-                raise PackError(_REASONS[-status - 1], words) from None
+                status, message = error.args
+                raise PackError(_REASONS[-status - 1], message) from None
             raise InputError(str(error)) from None
         self._pack = pack
         self._features = pack.features
@@ -107,21 +107,11 @@ class Native:
 
     def estimates(self, x: Array, neighbors: int = _AS_IN_THE_PACK) -> Array:
         """Estimates of single anchors, int32 ``(n, m)``."""
-        return self._all(self.fitting(x), np.empty(len(x), np.float32), neighbors)
-
-    def evaluate(self, x: Array, neighbors: int = _AS_IN_THE_PACK) -> reference.Evaluation:
-        """Evaluate queries ``(n, f)``; returns what the reference does, except the signals."""
-        out = np.empty((2, len(x)), np.float32)
-        self._all(self.fitting(x), out, neighbors)
-        raw = self.evaluate_raw(reference.quantise(self._pack, x), neighbors)
-        return raw._replace(mean=out[0], spread=out[1])
-
-    def evaluate_raw(self, q: Array, neighbors: int = _AS_IN_THE_PACK) -> reference.Evaluation:
-        """Evaluate quantised queries, int16 ``(n, f)``; mean and spread are integers, too."""
-        out = np.empty((2, len(q)), np.int32)
-        estimates = self._all(np.require(q, np.int16, ["C", "A"]), out, neighbors)
-        mean, root = out
-        return reference.Evaluation(mean, root, mean, root.view(np.uint32), estimates)
+        most = self._pack.neighbors if neighbors < 0 else min(neighbors, MAX_ANCHORS)
+        counts = np.minimum(self._pack.counts, most) if most else self._pack.counts
+        estimates = np.empty((len(x), int(counts.sum(dtype=np.int64))), np.int32)
+        self.answer(self.fitting(x), np.empty(len(x), np.float32), estimates, neighbors)
+        return estimates
 
     def raw(self, q: Array, neighbors: int = _AS_IN_THE_PACK) -> Array:
         """Means, spreads times the number of members, and scales: integers ``(3, n)``."""
@@ -132,18 +122,11 @@ class Native:
 
     def fitting(self, x: Array) -> Array:
         """Convert checked queries to an array that ``answer`` takes, float32 or float64."""
-        if (x.dtype is _FLOAT or x.dtype is _DOUBLE) and _lies_well(x):
+        in_place = x.flags.c_contiguous and x.flags.aligned
+        if in_place and (x.dtype is _FLOAT or x.dtype is _DOUBLE):
             return x
         with np.errstate(over="ignore"):  # infinity is as good as any number beyond the range
             return np.require(x, np.float32, ["C", "A"])
-
-    def _all(self, x: Array, out: Array, neighbors: int) -> Array:
-        most = self._pack.neighbors if neighbors < 0 else min(neighbors, MAX_ANCHORS)
-        counts = np.minimum(self._pack.counts, most) if most else self._pack.counts
-        count = int(counts.sum(dtype=np.int64))
-        estimates = np.empty((len(x), count), np.int32)
-        self.answer(x, out, estimates, neighbors)
-        return estimates
 
     def answer(
         self,
@@ -175,14 +158,14 @@ class Native:
         most = min(neighbors, MAX_ANCHORS)
         parts = min(self.threads, len(x) // _WORTH_A_THREAD)
         if parts > 1:
-            answered = self._share(parts, x, out, estimates, most, levels, flags)
+            answered = self._answer_in_threads(parts, x, out, estimates, most, levels, flags)
         else:
             answered = self.model.predict(x, out, estimates, most, levels, flags)
         if answered != len(x):
             check_queries(x, self._features, reference.fillable(self._pack))  # names the feature
             raise InputError(_REFUSED)
 
-    def _share(
+    def _answer_in_threads(
         self,
         parts: int,
         x: Array,
@@ -201,24 +184,18 @@ class Native:
         slices = [slice(*both) for both in pairwise(ends.tolist())]
 
         def answer(rows: slice) -> tuple[int, Array, Array | None]:
-            mine = np.empty_like(out[..., rows], order="C")
+            part = np.empty_like(out[..., rows], order="C")
             marks = None if flags is None else np.empty_like(flags[:, rows], order="C")
-            ours = None if estimates is None else estimates[rows]
-            return self.model.predict(x[rows], mine, ours, most, levels, marks), mine, marks
+            members = None if estimates is None else estimates[rows]
+            return self.model.predict(x[rows], part, members, most, levels, marks), part, marks
 
         count = 0
-        for rows, (done, mine, marks) in zip(slices, self._pool.map(answer, slices), strict=True):
+        for rows, (done, part, marks) in zip(slices, self._pool.map(answer, slices), strict=True):
             count += done
-            out[..., rows] = mine
+            out[..., rows] = part
             if flags is not None:
                 flags[:, rows] = marks
         return count
-
-
-def _lies_well(x: Array) -> bool:
-    """Whether the C runtime can read an array in place."""
-    flags = x.flags
-    return flags.c_contiguous and flags.aligned
 
 
 class NativeDevice(PackDevice):
@@ -232,14 +209,15 @@ class NativeDevice(PackDevice):
         The file, for messages.
     native : Native
         That pack, open in the C runtime.
+    stamp : int
+        Checksum of the file.
     """
 
-    def __init__(self, pack: Pack, path: Path, native: Native) -> None:
-        super().__init__(pack, path, lambda one: native if one is pack else _opened(one), "native")
+    def __init__(self, pack: Pack, path: Path, native: Native, stamp: int) -> None:
+        super().__init__(pack, path, native, "native", stamp)
         self.info["kernel"] = native.kernel
         self._native = native
         self._answer = native.model.predict
-        self._fills = bool(self.fillable.any())
         self._with_std = 3 if self.coverages else 2  # mean, spread, scale
         self._at = {level: np.array([level], np.uint16) for level in self._levels}
         self._bits = np.minimum(np.arange(self.features), _BITS).astype(np.uint32)
@@ -273,25 +251,17 @@ class NativeDevice(PackDevice):
             raise InputError(_REFUSED)
         return (out[0], out[-1]) if return_std else out
 
-    def predict_all(
-        self, x: Any, coverage: float | None = None, neighbors: int | None = None
-    ) -> Prediction:
-        """Predict everything at once; see ``Device.predict_all``."""
+    def _predict_all(
+        self, x: Array, neighbors: int | None, level: int | None
+    ) -> tuple[Sequence[Array], Array, Array]:
         if len(self.points):
-            return super().predict_all(x, coverage, neighbors)
-        level = self._usual_level if coverage is None else self._level(coverage)
-        x, nearest = self._check(x), self._check_neighbors(neighbors)
+            return super()._predict_all(x, neighbors, level)
         levels = None if level is None else self._at[level]
         out = np.empty((2 if level is None else 5, len(x)), _FLOAT)
         masks = np.empty((2, len(x)), np.uint32)
-        queries, most = self._native.fitting(x), nearest or _AS_IN_THE_PACK
-        self._native.answer(queries, out, None, most, levels, masks)
-        outside, missing = self._flags(x, masks)
-        if not self.encoding.is_plain:
-            outside |= self.encoding.unknown(x)
-        mean, spread, *bounds = out
-        said = Prediction(mean, spread, outside, *bounds)
-        return said._replace(missing=missing) if self._fills else said
+        most = neighbors or _AS_IN_THE_PACK
+        self._native.answer(self._native.fitting(x), out, None, most, levels, masks)
+        return [*out], *self._flags(x, masks)
 
     def _flags(self, x: Array, masks: Array) -> tuple[Array, Array]:
         """Which features are outside, and which missing, bool ``(n, f)``, from bits ``(2, n)``."""
@@ -303,21 +273,8 @@ class NativeDevice(PackDevice):
             outside, missing = (masks[:, :, None] >> self._bits & 1).astype(bool)
         return outside, missing
 
-    def _estimates(self, x: Array, neighbors: int | None) -> Array:
-        raw = self._native.estimates(x, _AS_IN_THE_PACK if neighbors is None else neighbors)
-        estimates: Array = raw.astype(np.float32) * self.pack.y_gain + self.pack.y_offset
-        return estimates
-
-
-def _opened(pack: Pack) -> Native:
-    return Native(write_pack(pack, metadata=False), pack)
-
 
 def open_native(path: Path, threads: int = 1) -> Device:
     """Open a ``.twin`` file."""
-    try:
-        data = path.read_bytes()
-        pack = read_pack(data)
-        return NativeDevice(pack, path, Native(data, pack, threads=threads))
-    except PackError as error:
-        raise PackError(error.reason, f"{path}: {error}") from error
+    pack, data = read_pack_file(path)
+    return NativeDevice(pack, path, Native(data, pack, threads=threads), stamp_of(data))

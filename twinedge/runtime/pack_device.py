@@ -1,15 +1,14 @@
 """A ``.twin`` file as a device, and the backend that evaluates it with numpy."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from twinedge.errors import InputError
-from twinedge.pack import PackError, read_pack, write_pack
+from twinedge.pack import PackError, read_pack
 from twinedge.pack.contents import LARGEST, Array, Intervals, Pack
 from twinedge.runtime import reference
 from twinedge.runtime.adaptation import MOST_POINTS, adapted, unlike
@@ -45,8 +44,8 @@ class Evaluator(Protocol):
         Levels are in thousandths, and must be in the pack.
         """
 
-    def evaluate(self, x: Array, neighbors: int = -1) -> reference.Evaluation:
-        """Evaluate queries ``(n, f)``, with the estimate of each anchor."""
+    def estimates(self, x: Array, neighbors: int = -1) -> Array:
+        """Estimates of single anchors, int32 ``(n, m)``."""
 
     def raw(self, q: Array, neighbors: int = -1) -> Array:
         """Means, spreads times the number of members, and scales of quantised queries.
@@ -63,31 +62,31 @@ class Reference:
 
     def predict_with_spread(self, x: Array, neighbors: int = -1) -> Array:
         """Predict means and their spreads, float32 ``(2, n)``."""
-        found = self.evaluate(x, neighbors)
+        found = reference.evaluate(self._with(neighbors), x)
         return np.stack([found.mean, found.spread])
 
     def predict_with_bounds(self, x: Array, levels: Sequence[int], neighbors: int = -1) -> Array:
         """Predict means, spreads, scales, low and high at each level: float32 ``(3 + 2 k, n)``."""
         assert self._pack.intervals is not None
-        found = self.evaluate(x, neighbors)
+        found = reference.evaluate(self._with(neighbors), x)
         usual = reference.bounds(self._pack, found, self._pack.intervals.usual_level)
         at_each = [reference.bounds(self._pack, found, level) for level in levels]
         ends = [end for one in at_each for end in (one.low, one.high)]
         return np.stack([found.mean, found.spread, usual.scale, *ends])
 
-    def evaluate(self, x: Array, neighbors: int = -1) -> reference.Evaluation:
-        """Evaluate queries ``(n, f)``, with the estimate of each anchor."""
-        return reference.evaluate(self._asked(neighbors), x)
+    def estimates(self, x: Array, neighbors: int = -1) -> Array:
+        """Estimates of single anchors, int32 ``(n, m)``."""
+        return reference.evaluate(self._with(neighbors), x).estimates
 
     def raw(self, q: Array, neighbors: int = -1) -> Array:
         """Means, spreads times the number of members, and scales: integers ``(3, n)``."""
         assert self._pack.intervals is not None
-        found = reference.evaluate_raw(self._asked(neighbors), q)
+        found = reference.evaluate_raw(self._with(neighbors), q)
         assert found.signals is not None
         scale = reference.raw_scale(found.signals, self._pack.intervals, found.estimates.shape[1])
         return np.stack([found.raw_mean.astype(np.int64), found.raw_spread, scale])
 
-    def _asked(self, neighbors: int) -> Pack:
+    def _with(self, neighbors: int) -> Pack:
         return self._pack if neighbors < 0 else replace(self._pack, neighbors=neighbors)
 
 
@@ -100,10 +99,12 @@ class PackDevice(Device):
         Contents of the file.
     path : path
         The file, for messages.
-    evaluate_with : function
-        Makes an evaluator from a pack.
+    evaluator : Evaluator
+        Evaluates that pack.
     backend : str
         Name of the backend.
+    stamp : int, optional
+        Checksum of the file, by which a store knows who scored its points.
 
     Attributes
     ----------
@@ -112,7 +113,7 @@ class PackDevice(Device):
     """
 
     def __init__(
-        self, pack: Pack, path: Path, evaluate_with: Callable[[Pack], Evaluator], backend: str
+        self, pack: Pack, path: Path, evaluator: Evaluator, backend: str, stamp: int = 0
     ) -> None:
         reach = LARGEST / pack.x_gain.astype(np.float64)
         super().__init__(
@@ -133,9 +134,9 @@ class PackDevice(Device):
             fillable=reference.fillable(pack),
         )
         self.pack = pack
-        self._evaluator = evaluate_with(pack)
+        self.evaluator = evaluator
         self.points = Points.none(pack.features)
-        self._store: Store | None = None
+        self._stamp = stamp
         self._following = 0  # number of the next point, without a store
 
     @property
@@ -159,35 +160,25 @@ class PackDevice(Device):
         InputError
             If the file is not a store, or belongs to another model; if the pack has no intervals.
         """
-        self._able()
-        store = Store(path, self.pack, self._file(), self._evaluator.raw)
-        if self._store is None:
+        self._check_intervals()
+        store = Store(path, self.pack, self._stamp, self.evaluator.raw)
+        if self.store is None:
             store.add(self.points)
         else:
-            self._store.close()
-        self._store = store
+            self.store.journal.close()
+        self.store = store
         self.points = store.points
 
     def _learnt_state(self) -> Any:
-        return (self.points, self._following) if self._store is None and self._following else None
+        return (self.points, self._following) if self.store is None and self._following else None
 
     def __setstate__(self, learnt: tuple[Points, int]) -> None:
         """Learn again what a pickled device had learnt without a store."""
         self.points, self._following = learnt
 
-    @property
-    def lost(self) -> int:
-        """Number of store entries that cannot be read: damaged, or cut short."""
-        return 0 if self._store is None else self._store.lost
-
-    @property
-    def cut(self) -> bool:
-        """Whether the end of the store is missing: it can be read, but not added to."""
-        return self._store is not None and self._store.cut
-
     def learn(self, X: Any, y: Any, times: Any = None) -> int:
         """Learn points measured on site; see ``Device.learn``."""
-        self._able()
+        self._check_intervals()
         x = self._check(X)
         y = check_targets(y, len(x))
         if len(bad := np.flatnonzero(unlike(self.pack, y))):
@@ -198,23 +189,22 @@ class PackDevice(Device):
         new = Points.unscored(x, y, None if times is None else _check_times(times, len(x)))
         if not len(x):
             return 0
-        most = MOST_POINTS
-        if len(x) > most:
-            raise InputError(f"{len(x)} new points are too many: {most} at most")
-        before = self._before()
-        if len(x) + len(before) > most:
+        if len(x) > MOST_POINTS:
+            raise InputError(f"{len(x)} new points are too many: {MOST_POINTS} at most")
+        held = self._lock()
+        if len(x) + len(held) > MOST_POINTS:
             raise InputError(
-                f"{len(before)} learnt and {len(x)} new points are too many, "
-                f"{most} at most: forget some"
+                f"{len(held)} learnt and {len(x)} new points are too many, "
+                f"{MOST_POINTS} at most: forget some"
             )
-        new = scored(self.pack, self._evaluator.raw, new)
-        if self._store is None:
+        new = scored(self.pack, self.evaluator.raw, new)
+        if self.store is None:
             numbers = (self._following + np.arange(len(new))).astype(np.uint32)
-            self.points = before.joined(replace(new, numbers=numbers))
+            self.points = held.joined(replace(new, numbers=numbers))
             self._following += len(new)
         else:
-            self._store.add(new)
-            self.points = self._store.points
+            self.store.add(new)
+            self.points = self.store.points
         return len(x)
 
     def forget(
@@ -226,32 +216,32 @@ class PackDevice(Device):
         before: int | None = None,
     ) -> int:
         """Forget points; see ``Device.forget``."""
-        self._able()
+        self._check_intervals()
         check_forgotten(first, last, keep, before)
-        held = self._before()
+        held = self._lock()
         gone = forgotten(held, first, last, keep, before)
-        if self._store is not None:
-            self._store.keep(~gone)
-            self.points = self._store.points
+        if self.store is not None:
+            self.store.keep(~gone)
+            self.points = self.store.points
         else:
             self.points = held[~gone]
         return int(gone.sum())
 
-    def knows(self, X: Any, y: Any, times: Any = None) -> Array:
+    def has_learnt(self, X: Any, y: Any, times: Any = None) -> Array:
         """Which points ``(n,)`` were learnt already, with the same targets and times.
 
         The arguments are those of ``learn``; numbers are compared in single precision.
         """
-        self._able()
+        self._check_intervals()
         x = self._check(X)
         times = None if times is None else _check_times(times, len(x))
-        held = self.points if self._store is None else self._store.held
+        held = self.points if self.store is None else self.store.held
         return Points.unscored(x, check_targets(y, len(x)), times).among(held)
 
     def errors(self) -> PointErrors:
         """Errors at the points that were learnt: as shipped, and each predicted from the others."""
-        self._able()
-        return point_errors(self.pack, evaluated(self.pack, self._evaluator.raw, self.points))
+        self._check_intervals()
+        return point_errors(self.pack, evaluated(self.pack, self.evaluator.raw, self.points))
 
     def summarise(self, path: str | Path) -> StoreSummary:
         """Read a store of any device, and say what this pack gets wrong at its points.
@@ -266,9 +256,9 @@ class PackDevice(Device):
         InputError
             If it is not a store, or belongs to another model; if the pack has no intervals.
         """
-        self._able()
+        self._check_intervals()
         found = self.read_store(path)
-        predicted = evaluated(self.pack, self._evaluator.raw, found.points)
+        predicted = evaluated(self.pack, self.evaluator.raw, found.points)
         return replace(found, errors=point_errors(self.pack, predicted))
 
     def read_store(self, path: str | Path) -> StoreSummary:
@@ -279,66 +269,48 @@ class PackDevice(Device):
             return replace(found, points=Points.none(self.pack.features))
         return found
 
-    @cached_property
-    def _stamp(self) -> int:
-        return stamp_of(self._file())
-
-    def _able(self) -> Intervals:
+    def _check_intervals(self) -> Intervals:
         if self.pack.intervals is None:
             raise InputError(f"{self.info['file']} has no intervals and cannot learn without them")
         return self.pack.intervals
 
-    def _before(self) -> Points:
+    def _lock(self) -> Points:
         """Lock the store, if there is one, and return all points that were learnt so far."""
-        if self._store is not None:
-            self._store.lock()
-            return self._store.held
-        return self.points
-
-    def _file(self) -> bytes:
-        """Read the file again, since the store needs its checksum."""
-        path = Path(self.info["file"])
-        try:
-            data = path.read_bytes()
-            same = _bare(read_pack(data)) == _bare(self.pack)
-        except OSError as error:
-            raise InputError(f"cannot read {path}: {error.strerror}") from error
-        except PackError:
-            same = False
-        if not same:
-            raise InputError(f"{path} has changed since it was loaded: load it again")
-        return data
+        if self.store is None:
+            return self.points
+        self.store.lock()
+        return self.store.held
 
     def _predict(self, x: Array, neighbors: int | None) -> tuple[Array, Array]:
         if len(self.points):
             mean, spread, _ = self._adapted(x, neighbors, ())
         else:
-            mean, spread = self._evaluator.predict_with_spread(x, neighbors or -1)
+            mean, spread = self.evaluator.predict_with_spread(x, neighbors or -1)
         return mean, spread
 
     def _bounds(self, x: Array, neighbors: int | None, levels: tuple[int, ...]) -> Array:
         if len(self.points):
             return self._adapted(x, neighbors, levels)
-        return self._evaluator.predict_with_bounds(x, levels, neighbors or -1)
+        return self.evaluator.predict_with_bounds(x, levels, neighbors or -1)
 
     def _adapted(self, x: Array, neighbors: int | None, levels: tuple[int, ...]) -> Array:
         """Predict with the points: mean, spread, scale, low and high at each level."""
         pack, points = self.pack, self.points
-        mean, root, scale = self._evaluator.raw(reference.quantise(pack, x), neighbors or -1)
-        mean, scale = adapted(self._able(), points.errors, points.scores, mean, scale)
+        mean, root, scale = self.evaluator.raw(reference.quantise(pack, x), neighbors or -1)
+        mean, scale = adapted(self._check_intervals(), points.errors, points.scores, mean, scale)
         most = neighbors or pack.neighbors
         counts = np.minimum(pack.counts, most) if most else pack.counts
         unit = pack.y_gain
         with np.errstate(over="ignore"):
-            told = [
+            found = [
                 mean.astype(np.float32) * unit + pack.y_offset,
                 root.astype(np.float32) * unit / np.float32(counts.sum(dtype=np.int64)),
                 scale.astype(np.float32) * unit / np.float32(16),
             ]
         for level in levels:
             ends = reference.bounded(pack, mean, scale, level)
-            told += [ends.low, ends.high]
-        return np.stack(told)
+            found += [ends.low, ends.high]
+        return np.stack(found)
 
     def _outside(self, x: Array) -> Array:
         if self.pack.domain is None:
@@ -348,15 +320,16 @@ class PackDevice(Device):
         return outside & ~np.isnan(x)
 
     def _estimates(self, x: Array, neighbors: int | None) -> Array:
-        raw = self._evaluator.evaluate(x, neighbors or -1).estimates.astype(np.float32)
-        estimates: Array = raw * self.pack.y_gain + self.pack.y_offset
+        raw = self.evaluator.estimates(x, neighbors or -1)
+        estimates: Array = raw.astype(np.float32) * self.pack.y_gain + self.pack.y_offset
         return estimates
 
 
-def read_pack_file(path: Path) -> Pack:
-    """Read a pack; errors name the file."""
+def read_pack_file(path: Path) -> tuple[Pack, bytes]:
+    """Read a pack, and the bytes of its file; errors name the file."""
     try:
-        return read_pack(path.read_bytes())
+        data = path.read_bytes()
+        return read_pack(data), data
     except PackError as error:
         raise PackError(error.reason, f"{path}: {error}") from error
     except OSError as error:
@@ -366,12 +339,8 @@ def read_pack_file(path: Path) -> Pack:
 def open_reference(path: Path, threads: int = 1) -> Device:
     """Open a ``.twin`` file; always uses one thread."""
     del threads
-    pack = read_pack_file(path)
-    return PackDevice(pack, path, Reference, "numpy")
-
-
-def _bare(pack: Pack) -> bytes:
-    return write_pack(pack, metadata=False)
+    pack, data = read_pack_file(path)
+    return PackDevice(pack, path, Reference(pack), "numpy", stamp_of(data))
 
 
 def _check_times(times: Any, count: int) -> Array:

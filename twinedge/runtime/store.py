@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -227,8 +226,8 @@ class Store:
         The file; it is created when the first point is learnt.
     pack : Pack
         The pack that evaluates the points, with intervals.
-    data : bytes
-        The whole file of that pack, or its header.
+    stamp : int
+        Checksum of its file, as ``stamp_of`` reads it.
     raw : function
         Evaluates queries with that pack.
 
@@ -238,8 +237,8 @@ class Store:
         What it holds.
     points : Points
         Those that are used: the pack can evaluate them, and there are not too many.
-    lost : int
-        Number of slots that cannot be read: damaged, or cut short.
+    journal : Journal
+        The file. Close it so that other programs can write to it.
 
     Raises
     ------
@@ -247,46 +246,12 @@ class Store:
         If the file is not a store, or belongs to another model.
     """
 
-    def __init__(self, path: str | Path, pack: Pack, data: bytes, raw: Raw) -> None:
+    def __init__(self, path: str | Path, pack: Pack, stamp: int, raw: Raw) -> None:
         if pack.intervals is None:
             raise InputError("the pack has no intervals and cannot learn without them")
-        self._pack, self._raw = pack, raw
-        self._stamp = stamp_of(data)
-        self._journal = Journal(path)
+        self._pack, self._stamp, self._raw = pack, stamp, raw
+        self.journal = Journal(path)
         self._load()
-
-    def __len__(self) -> int:
-        return len(self.held)
-
-    def __enter__(self) -> "Store":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    @property
-    def path(self) -> Path:
-        """The file."""
-        return self._journal.path
-
-    @property
-    def lost(self) -> int:
-        """Number of slots that cannot be read: damaged, or cut short."""
-        return self._journal.content.damaged
-
-    @property
-    def cut(self) -> bool:
-        """Whether the end of the file is missing: it can be read, but not written."""
-        return self._journal.content.cut
-
-    def close(self) -> None:
-        """Close the file, so that other programs can write to it."""
-        self._journal.close()
 
     def lock(self) -> None:
         """Keep other programs from writing, and read what they wrote.
@@ -296,9 +261,9 @@ class Store:
         InputError
             If another program holds the lock, or the file cannot be written.
         """
-        before = self._journal.content
-        self._journal.lock()
-        if self._journal.content is not before:
+        before = self.journal.content
+        self.journal.lock()
+        if self.journal.content is not before:
             self._load()
 
     def add(self, points: Points) -> None:
@@ -312,7 +277,7 @@ class Store:
         if not len(points):
             return
         self.lock()
-        numbers = self._journal.add(points.to_records())
+        numbers = self.journal.add(points.to_records())
         self._set(self.held.joined(replace(points, numbers=numbers)))
 
     def keep(self, which: Array) -> None:
@@ -324,28 +289,28 @@ class Store:
             If the file cannot be written; nothing is forgotten then.
         """
         self.lock()
-        if not which.all() or self.lost:
-            self._journal.keep(which)
+        if not which.all() or self.journal.content.damaged:
+            self.journal.keep(which)
             self._set(self.held[which])
 
     def _load(self) -> None:
         """Make points of the records, evaluated by this pack."""
-        pack, content = self._pack, self._journal.content
+        pack, content = self._pack, self.journal.content
         size = _BEFORE_FEATURES + 4 * pack.features
         if not content.head.generation:
             owner = owner_of(_schema(pack, self._stamp), slot_of(size))
-            self._journal.lay_out(owner, size, MOST_POINTS + _SPARE, self._stamp)
+            self.journal.lay_out(owner, size, MOST_POINTS + _SPARE, self._stamp)
             self._set(Points.none(pack.features))
             return
         try:
-            check_owner(self.path, content, pack, self._stamp)
+            check_owner(self.journal.path, content, pack, self._stamp)
         except InputError:
-            self.close()
+            self.journal.close()
             raise
         held = Points.of(content)
         if content.head.stamp != self._stamp or (held.scores == UNSCORED).any():
             held = scored(pack, self._raw, held)
-            self._journal.update(held.to_records(), self._stamp)
+            self.journal.update(held.to_records(), self._stamp)
         self._set(held)
 
     def _set(self, held: Points) -> None:

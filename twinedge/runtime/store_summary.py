@@ -48,10 +48,10 @@ class PointErrors:
         return np.isfinite(self.shipped)
 
     @property
-    def doubted(self) -> Array:
+    def suspect(self) -> Array:
         """Which points ``(k,)`` are so far from the others that they count for nothing."""
-        doubted: Array = self.used & (self.weights == 0)
-        return doubted
+        suspect: Array = self.used & (self.weights == 0)
+        return suspect
 
     def scores(self) -> dict[str, Any]:
         """Return errors and coverage of the points that count, None without any."""
@@ -143,13 +143,13 @@ class StoreSummary:
             "first_time": int(times.min()) if len(times) else None,
             "last_time": int(times.max()) if len(times) else None,
             "damaged": content.damaged,
-            "cut_short": content.cut,
+            "cut_short": content.truncated,
             "generation": content.head.generation,
         }
         if self.errors is not None:
             found |= {
                 "used": int(self.errors.used.sum()),
-                "doubted": int(self.errors.doubted.sum()),
+                "suspect": int(self.errors.suspect.sum()),
                 **self.errors.scores(),
             }
         return found
@@ -181,7 +181,7 @@ class StoreSummary:
             columns |= {
                 "error_shipped": self.errors.shipped.tolist(),
                 "error_adapted": self.errors.adapted.tolist(),
-                "doubted": self.errors.doubted.tolist(),
+                "suspect": self.errors.suspect.tolist(),
             }
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 

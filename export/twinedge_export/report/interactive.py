@@ -3,22 +3,19 @@
 import base64
 from dataclasses import asdict
 from importlib.resources import files
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from twinedge.budget import Board, Model, Runtime
-from twinedge.budget.fits import SLOW_MILLISECONDS
-from twinedge.budget.measurements import FEATURE, FOURS, LINES, NEAREST, QUERY, Build, Kind
+from twinedge.budget import Board, Model, Runtime, all_boards, fits, measurements
+from twinedge.budget.measurements import Build, Kind
 from twinedge.budget.model import KERNELS, WEIGHTS
 from twinedge.encoding.calendars import CYCLES, SINE, Calendar, waves
 from twinedge.encoding.categories import Category
-from twinedge.encoding.encoder import Encoding
-from twinedge.encoding.encoder import Kind as ColumnKind
 from twinedge.pack import layout
 from twinedge.pack.contents import Array, Pack
-from twinedge.runtime.pack_device import PackDevice, Reference
+from twinedge.runtime.pack_device import PackDevice
+from twinedge_export.report.document import LIGHTS
 
 _BITS = 32  # features that the runtime flags individually
 _STEPS = 200  # of a slider, about
@@ -34,21 +31,16 @@ class Span(NamedTuple):
     step: float
 
 
-def opened(pack: Pack) -> PackDevice:
-    """Open a pack in numpy, to read its columns."""
-    return PackDevice(pack, Path("model.twin"), Reference(pack), "numpy")
-
-
-def usual_query(pack: Pack) -> Array:
+def usual_query(device: PackDevice) -> Array:
     """Return a query ``(f,)`` amid the anchors; categories have their most frequent level.
 
     Numbers are rounded to the steps of their sliders, times to the hour.
     """
-    device, points = opened(pack), _anchors(pack)
+    points = _anchors(device.pack)
     query = np.median(points, axis=0)
     for part, kind in zip(device.encoding.parts, device.encoding.kinds, strict=True):
         if kind is None:
-            query[part] = span_of(pack, part.start).usual
+            query[part] = column_range(device, part.start).usual
         elif isinstance(kind, Calendar):
             query[part] = waves([kind.middle])[0]
         else:
@@ -57,31 +49,43 @@ def usual_query(pack: Pack) -> Array:
     return query
 
 
-def span_of(pack: Pack, feature: int) -> Span:
+def column_range(device: PackDevice, feature: int) -> Span:
     """Return range and typical value of a numeric feature."""
-    offset, gain = float(pack.x_offset[feature]), float(pack.x_gain[feature])
+    pack = device.pack
+    values = _anchors(pack)[:, feature]
+    least, most = float(values.min()), float(values.max())
     if isinstance(pack.metadata.get("features"), list):
-        least, most = (float(end) for end in opened(pack).ranges[:, feature])
+        least, most = (float(end) for end in device.ranges[:, feature])
     elif pack.domain is not None:
+        offset, gain = float(pack.x_offset[feature]), float(pack.x_gain[feature])
         ends = pack.domain.least[feature], pack.domain.most[feature]
         least, most = (offset + int(end) / gain for end in ends)
-    else:
-        values = _anchors(pack)[:, feature]
-        least, most = float(values.min()), float(values.max())
-    step = _nice((most - least) / _STEPS) if most > least else 1.0
-    usual = float(np.median(_anchors(pack)[:, feature]))
-    usual = min(max(round(round(usual / step) * step, 12), least), most)
-    return Span(least, most, usual, step)
+    step = _round_step((most - least) / _STEPS) if most > least else 1.0
+    usual = round(round(float(np.median(values)) / step) * step, 12)
+    return Span(least, most, min(max(usual, least), most), step)
 
 
-def trial_facts(
-    pack: Pack, data: bytes, examples: tuple[Array, Array], order: list[str]
+def _round_step(step: float) -> float:
+    """Round down to 1, 2 or 5 times a power of ten."""
+    power = 10.0 ** np.floor(np.log10(step))
+    factor = max(one for one in (1, 2, 5) if one * power <= step * (1 + 1e-9))
+    return float(f"{factor * power:.6g}")
+
+
+def _anchors(pack: Pack) -> Array:
+    """Features of the anchors in the user's units."""
+    points: Array = pack.anchors / pack.x_gain.astype(np.float64) + pack.x_offset
+    return points
+
+
+def predictor_facts(
+    device: PackDevice, data: bytes, examples: tuple[Array, Array], order: list[str]
 ) -> dict[str, Any]:
     """Collect what ``runtime.js`` and ``try.js`` need, ready for JSON.
 
     Parameters
     ----------
-    pack : Pack
+    device : PackDevice
         Pack to try.
     data : bytes
         The same as a file.
@@ -90,17 +94,23 @@ def trial_facts(
     order : list of str
         Columns, the most important first.
     """
-    device, start = opened(pack), usual_query(pack)
-    encoding = device.encoding
-    columns = [
-        {
-            "name": name,
-            "first": part.start,
-            "fillable": bool(device.fillable[part].all()),
-            **_control(pack, kind, part, start),
-        }
-        for name, part, kind in zip(encoding.names, encoding.parts, encoding.kinds, strict=True)
-    ]
+    pack, encoding, start = device.pack, device.encoding, usual_query(device)
+    columns = []
+    for name, part, kind in zip(encoding.names, encoding.parts, encoding.kinds, strict=True):
+        column = {"name": name, "first": part.start}
+        column["fillable"] = bool(device.fillable[part].all())
+        if isinstance(kind, Category):  # labels, and their text in a table
+            cells = [*kind.levels, *kind.others[:1]]
+            chosen = int(start[part].argmax())
+            column |= {"labels": list(kind.labels), "cells": cells, "start": chosen}
+        elif isinstance(kind, Calendar):
+            cycles = [list(one) for one in CYCLES.values()]
+            column |= {"least": kind.first, "most": kind.last, "usual": kind.middle}
+            column["calendar"] = {"cycles": cycles, "sine": list(SINE)}
+        else:
+            column |= column_range(device, part.start)._asdict()
+        columns.append(column)
+    targets = pack.targets * float(pack.y_gain) + float(pack.y_offset)
     return {
         "wasm": base64.b64encode(wasm()).decode(),
         "pack": base64.b64encode(data).decode(),
@@ -109,8 +119,8 @@ def trial_facts(
         "coverage": device.usual_coverage and round(1000 * device.usual_coverage),
         "columns": columns,
         "order": [encoding.names.index(name) for name in order],
-        "targets": [float(_targets(pack).min()), float(_targets(pack).max())],
-        "examples": _examples(encoding, *examples),
+        "targets": [float(targets.min()), float(targets.max())],
+        "examples": _examples(device, *examples),
         "domain": _domain(pack),
         "ranges": device.ranges.tolist(),
     }
@@ -118,51 +128,27 @@ def trial_facts(
 
 def wasm() -> bytes:
     """Return the C runtime as WebAssembly; ``make wasm`` builds it."""
-    place = files("twinedge_export.report").joinpath("templates", "twin.wasm")
-    return place.read_bytes()
+    return files("twinedge_export.report").joinpath("templates", "twin.wasm").read_bytes()
 
 
-def _control(pack: Pack, kind: ColumnKind, part: slice, start: Array) -> dict[str, Any]:
-    """Say what values a column takes, and with which it starts."""
-    if isinstance(kind, Category):
-        return _levels(kind, int(start[part].argmax()))
-    if isinstance(kind, Calendar):
-        cycles = [list(one) for one in CYCLES.values()]
-        ends = {"least": kind.first, "most": kind.last, "usual": kind.middle}
-        return {**ends, "calendar": {"cycles": cycles, "sine": list(SINE)}}
-    return span_of(pack, part.start)._asdict()
-
-
-def _levels(category: Category, start: int) -> dict[str, Any]:
-    """Labels of a category, and their text in a table."""
-    return {
-        "labels": list(category.labels),
-        "cells": [*category.levels, *category.others[:1]],
-        "start": start,
-    }
-
-
-def _examples(encoding: Encoding, X: Array, y: Array) -> list[dict[str, Any]]:
+def _examples(device: PackDevice, X: Array, y: Array) -> list[dict[str, Any]]:
     """Points from the smallest target to the largest, with the seconds of their times."""
-    calendars = {
-        k: (kind, part)
-        for k, (kind, part) in enumerate(zip(encoding.kinds, encoding.parts, strict=True))
-        if isinstance(kind, Calendar)
-    }
+    columns = enumerate(zip(device.encoding.kinds, device.encoding.parts, strict=True))
+    times = {k: (kind, part) for k, (kind, part) in columns if isinstance(kind, Calendar)}
     order = np.argsort(y, kind="stable")
     picks = np.unique(np.linspace(0, len(y) - 1, min(_EXAMPLES, len(y))).round().astype(int))
     return [
         {
             "query": [None if np.isnan(value) else value for value in X[row].tolist()],
             "target": float(y[row]),
-            "times": {k: kind.seconds(X[row, part]) for k, (kind, part) in calendars.items()},
+            "times": {k: kind.seconds(X[row, part]) for k, (kind, part) in times.items()},
         }
         for row in order[picks].tolist()
     ]
 
 
 def _domain(pack: Pack) -> str | dict[str, list[float]] | None:
-    """Say how to detect values outside: by the bits of the runtime, its integers, or ranges."""
+    """Describe how to detect values outside: by the runtime's bits, its integers, or ranges."""
     if pack.domain is None:
         return None
     if pack.features <= _BITS:
@@ -175,60 +161,44 @@ def _domain(pack: Pack) -> str | dict[str, list[float]] | None:
     }
 
 
-def _anchors(pack: Pack) -> Array:
-    """Features of the anchors in the user's units."""
-    points: Array = pack.anchors / pack.x_gain.astype(np.float64) + pack.x_offset
-    return points
+_SHAPE = ("features", "hidden", "counts", "neighbors", "intervals", "levels")  # of a reference
 
 
-def _targets(pack: Pack) -> Array:
-    targets: Array = pack.targets * float(pack.y_gain) + float(pack.y_offset)
-    return targets
+def calculator_facts(model: Model, firmware: dict[str, Runtime]) -> dict[str, Any]:
+    """Collect what ``budget.js`` and ``calculator.js`` need, ready for JSON.
 
-
-def _nice(step: float) -> float:
-    """Round down to 1, 2 or 5 times a power of ten."""
-    power = 10.0 ** np.floor(np.log10(step))
-    factor = max(one for one in (1, 2, 5) if one * power <= step * (1 + 1e-9))
-    return float(f"{factor * power:.6g}")
-
-
-def calculator_facts(
-    model: Model, boards: list[Board], firmware: dict[str, Runtime]
-) -> dict[str, Any]:
-    """Collect what ``budget.js`` needs, ready for JSON.
+    Every constant of theirs comes from here, and so from the code that lays out packs.
 
     Parameters
     ----------
     model : Model
         Initial state of the sliders.
-    boards : list of Board
-        Boards to judge.
     firmware : dict of str to Runtime
         Measured cores.
     """
+    names = "features", "anchors", "twins", "neighbors", "activation", "weights", "intervals"
+    start = {name: getattr(model, name) for name in (*names, "levels")}
     return {
-        "start": setting_of(model),
-        "layout": {
-            "header": layout.HEADER.size,
-            "entry": layout.ENTRY.size,
-            "twin_head": layout.TWIN_HEAD.size,
-            "alignment": layout.ALIGNMENT,
-            "curve_length": layout.CURVE_LENGTH,
-            "intervals": layout.INTERVALS.size,
-            "level": layout.LEVEL.size,
-            "schema": layout.SCHEMA.size,
-            "max_layers": layout.MAX_LAYERS,
-            "max_width": layout.MAX_WIDTH,
-            "max_twins": layout.MAX_TWINS,
-            "max_anchors": layout.MAX_ANCHORS,
-            "kernels": {name: kernel.itemsize for name, kernel in KERNELS.items()},
-            "floats": {name: np.dtype(name).itemsize for name in WEIGHTS if name not in KERNELS},
+        "start": {**start, "hidden": list(model.hidden)},
+        "layout": layout_facts(),
+        "scratch": {
+            "feature": measurements.FEATURE,
+            "nearest": measurements.NEAREST,
+            "lines": measurements.LINES,
+            "fours": measurements.FOURS,
+            "query": measurements.QUERY,
         },
-        "scratch": {"feature": FEATURE, "nearest": NEAREST, "lines": LINES, "fours": FOURS},
-        "slow_milliseconds": SLOW_MILLISECONDS,
-        "query_bytes": QUERY,
-        "boards": [_board(board) for board in boards],
+        "slow_milliseconds": fits.SLOW_MILLISECONDS,
+        "verdicts": {
+            "fits": fits.FITS,
+            "slow": fits.SLOW,
+            "fewer": fits.FEWER,
+            "not": fits.NOT,
+            "unknown": fits.UNKNOWN,
+        },
+        "lights": LIGHTS,
+        "boards": [_board(board) for board in all_boards().values()],
+        "reference": [*_SHAPE, "instructions"],
         "firmware": {
             core: [_build(*one) for one in runtime.builds.items()]
             for core, runtime in sorted(firmware.items())
@@ -236,18 +206,48 @@ def calculator_facts(
     }
 
 
-def setting_of(model: Model) -> dict[str, Any]:
-    """Return the settings of the calculator for a model."""
+def layout_facts() -> dict[str, Any]:
+    """Describe how long the parts of a pack are, read off the smallest packs.
+
+    ``sections`` are constant bytes, and bytes for each of what a section is counted by.
+    """
+    one, two = (
+        layout.Shape(features, (4,), KERNELS["int8"], 1, features, scaled=True)
+        for features in (4, 8)
+    )
+    parts = {part.name: part.dtype.itemsize for part in (*one.twin_parts(), *one.anchor_parts())}
+
+    def each_feature(kind: layout.Kind) -> list[int]:
+        first, second = one.length(kind), two.length(kind)
+        assert first is not None
+        assert second is not None
+        growth = (second - first) // 4
+        return [first - 4 * growth, growth]
+
     return {
-        "features": model.features,
-        "hidden": list(model.hidden),
-        "anchors": model.anchors,
-        "twins": model.twins,
-        "neighbors": model.neighbors,
-        "activation": model.activation,
-        "weights": model.weights,
-        "intervals": model.intervals,
-        "levels": model.levels,
+        "header": layout.HEADER.size,
+        "entry": layout.ENTRY.size,
+        "twin_head": layout.TWIN_HEAD.size,
+        "alignment": layout.ALIGNMENT,
+        "scaling": each_feature(layout.Kind.SCALING),
+        "domain": each_feature(layout.Kind.DOMAIN),
+        "curve": one.length(layout.Kind.CURVE),
+        "intervals": layout.INTERVALS.size,
+        "level": layout.LEVEL.size,
+        "schema": layout.SCHEMA.size,
+        "bias": parts["bias0"],
+        "multiplier": parts["multiplier0"],
+        "output": parts["outputs"],
+        "difficulty_bias": parts["difficulty_bias"],
+        "count": parts["counts"],
+        "anchor": parts["anchors"],
+        "target": parts["targets"],
+        "max_layers": layout.MAX_LAYERS,
+        "max_width": layout.MAX_WIDTH,
+        "max_twins": layout.MAX_TWINS,
+        "max_anchors": layout.MAX_ANCHORS,
+        "kernels": {name: kernel.itemsize for name, kernel in KERNELS.items()},
+        "floats": {name: np.dtype(name).itemsize for name in WEIGHTS if name not in KERNELS},
     }
 
 
@@ -266,29 +266,14 @@ def _board(board: Board) -> dict[str, Any]:
 
 
 def _build(kind: Kind, build: Build) -> dict[str, Any]:
-    activation, weights, neighbors, intervals = kind
     return {
-        "activation": activation,
-        "weights": weights,
-        "neighbors": neighbors,
-        "intervals": intervals,
+        **dict(zip(("activation", "weights", "neighbors", "intervals"), kind, strict=True)),
         "flash_bytes": build.flash_bytes,
-        "fixed_ram_bytes": build.data_bytes
-        + build.bss_bytes
-        + build.context_bytes
-        + build.stack_bytes,
+        "fixed_ram_bytes": build.fixed_ram_bytes,
         "scratch": asdict(build.scratch),
-        # There are hundreds, so no keys here: REFERENCE in budget.js has them.
+        # There are hundreds, so no keys here: "reference" has them.
         "references": [
-            [
-                one.model.features,
-                list(one.model.hidden),
-                list(one.model.counts),
-                one.model.neighbors,
-                one.model.intervals,
-                one.model.levels,
-                one.instructions,
-            ]
+            [*(getattr(one.model, name) for name in _SHAPE), one.instructions]
             for one in build.references
         ],
     }

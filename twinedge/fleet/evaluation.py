@@ -1,27 +1,34 @@
-"""Survey a fleet: read all stores, check all devices, and put the worst first."""
+"""Evaluate a pack on a fleet: read all stores, check all devices, and put the worst first."""
 
-import os
 import signal
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from twinedge.errors import InputError, Parameter, ParameterError
-from twinedge.fleet.checks import FINDINGS
-from twinedge.fleet.reading import Batch, FleetPoints, Task, enclosed, examine, find_stores
+from twinedge.fleet.device_checks import FINDINGS
 from twinedge.fleet.retraining import Gain, estimate_gain
+from twinedge.fleet.stores import (
+    Batch,
+    FleetPoints,
+    Task,
+    evaluate_batch,
+    find_stores,
+    with_contents,
+)
 from twinedge.pack.contents import Pack
 from twinedge.progress import progress_bar
+from twinedge.runtime.loading import core_count
 from twinedge.runtime.pack_device import read_pack_file
 from twinedge.wording import shown
 
 _BATCH = 250  # stores
-RANKINGS = ("worst", "off", "drift", "interval")
 
 
 @dataclass(frozen=True)
@@ -76,7 +83,7 @@ class Fleet:
         }
 
     def ranked(self, by: str) -> list[dict[str, Any]]:
-        """Return the devices in the order of one of ``RANKINGS``.
+        """Return the devices in order: "worst" first, or by "off", "drift" or "interval".
 
         By how far each is off for certain, by how far it drifts, and by how few of its points are
         inside the interval as adapted, measured by the chance of that.
@@ -100,7 +107,7 @@ def _by_severity(device: dict[str, Any]) -> tuple[bool, bool, float]:
     return not serious, not device["findings"], -amount
 
 
-def survey(
+def evaluate_fleet(
     stores: Sequence[str | Path],
     pack: str | Path,
     *,
@@ -108,7 +115,7 @@ def survey(
     cluster: str | None = None,
     verbose: bool = False,
 ) -> Fleet:
-    """Survey a fleet.
+    """Evaluate a pack on the points of its devices.
 
     Parameters
     ----------
@@ -129,48 +136,53 @@ def survey(
         If there is no store that can be used, or the pack has no intervals.
     """
     pack = Path(pack)
-    content = read_pack_file(pack)
+    content, data = read_pack_file(pack)
     if content.intervals is None:
         raise InputError(f"{pack} has no intervals: its devices cannot learn")
     paths, missing = find_stores(stores, pack)
     unused = [{"file": shown(one), "why": "does not exist"} for one in missing]
     tasks = [
-        Task(start, pack.read_bytes(), [(path, None) for path in paths[start : start + _BATCH]])
+        Task(start, data, [(path, None) for path in paths[start : start + _BATCH]])
         for start in range(0, len(paths), _BATCH)
     ]
     batches: list[Batch] = []
     with progress_bar(verbose) as progress:
         progress.plan({"reading stores": 8, "estimating what retraining would bring": 2})
         progress.stage("reading stores")
-        for batch in _examined(tasks, jobs, cluster):
+        for batch in _evaluate(tasks, jobs, cluster):
             batches.append(batch)
             progress.at(f"{len(paths)} stores", len(batches), len(tasks))
         batches.sort(key=lambda one: one.number)
         devices = [device for batch in batches for device in batch.devices]
         unused += [one for batch in batches for one in batch.unused]
         if not devices:
-            raise InputError(_nothing(stores, unused))
+            raise InputError(_describe_failure(stores, unused))
         progress.stage("estimating what retraining would bring")
         gain = estimate_gain(content, FleetPoints.joined([one.points for one in batches]))
-    _distinguish(devices)
+    names = Counter(one["device"] for one in devices)
+    for one in devices:
+        if names[one["device"]] > 1:
+            one["device"] = one["file"]
     return Fleet(content, sorted(devices, key=_by_severity), unused, gain)
 
 
-def _examined(tasks: list[Task], jobs: int | None, cluster: str | None) -> Iterator[Batch]:
-    """Examine batches on this machine or on a cluster, in any order."""
+def _evaluate(tasks: list[Task], jobs: int | None, cluster: str | None) -> Iterator[Batch]:
+    """Evaluate batches on this machine or on a cluster, in any order."""
     if cluster is not None:
         from twinedge.cluster import computed, connect
 
-        yield from computed(connect(cluster), examine, [enclosed(one) for one in tasks])
+        yield from computed(connect(cluster), evaluate_batch, [*map(with_contents, tasks)])
         return
-    jobs = min(jobs or _cores(), len(tasks))
+    jobs = min(jobs or core_count(), len(tasks))
     if jobs < 2:
-        yield from map(examine, tasks)
+        yield from map(evaluate_batch, tasks)
         return
-    # Not forked: there is a thread that shows progress, and libraries have their own.
-    pool = ProcessPoolExecutor(jobs, get_context("spawn"), _leave_interrupts)
+    # Not forked: there is a thread that shows progress, and libraries have their own. Ctrl-C is
+    # left to this process.
+    ignore_interrupts = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"), ignore_interrupts)
     try:
-        yield from pool.map(examine, tasks)
+        yield from pool.map(evaluate_batch, tasks)
     except BrokenProcessPool as error:
         raise ParameterError(
             "the processes that read stores die, perhaps for lack of memory: try a smaller ",
@@ -180,26 +192,7 @@ def _examined(tasks: list[Task], jobs: int | None, cluster: str | None) -> Itera
         pool.shutdown(cancel_futures=True)
 
 
-def _leave_interrupts() -> None:
-    """Leave Ctrl-C to the process that started this one."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _distinguish(devices: list[dict[str, Any]]) -> None:
-    """Give devices with the same name that of the file, with its folder."""
-    names = Counter(one["device"] for one in devices)
-    for one in devices:
-        if names[one["device"]] > 1:
-            one["device"] = one["file"]
-
-
-def _nothing(stores: Sequence[str | Path], unused: list[dict[str, str]]) -> str:
+def _describe_failure(stores: Sequence[str | Path], unused: list[dict[str, str]]) -> str:
     given = shown(stores[0]) + (f" and {len(stores) - 1} more" if len(stores) > 1 else "")
     if not unused:
         return f"{given}: there are no files"

@@ -54,7 +54,7 @@ class QueryReader:
 
     Attributes
     ----------
-    settled : bool
+    columns_known : bool
         Whether a header or a first query has decided what separates the columns.
     """
 
@@ -66,9 +66,9 @@ class QueryReader:
         self._cells = CellReader(comma_allowed=False)
         self._order: Sequence[int] | None = None  # position of each column in the header
         self._width = len(self._names)
-        self._comment: str | None = None  # the last one, before the columns are settled
-        self._said = False  # whether a first line "sep=" named the delimiter
-        self.settled = False
+        self._comment: str | None = None  # the last one, before the columns are known
+        self._candidates: Sequence[str] = _DELIMITERS  # a first line "sep=" leaves one
+        self.columns_known = False
 
     def read(self, line: str) -> list[Query | None]:
         """Read a line: what is to be answered, None for a header; nothing for a comment.
@@ -82,26 +82,31 @@ class QueryReader:
         """
         if is_json(line):
             query = self._json(line)
-            self.settled = True
+            self.columns_known = True
             return [query]
         if looks_like_comment(line):
             self._comment = line
             return []
-        if not self.settled:
-            return self._settle(line)
+        if not self.columns_known:
+            return self._read_first(line)
         try:
             return [self._csv(line)]
         except QueryError:
             # A sensor that starts again, or the next file of several, has a header again.
             if not self._is_header(cells := cut(line, self._delimiter)):
                 raise
-            self._take_header(self._delimiter, cells)
+            self._set_header(self._delimiter, cells)
             return [None]
 
     def table(self, lines: Sequence[str]) -> Array | None:
         """Read lines of numbers at once, ``(n, f)``; None if one of them needs a closer look."""
         delimiter = self._delimiter
-        if not self.settled or delimiter == BLANKS or not self._encoding.is_plain or not lines:
+        if (
+            not self.columns_known
+            or delimiter == BLANKS
+            or not self._encoding.is_plain
+            or not lines
+        ):
             return None
         between = self._width - 1
         if not all(line.count(delimiter) == between for line in lines):
@@ -113,13 +118,13 @@ class QueryReader:
         x: Array = read.reshape(-1, self._width)
         return x if self._order is None else x.take(self._order, axis=1)
 
-    def parted(self, line: str) -> tuple[str, float | None]:
-        """Take a line apart: the query, and its true value if it has one."""
+    def split_target(self, line: str) -> tuple[str, float | None]:
+        """Split a line into the query and its true value, None if it has none."""
         if line.lstrip()[:1] == "{":
-            return _json_parted(line)
+            return _split_json_target(line)
         if looks_like_comment(line):
             return line, None
-        for delimiter in (self._delimiter,) if self.settled else _DELIMITERS:
+        for delimiter in (self._delimiter,) if self.columns_known else self._candidates:
             query, between, last = line.rpartition(delimiter)
             # After an open quote it is part of a name.
             if between and last.lstrip().startswith("=") and query.count('"') % 2 == 0:
@@ -128,21 +133,21 @@ class QueryReader:
                 return query, value if kind is CellKind.NUMBER else nan
         return line, None
 
-    def _settle(self, line: str) -> list[Query | None]:
+    def _read_first(self, line: str) -> list[Query | None]:
         """Find out from a first line what separates the columns, and in which order they are."""
         if line.lower().startswith(_SEPARATOR):
             self._set(line[len(_SEPARATOR) :][:1] or ",")
-            self._said = True
+            self._candidates = (self._delimiter,)
             return []
-        cuts = {one: cut(line, one) for one in ([self._delimiter] if self._said else _DELIMITERS)}
+        cuts = {one: cut(line, one) for one in self._candidates}
         for delimiter, cells in cuts.items():
             if self._is_header(cells):
-                self._take_header(delimiter, cells)
+                self._set_header(delimiter, cells)
                 return [None]
         for delimiter, cells in cuts.items():
             names = comment_cells(self._comment or "", delimiter)
             if heads_columns(names, cells) and any(map(looks_numeric, cells)):
-                self._take_header(delimiter, names)
+                self._set_header(delimiter, names)
                 return [None, self._csv(line)]
         # A delimiter may be part of a name: prefer one that leaves only known names.
         fits: dict[bool, str] = {}
@@ -155,10 +160,10 @@ class QueryReader:
         if False not in fits and not in_json:
             for delimiter, cells in cuts.items():
                 if self._names_columns(delimiter, cells, fits=bool(fits)):
-                    self._take_header(delimiter, cells)
+                    self._set_header(delimiter, cells)
                     return [None]
-        self.settled, self._comment = bool(fits), None
-        self._set(fits.get(False, fits.get(True, self._delimiter if self._said else ",")))
+        self.columns_known, self._comment = bool(fits), None
+        self._set(fits.get(False, fits.get(True, self._delimiter)))
         return [self._csv(line)]
 
     def _is_header(self, cells: Sequence[str]) -> bool:
@@ -180,7 +185,7 @@ class QueryReader:
             return 2 * found >= max(len(self._names), len(words))
         return found > 0 or (not fits and len(set(words)) == len(cells) >= max(2, len(self._names)))
 
-    def _take_header(self, delimiter: str, cells: Sequence[str]) -> None:
+    def _set_header(self, delimiter: str, cells: Sequence[str]) -> None:
         """Let a header decide which column is which."""
         if self._is_header(cells):
             repeated = [name for name in self._names if cells.count(name) > 1]
@@ -201,16 +206,16 @@ class QueryReader:
             )
         self._set(delimiter)
         self._width = len(cells)
-        self.settled = True
+        self.columns_known = True
 
     def _set(self, delimiter: str) -> None:
         self._delimiter = delimiter
         self._cells = CellReader(comma_allowed=delimiter != ",")
 
     def _csv(self, line: str) -> Query:
-        trial = self._cells.copy()  # a faulty line decides nothing
-        query = self._inputs(cut(line, self._delimiter), trial)
-        self._cells = trial
+        reader = self._cells.copy()  # a faulty line decides nothing
+        query = self._inputs(cut(line, self._delimiter), reader)
+        self._cells = reader
         return query
 
     def _inputs(self, cells: Sequence[str], reader: CellReader) -> Query:
@@ -228,7 +233,7 @@ class QueryReader:
             if column is None or looks_missing(word):
                 kind, value = reader.read(word, k)
             if kind is CellKind.MISSING and not (fillable and anything):
-                raise QueryError(f"{name}: {word[:40]!r} is {_none(column)}")
+                raise QueryError(f"{name}: {word[:40]!r} is {_fault(column)}")
             if column is not None:
                 values += self._cell(k, reader.name(word))
             elif kind in (CellKind.NUMBER, CellKind.MISSING):
@@ -262,7 +267,7 @@ class QueryReader:
                 values += [nan] * (1 if column is None else column.width)
                 continue
             if absent and one is not None:
-                raise QueryError(f"{name}: {str(one)!r} is {_none(column)}")
+                raise QueryError(f"{name}: {str(one)!r} is {_fault(column)}")
             if column is not None and isinstance(one, str | int | float):
                 values += self._cell(k, str(one))
                 continue
@@ -283,9 +288,9 @@ def is_json(line: str) -> bool:
 
 
 def _number(name: str, value: Any, column: Kind) -> float:
-    """Take a number from JSON."""
+    """Check a number from JSON."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise QueryError(f"{name}: {json.dumps(value)[:40]} is {_none(column)}")
+        raise QueryError(f"{name}: {json.dumps(value)[:40]} is {_fault(column)}")
     try:
         number = float(value)
     except OverflowError:
@@ -295,14 +300,14 @@ def _number(name: str, value: Any, column: Kind) -> float:
     return number
 
 
-def _none(column: Kind) -> str:
+def _fault(column: Kind) -> str:
     if isinstance(column, Calendar):
         return "no time"
     return "not a number" if column is None else "no name"
 
 
-def _json_parted(line: str) -> tuple[str, float | None]:
-    """Take a JSON object apart: the query, and its true value if it has one."""
+def _split_json_target(line: str) -> tuple[str, float | None]:
+    """Split a JSON object into the query and its true value, None if it has none."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):

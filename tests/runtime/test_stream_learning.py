@@ -10,8 +10,8 @@ import pytest
 
 from twinedge.pack import Domain, write_pack
 from twinedge.pack.layout import NO_FILL
-from twinedge.runtime.lines import Replies, serve
 from twinedge.runtime.loading import load
+from twinedge.runtime.streaming import Replies, serve
 
 NAMES = ("angle", "offset", "idle")
 QUERY = [0.5, 6.0, -20.0]

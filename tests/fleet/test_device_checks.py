@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from twinedge.fleet.checks import check_device
+from twinedge.fleet.device_checks import check_device
 from twinedge.pack.contents import Intervals
 from twinedge.runtime.store import Evaluated
 from twinedge.runtime.store_summary import point_errors

@@ -21,11 +21,11 @@ _SPARE = 64  # slots of a new file beyond those for its points
 
 
 class PointTable(NamedTuple):
-    """Points as the cells of a table, and how many were left out because they are doubted."""
+    """Points as the cells of a table, and how many were left out because they are suspect."""
 
     header: list[str]
     rows: list[list[str]]
-    doubted: int
+    suspect: int
 
 
 def distinct(stores: Sequence[StoreSummary]) -> Iterator[tuple[StoreSummary, Points]]:
@@ -72,7 +72,7 @@ def check_alike(stores: Sequence[StoreSummary]) -> None:
             )
 
 
-def _doubted(points: Points) -> Array:
+def _suspect_numbers(points: Points) -> Array:
     """Numbers of the points of a device that count for nothing there."""
     scored = points[points.scores != UNSCORED]
     numbers: Array = scored.numbers[point_weights(scored.scores) == 0]
@@ -85,7 +85,7 @@ def as_table(
     target: str = "y",
     *,
     times: bool = False,
-    doubted: bool = False,
+    suspect: bool = False,
 ) -> PointTable:
     """Join the points of stores in a table: columns, target and device.
 
@@ -99,7 +99,7 @@ def as_table(
         Name of the target.
     times : bool
         Whether to add a column of times.
-    doubted : bool
+    suspect : bool
         Whether to take points that are so far from the others of their device that they count for
         nothing there: a glitch would be learnt.
 
@@ -111,14 +111,14 @@ def as_table(
     check_alike(stores)
     parts, count = [], 0
     for one, points in distinct(stores):
-        absurd = np.isin(points.numbers, [] if doubted else _doubted(one.points))
+        absurd = np.isin(points.numbers, [] if suspect else _suspect_numbers(one.points))
         parts.append((one.device, points[~absurd]))
         count += len(points)
     if not count:
         raise InputError("there are no points: the stores are empty")
     left_out = count - sum(len(points) for _, points in parts)
     if left_out == count:
-        raise InputError("all points are doubted, so there are none to write")
+        raise InputError("all points are suspect, so there are none to write")
     points = parts[0][1]
     for _, more in parts[1:]:
         points = points.joined(more)

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from twinedge.fleet import survey as surveying
-from twinedge.fleet.reading import find_stores
-from twinedge.fleet.survey import survey
+from twinedge.fleet import evaluation
+from twinedge.fleet.evaluation import evaluate_fleet
+from twinedge.fleet.stores import find_stores
 from twinedge.runtime.loading import load
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
@@ -52,7 +52,7 @@ def _other(path):
 
 @pytest.fixture(scope="module")
 def found(stores, fleet_pack):
-    return survey([stores], fleet_pack)
+    return evaluate_fleet([stores], fleet_pack)
 
 
 def test_each_device_is_named_as_what_it_is(found):
@@ -104,14 +104,14 @@ def test_a_dump_of_a_microcontroller_is_read_alike(stores, fleet_pack, tmp_path)
     data = 2 * head.to_bytes() + b"\0" * head.slot
     data = (data + slots_of(head, content.numbers, content.records)).ljust(2048, b"\0")
     (tmp_path / "off.bin").write_bytes(data + b"\0" * 2048)  # it erases to 0
-    (found,) = survey([tmp_path / "off.bin"], fleet_pack).devices
-    (same,) = survey([stores / "off.store"], fleet_pack).devices
+    (found,) = evaluate_fleet([tmp_path / "off.bin"], fleet_pack).devices
+    (same,) = evaluate_fleet([stores / "off.store"], fleet_pack).devices
     assert {**found, "file": 0} == {**same, "file": 0}
 
 
 def test_processes_and_batches_change_nothing(stores, fleet_pack, found, monkeypatch):
-    monkeypatch.setattr(surveying, "_BATCH", 4)
-    assert survey([stores], fleet_pack, jobs=2).record() == found.record()
+    monkeypatch.setattr(evaluation, "_BATCH", 4)
+    assert evaluate_fleet([stores], fleet_pack, jobs=2).record() == found.record()
 
 
 def test_names_are_distinct_and_files_count_once(stores, fleet_pack, tmp_path):
@@ -121,7 +121,7 @@ def test_names_are_distinct_and_files_count_once(stores, fleet_pack, tmp_path):
     paths, missing = find_stores([tmp_path, tmp_path / "*" / "*.store", "no/such"], fleet_pack)
     assert len(paths) == 2
     assert missing == [Path("no/such")]
-    names = [one["device"] for one in survey([tmp_path], fleet_pack).devices]
+    names = [one["device"] for one in evaluate_fleet([tmp_path], fleet_pack).devices]
     assert sorted(names) == [str(tmp_path / folder / "pump.store") for folder in ("a", "b")]
 
 
@@ -133,17 +133,17 @@ def test_hostile_bytes_stop_nothing(stores, fleet_pack, tmp_path):
             data[at] = rng.integers(256)
         (tmp_path / f"{number}.bin").write_bytes(data)
     (tmp_path / "well.store").write_bytes((stores / "well-0.store").read_bytes())
-    found = survey([tmp_path], fleet_pack)
+    found = evaluate_fleet([tmp_path], fleet_pack)
     assert len(found.devices) + len(found.unused) == 41
     assert "well" in [one["device"] for one in found.devices]
 
 
 def test_nothing_to_read_is_one_line(stores, fleet_pack, complaint, tmp_path):
-    assert "does not exist" in complaint(survey, ["no/such"], fleet_pack)
-    assert "there are no files" in complaint(survey, [tmp_path], fleet_pack)
-    assert "is empty" in complaint(survey, [stores / "empty.store"], fleet_pack)
+    assert "does not exist" in complaint(evaluate_fleet, ["no/such"], fleet_pack)
+    assert "there are no files" in complaint(evaluate_fleet, [tmp_path], fleet_pack)
+    assert "is empty" in complaint(evaluate_fleet, [stores / "empty.store"], fleet_pack)
     both = [stores / "empty.store", stores / "readme.txt"]
-    assert "none of 2 files has points" in complaint(survey, both, fleet_pack)
+    assert "none of 2 files has points" in complaint(evaluate_fleet, both, fleet_pack)
 
 
 @contextmanager
@@ -157,7 +157,7 @@ def process(*command, **options):
 
 
 def test_a_cluster_says_the_same(stores, fleet_pack, found, tmp_path, monkeypatch):
-    monkeypatch.setattr(surveying, "_BATCH", 4)
+    monkeypatch.setattr(evaluation, "_BATCH", 4)
     command = ("distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0")
     quiet = {"stdout": subprocess.DEVNULL, "text": True}
     with process(*command, "--no-dashboard", stderr=subprocess.PIPE, **quiet) as scheduler:
@@ -166,12 +166,12 @@ def test_a_cluster_says_the_same(stores, fleet_pack, found, tmp_path, monkeypatc
         command = ("distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny")
         more = ("--no-dashboard", "--local-directory", str(tmp_path))
         with process(*command, *more, stderr=subprocess.DEVNULL, **quiet):
-            assert survey([stores], fleet_pack, cluster=address).record() == found.record()
+            assert evaluate_fleet([stores], fleet_pack, cluster=address).record() == found.record()
 
 
 def test_a_pack_that_cannot_learn_is_refused(stores, complaint):
     bare = Path(__file__).parents[1] / "golden" / "odd-silu.twin"
-    assert "has no intervals" in complaint(survey, [stores], bare)
+    assert "has no intervals" in complaint(evaluate_fleet, [stores], bare)
 
 
 def test_without_findings_the_worst_are_those_that_are_off(found):

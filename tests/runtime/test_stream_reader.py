@@ -12,9 +12,9 @@ import pytest
 from twinedge.encoding.categories import Category
 from twinedge.encoding.encoder import Encoding
 from twinedge.pack import write_pack
-from twinedge.runtime.lines import Replies, serve
 from twinedge.runtime.loading import load
-from twinedge.runtime.queries import QueryError, QueryReader
+from twinedge.runtime.stream_reader import QueryError, QueryReader
+from twinedge.runtime.streaming import Replies, serve
 
 NAMES = ("angle", "offset", "idle")
 QUERY = (0.5, 6.0, -20.0)
@@ -192,7 +192,7 @@ def test_lines_may_end_in_any_way(device, good, monkeypatch, end, size):
     text = end.join([b"idle,angle,offset", *[b"-20,0.5,6"] * 3]) + end
     chunks = [text[i : i + size] for i in range(0, len(text), size)]
     pieces = iter(chunks)
-    monkeypatch.setattr("twinedge.runtime.lines.os.read", lambda *_: next(pieces, b""))
+    monkeypatch.setattr("twinedge.runtime.streaming.os.read", lambda *_: next(pieces, b""))
     out = []
     serve(device, 0, out.append)
     assert "".join(out).splitlines() == ["level,spread,outside", *[good] * 3]

@@ -8,7 +8,7 @@ import os
 import zlib
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,16 +16,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from twinedge.errors import InputError, MissingPackageError
-from twinedge.fleet.checks import check_device
+from twinedge.fleet.device_checks import check_device
 from twinedge.pack import read_pack
 from twinedge.pack.contents import Array, Pack
 from twinedge.runtime import reference
-from twinedge.runtime.adaptation import MOST_POINTS
 from twinedge.runtime.journal import read_journal
 from twinedge.runtime.native import Native
 from twinedge.runtime.pack_device import Reference
 from twinedge.runtime.store import Evaluated, Points, Raw, check_owner, evaluated, stamp_of
-from twinedge.runtime.store_summary import PointErrors, StoreSummary, point_errors, read_store
+from twinedge.runtime.store_summary import StoreSummary, point_errors, read_store
 from twinedge.wording import plural, shown
 
 
@@ -65,9 +64,9 @@ def _matches(pattern: Path) -> list[Path]:
 
 def _files_in(folder: Path) -> list[Path]:
     files = []
-    for place_, folders, names in os.walk(folder):
+    for parent, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        files += [Path(place_, name) for name in sorted(names) if not name.startswith(".")]
+        files += [Path(parent, name) for name in sorted(names) if not name.startswith(".")]
     return files
 
 
@@ -83,7 +82,7 @@ class Task(NamedTuple):
     stores: list[tuple[Path, bytes | None]]
 
 
-def enclosed(task: Task) -> Task:
+def with_contents(task: Task) -> Task:
     """Return a task with the bytes of its files, for workers on other machines."""
     stores: list[tuple[Path, bytes | None]] = []
     for path, _ in task.stores:
@@ -102,7 +101,7 @@ class FleetPoints:
     Parameters
     ----------
     device : array of shape (n,), int64
-        Which device each belongs to; ascending.
+        Which device each belongs to; ascending from 0.
     features : array of shape (n, f), int16
         As the networks of the pack take them.
     targets, mean, scale : array of shape (n,), int64
@@ -124,21 +123,18 @@ class FleetPoints:
     @classmethod
     def joined(cls, parts: Sequence["FleetPoints"]) -> "FleetPoints":
         """Put points of different devices one after the other, and number the devices anew."""
-        columns = [np.concatenate(column) for column in zip(*map(_columns, parts), strict=True)]
-        counts = np.array([len(np.unique(one.device)) for one in parts])
+        columns = zip(*(vars(one).values() for one in parts), strict=True)
+        device, *others = (np.concatenate(column) for column in columns)
+        counts = np.array([one.device.max(initial=-1) + 1 for one in parts])
         before = np.repeat(np.cumsum(counts) - counts, [len(one) for one in parts])
-        return cls(columns[0] + before, *columns[1:])
+        return cls(device + before, *others)
 
     def __len__(self) -> int:
         return len(self.device)
 
 
-def _columns(points: FleetPoints) -> list[Array]:
-    return list(vars(points).values())
-
-
 class Batch(NamedTuple):
-    """What a worker found: devices ready for JSON, their points, and files that are of no use."""
+    """What a worker found: devices as for JSON, their points, and files that are of no use."""
 
     number: int
     devices: list[dict[str, Any]]
@@ -146,44 +142,43 @@ class Batch(NamedTuple):
     unused: list[dict[str, str]]
 
 
-def examine(task: Task) -> Batch:
+def evaluate_batch(task: Task) -> Batch:
     """Read the stores of a batch, and check their devices."""
-    pack, raw, stamp = _opened(task.pack)
-    found = [_read(path, data, pack, stamp) for path, data in task.stores]
+    pack, raw, stamp = _open_pack(task.pack)
+    found = [_read_store(path, data, pack, stamp) for path, data in task.stores]
     summaries = [one for one in found if isinstance(one, StoreSummary)]
     unused = [one for one in found if not isinstance(one, StoreSummary)]
+    devices: list[dict[str, Any]] = []
     features = np.concatenate([np.empty((0, pack.features)), *(one.points.X for one in summaries)])
     targets = np.concatenate([np.empty(0), *(one.points.y for one in summaries)])
     at_all = evaluated(pack, raw, Points.unscored(features, targets))  # once: it is much quicker
-    devices: list[dict[str, Any]] = []
-    parts, start = [_no_points(pack)], 0
+    device = np.full(len(targets), -1)  # -1 for a point that is not used
+    weights, adapted = np.zeros((2, len(targets)))
+    start = 0
     for summary in summaries:
         rows = slice(start, start + len(summary.points))
         start = rows.stop
         at_points = Evaluated(*(column[rows] for column in at_all))
-        used = np.flatnonzero(at_points.able)[-MOST_POINTS:]
-        if not len(used):
-            unused.append(
-                {"file": shown(summary.path), "why": "the pack can use none of its points"}
-            )
+        if not at_points.able.any():
+            why = "the pack can use none of its points"
+            unused.append({"file": shown(summary.path), "why": why})
             continue
-        device, errors = _device(summary, at_points, pack)
-        parts.append(
-            FleetPoints(
-                np.zeros(len(used), np.int64),
-                reference.quantise(pack, summary.points.X[used]),
-                at_points.targets[used],
-                at_points.mean[used],
-                at_points.scale[used],
-                errors.weights[used],
-                errors.adapted[used],
-            )
-        )
-        devices.append(device)
-    return Batch(task.number, devices, FleetPoints.joined(parts), unused)
+        errors = point_errors(pack, at_points)
+        device[rows] = np.where(errors.used, len(devices), -1)
+        weights[rows], adapted[rows] = errors.weights, errors.adapted
+        devices.append(_describe(replace(summary, errors=errors), at_points.scale, pack))
+    used = device >= 0
+    points = FleetPoints(
+        device[used],
+        reference.quantise(pack, features[used]),
+        *(column[used] for column in (at_all.targets, at_all.mean, at_all.scale, weights, adapted)),
+    )
+    return Batch(task.number, devices, points, unused)
 
 
-def _read(path: Path, data: bytes | None, pack: Pack, stamp: int) -> StoreSummary | dict[str, str]:
+def _read_store(
+    path: Path, data: bytes | None, pack: Pack, stamp: int
+) -> StoreSummary | dict[str, str]:
     """Read a store that has points for a pack; otherwise say why it is of no use."""
     try:
         if data is None:
@@ -194,48 +189,40 @@ def _read(path: Path, data: bytes | None, pack: Pack, stamp: int) -> StoreSummar
                 raise InputError(f"{path} is not a store of twinedge")
             summary = StoreSummary(path, content, Points.of(content))
         check_owner(path, summary.content, pack, stamp)
+        if len(summary.points):
+            return summary
+        damaged = summary.content.damaged
+        also = f", with {plural(damaged, 'damaged slot')}" if damaged else ""
+        raise InputError(f"{path} is empty{also}")
     except InputError as error:
         why = str(error).removeprefix(f"{path} ").removesuffix("; name another file")
         return {"file": shown(path), "why": why}
-    if not len(summary.points):
-        damaged = summary.content.damaged
-        also = f", with {plural(damaged, 'damaged slot')}" if damaged else ""
-        return {"file": shown(path), "why": f"is empty{also}"}
-    return summary
 
 
-def _device(
-    summary: StoreSummary, at_points: Evaluated, pack: Pack
-) -> tuple[dict[str, Any], PointErrors]:
-    """Return what there is to say about a device, and the errors at its points."""
+def _describe(summary: StoreSummary, scale: Array, pack: Pack) -> dict[str, Any]:
+    """Return what there is to say about a device with these scales at its points."""
     assert pack.intervals is not None
-    points, errors = summary.points, point_errors(pack, at_points)
-    known = bool((points.times > 0).all())
-    order = np.lexsort((points.numbers, points.times if known else points.numbers))
-    scale = np.maximum(at_points.scale, 1) * (float(pack.y_gain) / 16)
-    checked = check_device(errors, scale, order, pack.intervals)
-    facts = StoreSummary(summary.path, summary.content, points, errors).facts
+    assert summary.errors is not None
+    points, facts = summary.points, summary.facts
+    timed = bool((points.times > 0).all())
+    order = np.lexsort((points.numbers, points.times if timed else points.numbers))
+    scale = np.maximum(scale, 1) * (float(pack.y_gain) / 16)
+    checked = check_device(summary.errors, scale, order, pack.intervals)
     if facts["damaged"] or facts["cut_short"]:
         checked["findings"].append("damaged")
-    wanted = ("points", "used", "doubted", "damaged", "cut_short", "last_time")
+    wanted = ("points", "used", "suspect", "damaged", "cut_short", "last_time")
     scores = ("rmse_shipped", "rmse_adapted", "mean_error")
-    found = {name: facts[name] for name in (*wanted, *scores)}
-    name = {"device": _printable(summary.device), "file": shown(summary.path)}
-    return {**name, **found, **checked}, errors
-
-
-def _no_points(pack: Pack) -> FleetPoints:
-    none = np.empty(0, np.int64)
-    features = np.empty((0, pack.features), np.int16)
-    return FleetPoints(none, features, none, none, none, np.empty(0), np.empty(0))
-
-
-def _printable(name: str) -> str:
-    return "".join(sign if sign.isprintable() else "?" for sign in name)
+    printable = "".join(sign if sign.isprintable() else "?" for sign in summary.device)
+    return {
+        "device": printable,
+        "file": shown(summary.path),
+        **{name: facts[name] for name in (*wanted, *scores)},
+        **checked,
+    }
 
 
 @lru_cache(maxsize=1)
-def _opened(data: bytes) -> tuple[Pack, Raw, int]:
+def _open_pack(data: bytes) -> tuple[Pack, Raw, int]:
     """Return a pack, what evaluates it and its checksum."""
     pack = read_pack(data)
     try:

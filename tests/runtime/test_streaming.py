@@ -10,8 +10,8 @@ from twinedge.encoding.cells import MISSING, looks_missing
 from twinedge.encoding.encoder import Encoding
 from twinedge.pack import Domain, write_pack
 from twinedge.pack.layout import NO_FILL
-from twinedge.runtime.lines import LONGEST, Replies, serve
 from twinedge.runtime.loading import load
+from twinedge.runtime.streaming import LONGEST, Replies, serve
 
 FEATURES = {"angle": (-1, 1), "offset": (-5, 15), "idle, mostly": (-120, 80)}
 
@@ -335,7 +335,7 @@ def test_a_flood_is_answered_in_order(device, served):
 
 
 def test_a_line_is_not_kept_back_by_one_without_an_end(device, monkeypatch):
-    monkeypatch.setattr("twinedge.runtime.lines._is_ready", lambda source: True)
+    monkeypatch.setattr("twinedge.runtime.streaming._is_ready", lambda source: True)
     read, write = os.pipe()
     answers, in_time = [], []
 

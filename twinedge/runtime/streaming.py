@@ -29,8 +29,9 @@ from twinedge.encoding.cells import WINDOWS_1252
 from twinedge.errors import InputError
 from twinedge.pack.contents import Array
 from twinedge.runtime.device import Device
+from twinedge.runtime.loading import core_count
 from twinedge.runtime.native import NativeDevice
-from twinedge.runtime.queries import Query, QueryError, QueryReader, is_json
+from twinedge.runtime.stream_reader import Query, QueryError, QueryReader, is_json
 
 _Value: TypeAlias = float | list[str]  # a number, or names of features
 _Columns: TypeAlias = list[list[float] | list[list[str]]]  # by field, then by line
@@ -76,7 +77,7 @@ class Replies:
         self._predict = _predictor(device, neighbors, coverage)
         self._outstanding: set[Callable[[], list[Array]]] = set()
         self._encoding = device.encoding
-        self._queries = QueryReader(device.encoding, device.fillable)
+        self._reader = QueryReader(device.encoding, device.fillable)
         others = device.fields[1:]
         self._header = ",".join([_quoted(device.target_name), *others])
         self._keys = ["prediction", *others]
@@ -89,10 +90,10 @@ class Replies:
         """Start to evaluate lines; the returned function waits for the results and answers."""
         if not any("=" in line for line in lines):
             return self._begin(lines)
-        # What one line teaches counts from the next line on.
+        # What is learnt from one line counts from the next line on.
         answers: list[str] = []
-        for may_teach, some in groupby(lines, lambda line: "=" in line):
-            if may_teach:
+        for has_target, some in groupby(lines, lambda line: "=" in line):
+            if has_target:
                 answers += [answer for line in some for answer in self._learning(_clean(line))]
             else:
                 answers += self._begin(list(some))()
@@ -100,11 +101,11 @@ class Replies:
 
     def _learning(self, line: str) -> list[str]:
         """Answer a line, and learn from it if it carries its true value."""
-        query, target = self._queries.parted(line)
+        query, target = self._reader.split_target(line)
         answers = list(self._begin([query])())
         if target is None or not answers or answers[-1].startswith(_ERRORS):
             return answers
-        read = self._queries.read(query)[-1]
+        read = self._reader.read(query)[-1]
         if read is None:
             return answers  # a header
         for running in self._outstanding:
@@ -112,19 +113,19 @@ class Replies:
         try:
             self._device.learn([read], [target])
         except InputError as error:
-            answers[-1] = _fault(str(error), is_json(query))
+            answers[-1] = _error(str(error), is_json(query))
         return answers
 
     def _begin(self, lines: Sequence[str]) -> Callable[[], Iterator[str]]:
-        # One by one until the columns are settled; a query that settles them is read once more.
+        # One by one until the columns are known; a query that decides them is read once more.
         before: list[str] = []
         first = 0
-        while first < len(lines) and not self._queries.settled:
+        while first < len(lines) and not self._reader.columns_known:
             read = self._read(lines[first])
             before += [one for one, _ in read if isinstance(one, str)]
             first += all(isinstance(one, str) for one, _ in read)
         rest = lines[first:]
-        x = self._queries.table(rest)
+        x = self._reader.table(rest)
         if x is None:
             after = self._answers([one for line in rest for one in self._read(line)])
         else:
@@ -140,9 +141,9 @@ class Replies:
         line = _clean(line)
         as_json = is_json(line)
         try:
-            read = self._queries.read(line)
-        except QueryError as fault:
-            return [(_fault(str(fault), as_json), as_json)]
+            read = self._reader.read(line)
+        except QueryError as error:
+            return [(_error(str(error), as_json), as_json)]
         return [(self._header if one is None else one, as_json) for one in read]
 
     def _answers(self, read: Sequence[tuple[Query | str, bool]]) -> Callable[[], Iterator[str]]:
@@ -282,8 +283,8 @@ def _predictor(
         predicted = predict(x)
         return lambda: predicted
 
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    if not isinstance(device, NativeDevice) or not cores or cores < 2:
+    cores = core_count()
+    if not isinstance(device, NativeDevice) or cores < 2:
         return at_once  # other backends use all cores themselves, or must not run concurrently
     pool = ThreadPoolExecutor(cores)
 
@@ -306,8 +307,8 @@ def _in_csv(values: Iterable[_Value]) -> str:
     )
 
 
-def _fault(words: str, as_json: bool) -> str:
-    return json.dumps({"error": words}) if as_json else f"error: {words}"
+def _error(message: str, as_json: bool) -> str:
+    return json.dumps({"error": message}) if as_json else f"error: {message}"
 
 
 def _clean(line: str) -> str:
