@@ -158,8 +158,8 @@ def _denied(*args, **kwargs):
     raise PermissionError(13, "Permission denied")
 
 
-def test_a_hundred_thousand_columns_are_refused_without_a_traceback(write, complaint):
-    wide = ",".join(["1"] * 100_000)
+def test_many_thousand_columns_are_refused_without_a_traceback(write, complaint):
+    wide = ",".join(["1"] * 20_000)
     message = complaint(read_table, write(f"{wide}\n{wide}\n"), target=-1)
     assert "in every row" in message
     assert len(message) < 2000

@@ -54,60 +54,32 @@ def test_true_values_with_other_digits_are_still_recognised(true_values):
     verify(CATALOGUE["cs"], values, "here")
 
 
-def _drop_row(values):
-    return values[:-1]
+def _with(row, column, value):
+    def spoil(values):
+        values[row, column] = value
+        return values
 
-
-def _drop_column(values):
-    return values[:, 1:]
-
-
-def _swap_columns(values):
-    return values[:, [1, 0, *range(2, values.shape[1])]]
-
-
-def _scale_target(values):
-    return values * np.r_[np.ones(values.shape[1] - 1), 1.01]
-
-
-def _shuffle_rows(values):
-    return values[np.random.RandomState(0).permutation(len(values))]
-
-
-def _reverse_rows(values):
-    return values[::-1]
-
-
-def _spoil_one(values):
-    spoilt = values.copy()
-    spoilt[7, 2] = 1e9
-    return spoilt
-
-
-def _not_a_number(values):
-    spoilt = values.copy()
-    spoilt[7, -1] = np.nan
-    return spoilt
+    return spoil
 
 
 DAMAGE = {
-    _drop_row: "rows",
-    _drop_column: "features",
-    _swap_columns: "mean",
-    _scale_target: "mean",
-    _shuffle_rows: "original order",
-    _reverse_rows: "original order",
-    _spoil_one: "mean",
-    _not_a_number: "mean",
+    "a row less": (lambda values: values[:-1], "rows"),
+    "a column less": (lambda values: values[:, 1:], "features"),
+    "swapped columns": (lambda values: values[:, [1, 0, *range(2, values.shape[1])]], "mean"),
+    "a scaled target": (lambda v: v * np.r_[np.ones(v.shape[1] - 1), 1.01], "mean"),
+    "shuffled rows": (np.random.RandomState(0).permutation, "original order"),
+    "reversed rows": (lambda values: values[::-1], "original order"),
+    "a wrong cell": (_with(7, 2, 1e9), "mean"),
+    "not a number": (_with(7, -1, np.nan), "mean"),
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGE, ids=lambda damage: damage.__name__)
-@pytest.mark.parametrize("name", MEASURED)
-def test_damage_is_noticed(name, damage, true_values, complaint):
-    message = complaint(verify, CATALOGUE[name], damage(true_values(name)), "the/file")
-    assert message.startswith("the/file: ")
-    assert DAMAGE[damage] in message
+@pytest.mark.parametrize(("damage", "words"), DAMAGE.values(), ids=DAMAGE)
+def test_damage_is_noticed(damage, words, true_values, complaint):
+    for name in ("cs", "yh"):
+        message = complaint(verify, CATALOGUE[name], damage(true_values(name)), "the/file")
+        assert message.startswith("the/file: ")
+        assert words in message
 
 
 def test_heating_load_is_not_taken_for_cooling_load(true_folder, complaint):

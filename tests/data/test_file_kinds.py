@@ -1,7 +1,6 @@
 """Tables as other programs write them: with units, row numbers, names; compressed, or binary."""
 
 import gzip
-import subprocess
 import sys
 
 import numpy as np
@@ -234,24 +233,10 @@ def test_files_that_are_not_what_they_are_called_are_refused(tmp_path, write, co
         assert "no such file" in complaint(read_table, tmp_path / f"no.{kind}", target="y")
 
 
-def test_without_pandas_a_message_says_what_to_install(tmp_path):
-    FRAME.to_parquet(tmp_path / "t.parquet")
-    code = (
-        "import sys; sys.modules['pandas'] = None\n"
-        "from twinedge import InputError\n"
-        "from twinedge.data import read_table\n"
-        "try:\n"
-        "    read_table(sys.argv[1], target='y')\n"
-        "except InputError as error:\n"
-        "    print(error)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, tmp_path / "t.parquet"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout == (
-        f"{tmp_path / 't.parquet'}: reading .parquet files needs pandas and its reader for "
-        "them (pip install 'twinedge[tables]'); or save it as CSV\n"
+def test_without_pandas_a_message_names_what_to_install(tmp_path, monkeypatch, complaint):
+    FRAME.to_parquet(path := tmp_path / "t.parquet")
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    assert complaint(read_table, path, target="y") == (
+        f"{path}: reading .parquet files needs pandas and its reader for them (pip install "
+        "'twinedge[tables]'); or save it as CSV"
     )

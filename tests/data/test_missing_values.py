@@ -18,8 +18,8 @@ def written(write, *more, rows=ROWS, header=HEADER):
 
 
 @pytest.mark.parametrize("block", [2, 100])
-@pytest.mark.parametrize("cell", ["-9999", "-9999.0", " -9999 ", "-9.999e3"])
-@pytest.mark.parametrize("missing", [-9999, -9999.0, "-9999", ["-9999.00"], np.array([-9999])])
+@pytest.mark.parametrize("cell", ["-9999.0", "-9.999e3"])
+@pytest.mark.parametrize("missing", [-9999, ["-9999.00"], np.array([-9999])])
 def test_a_number_is_missing_however_it_is_written(write, monkeypatch, cell, missing, block):
     monkeypatch.setattr(csvfile, "_CELLS_PER_BLOCK", 3 * block)
     path = written(write, f"7,{cell},49")
@@ -75,11 +75,6 @@ def test_with_decimal_commas_and_percent_signs(write):
     path = written(write, "7;-9999;49", "8;-9999,0%;64", rows=rows, header="a;b;y")
     table = read_table(path, target="y", missing="-9999", impute="median")
     assert (table.missing, table.X[1, 1]) == (2, 1.5)
-
-
-def test_an_infinite_value_may_be_one(write):
-    path = written(write, "7,inf,49")
-    assert read_table(path, target="y", missing="inf", impute="median").missing == 1
 
 
 def test_in_a_data_frame():

@@ -75,11 +75,6 @@ def test_a_seed_fixes_the_rows_and_another_changes_them(make, rows):
     assert not np.array_equal(first.X, other.X)
 
 
-@pytest.mark.parametrize("make", [rcl_circuit, wheatstone_bridge])
-def test_an_unknown_variant_is_refused(make, complaint):
-    assert "'published' or 'paper'" in complaint(make, "printed")
-
-
 @pytest.mark.parametrize(("name", "formula"), [("rcl", lambda X: circuit(X, 1)), ("wsb", bridge)])
 def test_the_published_file_follows_the_published_formula(name, formula, true_values):
     values = true_values(name)

@@ -1,7 +1,6 @@
 """A column that says how much each row counts."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from twinedge import InputError
@@ -32,27 +31,6 @@ def test_the_column_is_no_feature_and_rows_of_weight_zero_are_left_out(table):
         "1 row of weight 0 left out",
     ]
     assert "w" in found.dropped
-
-
-def test_without_the_option_it_is_a_feature(table):
-    found = read_table(table(), target="y", drop_missing_target=True)
-    assert found.weights is None
-    assert found.feature_names == ("w", "a", "b")
-
-
-def test_a_dropped_column_may_still_hold_the_weights(table):
-    found = read_table(table(), target="y", weight="w", drop=["w"], drop_missing_target=True)
-    assert found.weights.tolist() == [1, 2.5, 0.001]
-
-
-def test_weights_of_a_frame_are_read_in_the_same_way(table):
-    frame = pd.read_csv(table())
-    of_file, of_frame = (
-        read_table(one, target="y", weight="w", drop_missing_target=True)
-        for one in (table(), frame)
-    )
-    assert np.array_equal(of_file.weights, of_frame.weights)
-    assert np.array_equal(of_file.X, of_frame.X)
 
 
 def test_groups_and_weights_stay_with_their_rows(table):
