@@ -1,8 +1,8 @@
-"""A folded model as TensorFlow graphs of floats, ready for conversion.
+"""A folded model as graphs of floats: TensorFlow's, for its converter, and those of ONNX files.
 
-Layers are 1 x 1 convolutions. Every version of TensorFlow Lite has kernels for them with one scale
-per output (for fully connected layers 2.14 has none, and silently computes wrong results), and in
-TensorFlow Lite Micro they reach CMSIS-NN's fast path at any batch size.
+TensorFlow's layers are 1 x 1 convolutions. Every version of TensorFlow Lite has kernels for them
+with one scale per output (for fully connected layers 2.14 has none, and silently computes wrong
+results), and in TensorFlow Lite Micro they reach CMSIS-NN's fast path at any batch size.
 
 A graph comes in parts, so that a converter can round some and leave the others: ``head`` from
 queries to the first hidden layer, ``core`` with nearly all weights, ``tail`` to the outputs.
@@ -35,8 +35,42 @@ class Stage(NamedTuple):
     rounded: bool
 
 
+class TensorFlow:
+    """Operations on tensors of TensorFlow; ``onnx_file`` has the same for nodes of ONNX."""
+
+    def product(self, x: Any, kernel: Array) -> Any:
+        """Multiply ``x`` ``(n, a, b, i)`` by a kernel ``(i, outputs)``."""
+        return tf.nn.conv2d(x, kernel[None, None], 1, "VALID")
+
+    def reshape(self, x: Any, shape: tuple[int, ...]) -> Any:
+        """Bring ``x`` to a shape."""
+        return tf.reshape(x, shape)
+
+    def join(self, some: list[Any], axis: int = 1) -> Any:
+        """Put tensors side by side."""
+        return tf.concat(some, axis=axis) if len(some) > 1 else some[0]
+
+    def mean(self, x: Any, *, keepdims: bool = False) -> Any:
+        """Take the mean over the second axis."""
+        return tf.reduce_mean(x, axis=1, keepdims=keepdims)
+
+    def sqrt(self, x: Any) -> Any:
+        """Take the square root."""
+        return tf.sqrt(x)
+
+    def clip(self, x: Any, limit: float) -> Any:
+        """Clip at ``-limit`` and ``limit``."""
+        return tf.clip_by_value(x, -limit, limit)
+
+    def activate(self, x: Any, activation: str) -> Any:
+        """Apply "relu" or "silu"."""
+        return getattr(tf.nn, activation)(x)
+
+
 class Graph:
     """What the two shapes of file share.
+
+    Tensors add, subtract and multiply; ``ops`` has the other operations on them.
 
     Parameters
     ----------
@@ -55,14 +89,14 @@ class Graph:
     # Whether what follows the layers can be rounded, too: if it only reshapes.
     rounded_to_the_end: bool
 
-    def __init__(self, folding: Folding, *, integers: bool) -> None:
+    def __init__(self, folding: Folding, *, integers: bool, ops: Any = None) -> None:
         self.folding = folding
+        self.ops = ops or TensorFlow()
         self.integers = integers
         layers = len(folding.twins[0].layers)
         self.core_layers = layers if integers else max(1, layers - 1)
         self.between = [f"twin{number}" for number in range(len(folding.twins))]
         self.beside = [_second(name) for name in self.between if folding.calibration]
-        self._activate: Callable[[Any], Any] = getattr(tf.nn, folding.activation)
 
     @property
     def parts(self) -> list[Stage]:
@@ -76,10 +110,9 @@ class Graph:
     def head(self, tensors: Tensors) -> Tensors:
         """From queries in the user's units to the first hidden layer of each twin."""
         inputs = self.folding.inputs
-        gain = _constant(1 / inputs.unit)
-        brought = {name: (x - _constant(inputs.centre)) * gain for name, x in tensors.items()}
+        centre, gain = _constant(inputs.centre), _constant(1 / inputs.unit)
         return self.first(
-            {name: tf.clip_by_value(x, -inputs.limit, inputs.limit) for name, x in brought.items()}
+            {name: self.ops.clip((x - centre) * gain, inputs.limit) for name, x in tensors.items()}
         )
 
     def core(self, tensors: Tensors) -> Tensors:
@@ -134,9 +167,11 @@ class Graph:
     def _dense(self, h: Any, layer: Dense) -> Any:
         in_units = not layer.activated and self.rounded_to_the_end
         unit = self.folding.y_scale if in_units else 1.0
-        z = tf.nn.conv2d(h, _constant(unit * layer.kernel[None, None]), 1, "VALID")
-        z += _constant(unit * layer.bias)
+        z = self.ops.product(h, _constant(unit * layer.kernel)) + _constant(unit * layer.bias)
         return self._activate(z) if layer.activated else z
+
+    def _activate(self, z: Any) -> Any:
+        return self.ops.activate(z, self.folding.activation)
 
 
 class Ensemble(Graph):
@@ -160,11 +195,11 @@ class Ensemble(Graph):
 
     def first(self, tensors: Tensors) -> Tensors:
         """Each query against all anchors, in both orders, ``(n, 2, k, h)``."""
-        x = tf.reshape(tensors["x"], (-1, 1, 1, self.folding.features))
+        x = self.ops.reshape(tensors["x"], (-1, 1, 1, self.folding.features))
         done = {}
         for name, twin in zip(self.between, self.folding.twins, strict=True):
-            mine = tf.nn.conv2d(x, _constant(twin.halves[None, None]), 1, "VALID")
-            mine = tf.reshape(mine, (-1, 2, 1, twin.halves.shape[1] // 2))
+            mine = self.ops.product(x, _constant(twin.halves))
+            mine = self.ops.reshape(mine, (-1, 2, 1, twin.halves.shape[1] // 2))
             done[name] = self._activate(mine + _constant(twin.offsets[None]))
         return done
 
@@ -175,21 +210,22 @@ class Ensemble(Graph):
             one + _constant(twin.targets[None])
             for twin, one in zip(self.folding.twins, self._orders(outputs, 1, -1), strict=True)
         ]
-        joined = _joined(estimates)
-        mean = tf.reduce_mean(joined, axis=1, keepdims=True)
-        square = tf.reduce_mean(tf.math.squared_difference(joined, mean), axis=1)
+        ops, joined = self.ops, self.ops.join(estimates)
+        mean = ops.mean(joined, keepdims=True)
+        off = joined - mean
+        square = ops.mean(off * off)
         # Last, so that nothing earlier depends on the units of the target.
         unit = _constant(self.folding.y_scale)
-        mean = tf.reshape(mean, (-1,)) * unit
+        mean = ops.reshape(mean, (-1,)) * unit
         centre = mean + _constant(self.folding.y_mean)
         # As integers, the few bits would have to span from zero to the target.
-        found = {"mean": mean if self.integers else centre, "spread": tf.sqrt(square) * unit}
+        found = {"mean": mean if self.integers else centre, "spread": ops.sqrt(square) * unit}
         if self.folding.calibration is None:
             return found
-        asymmetry = _joined(self._orders(outputs, 1, 1))
+        asymmetry = ops.join(self._orders(outputs, 1, 1))
         # Only the order (anchor, query).
-        difficulty = tf.reduce_mean(_joined(self._orders(difficulties, 0, 2)), axis=1)
-        signals = square, tf.reduce_mean(asymmetry * asymmetry, axis=1), difficulty
+        difficulty = ops.mean(ops.join(self._orders(difficulties, 0, 2)))
+        signals = square, ops.mean(asymmetry * asymmetry), difficulty
         return found | self._bounds(self.folding.calibration, centre, *signals)
 
     def _bounds(
@@ -198,20 +234,21 @@ class Ensemble(Graph):
         """Scale and intervals from the scaled signals ``(n,)``, all but the last as squares."""
         by_spread, by_asymmetry, by_difficulty = calibration.weights
         # The clamp fuses into the product before it, at no cost.
-        difficulty = tf.nn.relu(difficulty * _constant(by_difficulty))
+        difficulty = self.ops.activate(difficulty * _constant(by_difficulty), "relu")
         total = spread * _constant(by_spread**2) + asymmetry * _constant(by_asymmetry**2)
-        total += difficulty * difficulty
-        total += _constant((calibration.constant / self.folding.y_scale) ** 2)
-        scale = tf.sqrt(total) * _constant(self.folding.y_scale)
-        quantiles = _constant(np.array([*calibration.quantiles.values()])[None])
-        reach, centre = tf.reshape(scale, (-1, 1)) * quantiles, tf.reshape(centre, (-1, 1))
+        total = total + difficulty * difficulty
+        total = total + _constant((calibration.constant / self.folding.y_scale) ** 2)
+        scale = self.ops.sqrt(total) * _constant(self.folding.y_scale)
+        quantiles = _constant(np.array([[*calibration.quantiles.values()]]))
+        reach = self.ops.reshape(scale, (-1, 1)) * quantiles
+        centre = self.ops.reshape(centre, (-1, 1))
         return {"scale": scale, "low": centre - reach, "high": centre + reach}
 
     def _orders(self, outputs: list[Any], first: float, second: float) -> list[Any]:
         """Mean ``(n, k)`` of both orders of each pair, weighted, twin by twin."""
         weights = _constant(np.array([first, second]).reshape(1, 2, 1))
         return [
-            tf.reduce_mean(tf.reshape(one, (-1, 2, len(twin.targets))) * weights, axis=1)
+            self.ops.mean(self.ops.reshape(one, (-1, 2, len(twin.targets))) * weights)
             for twin, one in zip(self.folding.twins, outputs, strict=True)
         ]
 
@@ -239,8 +276,8 @@ class BareTwin(Graph):
 
     def first(self, tensors: Tensors) -> Tensors:
         """Each pair, ``(n, 1, 1, h)``."""
-        pair = tf.concat([tensors[name] for name in self.queries], axis=1)
-        pair = tf.reshape(pair, (-1, 1, 1, 2 * self.folding.features))
+        pair = self.ops.join([tensors[name] for name in self.queries])
+        pair = self.ops.reshape(pair, (-1, 1, 1, 2 * self.folding.features))
         return {
             name: self._dense(pair, twin.first)
             for name, twin in zip(self.between, self.folding.twins, strict=True)
@@ -250,7 +287,9 @@ class BareTwin(Graph):
         """Differences of all twins side by side, and likewise their second outputs."""
         found = zip(self.outputs, (outputs, difficulties), strict=True)
         return {
-            name: tf.reshape(_joined(some, axis=3), (-1, len(some))) for name, some in found if some
+            name: self.ops.reshape(self.ops.join(some, axis=3), (-1, len(some)))
+            for name, some in found
+            if some
         }
 
 
@@ -269,12 +308,8 @@ def _second(name: str) -> str:
     return f"{name}_difficulty"
 
 
-def _joined(some: list[Any], axis: int = 1) -> Any:
-    return tf.concat(some, axis=axis) if len(some) > 1 else some[0]
-
-
-def _constant(value: Array | float) -> Any:
-    return tf.constant(value, tf.float32)
+def _constant(value: Array | float) -> Array:
+    return np.asarray(value, np.float32)
 
 
 def check(model: TwinRegressor, shape: str, level: str, levels: Sequence[str]) -> None:
