@@ -257,7 +257,7 @@ def ann_bytes(model: Model, members: int | None = None) -> int:
     sections = shape.device_sections(model.activation)
     del sections[Kind.ANCHORS]
     second = f"{kernels(0)[1]}0"
-    parts = (part.size for part in shape.twin_parts() if part.name != second)
+    parts = (part.size for part in shape.parts(Kind.TWINS) if part.name != second)
     sections[Kind.TWINS] = members * align(TWIN_HEAD.size + sum(parts))
     return file_size(sections.values())
 

@@ -315,28 +315,21 @@ def check_weights(twin: Twin, number: int) -> None:
     for depth, layer in enumerate(twin.layers):
         reach = _magnitudes(layer.kernel) * LARGEST + np.abs(layer.bias, dtype=np.int64)
         worst = int(reach.argmax())
-        if reach[worst] >= ACCUMULATOR:
-            raise PackError(
-                Reason.OVERFLOW,
-                f"a sum in layer {depth + 1} of twin {number} could overflow (output {worst} "
-                f"reaches {int(reach[worst])}, the limit is {ACCUMULATOR})",
-            )
+        _check_sum(int(reach[worst]), f"sum {worst} in layer {depth + 1} of twin {number}")
     # The sums of both orders of a pair, plus a bias.
     output = 2 * int(_magnitudes(twin.output)) * LARGEST + abs(twin.bias)
-    if output >= ACCUMULATOR:
-        raise PackError(
-            Reason.OVERFLOW,
-            f"the output of twin {number} could overflow (it reaches {output}, the limit is "
-            f"{ACCUMULATOR})",
-        )
+    _check_sum(output, f"the output of twin {number}")
     if twin.difficulty is not None:
         second = int(_magnitudes(twin.difficulty.output)) * LARGEST + abs(twin.difficulty.bias)
-        if second >= ACCUMULATOR:
-            raise PackError(
-                Reason.OVERFLOW,
-                f"the difficulty of twin {number} could overflow (it reaches {second}, the limit "
-                f"is {ACCUMULATOR})",
-            )
+        _check_sum(second, f"the difficulty of twin {number}")
+
+
+def _check_sum(reach: int, name: str) -> None:
+    if reach >= ACCUMULATOR:
+        raise PackError(
+            Reason.OVERFLOW,
+            f"{name} could overflow (it reaches {reach}, the limit is {ACCUMULATOR})",
+        )
 
 
 def check_curve(curve: Array) -> None:

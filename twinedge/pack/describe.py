@@ -120,21 +120,17 @@ def _parts(section: Section, header: Header) -> Iterator[_Sized]:
         for number in range(shape.twins):
             yield from _twin(f"twin {number}", shape)
     elif kind is Kind.ANCHORS:
-        for part in shape.anchor_parts():
+        for part in shape.parts(kind):
             title = {"anchors": "features"}.get(part.name, part.name)
             yield _array(part, title, f"anchor {title}")
-    elif kind is Kind.CURVE:
-        yield "curve", length, 0, "curve", f"int16[{length // 2}]"
-    elif kind is Kind.IDS:
-        yield "ids", length, 0, "ids", f"uint32[{length // 4}]"
     elif kind is Kind.INTERVALS:
         levels = (length - INTERVALS.size) // LEVEL.size
         yield "scale", INTERVALS.size, 0, "intervals", "uint32[8]: weights, constant, trust"
         yield "levels", LEVEL.size * levels, 0, "intervals", f"uint32[{levels}][2]: level, quantile"
-    elif kind is Kind.DOMAIN:
-        yield "domain", length, 0, "domain", f"int16[{length // 6}][3]: ends, fill value"
-    elif kind is Kind.SCHEMA:
-        yield "schema", length, 0, "schema", "uint32"
+    elif kind is not None and (parts := shape.parts(kind)):
+        more = ": ends, fill value" if kind is Kind.DOMAIN else ""
+        title, _, _, use, holds = _array(parts[0], parts[0].name, parts[0].name)
+        yield title, length, 0, use, holds + more
     elif length:
         own = kind is Kind.METADATA
         title, use = name_of(section.kind), "metadata" if own else "other"
@@ -143,7 +139,7 @@ def _parts(section: Section, header: Header) -> Iterator[_Sized]:
 
 def _twin(title: str, shape: Shape) -> Iterator[_Sized]:
     yield f"{title} head", TWIN_HEAD.size, 0, "twin heads", "shifts, fraction bits, multiplier"
-    parts = shape.twin_parts()
+    parts = shape.parts(Kind.TWINS)
     for part in parts:
         word = part.name.rstrip("0123456789")
         layer = "" if word == part.name else f" layer {int(part.name[len(word) :]) + 1}"

@@ -50,7 +50,6 @@ ENTRY = struct.Struct("<HHII")
 TWIN_HEAD = struct.Struct("<3B3BBBhhi")
 INTERVALS = struct.Struct("<4I2H3I")
 LEVEL = struct.Struct("<II")
-SCHEMA = struct.Struct("<I")
 HEADER_CRC_AT = 12
 ALIGNMENT = 16
 CURVE_FINE, CURVE_LENGTH = 128, 193  # entries 1/32 apart up to 4, then 1/8 apart up to 12
@@ -108,17 +107,25 @@ def align(size: int, to: int = ALIGNMENT) -> int:
 
 @dataclass(frozen=True)
 class Part:
-    """An array in a record: its name, element type, stored shape, and the shape in use."""
+    """An array of a section: its name, element type and shape; its shape as stored, if padded."""
 
     name: str
     dtype: np.dtype[Any]
-    stored: tuple[int, ...]
     used: tuple[int, ...]
+    padded: tuple[int, ...] | None = None
+
+    @property
+    def stored(self) -> tuple[int, ...]:
+        """Shape in the file."""
+        return self.used if self.padded is None else self.padded
 
     @property
     def size(self) -> int:
         """Bytes, padded to a multiple of 4."""
         return align(prod(self.stored) * self.dtype.itemsize, 4)
+
+
+_I16, _I32, _U16, _U32, _F32 = (np.dtype(one) for one in ("<i2", "<i4", "<u2", "<u4", "<f4"))
 
 
 @dataclass(frozen=True)
@@ -146,51 +153,60 @@ class Shape:
                 return f"{number} {what}: a pack of {self.twins} twins has {least} to {most}"
         return None
 
-    def twin_parts(self) -> list[Part]:
-        """Arrays of one twin's record, after its head."""
+    def parts(self, kind: Kind) -> list[Part]:
+        """Arrays of a section, of the twins those of one record after its head.
+
+        What else is in a section is not an array: intervals, metadata, and what is unknown.
+        """
+        features, anchors = self.features, self.anchors
+        tables = {
+            Kind.SCALING: [Part("scaling", _F32, (features + 1, 2))],
+            Kind.TWINS: self._twin_parts(),
+            Kind.CURVE: [Part("curve", _I16, (CURVE_LENGTH,))],
+            Kind.ANCHORS: [
+                Part("counts", _U16, (self.twins,)),
+                Part("anchors", _I16, (anchors, features), (anchors, align(features, 4))),
+                Part("targets", _I32, (anchors,)),
+            ],
+            Kind.IDS: [Part("ids", _U32, (anchors,))],
+            Kind.DOMAIN: [Part("domain", _I16, (features, 3))],
+            Kind.SCHEMA: [Part("schema", _U32, (1,))],
+        }
+        return tables.get(kind, [])
+
+    def _twin_parts(self) -> list[Part]:
         parts = []
         inputs = self.features
         for depth, width in enumerate(self.hidden):
-            stored, used = (width, align(inputs, 4)), (width, inputs)
+            used, padded = (width, inputs), (width, align(inputs, 4))
             parts += [
-                *(Part(f"{half}{depth}", self.kernel, stored, used) for half in kernels(depth)),
-                Part(f"bias{depth}", np.dtype("<i4"), (width,), (width,)),
-                Part(f"multiplier{depth}", np.dtype("<i2"), (width,), (width,)),
+                *(Part(f"{half}{depth}", self.kernel, used, padded) for half in kernels(depth)),
+                Part(f"bias{depth}", _I32, (width,)),
+                Part(f"multiplier{depth}", _I16, (width,)),
             ]
             inputs = width
         if not self.scaled:
-            return [*parts, Part("output", np.dtype("<i2"), (align(inputs, 4),), (inputs,))]
+            return [*parts, Part("output", _I16, (inputs,), (align(inputs, 4),))]
         return [
             *parts,
-            Part("difficulty_bias", np.dtype("<i4"), (1,), (1,)),
-            Part("outputs", np.dtype("<i2"), (align(inputs, 4), 2), (inputs, 2)),
-        ]
-
-    def anchor_parts(self) -> list[Part]:
-        """Arrays of the anchors section."""
-        stored, used = (self.anchors, align(self.features, 4)), (self.anchors, self.features)
-        return [
-            Part("counts", np.dtype("<u2"), (self.twins,), (self.twins,)),
-            Part("anchors", np.dtype("<i2"), stored, used),
-            Part("targets", np.dtype("<i4"), (self.anchors,), (self.anchors,)),
+            Part("difficulty_bias", _I32, (1,)),
+            Part("outputs", _I16, (inputs, 2), (align(inputs, 4), 2)),
         ]
 
     @property
     def twin_size(self) -> int:
         """Bytes of one twin's record."""
-        return align(TWIN_HEAD.size + sum(part.size for part in self.twin_parts()))
+        return align(TWIN_HEAD.size + sum(part.size for part in self.parts(Kind.TWINS)))
 
     def length(self, kind: Kind) -> int | None:
         """Length of a section, or None if its content decides."""
-        return {
-            Kind.SCALING: 8 * self.features + 8,
-            Kind.TWINS: self.twins * self.twin_size,
-            Kind.CURVE: 2 * CURVE_LENGTH,
-            Kind.ANCHORS: sum(part.size for part in self.anchor_parts()),
-            Kind.IDS: 4 * self.anchors,
-            Kind.DOMAIN: 6 * self.features,
-            Kind.SCHEMA: SCHEMA.size,
-        }.get(kind)
+        if kind is Kind.TWINS:
+            return self.twins * self.twin_size
+        parts = self.parts(kind)
+        if not parts:
+            return None
+        last = prod(parts[-1].stored) * parts[-1].dtype.itemsize  # without padding
+        return sum(part.size for part in parts[:-1]) + last
 
     def device_sections(self, activation: str, levels: int = 0) -> dict[Kind, int]:
         """Lengths of the sections that a device needs, without ids and metadata, in file order.

@@ -39,7 +39,6 @@ from twinedge.pack.layout import (
     NEWEST,
     OLDEST,
     REQUIRED,
-    SCHEMA,
     TRAINED_ON_NEIGHBORS,
     TWIN_HEAD,
     WITH_INTERVALS,
@@ -110,7 +109,7 @@ def read_header(data: bytes) -> Header:
     if zlib.crc32(memoryview(data)[behind:]) != body_crc:
         raise PackError(Reason.BODY_CRC, "damaged: the checksum of the content does not match")
     header = _header(version, fields, table)
-    _check_places(header.sections, behind, length)
+    _check_offsets(header.sections, behind, length)
     _check_kinds(header, data)
     _check_gaps(data, behind, header.sections)
     return header
@@ -141,18 +140,13 @@ def _header(version: int, fields: list[Any], table: bytes) -> Header:
     return Header(shape, ACTIVATIONS[activation], neighbors, near, sections)
 
 
-def _check_places(sections: tuple[Section, ...], start: int, length: int) -> None:
+def _check_offsets(sections: tuple[Section, ...], start: int, length: int) -> None:
     for number, one in enumerate(sections):
-        if one.offset != _aligned(start) or one.end > length:
+        if one.offset != align(start) or one.end > length:
             raise PackError(Reason.SECTION, f"section {number} is not where it should be")
         start = one.end
-    if _aligned(start) != length:
+    if align(start) != length:
         raise PackError(Reason.SECTION, "the file goes on after its last section")
-
-
-def _aligned(offset: int) -> int:
-    """Where a section begins if the one before it ends here."""
-    return -(-offset // ALIGNMENT) * ALIGNMENT
 
 
 def _check_kinds(header: Header, data: bytes) -> None:
@@ -235,17 +229,20 @@ def read_pack(data: bytes) -> Pack:
         for one in header.sections
         if (kind := Kind.of(one.kind)) is not None
     }
+
+    def arrays(kind: Kind) -> dict[str, Array]:
+        return _arrays(content[kind], 0, shape.parts(kind)) if kind in content else {}
+
     # In the order in which faults are reported.
-    offsets, gains = _scaling(content[Kind.SCALING])
+    offsets, gains = arrays(Kind.SCALING)["scaling"].T.copy()
+    check_scaling(offsets, gains)
     twins = tuple(_twin(content[Kind.TWINS], number, shape) for number in range(shape.twins))
-    curve = _curve(content.get(Kind.CURVE))
-    anchors = _arrays(content[Kind.ANCHORS], 0, shape.anchor_parts())
+    curve = arrays(Kind.CURVE).get("curve")
+    if curve is not None:
+        check_curve(curve)
+    anchors = arrays(Kind.ANCHORS)
     check_anchors(**anchors)
-    intervals = _intervals(content.get(Kind.INTERVALS))
-    domain = _domain(content.get(Kind.DOMAIN))
-    schema = content.get(Kind.SCHEMA)
-    ids = content.get(Kind.IDS)
-    metadata = _metadata(content.get(Kind.METADATA))
+    domain, schema = arrays(Kind.DOMAIN).get("domain"), arrays(Kind.SCHEMA).get("schema")
     return Pack(
         activation=header.activation,
         x_offset=offsets[:-1],
@@ -253,25 +250,16 @@ def read_pack(data: bytes) -> Pack:
         y_offset=offsets[-1],
         y_gain=gains[-1],
         twins=twins,
-        anchors=anchors["anchors"],
-        targets=anchors["targets"],
-        counts=anchors["counts"],
+        **anchors,
         curve=curve,
         neighbors=header.neighbors,
         trained_on_neighbors=header.trained_on_neighbors,
-        intervals=intervals,
-        domain=domain,
-        schema=None if schema is None else SCHEMA.unpack(schema)[0],
-        ids=None if ids is None else np.frombuffer(ids, "<u4").astype(np.uint32),
-        metadata=metadata,
+        intervals=_intervals(content.get(Kind.INTERVALS)),
+        domain=None if domain is None else Domain(*domain.T.copy()),
+        schema=None if schema is None else int(schema[0]),
+        ids=arrays(Kind.IDS).get("ids"),
+        metadata=_metadata(content.get(Kind.METADATA)),
     )
-
-
-def _scaling(data: bytes) -> tuple[Array, Array]:
-    """Offsets and gains ``(f + 1,)``, those of the target last."""
-    offsets, gains = np.frombuffer(data, "<f4").astype(np.float32).reshape(-1, 2).T.copy()
-    check_scaling(offsets, gains)
-    return offsets, gains
 
 
 def _twin(data: bytes, number: int, shape: Shape) -> Twin:
@@ -288,7 +276,7 @@ def _twin(data: bytes, number: int, shape: Shape) -> Twin:
     difficulty = Difficulty(empty, 0, second_multiplier, second_shift) if shape.scaled else None
     twin = Twin(layers[:depth], empty, multiplier, out_shift, bias, difficulty)
     check_head(twin, number)
-    arrays = _arrays(data, start + TWIN_HEAD.size, shape.twin_parts())
+    arrays = _arrays(data, start + TWIN_HEAD.size, shape.parts(Kind.TWINS))
     output = arrays["outputs"][:, 0] if shape.scaled else arrays["output"]
     if difficulty is not None:
         difficulty = replace(
@@ -310,12 +298,12 @@ def _twin(data: bytes, number: int, shape: Shape) -> Twin:
 
 
 def _arrays(data: bytes, start: int, parts: list[Part]) -> dict[str, Array]:
-    """Take arrays apart; all padding in and after them must be zero."""
+    """Read consecutive arrays; all padding in and after them must be zero."""
     arrays = {}
     for part in parts:
         stored = np.frombuffer(data, part.dtype, math.prod(part.stored), start).reshape(part.stored)
         used = stored[tuple(slice(n) for n in part.used)]
-        end = start + part.size
+        end = min(start + part.size, len(data))
         beyond = stored.copy()
         beyond[tuple(slice(n) for n in part.used)] = 0
         if not is_zero(data, start + stored.nbytes, end) or beyond.any():
@@ -328,14 +316,6 @@ def _arrays(data: bytes, start: int, parts: list[Part]) -> dict[str, Array]:
     return arrays
 
 
-def _curve(data: bytes | None) -> Array | None:
-    if data is None:
-        return None
-    curve = np.frombuffer(data, "<i2").astype(np.int16)
-    check_curve(curve)
-    return curve
-
-
 def _intervals(data: bytes | None) -> Intervals | None:
     if data is None:
         return None
@@ -345,12 +325,6 @@ def _intervals(data: bytes | None) -> Intervals | None:
     return Intervals(
         spread, asymmetry, difficulty, constant, rows, typical, outside, quantiles, trust
     )
-
-
-def _domain(data: bytes | None) -> Domain | None:
-    if data is None:
-        return None
-    return Domain(*np.frombuffer(data, "<i2").astype(np.int16).reshape(-1, 3).T.copy())
 
 
 def _metadata(text: bytes | None) -> dict[str, Any]:

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from twinedge.errors import InputError
-from twinedge.pack.contents import Array, Domain, Intervals, Pack, Twin, check_contents, check_head
+from twinedge.pack.contents import Array, Intervals, Pack, Twin, check_contents, check_head
 from twinedge.pack.layout import (
     ACTIVATIONS,
-    CURVE_LENGTH,
     ENTRY,
     HEADER,
     HEADER_CRC_AT,
@@ -23,13 +22,11 @@ from twinedge.pack.layout import (
     MAX_LAYERS,
     MAX_LEVELS,
     REQUIRED,
-    SCHEMA,
     TRAINED_ON_NEIGHBORS,
     TWIN_HEAD,
     WITH_INTERVALS,
     Kind,
     PackError,
-    Part,
     Reason,
     Shape,
     align,
@@ -55,25 +52,26 @@ def write_pack(pack: Pack, *, metadata: bool = True) -> bytes:
         If the metadata cannot be stored.
     """
     shape = shape_of(pack)
+    scaling = _columns(np.append(pack.x_offset, pack.y_offset), np.append(pack.x_gain, pack.y_gain))
     sections = {
-        Kind.SCALING: _scaling(pack, shape),
+        Kind.SCALING: _arrays(shape, Kind.SCALING, scaling=scaling),
         Kind.TWINS: b"".join(_twin(twin, number, shape) for number, twin in enumerate(pack.twins)),
     }
     if pack.curve is not None:
-        part = Part("curve", np.dtype("<i2"), (CURVE_LENGTH,), (CURVE_LENGTH,))
-        sections[Kind.CURVE] = _bytes(part, pack.curve)[: 2 * CURVE_LENGTH]
-    arrays = {"counts": pack.counts, "anchors": pack.anchors, "targets": pack.targets}
-    sections[Kind.ANCHORS] = b"".join(_bytes(p, arrays[p.name]) for p in shape.anchor_parts())
+        sections[Kind.CURVE] = _arrays(shape, Kind.CURVE, curve=pack.curve)
+    sections[Kind.ANCHORS] = _arrays(
+        shape, Kind.ANCHORS, counts=pack.counts, anchors=pack.anchors, targets=pack.targets
+    )
     check_contents(pack)
     if pack.intervals is not None:
         sections[Kind.INTERVALS] = _intervals(pack.intervals)
     if pack.domain is not None:
-        sections[Kind.DOMAIN] = _domain(pack.domain, shape)
+        domain = _columns(pack.domain.least, pack.domain.most, pack.domain.fill)
+        sections[Kind.DOMAIN] = _arrays(shape, Kind.DOMAIN, domain=domain)
     if pack.schema is not None:
-        sections[Kind.SCHEMA] = SCHEMA.pack(pack.schema)
+        sections[Kind.SCHEMA] = _arrays(shape, Kind.SCHEMA, schema=np.array([pack.schema], "u4"))
     if metadata and pack.ids is not None:
-        count = (shape.anchors,)
-        sections[Kind.IDS] = _bytes(Part("ids", np.dtype("<u4"), count, count), pack.ids)
+        sections[Kind.IDS] = _arrays(shape, Kind.IDS, ids=pack.ids)
     if metadata and pack.metadata:
         sections[Kind.METADATA] = _json(pack.metadata)
     return _assemble(pack, shape, sections)
@@ -136,16 +134,6 @@ def _assemble(pack: Pack, shape: Shape, sections: dict[Kind, bytes]) -> bytes:
     return header[:HEADER_CRC_AT] + crc + header[HEADER_CRC_AT + 4 :] + table + body
 
 
-def _scaling(pack: Pack, shape: Shape) -> bytes:
-    length = (shape.features + 1,)
-    columns = {
-        "offsets": np.append(pack.x_offset, pack.y_offset),
-        "gains": np.append(pack.x_gain, pack.y_gain),
-    }
-    stored = [_bytes(Part(n, np.dtype("<f4"), length, length), v) for n, v in columns.items()]
-    return np.frombuffer(b"".join(stored), "<f4").reshape(2, -1).T.tobytes()
-
-
 def _twin(twin: Twin, number: int, shape: Shape) -> bytes:
     if len(twin.layers) != len(shape.hidden):
         raise PackError(Reason.VALUE, "the twins of a pack must have the same shape")
@@ -166,19 +154,18 @@ def _twin(twin: Twin, number: int, shape: Shape) -> bytes:
         0 if second is None else second.multiplier,
         bias,
     )
-    arrays: dict[str, Array] = {"output": twin.output}
-    if second is not None:
-        if second.output.shape != twin.output.shape or second.output.dtype != twin.output.dtype:
-            raise PackError(Reason.VALUE, "both outputs of a twin must have the same weights shape")
-        arrays["outputs"] = np.stack([twin.output, second.output], axis=1)
+    arrays: dict[str, Array] = {}
+    if second is None:
+        arrays["output"] = twin.output
+    else:
+        arrays["outputs"] = _columns(twin.output, second.output)
         arrays["difficulty_bias"] = np.array([second.bias], np.int32)
     for depth, layer in enumerate(twin.layers):
         halves = [layer.kernel] if depth else np.split(layer.kernel, [shape.features], axis=1)
         for name, half in zip(kernels(depth), halves, strict=True):
             arrays[f"{name}{depth}"] = half
         arrays[f"bias{depth}"], arrays[f"multiplier{depth}"] = layer.bias, layer.multiplier
-    body = b"".join(_bytes(part, arrays[part.name]) for part in shape.twin_parts())
-    return (head + body).ljust(shape.twin_size, b"\0")
+    return (head + _arrays(shape, Kind.TWINS, **arrays)).ljust(shape.twin_size, b"\0")
 
 
 def _intervals(intervals: Intervals) -> bytes:
@@ -196,30 +183,33 @@ def _intervals(intervals: Intervals) -> bytes:
     return head + b"".join(LEVEL.pack(*one) for one in intervals.quantiles.items())
 
 
-def _domain(domain: Domain, shape: Shape) -> bytes:
-    part = Part("domain", np.dtype("<i2"), (shape.features,), (shape.features,))
-    for column in (domain.least, domain.most, domain.fill):
-        _bytes(part, column)
-    columns = np.stack([domain.least, domain.most, domain.fill], axis=1)
-    return columns.astype("<i2").tobytes()
-
-
 def _filled(numbers: Iterable[int]) -> tuple[int, ...]:
     """One number for each possible layer, 0 for missing ones."""
     return (*numbers, 0, 0)[:MAX_LAYERS]
 
 
-def _bytes(part: Part, array: Array) -> bytes:
-    """Store an array, padded as its part says; never round, truncate or wrap a number."""
-    if array.shape != part.used or array.dtype != part.dtype.newbyteorder("="):
-        raise PackError(
-            Reason.VALUE,
-            f"{part.name} has shape {array.shape} and type {array.dtype}, not {part.used} and "
-            f"{part.dtype.newbyteorder('=')}",
-        )
-    stored = np.zeros(part.stored, part.dtype)
-    stored[tuple(slice(n) for n in part.used)] = array
-    return stored.tobytes().ljust(part.size, b"\0")
+def _columns(*columns: Array) -> Array:
+    """Put arrays ``(n,)`` side by side."""
+    if len({column.shape for column in columns}) > 1:
+        raise PackError(Reason.VALUE, "arrays that belong together have different lengths")
+    return np.stack(columns, axis=1)
+
+
+def _arrays(shape: Shape, kind: Kind, **arrays: Array) -> bytes:
+    """Store arrays, padded as their parts say; never round, truncate or wrap a number."""
+    data = b""
+    for part in shape.parts(kind):
+        array, dtype = arrays[part.name], part.dtype.newbyteorder("=")
+        if array.shape != part.used or array.dtype != dtype:
+            raise PackError(
+                Reason.VALUE,
+                f"{part.name} has shape {array.shape} and type {array.dtype}, not {part.used} and "
+                f"{dtype}",
+            )
+        stored = np.zeros(part.stored, part.dtype)
+        stored[tuple(slice(n) for n in part.used)] = array
+        data += stored.tobytes().ljust(part.size, b"\0")
+    return data if kind is Kind.TWINS else data[: shape.length(kind)]
 
 
 def _json(metadata: dict[str, Any]) -> bytes:

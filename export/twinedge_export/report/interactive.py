@@ -215,7 +215,8 @@ def layout_facts() -> dict[str, Any]:
         layout.Shape(features, (4,), KERNELS["int8"], 1, features, scaled=True)
         for features in (4, 8)
     )
-    parts = {part.name: part.dtype.itemsize for part in (*one.twin_parts(), *one.anchor_parts())}
+    arrays = (*one.parts(layout.Kind.TWINS), *one.parts(layout.Kind.ANCHORS))
+    parts = {part.name: part.dtype.itemsize for part in arrays}
 
     def each_feature(kind: layout.Kind) -> list[int]:
         first, second = one.length(kind), two.length(kind)
@@ -234,7 +235,7 @@ def layout_facts() -> dict[str, Any]:
         "curve": one.length(layout.Kind.CURVE),
         "intervals": layout.INTERVALS.size,
         "level": layout.LEVEL.size,
-        "schema": layout.SCHEMA.size,
+        "schema": one.length(layout.Kind.SCHEMA),
         "bias": parts["bias0"],
         "multiplier": parts["multiplier0"],
         "output": parts["outputs"],
