@@ -52,8 +52,9 @@ PREDICTION = ("predict", "combine", "edge", "nearest", "kernels/portable")
 
 # Functions where Eva does not tell paths apart: what they compute does not depend on which it was.
 ONE_PATH = (
-    *("plain_weight", "plain_activate", "plain_put", "plain_finish", "plain_pad", "plain_sums"),
-    *("plain_of_query", "plain_query", "plain_of_anchor", "plain_first", "plain_further"),
+    *("plain_weight", "plain_activate", "plain_of_query", "plain_query"),
+    *("portable_put", "portable_finish", "portable_pad", "portable_sums"),
+    *("portable_of_anchor", "portable_first", "portable_further"),
     *("twini_evaluate", "twini_add_estimate", "twini_add_signals", "twini_at_most", "twini_root"),
     *("twini_divide", "twini_product", "twini_combine", "twini_scale", "twini_units", "twini_sat"),
     *("twini_mulw", "twini_quantise", "twini_report", "twini_distance", "twini_is_nan"),

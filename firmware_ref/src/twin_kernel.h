@@ -1,12 +1,16 @@
 /* The interface between the core and the kernels. A new kernel for a device changes three places:
  *
- *   1. kernels/kernel_NAME.c, inside #ifdef TWIN_KERNEL_NAME, defines one twin_kernel. It includes
- *      plain.h or groups.h, which have all functions in C, and replaces those that matter.
+ *   1. kernels/kernel_NAME.c, inside #ifdef TWIN_KERNEL_NAME, defines one twin_kernel. It starts
+ *      from kernel_portable.c or groups.h, in C, and replaces the functions that matter.
  *   2. The list of kernels for devices, below, says which compilers get it.
  *   3. KERNELS in tests/firmware/test_device_kernels.py has one of these compilers. (How many
  *      instructions a query may take on a board is in MOST, tests/ports/test_boards.py.)
  *
  * All builds compile every file in kernels/. The list of kernels for hosts is in choose_host.c.
+ *
+ * The runtime can also be one file, in which all kernels of a processor meet. A header with an
+ * include guard appears there once, ahead of all files. One without is a template: it appears with
+ * each file that includes it, and what it defines has the prefix that NAME gives it there.
  *
  * The core walks over twins and anchors; a kernel evaluates the layers for a block of pairs. Both
  * orders of each pair, (query, anchor) and (anchor, query), are columns of that block. How the
@@ -29,13 +33,27 @@
 
 #include "twin.h"
 
-/* Marks what only files of the library use. */
-#ifndef TWIN_INTERNAL
 #if defined(__GNUC__) && (defined(__ELF__) || defined(__APPLE__))
-#define TWIN_INTERNAL __attribute__((visibility("hidden")))
+#define TWIN_HIDDEN __attribute__((visibility("hidden")))
 #else
-#define TWIN_INTERNAL
+#define TWIN_HIDDEN
 #endif
+
+/* Marks what only files of the library use; and declares a kernel, which needs no declaration if
+ * the library is a single file, where kernels come first. */
+#ifdef TWIN_SINGLE_FILE
+#define TWIN_INTERNAL static
+#define TWIN_DECLARE(kernel)
+#else
+#define TWIN_INTERNAL        TWIN_HIDDEN
+#define TWIN_DECLARE(kernel) TWIN_INTERNAL extern const twin_kernel kernel;
+#endif
+
+/* Marks a function that is written in assembly. */
+#ifdef __cplusplus
+#define TWIN_ASSEMBLY extern "C" TWIN_HIDDEN
+#else
+#define TWIN_ASSEMBLY TWIN_HIDDEN
 #endif
 
 /* One hidden layer of one twin. */
@@ -132,9 +150,9 @@ typedef struct twin_kernel {
 #define TWIN_DEVICE_KERNEL twini_kernel_lx106
 #endif
 
-TWIN_INTERNAL extern const twin_kernel twini_kernel_portable;
+TWIN_DECLARE(twini_kernel_portable)
 #if defined(TWIN_DEVICE_KERNEL)
-TWIN_INTERNAL extern const twin_kernel TWIN_DEVICE_KERNEL;
+TWIN_DECLARE(TWIN_DEVICE_KERNEL)
 #endif
 
 /* silu as straight lines, for an activation z with w = fraction - 5, between -128 << w and 128

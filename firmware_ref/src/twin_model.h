@@ -13,6 +13,12 @@
 TWIN_INTERNAL twin_flash twini_layer_at(twini_layer *layer, const twin_model *model,
                                         twin_flash record, twin_flash at, unsigned depth);
 
+/* In a pack: where the table of sections begins, bytes of an entry there, and the section that says
+ * what the columns are. */
+#define TWIN_TABLE  48
+#define TWIN_ENTRY  12
+#define TWIN_SCHEMA 9
+
 /* Bytes in the head of a twin, before its first layer, and offsets in it. */
 #define TWIN_HEAD            16
 #define TWIN_HEAD_FRACTION   3
@@ -108,12 +114,10 @@ static inline twin_status twini_set_feature(twin_run *run, unsigned i, int16_t f
 TWIN_INTERNAL void twini_combine(const twin_run *run, twin_raw *out);
 
 /* What intervals or the store call as well, where there are any. */
-#ifndef TWIN_SHARED
 #if TWIN_INTERVALS
 #define TWIN_SHARED TWIN_INTERNAL TWIN_NOT_INLINE
 #else
 #define TWIN_SHARED static
-#endif
 #endif
 
 #if TWIN_INTERVALS

@@ -9,9 +9,9 @@
 #define TWIN_USADA8 0
 #endif
 
-enum { HEADER = 48, ENTRY = 12, MOST_SECTIONS = 32, MOST_WIDTH = 1024, MOST_ANCHORS = 4096 };
+enum { MOST_SECTIONS = 32, MOST_WIDTH = 1024, MOST_ANCHORS = 4096 };
 enum { MOST_SHIFT = 30, LEAST_FRACTION = 5, MOST_FRACTION = 15, CURVE_LENGTH = 193 };
-enum { SCALING = 1, TWINS, CURVE, ANCHORS, IDS, METADATA, INTERVALS, RANGES, SCHEMA };
+enum { SCALING = 1, TWINS, CURVE, ANCHORS, IDS, METADATA, INTERVALS, RANGES };
 enum { INTERVALS_HEAD = 32, LEVEL = 8, MOST_LEVELS = 15 };
 
 /* CRC-32 as in zip, of one more word. The pack's checksums cover whole words. */
@@ -78,7 +78,7 @@ static twin_status twini_check_file(twin_flash at, uint32_t size, uint32_t *behi
     if ((uintptr_t)at & 3)
         return TWIN_ERROR_ALIGNMENT;
 #endif
-    if (size < HEADER)
+    if (size < TWIN_TABLE)
         return TWIN_ERROR_TRUNCATED;
     if (twini_u32(at) != 0x4E495754u) /* TWIN */
         return TWIN_ERROR_MAGIC;
@@ -89,8 +89,9 @@ static twin_status twini_check_file(twin_flash at, uint32_t size, uint32_t *behi
         return TWIN_ERROR_TRUNCATED;
     if (size > length || length % 16)
         return TWIN_ERROR_LENGTH;
-    *behind = HEADER + ENTRY * (uint32_t)twini_u16(at + 6);
-    if (*behind == HEADER || *behind > HEADER + ENTRY * MOST_SECTIONS || *behind > length)
+    *behind = TWIN_TABLE + TWIN_ENTRY * (uint32_t)twini_u16(at + 6);
+    if (*behind == TWIN_TABLE || *behind > TWIN_TABLE + TWIN_ENTRY * MOST_SECTIONS ||
+        *behind > length)
         return TWIN_ERROR_HEADER;
     if (twini_crc(0, at, (twini_size)*behind, 12) != twini_u32(at + 12))
         return TWIN_ERROR_HEADER_CRC;
@@ -167,7 +168,7 @@ static uint32_t twini_length(const twin_model *model, unsigned kind, twin_flash 
 #endif
     case RANGES:
         return 6 * features;
-    case SCHEMA:
+    case TWIN_SCHEMA:
         return 4;
     default:
         (void)at;
@@ -177,8 +178,8 @@ static uint32_t twini_length(const twin_model *model, unsigned kind, twin_flash 
 
 /* Faults 10 and 11. */
 static twin_status twini_read_sections(twin_model *model, twin_flash pack, uint32_t size) {
-    twin_flash entry, at[RANGES], table = pack + HEADER;
-    twin_flash stop = table + ENTRY * (uint32_t)twini_u16(pack + 6);
+    twin_flash entry, at[RANGES], table = pack + TWIN_TABLE;
+    twin_flash stop = table + TWIN_ENTRY * (uint32_t)twini_u16(pack + 6);
     uint32_t end = (uint32_t)(stop - pack);
     unsigned faults = 0, found = 0, needed = 1 << SCALING | 1 << TWINS | 1 << ANCHORS;
 #if TWIN_INTERVALS
@@ -189,7 +190,7 @@ static twin_status twini_read_sections(twin_model *model, twin_flash pack, uint3
         needed |= 1 << CURVE;
     if (twini_is_scaled(model))
         needed |= 1 << INTERVALS;
-    for (entry = table; entry != stop; entry += ENTRY) {
+    for (entry = table; entry != stop; entry += TWIN_ENTRY) {
         unsigned kind = twini_u16(entry), required = kind - 1 < ANCHORS || kind == INTERVALS;
         uint32_t offset = twini_u32(entry + 4), length = twini_u32(entry + 8);
         twin_flash other;
@@ -197,7 +198,7 @@ static twin_status twini_read_sections(twin_model *model, twin_flash pack, uint3
             twini_u16(entry + 2) != required ||
             length != twini_length(model, kind, pack + offset, length))
             return TWIN_ERROR_SECTION;
-        for (other = table; other != entry; other += ENTRY)
+        for (other = table; other != entry; other += TWIN_ENTRY)
             if (twini_u16(other) == kind)
                 return TWIN_ERROR_SECTION;
         faults |= twini_padding_faults(pack + end, pack + offset);

@@ -34,9 +34,9 @@ static uint16_t twini_widest(const twin_model *model) {
     return widest;
 }
 
-static void twini_fill_layer(twini_ready_layer *to, const twini_layer *from, const uint16_t *ranked,
-                             int last, const twini_form *form, uint8_t *weights, int32_t *numbers,
-                             int16_t *folds) {
+static void twini_fill_layer(twini_prepared_layer *to, const twini_layer *from,
+                             const uint16_t *ranked, int last, const twini_form *form,
+                             uint8_t *weights, int32_t *numbers, int16_t *folds) {
     uint32_t n = twini_padded(from->outputs), k;
 #if TWIN_INTERVALS
     int scaled = from->scaled;
@@ -89,7 +89,7 @@ static void twini_transpose(int16_t *to, unsigned features, const twin_flash *an
 }
 
 /* Shares of all anchors of a twin; the last of them is repeated up to eight. */
-static void twini_fill_shares(int32_t *to, const twini_form *form, const twini_ready_twin *twin,
+static void twini_fill_shares(int32_t *to, const twini_form *form, const twini_prepared_twin *twin,
                               unsigned owned) {
     int16_t features[TWIN_EIGHT * TWIN_WIDEST];
     twin_flash eight[TWIN_EIGHT];
@@ -105,7 +105,7 @@ static void twini_fill_shares(int32_t *to, const twini_form *form, const twini_r
 }
 
 static void twini_walk_twin(twini_walk *walk, const twin_model *model, const twini_form *form,
-                            twini_ready_twin *twin, twin_flash record, unsigned first,
+                            twini_prepared_twin *twin, twin_flash record, unsigned first,
                             unsigned owned) {
     twin_flash at = record + TWIN_HEAD;
     uint16_t ranked[TWIN_WIDEST];
@@ -133,7 +133,7 @@ static void twini_walk_twin(twini_walk *walk, const twin_model *model, const twi
 }
 
 /* The prepared twin of a layer, which is its first. */
-static const twini_ready_twin *twini_ready(const twini_prepared *all, const twini_layer *layer) {
+static const twini_prepared_twin *twini_ready(const twini_prepared *all, const twini_layer *layer) {
     return &all->twin[(uint32_t)(layer->weights - TWIN_HEAD - all->twins) / all->twin_size];
 }
 
@@ -149,7 +149,7 @@ static void twini_prepared_first(const twini_layer *layer, const twini_pairs *pa
                                  int32_t *totals) {
     const twini_prepared *all = (const twini_prepared *)layer->kernel;
     const twini_form *form = all->form;
-    const twini_ready_twin *twin = twini_ready(all, layer);
+    const twini_prepared_twin *twin = twini_ready(all, layer);
     uint8_t *work = (uint8_t *)layer->work;
     unsigned count = pairs->count, done = 0, k, row;
     int stored = twin->shares && pairs->anchor[count - 1] ==
@@ -247,14 +247,14 @@ static void twini_walk_model(twini_walk *walk, const twin_model *model, const tw
     unsigned k, depth, before = 0;
     twini_tables tables = {0, {0}};
     twini_prepared *all = (twini_prepared *)twini_reserve(
-        walk, sizeof(twini_prepared) + (model->twin_count - 1u) * sizeof(twini_ready_twin));
+        walk, sizeof(twini_prepared) + (model->twin_count - 1u) * sizeof(twini_prepared_twin));
     if (all)
         twini_fill_kernel(all, model, form);
     for (k = 0; k < model->twin_count; k++) {
         unsigned owned = twini_u16(model->counts + 2 * k);
         uint32_t eights = (owned + TWIN_EIGHT - 1) / TWIN_EIGHT;
         twin_flash record = model->twins + k * (twini_size)model->twin_size;
-        twini_ready_twin *twin = all ? &all->twin[k] : 0;
+        twini_prepared_twin *twin = all ? &all->twin[k] : 0;
         int16_t *first = (int16_t *)twini_reserve(walk, 4u * model->features * n);
         int32_t *shares = 0;
         if (twini_is_silu(model))

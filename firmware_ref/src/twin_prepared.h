@@ -31,7 +31,7 @@ static inline uint32_t twini_padded(uint32_t outputs) {
     return twini_align(outputs, TWIN_EIGHT) + TWIN_EIGHT;
 }
 
-typedef struct twini_ready_layer {
+typedef struct twini_prepared_layer {
     const uint8_t *weights;    /* as the kernel wants them */
     const int32_t *bias;       /* of each output */
     const int32_t *multiplier; /* likewise, shifted as the kernel wants it */
@@ -44,10 +44,10 @@ typedef struct twini_ready_layer {
     uint16_t outputs;
     uint8_t shift;
     uint8_t fraction;
-} twini_ready_layer;
+} twini_prepared_layer;
 
-typedef struct twini_ready_twin {
-    twini_ready_layer layer[3];
+typedef struct twini_prepared_twin {
+    twini_prepared_layer layer[3];
     const int16_t *first; /* A, then B: [features][n] each */
     int32_t *shares;      /* of its anchors, eight by eight; NULL if computed each time */
     twin_flash anchors;   /* in the pack */
@@ -57,7 +57,7 @@ typedef struct twini_ready_twin {
     uint8_t layers;
     uint8_t silu;
     uint8_t scaled;
-} twini_ready_twin;
+} twini_prepared_twin;
 
 /* What a kernel has for prepared models. */
 typedef struct twini_form {
@@ -65,20 +65,20 @@ typedef struct twini_form {
      * Output o is that of row ranked[o]. */
     uint32_t (*weight_bytes)(unsigned inputs, unsigned outputs);
     void (*arrange)(const twini_layer *from, const uint16_t *ranked, uint8_t *weights);
-    /* A number for each output: twini_ready_layer.enough. May be NULL. */
+    /* A number for each output: twini_prepared_layer.enough. May be NULL. */
     int32_t (*enough)(const twini_layer *from, uint32_t o);
     /* Left shift of multipliers. */
     uint8_t multiplier_shift;
     /* Bytes of working memory, for layers and features up to this wide. */
     uint32_t (*work_bytes)(unsigned widest);
     /* The query's share. */
-    void (*of_query)(const twini_ready_twin *twin, const int16_t *query, int32_t *share);
+    void (*of_query)(const twini_prepared_twin *twin, const int16_t *query, int32_t *share);
     /* The share of eight anchors, whose features are [features][8] here. */
-    void (*of_anchors)(const twini_ready_twin *twin, const int16_t *turned, int32_t *share);
+    void (*of_anchors)(const twini_prepared_twin *twin, const int16_t *turned, int32_t *share);
     /* Totals of eight anchors: [3][8], as in twin_kernel.h; without a second output the last eight
      * are not touched. */
-    void (*eight)(const twini_ready_twin *twin, const int32_t *of_query, const int32_t *of_anchors,
-                  void *work, int32_t *totals);
+    void (*eight)(const twini_prepared_twin *twin, const int32_t *of_query,
+                  const int32_t *of_anchors, void *work, int32_t *totals);
     /* For silu: the curve as the kernel wants it in layers with this fraction, and its bytes. */
     uint32_t table_bytes;
     void (*fill_table)(void *table, twin_flash curve, uint8_t fraction);
@@ -96,7 +96,7 @@ typedef struct twini_prepared {
     uint32_t share_at; /* offsets in twini_layer.work, after the query's share */
     uint32_t features_at;
     uint32_t work_at;
-    twini_ready_twin twin[1]; /* or more */
+    twini_prepared_twin twin[1]; /* or more */
 } twini_prepared;
 
 /* Weight number i of a row. */

@@ -9,7 +9,7 @@
 /* Bytes of a record before its features, which are those of a point; and the number before it. */
 enum { TIME = 0, POINT = 16, NUMBER = 4, SCORE = 12 };
 /* In a pack: its checksum, number of sections, and their table; in that, kind and place. */
-enum { CHECKSUM = 12, SECTIONS = 6, TABLE = 48, ENTRY = 12, PLACE = 4, SCHEMA = 9 };
+enum { CHECKSUM = 12, SECTIONS = 6, PLACE = 4 };
 enum { MOST_POINTS = 1024, VERSION = 2, FREEDOM = 4 };
 /* Weights, and the distance from which on there is none; scores, and as much of them as widens an
  * interval. */
@@ -135,9 +135,9 @@ TWIN_NOT_INLINE static twin_status twini_move(twin_store *store, uint32_t first,
 /* The number that packs have in common if their features and targets mean the same. */
 static uint32_t twini_schema(twin_flash pack) {
     unsigned left = twini_u16(pack + SECTIONS);
-    twin_flash entry = pack + TABLE;
-    for (; left; left--, entry += ENTRY)
-        if (twini_u16(entry) == SCHEMA)
+    twin_flash entry = pack + TWIN_TABLE;
+    for (; left; left--, entry += TWIN_ENTRY)
+        if (twini_u16(entry) == TWIN_SCHEMA)
             return twini_u32(pack + (twini_size)twini_u32(entry + PLACE));
     return twini_u32(pack + CHECKSUM);
 }

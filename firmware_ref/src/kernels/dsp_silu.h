@@ -10,9 +10,6 @@
  *     curve     of the pack
  *     check     where to continue once sums are requantised in a different way */
 
-#ifndef TWIN_KERNELS_DSP_SILU_H
-#define TWIN_KERNELS_DSP_SILU_H
-
 #define SILU_CURVE "76"
 #define SILU_CHECK "#80"
 #define SILU_LAYER                                                                                 \
@@ -162,7 +159,7 @@
 /* Decided once per layer, as kernel_dsp.c does for relu. In .Ldsp_layer_of_silu r4 and r6 .. r8 are
  * free; in .Ldsp_finish_of_silu r2 is, r1 is `up`, and r12 how relu would finish. */
 /* clang-format off */
-#define SILU_SETTLE                                                                                \
+#define SILU_CHOOSE                                                                                \
     ".Ldsp_layer_of_silu:\n"                                                                       \
     FRAME("40")                                                                                    \
     "ldr r7, [r0, " CURVE "]\n"                                                                    \
@@ -212,5 +209,3 @@
     "b .Ldsp_finish\n"                                                                             \
     FRAME("40 + " STATE_BYTES)
 /* clang-format on */
-
-#endif

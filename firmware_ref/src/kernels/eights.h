@@ -7,33 +7,19 @@
  *     4 n bytes     struct header; then for each order and output a byte: whether it is present
  *     16 n bytes    for each eight: the activations present, zeros up to a multiple of 4
  *
- * With AVX-512 an eight has sixteen columns, given by LANES, and twice the bytes.
- *
- * Before it includes layers.h, a kernel file defines the layout of an eight:
- *
- *     sums          32 bits for each column; set, load, keep, add, subtract
- *     activations   of one output for each column
- *     way           from sums to activations: way_of(layer), activate(way, sums, multiplier, silu),
- *                   the multiplier shifted by MULTIPLIER_SHIFT
- *     fold          adds activations times a weight to sums
- *     rows          of weights, of eight outputs, with rows_room to keep some of them in:
- *                   take_rows(rows, room, layer, weights, numbers, without)
- *     take_start    what the sums of a further layer start with: (start, layer, rows, numbers, n)
- *     sum_inputs    sums of eight outputs over an eight: (sums, start, rows, n, eight, size)
- *     store         activations of four outputs into an eight: (eight, size, first, activations)
- *     transpose     features of eight anchors into an eight: (eight, inputs, anchors)
- *     outlet        writer for one order of a block: begin_order, put, end_octet, end_order */
+ * With AVX-512 an eight has sixteen columns, given by LANES, and twice the bytes. */
 
 #ifndef TWIN_KERNELS_EIGHTS_H
 #define TWIN_KERNELS_EIGHTS_H
 
-#include "../twin_read.h"
 #include "host.h"
+#include "plain.h"
 #include <string.h>
 
-#ifndef LANES
-#define LANES 8 /* columns in an eight */
-#endif
+#if TWIN_HOST_X86 || TWIN_HOST_ARM
+
+/* Left shift of multipliers. */
+#define MULTIPLIER_SHIFT (TWIN_HOST_ARM ? 15 : 0) /* see activate in neon.h */
 
 #define MOST_INPUTS 1024
 #define NO_INPUT    255 /* instead of an index: a shuffle makes it zero */
@@ -41,24 +27,25 @@
 /* For loops over eight outputs whose sums should stay in registers. */
 #define EIGHT_TIMES UNROLLED for (r = 0; r < 8; r++)
 
-typedef struct header {
+typedef struct block_header {
     uint16_t eights;   /* of one order */
     uint16_t there[2]; /* activations of each order */
     uint16_t padding;
-} header;
+} block_header;
 
 /* Bytes of an eight. */
-static inline size_t size_of_eight(unsigned width) {
-    return 2 * LANES * (size_t)twini_align(width, 4);
+static inline size_t size_of_eight(unsigned lanes, unsigned width) {
+    return 2 * lanes * (size_t)twini_align(width, 4);
 }
 
-static inline uint8_t *eight_at(const void *block, unsigned number, unsigned width) {
+static inline uint8_t *eight_at(const void *block, unsigned lanes, unsigned number,
+                                unsigned width) {
     return (uint8_t *)((uintptr_t)block + 4 * twini_align(width, 4) +
-                       number * size_of_eight(width));
+                       number * size_of_eight(lanes, width));
 }
 
-static inline uint8_t *flags_at(const void *block, unsigned order, unsigned width) {
-    return (uint8_t *)((uintptr_t)block + sizeof(header) + order * twini_align(width, 4));
+static inline uint8_t *eight_flags_at(const void *block, unsigned order, unsigned width) {
+    return (uint8_t *)((uintptr_t)block + sizeof(block_header) + order * twini_align(width, 4));
 }
 
 /* Eight outputs of a layer. */
@@ -80,7 +67,7 @@ typedef struct squeeze {
 /* For the `n` inputs present in an order; NULL if all are. */
 static inline const squeeze *plan_squeeze(squeeze *plan, const void *block, unsigned order,
                                           uint32_t n, uint32_t inputs) {
-    const uint8_t *there = flags_at(block, order, inputs);
+    const uint8_t *there = eight_flags_at(block, order, inputs);
     uint32_t i, j, count = 0;
     if (n == inputs)
         return 0;
@@ -100,5 +87,42 @@ static inline const squeeze *plan_squeeze(squeeze *plan, const void *block, unsi
     plan->count = count;
     return plan;
 }
+
+/* Whether the network has a second output; and the weight of neuron `o` for either. */
+INLINE unsigned layer_is_scaled(const twini_layer *layer) {
+#if TWIN_INTERVALS
+    return layer->scaled;
+#else
+    (void)layer;
+    return 0;
+#endif
+}
+
+INLINE int16_t fold_weight(const twini_layer *layer, uint32_t o, unsigned second) {
+    return (int16_t)twini_i16(layer->fold +
+                              (layer_is_scaled(layer) ? 4 * o + 4 + 2 * second : 2 * o));
+}
+
+INLINE void number_octet(octet *of, const twini_layer *layer, uint32_t o) {
+    uint32_t last = layer->outputs - 1u, r;
+    EIGHT_TIMES of->numbers[r] = o + r < last ? o + r : last;
+}
+
+/* Fill in the rest of an octet for its first `count` numbers; `last` in the last layer. */
+INLINE void describe_octet(octet *of, const twini_layer *layer, uint32_t count, int last) {
+    uint32_t r;
+    EIGHT_TIMES {
+        int32_t multiplier = twini_i16(layer->multiplier + 2 * of->numbers[r]);
+        of->multiplier[r] = multiplier * (1 << MULTIPLIER_SHIFT);
+        of->fold[r] = of->hard[r] = 0;
+        if (last && r < count) {
+            of->fold[r] = fold_weight(layer, of->numbers[r], 0);
+            if (layer_is_scaled(layer))
+                of->hard[r] = fold_weight(layer, of->numbers[r], 1);
+        }
+    }
+}
+
+#endif
 
 #endif

@@ -9,13 +9,10 @@
  *     SUMS       a function that takes the place of group_sums
  */
 
-#ifndef TWIN_KERNELS_GROUPS_H
-#define TWIN_KERNELS_GROUPS_H
-
-#define PAIRS       2
-#define PLACE(i, c) (4 * (i) + (c))
-
 #include "plain.h"
+
+#define PAIRS   2
+#define COLUMNS (2 * PAIRS)
 
 #if defined(__clang__)
 #define EACH(i, from, to) _Pragma("unroll") for (i = from; i < (to); i++)
@@ -26,17 +23,18 @@
 #endif
 
 /* How sums of one output after the other become activations, and where these go. */
-typedef struct finish {
+typedef struct group_state {
     const twini_layer *layer;
     twin_flash multiplier, fold; /* of the next output */
     int16_t *out;                /* its place; NULL in the last layer */
     int32_t half;                /* of 1 << shift */
     unsigned shift;
     int32_t total[3][PAIRS];
-} finish;
+} group_state;
 
-INLINE finish group_begin(const twini_layer *layer, void *out) {
-    finish to = {layer, layer->multiplier, layer->fold, (int16_t *)out, 0, layer->shift, {{0}}};
+INLINE group_state group_begin(const twini_layer *layer, void *out) {
+    group_state to = {layer, layer->multiplier, layer->fold, (int16_t *)out,
+                      0,     layer->shift,      {{0}}};
     to.half = (int32_t)(((uint32_t)1 << layer->shift) >> 1);
     return to;
 }
@@ -53,7 +51,7 @@ TWIN_NOT_INLINE static void group_silu(const twini_layer *layer, int32_t multipl
 #endif
 
 /* The same for either activation. */
-INLINE void group_activate(const finish *to, int32_t *h) {
+INLINE void group_activate(const group_state *to, int32_t *h) {
     int32_t multiplier = twini_i16(to->multiplier);
     unsigned c;
 #if TWIN_SILU
@@ -77,7 +75,7 @@ INLINE void group_activate(const finish *to, int32_t *h) {
 }
 
 /* The next output, from its sums: its activations are stored, or folded into totals. */
-INLINE void group_finish(finish *to, int32_t *h) {
+INLINE void group_finish(group_state *to, int32_t *h) {
     unsigned c;
     group_activate(to, h);
     to->multiplier += 2;
@@ -100,11 +98,20 @@ INLINE void group_finish(finish *to, int32_t *h) {
     }
 }
 
+/* Zeros up to a multiple of four, if there is a layer to read them. */
+static inline void group_pad(const twini_layer *layer, int16_t *out) {
+    uint32_t o;
+    unsigned c;
+    for (o = layer->outputs; out && o % 4; o++)
+        for (c = 0; c < COLUMNS; c++)
+            out[COLUMNS * o + c] = 0;
+}
+
 /* After the last output. */
-INLINE void group_end(const finish *to, void *out, int32_t *totals) {
+INLINE void group_end(const group_state *to, void *out, int32_t *totals) {
     unsigned c;
     if (out) {
-        plain_pad(to->layer, (int16_t *)out);
+        group_pad(to->layer, (int16_t *)out);
         return;
     }
     EACH(c, 0, PAIRS) totals[c] += to->total[0][c];
@@ -155,7 +162,7 @@ static void group_query(const twini_layer *layer, const int16_t *query, void *pa
 
 static void group_first(const twini_layer *layer, const twini_pairs *pairs, void *out,
                         int32_t *totals) {
-    finish to = group_begin(layer, out);
+    group_state to = group_begin(layer, out);
     const int32_t *partial = (const int32_t *)pairs->partial;
     twin_flash a = layer->weights, b = layer->mirror;
     twin_flash last = layer->multiplier + 2 * layer->outputs;
@@ -221,7 +228,7 @@ TWIN_NOT_INLINE static void group_sums(twin_flash weights, uint32_t stride, cons
 #endif
 
 static void group_further(const twini_layer *layer, const void *in, void *out, int32_t *totals) {
-    finish to = group_begin(layer, out);
+    group_state to = group_begin(layer, out);
     uint32_t o = 0, outputs = layer->outputs, count = layer->row;
     do {
         int32_t sums[2 * GROUP][COLUMNS], *sum, *end;
@@ -248,5 +255,3 @@ static void group_further(const twini_layer *layer, const void *in, void *out, i
     } while (o != outputs);
     group_end(&to, out, totals);
 }
-
-#endif

@@ -1,9 +1,6 @@
 /* silu in kernel_helium.c: by the lines of twin_lines.c if all activations of eight outputs are on
  * them, otherwise by the curve itself. */
 
-#ifndef TWIN_KERNELS_HELIUM_SILU_H
-#define TWIN_KERNELS_HELIUM_SILU_H
-
 /* What a layer needs of its lines. */
 typedef struct helium_lines {
     const uint32_t *zero; /* the line where z stops being negative */
@@ -17,7 +14,7 @@ typedef struct helium_lines {
 
 /* Sums of eight outputs to activations: stored at `place`, or folded with the weights there.
  * Returns false, with nothing folded, if one of them is not on a line. */
-TWIN_INTERNAL int twini_helium_lines(const helium_lines *lines, twin_flash multiplier,
+TWIN_ASSEMBLY int twini_helium_lines(const helium_lines *lines, twin_flash multiplier,
                                      const void *place);
 
 /* Sums of a column to z; r10 becomes the largest |z|. */
@@ -118,8 +115,8 @@ __asm(".pushsection .text.twini_helium_lines, \"ax\", %progbits\n"
 #undef LINES
 
 /* Set up what a layer with sums in `sum` needs. */
-static void helium_settle(helium_lines *lines, const twini_layer *layer, int32_t *sum,
-                          int32_t *folded) {
+static void helium_set_lines(helium_lines *lines, const twini_layer *layer, int32_t *sum,
+                             int32_t *folded) {
     unsigned fraction = layer->fraction, i;
     lines->limit = 0;
     if (!layer->silu || fraction > 14 || !layer->lines[0])
@@ -176,5 +173,3 @@ static inline int16x8_t helium_bump(const int16_t *curve, int16x8_t a, int16_t w
     low = vrshlq_n_s16(low, width + 5);
     return wide ? vpselq_s16(vdupq_n_s16(0), low, wide) : low;
 }
-
-#endif

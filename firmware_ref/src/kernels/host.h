@@ -1,5 +1,5 @@
 /* Where host kernels are compiled, and what they are written in: they process pairs in eights, and
- * each function in a kernel file may use the instructions that TARGET names.
+ * each function between TARGET and TARGET_END may use the instructions that it names.
  *
  * To add one, write kernel_NAME.c, which defines twini_kernel_NAME (host_kernel.h); declare it
  * below, under the condition that it can be compiled; put it into the list in choose_host.c, where
@@ -50,25 +50,25 @@
 #define TWIN_HOST_AMX (TWIN_HOST_VNNI && TWIN_HOST_AVX_VNNI)
 
 #if TWIN_HOST_ARM
-TWIN_INTERNAL extern const twin_kernel twini_kernel_neon;
+TWIN_DECLARE(twini_kernel_neon)
 #endif
 #if TWIN_HOST_ARM == 64
-TWIN_INTERNAL extern const twin_kernel twini_kernel_neon_dot;
+TWIN_DECLARE(twini_kernel_neon_dot)
 #endif
 #if TWIN_HOST_I8MM
-TWIN_INTERNAL extern const twin_kernel twini_kernel_neon_i8mm;
+TWIN_DECLARE(twini_kernel_neon_i8mm)
 #endif
 #if TWIN_HOST_X86
-TWIN_INTERNAL extern const twin_kernel twini_kernel_avx2;
+TWIN_DECLARE(twini_kernel_avx2)
 #endif
 #if TWIN_HOST_AVX_VNNI
-TWIN_INTERNAL extern const twin_kernel twini_kernel_avx_vnni;
+TWIN_DECLARE(twini_kernel_avx_vnni)
 #endif
 #if TWIN_HOST_VNNI
-TWIN_INTERNAL extern const twin_kernel twini_kernel_vnni;
+TWIN_DECLARE(twini_kernel_vnni)
 #endif
 #if TWIN_HOST_AMX
-TWIN_INTERNAL extern const twin_kernel twini_kernel_amx;
+TWIN_DECLARE(twini_kernel_amx)
 #endif
 
 #define TWIN_PRAGMA(words) _Pragma(#words)
@@ -90,6 +90,15 @@ TWIN_INTERNAL extern const twin_kernel twini_kernel_amx;
 #else
 #define TARGET(words) TWIN_PRAGMA(GCC push_options) TWIN_PRAGMA(GCC target(words))
 #define TARGET_END    TWIN_PRAGMA(GCC pop_options)
+#endif
+
+/* 32-bit Raspberry Pi OS is compiled for ARMv6, which lacks NEON. */
+#if TWIN_HOST_ARM == 32 && !defined(__ARM_NEON)
+#define NEON_TARGET     TARGET("arch=armv7-a,fpu=neon")
+#define NEON_TARGET_END TARGET_END
+#else
+#define NEON_TARGET
+#define NEON_TARGET_END
 #endif
 
 #endif

@@ -8,8 +8,8 @@
 
 #ifdef TWIN_KERNEL_AVR
 
-#define PAIRS       1
-#define PLACE(i, c) 0 /* unused: nothing is stored the plain way */
+#define PAIRS   1
+#define COLUMNS (2 * PAIRS)
 
 #include "plain.h"
 #include <avr/io.h>
@@ -121,7 +121,7 @@ static void avr_further(const twini_layer *layer, const void *in, void *out, int
     avr_layer(layer, (const int16_t *)in, 0, (int16_t *)out, totals);
 }
 
-const twin_kernel twini_kernel_avr = {
+TWIN_INTERNAL const twin_kernel twini_kernel_avr = {
     PAIRS,       /* pairs */
     1,           /* unit */
     8,           /* align */

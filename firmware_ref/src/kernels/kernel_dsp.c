@@ -13,18 +13,16 @@
 #ifdef TWIN_KERNEL_DSP
 
 #include "arm_frames.h"
-#include "dsp_finish.h"
-#include "dsp_loops.h"
-#include "dsp_query.h"
+#include "dsp_parts.h"
 #include "dsp_silu.h"
 #include <stddef.h>
 
 #define PAIRS 2
 
-TWIN_INTERNAL void twini_dsp_query(const twini_layer *layer, const int16_t *query, void *partial);
-TWIN_INTERNAL void twini_dsp_first(const twini_layer *layer, const twini_pairs *pairs, void *out,
+TWIN_ASSEMBLY void twini_dsp_query(const twini_layer *layer, const int16_t *query, void *partial);
+TWIN_ASSEMBLY void twini_dsp_first(const twini_layer *layer, const twini_pairs *pairs, void *out,
                                    int32_t *totals);
-TWIN_INTERNAL void twini_dsp_further(const twini_layer *layer, const void *in, void *out,
+TWIN_ASSEMBLY void twini_dsp_further(const twini_layer *layer, const void *in, void *out,
                                      int32_t *totals);
 
 /* There are loops that add up the columns of an output in r0 .. r3, and ways to finish an output.
@@ -298,7 +296,7 @@ __asm(".pushsection .text.twini_dsp, \"ax\", %progbits\n"
       "ldrd r10, r11, [sp, " INPUT "]\n"
       "ldr pc, [sp, " BEHIND "]\n"
 #if TWIN_SILU
-      SILU_SETTLE
+      SILU_CHOOSE
 
       "str lr, [sp, " MIRROR "]\n"
       ".Ldsp_silu_fold:\n"
@@ -319,7 +317,7 @@ __asm(".pushsection .text.twini_dsp, \"ax\", %progbits\n"
       ".popsection");
 /* clang-format on */
 
-const twin_kernel twini_kernel_dsp = {
+TWIN_INTERNAL const twin_kernel twini_kernel_dsp = {
     PAIRS,             /* pairs */
     4,                 /* unit */
     8,                 /* align */

@@ -32,8 +32,8 @@ typedef struct helium_rows {
 } helium_rows;
 
 /* Sum up the columns of outputs; further ones two at a time. */
-TWIN_INTERNAL void twini_helium_first(helium_rows *rows, int32_t *sums);
-TWIN_INTERNAL void twini_helium_further(helium_rows *rows, int32_t *sums);
+TWIN_ASSEMBLY void twini_helium_first(helium_rows *rows, int32_t *sums);
+TWIN_ASSEMBLY void twini_helium_further(helium_rows *rows, int32_t *sums);
 
 /* clang-format off */
 #define COLUMN(first, second)                                                                      \
@@ -237,7 +237,7 @@ static void helium_first(const twini_layer *layer, const twini_pairs *pairs, voi
     helium_rows rows;
 #if TWIN_SILU
     helium_lines lines;
-    helium_settle(&lines, layer, sums[0], out ? 0 : folded);
+    helium_set_lines(&lines, layer, sums[0], out ? 0 : folded);
 #endif
     for (i = 0; i < inputs; i += 8) {
         mve_pred16_t there = vctp16q(inputs - i);
@@ -273,7 +273,7 @@ static void helium_further(const twini_layer *layer, const void *in, void *out, 
     helium_rows rows;
 #if TWIN_SILU
     helium_lines lines;
-    helium_settle(&lines, layer, sums[0], out ? 0 : folded);
+    helium_set_lines(&lines, layer, sums[0], out ? 0 : folded);
 #endif
     rows.weights = layer->weights;
     rows.seeds = layer->bias;
@@ -321,7 +321,7 @@ static void helium_query(const twini_layer *layer, const int16_t *query, void *p
     }
 }
 
-const twin_kernel twini_kernel_helium = {
+TWIN_INTERNAL const twin_kernel twini_kernel_helium = {
     PAIRS,          /* pairs */
     16,             /* unit */
     8,              /* align */

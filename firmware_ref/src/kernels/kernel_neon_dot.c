@@ -1,17 +1,18 @@
 /* 64-bit Arm with dot products, as the Raspberry Pi 5 has; packs with 8-bit weights. neon_dot.h
  * says how bytes replace 16-bit numbers, neon_dot_last.h how the last layer saves work. */
 
-#include "host.h"
+#include "neon_prepared.h"
 
 #if TWIN_HOST_ARM == 64
-
-#include "neon.h"
 
 #if defined(__clang__)
 TARGET("dotprod")
 #else
 TARGET("arch=armv8.2-a+dotprod")
 #endif
+
+#define NAME(word) dot_##word
+#include "neon_eights.h"
 
 #include "neon_dot.h"
 
@@ -33,33 +34,33 @@ INLINE void take_rows(rows *eight, rows_room *room, const twini_layer *layer, tw
 
 INLINE void take_start(int32_t *start, const twini_layer *layer, rows *eight,
                        const uint32_t *numbers, uint32_t n) {
-    weighed all;
+    dot_weighed all;
     unsigned r;
-    weigh(&all, layer, numbers, n, eight->without, eight->room);
+    dot_weigh(&all, layer, numbers, n, eight->without, eight->room);
     EIGHT_TIMES {
         eight->row[r] = all.row[r];
         start[r] = all.start[r];
     }
 }
 
-INLINE void sum_halves(sums *sum, const int32_t *start, const int8_t *const *row, unsigned fours,
-                       const int8_t *high, const int8_t *low) {
+INLINE void dot_sum_halves(neon_sums *sum, const int32_t *start, const int8_t *const *row,
+                           unsigned fours, const int8_t *high, const int8_t *low) {
     unsigned r;
-    EIGHT_TIMES sum[r] = set(0);
-    add_bytes(sum, row, fours, high);
-    EIGHT_TIMES sum[r] = shifted(sum[r], start[r]);
-    add_bytes(sum, row, fours, low);
+    EIGHT_TIMES sum[r] = neon_set(0);
+    dot_add_bytes(sum, row, fours, high);
+    EIGHT_TIMES sum[r] = dot_shifted(sum[r], start[r]);
+    dot_add_bytes(sum, row, fours, low);
 }
 
-INLINE void sum_inputs(sums *sum, const int32_t *start, const rows *eight, uint32_t n,
+INLINE void sum_inputs(neon_sums *sum, const int32_t *start, const rows *eight, uint32_t n,
                        const uint8_t *from, size_t size) {
     const int8_t *high = (const int8_t *)from, *low = high + size / 2;
     if (n <= 4)
-        sum_halves(sum, start, eight->row, 1, high, low);
+        dot_sum_halves(sum, start, eight->row, 1, high, low);
     else if (n <= 8)
-        sum_halves(sum, start, eight->row, 2, high, low);
+        dot_sum_halves(sum, start, eight->row, 2, high, low);
     else
-        sum_halves(sum, start, eight->row, fours_of(n), high, low);
+        dot_sum_halves(sum, start, eight->row, dot_fours_of(n), high, low);
 }
 
 /* A q + bias and B q + bias of each output, and 128 times all its weights: the anchors' part of
@@ -98,17 +99,17 @@ static void dot_query(const twini_layer *given, const int16_t *query, void *part
     }
 }
 
-#include "squeeze.h"
 #include "layers.h"
 #include "neon_dot_last.h"
-#include "neon_dot_ready.h"
+#include "neon_dot_prepared.h"
 
-#define KERNEL   twini_kernel_neon_dot
-#define ALIGN    16
-#define QUERY    dot_query
-#define WORK     (sizeof(work) > sizeof(last_work) ? sizeof(work) : sizeof(last_work))
+#define KERNEL twini_kernel_neon_dot
+#define ALIGN  16
+#define QUERY  dot_query
+#define WORK                                                                                       \
+    (sizeof(layer_work) > sizeof(dot_last_work) ? sizeof(layer_work) : sizeof(dot_last_work))
 #define HAS_LAST 1
-#define FORM     &ready_form
+#define FORM     &dot_form
 #include "host_kernel.h"
 
 TARGET_END

@@ -7,11 +7,9 @@
  * transposes weights by fours as it goes; here it would have to be by eights. Those models use
  * neon_dot. */
 
-#include "host.h"
+#include "neon_prepared.h"
 
 #if TWIN_HOST_I8MM
-
-#include "neon.h"
 
 #if defined(__clang__)
 TARGET("i8mm")
@@ -19,7 +17,7 @@ TARGET("i8mm")
 TARGET("arch=armv8.2-a+i8mm")
 #endif
 
-#include "neon_silu.h"
+#define NAME(word) i8mm_##word
 
 /* Two outputs by two anchors, for two times two outputs: [output][anchor] in each sum. */
 #define TWO_BY_TWO(sum, h, w, v)                                                                   \
@@ -42,18 +40,18 @@ static void i8mm_arrange(const twini_layer *from, const uint16_t *ranked, uint8_
 }
 
 /* Bytes of four neurons, side by side for each of eight anchors. */
-typedef struct four_bytes {
+typedef struct i8mm_four_bytes {
     uint32x4_t low, high;
-} four_bytes;
+} i8mm_four_bytes;
 
-INLINE four_bytes by_anchor(uint16x8_t ab, uint16x8_t cd) {
-    four_bytes all = {vreinterpretq_u32_u16(vzip1q_u16(ab, cd)),
-                      vreinterpretq_u32_u16(vzip2q_u16(ab, cd))};
+INLINE i8mm_four_bytes i8mm_by_anchor(uint16x8_t ab, uint16x8_t cd) {
+    i8mm_four_bytes all = {vreinterpretq_u32_u16(vzip1q_u16(ab, cd)),
+                           vreinterpretq_u32_u16(vzip2q_u16(ab, cd))};
     return all;
 }
 
 /* The first four of eight wait in place; with the others they end up as [8 anchors][8]. */
-INLINE void put_bytes(uint8_t *to, four_bytes all, uint32_t second) {
+INLINE void i8mm_put_bytes(uint8_t *to, i8mm_four_bytes all, uint32_t second) {
     uint32_t *words = (uint32_t *)(void *)to;
     if (second) {
         uint32x4_t low = vld1q_u32(words), high = vld1q_u32(words + 4);
@@ -67,33 +65,33 @@ INLINE void put_bytes(uint8_t *to, four_bytes all, uint32_t second) {
     }
 }
 
-/* [8 neurons at a time]{hi, lo}[8 anchors][8], of bytes as neon_dot_ready.h has them. */
-INLINE void put_silu(uint8_t *in, uint32_t first, const activations *h) {
+/* [8 neurons at a time]{hi, lo}[8 anchors][8], of bytes as neon_dot_prepared.h has them. */
+INLINE void i8mm_put_silu(uint8_t *in, uint32_t first, const neon_activations *h) {
     uint16x8_t a = vreinterpretq_u16_s16(h[0]), b = vreinterpretq_u16_s16(h[1]);
     uint16x8_t c = vreinterpretq_u16_s16(h[2]), d = vreinterpretq_u16_s16(h[3]);
     uint16x8_t up = vdupq_n_u16(127);
     uint8_t *to = in + 16 * (size_t)(first & ~7u);
-    put_bytes(to + 64, by_anchor(vsliq_n_u16(a, b, 8), vsliq_n_u16(c, d, 8)), first & 4);
-    put_bytes(to,
-              by_anchor(vsriq_n_u16(vsubq_u16(up, b), vsubq_u16(up, a), 8),
-                        vsriq_n_u16(vsubq_u16(up, d), vsubq_u16(up, c), 8)),
-              first & 4);
+    i8mm_put_bytes(to + 64, i8mm_by_anchor(vsliq_n_u16(a, b, 8), vsliq_n_u16(c, d, 8)), first & 4);
+    i8mm_put_bytes(to,
+                   i8mm_by_anchor(vsriq_n_u16(vsubq_u16(up, b), vsubq_u16(up, a), 8),
+                                  vsriq_n_u16(vsubq_u16(up, d), vsubq_u16(up, c), 8)),
+                   first & 4);
 }
 
 /* Flush fours that still wait for others. */
-INLINE void end_inputs(uint8_t *in, uint32_t count) {
-    activations h[4];
+INLINE void i8mm_end_inputs(uint8_t *in, uint32_t count) {
+    neon_activations h[4];
     uint32_t r;
-    FOUR_TIMES h[r] = none();
+    FOUR_TIMES h[r] = neon_none();
     if (twini_align(count, 4) & 4)
-        put_silu(in, twini_align(count, 4), h);
+        i8mm_put_silu(in, twini_align(count, 4), h);
 }
 
 #define STEP              4
-#define END_INPUTS(in, n) end_inputs(in, n)
+#define END_INPUTS(in, n) i8mm_end_inputs(in, n)
 
-INLINE void step_sums(sums *sum, const ready_work *mine, const twini_ready_layer *layer, uint32_t o,
-                      lookups *waiting) {
+INLINE void i8mm_step_sums(neon_sums *sum, const neon_prepared_work *mine,
+                           const twini_prepared_layer *layer, uint32_t o, neon_lookups *waiting) {
     uint32_t eights = twini_align(layer->inputs, 8), r;
     const int8_t *w = (const int8_t *)layer->weights + (size_t)o * eights, *end = w + 4 * eights;
     const int8_t *h = (const int8_t *)mine->in;
@@ -122,21 +120,21 @@ INLINE void step_sums(sums *sum, const ready_work *mine, const twini_ready_layer
     }
 }
 
-#include "neon_ready_silu.h"
+#include "neon_silu.h"
 
 static uint32_t i8mm_work_bytes(unsigned widest) {
-    ready_work nobodys;
-    return ready_lay_out(&nobodys, widest, 0, 0);
+    neon_prepared_work nobodys;
+    return neon_lay_out(&nobodys, widest, 0, 0);
 }
 
-static void i8mm_eight(const twini_ready_twin *twin, const int32_t *of_query,
+static void i8mm_eight(const twini_prepared_twin *twin, const int32_t *of_query,
                        const int32_t *of_anchors, void *scratch, int32_t *totals) {
     uint32_t n = twini_padded(twin->layer[0].outputs);
     int32_t *hard = twin->scaled ? totals + 2 * TWIN_EIGHT : 0;
-    ready_work mine;
-    ready_lay_out(&mine, twin->widest, 0, (uintptr_t)scratch);
-    silu_order(twin, of_query, of_anchors, &mine, totals, 0);
-    silu_order(twin, of_query + n, of_anchors + TWIN_EIGHT, &mine, totals + TWIN_EIGHT, hard);
+    neon_prepared_work mine;
+    neon_lay_out(&mine, twin->widest, 0, (uintptr_t)scratch);
+    i8mm_silu_order(twin, of_query, of_anchors, &mine, totals, 0);
+    i8mm_silu_order(twin, of_query + n, of_anchors + TWIN_EIGHT, &mine, totals + TWIN_EIGHT, hard);
 }
 
 static const twini_form i8mm_form = {
@@ -145,41 +143,41 @@ static const twini_form i8mm_form = {
     0,
     MULTIPLIER_SHIFT,
     i8mm_work_bytes,
-    ready_query,
-    ready_anchors,
+    neon_share_of_query,
+    neon_shares_of_anchors,
     i8mm_eight,
     TABLE_BYTES,
-    fill_table,
+    neon_fill_table,
     0,
     0,
 };
 
-static void dot_query(const twini_layer *layer, const int16_t *query, void *partial) {
+static void i8mm_query(const twini_layer *layer, const int16_t *query, void *partial) {
     twini_kernel_neon_dot.query(layer, query, partial);
 }
 
-static void dot_first(const twini_layer *layer, const twini_pairs *pairs, void *out,
-                      int32_t *totals) {
+static void i8mm_first(const twini_layer *layer, const twini_pairs *pairs, void *out,
+                       int32_t *totals) {
     twini_kernel_neon_dot.first(layer, pairs, out, totals);
 }
 
-static void dot_further(const twini_layer *layer, const void *in, void *out, int32_t *totals) {
+static void i8mm_further(const twini_layer *layer, const void *in, void *out, int32_t *totals) {
     twini_kernel_neon_dot.further(layer, in, out, totals);
 }
 
-const twin_kernel twini_kernel_neon_i8mm = {
-    PAIRS,           /* pairs */
-    4,               /* unit */
-    16,              /* align */
-    8,               /* partial_bytes */
-    4 * PAIRS + 4,   /* block_bytes */
-    dot_query,       /* query */
-    dot_first,       /* first */
-    dot_further,     /* further */
-    2 * PAIRS,       /* room_bytes */
-    0,               /* lines */
-    TWIN_WORK_BYTES, /* work_bytes */
-    &i8mm_form,      /* form */
+TWIN_INTERNAL const twin_kernel twini_kernel_neon_i8mm = {
+    TWIN_BLOCK,         /* pairs */
+    4,                  /* unit */
+    16,                 /* align */
+    8,                  /* partial_bytes */
+    4 * TWIN_BLOCK + 4, /* block_bytes */
+    i8mm_query,         /* query */
+    i8mm_first,         /* first */
+    i8mm_further,       /* further */
+    2 * TWIN_BLOCK,     /* room_bytes */
+    0,                  /* lines */
+    TWIN_WORK_BYTES,    /* work_bytes */
+    &i8mm_form,         /* form */
 };
 
 TARGET_END

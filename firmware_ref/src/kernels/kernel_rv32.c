@@ -14,7 +14,7 @@
 #if defined(__riscv)
 #define SUMS twini_rv32_sums
 /* group_sums, but four outputs at a time. */
-TWIN_INTERNAL void twini_rv32_sums(twin_flash weights, uint32_t stride, const int16_t *in,
+TWIN_ASSEMBLY void twini_rv32_sums(twin_flash weights, uint32_t stride, const int16_t *in,
                                    uint32_t count, twin_flash bias, int32_t *sum, uint32_t outputs);
 #endif
 
@@ -159,7 +159,7 @@ __asm(".pushsection .text.twini_rv32_sums, \"ax\", %progbits\n"
 
 /* In assembly, so that compilers keep to this order: otherwise they load so much ahead that
  * registers run out. */
-INLINE void multiply_add(int32_t *sum, int32_t weight, int32_t feature) {
+INLINE void rv32_multiply_add(int32_t *sum, int32_t weight, int32_t feature) {
 #if defined(__riscv)
     int32_t product;
     __asm volatile("mul %0, %2, %3\n\tadd %1, %1, %0"
@@ -175,7 +175,7 @@ INLINE void multiply_add(int32_t *sum, int32_t weight, int32_t feature) {
 
 static void rv32_first(const twini_layer *layer, const twini_pairs *pairs, void *out,
                        int32_t *totals) {
-    finish to = group_begin(layer, out);
+    group_state to = group_begin(layer, out);
     const int32_t *partial = (const int32_t *)pairs->partial;
     twin_flash a = layer->weights, b = layer->mirror;
     twin_flash end = layer->multiplier + 2 * layer->outputs;
@@ -202,10 +202,10 @@ static void rv32_first(const twini_layer *layer, const twini_pairs *pairs, void 
         EACH(k, 1, HELD) {
             w = twini_i8(b + k);
             v = twini_i8(a + k);
-            multiply_add(&sum[0], w, x[k]);
-            multiply_add(&sum[1], v, x[k]);
-            multiply_add(&sum[2], w, y[k]);
-            multiply_add(&sum[3], v, y[k]);
+            rv32_multiply_add(&sum[0], w, x[k]);
+            rv32_multiply_add(&sum[1], v, x[k]);
+            rv32_multiply_add(&sum[2], w, y[k]);
+            rv32_multiply_add(&sum[3], v, y[k]);
         }
         a += row;
         b += row;
@@ -214,7 +214,7 @@ static void rv32_first(const twini_layer *layer, const twini_pairs *pairs, void 
     group_end(&to, out, totals);
 }
 
-const twin_kernel twini_kernel_rv32 = {
+TWIN_INTERNAL const twin_kernel twini_kernel_rv32 = {
     PAIRS,         /* pairs */
     4,             /* unit */
     8,             /* align */

@@ -7,21 +7,23 @@
 
 #ifdef TWIN_KERNEL_THUMB
 
+#define NAME(word)  thumb_##word
 #define PAIRS       2
 #define ELEMENT     int32_t
 #define PLACE(i, c) (4 * (i) + (c))
 
 #include "arm_frames.h"
 #include "plain.h"
+#include "block.h"
 
 /* The sums of an output: `count` weights, a multiple of 4, with each column. All of sum[] start
  * from sum[0]. */
-TWIN_INTERNAL void twini_thumb_further(twin_flash weights, const void *in, uint32_t count,
+TWIN_ASSEMBLY void twini_thumb_further(twin_flash weights, const void *in, uint32_t count,
                                        int32_t *sum);
 
 /* The same for the first layer. `in` are features of two anchors, alternating; sum[2] and sum[3]
  * start from sum[0] and sum[1]. */
-TWIN_INTERNAL void twini_thumb_first(twin_flash a, twin_flash b, const void *in, uint32_t count,
+TWIN_ASSEMBLY void twini_thumb_first(twin_flash a, twin_flash b, const void *in, uint32_t count,
                                      int32_t *sum);
 
 /* clang-format off */
@@ -182,16 +184,16 @@ __attribute__((noinline)) static void thumb_silu(const twini_layer *layer, uint3
 }
 #endif
 
-static void thumb_finish(const twini_layer *layer, uint32_t o, int32_t *sum, void *out,
-                         int32_t *totals) {
+static void thumb_finish_any(const twini_layer *layer, uint32_t o, int32_t *sum, void *out,
+                             int32_t *totals) {
 #if TWIN_SILU
     if (layer->silu) {
         thumb_silu(layer, o, sum);
-        plain_put(layer, o, sum, (int32_t *)out, totals);
+        thumb_put(layer, o, sum, (int32_t *)out, totals);
         return;
     }
 #endif
-    plain_finish(layer, o, sum, (int32_t *)out, totals);
+    thumb_finish(layer, o, sum, (int32_t *)out, totals);
 }
 
 static void thumb_first(const twini_layer *layer, const twini_pairs *pairs, void *out,
@@ -209,11 +211,11 @@ static void thumb_first(const twini_layer *layer, const twini_pairs *pairs, void
         sum[0] = *partial++;
         sum[1] = *partial++;
         twini_thumb_first(a, b, room, layer->inputs, sum);
-        thumb_finish(layer, o, sum, out, totals);
+        thumb_finish_any(layer, o, sum, out, totals);
         a += layer->row;
         b += layer->row;
     }
-    plain_pad(layer, (int32_t *)out);
+    thumb_pad(layer, (int32_t *)out);
 }
 
 static void thumb_further(const twini_layer *layer, const void *in, void *out, int32_t *totals) {
@@ -223,13 +225,13 @@ static void thumb_further(const twini_layer *layer, const void *in, void *out, i
         int32_t sum[COLUMNS];
         sum[0] = twini_i32(layer->bias + 4 * o);
         twini_thumb_further(row, in, layer->row, sum);
-        thumb_finish(layer, o, sum, out, totals);
+        thumb_finish_any(layer, o, sum, out, totals);
         row += layer->row;
     }
-    plain_pad(layer, (int32_t *)out);
+    thumb_pad(layer, (int32_t *)out);
 }
 
-const twin_kernel twini_kernel_thumb = {
+TWIN_INTERNAL const twin_kernel twini_kernel_thumb = {
     PAIRS,         /* pairs */
     4,             /* unit */
     8,             /* align */

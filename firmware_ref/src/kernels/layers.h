@@ -1,60 +1,115 @@
-/* The layers of a block in eights, from what a kernel file defines (eights.h), and the kernel:
+/* The layers of a block in eights (eights.h), from what a kernel file defines first:
  *
- *     KERNEL, ALIGN    its name, and what its blocks are aligned to
- *     QUERY            its function for the query's share in the first layer
- *     HAS_LAST         a header, if it has its own last_layer with relu, and working memory for it
- */
+ *     LANES         columns in an eight
+ *     sums          32 bits for each column; set, load, keep, add, subtract
+ *     activations   of one output for each column; none: zeros; which: of eight outputs are not
+ *                   zero in all eights of an order, as bits
+ *     way           from sums to activations: way_of(layer), activate(way, sums, multiplier, silu),
+ *                   the multiplier shifted by MULTIPLIER_SHIFT
+ *     fold_in       adds activations times a weight to sums
+ *     take_rows     weights of eight outputs: (rows, room, layer, weights, numbers, without). Their
+ *                   types are `rows`, and `rows_room` to keep some of them in
+ *     take_start    what the sums of a further layer start with: (start, layer, rows, numbers, n)
+ *     sum_inputs    sums of eight outputs over an eight: (sums, start, rows, n, eight, size)
+ *     store         activations of four outputs into an eight: (eight, size, first, activations)
+ *     transpose     features of eight anchors into an eight: (eight, inputs, anchors)
+ *
+ * Neurons that are zero in all columns of an order are dropped on the way: activations wait in
+ * slots until there are enough to store; a list says which of them stay. */
 
-#ifndef TWIN_KERNELS_LAYERS_H
-#define TWIN_KERNELS_LAYERS_H
+#define slot       NAME(slot)
+#define outlet     NAME(outlet)
+#define layer_work NAME(layer_work)
 
-#include "eights.h"
+#define SLOTS 35 /* three left over, and four octets */
 
-/* Working memory of a layer. */
-typedef struct work {
-    slot waiting[SLOTS + 1];
-    rows_room room;
-    squeeze plan;
-} work;
+typedef activations slot[TWIN_BLOCK / LANES];
 
-/* Whether the network has a second output; and the weight of neuron `o` for either. */
-INLINE unsigned is_scaled(const twini_layer *layer) {
-#if TWIN_INTERVALS
-    return layer->scaled;
-#else
-    (void)layer;
-    return 0;
-#endif
+typedef struct outlet {
+    slot *waiting; /* SLOTS, and one of zeros for padding */
+    uint8_t list[SLOTS + 3];
+    uint8_t *flags, *eights;
+    size_t size;
+    uint32_t done, width;
+    unsigned listed, next, all;
+} outlet;
+
+INLINE void NAME(begin_order)(outlet *to, slot *waiting, void *block, unsigned order, unsigned all,
+                              unsigned width) {
+    to->waiting = waiting;
+    to->flags = eight_flags_at(block, order, width);
+    to->eights = eight_at(block, LANES, order * all, width);
+    to->size = size_of_eight(LANES, width);
+    to->done = 0;
+    to->width = width;
+    to->listed = to->next = 0;
+    to->all = all;
 }
 
-INLINE int16_t fold_weight(const twini_layer *layer, uint32_t o, unsigned second) {
-    return (int16_t)twini_i16(layer->fold + (is_scaled(layer) ? 4 * o + 4 + 2 * second : 2 * o));
+/* An octet's activations in eight c of the order. */
+INLINE void NAME(put)(outlet *to, unsigned c, const activations *h) {
+    unsigned r;
+    EIGHT_TIMES to->waiting[to->next + r][c] = h[r];
 }
 
-INLINE void number_from(octet *of, const twini_layer *layer, uint32_t o) {
-    uint32_t last = layer->outputs - 1u, r;
-    EIGHT_TIMES of->numbers[r] = o + r < last ? o + r : last;
-}
-
-/* Fill in the rest of an octet for its first `count` numbers; `last` in the last layer. */
-INLINE void describe(octet *of, const twini_layer *layer, uint32_t count, int last) {
-    uint32_t r;
-    EIGHT_TIMES {
-        int32_t multiplier = twini_i16(layer->multiplier + 2 * of->numbers[r]);
-        of->multiplier[r] = multiplier * (1 << MULTIPLIER_SHIFT);
-        of->fold[r] = of->hard[r] = 0;
-        if (last && r < count) {
-            of->fold[r] = fold_weight(layer, of->numbers[r], 0);
-            if (is_scaled(layer))
-                of->hard[r] = fold_weight(layer, of->numbers[r], 1);
+/* Store listed activations, first to last, four at a time; returns how many. */
+INLINE unsigned NAME(store_listed)(outlet *to) {
+    unsigned from, c, r;
+    for (from = 0; from + 4 <= to->listed; from += 4) {
+        for (c = 0; c < to->all; c++) {
+            activations four[4];
+            for (r = 0; r < 4; r++)
+                four[r] = to->waiting[to->list[from + r]][c];
+            store(to->eights + c * to->size, to->size, to->done, four);
         }
+        to->done += 4;
+    }
+    return from;
+}
+
+/* The octet from o on is complete; with `stay`, zeros stay, too. */
+INLINE void NAME(end_octet)(outlet *to, uint32_t o, int stay) {
+    unsigned bits = stay ? 255 : which(to->waiting + to->next, to->all), r;
+    for (r = 0; r < 8 && o + r < to->width; r++) {
+        to->flags[o + r] = (uint8_t)(bits >> r & 1);
+        to->list[to->listed] = (uint8_t)(to->next + r);
+        to->listed += bits >> r & 1;
+    }
+    to->next += 8;
+    if (to->next + 8 > SLOTS) {
+        unsigned from = NAME(store_listed)(to), left = to->listed - from, c;
+        for (r = 0; r < left; r++) {
+            for (c = 0; c < to->all; c++)
+                to->waiting[r][c] = to->waiting[to->list[from + r]][c];
+            to->list[r] = (uint8_t)r;
+        }
+        to->listed = to->next = left;
     }
 }
 
+/* Returns how many activations are present. */
+INLINE uint16_t NAME(end_order)(outlet *to) {
+    uint32_t there = to->done + to->listed;
+    unsigned c;
+    for (c = 0; c < to->all; c++)
+        to->waiting[SLOTS][c] = none();
+    while (to->listed % 4)
+        to->list[to->listed++] = SLOTS;
+    NAME(store_listed)(to);
+    return (uint16_t)there;
+}
+
+/* Working memory of a layer. */
+typedef struct layer_work {
+    slot waiting[SLOTS + 1];
+    rows_room room;
+    squeeze plan;
+} layer_work;
+
 /* Add the totals of one order of an eight: `first` of the output, `second` of the second. */
-INLINE void add_totals(const twini_layer *layer, int32_t *totals, unsigned order, sums first,
-                       sums second) {
-    if (!is_scaled(layer) && order) {
+INLINE void NAME(add_totals)(const twini_layer *layer, int32_t *totals, unsigned order, sums first,
+                             sums second) {
+    if (!layer_is_scaled(layer) && order) {
         keep(totals, subtract(load(totals), first));
     } else if (order) {
         keep(totals + TWIN_BLOCK, add(load(totals + TWIN_BLOCK), first));
@@ -65,36 +120,37 @@ INLINE void add_totals(const twini_layer *layer, int32_t *totals, unsigned order
 }
 
 /* Fold an octet into the totals of an eight. */
-INLINE void fold_octet(const twini_layer *layer, const octet *of, const way *how, const sums *sum,
-                       int32_t *totals, unsigned order, int silu) {
+INLINE void NAME(fold_octet)(const twini_layer *layer, const octet *of, const way *how,
+                             const sums *sum, int32_t *totals, unsigned order, int silu) {
     sums first = set(0), second = first;
     uint32_t r;
     EIGHT_TIMES {
         activations h = activate(how, sum[r], of->multiplier[r], silu);
-        first = fold(first, h, of->fold[r]);
-        second = fold(second, h, of->hard[r]); /* of zeros without a second output */
+        first = fold_in(first, h, of->fold[r]);
+        second = fold_in(second, h, of->hard[r]); /* of zeros without a second output */
     }
-    add_totals(layer, totals, order, first, second);
+    NAME(add_totals)(layer, totals, order, first, second);
 }
 
 /* One order of a layer. `in` is the first eight of its inputs, of which `n` are present; `without`
  * says how to leave out the weights of the others. Returns how many outputs are present. */
-INLINE uint16_t one_order(const twini_layer *layer, twin_flash weights, const squeeze *without,
-                          const int32_t *partial, const uint8_t *in, uint32_t n, unsigned all,
-                          unsigned order, void *out, int32_t *totals, int silu) {
-    size_t size = size_of_eight(layer->inputs);
-    work *mine = (work *)layer->work;
+INLINE uint16_t NAME(one_order)(const twini_layer *layer, twin_flash weights,
+                                const squeeze *without, const int32_t *partial, const uint8_t *in,
+                                uint32_t n, unsigned all, unsigned order, void *out,
+                                int32_t *totals, int silu) {
+    size_t size = size_of_eight(LANES, layer->inputs);
+    layer_work *mine = (layer_work *)layer->work;
     way how = way_of(layer);
     outlet to;
     uint32_t o, r;
     unsigned c;
-    begin_order(&to, mine->waiting, out, order, all, layer->outputs);
+    NAME(begin_order)(&to, mine->waiting, out, order, all, layer->outputs);
     for (o = 0; o < layer->outputs; o += 8) {
         int32_t start[8];
         octet of;
         rows eight;
-        number_from(&of, layer, o);
-        describe(&of, layer, layer->outputs - o, !out);
+        number_octet(&of, layer, o);
+        describe_octet(&of, layer, layer->outputs - o, !out);
         take_rows(&eight, &mine->room, layer, weights, of.numbers, without);
         if (partial)
             EIGHT_TIMES start[r] = partial[2 * of.numbers[r] + order];
@@ -106,52 +162,51 @@ INLINE uint16_t one_order(const twini_layer *layer, twin_flash weights, const sq
             sum_inputs(sum, start, &eight, n, in + c * size, size);
             if (out) {
                 EIGHT_TIMES h[r] = activate(&how, sum[r], of.multiplier[r], silu);
-                put(&to, c, h);
+                NAME(put)(&to, c, h);
             } else {
-                fold_octet(layer, &of, &how, sum, totals + LANES * c, order, silu);
+                NAME(fold_octet)(layer, &of, &how, sum, totals + LANES * c, order, silu);
             }
         }
         if (out)
-            end_octet(&to, o, silu || layer->wide);
+            NAME(end_octet)(&to, o, silu || layer->wide);
     }
-    return (uint16_t)(out ? end_order(&to) : 0);
+    return (uint16_t)(out ? NAME(end_order)(&to) : 0);
 }
 
 /* First layer of a block; `partial` is {A q + bias, B q + bias} of each output. */
-INLINE void first_layer(const twini_layer *layer, const twini_pairs *pairs, void *out,
-                        int32_t *totals, int silu) {
+INLINE void NAME(first_layer)(const twini_layer *layer, const twini_pairs *pairs, void *out,
+                              int32_t *totals, int silu) {
     unsigned all = (pairs->count + LANES - 1u) / LANES, c, order;
     const int32_t *partial = (const int32_t *)pairs->partial;
     uint8_t *features_by_eight = (uint8_t *)pairs->room;
-    header head = {0, {0, 0}, 0};
+    block_header head = {0, {0, 0}, 0};
     head.eights = (uint16_t)all;
-    for (c = 0; c < all; c++)
-        transpose(features_by_eight + c * size_of_eight(layer->inputs), layer->inputs,
-                  pairs->anchor + LANES * c);
+    for (c = 0; c < all; c++) {
+        uint8_t *eight = features_by_eight + c * size_of_eight(LANES, layer->inputs);
+        transpose(eight, layer->inputs, pairs->anchor + LANES * c);
+    }
     for (order = 0; order < 2; order++)
         head.there[order] =
-            one_order(layer, order ? layer->weights : layer->mirror, 0, partial, features_by_eight,
-                      layer->inputs, all, order, out, totals, silu);
+            NAME(one_order)(layer, order ? layer->weights : layer->mirror, 0, partial,
+                            features_by_eight, layer->inputs, all, order, out, totals, silu);
     if (out)
         memcpy(out, &head, sizeof head);
 }
 
 /* Further layer of a block. */
-INLINE void further_layer(const twini_layer *layer, const void *in, void *out, int32_t *totals,
-                          int silu) {
-    squeeze *plan = &((work *)layer->work)->plan;
+INLINE void NAME(further_layer)(const twini_layer *layer, const void *in, void *out,
+                                int32_t *totals, int silu) {
+    squeeze *plan = &((layer_work *)layer->work)->plan;
     unsigned order;
-    header head;
+    block_header head;
     memcpy(&head, in, sizeof head);
     for (order = 0; order < 2; order++) {
-        const uint8_t *eights = eight_at(in, order * head.eights, layer->inputs);
+        const uint8_t *eights = eight_at(in, LANES, order * head.eights, layer->inputs);
         uint32_t n = head.there[order];
         const squeeze *without = plan_squeeze(plan, in, order, n, layer->inputs);
-        head.there[order] = one_order(layer, layer->weights, without, 0, eights, n, head.eights,
-                                      order, out, totals, silu);
+        head.there[order] = NAME(one_order)(layer, layer->weights, without, 0, eights, n,
+                                            head.eights, order, out, totals, silu);
     }
     if (out)
         memcpy(out, &head, sizeof head);
 }
-
-#endif

@@ -2,13 +2,8 @@
  *
  * SDOT multiplies bytes and adds four products to a sum, so a 16-bit number is split into two
  * bytes: 256 high + low + 128, both signed. The 128 is made up for by 128 times the sum of the
- * weights. An eight holds the high bytes, [4 activations at a time][8 columns][4], then the low
- * bytes likewise. */
-
-#ifndef TWIN_KERNELS_NEON_DOT_H
-#define TWIN_KERNELS_NEON_DOT_H
-
-#include "neon.h"
+ * weights. An eight holds the high bytes, [4 activations at a time][8 columns][4], then the
+ * low bytes likewise. */
 
 /* In assembly, as arm_neon.h lacks the intrinsic if the file is compiled for any processor. */
 #define SDOT(sum, a, b) __asm__("sdot %0.4s, %1.16b, %2.16b" : "+w"(sum) : "w"(a), "w"(b))
@@ -39,7 +34,8 @@
 /* Eight outputs by eight columns: `fours` times four inputs, of high or of low bytes. A load may
  * read up to 12 bytes past a row: after the last come bias, multiplier and weights of the output,
  * at least 16 bytes. */
-INLINE void add_bytes(sums *sum, const int8_t *const *row, unsigned fours, const int8_t *h) {
+INLINE void dot_add_bytes(neon_sums *sum, const int8_t *const *row, unsigned fours,
+                          const int8_t *h) {
     unsigned i, r;
     for (i = 0; i < fours; i += 4) {
         int8x16_t w[8];
@@ -57,46 +53,46 @@ INLINE void add_bytes(sums *sum, const int8_t *const *row, unsigned fours, const
     }
 }
 
-INLINE unsigned fours_of(unsigned n) {
+INLINE unsigned dot_fours_of(unsigned n) {
     return (n + 3) / 4;
 }
 
 /* 256 times sums of high bytes, and what they start with. */
-INLINE sums shifted(sums high, int32_t start) {
-    sums all = {vshlq_n_s32(high.low, 8), vshlq_n_s32(high.high, 8)};
-    return add(all, set(start));
+INLINE neon_sums dot_shifted(neon_sums high, int32_t start) {
+    neon_sums all = {vshlq_n_s32(high.low, 8), vshlq_n_s32(high.high, 8)};
+    return neon_add(all, neon_set(start));
 }
 
 /* Sums over each of eight vectors. */
-INLINE sums over_each(const int32x4_t *v) {
-    sums all = {vpaddq_s32(vpaddq_s32(v[0], v[1]), vpaddq_s32(v[2], v[3])),
-                vpaddq_s32(vpaddq_s32(v[4], v[5]), vpaddq_s32(v[6], v[7]))};
+INLINE neon_sums dot_over_each(const int32x4_t *v) {
+    neon_sums all = {vpaddq_s32(vpaddq_s32(v[0], v[1]), vpaddq_s32(v[2], v[3])),
+                     vpaddq_s32(vpaddq_s32(v[4], v[5]), vpaddq_s32(v[6], v[7]))};
     return all;
 }
 
-/* Rows of weights of eight outputs; what their sums over a layer start with: bias, and 128 times
- * all weights; and how large a sum of high bytes may be for the output to be zero: low bytes add at
- * most 255 times the positive weights. */
-typedef struct weighed {
+/* Rows of weights of eight outputs; what their sums over a layer start with: bias, and 128
+ * times all weights; and how large a sum of high bytes may be for the output to be zero: low bytes
+ * add at most 255 times the positive weights. */
+typedef struct dot_weighed {
     const int8_t *row[8];
     int32_t start[8], floor[8];
-} weighed;
+} dot_weighed;
 
 /* Bytes between rows of squeezed weights: 16 zeros after each, and a multiple of 16. */
-INLINE size_t stride_of(uint32_t n) {
+INLINE size_t dot_stride_of(uint32_t n) {
     return twini_align(n + 16, 16);
 }
 
 /* Take rows of weights, of `n` inputs. If some are left out, the others go to `room`, each row
  * followed by 16 zeros; they are summed on the way, as reading them back at once is slow. */
-INLINE void weigh(weighed *eight, const twini_layer *layer, const uint32_t *numbers, uint32_t n,
-                  const squeeze *without, uint8_t *room) {
+INLINE void dot_weigh(dot_weighed *eight, const twini_layer *layer, const uint32_t *numbers,
+                      uint32_t n, const squeeze *without, uint8_t *room) {
     static const int8_t there[32] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
     uint32_t i, r, width = layer->row;
-    size_t stride = stride_of(n);
+    size_t stride = dot_stride_of(n);
     int32x4_t all[8], positive[8];
     int32_t bias[8];
-    sums some, most;
+    neon_sums dot_some, most;
     EIGHT_TIMES {
         all[r] = positive[r] = vdupq_n_s32(0);
         bias[r] = twini_i32(layer->bias + 4 * numbers[r]);
@@ -121,30 +117,30 @@ INLINE void weigh(weighed *eight, const twini_layer *layer, const uint32_t *numb
         eight->row[r] = (const int8_t *)room + r * stride;
         vst1q_u8(room + r * stride + n, vdupq_n_u8(0));
     }
-    some = over_each(all);
-    some.low = vshlq_n_s32(some.low, 7);
-    some.high = vshlq_n_s32(some.high, 7);
-    keep(eight->start, add(load(bias), some));
-    most = over_each(positive);
+    dot_some = dot_over_each(all);
+    dot_some.low = vshlq_n_s32(dot_some.low, 7);
+    dot_some.high = vshlq_n_s32(dot_some.high, 7);
+    neon_keep(eight->start, neon_add(neon_load(bias), dot_some));
+    most = dot_over_each(positive);
     most.low = vmulq_n_s32(most.low, -255);
     most.high = vmulq_n_s32(most.high, -255);
-    most = subtract(most, load(bias));
+    most = neon_subtract(most, neon_load(bias));
     most.low = vshrq_n_s32(most.low, 8);
     most.high = vshrq_n_s32(most.high, 8);
-    keep(eight->floor, most);
+    neon_keep(eight->floor, most);
 }
 
 /* High bytes of two vectors, then low bytes less 128. */
-INLINE int8x16_t high_bytes(int16x8_t a, int16x8_t b) {
+INLINE int8x16_t dot_high_bytes(int16x8_t a, int16x8_t b) {
     return vuzp2q_s8(vreinterpretq_s8_s16(a), vreinterpretq_s8_s16(b));
 }
-INLINE int8x16_t low_bytes(int16x8_t a, int16x8_t b) {
+INLINE int8x16_t dot_low_bytes(int16x8_t a, int16x8_t b) {
     int8x16_t low = vuzp1q_s8(vreinterpretq_s8_s16(a), vreinterpretq_s8_s16(b));
     return veorq_s8(low, vdupq_n_s8(INT8_MIN));
 }
 
 /* The bytes of four outputs, side by side for each column. */
-INLINE void store(uint8_t *to, size_t size, uint32_t first, const activations *h) {
+INLINE void store(uint8_t *to, size_t size, uint32_t first, const neon_activations *h) {
     uint16x8_t a = vreinterpretq_u16_s16(h[0]), b = vreinterpretq_u16_s16(h[1]);
     uint16x8_t c = vreinterpretq_u16_s16(h[2]), d = vreinterpretq_u16_s16(h[3]);
     uint16x8_t ab = vsriq_n_u16(b, a, 8), cd = vsriq_n_u16(d, c, 8), less = vdupq_n_u16(0x8080);
@@ -157,21 +153,19 @@ INLINE void store(uint8_t *to, size_t size, uint32_t first, const activations *h
     vst1q_u8(low + 16, vreinterpretq_u8_u16(vzip2q_u16(ab, cd)));
 }
 
-INLINE int16x8_t four_features(twin_flash one, twin_flash other) {
+INLINE int16x8_t dot_four_features(twin_flash one, twin_flash other) {
     return vcombine_s16(vld1_s16((const int16_t *)(const void *)one),
                         vld1_s16((const int16_t *)(const void *)other));
 }
 
 INLINE void transpose(uint8_t *to, unsigned inputs, const twin_flash *anchor) {
-    int8_t *high = (int8_t *)to, *low = high + size_of_eight(inputs) / 2;
+    int8_t *high = (int8_t *)to, *low = high + size_of_eight(LANES, inputs) / 2;
     unsigned i, k;
-    for (i = 0; i < fours_of(inputs); i++)
+    for (i = 0; i < dot_fours_of(inputs); i++)
         for (k = 0; k < 2; k++) {
-            int16x8_t ab = four_features(anchor[4 * k] + 8 * i, anchor[4 * k + 1] + 8 * i);
-            int16x8_t cd = four_features(anchor[4 * k + 2] + 8 * i, anchor[4 * k + 3] + 8 * i);
-            vst1q_s8(high + 32 * i + 16 * k, high_bytes(ab, cd));
-            vst1q_s8(low + 32 * i + 16 * k, low_bytes(ab, cd));
+            int16x8_t ab = dot_four_features(anchor[4 * k] + 8 * i, anchor[4 * k + 1] + 8 * i);
+            int16x8_t cd = dot_four_features(anchor[4 * k + 2] + 8 * i, anchor[4 * k + 3] + 8 * i);
+            vst1q_s8(high + 32 * i + 16 * k, dot_high_bytes(ab, cd));
+            vst1q_s8(low + 32 * i + 16 * k, dot_low_bytes(ab, cd));
         }
 }
-
-#endif

@@ -3,17 +3,12 @@
  * The high bytes alone show for most outputs that they are zero in all columns of an eight, as what
  * the low ones can add is bounded. Only the others have their sums completed. */
 
-#ifndef TWIN_KERNELS_NEON_DOT_LAST_H
-#define TWIN_KERNELS_NEON_DOT_LAST_H
-
-#include "neon_dot.h"
-
 #define ROWS   128                 /* outputs at a time, at most */
 #define SPACE  (ROWS * (128 + 16)) /* bytes for their weights, if inputs are left out */
 #define NOBODY ROWS                /* stands for no output, and adds nothing */
 
 /* Some outputs of the layer, for one order. */
-typedef struct some {
+typedef struct dot_some {
     const int8_t *row[ROWS + 1];
     int32_t multiplier[ROWS + 1];
     int32_t start[ROWS + 1]; /* bias, and 128 times all weights */
@@ -23,26 +18,26 @@ typedef struct some {
     uint8_t alive[ROWS + 8];   /* outputs that may be positive in an eight */
     int32_t high[ROWS + 1][8]; /* sums of high bytes over an eight */
     uint8_t squeezed[SPACE] __attribute__((aligned(16)));
-} some;
+} dot_some;
 
 /* How many of `left` outputs to take, with `n` inputs. */
-INLINE uint32_t how_many(uint32_t left, uint32_t n, const squeeze *without) {
-    uint32_t most = ROWS, fit = (uint32_t)(SPACE / stride_of(n)) & ~7u;
+INLINE uint32_t dot_how_many(uint32_t left, uint32_t n, const squeeze *without) {
+    uint32_t most = ROWS, fit = (uint32_t)(SPACE / dot_stride_of(n)) & ~7u;
     if (without && fit < most)
         most = fit;
     return left < most ? left : most;
 }
 
 /* All that depends on weights alone. */
-INLINE void take_some(some *of, const twini_layer *layer, uint32_t first, uint32_t count,
-                      uint32_t n, const squeeze *without) {
+INLINE void dot_take_some(dot_some *of, const twini_layer *layer, uint32_t first, uint32_t count,
+                          uint32_t n, const squeeze *without) {
     uint32_t k, r;
     for (k = 0; k < count; k += 8) {
-        weighed eight;
+        dot_weighed eight;
         octet these;
-        number_from(&these, layer, first + k);
-        describe(&these, layer, count - k, 1);
-        weigh(&eight, layer, these.numbers, n, without, of->squeezed + k * stride_of(n));
+        number_octet(&these, layer, first + k);
+        describe_octet(&these, layer, count - k, 1);
+        dot_weigh(&eight, layer, these.numbers, n, without, of->squeezed + k * dot_stride_of(n));
         EIGHT_TIMES {
             of->row[k + r] = eight.row[r];
             of->multiplier[k + r] = these.multiplier[r];
@@ -54,20 +49,20 @@ INLINE void take_some(some *of, const twini_layer *layer, uint32_t first, uint32
     }
     of->row[NOBODY] = (const int8_t *)layer->weights;
     of->multiplier[NOBODY] = of->start[NOBODY] = of->fold[NOBODY] = of->hard[NOBODY] = 0;
-    keep(of->high[NOBODY], set(0));
+    neon_keep(of->high[NOBODY], neon_set(0));
 }
 
 /* Sums of high bytes over an eight; returns how many outputs may be positive. */
-INLINE uint32_t first_half(some *of, uint32_t count, uint32_t n, const int8_t *high) {
+INLINE uint32_t dot_first_half(dot_some *of, uint32_t count, uint32_t n, const int8_t *high) {
     uint32_t k, r, alive = 0;
     for (k = 0; k < count; k += 8) {
-        sums sum[8];
+        neon_sums sum[8];
         int32x4_t most[8];
         uint64_t live;
-        EIGHT_TIMES sum[r] = set(0);
-        add_bytes(sum, of->row + k, fours_of(n), high);
+        EIGHT_TIMES sum[r] = neon_set(0);
+        dot_add_bytes(sum, of->row + k, dot_fours_of(n), high);
         EIGHT_TIMES {
-            keep(of->high[k + r], sum[r]);
+            neon_keep(of->high[k + r], sum[r]);
             most[r] = vmaxq_s32(sum[r].low, sum[r].high);
         }
         most[0] = vpmaxq_s32(vpmaxq_s32(most[0], most[1]), vpmaxq_s32(most[2], most[3]));
@@ -89,63 +84,61 @@ INLINE uint32_t first_half(some *of, uint32_t count, uint32_t n, const int8_t *h
 
 /* Low bytes of the outputs that are alive: what they add to the pairs of an eight. `hard`, unless
  * NULL, receives what they add to the second output. */
-INLINE sums second_half(const some *of, uint32_t alive, uint32_t n, const int8_t *low,
-                        const way *how, sums *hard) {
-    sums total = set(0);
+INLINE neon_sums dot_second_half(const dot_some *of, uint32_t alive, uint32_t n, const int8_t *low,
+                                 const neon_way *how, neon_sums *hard) {
+    neon_sums total = neon_set(0);
     uint32_t k, r;
     for (k = 0; k < alive; k += 8) {
         const uint8_t *one = of->alive + k;
         const int8_t *row[8];
-        sums sum[8];
+        neon_sums sum[8];
         EIGHT_TIMES {
             row[r] = of->row[one[r]];
-            sum[r] = shifted(load(of->high[one[r]]), of->start[one[r]]);
+            sum[r] = dot_shifted(neon_load(of->high[one[r]]), of->start[one[r]]);
         }
-        add_bytes(sum, row, fours_of(n), low);
+        dot_add_bytes(sum, row, dot_fours_of(n), low);
         EIGHT_TIMES {
-            activations h = activate(how, sum[r], of->multiplier[one[r]], 0);
-            total = fold(total, h, of->fold[one[r]]);
+            neon_activations h = neon_activate(how, sum[r], of->multiplier[one[r]], 0);
+            total = neon_fold_in(total, h, of->fold[one[r]]);
             if (hard)
-                *hard = fold(*hard, h, of->hard[one[r]]);
+                *hard = neon_fold_in(*hard, h, of->hard[one[r]]);
         }
     }
     return total;
 }
 
-typedef struct last_work {
-    some of;
+typedef struct dot_last_work {
+    dot_some of;
     squeeze plan;
-} last_work;
+} dot_last_work;
 
-INLINE void last_layer(const twini_layer *layer, const void *in, int32_t *totals) {
-    size_t size = size_of_eight(layer->inputs);
-    way how = way_of(layer);
+INLINE void dot_last_layer(const twini_layer *layer, const void *in, int32_t *totals) {
+    size_t size = size_of_eight(LANES, layer->inputs);
+    neon_way how = neon_way_of(layer);
     uint32_t first, count;
     unsigned order, c;
-    header head;
-    last_work *mine = (last_work *)layer->work;
-    some *of = &mine->of;
+    block_header head;
+    dot_last_work *mine = (dot_last_work *)layer->work;
+    dot_some *of = &mine->of;
     memcpy(&head, in, sizeof head);
     for (order = 0; order < 2; order++) {
         uint32_t n = head.there[order];
         const squeeze *without = plan_squeeze(&mine->plan, in, order, n, layer->inputs);
         for (first = 0; first < layer->outputs; first += count) {
-            count = how_many(layer->outputs - first, n, without);
-            take_some(of, layer, first, count, n, without);
+            count = dot_how_many(layer->outputs - first, n, without);
+            dot_take_some(of, layer, first, count, n, without);
             for (c = 0; c < head.eights; c++) {
                 const int8_t *from =
-                    (const int8_t *)eight_at(in, order * head.eights + c, layer->inputs);
-                uint32_t alive = first_half(of, count, n, from);
+                    (const int8_t *)eight_at(in, LANES, order * head.eights + c, layer->inputs);
+                uint32_t alive = dot_first_half(of, count, n, from);
                 const int8_t *low = from + size / 2;
-                sums first_total, hard = set(0);
-                if (order && is_scaled(layer))
-                    first_total = second_half(of, alive, n, low, &how, &hard);
+                neon_sums first_total, hard = neon_set(0);
+                if (order && layer_is_scaled(layer))
+                    first_total = dot_second_half(of, alive, n, low, &how, &hard);
                 else
-                    first_total = second_half(of, alive, n, low, &how, 0);
-                add_totals(layer, totals + 8 * c, order, first_total, hard);
+                    first_total = dot_second_half(of, alive, n, low, &how, 0);
+                dot_add_totals(layer, totals + 8 * c, order, first_total, hard);
             }
         }
     }
 }
-
-#endif

@@ -1,101 +1,134 @@
-/* silu of a prepared model, by a table for each fraction. Entry |z| is |z| - 2 bump(|z|), so silu
- * is the mean of z and its entry, whatever the curve of the pack.
+/* The layers of a prepared model with silu, from what a kernel file defines:
  *
- * Entries are looked up one by one, by the units that are idle while others multiply. So z leaves
- * its offset in the table in memory; later the entry replaces it there; still later it is used. */
+ *     NAME(put_silu)     activations of four neurons, as inputs: (in, first, activations)
+ *     END_INPUTS         after all of them: (in, count)
+ *     STEP               outputs whose sums it makes at once: four, or eight
+ *     NAME(step_sums)    these, of all inputs: (sums, mine, layer, first output,
+ * lookups); it may look up some of the entries that wait, four at a time */
 
-#ifndef TWIN_KERNELS_NEON_SILU_H
-#define TWIN_KERNELS_NEON_SILU_H
-
-#include "../twin_arith.h"
-#include "neon_ready.h"
-
-#define TABLE_BYTES (2 * (TWIN_LARGEST + 1))
-
-static void fill_table(void *table, twin_flash curve, uint8_t fraction) {
-    int16_t *entries = (int16_t *)table;
-    int32_t a;
-    for (a = 0; a <= TWIN_LARGEST; a++)
-        entries[a] = (int16_t)(a - 2 * twini_bump(curve, a, fraction));
+/* Activations of four outputs from `o` on. Weights of those beyond the last are zero. */
+INLINE void NAME(send_four)(const neon_prepared_work *mine, const twini_prepared_layer *layer,
+                            uint32_t o, const neon_activations *h, neon_course where,
+                            neon_sums *total, neon_sums *second) {
+    if (where == ONWARD)
+        NAME(put_silu)(mine->next, o, h);
+    else
+        neon_fold_four(total, layer->fold + o, h);
+    if (where == TO_BOTH)
+        neon_fold_four(second, layer->hard + o, h);
 }
 
-/* Where the entries of z begin, in bytes. */
-INLINE uint16x8_t offsets_of(int16x8_t z) {
-    uint16x8_t a = vreinterpretq_u16_s16(vqabsq_s16(z));
-    return vaddq_u16(a, a);
+/* The first layer. Entries are loaded once z of the next four outputs is known, as what was just
+ * stored takes a while to be read. */
+INLINE void NAME(first_silu)(const neon_prepared_work *mine, const twini_prepared_layer *layer,
+                             const int32_t *share, const int32_t *of_query, neon_course where,
+                             int32_t *totals, int32_t *hard) {
+    const neon_silu_way how = neon_silu_way_of(layer);
+    const uint32_t outputs = layer->outputs;
+    neon_sums total = neon_set(0), second = total;
+    int16_t z[2][4][8];
+    uint16_t offsets[2][4][8];
+    uint32_t o, r, odd = 0;
+    for (o = 0; o < outputs + 4; o += 4) {
+        if (o < outputs) {
+            neon_sums sum[4];
+            neon_step_shares(sum, share, of_query, o);
+            neon_squash_four(z[odd], offsets[odd], &how, o, sum);
+        }
+        odd ^= 1;
+        if (o) {
+            neon_activations h[4];
+            FOUR_TIMES h[r] =
+                neon_bend(vld1q_s16(z[odd][r]), neon_load_entries(how.table, offsets[odd][r]));
+            NAME(send_four)(mine, layer, o - 4, h, where, &total, &second);
+        }
+    }
+    neon_keep_totals(where, total, second, totals, hard);
 }
 
-/* SRHADD rounds up, which makes -32767 of -32768, as it should be: SQABS has made it 32767. */
-INLINE activations bend(int16x8_t z, uint16x8_t entries) {
-    return vrhaddq_s16(z, vreinterpretq_s16_u16(entries));
-}
-
-/* Places, from `next` to `end`, that wait to be replaced by their entries. */
-typedef struct lookups {
-    const uint8_t *table;
-    uint16_t *next, *end;
-} lookups;
-
-INLINE uint32_t entry_at(const uint8_t *table, uint32_t offset) {
-    uint16_t entry;
-    __builtin_memcpy(&entry, table + offset, sizeof entry);
-    return entry;
-}
-
-/* Compilers would gather in vectors what is read here, and move it to a loop of its own. */
-INLINE void look_up_two(lookups *waiting) {
-    uint32_t two;
-    __builtin_memcpy(&two, waiting->next, sizeof two);
-    __asm__ volatile("" : "+r"(two));
-    two = entry_at(waiting->table, two & 65535) | entry_at(waiting->table, two >> 16) << 16;
-    __builtin_memcpy(waiting->next, &two, sizeof two);
-    waiting->next += 2;
-}
-
-INLINE void look_up_four(lookups *waiting) {
-    look_up_two(waiting);
-    look_up_two(waiting);
-}
-
-INLINE void look_up_all(lookups *waiting) {
-    while (waiting->next != waiting->end)
-        look_up_four(waiting);
-}
-
-/* The entries of eight offsets, if nothing else is going on. */
-#if TWIN_HOST_ARM == 64
-/* An entry, and zeros. In assembly for gcc, which would insert what it loads into a copy of zeros.
+/* A further layer. While it sums products for a step, it looks up the entries of the step
+ * before.
  */
-INLINE uint16x8_t load_entry(const uint8_t *table, uint64_t offset) {
-#if defined(__clang__)
-    return vsetq_lane_u16((uint16_t)entry_at(table, (uint32_t)offset), vdupq_n_u16(0), 0);
-#else
-    uint16x8_t one;
-    __asm__("ldr %h0, %1" : "=w"(one) : "m"(*(const uint16_t *)(const void *)(table + offset)));
-    return one;
-#endif
+INLINE void NAME(further_silu)(const neon_prepared_work *mine, const twini_prepared_layer *layer,
+                               neon_course where, int32_t *totals, int32_t *hard) {
+    const neon_silu_way how = neon_silu_way_of(layer);
+    const uint32_t outputs = layer->outputs;
+    neon_sums total = neon_set(0), second = total;
+    int16_t z[STEP][8];
+    uint16_t offsets[STEP][8];
+    uint32_t o, k, r;
+    for (o = 0;; o += STEP) {
+        uint16_t *start = (uint16_t *)(void *)offsets;
+        neon_lookups waiting = {how.table, start, start + (o ? 8 * STEP : 0)};
+        neon_sums sum[STEP];
+        if (o < outputs)
+            NAME(step_sums)(sum, mine, layer, o, &waiting);
+        neon_look_up_all(&waiting);
+        if (o)
+            UNROLLED for (k = 0; k < STEP; k += 4) {
+                neon_activations h[4];
+                FOUR_TIMES h[r] = neon_bend(vld1q_s16(z[k + r]), vld1q_u16(offsets[k + r]));
+                NAME(send_four)(mine, layer, o - STEP + k, h, where, &total, &second);
+            }
+        if (o >= outputs)
+            break;
+        UNROLLED for (k = 0; k < STEP; k += 4)
+            neon_squash_four(z + k, offsets + k, &how, o + k, sum + k);
+        /* All registers are needed for sums, so z has to stay in memory. */
+        __asm__ volatile("" : : "r"(z) : "memory");
+    }
+    neon_keep_totals(where, total, second, totals, hard);
 }
 
-INLINE uint32x4_t load_four(const uint8_t *table, const uint16_t *offsets) {
-    uint64_t k;
-    uint16x8_t ab, cd;
-    __builtin_memcpy(&k, offsets, sizeof k);
-    ab = vzip1q_u16(load_entry(table, k & 65535), load_entry(table, k >> 16 & 65535));
-    cd = vzip1q_u16(load_entry(table, k >> 32 & 65535), load_entry(table, k >> 48));
-    return vzip1q_u32(vreinterpretq_u32_u16(ab), vreinterpretq_u32_u16(cd));
+/* Not inlined, so that registers suffice in each. */
+TWIN_NOT_INLINE static void NAME(first_onward)(const neon_prepared_work *mine,
+                                               const twini_prepared_layer *layer,
+                                               const int32_t *share, const int32_t *of_query) {
+    NAME(first_silu)(mine, layer, share, of_query, ONWARD, 0, 0);
 }
 
-INLINE uint16x8_t load_entries(const uint8_t *table, const uint16_t *offsets) {
-    uint64x2_t low = vreinterpretq_u64_u32(load_four(table, offsets));
-    uint64x2_t high = vreinterpretq_u64_u32(load_four(table, offsets + 4));
-    return vreinterpretq_u16_u64(vzip1q_u64(low, high));
+TWIN_NOT_INLINE static void NAME(first_to_both)(const neon_prepared_work *mine,
+                                                const twini_prepared_layer *layer,
+                                                const int32_t *share, const int32_t *of_query,
+                                                int32_t *totals, int32_t *hard) {
+    NAME(first_silu)(mine, layer, share, of_query, TO_BOTH, totals, hard);
 }
-#else
-INLINE uint16x8_t load_entries(const uint8_t *table, uint16_t *offsets) {
-    lookups waiting = {table, offsets, offsets + 8};
-    look_up_all(&waiting);
-    return vld1q_u16(offsets);
-}
-#endif
 
-#endif
+TWIN_NOT_INLINE static void NAME(onward)(const neon_prepared_work *mine,
+                                         const twini_prepared_layer *layer) {
+    NAME(further_silu)(mine, layer, ONWARD, 0, 0);
+}
+
+TWIN_NOT_INLINE static void NAME(to_one)(const neon_prepared_work *mine,
+                                         const twini_prepared_layer *layer, int32_t *totals) {
+    NAME(further_silu)(mine, layer, TO_ONE, totals, 0);
+}
+
+TWIN_NOT_INLINE static void NAME(to_both)(const neon_prepared_work *mine,
+                                          const twini_prepared_layer *layer, int32_t *totals,
+                                          int32_t *hard) {
+    NAME(further_silu)(mine, layer, TO_BOTH, totals, hard);
+}
+
+INLINE void NAME(silu_order)(const twini_prepared_twin *twin, const int32_t *of_query,
+                             const int32_t *of_anchors, neon_prepared_work *mine, int32_t *totals,
+                             int32_t *hard) {
+    const twini_prepared_layer *layer = twin->layer, *last = layer + twin->layers - 1;
+    if (layer == last) {
+        NAME(first_to_both)(mine, layer, of_anchors, of_query, totals, hard);
+        return;
+    }
+    NAME(first_onward)(mine, layer, of_anchors, of_query);
+    for (;;) {
+        END_INPUTS(mine->next, layer->outputs);
+        neon_swap_rooms(mine);
+        mine->count = layer->outputs;
+        if (++layer == last)
+            break;
+        NAME(onward)(mine, layer);
+    }
+    if (hard)
+        NAME(to_both)(mine, layer, totals, hard);
+    else
+        NAME(to_one)(mine, layer, totals);
+}
