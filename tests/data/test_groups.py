@@ -133,7 +133,7 @@ def test_a_row_without_its_group_is_refused_with_its_place(complaint, write, cel
     [
         ({"group": "batches"}, ["no column 'batches' for the groups", "'batch'?", "'a', 'y'"]),
         ({"group": ""}, ["no column ''"]),
-        ({"group": "y"}, ["'y' is the target and cannot group it"]),
+        ({"group": "y"}, ["'y' is the target and cannot hold groups"]),
         ({"group": "batch", "drop": ["a", "b"]}, ["no feature"]),
     ],
     ids=["unknown", "empty", "the target", "nothing else left"],

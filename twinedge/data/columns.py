@@ -27,11 +27,22 @@ def check_names(names: Sequence[str], path: Path, index: int | None = None) -> N
             f"{shown(path)}: column {nameless[0] + 1} has no name (a separator at the end of the "
             f"line?); name it or remove it"
         )
+    _check_unique(names, path)
+
+
+def _check_unique(names: Sequence[str], path: Path) -> None:
     name, count = Counter(names).most_common(1)[0]
     if count > 1:
         raise InputError(
             f"{shown(path)}: {count} columns are called {quoted(name)}; give each its own name"
         )
+
+
+def _no_column(path: Path, names: Sequence[str], name: str, purpose: str) -> InputError:
+    return InputError(
+        f"{shown(path)}: no column {quoted(name)} {purpose}{closest(name, names)}; "
+        f"the columns are {listed(names)}"
+    )
 
 
 def target_position(names: Sequence[str], target: str | int, path: Path) -> int:
@@ -56,10 +67,7 @@ def target_position(names: Sequence[str], target: str | int, path: Path) -> int:
         if target in names:
             return names.index(target)
         if not _INTEGER.fullmatch(target):
-            raise InputError(
-                f"{shown(path)}: no column {quoted(target)} for the target"
-                f"{closest(target, names)}; the columns are {listed(names)}"
-            )
+            raise _no_column(path, names, target, "for the target")
         target = int(target)
     if not -len(names) <= target < len(names):
         raise InputError(
@@ -69,45 +77,19 @@ def target_position(names: Sequence[str], target: str | int, path: Path) -> int:
     return target % len(names)
 
 
-def group_position(names: Sequence[str], group: str, target: int | None, path: Path) -> int:
-    """Find the column that says which rows belong together."""
-    if group not in names:
-        raise InputError(
-            f"{shown(path)}: no column {quoted(group)} for the groups{closest(group, names)}; "
-            f"the columns are {listed(names)}"
-        )
-    if names.index(group) == target:
-        raise InputError(f"{shown(path)}: column {quoted(group)} is the target and cannot group it")
-    return names.index(group)
-
-
 def column_holding(
-    what: str, names: Sequence[str], wanted: str, taken: dict[int | None, str], path: Path
+    what: str, names: Sequence[str], wanted: str, used_for: Mapping[int | None, str], path: Path
 ) -> int:
-    """Find a column that is no feature, such as that of the weights.
+    """Find a column that is no feature, and holds groups, weights or times.
 
-    Parameters
-    ----------
-    what
-        What it holds, for messages: "weights".
-    names
-        Column names.
-    wanted
-        Name of the column.
-    taken
-        What other columns are already used for, by position.
-    path
-        For messages.
+    ``used_for`` tells what other columns are used for, by position.
     """
     if wanted not in names:
-        raise InputError(
-            f"{shown(path)}: no column {quoted(wanted)} for the {what}{closest(wanted, names)}; "
-            f"the columns are {listed(names)}"
-        )
+        raise _no_column(path, names, wanted, f"for the {what}")
     where = names.index(wanted)
-    if where in taken:
+    if where in used_for:
         raise InputError(
-            f"{shown(path)}: column {quoted(wanted)} is {taken[where]} and cannot hold {what}"
+            f"{shown(path)}: column {quoted(wanted)} is {used_for[where]} and cannot hold {what}"
         )
     return where
 
@@ -143,14 +125,15 @@ def name_columns(
 
 
 def calendar_columns(
-    names: Sequence[str], wanted: Sequence[str], taken: Mapping[int | None, str], path: Path
+    names: Sequence[str], wanted: Sequence[str], used_for: Mapping[int | None, str], path: Path
 ) -> list[int]:
-    """Find the columns of times to learn from; ``taken`` says what others are used for."""
+    """Find the columns of times to learn from; ``used_for`` says what others are used for."""
     found = sorted(_positions(names, wanted, None, path, "take times from", "a calendar"))
     for k in found:
-        if k in taken:
+        if k in used_for:
             raise InputError(
-                f"{shown(path)}: column {quoted(names[k])} is {taken[k]} and cannot be a calendar"
+                f"{shown(path)}: column {quoted(names[k])} is {used_for[k]} and cannot be a "
+                "calendar"
             )
     return found
 
@@ -168,10 +151,7 @@ def _positions(
     for word in wanted:
         for name in [word] if word in names else word.split(","):
             if name not in names:
-                raise InputError(
-                    f"{shown(path)}: no column {quoted(name)} to {to_do}{closest(name, names)}; "
-                    f"the columns are {listed(names)}"
-                )
+                raise _no_column(path, names, name, f"to {to_do}")
             if names.index(name) == target:
                 raise InputError(
                     f"{shown(path)}: column {quoted(name)} is the target and cannot be {done}; "
@@ -308,17 +288,8 @@ def match_features(
             f"{shown(path)}: has {missing_columns(names, wanted)}; the file has {listed(names)}"
         )
     if target is not None and target not in names:
-        raise InputError(
-            f"{shown(path)}: no column {quoted(target)} for the target"
-            f"{closest(target, names)}; the columns are {listed(names)}"
-        )
-    counts = Counter(names)
-    for name in needed:
-        if counts[name] > 1:
-            raise InputError(
-                f"{shown(path)}: {counts[name]} columns are called {quoted(name)}; "
-                f"give each its own name"
-            )
+        raise _no_column(path, names, target, "for the target")
+    _check_unique([name for name in names if name in needed], path)
     where = {name: k for k, name in enumerate(names)}
     return [where[name] for name in wanted], None if target is None else where[target]
 

@@ -41,7 +41,7 @@ from twinedge.wording import listed, plural, quoted, shown
 # Only one block of cells, about 10 MB, is held as text at a time.
 _CELLS_PER_BLOCK = 2**17
 _HEAD_CHARACTERS = 2**16
-_ROWS_TO_JUDGE = 1000  # to tell a column of numbers from one of names
+_ROWS_TO_CLASSIFY = 1000  # to tell a column of numbers from one of names
 _SEPARATOR = re.compile(r"sep=(.)\s*", re.IGNORECASE)  # Excel's first line
 FRAME = Path("data frame")  # in messages about one
 _INDEX = ("", "Unnamed: 0")  # what pandas calls its row numbers
@@ -208,7 +208,7 @@ class CsvFile:
                 numbers = [k for k in wanted if k not in named]
                 codes = {k: {} for k in wanted if k in named}
                 self.glanced = {
-                    k: [row[k].strip() for _, row in block[:_ROWS_TO_JUDGE]] for k in glance
+                    k: [row[k].strip() for _, row in block[:_ROWS_TO_CLASSIFY]] for k in glance
                 }
             block = self._complete(block, [k for k in codes if k not in allowed], label, advice)
             if numbers and block:
@@ -286,7 +286,7 @@ class CsvFile:
     def _holds_names(self, block: Sequence[Row], column: int) -> bool:
         """Whether most cells that are not missing are words, not numbers of any spelling."""
         reader = self._cells.afresh()
-        kinds = [reader.read(row[column], column)[0] for _, row in block[:_ROWS_TO_JUDGE]]
+        kinds = [reader.read(row[column], column)[0] for _, row in block[:_ROWS_TO_CLASSIFY]]
         words = kinds.count(CellKind.TEXT)
         return 2 * words > len(kinds) - kinds.count(CellKind.MISSING)
 
@@ -357,9 +357,9 @@ class CsvFile:
         values = np.empty((len(block), len(columns)))
         good: list[Row] = []
         for number, row in block:
-            trial = self._cells.copy()  # a bad row decides nothing
+            reader = self._cells.copy()  # a bad row decides nothing
             for j, column in enumerate(columns):
-                kind, values[len(good), j] = trial.read(row[column], column)
+                kind, values[len(good), j] = reader.read(row[column], column)
                 if kind is CellKind.MISSING and column not in allowed:
                     self._add_missing(number, column, advice)
                     break
@@ -369,7 +369,7 @@ class CsvFile:
                     self._bad.add(number, self.names[column], words, *more)
                     break
             else:
-                self._cells = trial
+                self._cells = reader
                 good.append((number, row))
         return values[: len(good)], good
 
@@ -430,8 +430,8 @@ def open_table(
             if size >= _HEAD_CHARACTERS:
                 break
         delimiter = None
-        if head and (said := _SEPARATOR.fullmatch(head[0])):
-            delimiter, head[0] = said[1], "\n"  # a blank line is counted, but left out
+        if head and (named := _SEPARATOR.fullmatch(head[0])):
+            delimiter, head[0] = named[1], "\n"  # a blank line is counted, but left out
         delimiter = delimiter or find_delimiter(head)
 
         def refuse(error: RowError) -> None:

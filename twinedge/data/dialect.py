@@ -20,7 +20,7 @@ from twinedge.wording import plural, quoted, shown
 Row = tuple[int, list[str]]  # line number as an editor shows it, cells
 
 _DELIMITERS = (",", ";", "\t", "|")
-_CELLS_TO_JUDGE = 10_000
+_CELLS_TO_SCORE = 10_000
 _ROWS_TO_NAME = 5  # of those left out
 
 
@@ -214,7 +214,7 @@ def _score(head: Sequence[str], delimiter: str) -> tuple[float, float]:
     if not rows or len(rows[0]) < 2:
         return 0.0, 0.0
     even = sum(len(row) == len(rows[0]) for row in rows) / len(rows)
-    cells = list(islice(chain.from_iterable(rows), _CELLS_TO_JUDGE))
+    cells = list(islice(chain.from_iterable(rows), _CELLS_TO_SCORE))
     return even, sum(map(looks_numeric, cells)) / len(cells)
 
 

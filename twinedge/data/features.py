@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from twinedge.data.columns import (
     check_weight_column,
     column_holding,
-    group_position,
     match_features,
 )
 from twinedge.data.csvfile import FRAME, open_table
@@ -98,7 +97,7 @@ def read_features(
     X : ndarray of float64, shape (n, f)
         Inputs in the model's order; NaN where a fillable cell is missing.
     y : ndarray of float64, shape (n,), or None
-        Targets, if they were asked for.
+        Targets, if they were requested.
 
     Raises
     ------
@@ -124,17 +123,18 @@ def read_features(
             for k, kind in zip(where, encoding.kinds, strict=True)
             if isinstance(kind, Calendar)
         }
-        clock = None
+        used_for: dict[int | None, str] = dict.fromkeys(where, "a feature")
+        used_for[goal] = "the target"
+        label = clock = None
+        if group is not None:
+            label = column_holding("groups", file.names, group.name, {goal: "the target"}, path)
         if time is not None:
-            taken: dict[int | None, str] = {k: "a feature" for k in where if k not in times}
-            taken[goal] = "the target"
-            clock = column_holding("times", file.names, time.name, taken, path)
+            others = {k: use for k, use in used_for.items() if k not in times}
+            clock = column_holding("times", file.names, time.name, others, path)
             times = {clock: time.notation, **times}  # a calendar knows its own notation
             wanted = [*wanted, clock]
-        label = None if group is None else group_position(file.names, group.name, goal, path)
         if weight is not None:
-            used: dict[int | None, str] = {**dict.fromkeys(where, "a feature"), goal: "the target"}
-            wanted = [*wanted, column_holding("weights", file.names, weight.name, used, path)]
+            wanted = [*wanted, column_holding("weights", file.names, weight.name, used_for, path)]
         columns = file.columns(wanted, texts=named, may_miss=may_miss, times=times, label=label)
         for remark in file.remarks:
             say(f"{shown(path)}: {remark}")

@@ -239,10 +239,10 @@ def parse_openml(bunch: Any, entry: Entry) -> NDArray[np.float64]:
             if codes.min() < 0 or codes.max() >= len(labels):
                 raise ValueError(f"column {quoted(name)} has codes without a label")
             values[:, columns.index(name)] = np.array([float(label) for label in labels])[codes]
-    ours = (*entry.feature_names, entry.target_name)
+    wanted = (*entry.feature_names, entry.target_name)
     plain = [_plain(name) for name in columns]
-    if sorted(plain) == sorted(map(_plain, ours)):
-        return values[:, [plain.index(_plain(name)) for name in ours]]
+    if sorted(plain) == sorted(map(_plain, wanted)):
+        return values[:, [plain.index(_plain(name)) for name in wanted]]
     # The names are spelled differently: go by position. `verify` checks the mean of every column.
     return values
 

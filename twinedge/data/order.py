@@ -3,7 +3,7 @@
 Neighbors in such a table are alike. A random split trains on the neighbors of its test rows, so
 that its error says little about later rows. Neighbors are also alike in a table that is sorted by
 one of its columns, or goes through the settings of an experiment one after the other; there the
-order means nothing, and nothing is said.
+order means nothing, and there is no remark.
 """
 
 import numpy as np
@@ -26,7 +26,7 @@ _TREES, _LEAF = 20, 3
 
 
 def of_order(X: Floats, y: Floats, dated: tuple[str, ...]) -> Advice | None:
-    """Say that errors on later rows may be larger than a random split shows; None if not likely.
+    """Warn that errors on later rows may be larger than a random split shows; None if unlikely.
 
     Parameters
     ----------

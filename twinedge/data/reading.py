@@ -15,7 +15,6 @@ from twinedge.data.columns import (
     check_names,
     check_weight_column,
     column_holding,
-    group_position,
     hold_times,
     name_columns,
     target_position,
@@ -88,9 +87,9 @@ def read_table(
         Names of columns whose values are names, though they may look like numbers. A column of
         texts is always categorical.
     drop_missing_target
-        Leave out rows without a target, and say how many; otherwise they are refused.
+        Leave out rows without a target, and count them; otherwise they are refused.
     skip_bad_rows
-        Leave out rows that cannot be used, and say how many: with cells too many or too few, words
+        Leave out rows that cannot be used, and count them: with cells too many or too few, words
         among numbers, infinite values, or missing ones that are not filled in. Otherwise they are
         refused, and so is a file with more bad rows than good ones.
     missing
@@ -110,7 +109,7 @@ def read_table(
     Raises
     ------
     InputError
-        If the file cannot be used as asked; the message names row and column.
+        If the file cannot be used as requested; the message names row and column.
     """
     sources = path if isinstance(path, list | tuple) else [path]
     paths = _paths(sources)
@@ -192,13 +191,13 @@ def _check_same_columns(files: Sequence[CsvFile], wanted: _Wanted) -> _Wanted:
         return [name for k, name in enumerate(file.names) if name not in free and k != file.index]
 
     for file in others:
-        mine, theirs = columns(file), columns(first)
-        lacks = [name for name in theirs if name not in mine]
-        more = [name for name in mine if name not in theirs]
+        mine, expected = columns(file), columns(first)
+        lacks = [name for name in expected if name not in mine]
+        more = [name for name in mine if name not in expected]
         if lacks and first.has_header and not file.has_header:
             raise InputError(
                 f"{shown(file.path)}: has no header; to join it with {shown(first.path)}, name its "
-                f"columns in the first row: {listed(theirs)}"
+                f"columns in the first row: {listed(expected)}"
             )
         if lacks or more:
             words = [f"has no column {listed(lacks)}{closest(lacks[0], more)}"] if lacks else []
@@ -231,19 +230,21 @@ def _read(file: CsvFile, wanted: _Wanted, first: Table | None) -> Table:
     names, path = file.names, file.path
     goal = None if wanted.target is None else target_position(names, wanted.target, path)
     kept = without_dropped(names, wanted.drop, goal, path)
-    label = None if wanted.group is None else group_position(names, wanted.group, goal, path)
     named = name_columns(names, wanted.categorical, goal, path)
-    scales = clock = None
-    taken: dict[int | None, str] = {goal: "the target", label: "the group"}
-    taken |= dict.fromkeys(named, "a category")
+    label = scales = clock = None
+    used_for: dict[int | None, str] = {goal: "the target"}
+    if wanted.group is not None:
+        label = column_holding("groups", names, wanted.group, used_for, path)
+        used_for[label] = "the group"
+    used_for |= dict.fromkeys(named, "a category")
     if wanted.weight is not None:
-        scales = column_holding("weights", names, wanted.weight, taken, path)
-        taken[scales] = "the weight"
+        scales = column_holding("weights", names, wanted.weight, used_for, path)
+        used_for[scales] = "the weight"
     if wanted.time is not None:
-        clock = column_holding("times", names, wanted.time, taken, path)
+        clock = column_holding("times", names, wanted.time, used_for, path)
     unread = sorted(set(range(len(names))).difference(kept))
-    taken |= dict.fromkeys(unread, "left out")
-    dates = calendar_columns(names, wanted.calendar, taken, path)
+    used_for |= dict.fromkeys(unread, "left out")
+    dates = calendar_columns(names, wanted.calendar, used_for, path)
     index = file.index if file.index not in (goal, label, scales, clock, *dates) else None
     unread += [] if index is None else [index]
     kept = [k for k in kept if k not in (label, index, scales, clock) or k in dates]
@@ -319,7 +320,7 @@ def _completed(table: Table, wanted: _Wanted, mine: _Wanted) -> Table:
     """Make up groups and weights of a table that lacks a column which others have."""
     (path,), rows = table.paths, table.rows
     assert rows is not None
-    said = list(table.remarks)
+    remarks = list(table.remarks)
     if mine.group != wanted.group:
         table = replace(
             table,
@@ -327,12 +328,12 @@ def _completed(table: Table, wanted: _Wanted, mine: _Wanted) -> Table:
             grouped=np.zeros(len(rows), bool),
         )
         what = f"no column {quoted(str(wanted.group))} for the groups"
-        said.append(Advice(f"{shown(path)}: {what}: each of its rows is a group of its own"))
+        remarks.append(Advice(f"{shown(path)}: {what}: each of its rows is a group of its own"))
     if mine.weight != wanted.weight:
         table = replace(table, weights=np.ones(len(rows)))
         what = f"no column {quoted(str(wanted.weight))} for the weights"
-        said.append(Advice(f"{shown(path)}: {what}: each of its rows counts 1"))
-    return replace(table, remarks=tuple(said))
+        remarks.append(Advice(f"{shown(path)}: {what}: each of its rows counts 1"))
+    return replace(table, remarks=tuple(remarks))
 
 
 def _joined(tables: Sequence[Table]) -> Table:

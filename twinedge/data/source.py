@@ -1,4 +1,4 @@
-"""A table ready for training: encoded, filled in and split, with remarks for the user."""
+"""A table prepared for training: encoded, filled in and split, with remarks for the user."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -140,7 +140,7 @@ class Source(NamedTuple):
 
 
 def from_catalogue(name: str, split: int = 0) -> Source:
-    """Take one of the paper's data sets with one of its 25 splits."""
+    """Load one of the paper's data sets with one of its 25 splits."""
     rows = splits(name, split)
     known = load(name)
     encoding = Encoding.plain(known.feature_names)
@@ -186,27 +186,27 @@ def from_table(
     except InputError as error:
         raise InputError(f"{where}{error}") from error
     prepared = table.prepare(rows.train)
-    said = _of_kinds(prepared)
+    remarks = _describe_kinds(prepared)
     if table.missing:
-        said.append(f"filled in {plural(table.missing, 'missing value')}")
+        remarks.append(f"filled in {plural(table.missing, 'missing value')}")
     if table.duplicates:
         repeats = plural(table.duplicates, "row") + " identical to an earlier one"
-        said.append(f"{repeats}; the test error may look better than it is")
+        remarks.append(f"{repeats}; the test error may look better than it is")
     if table.groups is not None:
         named = np.ones(len(table.y), bool) if table.grouped is None else table.grouped
         train, val, tested = (len(set(table.groups[part[named[part]]])) for part in rows)
         parts = [f"{train} to train", f"{val} to validate"]
         if tested:
             parts.append(f"{tested} to test")
-        said.append(f"{plural(train + val + tested, 'group')} of rows: {', '.join(parts)}")
+        remarks.append(f"{plural(train + val + tested, 'group')} of rows: {', '.join(parts)}")
         alone = int(np.count_nonzero(np.unique(table.groups[named], return_counts=True)[1] == 1))
         if alone:
-            said.append(
+            remarks.append(
                 f"{plural(alone, 'group')} of a single row: they say nothing about what rows of "
                 "one group have in common"
             )
     if table.times is not None:
-        said += _of_times(table, rows)
+        remarks += _describe_times(table, rows)
     grouped = table.groups is not None
     looked_at = [one for one in table.columns if one.name not in table.calendars]
     found = suspects(looked_at, table.y, table.target_name, _row_names(table), grouped=grouped)
@@ -223,7 +223,7 @@ def from_table(
         rows,
         split,
         prepared.fill_values,
-        (*table.remarks, *(where + words for words in said), *wrong),
+        (*table.remarks, *(where + words for words in remarks), *wrong),
         table.groups,
         table.grouped,
         table.weights,
@@ -280,9 +280,9 @@ def _row_names(table: Table) -> NDArray[Any]:
     assert table.rows is not None
     if table.file_of is None:
         return table.rows
-    places = [shown(path) for path in table.paths]
+    names = [shown(path) for path in table.paths]
     pairs = zip(table.rows.tolist(), table.file_of.tolist(), strict=True)
-    return np.array([f"{number} of {places[k]}" for number, k in pairs])
+    return np.array([f"{number} of {names[k]}" for number, k in pairs])
 
 
 def _row_numbers(table: Table) -> NDArray[np.int64] | None:
@@ -353,7 +353,7 @@ def _with_test(source: Source, test: Any, reading: dict[str, Any]) -> Source:
         group = SideColumn(source.group_name)
     if source.weight_name is not None:
         weight = SideColumn(source.weight_name)
-    said: list[str] = []
+    remarks: list[str] = []
     X, y = read_features(
         test,
         source.encoding,
@@ -365,17 +365,17 @@ def _with_test(source: Source, test: Any, reading: dict[str, Any]) -> Source:
         time=time,
         group=group,
         weight=weight,
-        say=said.append,
+        say=remarks.append,
     )
     assert y is not None
-    place_of = shown(FRAME if is_frame(test) else Path(test))
+    where = shown(FRAME if is_frame(test) else Path(test))
     counts = np.ones(len(y), bool) if weight is None else weight.values > 0
     X, y = X[counts], y[counts]
     absent = np.isnan(X)
     if fill is not None:
         X = np.where(absent, fill, X)
     if absent.any():
-        said.append(f"{place_of}: filled in {plural(int(absent.sum()), 'missing value')}")
+        remarks.append(f"{where}: filled in {plural(int(absent.sum()), 'missing value')}")
     both = (
         count_duplicates(
             *np.concatenate([np.column_stack([source.X, source.y]), np.column_stack([X, y])]).T
@@ -384,8 +384,8 @@ def _with_test(source: Source, test: Any, reading: dict[str, Any]) -> Source:
         - count_duplicates(*X.T, y)
     )
     if both > 0:
-        said.append(
-            f"{place_of}: {plural(both, 'row')} also in {source.name}; the test error may look "
+        remarks.append(
+            f"{where}: {plural(both, 'row')} also in {source.name}; the test error may look "
             "better than it is"
         )
     more: dict[str, Any] = {}
@@ -393,8 +393,8 @@ def _with_test(source: Source, test: Any, reading: dict[str, Any]) -> Source:
         groups = group.values[counts]
         shared = sorted(set(source.groups) & set(groups))
         if shared:
-            said.append(
-                f"{place_of}: {plural(len(shared), 'group')} also in {source.name}, such as "
+            remarks.append(
+                f"{where}: {plural(len(shared), 'group')} also in {source.name}, such as "
                 f"{quoted(shared[0])}: the test error is not that of unseen groups alone"
             )
         more["groups"] = np.concatenate([source.groups, groups])
@@ -409,50 +409,50 @@ def _with_test(source: Source, test: Any, reading: dict[str, Any]) -> Source:
         X=np.concatenate([source.X, X]),
         y=np.concatenate([source.y, y]),
         rows=source.rows._replace(test=np.arange(count, count + len(y))),
-        remarks=(*source.remarks, *said),
+        remarks=(*source.remarks, *remarks),
         test_name=(FRAME if is_frame(test) else Path(test)).name,
         **more,
     )
 
 
-def _of_kinds(prepared: Prepared) -> list[str]:
-    """Say which columns are no numbers: calendars, and categories with their levels."""
-    encoding, said = prepared.encoding, []
+def _describe_kinds(prepared: Prepared) -> list[str]:
+    """Describe the columns that are no numbers: calendars, and categories with their levels."""
+    encoding, remarks = prepared.encoding, []
     unknown = encoding.by_column(encoding.unknown(prepared.X)).sum(axis=0)
     for name, one, count in zip(encoding.names, encoding.kinds, unknown, strict=True):
         if one is None:
             continue
         if isinstance(one, Calendar):
             what = "hour, weekday and season of its times, in UTC"
-            said.append(f"column {quoted(name)} is a calendar: {what}")
+            remarks.append(f"column {quoted(name)} is a calendar: {what}")
             continue
         words = f"column {quoted(name)} is a category of {plural(len(one.levels), 'level')}"
         if one.others:
             words += f" and one more for {plural(len(one.others), 'rare level')}"
         if count:
             words += f"; {plural(int(count), 'row')} to validate or test with an unknown level"
-        said.append(words)
-    return said
+        remarks.append(words)
+    return remarks
 
 
-def _of_times(table: Table, rows: Split) -> list[str]:
-    """Say where time divides the rows, and what is odd about their times."""
+def _describe_times(table: Table, rows: Split) -> list[str]:
+    """Describe where time divides the rows, and what is odd about their times."""
     assert table.times is not None
     assert table.notation is not None
-    notation, said = table.notation, []
+    notation, remarks = table.notation, []
     parts = [
         f"{len(part)} to {verb} until {end.removesuffix('T00:00:00Z')}"
         for part, verb in zip(rows, ("train", "validate", "test"), strict=True)
         if len(part)
         for end in [format_time(float(table.times[part].max()), notation)]
     ]
-    said.append(f"rows in order of time: {', '.join(parts)}")
+    remarks.append(f"rows in order of time: {', '.join(parts)}")
     steps = np.diff(table.times)
     if (steps < 0).any():
         how = "the newest first" if (steps <= 0).all() else "in another order"
-        said.append(f"the file has its rows {how}: they are sorted by time")
+        remarks.append(f"the file has its rows {how}: they are sorted by time")
     alike = len(steps) + 1 - len(np.unique(table.times))
     if alike:
         same = f"{plural(alike, 'row')} of the same time as an earlier one"
-        said.append(f"{same}; rows of one time stay on one side of each split")
-    return said
+        remarks.append(f"{same}; rows of one time stay on one side of each split")
+    return remarks

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from twinedge.data.catalogue import entry_of
 from twinedge.errors import InputError
+from twinedge.wording import plural
 
 SPLITS = 25
 FEWEST_ROWS = 10
@@ -83,15 +84,15 @@ def split_groups(groups: ArrayLike, seed: int) -> Split:
     count = int(group.max(initial=-1)) + 1
     if count < FEWEST_GROUPS:
         raise InputError(
-            f"there {'are' if count != 1 else 'is'} {count} group{'s' * (count != 1)} of rows; at "
-            f"least {FEWEST_GROUPS} are needed to split into training, validation and test"
+            f"there {'is' if count == 1 else 'are'} {plural(count, 'group')} of rows; at least "
+            f"{FEWEST_GROUPS} are needed to split into training, validation and test"
         )
     _check_seed(seed)
     order = np.random.RandomState(seed).permutation(count)
     n_test, n_val = max(1, int(0.2 * count)), max(1, int(0.1 * count))
-    place = np.empty(count, np.intp)
-    place[order] = np.arange(count)
-    where = place[group]
+    position = np.empty(count, np.intp)
+    position[order] = np.arange(count)
+    where = position[group]
     return Split(
         np.flatnonzero(where >= n_test + n_val),
         np.flatnonzero((where >= n_test) & (where < n_test + n_val)),
@@ -130,8 +131,8 @@ def split_times(times: ArrayLike) -> Split:
     if len(cuts) < 2:
         count = len(np.unique(seconds))
         raise InputError(
-            f"the rows have {count} different time{'s' * (count != 1)}; more are needed to split "
-            f"them into earlier ones for training and later ones for validation and test"
+            f"the rows have {plural(count, 'different time')}; more are needed to split them "
+            "into earlier ones for training and later ones for validation and test"
         )
     n_val, n_test = int(0.1 * n), int(0.2 * n)
     first = _nearest(cuts[:-1], n - n_val - n_test)
@@ -207,8 +208,8 @@ def split_in_two(
         count = int(group.max(initial=-1)) + 1
         if count < FEWEST_GROUPS - 1:
             raise InputError(
-                f"{count} group{'s' * (count != 1)} of rows cannot be split into training and "
-                f"validation; at least {FEWEST_GROUPS - 1} are needed"
+                f"{plural(count, 'group')} of rows cannot be split into training and validation; "
+                f"at least {FEWEST_GROUPS - 1} are needed"
             )
         order = np.random.RandomState(seed).permutation(count)
         held = np.isin(group, order[: max(1, count // 8)])
@@ -259,11 +260,11 @@ def cross_splits(
         count = int(owner.max()) + 1
         if count < folds:
             raise InputError(f"{folds} folds need at least {folds} {what}s, and there are {count}")
-        place = np.empty(count, np.intp)
+        position = np.empty(count, np.intp)
         order = np.random.RandomState(seed).permutation(count)
         for number, those in enumerate(np.array_split(order, folds)):
-            place[those] = number
-        part = place[owner]
+            position[those] = number
+        part = position[owner]
     found = []
     for fold in range(folds):
         rest = np.flatnonzero(part != fold)
@@ -309,8 +310,8 @@ def number_groups(groups: ArrayLike) -> NDArray[np.intp]:
 def _check_count(n: int) -> None:
     if n < FEWEST_ROWS:
         raise InputError(
-            f"the table has {n} row{'s' * (n != 1)}; at least {FEWEST_ROWS} are needed to split "
-            f"into training, validation and test"
+            f"the table has {plural(n, 'row')}; at least {FEWEST_ROWS} are needed to split into "
+            "training, validation and test"
         )
 
 

@@ -1,6 +1,6 @@
 """What looks wrong in a table: bad cells, ids and clocks, groups, and leaks of the target.
 
-The rules see only numbers and names, so they may be mistaken. What they find is said, with its
+The rules see only numbers and names, so they may be mistaken. Remarks name what they find, with its
 column and rows, and the table stays as it is. They are strict, because nobody reads remarks that
 are often wrong.
 """
@@ -62,7 +62,7 @@ def suspects(
     *,
     grouped: bool = False,
 ) -> list[Advice]:
-    """Say what looks wrong in a table.
+    """Describe what looks wrong in a table.
 
     Parameters
     ----------
@@ -87,8 +87,8 @@ def suspects(
     >>> rng = np.random.default_rng(0)
     >>> heat, level = rng.normal(20, 5, (2, 100))
     >>> heat[[3, 50]] = -9999
-    >>> (said,) = suspects([Column("heat", heat)], level, "level", np.arange(2, 102))
-    >>> said.partition(";")[0]
+    >>> (remark,) = suspects([Column("heat", heat)], level, "level", np.arange(2, 102))
+    >>> remark.partition(";")[0]
     "-9999 is far from all other values of column 'heat' (rows 5, 52"
     """
     found: list[Advice] = []
@@ -354,10 +354,10 @@ def _gives_away(values: Floats, y: Floats) -> bool:
     # Rows of one group may share both values, whatever these are: they are one point.
     pairs = np.unique(pairs[~np.isnan(pairs).any(axis=1)], axis=0)
     pairs = np.random.default_rng(0).permutation(pairs)  # an order that means nothing
-    levels, place, counts = np.unique(pairs[:, 0], return_inverse=True, return_counts=True)
+    levels, level, counts = np.unique(pairs[:, 0], return_inverse=True, return_counts=True)
     if len(pairs) < _FEW_ROWS or len(levels) < _LEAK_LEVELS:
         return False
-    ranks = (np.cumsum(counts) - counts / 2)[place][np.argsort(pairs[:, 1], kind="stable")]
+    ranks = (np.cumsum(counts) - counts / 2)[level][np.argsort(pairs[:, 1], kind="stable")]
     before, here, after = ranks[:-2], ranks[1:-1], ranks[2:]
     beyond = here - np.clip(here, np.minimum(before, after), np.maximum(before, after))
     return bool(np.square(beyond).mean() <= np.square(_LEAK) * ranks.var())

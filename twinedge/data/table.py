@@ -78,7 +78,7 @@ class Table:
     columns : tuple of Column
         Features: numbers in the units of the file, and names; NaN where a cell is missing.
     y : ndarray of float64, shape (n,), or None
-        Target, in the units of the file; None if no target was asked for.
+        Target, in the units of the file; None if no target was requested.
     target_name : str or None
     paths : tuple of Path
         The files, in the order of their rows.
@@ -87,12 +87,12 @@ class Table:
     impute : bool
         Whether missing cells are filled in.
     groups : ndarray of str, shape (n,), or None
-        Which rows belong together; None if no such column was asked for.
+        Which rows belong together; None if no such column was requested.
     grouped : ndarray of bool, shape (n,), or None
         Whether the file of a row has that column; where not, a row is a group of its own. None if
         all files have it.
     weights : ndarray of float64, shape (n,), or None
-        How much each row counts, above 0; None if no such column was asked for.
+        How much each row counts, above 0; None if no such column was requested.
     remarks : tuple of Advice
         What the user should know about how the file was read.
     rows : ndarray of int64, shape (n,), or None
@@ -100,7 +100,7 @@ class Table:
     file_of : ndarray of int64, shape (n,), or None
         Which of several files each row is from, as an index into ``paths``; None if there is one.
     times : ndarray of float64, shape (n,), or None
-        When each row was measured, in seconds since 1970; None if no such column was asked for.
+        When each row was measured, in seconds since 1970; None if no such column was requested.
     notation : Notation, optional
         How that column writes its times.
     dated : tuple of str

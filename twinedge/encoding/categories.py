@@ -88,8 +88,8 @@ class Category(NamedTuple):
         """Name the levels of inputs ``(n, width)``."""
         last = self.others if len(self.others) == 1 else self.labels[len(self.levels) :]
         labels = (*self.levels, *last, _UNKNOWN)
-        places = np.where((inputs > 0).any(axis=1), inputs.argmax(axis=1), self.width)
-        return [labels[one] for one in places.tolist()]
+        positions = np.where((inputs > 0).any(axis=1), inputs.argmax(axis=1), self.width)
+        return [labels[one] for one in positions.tolist()]
 
 
 def level_of(text: str) -> str:
