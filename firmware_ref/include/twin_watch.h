@@ -1,16 +1,16 @@
 /* Monitoring on the device: does it still see what the model was calibrated for, and do intervals
  * still cover what they should?
  *
- * It is told every prediction and, if the true value becomes known later, that too:
+ * It counts every prediction and, if the true value becomes known later, how far off it was:
  *
  *     twin_watch watch;
  *     if (twin_watch_begin(&watch, &model, 900) != TWIN_OK)
  *         do_without_it();
  *     while (next_query(x)) {
  *         if (twin_predict(&model, scratch, sizeof scratch, x, &out, NULL) == TWIN_OK) {
- *             twin_watch_saw(&watch, &model, &out);
- *             if (measure(&truth))
- *                 twin_watch_told(&watch, &model, &out, truth);
+ *             twin_watch_add_prediction(&watch, &model, &out);
+ *             if (measure(&target))
+ *                 twin_watch_add_target(&watch, &model, &out, target);
  *         }
  *         if (twin_watch_flags(&watch))
  *             call_for_help();
@@ -19,7 +19,7 @@
  * From true values it widens or narrows the intervals, so that they keep the requested coverage
  * under any drift. It does so by adaptive conformal inference (Gibbs and Candes, 2021): after each
  * truth, the share alpha that intervals leave out moves by gamma = 1/40 of the difference between
- * the share asked for and the miss observed. Of any 1,000 consecutive truths, each told before the
+ * the requested share and the miss observed. Of any 1,000 consecutive truths, each added before the
  * next prediction, the covered share is within (1 + 2 gamma) / (1000 gamma) = 0.042 of the one
  * requested, for any truths. There are two exceptions: a truth further off than 65,536 times the
  * scale, which no interval reaches; and predictions that are exact to the last digit, of which more
@@ -65,10 +65,10 @@ typedef struct twin_watch {
     uint32_t stretch; /* how much wider than in calibration intervals are, in 1/1024 above 1 */
     uint32_t flags;   /* raised and not cleared */
     uint32_t sums[5]; /* behind each flag, in 1/1024; it is raised at 32 */
-    uint32_t seen;    /* predictions */
+    uint32_t predictions;
     uint32_t outside; /* those of them with a feature outside */
     uint32_t scales;  /* sum of their scales, each over the mean in calibration, in 1/1024 */
-    uint32_t told;    /* true values */
+    uint32_t targets; /* true values of some of them */
     uint32_t covered; /* those of them inside the interval given */
 } twin_watch;
 
@@ -77,26 +77,28 @@ typedef struct twin_watch {
  * the watch then does nothing. */
 twin_status twin_watch_begin(twin_watch *watch, twin_model *model, uint16_t thousandths);
 
-/* Tell that a prediction was made. One without intervals does not count. */
-#define twin_watch_saw_raw TWIN_CONFIGURED(twin_watch_saw_raw)
-void twin_watch_saw_raw(twin_watch *watch, const twin_model *model, const twin_raw *given);
+/* Add a prediction that was made. One without intervals does not count. */
+#define twin_watch_add_prediction_raw TWIN_CONFIGURED(twin_watch_add_prediction_raw)
+void twin_watch_add_prediction_raw(twin_watch *watch, const twin_model *model,
+                                   const twin_raw *given);
 
-/* Tell the true value of a prediction, with `given` as it was at the time. In any order, late,
+/* Add the true value of a prediction, with `given` as it was at the time. In any order, late,
  * for all, some or none. Sets `model->quantile`, so that the next prediction has the adapted
  * interval, at once and in every run of this model: no other thread may use the model meanwhile.
- * `truth` is in the units of the raw mean: (y - offset) / gain of the target, rounded; INT32_MIN is
- * ignored. */
-#define twin_watch_told_raw TWIN_CONFIGURED(twin_watch_told_raw)
-void twin_watch_told_raw(twin_watch *watch, twin_model *model, const twin_raw *given,
-                         int32_t truth);
+ * `target` is in the units of the raw mean: (y - offset) / gain of the target, rounded; INT32_MIN
+ * is ignored. */
+#define twin_watch_add_target_raw TWIN_CONFIGURED(twin_watch_add_target_raw)
+void twin_watch_add_target_raw(twin_watch *watch, twin_model *model, const twin_raw *given,
+                               int32_t target);
 
 #if TWIN_FLOAT
-/* The same in the units of the target. An infinite or NaN truth is ignored. */
-#define twin_watch_saw TWIN_CONFIGURED(twin_watch_saw)
-void twin_watch_saw(twin_watch *watch, const twin_model *model, const twin_prediction *given);
-#define twin_watch_told TWIN_CONFIGURED(twin_watch_told)
-void twin_watch_told(twin_watch *watch, twin_model *model, const twin_prediction *given,
-                     float truth);
+/* The same in the units of the target. An infinite or NaN target is ignored. */
+#define twin_watch_add_prediction TWIN_CONFIGURED(twin_watch_add_prediction)
+void twin_watch_add_prediction(twin_watch *watch, const twin_model *model,
+                               const twin_prediction *given);
+#define twin_watch_add_target TWIN_CONFIGURED(twin_watch_add_target)
+void twin_watch_add_target(twin_watch *watch, twin_model *model, const twin_prediction *given,
+                           float target);
 #endif
 
 /* In thousandths: the share of true values that the intervals covered; the share of queries with a
@@ -115,10 +117,16 @@ void twin_watch_clear(twin_watch *watch, uint32_t flags);
  * also sets `model->quantile`. On error it changes nothing: TWIN_ERROR_MODEL if the model is not
  * open, TWIN_ERROR_MAGIC if the bytes are not a watch, such as erased flash, TWIN_ERROR_VERSION if
  * they have a different version, TWIN_ERROR_BODY_CRC if they are damaged, and TWIN_ERROR_LEVEL if
- * they belong to a different pack, or ask for a coverage that none has. */
+ * they belong to a different pack, or want a coverage that none has. */
 #define TWIN_WATCH_BYTES 72
 void twin_watch_save(const twin_watch *watch, uint8_t *bytes);
 twin_status twin_watch_restore(twin_watch *watch, twin_model *model, const uint8_t *bytes);
+
+/* Deprecated names, which go with 0.3. */
+#define twin_watch_saw      twin_watch_add_prediction
+#define twin_watch_saw_raw  twin_watch_add_prediction_raw
+#define twin_watch_told     twin_watch_add_target
+#define twin_watch_told_raw twin_watch_add_target_raw
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,4 @@
-/* The watch, whatever it is told, in any order, from any state that can be restored. */
+/* The watch, whatever is added to it, in any order, from any state that can be restored. */
 
 #include "proof.h"
 
@@ -27,26 +27,26 @@ static void any_model(void) {
 static void any_call(void) {
     twin_raw raw;
     twin_prediction prediction;
-    float truth;
+    float target;
     uint8_t bytes[TWIN_WATCH_BYTES];
     FILL(&raw, sizeof raw);
     FILL(&prediction, sizeof prediction);
-    FILL(&truth, sizeof truth);
+    FILL(&target, sizeof target);
     switch (Frama_C_interval(0, 8)) {
     case 0:
         (void)twin_watch_begin(&watch, &model, (uint16_t)ANY(0, 65535));
         break;
     case 1:
-        twin_watch_saw_raw(&watch, &model, &raw);
+        twin_watch_add_prediction_raw(&watch, &model, &raw);
         break;
     case 2:
-        twin_watch_told_raw(&watch, &model, &raw, (int32_t)ANY(0, UINT32_MAX));
+        twin_watch_add_target_raw(&watch, &model, &raw, (int32_t)ANY(0, UINT32_MAX));
         break;
     case 3:
-        twin_watch_saw(&watch, &model, &prediction);
+        twin_watch_add_prediction(&watch, &model, &prediction);
         break;
     case 4:
-        twin_watch_told(&watch, &model, &prediction, truth);
+        twin_watch_add_target(&watch, &model, &prediction, target);
         break;
     case 5:
         (void)twin_watch_coverage(&watch);

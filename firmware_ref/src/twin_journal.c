@@ -11,7 +11,8 @@ enum { SLOT_NUMBER = 4, SLOT_RECORD = 8 };
 enum { HEAD_GENERATION = 4, HEAD_OWNER = 8, HEAD_STAMP = 12, HEAD_SIZES = 16 };
 enum { HEAD_NUMBER = 20, HEAD_EXTENT = 24, HEAD_END = 28, HEAD_SLOTS = 3 };
 
-/* What became of a slot: it is right; right, but said to have failed; wrong; or nobody knows. */
+/* What became of a slot: it is right; right, but reported to have failed; wrong; or nobody knows.
+ */
 enum { SLOT_RIGHT, SLOT_REPORTED, SLOT_WRONG, SLOT_UNREAD };
 
 /* How far a block can be relied on: it has no head; one, but lacks records; or it is complete. */
@@ -189,7 +190,7 @@ TWIN_NOT_INLINE static unsigned twini_write_heads(const twin_journal *journal, u
 }
 
 /* Program again what a power cut may have left undecided. Returns whether that failed. */
-static unsigned twini_settle(twin_journal *journal) {
+static unsigned twini_finish_writing(twin_journal *journal) {
     unsigned left = journal->count, slot = 0;
     while (twini_next_record(journal, journal->end)) {
         left--;
@@ -248,7 +249,7 @@ twin_status twin_journal_move(twin_journal *journal,
     journal->next = journal->slots; /* the other block may be valid even if this fails */
     journal->moved = 0;
     twini_rewind(journal);
-    if (status || journal->heads != 1 || !twini_settle(journal)) {
+    if (status || journal->heads != 1 || !twini_finish_writing(journal)) {
         twini_rewind(journal);
         if (!storage->erase(storage->context, block))
             extent = twini_copy_records(journal, keep, context);

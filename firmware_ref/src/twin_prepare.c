@@ -133,14 +133,15 @@ static void twini_walk_twin(twini_walk *walk, const twin_model *model, const twi
 }
 
 /* The prepared twin of a layer, which is its first. */
-static const twini_prepared_twin *twini_ready(const twini_prepared *all, const twini_layer *layer) {
+static const twini_prepared_twin *twini_prepared_twin_at(const twini_prepared *all,
+                                                         const twini_layer *layer) {
     return &all->twin[(uint32_t)(layer->weights - TWIN_HEAD - all->twins) / all->twin_size];
 }
 
 static void twini_prepared_query(const twini_layer *layer, const int16_t *query, void *partial) {
     const twini_prepared *all = (const twini_prepared *)layer->kernel;
     (void)partial; /* what is prepared has other shares, and all of them where it works */
-    all->form->of_query(twini_ready(all, layer), query, (int32_t *)layer->work);
+    all->form->of_query(twini_prepared_twin_at(all, layer), query, (int32_t *)layer->work);
 }
 
 /* All layers. Anchors are numbered in ascending order, so if the last is where it would be, none is
@@ -149,7 +150,7 @@ static void twini_prepared_first(const twini_layer *layer, const twini_pairs *pa
                                  int32_t *totals) {
     const twini_prepared *all = (const twini_prepared *)layer->kernel;
     const twini_form *form = all->form;
-    const twini_prepared_twin *twin = twini_ready(all, layer);
+    const twini_prepared_twin *twin = twini_prepared_twin_at(all, layer);
     uint8_t *work = (uint8_t *)layer->work;
     unsigned count = pairs->count, done = 0, k, row;
     int stored = twin->shares && pairs->anchor[count - 1] ==

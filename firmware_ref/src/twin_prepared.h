@@ -1,4 +1,4 @@
-/* A model made ready for a host's processor (twin_host.h), as its kernels see it.
+/* A model prepared for a host's processor (twin_host.h), as its kernels see it.
  *
  * Anchors are evaluated in eights, each in both orders. Arrays over a layer's outputs are padded to
  * a multiple of eight, plus eight more; beyond the last output all is zero, so that a kernel may
@@ -74,7 +74,7 @@ typedef struct twini_form {
     /* The query's share. */
     void (*of_query)(const twini_prepared_twin *twin, const int16_t *query, int32_t *share);
     /* The share of eight anchors, whose features are [features][8] here. */
-    void (*of_anchors)(const twini_prepared_twin *twin, const int16_t *turned, int32_t *share);
+    void (*of_anchors)(const twini_prepared_twin *twin, const int16_t *transposed, int32_t *share);
     /* Totals of eight anchors: [3][8], as in twin_kernel.h; without a second output the last eight
      * are not touched. */
     void (*eight)(const twini_prepared_twin *twin, const int32_t *of_query,
@@ -105,7 +105,7 @@ static inline int32_t twini_weight(const twini_layer *layer, twin_flash row, uin
 }
 
 /* Rows of the last of two layers with relu, sorted by how often their output is zero, most often
- * first, as far as the pairs of some of the twin's anchors tell: a kernel may then skip several
+ * first, as the pairs of some of the twin's anchors show: a kernel may then skip several
  * outputs at once. */
 TWIN_INTERNAL void twini_rank_rows(uint16_t *ranked, const twin_model *model, twin_flash record,
                                    unsigned first, unsigned owned);

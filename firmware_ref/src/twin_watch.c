@@ -150,10 +150,10 @@ TWIN_NOT_INLINE static uint32_t twini_usual(const twin_model *model, uint32_t sh
     return share + (more < share ? more : share) + twini_rows(model, rows);
 }
 
-/* The level that errors are judged by, at any requested coverage: 90 %, or else the highest below,
- * or else the lowest. Higher ones are known from fewer errors, and at lower ones errors that are
- * merely skewed would look biased. */
-static twin_flash twini_judge(const twin_model *model) {
+/* The level whose interval errors are compared with, at any requested coverage: 90 %, or else the
+ * highest below, or else the lowest. Higher ones are known from fewer errors, and at lower ones
+ * errors that are merely skewed would look biased. */
+static twin_flash twini_error_level(const twin_model *model) {
     twin_flash at = model->intervals + 32;
     uint32_t left = twini_u32(at - 4);
     while (--left && twini_u32(at + 8) <= 900)
@@ -161,14 +161,14 @@ static twin_flash twini_judge(const twin_model *model) {
     return at;
 }
 
-static void twini_saw(twin_watch *watch, const twin_model *model, uint32_t scale,
-                      unsigned outside) {
+static void twini_count_prediction(twin_watch *watch, const twin_model *model, uint32_t scale,
+                                   unsigned outside) {
     uint32_t ratio = twini_ratio(scale, twini_u32(model->intervals + 20));
-    watch->seen++;
+    watch->predictions++;
     watch->outside += outside;
     watch->scales += ratio;
-    if (watch->seen > FORGET) {
-        watch->seen >>= 1;
+    if (watch->predictions > FORGET) {
+        watch->predictions >>= 1;
         watch->outside >>= 1;
         watch->scales >>= 1;
     }
@@ -178,7 +178,7 @@ static void twini_saw(twin_watch *watch, const twin_model *model, uint32_t scale
                USUAL_SCALE + twini_rows(model, 8));
 }
 
-/* Adapts future intervals. `missed` is whether the interval given at the time missed the truth,
+/* Adapts future intervals. `missed` is whether the interval given at the time missed the target,
  * `now` whether the one that would be given now misses it.
  *
  * Only the latter moves alpha: truths about intervals from before it last moved would make it swing
@@ -199,16 +199,16 @@ static void twini_steer(twin_watch *watch, uint32_t error, unsigned missed, unsi
         watch->stretch -= watch->stretch / 128;
 }
 
-/* `error` is how far off the prediction was, relative to half the interval of the judging level. */
-static void twini_told(twin_watch *watch, twin_model *model, uint32_t error, unsigned above,
-                       unsigned missed, unsigned now) {
+/* `error` is how far off the prediction was, relative to half the interval of twini_error_level. */
+static void twini_count_target(twin_watch *watch, twin_model *model, uint32_t error, unsigned above,
+                               unsigned missed, unsigned now) {
     uint32_t score = error < ONE ? error : ONE;
     twini_steer(watch, error, missed, now);
     twini_adapt(watch, model);
-    watch->told++;
+    watch->targets++;
     watch->covered += !missed;
-    if (watch->told > FORGET) {
-        watch->told >>= 1;
+    if (watch->targets > FORGET) {
+        watch->targets >>= 1;
         watch->covered >>= 1;
     }
     if (!above)
@@ -216,7 +216,7 @@ static void twini_told(twin_watch *watch, twin_model *model, uint32_t error, uns
     twini_test(watch, ABOVE, ONE + score, ONE + USUAL_BIAS);
     twini_test(watch, BELOW, ONE - score, ONE + USUAL_BIAS);
     twini_test(watch, WORSE, error > ONE ? ONE : 0,
-               twini_usual(model, 1000 - twini_u32(twini_judge(model)), 6));
+               twini_usual(model, 1000 - twini_u32(twini_error_level(model)), 6));
 }
 
 twin_status twin_watch_begin(twin_watch *watch, twin_model *model, uint16_t thousandths) {
@@ -231,23 +231,24 @@ twin_status twin_watch_begin(twin_watch *watch, twin_model *model, uint16_t thou
     return status;
 }
 
-void twin_watch_saw_raw(twin_watch *watch, const twin_model *model, const twin_raw *given) {
+void twin_watch_add_prediction_raw(twin_watch *watch, const twin_model *model,
+                                   const twin_raw *given) {
     if (twini_watches(watch, model) && given->intervals)
-        twini_saw(watch, model, given->scale, given->outside != 0);
+        twini_count_prediction(watch, model, given->scale, given->outside != 0);
 }
 
-void twin_watch_told_raw(twin_watch *watch, twin_model *model, const twin_raw *given,
-                         int32_t truth) {
-    unsigned above = truth > given->mean;
-    uint32_t off = (uint32_t)truth - (uint32_t)given->mean;
+void twin_watch_add_target_raw(twin_watch *watch, twin_model *model, const twin_raw *given,
+                               int32_t target) {
+    unsigned above = target > given->mean;
+    uint32_t off = (uint32_t)target - (uint32_t)given->mean;
     if (!above)
         off = 0 - off;
-    if (twini_watches(watch, model) && given->intervals && truth != INT32_MIN)
-        twini_told(watch, model,
-                   twini_ratio(off, twini_product(twini_u32(twini_judge(model) + 4), given->scale,
-                                                  TWIN_WIDTH_SHIFT)),
-                   above, truth < given->low || truth > given->high,
-                   off > twini_product(model->quantile, given->scale, TWIN_WIDTH_SHIFT));
+    if (twini_watches(watch, model) && given->intervals && target != INT32_MIN)
+        twini_count_target(watch, model,
+                           twini_ratio(off, twini_product(twini_u32(twini_error_level(model) + 4),
+                                                          given->scale, TWIN_WIDTH_SHIFT)),
+                           above, target < given->low || target > given->high,
+                           off > twini_product(model->quantile, given->scale, TWIN_WIDTH_SHIFT));
 }
 
 #if TWIN_FLOAT
@@ -260,25 +261,28 @@ static uint32_t twini_quotient(float a, float b) {
     return rounded >= 0 && rounded < 4294967296.0f ? (uint32_t)rounded : UINT32_MAX;
 }
 
-void twin_watch_saw(twin_watch *watch, const twin_model *model, const twin_prediction *given) {
+void twin_watch_add_prediction(twin_watch *watch, const twin_model *model,
+                               const twin_prediction *given) {
     if (twini_watches(watch, model) && given->intervals) {
         uint32_t bits = twini_u32(model->scaling + 8 * (uint32_t)model->features + 4);
         float gain;
         TWIN_COPY(&gain, &bits, sizeof gain);
-        twini_saw(watch, model, twini_quotient(given->scale * 16, gain), given->outside != 0);
+        twini_count_prediction(watch, model, twini_quotient(given->scale * 16, gain),
+                               given->outside != 0);
     }
 }
 
-void twin_watch_told(twin_watch *watch, twin_model *model, const twin_prediction *given,
-                     float truth) {
-    unsigned above = truth > given->mean;
-    volatile float off = above ? truth - given->mean : given->mean - truth;
+void twin_watch_add_target(twin_watch *watch, twin_model *model, const twin_prediction *given,
+                           float target) {
+    unsigned above = target > given->mean;
+    volatile float off = above ? target - given->mean : given->mean - target;
     uint32_t bits;
-    TWIN_COPY(&bits, &truth, sizeof bits);
+    TWIN_COPY(&bits, &target, sizeof bits);
     if (twini_watches(watch, model) && given->intervals && ~bits & 0x7F800000u) {
         uint32_t scales = twini_quotient(off * 65536, given->scale);
-        twini_told(watch, model, twini_ratio(scales, twini_u32(twini_judge(model) + 4)), above,
-                   truth < given->low || truth > given->high, scales > model->quantile);
+        twini_count_target(watch, model,
+                           twini_ratio(scales, twini_u32(twini_error_level(model) + 4)), above,
+                           target < given->low || target > given->high, scales > model->quantile);
     }
 }
 
@@ -290,15 +294,15 @@ static uint32_t twini_thousandths(uint32_t part, uint32_t whole) {
 }
 
 uint32_t twin_watch_coverage(const twin_watch *watch) {
-    return twini_thousandths(watch->covered, watch->told);
+    return twini_thousandths(watch->covered, watch->targets);
 }
 
 uint32_t twin_watch_outside(const twin_watch *watch) {
-    return twini_thousandths(watch->outside, watch->seen);
+    return twini_thousandths(watch->outside, watch->predictions);
 }
 
 uint32_t twin_watch_scale(const twin_watch *watch) {
-    return watch->seen ? twini_thousandths(watch->scales / watch->seen, ONE) : 0;
+    return watch->predictions ? twini_thousandths(watch->scales / watch->predictions, ONE) : 0;
 }
 
 uint32_t twin_watch_flags(const twin_watch *watch) {

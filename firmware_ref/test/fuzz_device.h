@@ -121,8 +121,8 @@ static void try_coverage(twin_model *model, uint64_t *rng) {
 
 static void check_watch(const twin_watch *watch) {
     uint32_t i;
-    CHECK(watch->covered <= watch->told && watch->outside <= watch->seen);
-    CHECK(watch->told <= 65535 && watch->seen <= 65535);
+    CHECK(watch->covered <= watch->targets && watch->outside <= watch->predictions);
+    CHECK(watch->targets <= 65535 && watch->predictions <= 65535);
     CHECK(watch->alpha >= -1000 && watch->alpha <= 41000);
     CHECK(twin_watch_coverage(watch) <= 1000 && twin_watch_outside(watch) <= 1000);
     CHECK(twin_watch_scale(watch) <= 64000);
@@ -130,7 +130,7 @@ static void check_watch(const twin_watch *watch) {
         CHECK(watch->sums[i] <= 32 * 1024);
 }
 
-/* Truths of any size; predictions as they were, or any other. */
+/* Targets of any size; predictions as they were, or any other. */
 static void watch_some(twin_watch *watch, twin_model *model, twin_prediction out, twin_raw raw,
                        uint64_t *rng) {
     uint32_t times = 1 + any_size(rng, one_in(rng, 64) ? 9 : 3);
@@ -140,12 +140,12 @@ static void watch_some(twin_watch *watch, twin_model *model, twin_prediction out
             raw.scale = any_size(rng, 31);
         if (style & 1) {
             float near = out.mean + out.scale * (float)((int32_t)(bits % 64) - 32) / 8;
-            twin_watch_saw(watch, model, &out);
-            twin_watch_told(watch, model, &out, style < 4 ? near : float_of(bits));
+            twin_watch_add_prediction(watch, model, &out);
+            twin_watch_add_target(watch, model, &out, style < 4 ? near : float_of(bits));
         } else {
             uint32_t near = (uint32_t)raw.mean + bits % 1024 - 512;
-            twin_watch_saw_raw(watch, model, &raw);
-            twin_watch_told_raw(watch, model, &raw, (int32_t)(style < 4 ? near : bits));
+            twin_watch_add_prediction_raw(watch, model, &raw);
+            twin_watch_add_target_raw(watch, model, &raw, (int32_t)(style < 4 ? near : bits));
         }
     }
     if (one_in(rng, 4))
@@ -162,7 +162,7 @@ static void try_saved_watch(twin_watch *watch, twin_model *model, const twin_pre
     memset(&again, 0xA5, sizeof again);
     CHECK(twin_watch_restore(&again, &other, bytes) == TWIN_OK);
     CHECK(!memcmp(&again, watch, sizeof again));
-    CHECK(!watch->told || other.quantile == model->quantile);
+    CHECK(!watch->targets || other.quantile == model->quantile);
     change(bytes + below(rng, 8), 1, rng);
     CHECK(twin_watch_restore(&again, &other, bytes) <= TWIN_OK);
     CHECK(!memcmp(&again, watch, sizeof again));

@@ -21,7 +21,7 @@ static char digit(unsigned value) {
 }
 
 /* A line: a word, and `count` numbers of eight hexadecimal digits. */
-static void say(const char *word, unsigned count) {
+static void write_line(const char *word, unsigned count) {
     const uint8_t *byte = (const uint8_t *)number;
     unsigned i;
     board_write(word);

@@ -101,24 +101,24 @@ int main(void) {
     open_pack();
     number[2] = (uint32_t)used();
     number[1] = sizeof model;
-    say("open", 3);
+    write_line("open", 3);
     __builtin_memcpy(number, model.kernel, 8);
-    say("kernel", 2);
+    write_line("kernel", 2);
     find_room();
     end = at + (twini_size)twini_u32(at) + 4;
     at += 4;
     predict(at);
     number[1] = (uint32_t)used();
     number[0] = (uint32_t)scratch_size;
-    say("scratch", 2);
+    write_line("scratch", 2);
 
     board_start_counter();
     counting = 1;
     number[0] = board_counter();
     number[0] = board_counter() - number[0];
-    say("empty", 1);
+    write_line("empty", 1);
     open_pack();
-    say("opening", 1);
+    write_line("opening", 1);
 #if TWIN_HOST
     prepare();
 #endif
@@ -126,12 +126,12 @@ int main(void) {
         predict(at);
         __builtin_memcpy(number, &out, 8);
         number[2] = members ? hash() : 0;
-        say("query", 4);
+        write_line("query", 4);
 #if TWIN_INTERVALS
         __builtin_memcpy(number, &out.scale, sizeof number);
-        say("bound", 5);
+        write_line("bound", 5);
 #endif
     }
-    say("done", 0);
+    write_line("done", 0);
     board_exit(0);
 }

@@ -112,10 +112,10 @@ static void predict(void) {
 static void watch_predictions(void) {
     twin_watch *watch = &held.watched.watch;
     MARK(WATCH, check(twin_watch_begin(watch, &model, 900)));
-    MARK(WATCH, twin_watch_saw(watch, &model, &out));
-    MARK(WATCH, twin_watch_told(watch, &model, &out, out.mean));
-    MARK(WATCH, twin_watch_saw_raw(watch, &model, &raw));
-    MARK(WATCH, twin_watch_told_raw(watch, &model, &raw, raw.mean));
+    MARK(WATCH, twin_watch_add_prediction(watch, &model, &out));
+    MARK(WATCH, twin_watch_add_target(watch, &model, &out, out.mean));
+    MARK(WATCH, twin_watch_add_prediction_raw(watch, &model, &raw));
+    MARK(WATCH, twin_watch_add_target_raw(watch, &model, &raw, raw.mean));
     MARK(WATCH, twin_watch_save(watch, held.watched.bytes));
     MARK(WATCH, check(twin_watch_restore(watch, &model, held.watched.bytes)));
 }
@@ -153,10 +153,10 @@ int main(void) {
         predict();
         watch_predictions();
         learn(pack);
-        say("stacks", CALLS);
+        write_line("stacks", CALLS);
         at += 4 * model.features;
         pack += (twini_size)twini_align(twini_u32(pack + 8), 16);
     }
-    say("done", 0);
+    write_line("done", 0);
     board_exit(0);
 }

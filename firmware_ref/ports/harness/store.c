@@ -129,7 +129,7 @@ static void say_floats(const char *word) {
     __builtin_memcpy(number, &out.mean, 4);
     __builtin_memcpy(number + 1, &out.scale, 12);
     number[4] = out.points;
-    say(word, 6);
+    write_line(word, 6);
 }
 
 static void predict(void) {
@@ -144,14 +144,14 @@ static void predict(void) {
     number[0] = (uint32_t)raw.mean;
     __builtin_memcpy(number + 1, &raw.scale, 12);
     number[4] = raw.points;
-    say("raw", 6);
+    write_line("raw", 6);
 }
 
 static void say_blocks(void) {
     uint32_t at;
     for (at = 0; at < 2 * storage.block_size; at += 4) {
         fetch(storage.context, at, number, 4);
-        say("block", 1);
+        write_line("block", 1);
     }
 }
 
@@ -168,14 +168,14 @@ int main(void) {
     for (at = first; at != last; at += 4 * words())
         points += is_point(at);
     find_room();
-    say("store", 2);
+    write_line("store", 2);
     top = stack_pointer();
     paint();
     board_start_counter();
     begin();
     end(TWIN_OK);
     number[0] = number[5];
-    say("empty", 1);
+    write_line("empty", 1);
 
     /* What is in RAM is not a store yet; a point makes it one. */
     open_store();
@@ -188,21 +188,21 @@ int main(void) {
         take(at, &target, &time);
         if (is) {
             learn(target, time);
-            say("learnt", 1);
+            write_line("learnt", 1);
         } else {
             if (time)
                 update();
             if (before) {
                 open_store();
-                say("opened", 3);
+                write_line("opened", 3);
             }
             predict();
         }
         before = is;
     }
     number[0] = (uint32_t)used();
-    say("stack", 1);
+    write_line("stack", 1);
     say_blocks();
-    say("done", 0);
+    write_line("done", 0);
     board_exit(0);
 }

@@ -33,7 +33,7 @@ static twin_flash predict(twin_flash at) {
                      (int32_t *)(void *)memory))
         stop("refused\n");
     number[0] = board_counter() - number[0];
-    say("counted", 1);
+    write_line("counted", 1);
     return at;
 }
 
@@ -42,7 +42,7 @@ int main(void) {
     board_start_counter();
     number[0] = board_counter();
     number[0] = board_counter() - number[0];
-    say("empty", 1);
+    write_line("empty", 1);
     while (pack != end) {
         uint32_t size = twini_u32(pack + 8);
         if (twin_open(&model, pack, size))
@@ -50,6 +50,6 @@ int main(void) {
         at = predict(at);
         pack += (twini_size)twini_align(size, 16);
     }
-    say("done", 0);
+    write_line("done", 0);
     board_exit(0);
 }
