@@ -2,6 +2,7 @@
 
 import platform
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -91,3 +92,34 @@ def by_openvino():
         return {name: found[one] for one in compiled.outputs for name in one.names}
 
     return run
+
+
+ROWS = [np.arange(5), np.array([50, 3])]  # of the model that ``converted`` converts
+
+
+@pytest.fixture(scope="session")
+def convertible(untrained, curve):
+    """Models of two twins, by the form of the file that ``converted`` makes of them."""
+    X, y = curve
+    shapes = {"onnx": (12, 8, 6), "tflite": (12, 8)}
+    return {
+        form: untrained(X[:80], y[:80], hidden, "silu", twins=2) for form, hidden in shapes.items()
+    }
+
+
+@pytest.fixture(scope="session")
+def converted(convertible, with_intervals):
+    """Convert a model, each way once: ``converted(form, level, shape, intervals=...)``."""
+    from twinedge_export.onnx_file import onnx_model
+    from twinedge_export.tflite_file import tflite_model
+
+    metadata = {"target": "Füllstand", "features": []}
+
+    @cache
+    def convert(form, level, shape, intervals):
+        make = {"onnx": onnx_model, "tflite": tflite_model}[form]
+        pack = with_intervals(convertible[form], ROWS, fill=np.array([0.5, np.nan, 2.0]))
+        settings = {"shape": shape, "level": level, "metadata": metadata}
+        return make(convertible[form], ROWS, pack=pack if intervals else None, **settings)
+
+    return lambda form, level, shape, *, intervals=True: convert(form, level, shape, intervals)

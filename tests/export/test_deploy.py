@@ -219,7 +219,7 @@ def test_the_fewest_anchors_within_a_percent(run, tmp_path):
     # The name of earlier versions, which means something else to an estimator.
     before = export(run, tmp_path / "before", anchors="auto", **SMALL)
     assert before.rows.tolist() == done.rows.tolist()
-    assert before.asked == "fewest"
+    assert before.requested == "fewest"
     assert before.remarks[-1] == "for the number of anchors, 'auto' is called 'fewest' now"
 
 
