@@ -1,6 +1,6 @@
-"""Put results in place atomically, without losing files that twinedge did not write.
+"""Write results atomically, without losing files that twinedge did not write.
 
-A folder is written beside its destination and then takes its place in one step. The record in it
+A folder is written beside its destination and then replaces it in one step. The record in it
 (``run.json``, ``export.json``) holds a checksum of every file that was written, itself included,
 which tells the next writer what has not been changed since. A folder that holds anything else is
 refused; with ``overwrite`` the other files stay. A process that is killed halfway leaves the old
@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from twinedge.errors import InputError, Parameter, ParameterError
-from twinedge.wording import first_of
+from twinedge.wording import joined
 
 try:
     import fcntl
@@ -48,11 +48,11 @@ class EarlierFiles(NamedTuple):
     Parameters
     ----------
     stale : tuple of str
-        Ours, from an earlier result, and left there; a folder stands for all its files.
+        From an earlier result, and left there; a folder stands for all its files.
     removed : tuple of str
-        Ours, from an earlier result, and removed with the subfolder they were in.
+        From an earlier result, and removed with the subfolder they were in.
     replaced : tuple of str
-        Changed since, or not ours, and replaced because of ``overwrite``.
+        Changed since, or of others, and replaced because of ``overwrite``.
     """
 
     stale: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ def write_folder(
     *,
     overwrite: bool = False,
 ) -> EarlierFiles:
-    """Let ``write`` fill a new folder, and put it in the place of ``folder``.
+    """Let ``write`` fill a new folder, and replace ``folder`` by it.
 
     If anything goes wrong, the existing folder stays as it was.
 
@@ -82,30 +82,35 @@ def write_folder(
     overwrite : bool
         Replace files that were changed since they were written, and any in the way of new ones.
     """
-    place = folder.resolve()
-    beside, old = _beside(place)
+    target = folder.resolve()
+    new, old = _beside(target)
     try:
-        recover(place, kind)
-        beside.mkdir(parents=True)
-        with _held(beside), _held(place):
-            record = write(beside)
-            placed = _complete(beside, place, kind, record, overwrite)
+        recover(target, kind)
+        new.mkdir(parents=True)
+        with _locked(new), _locked(target):
+            record = write(new)
+            earlier = _complete(new, target, kind, record, overwrite)
             try:
-                _swap(beside, place, old)
+                _swap(new, target, old)
             finally:
-                if old.exists() and not place.exists():
-                    old.rename(place)
-            _take_over(beside if beside.exists() else old, place, kind)
-        return placed
+                if old.exists() and not target.exists():
+                    old.rename(target)
+            # Clear the old folder away, and keep what somebody put into it in the meantime.
+            left = new if new.exists() else old
+            for path in _clear(left, target, kind):
+                if not os.path.lexists(target / path):
+                    (target / path).parent.mkdir(parents=True, exist_ok=True)
+                    (left / path).rename(target / path)
+        return earlier
     except OSError as error:
-        raise InputError(_trouble(error, folder, beside)) from error
+        raise InputError(_trouble(error, folder, new)) from error
     finally:
-        for left in (beside, old):
-            _clear(left, place, kind)
+        for left in (new, old):
+            _clear(left, target, kind)
 
 
 def write_file(path: Path, content: bytes | str) -> None:
-    """Put a file in place atomically, or leave what was there.
+    """Write a file atomically, or leave what was there.
 
     It is written to a temporary file, flushed to disk and renamed, so that not even a power failure
     leaves half a file. Text is stored as UTF-8, with its line endings unchanged.
@@ -115,23 +120,23 @@ def write_file(path: Path, content: bytes | str) -> None:
     InputError
         If it cannot be written.
     """
-    place = path.resolve()
-    beside, _ = _beside(place)
+    target = path.resolve()
+    new, _ = _beside(target)
     try:
-        with beside.open("wb") as file:
+        with new.open("wb") as file:
             file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(place)
-        _settle(place.parent)
+        new.replace(target)
+        _flush_folder(target.parent)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from error
     finally:
         with suppress(OSError):
-            beside.unlink()
+            new.unlink()
 
 
-def _settle(folder: Path) -> None:
+def _flush_folder(folder: Path) -> None:
     """Flush a folder's entries to disk, if the system can."""
     with suppress(OSError):  # Windows cannot open a folder; the file is whole anyway
         number = os.open(folder, os.O_RDONLY)
@@ -155,18 +160,18 @@ def check_folder(folder: Path, kind: FolderKind, *, overwrite: bool = False) -> 
     Parameters
     ----------
     folder : path
-        May exist if it is empty or one of ours.
+        May exist if it is empty or has a record.
     kind : FolderKind
         What will go there.
     overwrite : bool
-        Whether it may hold files that were changed since, or are not ours.
+        Whether it may hold files that were changed since, or are of others.
     """
     if folder.name in ("", ".."):
         raise InputError(f"{folder} has no name of its own: name a folder for the {kind.noun}")
-    place = folder.resolve()
-    beside, _ = _beside(place)
+    target = folder.resolve()
+    new, _ = _beside(target)
     try:
-        recover(place, kind)
+        recover(target, kind)
         if folder.exists():
             if not folder.is_dir():
                 raise InputError(f"{folder} is a file: name a folder for the {kind.noun}")
@@ -175,23 +180,23 @@ def check_folder(folder: Path, kind: FolderKind, *, overwrite: bool = False) -> 
                     f"{folder} holds something that is not {_a(kind.noun)}: name another folder"
                 )
             if not overwrite:
-                _refuse_others(folder, kind, _compare(place, kind))
-        beside.parent.mkdir(parents=True, exist_ok=True)
-        beside.mkdir()  # permission bits do not say whether this works
-        beside.rmdir()
+                _refuse_others(folder, kind, _compare(target, kind))
+        new.parent.mkdir(parents=True, exist_ok=True)
+        new.mkdir()  # permission bits do not say whether this works
+        new.rmdir()
     except OSError as error:
-        raise InputError(f"cannot write to {beside.parent}: {error.strerror}") from error
+        raise InputError(f"cannot write to {new.parent}: {error.strerror}") from error
 
 
 def recover(folder: Path, kind: FolderKind) -> None:
     """Restore a folder that a process was moving when it was killed, and clear what it left."""
-    place = folder.resolve()
-    for left in _left(place):
+    target = folder.resolve()
+    for left in _left(target):
         if _abandoned(left):
-            if left.suffix == ".old" and not place.exists():
-                left.rename(place)
+            if left.suffix == ".old" and not target.exists():
+                left.rename(target)
             else:
-                _clear(left, place, kind)
+                _clear(left, target, kind)
 
 
 def recover_below(parent: Path, kind: FolderKind) -> None:
@@ -207,51 +212,44 @@ def digest(path: Path) -> str:
 
 
 class _Contents(NamedTuple):
-    """Paths of files in a folder, by owner; ``known`` says whether there are checksums at all."""
+    """Paths of files in a folder: as they were written, changed since, and of others."""
 
-    ours: set[str]
+    unchanged: set[str]
     changed: set[str]
     others: set[str]
-    known: bool
 
     @property
     def all(self) -> set[str]:
-        return self.ours | self.changed | self.others
+        return self.unchanged | self.changed | self.others
 
 
 def _compare(folder: Path, kind: FolderKind) -> _Contents:
     """Compare a folder with the checksums in its record."""
     record = _read_record(folder / kind.record)
     sums = _sums(record)
-    found = _Contents(set(), set(), set(), kind.record in sums)
+    found = _Contents(set(), set(), set())
     for path in _files(folder):
         if path == kind.record:
             same = sums.get(path) == _own_sum(record, kind)
         else:
             same = path in sums and _has_sum(folder / path, sums[path])
-        ours = path in sums or path == kind.record
-        (found.ours if same else found.changed if ours else found.others).add(path)
+        known = path in sums or path == kind.record
+        (found.unchanged if same else found.changed if known else found.others).add(path)
     return found
 
 
 def _refuse_others(folder: Path, kind: FolderKind, found: _Contents) -> None:
     if not (found.changed or found.others):
         return
-    if not found.known:
-        raise ParameterError(
-            f"{folder} has no checksums that say which files were changed since they were "
-            "written: name another folder, or replace them with ",
-            _OVERWRITE,
-        )
     reasons = []
     if found.changed:
         one = len(found.changed) == 1
         verb = "was changed since it was" if one else "were changed since they were"
-        reasons.append(f"{first_of(sorted(found.changed), _NAMED)} {verb} written")
+        reasons.append(f"{joined(sorted(found.changed), _NAMED)} {verb} written")
     if found.others:
         names = _together(found.others, found.all)
         verb = "is" if len(names) == 1 else "are"
-        reasons.append(f"{first_of(names, _NAMED)} {verb} not part of the {kind.noun}")
+        reasons.append(f"{joined(names, _NAMED)} {verb} not part of the {kind.noun}")
     raise ParameterError(
         f"{folder}: {', and '.join(reasons)}; name another folder, or use ",
         _OVERWRITE,
@@ -260,53 +258,53 @@ def _refuse_others(folder: Path, kind: FolderKind, found: _Contents) -> None:
 
 
 def _complete(
-    beside: Path, place: Path, kind: FolderKind, record: dict[str, Any], overwrite: bool
+    new: Path, target: Path, kind: FolderKind, record: dict[str, Any], overwrite: bool
 ) -> EarlierFiles:
     """Write the record, and carry over whatever stays from the old folder."""
-    new = {*_files(beside), kind.record}
-    old = _compare(place, kind) if place.exists() else _Contents(set(), set(), set(), True)
+    files = {*_files(new), kind.record}
+    old = _compare(target, kind) if target.exists() else _Contents(set(), set(), set())
     if not overwrite:
-        _refuse_others(place, kind, old)
-    rest = old.ours - new
+        _refuse_others(target, kind, old)
+    rest = old.unchanged - files
     # A subfolder is a project of its own: a leftover file would become part of it.
-    removed = {path for path in rest if "/" in path and (beside / path.split("/")[0]).is_dir()}
-    stale, others = rest - removed, (old.others | old.changed) - new
-    blocked = [path for path in others if (beside / path).is_dir()]
-    replaced = ((old.others | old.changed) & new) | {*blocked}
+    removed = {path for path in rest if "/" in path and (new / path.split("/")[0]).is_dir()}
+    stale, others = rest - removed, (old.others | old.changed) - files
+    blocked = [path for path in others if (new / path).is_dir()]
+    replaced = ((old.others | old.changed) & files) | {*blocked}
     kept = stale | others - replaced
     for path in sorted(kept):
         for parent in PurePosixPath(path).parents:
-            if str(parent) in new:
-                raise InputError(f"{place / parent} is a folder where a file must be written")
-    placed = EarlierFiles(
-        stale=_together(stale, new | kept),
+            if str(parent) in files:
+                raise InputError(f"{target / parent} is a folder where a file must be written")
+    earlier = EarlierFiles(
+        stale=_together(stale, files | kept),
         removed=_together(removed, old.all),
         replaced=tuple(sorted(replaced)),
     )
-    sums = {path: digest(beside / path) for path in sorted(new - {kind.record})}
-    sums |= {path: digest(place / path) for path in sorted(stale)}
-    record = json.loads(json.dumps({**record, **placed._asdict(), "sha256": sums}))
+    sums = {path: digest(new / path) for path in sorted(files - {kind.record})}
+    sums |= {path: digest(target / path) for path in sorted(stale)}
+    record = json.loads(json.dumps({**record, **earlier._asdict(), "sha256": sums}))
     record["sha256"][kind.record] = _own_sum(record, kind)
     # Until the record exists, the new folder holds only files just written: see _clear.
-    (beside / kind.record).write_text(_text(record), encoding="utf-8")
-    if place.exists():
-        _carry(kept, place, beside)
-    return placed
+    (new / kind.record).write_text(_text(record), encoding="utf-8")
+    if target.exists():
+        _carry(kept, target, new)
+    return earlier
 
 
-def _carry(kept: set[str], place: Path, beside: Path) -> None:
+def _carry(kept: set[str], target: Path, new: Path) -> None:
     """Carry the files that stay, and empty folders, over to the new folder."""
     made = ["."]
-    empty = _empty_folders(place)
+    empty = _empty_folders(target)
     for path in sorted(kept | empty):
         for folder in (*map(str, reversed(PurePosixPath(path).parents)), *[path] * (path in empty)):
-            if not (beside / folder).exists():
-                (beside / folder).mkdir()
+            if not (new / folder).exists():
+                (new / folder).mkdir()
                 made.append(folder)
         if path in kept:
-            _link(place / path, beside / path)
+            _link(target / path, new / path)
     for folder in reversed(made):
-        shutil.copymode(place / folder, beside / folder)
+        shutil.copymode(target / folder, new / folder)
 
 
 def _link(source: Path, target: Path) -> None:
@@ -316,13 +314,13 @@ def _link(source: Path, target: Path) -> None:
         shutil.copy2(source, target, follow_symlinks=False)
 
 
-def _swap(beside: Path, place: Path, old: Path) -> None:
+def _swap(new: Path, target: Path, old: Path) -> None:
     """Put the new folder in place, in one step if the system can."""
-    if place.exists() and _exchange(beside, place):
-        return
-    if place.exists():
-        place.rename(old)
-    beside.rename(place)
+    if target.exists():
+        if _exchange(new, target):
+            return
+        target.rename(old)
+    new.rename(target)
 
 
 def _exchange(one: Path, other: Path) -> bool:
@@ -334,15 +332,7 @@ def _exchange(one: Path, other: Path) -> bool:
     return bool(renameat2(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0)
 
 
-def _take_over(left: Path, place: Path, kind: FolderKind) -> None:
-    """Clear the old folder away, and keep what somebody put into it in the meantime."""
-    for path in _clear(left, place, kind):
-        if not os.path.lexists(place / path):
-            (place / path).parent.mkdir(parents=True, exist_ok=True)
-            (left / path).rename(place / path)
-
-
-def _clear(left: Path, place: Path, kind: FolderKind) -> list[str]:
+def _clear(left: Path, target: Path, kind: FolderKind) -> list[str]:
     """Remove a leftover folder, except for files that exist nowhere else; return their paths.
 
     Without a record it was never completed, and holds only what its process wrote.
@@ -354,12 +344,12 @@ def _clear(left: Path, place: Path, kind: FolderKind) -> list[str]:
         shutil.rmtree(left, ignore_errors=True)
         return []
     sums = _sums(_read_record(record))
-    replaced = _read_record(place / kind.record).get("replaced", ())
+    replaced = _read_record(target / kind.record).get("replaced", ())
     only_here: list[str] = []
     with suppress(OSError):
         for path in sorted(_files(left), key=lambda path: path == kind.record):
             if path in (kind.record, *replaced) or (
-                _has_sum(left / path, sums.get(path)) or _same(left / path, place / path)
+                _has_sum(left / path, sums.get(path)) or _same(left / path, target / path)
             ):
                 if path != kind.record or not only_here:
                     (left / path).unlink()
@@ -371,10 +361,10 @@ def _clear(left: Path, place: Path, kind: FolderKind) -> list[str]:
     return only_here
 
 
-def _left(place: Path) -> list[Path]:
-    """Leftover folders beside a place, from any process."""
-    found = ((name, _LEFT.fullmatch(name)) for name in _names(place.parent))
-    return [place.with_name(name) for name, match in found if match and match[1] == place.name]
+def _left(target: Path) -> list[Path]:
+    """Leftover folders beside a target, from any process."""
+    found = ((name, _LEFT.fullmatch(name)) for name in _names(target.parent))
+    return [target.with_name(name) for name, match in found if match and match[1] == target.name]
 
 
 _LEFT = re.compile(r"\.(.+)\.\d+\.(?:partial|old)")
@@ -403,7 +393,7 @@ def _abandoned(left: Path) -> bool:
 
 
 @contextmanager
-def _held(folder: Path) -> Iterator[None]:
+def _locked(folder: Path) -> Iterator[None]:
     """Lock a folder, even while it is moved, so that nobody takes it for abandoned."""
     number = -1
     with suppress(OSError):
@@ -493,20 +483,22 @@ def _together(paths: set[str], among: set[str], below: str = "") -> tuple[str, .
     return tuple(listed)
 
 
-def _trouble(error: OSError, folder: Path, beside: Path) -> str:
+def _trouble(error: OSError, folder: Path, new: Path) -> str:
     """Say which file could not be written, by its final rather than its temporary path."""
     reason = error.strerror or str(error)
     path = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else None
-    if path is not None and path.is_relative_to(beside):
-        return f"cannot write {folder / path.relative_to(beside)}: {reason}"
-    where = "" if path is None or path == beside.parent else f" ({path})"
+    if path is not None and path.is_relative_to(new):
+        return f"cannot write {folder / path.relative_to(new)}: {reason}"
+    where = "" if path is None or path == new.parent else f" ({path})"
     return f"cannot write {folder}: {reason}{where}"
 
 
-def _beside(place: Path) -> tuple[Path, Path]:
-    """Choose two free names beside ``place``: for the new folder, and for the old one."""
+def _beside(target: Path) -> tuple[Path, Path]:
+    """Choose two free names beside ``target``: for the new folder, and for the old one."""
     for number in count(os.getpid()):
-        new, old = (place.with_name(f".{place.name}.{number}.{age}") for age in ("partial", "old"))
+        new, old = (
+            target.with_name(f".{target.name}.{number}.{age}") for age in ("partial", "old")
+        )
         if not os.path.lexists(new) and not os.path.lexists(old):
             break
     return new, old

@@ -19,14 +19,17 @@ def plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def joined(words: Iterable[str]) -> str:
-    """Join words as a sentence does.
+def joined(words: Iterable[str], most: int = MOST_NAMES) -> str:
+    """Join words as a sentence does; of more than ``most``, the rest is counted.
 
     Examples
     --------
-    >>> joined(["a"]), joined(["a", "b", "c"])
-    ('a', 'a, b and c')
+    >>> joined(["a"]), joined(["a", "b", "c"]), joined(["a", "b", "c"], 1)
+    ('a', 'a, b and c', 'a and 2 more')
     """
+    words = [*words]
+    if len(words) > most:
+        words[most:] = [f"{len(words) - most} more"]
     *others, last = words
     return f"{', '.join(others)} and {last}" if others else last
 
