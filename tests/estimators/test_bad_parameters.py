@@ -13,9 +13,6 @@ BAD = {
     "steps": [0, -5, 1.5, "many", None, True],
     "validation_fraction": [-0.1, 1.0, 1.5, 0.999, np.nan, "half", None],
     "random_state": ["seed", 1.5, [1, 2, 3, "x"]],
-}
-BAD_FOR_TWINS = {
-    **BAD,
     "twins": [0, -1, 1.5, "two", None, True],
     "pairs": ["some", 0, -3, 2.5, None, True],
     "neighbors": [0, -2, 1.5, "all", None],
@@ -39,28 +36,16 @@ def _never_trains(monkeypatch):
     monkeypatch.setattr(networks, "choose", trained)
 
 
-@pytest.mark.parametrize(("name", "value"), cases(BAD_FOR_TWINS))
+@pytest.mark.parametrize(("name", "value"), cases(BAD))
 def test_a_twin_names_the_parameter_that_is_wrong_before_it_trains(
     complaint, curve, tiny, name, value
 ):
     assert name in complaint(TwinRegressor(**{**tiny, name: value}).fit, *curve)
 
 
-@pytest.mark.parametrize(("name", "value"), cases(BAD))
-def test_an_ordinary_network_names_the_parameter_that_is_wrong_before_it_trains(
-    complaint, curve, tiny, name, value
-):
-    assert name in complaint(AnnRegressor(**{**tiny, name: value}).fit, *curve)
-
-
 @pytest.mark.parametrize("n", [0, -1, 2.5, "many", None])
 def test_an_ensemble_names_its_number_of_members_if_wrong(complaint, curve, tiny, n):
     assert f"n={n!r}" in complaint(EnsembleRegressor(AnnRegressor(**tiny), n).fit, *curve)
-
-
-def test_neighbors_are_checked_where_pairs_are_made_of_them(complaint, curve, tiny):
-    model = TwinRegressor(**tiny, pairs="neighbors", neighbors=0)
-    assert "neighbors=0" in complaint(model.fit, *curve)
 
 
 def test_anchors_that_the_twins_cannot_share_evenly_are_refused(complaint, curve, tiny):

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from twinedge import AnnRegressor, EnsembleRegressor, TwinRegressor
-from twinedge.run_folder import Run, load_run
 from twinedge.training.tasks import FOLDS
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
@@ -91,9 +90,8 @@ def test_rows_of_weight_0_take_their_times_with_them(log):
     assert len(train[1]) + len(held[1]) == 90
 
 
-@pytest.mark.parametrize("kind", [TwinRegressor, AnnRegressor])
 @pytest.mark.parametrize(
-    ("times", "says"),
+    ("times", "words"),
     [
         (np.zeros(40), "one time for all rows; at least two"),
         (np.arange(39), "times has 39 entries; the table has 40 rows"),
@@ -109,9 +107,9 @@ def test_rows_of_weight_0_take_their_times_with_them(log):
     ],
     ids=lambda one: str(one)[:30],
 )
-def test_what_is_no_time_of_each_row_is_refused(complaint, tiny, kind, times, says):
+def test_what_is_no_time_of_each_row_is_refused(complaint, tiny, times, words):
     X = np.arange(80.0).reshape(40, 2)
-    assert says in complaint(kind(**tiny).fit, X, X[:, 0], times=times)
+    assert words in complaint(TwinRegressor(**tiny).fit, X, X[:, 0], times=times)
 
 
 def test_times_and_groups_exclude_each_other(complaint, tiny):
@@ -122,8 +120,7 @@ def test_times_and_groups_exclude_each_other(complaint, tiny):
     assert "groups and times: rows are held out group by group or in order of time" in message
 
 
-@pytest.mark.parametrize("kind", [TwinRegressor, AnnRegressor])
-def test_folds_are_blocks_of_time(log, monkeypatch, kind):
+def test_folds_are_blocks_of_time(log, monkeypatch):
     X, y, when = log
     seen = []
 
@@ -131,9 +128,9 @@ def test_folds_are_blocks_of_time(log, monkeypatch, kind):
         seen.append((task, rows_of(train, X)))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(kind, "_choose", stop)
+    monkeypatch.setattr(AnnRegressor, "_choose", stop)
     with pytest.raises(KeyboardInterrupt):
-        kind(random_state=0).fit(X, y, times=when)
+        AnnRegressor(random_state=0).fit(X, y, times=when)
     ((task, rows),) = seen
     for fold in range(FOLDS):
         held = np.sort(when[np.array(rows)[task.fold(fold)]])
@@ -146,20 +143,3 @@ def test_an_ensemble_passes_times_on(log, tiny):
     members = EnsembleRegressor(base, 2, random_state=0).fit(X, y, times=when).members_
     for one in members:
         assert sorted(when[rows_of(one.validation_, X)]) == list(range(88, 100))
-
-
-def test_a_fit_with_times_survives_a_run_folder(log, tiny, tmp_path):
-    X, y, when = log
-    model = TwinRegressor(**tiny).fit(X, y, times=when)
-    Run(model, ("a", "b"), "y", model.validation_, (X[:5], y[:5])).save(tmp_path / "run")
-    again = load_run(tmp_path / "run").model
-    np.testing.assert_array_equal(again.groups_, model.groups_)
-    np.testing.assert_array_equal(again.predict(X), model.predict(X))
-
-
-def test_without_times_rows_are_held_out_as_ever(log):
-    X, y, _ = log
-    train, held = prepared(TwinRegressor(), X, y, None)
-    order = np.random.default_rng([0, 0]).permutation(100)
-    assert rows_of(held, X) == order[:12].tolist()
-    assert rows_of(train, X) == order[12:].tolist()

@@ -27,7 +27,7 @@ def task(monkeypatch):
 
 def test_a_twin_beats_the_mean_and_a_linear_model_by_far(curve, tiny):
     X, y = curve
-    model = fitted(curve, **{**tiny, "hidden": (16, 16), "steps": 4000})
+    model = fitted(curve, **{**tiny, "hidden": (16, 16), "steps": 2000})
     Z = np.column_stack([X, np.ones(len(X))])
     linear = Z[100:] @ np.linalg.lstsq(Z[:80], y[:80])[0]
     error = model.rmse(X[100:], y[100:])
@@ -40,16 +40,6 @@ def test_the_same_random_state_gives_the_same_bits_and_another_does_not(curve, t
     np.testing.assert_array_equal(fitted(curve, **tiny).weights_, first.weights_)
     other = fitted(curve, **{**tiny, "random_state": 1})
     assert not np.array_equal(other.weights_, first.weights_)
-
-
-def test_a_generator_in_the_same_state_gives_the_same_bits(curve, tiny):
-    models = [fitted(curve, **{**tiny, "random_state": np.random.RandomState(3)}) for _ in range(2)]
-    np.testing.assert_array_equal(models[0].weights_, models[1].weights_)
-
-
-def test_no_random_state_gives_another_model_each_time(curve, tiny):
-    models = [fitted(curve, **{**tiny, "random_state": None, "steps": 10}) for _ in range(2)]
-    assert not np.array_equal(models[0].weights_, models[1].weights_)
 
 
 def test_the_anchors_are_the_training_points_given(tiny_twin, curve):
@@ -85,14 +75,13 @@ def test_two_points_are_enough(tiny):
 
 def test_a_constant_target_is_learnt_as_such(tiny, curve):
     X, _ = curve
-    model = TwinRegressor(**{**tiny, "steps": 1500}).fit(X, np.full(len(X), 0.1))
+    model = TwinRegressor(**{**tiny, "steps": 500}).fit(X, np.full(len(X), 0.1))
     np.testing.assert_allclose(model.predict(X), 0.1, atol=0.05)
 
 
-@pytest.mark.parametrize("value", [0.0, 0.1, -7e3])
-def test_nothing_is_said_of_a_column_that_never_changed(tiny, curve, value):
+def test_a_column_that_never_changed_has_no_effect(tiny, curve):
     X, y = curve
-    X = np.column_stack([X, np.full(len(X), value)])
+    X = np.column_stack([X, np.full(len(X), 0.1)])
     model = TwinRegressor(**tiny).fit(X[:80], y[:80])
     expected = model.predict(X[80:])
     X[80:, -1] = np.linspace(-1e4, 1e4, len(X) - 80)
@@ -124,12 +113,7 @@ def test_a_multiplier_joins_each_point_with_so_many_random_others(curve, tiny, t
     assert not np.array_equal(task[0].partners, task[1].partners)
 
 
-def test_a_multiplier_beyond_the_points_takes_every_other_point(curve, tiny, task):
-    fitted(curve, **tiny, pairs=1000)
-    assert task[0].partners.shape == (80, 79)
-
-
-@pytest.mark.parametrize("pairs", ["neighbors", 3, 40])
+@pytest.mark.parametrize("pairs", ["neighbors", 3])
 def test_every_kind_of_pairs_learns_the_curve(curve, tiny, pairs):
     X, y = curve
     model = fitted(curve, **{**tiny, "steps": 1500}, pairs=pairs)
@@ -141,11 +125,18 @@ def test_four_twins_are_four_different_networks(four_twins):
     assert len({network.tobytes() for network in four_twins.weights_}) == 4
 
 
-def test_the_first_of_four_twins_is_nearly_the_twin_trained_alone(curve, tiny):
-    alone, together = fitted(curve, **tiny), fitted(curve, **tiny, twins=4)
-    np.testing.assert_allclose(together.weights_[0], alone.weights_[0], atol=1e-3)
-
-
 def test_a_number_or_a_list_of_widths_gives_so_many_layers(curve, tiny):
+    tiny |= {"steps": 10, "intervals": False}
     assert fitted(curve, **{**tiny, "hidden": 5}).architecture_.hidden == (5,)
     assert fitted(curve, **{**tiny, "hidden": [5, 4]}).architecture_.hidden == (5, 4)
+
+
+def test_a_training_prints_nothing_unless_verbose(curve, tiny, capfd, monkeypatch):
+    monkeypatch.setattr("twinedge.progress.INTERVAL", 0.001)
+    TwinRegressor(**tiny).fit(*curve).predict(curve[0])
+    assert capfd.readouterr() == ("", "")
+    TwinRegressor(**tiny, verbose=True).fit(*curve)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "Training: " in err
+    assert "% done" in err

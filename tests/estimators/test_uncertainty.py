@@ -9,7 +9,7 @@ from twinedge import AnnRegressor, TwinnedRegressor, TwinRegressor
 from twinedge.estimators.uncertainty import (
     MEASURES,
     anchor_uncertainty,
-    judge,
+    evaluate_uncertainty,
     rank_correlation,
     sparsification,
     sparsification_area,
@@ -144,13 +144,13 @@ def test_rank_correlation_knows_order_alone_and_no_sign(errors):
     assert rank_correlation(-np.log(error), error) == pytest.approx(-1)
 
 
-def test_points_that_are_hard_to_predict_are_told_apart(curve):
+def test_points_that_are_hard_to_predict_are_uncertain(curve):
     # Half of the points are far from any anchor.
     X, y = curve
     inside = np.abs(X[:, 0]) < 0.5
     model = TwinnedRegressor(RandomForestRegressor(20), random_state=0)
     model.fit(X[inside][:30], y[inside][:30])
-    found = judge(model, X[~inside], y[~inside])
+    found = evaluate_uncertainty(model, X[~inside], y[~inside])
     assert {"rmse", "least_area", *MEASURES} == {*found}
     assert found["spread"]["correlation"] > 0.3
     for by in MEASURES:
@@ -158,9 +158,9 @@ def test_points_that_are_hard_to_predict_are_told_apart(curve):
         assert -1 <= found[by]["correlation"] <= 1
 
 
-def test_what_is_judged_is_the_mean_of_all_anchors(model, curve):
+def test_what_is_evaluated_is_the_mean_of_all_anchors(model, curve):
     X, y = curve[0][100:], curve[1][100:]
-    found = judge(model, X, y)
+    found = evaluate_uncertainty(model, X, y)
     error = model.predict(X) - y
     assert found["rmse"] == pytest.approx(np.sqrt(np.mean(error**2)))
     for by in MEASURES:
@@ -197,3 +197,9 @@ def test_anchors_of_a_model_trained_on_neighbors_are_not_weighted(complaint, cur
 )
 def test_what_cannot_be_ranked_is_refused(complaint, function, unsure, error):
     assert "error" in complaint(function, np.array(unsure), np.array(error))
+
+
+def test_the_name_of_before_still_works():
+    with pytest.warns(DeprecationWarning, match="evaluate_uncertainty"):
+        from twinedge.estimators.uncertainty import judge
+    assert judge is evaluate_uncertainty

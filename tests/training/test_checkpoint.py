@@ -41,23 +41,12 @@ def test_what_is_saved_is_loaded_by_one_who_resumes(folder):
     assert_same(Checkpoint(folder, OWNER, resume=True).load(STAGE, state(0)), state(7))
 
 
-def test_a_later_save_replaces_an_earlier_one(folder):
-    Checkpoint(folder, OWNER, resume=True).save(STAGE, state(8))
-    assert_same(Checkpoint(folder, OWNER, resume=True).load(STAGE, state(0)), state(8))
-
-
 def test_a_round_not_begun_starts_afresh(folder):
     assert_same(Checkpoint(folder, OWNER, resume=True).load("round 1", state(0)), state(0))
 
 
 def test_one_who_does_not_resume_starts_afresh(folder):
     assert_same(Checkpoint(folder, OWNER).load(STAGE, state(0)), state(0))
-
-
-def test_no_folder_keeps_nothing():
-    nowhere = Checkpoint(None, OWNER)
-    nowhere.save(STAGE, state(7))
-    assert_same(nowhere.load(STAGE, state(0)), state(0))
 
 
 def test_a_save_that_fails_midway_leaves_the_last_whole_state(folder, monkeypatch):
@@ -118,24 +107,13 @@ def test_a_file_in_place_of_the_folder_is_refused(complaint, tmp_path):
     assert "cannot write" in complaint(Checkpoint, path / "below", OWNER)
 
 
-def test_an_empty_folder_and_a_path_as_text_will_do(tmp_path):
-    Checkpoint(str(tmp_path), OWNER).save(STAGE, state(7))
-    assert_same(Checkpoint(tmp_path, OWNER, resume=True).load(STAGE, state(0)), state(7))
-
-
 def test_stacks_of_other_shapes_are_refused(complaint, folder):
     mine = Checkpoint(folder, OWNER, resume=True)
     assert "cores" in complaint(mine.load, STAGE, state(0)[:1] + state(0)[:1])
     assert "cores" in complaint(mine.load, STAGE, [*state(0), *state(0)])
 
 
-def test_a_discarded_checkpoint_is_gone(folder):
-    discard(folder)
-    assert not folder.exists()
-    discard(folder)
-
-
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_a_truncated_file_is_refused(folder, tmp_path, data):
     copy = tmp_path / "copy"
@@ -148,7 +126,7 @@ def test_a_truncated_file_is_refused(folder, tmp_path, data):
         Checkpoint(copy, OWNER, resume=True).load(STAGE, state(0))
 
 
-@settings(max_examples=150)
+@settings(max_examples=50)
 @given(data=st.data())
 def test_a_flipped_bit_is_refused_or_does_no_harm(folder, tmp_path, data):
     copy = tmp_path / "copy"

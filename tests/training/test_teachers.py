@@ -1,4 +1,4 @@
-"""Teachers: asked about what they did not see, weighed fairly, and followed in part."""
+"""Teachers predict what they did not see, are weighed fairly, and followed in part."""
 
 from typing import ClassVar
 
@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.tree import DecisionTreeRegressor
 
-from twinedge import AnnRegressor, TwinRegressor
+from twinedge import TwinRegressor
 from twinedge.errors import InputError
 from twinedge.run_folder import Run, load_run
 from twinedge.scoring.scores import rmse
@@ -22,11 +22,11 @@ from twinedge.training.tasks import FOLDS, PairTask, PointTask
 from twinedge.training.teachers import (
     SHARE,
     GaussianProcess,
-    Lessons,
-    School,
+    Predictions,
     TaughtTask,
     Teacher,
-    Word,
+    Teachers,
+    Teaching,
     teachers_of,
     weigh,
 )
@@ -62,16 +62,16 @@ def table(far=FAR):
     return X, X[:, 0] + X[:, 1]
 
 
-def school(*teachers, networks=False, kind=PointTask, far=FAR, **more):
+def prepared(*teachers, networks=False, kind=PointTask, far=FAR, **more):
     X, y = table(far)
     scaling = Scaling.of(X[:TRAIN], y[:TRAIN])
     task = kind(scaling.features(X), scaling.target(y), TRAIN, scaling.y_scale, (4,), **more)
     rows = X[:TRAIN], y[:TRAIN], X[TRAIN:], y[TRAIN:]
-    return School(list(teachers), networks, *rows, scaling, 7), task
+    return Teachers(list(teachers), networks, *rows, scaling, 7), task
 
 
-def lessons(held, task, own=()):
-    return held.lessons(task, held.points(task), list(own), lambda title: None)
+def predicted(held, task, own=()):
+    return held.predict(task, held.points(task), list(own), lambda title: None)
 
 
 @pytest.fixture(autouse=True)
@@ -80,13 +80,13 @@ def fresh():
 
 
 @pytest.mark.parametrize("groups", [None, np.arange(TRAIN) % 9])
-def test_a_teacher_is_asked_about_every_row_by_one_that_did_not_see_it(groups):
-    held, task = school(Teacher("noted", Noted()), groups=groups)
-    found = lessons(held, task)
+def test_a_teacher_predicts_every_row_with_a_model_that_did_not_see_it(groups):
+    held, task = prepared(Teacher("noted", Noted()), groups=groups)
+    found = predicted(held, task)
     assert len(Noted.log) == FOLDS
     rows = [tuple(row) for row in held.X]
-    asked = [[row in seen for row in rows] for _, seen in Noted.log]
-    np.testing.assert_array_equal(np.sum(asked, axis=0), 1)
+    times = np.sum([[row in seen for row in rows] for _, seen in Noted.log], axis=0)
+    np.testing.assert_array_equal(times, 1)
     for known, seen in Noted.log:
         assert not known & seen
         assert not known & {tuple(row) for row in held.X_val}
@@ -98,7 +98,7 @@ def test_a_teacher_is_asked_about_every_row_by_one_that_did_not_see_it(groups):
 
 
 def test_points_lie_between_neighboring_training_rows():
-    held, task = school()
+    held, task = prepared()
     points = held.points(task)
     x = task.x[:TRAIN]
     assert (points >= x.min(axis=0) - 1e-6).all()
@@ -107,18 +107,18 @@ def test_points_lie_between_neighboring_training_rows():
     np.testing.assert_array_equal(points, held.points(task))
 
 
-def test_what_is_said_of_points_is_the_mean_over_the_folds_in_their_own_units():
-    held, task = school(Teacher("line", LinearRegression()))
-    found = lessons(held, task)
+def test_the_prediction_of_points_is_the_mean_over_the_folds_in_their_own_units():
+    held, task = prepared(Teacher("line", LinearRegression()))
+    found = predicted(held, task)
     raw = found.x * held.scaling.x_scale + held.scaling.x_mean
     expected = held.scaling.target(raw.sum(axis=1))
     np.testing.assert_allclose(found.y, expected, atol=1e-2)
     assert found.teachers[0]["rmse"] < 1e-6
 
 
-def test_one_that_is_far_off_is_asked_once_and_not_heard():
-    held, task = school(Teacher("good", Noted(0.01)), Teacher("bad", Noted(5.0)))
-    found = lessons(held, task)
+def test_one_that_is_far_off_is_fitted_once_and_dropped():
+    held, task = prepared(Teacher("good", Noted(0.01)), Teacher("bad", Noted(5.0)))
+    found = predicted(held, task)
     assert len(Noted.log) == FOLDS + 1
     good, bad = found.teachers
     assert bad["teacher"] == "bad"
@@ -127,17 +127,17 @@ def test_one_that_is_far_off_is_asked_once_and_not_heard():
     assert good["weight"] > 0.5
 
 
-def test_networks_of_the_folds_are_heard_where_they_are_asked_for():
-    held, task = school(Teacher("noted", Noted(0.5)), networks=True)
+def test_networks_of_the_folds_teach_if_they_are_named():
+    held, task = prepared(Teacher("noted", Noted(0.5)), networks=True)
     elsewhere = np.zeros(HELD + len(held.points(task)), np.float32)
-    own = [Word("relu networks", task.y[:TRAIN] + 0.01, elsewhere)]
-    assert lessons(held, task, own).teachers[0]["teacher"] == "relu networks"
-    silent = School(**{**vars(held), "networks": False})
-    names = [one["teacher"] for one in lessons(silent, task, own).teachers]
+    own = [Predictions("relu networks", task.y[:TRAIN] + 0.01, elsewhere)]
+    assert predicted(held, task, own).teachers[0]["teacher"] == "relu networks"
+    silent = Teachers(**{**vars(held), "networks": False})
+    names = [one["teacher"] for one in predicted(silent, task, own).teachers]
     assert "relu networks" not in names
 
 
-def test_a_fitted_teacher_is_asked_as_it_is_and_weighed_on_validation_rows():
+def test_a_fitted_teacher_is_used_as_it_is_and_weighed_on_validation_rows():
     X, y = table(far=0)
     noise = np.random.default_rng(1).normal(size=TRAIN)
     by_heart = DecisionTreeRegressor().fit(X[:TRAIN], y[:TRAIN])  # right on all it saw
@@ -146,21 +146,21 @@ def test_a_fitted_teacher_is_asked_as_it_is_and_weighed_on_validation_rows():
     teachers, networks = teachers_of([by_heart, fair], TRAIN, 0)
     assert [one.fitted for one in teachers] == [True, True]
     assert not networks
-    held, task = school(*teachers, far=0)
-    first, second = lessons(held, task).teachers
+    held, task = prepared(*teachers, far=0)
+    first, second = predicted(held, task).teachers
     assert by_heart.tree_ is tree
     assert first["weight"] < 0.2 < 0.8 < second["weight"]
 
 
 def test_noise_is_the_error_of_all_together_on_rows_that_none_of_them_saw():
-    held, task = school(Teacher("noted", Noted(0.1)))
-    found = lessons(held, task)
+    held, task = prepared(Teacher("noted", Noted(0.1)))
+    found = predicted(held, task)
     assert found.noise == pytest.approx(rmse(found.rows, task.y[:TRAIN]), rel=1e-5)
     by_heart = DecisionTreeRegressor().fit(held.X, held.y)  # right on all it saw
-    held, task = school(Teacher("tree", by_heart, fitted=True), far=0)
-    assert lessons(held, task).noise > 0.05
-    nothing = School(**{**vars(held), "X_val": held.X_val[:0], "y_val": held.y_val[:0]})
-    assert lessons(nothing, task).noise == np.inf
+    held, task = prepared(Teacher("tree", by_heart, fitted=True), far=0)
+    assert predicted(held, task).noise > 0.05
+    nothing = Teachers(**{**vars(held), "X_val": held.X_val[:0], "y_val": held.y_val[:0]})
+    assert predicted(nothing, task).noise == np.inf
 
 
 columns = st.integers(1, 5)
@@ -171,15 +171,15 @@ columns = st.integers(1, 5)
 def test_weights_are_not_negative_and_know_no_units(count, rows, seed, unit):
     rng = np.random.default_rng(seed)
     target = rng.normal(size=rows)
-    said = target[:, None] + rng.normal(size=(rows, count))
-    weights = weigh(said, target)
+    each = target[:, None] + rng.normal(size=(rows, count))
+    weights = weigh(each, target)
     assert (weights >= 0).all()
-    np.testing.assert_allclose(weigh(unit * said, unit * target), weights, atol=1e-6)
-    error, of_mean = (np.mean((one - target) ** 2) for one in (said @ weights, said.mean(axis=1)))
+    np.testing.assert_allclose(weigh(unit * each, unit * target), weights, atol=1e-6)
+    error, of_mean = (np.mean((one - target) ** 2) for one in (each @ weights, each.mean(axis=1)))
     assert error <= of_mean * (1 + 1e-9)
 
 
-def test_alike_teachers_share_and_a_perfect_one_speaks_alone():
+def test_alike_teachers_share_and_a_perfect_one_has_all_weight():
     rng = np.random.default_rng(0)
     target = rng.normal(size=200)
     alike = target[:, None] + rng.normal(size=(200, 1)).repeat(3, axis=1)
@@ -189,28 +189,20 @@ def test_alike_teachers_share_and_a_perfect_one_speaks_alone():
 
 
 @pytest.mark.parametrize("kind", [PairTask, PointTask])
-def test_a_taught_network_learns_part_of_the_target_and_what_is_said(kind):
-    _, task = school(kind=kind)
-    said = Lessons(task.y[:TRAIN] + 1, task.x[:30] + 0.5, np.full(30, 9.0), [])
-    taught = TaughtTask(task, said)
+def test_a_taught_network_learns_targets_and_predictions(kind):
+    _, task = prepared(kind=kind)
+    teaching = Teaching(task.y[:TRAIN] + 1, task.x[:30] + 0.5, np.full(30, 9.0), [])
+    taught = TaughtTask(task, teaching)
     job = NetworkJob("relu", Setting(0.01, 0.03), 10, 3)
     x, y, rows, *_ = taught.examples([job]).tensors
     np.testing.assert_allclose(y[:TRAIN], task.y[:TRAIN] + (1 - SHARE), rtol=1e-6)
     np.testing.assert_array_equal(y[len(task.y) :], 9.0)
-    np.testing.assert_array_equal(x[len(task.y) :], said.x)
+    np.testing.assert_array_equal(x[len(task.y) :], teaching.x)
     kinds = np.bincount(np.where(rows[0] < TRAIN, 0, np.where(rows[0] < len(task.y), 1, 2)))
     assert kinds[1] == 0  # validation rows teach nobody
     assert kinds[2] == 30
     assert taught.architecture("relu") == task.architecture("relu")
     assert taught.batch_of("silu") == task.batch_of("silu")
-
-
-def test_few_rows_are_repeated_so_that_points_do_not_outnumber_them():
-    _, task = school()
-    points = np.zeros((4096, 2), np.float32)
-    taught = TaughtTask(task, Lessons(task.y[:TRAIN], points, points[:, 0], []))
-    rows = taught.examples([NetworkJob("relu", Setting(0.01, 0.03), 10, 3)]).tensors[2][0]
-    assert np.mean(rows < TRAIN) == pytest.approx(0.6, abs=0.01)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -223,7 +215,7 @@ def test_a_process_finds_its_lengths_once():
 
 
 @pytest.mark.parametrize(
-    ("asked", "words"),
+    ("teachers", "words"),
     [
         ("everybody", "'everybody' is not one of"),
         (["trees", "oracle"], "'oracle' is not one of"),
@@ -233,23 +225,23 @@ def test_a_process_finds_its_lengths_once():
         ([object()], "is not a scikit-learn regressor"),
     ],
 )
-def test_who_cannot_teach_is_refused_before_the_training(asked, words, curve):
+def test_who_cannot_teach_is_refused_before_the_training(teachers, words, curve):
     with pytest.raises(InputError, match=words):
-        TwinRegressor(teachers=asked, effort="quick").fit(*curve)
+        TwinRegressor(teachers=teachers, effort="quick").fit(*curve)
 
 
-def test_a_teacher_that_says_nonsense_is_named():
+def test_a_teacher_that_predicts_nonsense_is_named():
     class Lost(Noted):
         def predict(self, X):
             return np.full(len(X), np.nan)
 
-    held, task = school(Teacher("Lost", Lost()))
+    held, task = prepared(Teacher("Lost", Lost()))
     with pytest.raises(InputError, match="Lost predicts values that are not finite"):
-        lessons(held, task)
+        predicted(held, task)
 
 
 @pytest.mark.parametrize("rows", [100, 5000, 20_000])
-def test_those_at_hand_suit_any_number_of_rows(rows):
+def test_built_in_teachers_suit_any_number_of_rows(rows):
     teachers, networks = teachers_of("auto", rows, 0)
     assert networks
     assert [one.name for one in teachers] == ["trees", "boosting", "gp"]
@@ -264,26 +256,23 @@ def brief(monkeypatch):
     monkeypatch.setitem(selection.PLANS, "normal", Plan(folds=60, final=120))
 
 
-@pytest.mark.parametrize("kind", [TwinRegressor, AnnRegressor])
-def test_by_default_all_are_asked_and_the_record_tells(kind, brief, tmp_path):
+def test_by_default_all_teach_and_a_run_records_it(brief, tmp_path):
     rng = np.random.default_rng(0)
     X = rng.random((90, 2))
     y = X[:, 0] + 0.2 * rng.normal(size=90)
-    model = kind(hidden=8, random_state=0).fit(X, y)
-    told = model.teaching_
-    assert {one["teacher"] for one in told["teachers"]} == {
+    model = TwinRegressor(hidden=8, random_state=0).fit(X, y)
+    teaching = model.teaching_
+    assert {one["teacher"] for one in teaching["teachers"]} == {
         "relu networks",
         "silu networks",
         "trees",
         "boosting",
         "gp",
     }
-    assert told["share"] == (SHARE if told["taught"] else 1.0)
-    assert [one["stage"] for one in model.trials_][-1] == "lessons"
-    if kind is TwinRegressor:
-        held = X[:5], y[:5]
-        Run(model, ("a", "b"), "y", held, held, source={}, scores={}).save(tmp_path / "run")
-        assert load_run(tmp_path / "run").model.teaching_ == told
+    assert teaching["share"] == (SHARE if teaching["taught"] else 1.0)
+    held = X[:5], y[:5]
+    Run(model, ("a", "b"), "y", held, held, source={}, scores={}).save(tmp_path / "run")
+    assert load_run(tmp_path / "run").model.teaching_ == teaching
 
 
 def test_own_estimators_teach_even_a_quick_training(brief, tmp_path):
@@ -292,8 +281,8 @@ def test_own_estimators_teach_even_a_quick_training(brief, tmp_path):
         hidden=8, effort="quick", steps=50, teachers=[Ridge(), "gp"], random_state=0
     ).fit(X, X[:, 0])
     assert [one["teacher"] for one in model.teaching_["teachers"]] == ["Ridge", "gp"]
-    assert model.teaching_["noise"] < 0.2  # no lessons, but for teachers that were named
-    assert model.trials_[-1]["stage"] == "lessons"
+    assert model.teaching_["noise"] < 0.2  # taught only because the teachers were named
+    assert model.trials_[-1]["stage"] == "taught round"
     held = X[:5], X[:5, 0]
     Run(model, ("a", "b"), "y", held, held, source={}, scores={}).save(tmp_path / "run")
     assert load_run(tmp_path / "run").model.teachers == ["Ridge", "gp"]
@@ -304,29 +293,26 @@ def test_own_estimators_teach_even_a_quick_training(brief, tmp_path):
     [
         (39, {}),
         (60, {"pairs": "neighbors", "neighbors": 4}),
-        (60, {"groups": np.arange(60) % 4}),
     ],
 )
-def test_where_nobody_can_be_asked_strong_decay_is_tried_as_without_teachers(rows, given, brief):
+def test_where_nobody_can_teach_strong_decay_is_tried(rows, given, brief):
     X = np.random.default_rng(0).random((rows, 2))
-    groups = {"groups": given.pop("groups")} if "groups" in given else {}
     model = TwinRegressor(hidden=8, random_state=0, **given)
-    model.fit(X, X[:, 0], validation=(X[:9], X[:9, 0]), **groups)
+    model.fit(X, X[:, 0], validation=(X[:9], X[:9, 0]))
     assert model.teaching_ is None
     assert {one["weight_decay"] for one in model.trials_} == {0.03, 0.3, 0.001, 0.1}
 
 
 def test_networks_that_diverged_teach_nobody():
-    held, task = school(Teacher("noted", Noted(0.5)), networks=True)
+    held, task = prepared(Teacher("noted", Noted(0.5)), networks=True)
     elsewhere = np.zeros(HELD + len(held.points(task)), np.float32)
-    lost = [Word("relu networks", np.full(TRAIN, np.nan, np.float32), elsewhere)]
-    found = lessons(held, task, lost)
+    lost = [Predictions("relu networks", np.full(TRAIN, np.nan, np.float32), elsewhere)]
+    found = predicted(held, task, lost)
     assert [one["teacher"] for one in found.teachers] == ["noted"]
     assert np.isfinite(found.rows).all()
 
 
-@pytest.mark.parametrize("given", [{"effort": "quick"}, {"teachers": None}, {"steps": 100}])
-def test_there_may_be_no_teachers(given, brief, monkeypatch, curve):
-    monkeypatch.setitem(selection.PLANS, "quick", Plan(folds=60, final=120, teachers=False))
+@pytest.mark.parametrize("given", [{"teachers": None}, {"steps": 50}])
+def test_there_may_be_no_teachers(given, brief, curve):
     model = TwinRegressor(hidden=8, random_state=0, **given).fit(*curve)
     assert model.teaching_ is None

@@ -83,10 +83,10 @@ def test_anchors_are_drawn_at_random_for_each_point_without_repetition(four_twin
     estimates = four_twins.estimates(X).reshape(len(X), 4, 60)
     error = estimates - y[:, None, None]
     # Over many draws the mean square error of one anchor is that over all of them.
-    squares = [ensemble_curves(four_twins, None, X, y, (1,), seed=seed) for seed in range(60)]
+    squares = [ensemble_curves(four_twins, None, X, y, (1,), seed=seed) for seed in range(30)]
     for name in ("anchors", "single_anchor"):
         mean = np.mean([one[name][0] ** 2 for one in squares])
-        assert mean == pytest.approx(np.mean(error[:, 0] ** 2), rel=0.15)
+        assert mean == pytest.approx(np.mean(error[:, 0] ** 2), rel=0.2)
 
 
 def test_each_of_several_single_anchors_belongs_to_a_twin_of_its_own(four_twins, test_points):
